@@ -1,0 +1,52 @@
+/**
+ * Asynchronous file access as the engine sees it. `content/disk-files.ts` is the real one; the
+ * simulation has one in memory. Paths are absolute. Every function rejects with a Node system
+ * error (`code` is an errno name such as "ENOENT").
+ */
+import type { Time } from "./time.ts";
+
+export interface FileStat {
+  readonly size: number;
+  /** Bytes allocated on disk. */
+  readonly allocated: number;
+  readonly mtime: Time;
+  readonly ctime: Time;
+}
+
+/** "r": must exist, read only. "r+": must exist. "w+": made if missing, never truncated. "wx+": must not exist. */
+export type OpenMode = "r" | "r+" | "w+" | "wx+";
+
+export interface OpenFile {
+  /** Bytes read into buffer at [offset, offset+length); fewer than length only at the end of the file. */
+  read(buffer: Uint8Array, offset: number, length: number, position: number): Promise<number>;
+  /** Writes the whole buffer at `position`. */
+  write(buffer: Uint8Array, position: number): Promise<void>;
+  truncate(size: number): Promise<void>;
+  stat(): Promise<FileStat>;
+  setTimes(mtime: Time): Promise<void>;
+  /** fdatasync: bytes and size survive power loss once it resolves. */
+  sync(): Promise<void>;
+  /** First position >= offset that holds data (or a hole); undefined when there is none. A hole always ends the file. */
+  seek(kind: "data" | "hole", offset: number): Promise<number | undefined>;
+  /** fallocate(2); mode is the kernel's bits (KEEP_SIZE 1, PUNCH_HOLE 2, ZERO_RANGE 16). */
+  allocate(mode: number, offset: number, length: number): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface Files {
+  open(path: string, mode: OpenMode): Promise<OpenFile>;
+  stat(path: string): Promise<FileStat>;
+  rename(from: string, to: string): Promise<void>;
+  /** No error when it is not there. */
+  remove(path: string): Promise<void>;
+  makeFolder(path: string): Promise<void>;
+  list(path: string): Promise<string[]>;
+  /** Fsync of a folder: names made, renamed or removed in it survive power loss. */
+  syncFolder(path: string): Promise<void>;
+  /** An independent copy: a reflink where the disk can, else the bytes (holes stay holes). */
+  clone(from: string, to: string): Promise<void>;
+  /** SHA-256 of the whole file, lower-case hex, with its size. Big files are hashed in a worker. */
+  hash(path: string, signal?: AbortSignal): Promise<{ hash: string; size: number }>;
+  /** Size and free space of the disk below `path`, in bytes. */
+  space(path: string): Promise<{ total: number; free: number; available: number }>;
+}

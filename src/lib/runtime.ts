@@ -1,0 +1,38 @@
+/**
+ * Everything the engine needs from the machine that is not a pure function: clock, timers, chance
+ * and files. It is passed as one argument, so that the whole engine also runs on a virtual clock
+ * with files in memory. A lint rule forbids the globals behind it in vfs, metadata and content.
+ */
+import type { Files } from "./files.ts";
+
+export interface Timer {
+  cancel(): void;
+}
+
+export interface Runtime {
+  /** Wall clock, milliseconds since the epoch. May jump. */
+  now(): number;
+  /** Milliseconds from an arbitrary start. Never goes back. */
+  elapsed(): number;
+  /** Calls back once after `milliseconds`; never synchronously. */
+  setTimer(milliseconds: number, callback: () => void): Timer;
+  /** Uniform in [0, 1). */
+  random(): number;
+  /** A fresh UUID (version 4). */
+  uuid(): string;
+  readonly files: Files;
+}
+
+/** Resolves after `milliseconds`, or at once when the signal aborts. Never rejects. */
+export function sleep(runtime: Runtime, milliseconds: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted === true) return resolve();
+    const done = () => {
+      timer.cancel();
+      signal?.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = runtime.setTimer(milliseconds, done);
+    signal?.addEventListener("abort", done, { once: true });
+  });
+}

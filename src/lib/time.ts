@@ -1,0 +1,41 @@
+/**
+ * Points in time as the file system counts them: whole seconds since the epoch (floored, so
+ * negative before 1970) and nanoseconds 0..999999999. On the wire and in rows they are the string
+ * "seconds.nnnnnnnnn" (nine digits), which keeps every bit and compares for equality as text.
+ */
+export interface Time {
+  readonly seconds: number;
+  readonly nanoseconds: number;
+}
+
+const TIME = /^(-?\d{1,15})\.(\d{9})$/;
+
+export function formatTime(time: Time): string {
+  return `${time.seconds}.${String(time.nanoseconds).padStart(9, "0")}`;
+}
+
+/** Undefined when the text is not "seconds.nnnnnnnnn". */
+export function parseTime(text: string): Time | undefined {
+  const match = TIME.exec(text);
+  if (match === null) return undefined;
+  return { seconds: Number(match[1]), nanoseconds: Number(match[2]) };
+}
+
+export function timeFromMilliseconds(milliseconds: number): Time {
+  const seconds = Math.floor(milliseconds / 1000);
+  return { seconds, nanoseconds: Math.floor((milliseconds - seconds * 1000) * 1e6) };
+}
+
+export function timeFromNanoseconds(nanoseconds: bigint): Time {
+  const rest = ((nanoseconds % 1_000_000_000n) + 1_000_000_000n) % 1_000_000_000n;
+  return { seconds: Number((nanoseconds - rest) / 1_000_000_000n), nanoseconds: Number(rest) };
+}
+
+export function toMilliseconds(time: Time): number {
+  return time.seconds * 1000 + time.nanoseconds / 1e6;
+}
+
+/** Negative when a is earlier than b, 0 when equal. */
+export function compareTimes(a: Time, b: Time): number {
+  return a.seconds - b.seconds || a.nanoseconds - b.nanoseconds;
+}
