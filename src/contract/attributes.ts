@@ -1,0 +1,108 @@
+/**
+ * The attributes a node carries for file systems (DESIGN §7). All optional: an absent one has a
+ * default computed by whoever reads. Keys nobody here knows are kept as they are.
+ */
+import { z } from "zod";
+
+const whole = (max: number) => z.number().int().min(0).max(max);
+const timeText = z.string().regex(/^-?\d{1,15}\.\d{9}$/, 'expected "seconds.nnnnnnnnn"');
+
+/** Kinds of node that are neither plain files nor folders; the content of such a node is empty. */
+export const specialType = z.enum(["symlink", "fifo", "socket", "block", "character"]);
+
+const fields = {
+  /** Permission bits, 07777. */
+  mode: whole(0o7777),
+  uid: whole(0xffff_ffff),
+  gid: whole(0xffff_ffff),
+  rdev: whole(0xffff_ffff),
+  /** Belongs to the version: content written without one takes the version's createdAt. */
+  mtime: timeText,
+  btime: timeText,
+  type: specialType,
+  /** What a symlink points to. */
+  target: z.string().min(1).max(4095),
+  /** Names of one inode: the group they share and the content the group last wrote. */
+  link: z.object({ group: z.string().min(1).max(128), hash: z.string().max(128) }),
+  /** Name -> value in base64. */
+  xattrs: z.record(z.string().min(1).max(255), z.base64()),
+};
+
+export const attributes = z
+  .looseObject({
+    mode: fields.mode.optional(),
+    uid: fields.uid.optional(),
+    gid: fields.gid.optional(),
+    rdev: fields.rdev.optional(),
+    mtime: fields.mtime.optional(),
+    btime: fields.btime.optional(),
+    type: fields.type.optional(),
+    target: fields.target.optional(),
+    link: fields.link.optional(),
+    xattrs: fields.xattrs.optional(),
+  })
+  .meta({ id: "Attributes" });
+
+export type Attributes = z.infer<typeof attributes>;
+
+/** A merge patch (RFC 7396): keys replace, null removes; `xattrs` merges by name in the same way. */
+export const attributesPatch = z
+  .looseObject({
+    mode: fields.mode.nullish(),
+    uid: fields.uid.nullish(),
+    gid: fields.gid.nullish(),
+    rdev: fields.rdev.nullish(),
+    mtime: fields.mtime.nullish(),
+    btime: fields.btime.nullish(),
+    type: fields.type.nullish(),
+    target: fields.target.nullish(),
+    link: fields.link.nullish(),
+    xattrs: z.record(z.string().min(1).max(255), z.base64().nullable()).nullish(),
+  })
+  .meta({ id: "AttributesPatch" });
+
+export type AttributesPatch = z.infer<typeof attributesPatch>;
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function merge(target: unknown, patch: unknown): unknown {
+  if (!isRecord(patch)) return patch;
+  const result: Record<string, unknown> = isRecord(target) ? { ...target } : {};
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete result[key];
+    else result[key] = merge(result[key], value);
+  }
+  return result;
+}
+
+/** The attributes after a merge patch. */
+export function patchAttributes(current: Attributes, patch: AttributesPatch): Attributes {
+  return attributes.parse(merge(current, patch));
+}
+
+export function sameValue(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((v, i) => sameValue(v, b[i]));
+  if (!isRecord(a) || !isRecord(b)) return false;
+  const keys = Object.keys(a);
+  return keys.length === Object.keys(b).length && keys.every((key) => key in b && sameValue(a[key], b[key]));
+}
+
+function difference(from: Record<string, unknown>, to: Record<string, unknown>): Record<string, unknown> | undefined {
+  const patch: Record<string, unknown> = {};
+  for (const key of Object.keys(from)) if (!(key in to)) patch[key] = null;
+  for (const [key, value] of Object.entries(to)) {
+    const before = from[key];
+    if (sameValue(before, value)) continue;
+    patch[key] = isRecord(before) && isRecord(value) ? difference(before, value) : value;
+  }
+  return Object.keys(patch).length === 0 ? undefined : patch;
+}
+
+/** The merge patch that makes `to` of `from`; undefined when they are equal. */
+export function attributesDifference(from: Attributes, to: Attributes): AttributesPatch | undefined {
+  const patch = difference(from, to);
+  return patch === undefined ? undefined : attributesPatch.parse(patch);
+}

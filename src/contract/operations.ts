@@ -1,0 +1,101 @@
+/**
+ * Every operation of the gateway: method, path and the scopes its token must carry (gateway-spec
+ * §4, DESIGN §7). The server registers its routes from this table, the client builds its requests
+ * from it. `{name}` is one encoded path segment, `{path}` the rest of the path, its "/" kept.
+ */
+import { type Scope, UPLOAD_SCOPES } from "./scopes.ts";
+
+export interface Operation {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  readonly path: string;
+  readonly scopes: readonly Scope[];
+  readonly summary: string;
+}
+
+export const OPERATIONS = {
+  listWorkspaces: {
+    method: "GET",
+    path: "/v1/workspaces",
+    scopes: ["account.workspace.read"],
+    summary: "The workspaces the token may see",
+  },
+  listNodes: {
+    method: "GET",
+    path: "/v1/nodes",
+    scopes: ["node.node.read-all"],
+    summary: "The nodes of a folder, given by path= or parentId=",
+  },
+  getNode: { method: "GET", path: "/v1/nodes/{nodeId}", scopes: ["node.file.read"], summary: "One node by its id" },
+  getNodeByPath: { method: "GET", path: "/v1/files/{path}", scopes: ["node.file.read"], summary: "One node by path" },
+  getContent: {
+    method: "GET",
+    path: "/v1/nodes/{nodeId}/content",
+    scopes: ["node.file.read"],
+    summary: "The bytes of a file, of its head or of version=",
+  },
+  upload: {
+    method: "POST",
+    path: "/v1/files/{path}",
+    scopes: UPLOAD_SCOPES,
+    summary: "Create a file with content, and its parent folders; with parentId= the path starts at that folder",
+  },
+  writeContent: {
+    method: "PUT",
+    path: "/v1/nodes/{nodeId}/content",
+    scopes: ["node.node.update"],
+    summary: "A new version: multipart with bytes, or JSON naming a version the gateway has",
+  },
+  createNode: {
+    method: "POST",
+    path: "/v1/nodes",
+    scopes: ["node.node.create", "node.journal.create"],
+    summary: "A new folder, or a copy of a node",
+  },
+  patchNode: {
+    method: "PATCH",
+    path: "/v1/nodes/{nodeId}",
+    scopes: ["node.node.update"],
+    summary: "Move, rename, change attributes",
+  },
+  exchangeNodes: {
+    method: "POST",
+    path: "/v1/nodes/{nodeId}/exchange",
+    scopes: ["node.node.update"],
+    summary: "Two nodes take each other's place",
+  },
+  deleteNode: { method: "DELETE", path: "/v1/nodes/{nodeId}", scopes: ["node.file.delete"], summary: "Delete a node" },
+  restoreNode: {
+    method: "POST",
+    path: "/v1/nodes/{nodeId}/restore",
+    scopes: ["node.node.update"],
+    summary: "Bring a deleted node back to its place",
+  },
+  listVersions: {
+    method: "GET",
+    path: "/v1/nodes/{nodeId}/versions",
+    scopes: ["node.file.read"],
+    summary: "The versions of a file, also of a deleted one",
+  },
+  appendJournal: {
+    method: "POST",
+    path: "/v1/journal",
+    scopes: ["node.journal.create"],
+    summary: "Record an activity",
+  },
+  readJournal: {
+    method: "GET",
+    path: "/v1/journal",
+    scopes: ["node.node.read-all"],
+    summary: "The changes after a position (after=), oldest first",
+  },
+} as const satisfies Record<string, Operation>;
+
+export type OperationName = keyof typeof OPERATIONS;
+
+/** `{nodeId}` filled in, encoded; `{path}` keeps its slashes. */
+export function operationPath(name: OperationName, parameters: Readonly<Record<string, string>>): string {
+  return OPERATIONS[name].path.replace(/\{(\w+)\}/g, (_, key: string) => {
+    const value = parameters[key] ?? "";
+    return key === "path" ? value.split("/").map(encodeURIComponent).join("/") : encodeURIComponent(value);
+  });
+}
