@@ -1,0 +1,89 @@
+/**
+ * A workspace at work without a kernel: what `daemon/` starts, serves through `fuse/` and asks for
+ * its state. The same engine runs in the simulation on a virtual clock.
+ */
+import type { FileSystem } from "./filesystem.ts";
+
+/** One thing that waits to be sent, or cannot be. */
+export interface PendingItem {
+  /** Path in the mount, from "/"; of a deletion, where it was. */
+  readonly path: string;
+  readonly what: "create" | "content" | "move" | "attributes" | "delete";
+  readonly state: "waiting" | "sending" | "parked" | "open";
+  readonly bytes: number;
+  readonly bytesSent: number;
+  readonly tries: number;
+  /** Milliseconds since it became dirty. */
+  readonly ageMs: number;
+  /** Milliseconds until the next try, when waiting for one. */
+  readonly nextTryMs?: number;
+  readonly error?: string;
+}
+
+export interface EngineStatus {
+  readonly workspace: { readonly id: string; readonly name: string };
+  /** The gateway answered the last thing it was asked. */
+  readonly online: boolean;
+  /** Why nothing may be changed; absent when it may. */
+  readonly readOnly?: string;
+  /** Why nothing is sent although it could ("login needed: …"); absent when it is. */
+  readonly paused?: string;
+  /** Files and folders whose last state the gateway does not have yet, those being sent included. */
+  readonly dirty: number;
+  readonly uploading: number;
+  /** Refused by the gateway: kept, readable, waiting for somebody to decide. */
+  readonly parked: number;
+  readonly bytesPending: number;
+  /** The gateway's path index and journal show all that was sent. */
+  readonly settled: boolean;
+  /** Copies kept beside a remote change since the mount began. */
+  readonly conflicts: number;
+  readonly cacheBytes: number;
+  readonly cacheLimit: number;
+  /** Age of the oldest unsent change, 0 when there is none. */
+  readonly oldestPendingMs: number;
+}
+
+export interface DrainProgress {
+  readonly dirty: number;
+  readonly bytesPending: number;
+  /** Bytes handed to the network since the drain began. */
+  readonly bytesSent: number;
+  readonly settled: boolean;
+}
+
+export interface DrainResult {
+  readonly drained: boolean;
+  /** What is left, and why, one line each; empty when drained. */
+  readonly left: readonly string[];
+}
+
+export interface Engine {
+  readonly fileSystem: FileSystem;
+  status(): EngineStatus;
+  /** The first `limit` pending items, oldest first. */
+  pending(limit: number): PendingItem[];
+  /**
+   * Sends everything that was changed before now, without debounce. Ends when all of it is
+   * acknowledged (and shown by path index and journal, with `settle`), when the signal aborts, or
+   * when only parked or still open files are left.
+   */
+  drain(options: {
+    settle: boolean;
+    signal: AbortSignal;
+    onProgress?: (progress: DrainProgress) => void;
+  }): Promise<DrainResult>;
+  /** Stops the loops, aborts requests, syncs and closes everything. The rest goes on with the next start. */
+  stop(): Promise<void>;
+}
+
+/** Why a mount cannot start: one line for the user, and the exit code. */
+export class StartError extends Error {
+  readonly exitCode: number;
+
+  constructor(message: string, exitCode = 1, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = "StartError";
+    this.exitCode = exitCode;
+  }
+}
