@@ -27,6 +27,8 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX inode_by_group ON inode(link_group) WHERE link_group IS NOT NULL;
 
+  CREATE INDEX inode_by_origin ON inode(origin_node) WHERE origin_node IS NOT NULL;
+
   -- What the kernel calls a node id. Rows other than an inode's current one are superseded.
   CREATE TABLE lineage (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
