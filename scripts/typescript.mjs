@@ -4,25 +4,8 @@
  *
  *   node --import ./scripts/typescript.mjs FILE.ts
  *
- * Types are removed by rolldown, which vitest brings; nothing is checked.
+ * Types are removed by rolldown, which vitest brings; nothing is checked. Worker threads inherit it.
  */
-import { readFileSync } from "node:fs";
 import { register } from "node:module";
-import { fileURLToPath } from "node:url";
-import { isMainThread } from "node:worker_threads";
 
-// The same file is both: what registers, and (in the thread node keeps for it) the hook itself.
-if (isMainThread) register(import.meta.url);
-
-let transformSync;
-
-export async function load(url, context, nextLoad) {
-  if (!url.startsWith("file:") || !url.endsWith(".ts")) return nextLoad(url, context);
-  transformSync ??= (await import("rolldown/utils")).transformSync;
-  const path = fileURLToPath(url);
-  const { code, map, errors } = transformSync(path, readFileSync(path, "utf8"), { sourcemap: true });
-  if (errors.length > 0) throw new SyntaxError(`${path}: ${errors.map(({ message }) => message).join("; ")}`);
-  const sourceMap = Buffer.from(JSON.stringify(map)).toString("base64");
-  const source = `${code}\n//# sourceMappingURL=data:application/json;base64,${sourceMap}\n`;
-  return { format: "module", source, shortCircuit: true };
-}
+register("./typescript-hook.mjs", import.meta.url);
