@@ -6,8 +6,8 @@
  */
 import { createHash } from "node:crypto";
 import fs from "node:fs";
-import type { Files, FileStat, OpenFile, OpenMode } from "../lib/files.ts";
-import { hasCode, isUnsupported, systemError } from "../lib/system-error.ts";
+import type { FileStat, Files, OpenFile, OpenMode } from "../lib/files.ts";
+import { hasCode, systemError } from "../lib/system-error.ts";
 import { type Time, timeFromNanoseconds } from "../lib/time.ts";
 import type { HashWorkers } from "./hash-workers.ts";
 
@@ -19,7 +19,7 @@ export interface SystemCalls {
   fallocate(fd: number, mode: number, offset: number, length: number): Promise<void>;
   /** SEEK_DATA or SEEK_HOLE; undefined when there is none (ENXIO). */
   seek(fd: number, whence: "data" | "hole", offset: number): number | undefined;
-  /** Makes the empty `fdTo` share the bytes of `fdFrom`, or fails as unsupported. */
+  /** Makes `fdTo` what `fdFrom` is: a reflink where the disk can, else the bytes; holes stay holes. */
   clone(fdFrom: number, fdTo: number): Promise<void>;
   /** flock(2), exclusive, without waiting: whether the lock is ours now. */
   lockFile(fd: number): boolean;
@@ -35,7 +35,6 @@ const OPEN_FLAGS: Readonly<Record<OpenMode, number>> = {
 
 /** Up to here a worker would cost more than hashing on the JS thread, which stays below 5 ms. */
 const HASH_INLINE = 1 << 20;
-const COPY_CHUNK = 1 << 20;
 
 export function createDiskFiles(needs: { systemCalls: SystemCalls; hashWorkers: HashWorkers }): Files {
   const { systemCalls, hashWorkers } = needs;
@@ -198,37 +197,8 @@ class DiskFile implements OpenFile {
     return this.#closing;
   }
 
-  /** `target` is empty and nobody else's. */
   cloneInto(target: DiskFile): Promise<void> {
-    return this.#use("clone", (from) =>
-      target.#use("clone", async (to) => {
-        try {
-          await this.#system.clone(from, to);
-        } catch (error) {
-          // EXDEV and EINVAL: disks that can, but not for these two files.
-          if (!isUnsupported(error) && !hasCode(error, "EXDEV", "EINVAL")) throw error;
-          await this.#copyInto(target);
-        }
-      }),
-    );
-  }
-
-  async #copyInto(target: DiskFile): Promise<void> {
-    const { size } = await this.stat();
-    const buffer = Buffer.allocUnsafe(Math.min(size, COPY_CHUNK));
-    await target.truncate(size);
-    let position = 0;
-    while (position < size) {
-      const data = await this.seek("data", position);
-      if (data === undefined) return;
-      const end = Math.min(size, (await this.seek("hole", data)) ?? size);
-      for (position = data; position < end; ) {
-        const read = await this.read(buffer, 0, Math.min(end - position, COPY_CHUNK), position);
-        if (read === 0) return target.truncate(position);
-        await target.write(buffer.subarray(0, read), position);
-        position += read;
-      }
-    }
+    return this.#use("clone", (from) => target.#use("clone", (to) => this.#system.clone(from, to)));
   }
 
   async #use<T>(syscall: string, run: (fd: number) => T | Promise<T>): Promise<T> {

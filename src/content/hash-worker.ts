@@ -4,7 +4,7 @@
  * the size of the file. Messages: {path, stop} in; {hash, size}, {stopped} or {error} out. `stop`
  * is shared memory, since a thread that hashes receives no messages.
  */
-export const HASH_WORKER = String.raw`
+export const HASH_WORKER = `
 "use strict";
 const { createHash } = require("node:crypto");
 const fs = require("node:fs");

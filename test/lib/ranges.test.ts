@@ -17,7 +17,9 @@ import {
 } from "../../src/lib/ranges.ts";
 
 const SIZE = 40;
-const range = fc.tuple(fc.nat(SIZE), fc.nat(SIZE)).map(([a, b]): Range => ({ start: Math.min(a, b), end: Math.max(a, b) }));
+const range = fc
+  .tuple(fc.nat(SIZE), fc.nat(SIZE))
+  .map(([a, b]): Range => ({ start: Math.min(a, b), end: Math.max(a, b) }));
 const step = fc.record({ add: fc.boolean(), range });
 
 /** The same set as one boolean per byte. */
@@ -104,21 +106,12 @@ test("large offsets keep every byte", () => {
   expect(totalBytes(ranges)).toBe(end - 1);
 });
 
-test.each([
-  "",
-  "{}",
-  "[1]",
-  "[2,1]",
-  "[1,1]",
-  "[0,4,4,6]",
-  "[-1,3]",
-  "[0,1.5]",
-  '["0",1]',
-  "[0,1e300]",
-  "[null,1]",
-])("text that is no set is refused: %s", (text) => {
-  expect(parseRanges(text)).toBeUndefined();
-});
+test.each(["", "{}", "[1]", "[2,1]", "[1,1]", "[0,4,4,6]", "[-1,3]", "[0,1.5]", '["0",1]', "[0,1e300]", "[null,1]"])(
+  "text that is no set is refused: %s",
+  (text) => {
+    expect(parseRanges(text)).toBeUndefined();
+  },
+);
 
 test.each([
   [-1, 3],
