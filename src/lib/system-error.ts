@@ -4,7 +4,15 @@
  */
 import { getSystemErrorMap } from "node:util";
 
-const BY_CODE = new Map(Array.from(getSystemErrorMap(), ([errno, [code, text]]) => [code, { errno, text }]));
+/** Errors of disks that libuv has no name for: Node's `code` is then "Unknown system error -122". Linux numbers. */
+const UNNAMED: readonly [number, [string, string]][] = [
+  [-122, ["EDQUOT", "disk quota exceeded"]],
+  [-116, ["ESTALE", "stale file handle"]],
+];
+const BY_CODE = new Map(
+  [...getSystemErrorMap(), ...UNNAMED].map(([errno, [code, text]]) => [code, { errno, text }] as const),
+);
+const UNNAMED_CODES = new Map(UNNAMED.map(([errno, [code]]) => [errno, code]));
 // The kernel's two names for number 95; libuv knows only the other one.
 const OTHER_NAMES: Readonly<Record<string, string>> = { EOPNOTSUPP: "ENOTSUP", EWOULDBLOCK: "EAGAIN" };
 
@@ -18,6 +26,13 @@ export function systemError(code: string, syscall: string, path?: string): NodeJ
   error.errno = known.errno;
   error.syscall = syscall;
   if (path !== undefined) error.path = path;
+  return error;
+}
+
+/** Gives an error of node:fs the errno name that libuv does not know. */
+export function withCode<E extends NodeJS.ErrnoException>(error: E): E {
+  const code = error.errno === undefined ? undefined : UNNAMED_CODES.get(error.errno);
+  if (code !== undefined) error.code = code;
   return error;
 }
 
