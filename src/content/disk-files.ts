@@ -217,9 +217,9 @@ class DiskFile implements OpenFile {
     try {
       return await run(this.#fd);
     } catch (error) {
+      if (!(error instanceof Error && "code" in error)) throw error;
       // A call by descriptor does not know the name.
-      if (error instanceof Error && "code" in error && !("path" in error)) Object.assign(error, { path: this.#path });
-      throw error;
+      throw withCode(Object.assign(error, { path: this.#path }));
     } finally {
       this.#callsUnderWay--;
       if (this.#callsUnderWay === 0) this.#whenIdle?.();
