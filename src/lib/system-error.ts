@@ -30,10 +30,10 @@ export function systemError(code: string, syscall: string, path?: string): NodeJ
 }
 
 /** Gives an error of node:fs the errno name that libuv does not know. */
-export function withCode<E extends NodeJS.ErrnoException>(error: E): E {
-  const code = error.errno === undefined ? undefined : UNNAMED_CODES.get(error.errno);
-  if (code !== undefined) error.code = code;
-  return error;
+export function withCode<E>(error: E): E {
+  if (!(error instanceof Error && "errno" in error && typeof error.errno === "number")) return error;
+  const code = UNNAMED_CODES.get(error.errno);
+  return code === undefined ? error : Object.assign(error, { code });
 }
 
 /** Whether an error carries one of these errno names. */
