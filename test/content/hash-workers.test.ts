@@ -36,7 +36,7 @@ test("a missing file does not harm the next", async () => {
   expect(next).toMatchObject({ value: expected });
 });
 
-test("one that waits is aborted without its turn, one at work at once; the thread goes on", async () => {
+test("one that waits and one at work are aborted at once, and the thread goes on", async () => {
   const first = new AbortController();
   const second = new AbortController();
   const hashing = workers.hash(path, first.signal);
@@ -47,6 +47,18 @@ test("one that waits is aborted without its turn, one at work at once; the threa
   first.abort(new Error("first"));
   await expect(hashing).rejects.toThrow("first");
   expect(await last).toEqual(expected);
+});
+
+test("a thread told to stop does not read on to the end", async () => {
+  // 256 GiB of nothing: minutes, if it were read.
+  fs.truncateSync(path, 2 ** 38);
+  fs.writeFileSync(`${path}2`, bytes);
+  const controllers = [new AbortController(), new AbortController()];
+  const hashing = Promise.allSettled(controllers.map(({ signal }) => workers.hash(path, signal)));
+  const next = workers.hash(`${path}2`);
+  for (const controller of controllers) controller.abort();
+  expect(await next).toEqual(expected);
+  expect((await hashing).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
 });
 
 test("closing rejects what is not finished and what comes later", async () => {
