@@ -4,7 +4,6 @@ import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { HASH_WORKER } from "../../src/content/hash-worker.ts";
 import { createHashWorkers, type HashWorkers } from "../../src/content/hash-workers.ts";
 import { pattern } from "../support/files-cases.ts";
 
@@ -85,13 +84,28 @@ test("the JS thread goes on while a big file is hashed", async () => {
   expect(turns).toBeGreaterThan(5);
 });
 
-test("an idle thread lets the process end, a working one does not", () => {
+test("compiled to JavaScript, a thread at work keeps the process alive, an idle one lets it end", () => {
+  fs.writeFileSync(join(root, "package.json"), '{ "type": "module" }');
+  const options = ["--target", "es2023", "--module", "nodenext", "--types", "node", "--skipLibCheck"];
+  const compiled = spawnSync(
+    "node_modules/.bin/tsc",
+    [
+      "--ignoreConfig",
+      ...options,
+      "--rewriteRelativeImportExtensions",
+      "--outDir",
+      root,
+      "src/content/hash-workers.ts",
+    ],
+    { encoding: "utf8" },
+  );
+  expect(compiled.stdout).toBe("");
+  // Nothing else is open, and nobody calls close().
   const program = `
-    const { Worker } = require("node:worker_threads");
-    const worker = new Worker(${JSON.stringify(HASH_WORKER)}, { eval: true, execArgv: [], env: {} });
-    worker.on("message", ({ hash }) => { console.log(hash); worker.unref(); });
-    worker.postMessage({ path: ${JSON.stringify(path)}, stop: new SharedArrayBuffer(4) });
+    import { createHashWorkers } from "./hash-workers.js";
+    createHashWorkers().hash(process.argv[2]).then(({ hash }) => console.log(hash));
   `;
-  const child = spawnSync(process.execPath, ["-e", program], { encoding: "utf8", timeout: 30_000 });
+  fs.writeFileSync(join(root, "main.js"), program);
+  const child = spawnSync(process.execPath, [join(root, "main.js"), path], { encoding: "utf8", timeout: 20_000 });
   expect(child).toMatchObject({ status: 0, stdout: `${expected.hash}\n` });
-});
+}, 60_000);
