@@ -137,10 +137,6 @@ export function createNodes(database: Connection) {
      AND entry IN (SELECT id FROM entry WHERE parent = ?)`,
   );
   const retryParked = prepare(database, "UPDATE node SET parked = NULL, due = ? WHERE parked IS NOT NULL");
-  const lastPosition = prepare<{ position: number | null }>(
-    database,
-    "SELECT max(base_position) AS position FROM node",
-  );
   const insert = prepare(
     database,
     `INSERT INTO node (entry, kind, node_id, base_parent, base_name, base_head, base_hash, base_size, base_attributes,

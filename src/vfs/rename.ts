@@ -8,6 +8,7 @@ import { exchangeNames, moveName, removeName, replaceTarget } from "./identity.t
 import { completeFolder } from "./listing.ts";
 import { entryAt, requireDeletable, requireEmptyFolder, requireEntry, requireKnown } from "./remove.ts";
 import { folderOf, requireNamed, requireWritable } from "./stat.ts";
+import { isInside } from "./tree.ts";
 
 export interface Place {
   readonly parent: Lineage;
@@ -76,15 +77,4 @@ async function requireTargetKnown(context: Context, caller: Caller, to: Place): 
 function requireNotInside(context: Context, moved: Inode, folder: Inode): void {
   if (moved.kind !== "folder") return;
   if (isInside(context, folder.id, moved.id)) throw new FsError("EINVAL", "a folder cannot move into itself");
-}
-
-/** Whether `folder` is `ancestor` or somewhere below it, as shown. */
-export function isInside(context: Pick<Context, "metadata">, folder: number, ancestor: number): boolean {
-  let current = folder;
-  while (current !== ancestor) {
-    const [entry] = context.metadata.entries.ofInode(current);
-    if (entry === undefined || entry.parent === current) return false;
-    current = entry.parent;
-  }
-  return true;
 }

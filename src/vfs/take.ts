@@ -14,8 +14,8 @@ import { dropGeneration } from "./cut.ts";
 import { contentOfNode, folderOfNode, makeInodeOf } from "./from-node.ts";
 import { freeConflictName, moveAside } from "./make-room.ts";
 import type { Step } from "./plan.ts";
-import { isInside } from "./rename.ts";
 import { kindOf, nowText } from "./stat.ts";
+import { isInside } from "./tree.ts";
 
 /** False: the place it was moved to is not known well enough yet; nothing was changed. */
 export function takeNode(context: Context, row: NodeRow, step: Extract<Step, { do: "take" }>): boolean {

@@ -9,8 +9,8 @@ import type { Context } from "./context.ts";
 import { nodeIdOfFolder } from "./identity.ts";
 import { writersOf } from "./live.ts";
 import type { Local, LocalContent, View } from "./plan.ts";
-import { isInside } from "./rename.ts";
 import { EMPTY_HASH } from "./stat.ts";
+import { isInside } from "./tree.ts";
 
 export function viewOf(context: Context, row: NodeRow): View {
   const { metadata, network } = context;
