@@ -186,27 +186,20 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
 
 /** The request certainly had no effect. What does the refusal tell? */
 function tellApart(context: Context, row: NodeRow, request: Request, error: RemoteError, node: Node | undefined): void {
-  switch (error.code) {
-    case "changed":
-    case "conflict":
-      if (node === undefined) {
-        if (request.do === "delete") return folderIsNotEmpty(context, row);
-        return lookAgainLater(context, row);
-      }
-      if ("parent" in request && node.id !== row.nodeId) return nameIsTaken(context, row, node);
-      if (node.revision === row.base?.revision) return lookAgainLater(context, row);
-      observeNode(context, node);
-      return;
-    case "notFound":
-      if (row.nodeId !== null) context.refresh.add(row.nodeId);
-      if ("parent" in request && request.parent !== undefined) context.refresh.add(request.parent);
-      return lookAgainLater(context, row);
-    case "forbidden":
-      // A scope is missing: the plan waits for it, and only for what needs it. Else it is this node.
-      if (error.details.scope === undefined) park(context, row, error);
-      return;
-    default:
-      return park(context, row, error);
+  const isCondition = error.code === "changed" || error.code === "conflict";
+  if (isCondition && node !== undefined) {
+    if ("parent" in request && node.id !== row.nodeId) nameIsTaken(context, row, node);
+    else if (node.revision === row.base?.revision) lookAgainLater(context, row);
+    else observeNode(context, node);
+  } else if (isCondition) {
+    if (request.do === "delete") folderIsNotEmpty(context, row);
+    else lookAgainLater(context, row);
+  } else if (error.code === "notFound") {
+    if ("parent" in request && request.parent !== undefined) context.refresh.add(request.parent);
+    lookAgainLater(context, row);
+  } else if (error.code !== "forbidden" || error.details.scope === undefined) {
+    // A missing scope makes the plan wait, and only for what needs it; anything else is about this node.
+    park(context, row, error);
   }
 }
 
