@@ -10,7 +10,7 @@ import type { FileSystem } from "../vfs/filesystem.ts";
 import type { Device, OpenDevice } from "./device.ts";
 import { ERRNO, type ErrorName, errorName } from "./errno.ts";
 import { type Clock, createInFlightTable, InFlight } from "./in-flight.ts";
-import { type Connection, negotiate } from "./init.ts";
+import { type Connection, type InitRequest, negotiate } from "./init.ts";
 import { LITTLE_ENDIAN, viewOf } from "./layout.ts";
 import { MalformedError, type Message, MIN_ANSWERABLE, opcodeOf, parseMessage } from "./message.ts";
 import {
@@ -68,13 +68,27 @@ export const DEADLINE_MS = 60_000;
 const SLOW_MS = 1000;
 const BEFORE_INIT: WireVersion = { setxattrExtended: false };
 
+interface Deferred<T> {
+  readonly promise: Promise<T>;
+  resolve(value: T): void;
+  reject(reason: Error): void;
+}
+
+function deferred<T>(): Deferred<T> {
+  let settle: Pick<Deferred<T>, "resolve" | "reject"> | undefined;
+  const promise = new Promise<T>((resolve, reject) => {
+    settle = { resolve, reject };
+  });
+  return { promise, resolve: (value) => settle?.resolve(value), reject: (reason) => settle?.reject(reason) };
+}
+
 export function createSession(options: SessionOptions): Session {
   const { fileSystem, log, clock, deadlineMs = DEADLINE_MS, slowMs = SLOW_MS } = options;
   const counts = new Map<string, number>();
   const operationLog = createOperationLog(log, slowMs);
   const requests = createInFlightTable(clock, deadlineMs, expire);
-  const initialized = Promise.withResolvers<Connection>();
-  const ended = Promise.withResolvers<string>();
+  const initialized = deferred<Connection>();
+  const ended = deferred<string>();
   let connection = options.connection;
   let isOver = false;
 
@@ -87,14 +101,16 @@ export function createSession(options: SessionOptions): Session {
     try {
       message = parseMessage(bytes);
     } catch (error) {
-      return refuseUnreadable(bytes, error);
+      refuseUnreadable(bytes, error);
+      return;
     }
     const operation = OPERATIONS.get(message.opcode);
     const name = operation?.name ?? "UNKNOWN";
     counts.set(name, (counts.get(name) ?? 0) + 1);
     if (operation === undefined) {
       log.debug({ opcode: message.opcode, id: message.id }, "unknown opcode");
-      return sendError(message, "ENOSYS");
+      sendError(message, "ENOSYS");
+      return;
     }
     try {
       perform(operation, message);
@@ -106,10 +122,14 @@ export function createSession(options: SessionOptions): Session {
   /** @throws what decoding throws */
   function perform(operation: Operation, message: Message): void {
     const request = operation.decode(message, connection ?? BEFORE_INIT);
-    if (operation.kind === "session") return performOwn(operation, message, request);
+    if (operation.kind === "session") {
+      performOwn(operation, message, request);
+      return;
+    }
     if (connection === undefined && takesReply(operation.code)) {
       log.warn({ op: operation.name, id: message.id }, "request before INIT");
-      return sendError(message, "EIO");
+      sendError(message, "EIO");
+      return;
     }
     const started = clock.elapsed();
     switch (operation.kind) {
@@ -169,7 +189,8 @@ export function createSession(options: SessionOptions): Session {
   function fail(request: InFlight, error: unknown): void {
     if (request.answered) {
       const fields = { op: request.name, id: request.id, error: describeError(error) };
-      return log.debug(fields, "late failure dropped");
+      log.debug(fields, "late failure dropped");
+      return;
     }
     request.answered = true;
     const cancelled = request.isCancellation(error);
@@ -201,12 +222,9 @@ export function createSession(options: SessionOptions): Session {
   }
 
   function performOwn(operation: OfSession, message: Message, request: unknown): void {
-    if (operation === INTERRUPT_ROW) return interrupt((request as { unique: number }).unique);
-    if (operation === DESTROY_ROW) {
-      send(message, 0, []);
-      return;
-    }
-    initialize(message, request as Parameters<typeof negotiate>[0]);
+    if (operation === INTERRUPT_ROW) interrupt((request as { unique: number }).unique);
+    else if (operation === DESTROY_ROW) send(message, 0, []);
+    else initialize(message, request as InitRequest);
   }
 
   /** Only its handler knows whether it can still stop: it answers, we do not. */
@@ -218,10 +236,11 @@ export function createSession(options: SessionOptions): Session {
     request.cancel(new FsError("EINTR", "the caller was interrupted"));
   }
 
-  function initialize(message: Message, request: Parameters<typeof negotiate>[0]): void {
+  function initialize(message: Message, request: InitRequest): void {
     if (connection !== undefined) {
       log.warn({ id: message.id }, "a second INIT");
-      return sendError(message, "EIO");
+      sendError(message, "EIO");
+      return;
     }
     const outcome = negotiate(request);
     if (outcome.kind === "refused") {
@@ -298,6 +317,7 @@ export function createSession(options: SessionOptions): Session {
   }
 
   const device: Device = options.device((messages) => {
+    if (isOver) return;
     for (const message of messages) take(message);
   }, end);
 
