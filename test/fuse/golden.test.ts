@@ -96,7 +96,7 @@ it("every opcode a normal mount sends is in the recording", () => {
 });
 
 it("INIT shows what this kernel offers", () => {
-  const { messages } = stepOf(recordings["all"], "mount(2)");
+  const { messages } = stepOf(recordings.all, "mount(2)");
   const [init] = messages;
   if (init === undefined) throw new Error("no INIT in the recording");
   expect(OPERATIONS.get(init.opcode)?.decode(init, { setxattrExtended: false })).toEqual({
@@ -109,7 +109,7 @@ it("INIT shows what this kernel offers", () => {
 });
 
 it("INTERRUPT names the request it is for", () => {
-  const { messages } = stepOf(recordings["all"], "stat(hold), a signal meanwhile");
+  const { messages } = stepOf(recordings.all, "stat(hold), a signal meanwhile");
   const lookup = messages.find(({ opcode }) => opcode === 1);
   const interrupt = messages.find(({ opcode }) => opcode === 36);
   if (interrupt === undefined || lookup === undefined) throw new Error("no INTERRUPT in the recording");
@@ -118,7 +118,7 @@ it("INTERRUPT names the request it is for", () => {
 });
 
 it("a resent request has the id it had, and says so", () => {
-  const { messages } = stepOf(recordings["all"], "stat(again), RESEND meanwhile");
+  const { messages } = stepOf(recordings.all, "stat(again), RESEND meanwhile");
   const [first, second] = messages.filter(({ opcode }) => opcode === 1);
   expect(first?.resent).toBe(false);
   expect(second?.resent).toBe(true);
@@ -126,7 +126,7 @@ it("a resent request has the id it had, and says so", () => {
 });
 
 it("BATCH_FORGET gives back exactly what was counted", () => {
-  const { step, messages } = stepOf(recordings["all"], "NOTIFY_PRUNE(fifo, device, folder)");
+  const { step, messages } = stepOf(recordings.all, "NOTIFY_PRUNE(fifo, device, folder)");
   const forgets = messages
     .filter(({ opcode }) => opcode === 42 || opcode === 2)
     .flatMap((message) => {
