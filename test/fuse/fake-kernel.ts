@@ -9,6 +9,8 @@ import type { FileSystem } from "../../src/vfs/filesystem.ts";
 
 export interface Reply {
   readonly id: number;
+  /** Bit 63 of its unique. */
+  readonly resent: boolean;
   /** 0 or a negative errno. */
   readonly error: number;
   readonly body: Buffer;
@@ -108,6 +110,7 @@ export function startFakeKernel({ fileSystem, level = "debug", init = true, ...m
           const message = Buffer.concat(parts);
           const reply = {
             id: Number(message.readBigUInt64LE(8) & 0x7fff_ffff_ffff_ffffn),
+            resent: message.readUInt8(15) >= 0x80,
             error: message.readInt32LE(4),
             body: message.subarray(16),
           };
