@@ -14,7 +14,7 @@ describe("a malformed message", () => {
   it.each<[string, Uint8Array]>([
     ["too short for its header", requestBytes({ opcode: 3 }).subarray(0, 39)],
     ["saying it is longer than it is", requestBytes({ opcode: 3, length: 57 }, 0, 0, 0n)],
-    ["saying it is shorter than it is", requestBytes({ opcode: 3, length: 55 }, 0, 0, 0n)],
+    ["saying it is shorter than it is", requestBytes({ opcode: 3, length: 56 }, 0, 0, 0n, 0n)],
     ["with more extensions than bytes", requestBytes({ opcode: 9, extensions: 9 }, 0, 0, "d")],
     ["with a node id over 2^53", requestBytes({ opcode: 3, nodeid: 2n ** 60n }, 0, 0, 0n)],
     ["with half its body", requestBytes({ opcode: 3 }, 0, 0)],
@@ -25,7 +25,7 @@ describe("a malformed message", () => {
     ["with more data than it says", requestBytes({ opcode: 16 }, 1n, 0n, 3, 0, 0n, 0, 0, Buffer.from("1234"))],
     ["with a value shorter than it says", requestBytes({ opcode: 21 }, 9, 0, 0, 0, "user.a", Buffer.from("v"))],
     ["with an extension longer than what is left", requestBytes({ opcode: 9, extensions: 1 }, 0, 0, "d", 99, 32)],
-    ["with an extension of no length", requestBytes({ opcode: 9, extensions: 1 }, 0, 0, "d", 0, 32)],
+    ["with an extension of no length", requestBytes({ opcode: 9, extensions: 1 }, 0, 0, "d", 0, 99)],
     ["with more groups than bytes", requestBytes({ opcode: 9, extensions: 2 }, 0, 0, "d", 16, 32, 1000, 0)],
     ["with a label longer than its record", requestBytes({ opcode: 9, extensions: 3 }, 0, 0, "d", 24, 1, 99, 0, 0n)],
   ])("%s is answered EINVAL and logged", async (_, bytes) => {

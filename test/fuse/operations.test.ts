@@ -605,6 +605,22 @@ describe.each([
   });
 });
 
+it("READDIRPLUS never hands out the folder itself or its parent", async () => {
+  const dots: FolderEntry[] = [
+    { name: ".", inode: 1, kind: "folder", cookie: 1, found: FOUND },
+    { name: "..", inode: 1, kind: "folder", cookie: 2, found: FOUND },
+  ];
+  const { calls, kernel } = recorder({
+    readdir: (...args: Arguments) => dots.filter(({ cookie }) => cookie > Number(args[2])),
+  });
+  const { body } = await kernel.call(44, 1, ...READ(1n, 0n, 4096));
+  expect(records(body, true).map(({ name, nodeid }) => [name, nodeid])).toEqual([
+    [".", 0n],
+    ["..", 0n],
+  ]);
+  expect(calls.map(([name]) => name)).not.toContain("forget");
+});
+
 it("READDIRPLUS without attributes for an entry says node 0 and nothing else", async () => {
   const entry: FolderEntry = { name: "abc", inode: 7, kind: "symlink", cookie: 9 };
   let served = false;

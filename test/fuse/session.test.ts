@@ -330,6 +330,7 @@ describe("the end", () => {
     kernel.session.close();
     expect(kernel.closed()).toBe(true);
     expect(await kernel.session.ended).toBe("closed");
+    expect(kernel.clock.pending()).toBe(0);
     kernel.clock.advance(120_000);
     expect(kernel.replies).toEqual([]);
   });
@@ -378,7 +379,7 @@ describe("the log", () => {
     const { fileSystem } = withOperations({ flush: () => held.promise });
     const kernel = startFakeKernel({ fileSystem, level: "info" });
     await kernel.call(OP.GETATTR, 1, ...GETATTR_BODY);
-    expect(kernel.lines).toEqual([]);
+    expect(kernel.debugCalls()).toBe(0);
     kernel.send(25, 1, 1n, 0n, 0n);
     kernel.clock.advance(1001);
     held.open();
