@@ -1,0 +1,47 @@
+/**
+ * Errors in the shape of Node's own system errors (`code`, `errno`, `syscall`, `path`), for what
+ * finds out by itself what the kernel would have said.
+ */
+import { getSystemErrorMap } from "node:util";
+
+/** Errors of disks that libuv has no name for: Node's `code` is then "Unknown system error -122". Linux numbers. */
+const UNNAMED: readonly [number, [string, string]][] = [
+  [-122, ["EDQUOT", "disk quota exceeded"]],
+  [-116, ["ESTALE", "stale file handle"]],
+];
+const BY_CODE = new Map(
+  [...getSystemErrorMap(), ...UNNAMED].map(([errno, [code, text]]) => [code, { errno, text }] as const),
+);
+const UNNAMED_CODES = new Map(UNNAMED.map(([errno, [code]]) => [errno, code]));
+// The kernel's two names for number 95; libuv knows only the other one.
+const OTHER_NAMES: Readonly<Record<string, string>> = { EOPNOTSUPP: "ENOTSUP", EWOULDBLOCK: "EAGAIN" };
+
+/** `code` is an errno name such as "ENOENT"; one that the system does not know is a RangeError. */
+export function systemError(code: string, syscall: string, path?: string): NodeJS.ErrnoException {
+  const known = BY_CODE.get(OTHER_NAMES[code] ?? code);
+  if (known === undefined) throw new RangeError(`expected the name of a system error such as "ENOENT", got "${code}"`);
+  const where = path === undefined ? "" : ` '${path}'`;
+  const error: NodeJS.ErrnoException = new Error(`${code}: ${known.text}, ${syscall}${where}`);
+  error.code = code;
+  error.errno = known.errno;
+  error.syscall = syscall;
+  if (path !== undefined) error.path = path;
+  return error;
+}
+
+/** Gives an error of node:fs the errno name that libuv does not know. */
+export function withCode<E>(error: E): E {
+  if (!(error instanceof Error && "errno" in error && typeof error.errno === "number")) return error;
+  const code = UNNAMED_CODES.get(error.errno);
+  return code === undefined ? error : Object.assign(error, { code });
+}
+
+/** Whether an error carries one of these errno names. */
+export function hasCode(error: unknown, ...codes: string[]): boolean {
+  return error instanceof Error && "code" in error && typeof error.code === "string" && codes.includes(error.code);
+}
+
+/** Whether an error says that the disk or its file system cannot do this at all, now or later. */
+export function isUnsupported(error: unknown): boolean {
+  return hasCode(error, "EOPNOTSUPP", "ENOTSUP", "ENOSYS", "ENOTTY");
+}

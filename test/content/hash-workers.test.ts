@@ -1,0 +1,111 @@
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createHashWorkers, type HashWorkers } from "../../src/content/hash-workers.ts";
+import { pattern } from "../support/files-cases.ts";
+
+let root: string;
+let path: string;
+let workers: HashWorkers;
+const bytes = pattern(8 << 20);
+const expected = { hash: createHash("sha256").update(bytes).digest("hex"), size: bytes.length };
+
+beforeEach(() => {
+  root = fs.mkdtempSync(join(tmpdir(), "wsfs-hash-"));
+  path = join(root, "file");
+  fs.writeFileSync(path, bytes);
+  workers = createHashWorkers(1);
+});
+afterEach(async () => {
+  await workers.close();
+  fs.rmSync(root, { recursive: true });
+});
+
+test("files wait for a free thread, and all are hashed", async () => {
+  const hashes = await Promise.all(Array.from({ length: 5 }, () => workers.hash(path)));
+  expect(hashes).toEqual(Array.from({ length: 5 }, () => expected));
+});
+
+test("a missing file does not harm the next", async () => {
+  const [missing, next] = await Promise.allSettled([workers.hash(`${path}-`), workers.hash(path)]);
+  expect(missing).toMatchObject({ reason: { code: "ENOENT", path: `${path}-`, syscall: "open" } });
+  expect(next).toMatchObject({ value: expected });
+});
+
+test("one that waits and one at work are aborted at once, and the thread goes on", async () => {
+  const first = new AbortController();
+  const second = new AbortController();
+  const hashing = workers.hash(path, first.signal);
+  const waiting = workers.hash(path, second.signal);
+  const last = workers.hash(path);
+  second.abort(new Error("second"));
+  await expect(waiting).rejects.toThrow("second");
+  first.abort(new Error("first"));
+  await expect(hashing).rejects.toThrow("first");
+  expect(await last).toEqual(expected);
+});
+
+test("a thread told to stop does not read on to the end", async () => {
+  // 256 GiB of nothing: minutes, if it were read.
+  fs.truncateSync(path, 2 ** 38);
+  fs.writeFileSync(`${path}2`, bytes);
+  const controllers = [new AbortController(), new AbortController()];
+  const hashing = Promise.allSettled(controllers.map(({ signal }) => workers.hash(path, signal)));
+  const next = workers.hash(`${path}2`);
+  for (const controller of controllers) controller.abort();
+  expect(await next).toEqual(expected);
+  expect((await hashing).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+});
+
+test("closing rejects what is not finished and what comes later", async () => {
+  const settled = Promise.allSettled([workers.hash(path), workers.hash(path)]);
+  await workers.close();
+  for (const each of await settled)
+    expect(each).toMatchObject({ reason: { message: expect.stringContaining("closed") } });
+  await expect(workers.hash(path)).rejects.toThrow("closed");
+});
+
+test("the JS thread goes on while a big file is hashed", async () => {
+  await workers.hash(path);
+  let turns = 0;
+  let hashing = true;
+  const done = workers.hash(path).finally(() => {
+    hashing = false;
+  });
+  while (hashing) {
+    turns++;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  expect(await done).toEqual(expected);
+  // Hashing here would leave one or two.
+  expect(turns).toBeGreaterThan(5);
+});
+
+test("compiled to JavaScript, a thread at work keeps the process alive, an idle one lets it end", () => {
+  fs.writeFileSync(join(root, "package.json"), '{ "type": "module" }');
+  const options = ["--target", "es2023", "--module", "nodenext", "--types", "node", "--skipLibCheck"];
+  const compiled = spawnSync(
+    "node_modules/.bin/tsc",
+    [
+      "--ignoreConfig",
+      ...options,
+      "--rewriteRelativeImportExtensions",
+      "--outDir",
+      root,
+      "src/content/hash-workers.ts",
+    ],
+    { encoding: "utf8" },
+  );
+  expect(compiled.stdout).toBe("");
+  // Nothing else is open, and nobody calls close().
+  const program = `
+    import { createHashWorkers } from "./hash-workers.js";
+    createHashWorkers().hash(process.argv[2]).then(({ hash }) => console.log(hash));
+  `;
+  fs.writeFileSync(join(root, "main.js"), program);
+  const child = spawnSync(process.execPath, [join(root, "main.js"), path], { encoding: "utf8", timeout: 20_000 });
+  expect(child).toMatchObject({ status: 0, stdout: `${expected.hash}\n` });
+}, 60_000);
