@@ -15,7 +15,7 @@ export interface Logger {
 
 const nothing = (): void => {};
 
-export const silentLogger: Logger = {
+export const SILENT: Logger = {
   isLevelEnabled: () => false,
   debug: nothing,
   info: nothing,
