@@ -605,6 +605,12 @@ describe.each([
   });
 });
 
+it("READDIR of an absurd size asks for no more than a megabyte of entries", async () => {
+  const { calls, kernel } = recorder({ readdir: [] });
+  expect((await kernel.call(28, 1, ...READ(1n, 0n, 0xffff_ffff))).error).toBe(0);
+  expect(Number(calls[0]?.[3])).toBeLessThanOrEqual(2 ** 20 / 32);
+});
+
 it("READDIRPLUS never hands out the folder itself or its parent", async () => {
   const dots: FolderEntry[] = [
     { name: ".", inode: 1, kind: "folder", cookie: 1, found: FOUND },
