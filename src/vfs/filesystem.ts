@@ -5,13 +5,14 @@
  * answered EIO.
  */
 import type { Time } from "../lib/time.ts";
+import type { InodeKind } from "../metadata/inodes.ts";
 
 /** What the kernel calls a node id: a lineage. The root is 1. Never reused, below 2^53. */
 export type Lineage = number;
 /** An open file or folder. Never reused on one connection. */
 export type HandleId = number;
 
-export type FileKind = "file" | "folder" | "symlink" | "fifo" | "socket" | "block" | "character";
+export type FileKind = InodeKind;
 
 export interface Stat {
   readonly inode: number;

@@ -1,0 +1,174 @@
+/** Attempts (requests that are rows before they are sent), generations (what they upload) and tombstones. */
+import { type Connection, prepare } from "./database.ts";
+
+export interface Attempt<Request> {
+  readonly id: number;
+  readonly node: number;
+  /** abandoned: given up for a newer cut; its key still marks the answer as ours. */
+  readonly state: "open" | "abandoned";
+  readonly key: string;
+  readonly request: Request;
+  readonly generation: number | null;
+  readonly tries: number;
+  readonly nextAt: number;
+  readonly lastError: string | null;
+  readonly createdAt: number;
+}
+
+interface Row extends Omit<Attempt<unknown>, "request"> {
+  readonly request: string;
+}
+
+const COLUMNS = `id, node, state, key, request, generation, tries, next_at AS nextAt, last_error AS lastError,
+  created_at AS createdAt`;
+
+/** `parse` checks a stored request. */
+export function createAttempts<Request>(database: Connection, parse: (value: unknown) => Request) {
+  const openOf = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE node = ? AND state = 'open'`);
+  const byKey = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE key = ?`);
+  const all = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE state = 'open' ORDER BY id`);
+  const openCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM attempt WHERE state = 'open'");
+  const insert = prepare(
+    database,
+    `INSERT INTO attempt (node, state, key, request, generation, tries, next_at, last_error, created_at)
+     VALUES (@node, 'open', @key, @request, @generation, 0, @nextAt, NULL, @createdAt)`,
+  );
+  const failed = prepare(database, "UPDATE attempt SET tries = tries + 1, next_at = ?, last_error = ? WHERE id = ?");
+  const rush = prepare(database, "UPDATE attempt SET next_at = min(next_at, ?) WHERE state = 'open'");
+  const abandon = prepare(database, "UPDATE attempt SET state = 'abandoned', generation = NULL WHERE id = ?");
+  const remove = prepare(database, "DELETE FROM attempt WHERE id = ?");
+  const removeOf = prepare(database, "DELETE FROM attempt WHERE node = ?");
+  const removeAbandoned = prepare(database, "DELETE FROM attempt WHERE node = ? AND state = 'abandoned'");
+  const ofGeneration = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE generation = ?`);
+
+  const decode = (row: Row | undefined): Attempt<Request> | undefined =>
+    row === undefined ? undefined : { ...row, request: parse(JSON.parse(row.request)) };
+
+  return {
+    openOf: (node: number) => decode(openOf.get(node)),
+    ofKey: (key: string) => decode(byKey.get(key)),
+    ofGeneration: (generation: number) => decode(ofGeneration.get(generation)),
+    open: (): Attempt<Request>[] => all.all().map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
+    countOpen: (): number => openCount.get()?.count ?? 0,
+    create(attempt: {
+      node: number;
+      key: string;
+      request: Request;
+      generation: number | null;
+      nextAt: number;
+      createdAt: number;
+    }): Attempt<Request> {
+      const row = { ...attempt, request: JSON.stringify(attempt.request) };
+      const id = Number(insert.run(row).lastInsertRowid);
+      return { ...attempt, id, state: "open", tries: 0, lastError: null };
+    },
+    failed(id: number, nextAt: number, error: string): void {
+      failed.run(nextAt, error, id);
+    },
+    /** None waits longer than until `at`. */
+    rush(at: number): void {
+      rush.run(at);
+    },
+    abandon(id: number): void {
+      abandon.run(id);
+    },
+    remove(id: number): void {
+      remove.run(id);
+    },
+    removeAllOf(node: number): void {
+      removeOf.run(node);
+    },
+    removeAbandonedOf(node: number): void {
+      removeAbandoned.run(node);
+    },
+  };
+}
+
+export interface Generation {
+  readonly id: number;
+  readonly inode: number;
+  /** Of the inode when it was cut: while that has not moved on, this is its newest content. */
+  readonly changes: number;
+  /** The live file of this lineage is the cut; null: a file of its own. */
+  readonly lineage: number | null;
+  readonly size: number;
+  readonly hash: string;
+  readonly mtime: string;
+  readonly synced: number;
+  readonly boot: string;
+}
+
+const GENERATION = "id, inode, changes, lineage, size, hash, mtime, synced, boot";
+
+export function createGenerations(database: Connection) {
+  const byId = prepare<Generation>(database, `SELECT ${GENERATION} FROM generation WHERE id = ?`);
+  const newest = prepare<Generation>(
+    database,
+    `SELECT ${GENERATION} FROM generation WHERE inode = ? ORDER BY id DESC LIMIT 1`,
+  );
+  const ofLineage = prepare<Generation>(database, `SELECT ${GENERATION} FROM generation WHERE lineage = ?`);
+  const all = prepare<Generation>(database, `SELECT ${GENERATION} FROM generation`);
+  const unused = prepare<Generation>(
+    database,
+    `SELECT ${GENERATION} FROM generation WHERE inode = ?
+     AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.generation = generation.id)`,
+  );
+  const insert = prepare(
+    database,
+    `INSERT INTO generation (inode, changes, lineage, size, hash, mtime, synced, boot)
+     VALUES (@inode, @changes, @lineage, @size, @hash, @mtime, @synced, @boot)`,
+  );
+  const detach = prepare(database, "UPDATE generation SET lineage = NULL WHERE id = ?");
+  const remove = prepare(database, "DELETE FROM generation WHERE id = ?");
+  return {
+    get: (id: number): Generation | undefined => byId.get(id),
+    newestOf: (inode: number): Generation | undefined => newest.get(inode),
+    /** The cuts that are this live file itself. */
+    ofLineage: (lineage: number): Generation[] => ofLineage.all(lineage),
+    all: (): Generation[] => all.all(),
+    /** Of this inode, those no attempt will send. */
+    unusedOf: (inode: number): Generation[] => unused.all(inode),
+    create(generation: Omit<Generation, "id">): Generation {
+      return { ...generation, id: Number(insert.run(generation).lastInsertRowid) };
+    },
+    /** The cut has become a file of its own. */
+    detach(id: number): void {
+      detach.run(id);
+    },
+    remove(id: number): void {
+      remove.run(id);
+    },
+  };
+}
+
+export interface Tombstone {
+  readonly nodeId: string;
+  readonly revision: number;
+  readonly position: number;
+}
+
+export function createTombstones(database: Connection) {
+  const byId = prepare<Tombstone>(
+    database,
+    "SELECT node_id AS nodeId, revision, position FROM tombstone WHERE node_id = ?",
+  );
+  const insert = prepare(
+    database,
+    "INSERT OR REPLACE INTO tombstone (node_id, revision, position) VALUES (@nodeId, @revision, @position)",
+  );
+  const passed = prepare(database, "DELETE FROM tombstone WHERE position <= ?");
+  const remove = prepare(database, "DELETE FROM tombstone WHERE node_id = ?");
+  return {
+    get: (nodeId: string): Tombstone | undefined => byId.get(nodeId),
+    add(tombstone: Tombstone): void {
+      insert.run(tombstone);
+    },
+    remove(nodeId: string): void {
+      remove.run(nodeId);
+    },
+    /** Listing and journal are complete up to this position: older deletions need no memory. */
+    forgetUpTo(position: number): void {
+      passed.run(position);
+    },
+  };
+}

@@ -1,0 +1,113 @@
+/** Inodes and their lineages. */
+import type { Attributes } from "../contract/attributes.ts";
+import { type Connection, prepare } from "./database.ts";
+
+export type InodeKind = "file" | "folder" | "symlink" | "fifo" | "socket" | "block" | "character";
+
+/** clean: the origin version; open: a writer may have changed it; dirty: local bytes nobody else has. */
+export type ContentState = "clean" | "open" | "dirty";
+
+export interface Inode {
+  readonly id: number;
+  readonly kind: InodeKind;
+  readonly lineage: number;
+  readonly attributes: Attributes;
+  readonly size: number;
+  readonly hash: string | null;
+  readonly originNode: string | null;
+  readonly originVersion: string | null;
+  readonly content: ContentState;
+  readonly changes: number;
+  readonly atime: string;
+  readonly ctime: string;
+  readonly linkGroup: string | null;
+  readonly listed: number | null;
+}
+
+export type NewInode = Omit<Inode, "id" | "lineage" | "changes" | "linkGroup" | "listed">;
+
+interface Row extends Omit<Inode, "attributes"> {
+  readonly attributes: string;
+}
+
+const COLUMNS = `id, kind, lineage, attributes, size, hash, origin_node AS originNode, origin_version AS originVersion,
+  content, changes, atime, ctime, link_group AS linkGroup, listed`;
+
+export function createInodes(database: Connection) {
+  const byId = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE id = ?`);
+  const byGroup = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE link_group = ?`);
+  const insert = prepare(
+    database,
+    `INSERT INTO inode (kind, lineage, attributes, size, hash, origin_node, origin_version, content, atime, ctime)
+     VALUES (@kind, 0, @attributes, @size, @hash, @originNode, @originVersion, @content, @atime, @ctime)`,
+  );
+  const replace = prepare(
+    database,
+    `UPDATE inode SET kind = @kind, lineage = @lineage, attributes = @attributes, size = @size, hash = @hash, origin_node = @originNode,
+       origin_version = @originVersion, content = @content, changes = @changes, atime = @atime, ctime = @ctime,
+       link_group = @linkGroup, listed = @listed WHERE id = @id`,
+  );
+  const remove = prepare(database, "DELETE FROM inode WHERE id = ?");
+  const insertLineage = prepare(database, "INSERT INTO lineage (inode) VALUES (?)");
+  const lineageInode = prepare<{ inode: number }>(database, "SELECT inode FROM lineage WHERE id = ?");
+  const removeLineage = prepare(database, "DELETE FROM lineage WHERE id = ?");
+  const lineagesOf = prepare<{ id: number }>(database, "SELECT id FROM lineage WHERE inode = ?");
+  const superseded = prepare<{ id: number }>(
+    database,
+    "SELECT lineage.id FROM lineage JOIN inode ON inode.id = lineage.inode WHERE inode.lineage <> lineage.id",
+  );
+  const nameless = prepare<Row>(
+    database,
+    `SELECT ${COLUMNS} FROM inode WHERE id <> 1 AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.inode = inode.id)`,
+  );
+  const unfinished = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE content = 'open'`);
+
+  const decode = (row: Row | undefined): Inode | undefined =>
+    row === undefined ? undefined : { ...row, attributes: JSON.parse(row.attributes) as Attributes };
+  const decodeAll = (rows: Row[]): Inode[] =>
+    rows.map((row) => ({ ...row, attributes: JSON.parse(row.attributes) as Attributes }));
+
+  function get(id: number): Inode | undefined {
+    return decode(byId.get(id));
+  }
+
+  function update(id: number, change: Partial<Omit<Inode, "id">>): Inode {
+    const current = get(id);
+    if (current === undefined) throw new Error(`no inode ${id}`);
+    const next = { ...current, ...change };
+    replace.run({ ...next, attributes: JSON.stringify(next.attributes) });
+    return next;
+  }
+
+  return {
+    get,
+    update,
+    /** A new inode with a lineage of its own. */
+    create(inode: NewInode): Inode {
+      const id = Number(insert.run({ ...inode, attributes: JSON.stringify(inode.attributes) }).lastInsertRowid);
+      return update(id, { lineage: Number(insertLineage.run(id).lastInsertRowid) });
+    },
+    /** Gives the inode a new lineage; the one before is superseded but still known. */
+    switchLineage(id: number, change: Partial<Omit<Inode, "id" | "lineage">>): Inode {
+      return update(id, { ...change, lineage: Number(insertLineage.run(id).lastInsertRowid) });
+    },
+    remove(id: number): void {
+      remove.run(id);
+    },
+    ofLineage(lineage: number): Inode | undefined {
+      const row = lineageInode.get(lineage);
+      return row === undefined ? undefined : get(row.inode);
+    },
+    lineages(id: number): number[] {
+      return lineagesOf.all(id).map((row) => row.id);
+    },
+    removeLineage(lineage: number): void {
+      removeLineage.run(lineage);
+    },
+    superseded: (): number[] => superseded.all().map((row) => row.id),
+    nameless: (): Inode[] => decodeAll(nameless.all()),
+    /** Those whose writer was not closed: after a crash, each must be looked at. */
+    unfinished: (): Inode[] => decodeAll(unfinished.all()),
+    ofGroup: (group: string): Inode[] => decodeAll(byGroup.all(group)),
+  };
+}

@@ -1,0 +1,61 @@
+/** Rows of live files: what is on disk behind a lineage, and what may be evicted. */
+import { type Connection, prepare } from "./database.ts";
+
+export interface LiveRow {
+  readonly lineage: number;
+  readonly originNode: string | null;
+  readonly originVersion: string | null;
+  readonly size: number;
+  readonly bytes: number;
+  /** JSON of lib/ranges.ts: belongs to the origin version and is not here yet. */
+  readonly missing: string;
+  readonly usedAt: number;
+}
+
+const COLUMNS = `live.lineage, live.origin_node AS originNode, live.origin_version AS originVersion, live.size, live.bytes,
+  live.missing, live.used_at AS usedAt`;
+
+export function createLiveRows(database: Connection) {
+  const byLineage = prepare<LiveRow>(database, `SELECT ${COLUMNS} FROM live WHERE lineage = ?`);
+  // What no origin has (dirty), what an upload reads and what is open stays; the caller knows the open ones.
+  const evictable = prepare<LiveRow>(
+    database,
+    `SELECT ${COLUMNS} FROM live JOIN lineage ON lineage.id = live.lineage JOIN inode ON inode.id = lineage.inode
+     WHERE live.bytes > 0 AND live.used_at <= ? AND live.origin_version IS NOT NULL
+       AND (inode.lineage <> live.lineage OR inode.content = 'clean')
+       AND NOT EXISTS (SELECT 1 FROM generation WHERE generation.lineage = live.lineage)
+     ORDER BY live.used_at LIMIT ?`,
+  );
+  const total = prepare<{ bytes: number | null }>(database, "SELECT sum(bytes) AS bytes FROM live");
+  const all = prepare<LiveRow>(database, `SELECT ${COLUMNS} FROM live`);
+  const insert = prepare(
+    database,
+    `INSERT INTO live (lineage, origin_node, origin_version, size, bytes, missing, used_at)
+     VALUES (@lineage, @originNode, @originVersion, @size, @bytes, @missing, @usedAt)`,
+  );
+  const replace = prepare(
+    database,
+    `UPDATE live SET origin_node = @originNode, origin_version = @originVersion, size = @size, bytes = @bytes,
+       missing = @missing, used_at = @usedAt WHERE lineage = @lineage`,
+  );
+  const remove = prepare(database, "DELETE FROM live WHERE lineage = ?");
+  return {
+    get: (lineage: number): LiveRow | undefined => byLineage.get(lineage),
+    all: (): LiveRow[] => all.all(),
+    totalBytes: (): number => total.get()?.bytes ?? 0,
+    /** Least recently used first, none used after `before`. */
+    evictable: (before: number, limit: number): LiveRow[] => evictable.all(before, limit),
+    create(row: LiveRow): LiveRow {
+      insert.run(row);
+      return row;
+    },
+    update(lineage: number, change: Partial<Omit<LiveRow, "lineage">>): void {
+      const current = byLineage.get(lineage);
+      if (current === undefined) throw new Error(`no live file of lineage ${lineage}`);
+      replace.run({ ...current, ...change });
+    },
+    remove(lineage: number): void {
+      remove.run(lineage);
+    },
+  };
+}

@@ -1,0 +1,249 @@
+/** Node rows: what we know of the gateway's nodes, and which of them the plan should look at. */
+import type { Attributes } from "../contract/attributes.ts";
+import type { Node } from "../contract/resources.ts";
+import { type Connection, prepare } from "./database.ts";
+
+/** What we and the gateway last agreed on. */
+export interface Base {
+  /** Node id of the folder; null for the root. */
+  readonly parent: string | null;
+  readonly name: string;
+  readonly head: string | null;
+  readonly hash: string | null;
+  readonly size: number;
+  readonly attributes: Attributes;
+  readonly revision: number;
+  /** Journal position of our last acknowledged write to the node; 0: none. */
+  readonly position: number;
+  /** ISO 8601. */
+  readonly modifiedAt: string;
+}
+
+/** What the gateway last told of the node, where that is not the base. */
+export type Seen = { readonly node: Node } | { readonly deleted: true; readonly revision: number };
+
+export interface NodeRow {
+  readonly id: number;
+  /** Null: a program removed the name, the deletion is to be sent. */
+  readonly entry: number | null;
+  readonly kind: "file" | "folder";
+  /** The gateway's id; null: unborn. */
+  readonly nodeId: string | null;
+  /** Null exactly when unborn. */
+  readonly base: Base | null;
+  readonly seen: Seen | null;
+  readonly seenAt: number | null;
+  readonly changedAt: number;
+  readonly dirtySince: number | null;
+  readonly due: number | null;
+  readonly leftParent: number | null;
+  readonly leftName: string | null;
+  readonly leftAt: number | null;
+  readonly parked: string | null;
+}
+
+interface Row extends Omit<NodeRow, "base" | "seen"> {
+  readonly baseParent: string | null;
+  readonly baseName: string | null;
+  readonly baseHead: string | null;
+  readonly baseHash: string | null;
+  readonly baseSize: number | null;
+  readonly baseAttributes: string | null;
+  readonly baseRevision: number | null;
+  readonly basePosition: number | null;
+  readonly baseModified: string | null;
+  readonly seen: string | null;
+}
+
+const COLUMNS = `id, entry, kind, node_id AS nodeId, base_parent AS baseParent, base_name AS baseName,
+  base_head AS baseHead, base_hash AS baseHash, base_size AS baseSize, base_attributes AS baseAttributes,
+  base_revision AS baseRevision, base_position AS basePosition, base_modified AS baseModified, seen, seen_at AS seenAt,
+  changed_at AS changedAt, dirty_since AS dirtySince, due, left_parent AS leftParent, left_name AS leftName,
+  left_at AS leftAt, parked`;
+
+function decode(row: Row): NodeRow {
+  const { id, entry, kind, nodeId, seenAt, changedAt, dirtySince, due, leftParent, leftName, leftAt, parked } = row;
+  const base: Base | null =
+    nodeId === null
+      ? null
+      : {
+          parent: row.baseParent,
+          name: row.baseName ?? "",
+          head: row.baseHead,
+          hash: row.baseHash,
+          size: row.baseSize ?? 0,
+          attributes: JSON.parse(row.baseAttributes ?? "{}") as Attributes,
+          revision: row.baseRevision ?? 0,
+          position: row.basePosition ?? 0,
+          modifiedAt: row.baseModified ?? "1970-01-01T00:00:00.000Z",
+        };
+  const seen = row.seen === null ? null : (JSON.parse(row.seen) as Seen);
+  return {
+    id,
+    entry,
+    kind,
+    nodeId,
+    base,
+    seen,
+    seenAt,
+    changedAt,
+    dirtySince,
+    due,
+    leftParent,
+    leftName,
+    leftAt,
+    parked,
+  };
+}
+
+function encode(node: NodeRow) {
+  const { base, seen, ...rest } = node;
+  return {
+    ...rest,
+    baseParent: base?.parent ?? null,
+    baseName: base?.name ?? null,
+    baseHead: base?.head ?? null,
+    baseHash: base?.hash ?? null,
+    baseSize: base?.size ?? null,
+    baseAttributes: base === null ? null : JSON.stringify(base.attributes),
+    baseRevision: base?.revision ?? null,
+    basePosition: base?.position ?? null,
+    baseModified: base?.modifiedAt ?? null,
+    seen: seen === null ? null : JSON.stringify(seen),
+  };
+}
+
+export function createNodes(database: Connection) {
+  const select = (where: string) => prepare<Row>(database, `SELECT ${COLUMNS} FROM node WHERE ${where}`);
+  const byId = select("id = ?");
+  const byEntry = select("entry = ?");
+  const byNodeId = select("node_id = ?");
+  const byPlace = select("base_parent = ? AND base_name = ?");
+  const below = select("base_parent = ?");
+  const belowCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM node WHERE base_parent = ?");
+  const byLeft = select("left_parent = ? AND left_name = ? AND left_at >= ? ORDER BY left_at DESC LIMIT 1");
+  const dueNow = select("due <= ? ORDER BY due LIMIT ?");
+  const nextDue = prepare<{ due: number }>(database, "SELECT due FROM node WHERE due IS NOT NULL ORDER BY due LIMIT 1");
+  const dirty = select("dirty_since IS NOT NULL ORDER BY dirty_since, id LIMIT ?");
+  const counts = prepare<{ dirty: number; parked: number; oldest: number | null }>(
+    database,
+    `SELECT count(*) AS dirty, count(parked) AS parked, min(dirty_since) AS oldest FROM node WHERE dirty_since IS NOT NULL`,
+  );
+  const hasten = prepare(database, "UPDATE node SET due = ? WHERE dirty_since IS NOT NULL AND parked IS NULL");
+  const retryParked = prepare(database, "UPDATE node SET parked = NULL, due = ? WHERE parked IS NOT NULL");
+  const lastPosition = prepare<{ position: number | null }>(
+    database,
+    "SELECT max(base_position) AS position FROM node",
+  );
+  const insert = prepare(
+    database,
+    `INSERT INTO node (entry, kind, node_id, base_parent, base_name, base_head, base_hash, base_size, base_attributes,
+       base_revision, base_position, base_modified, seen, seen_at, changed_at, dirty_since, due, left_parent, left_name, left_at, parked)
+     VALUES (@entry, @kind, @nodeId, @baseParent, @baseName, @baseHead, @baseHash, @baseSize, @baseAttributes,
+       @baseRevision, @basePosition, @baseModified, @seen, @seenAt, @changedAt, @dirtySince, @due, @leftParent, @leftName, @leftAt, @parked)`,
+  );
+  const replace = prepare(
+    database,
+    `UPDATE node SET entry = @entry, kind = @kind, node_id = @nodeId, base_parent = @baseParent, base_name = @baseName,
+       base_head = @baseHead, base_hash = @baseHash, base_size = @baseSize, base_attributes = @baseAttributes,
+       base_revision = @baseRevision, base_position = @basePosition, base_modified = @baseModified, seen = @seen,
+       seen_at = @seenAt, changed_at = @changedAt, dirty_since = @dirtySince, due = @due, left_parent = @leftParent,
+       left_name = @leftName, left_at = @leftAt, parked = @parked WHERE id = @id`,
+  );
+  const remove = prepare(database, "DELETE FROM node WHERE id = ?");
+
+  const one = (row: Row | undefined): NodeRow | undefined => (row === undefined ? undefined : decode(row));
+  const get = (id: number): NodeRow | undefined => one(byId.get(id));
+
+  return {
+    get,
+    ofEntry: (entry: number): NodeRow | undefined => one(byEntry.get(entry)),
+    ofNodeId: (nodeId: string): NodeRow | undefined => one(byNodeId.get(nodeId)),
+    /** Whose base is at this place: at most one is not about to be deleted or moved. */
+    atPlace: (parent: string, name: string): NodeRow[] => byPlace.all(parent, name).map(decode),
+    below: (parent: string): NodeRow[] => below.all(parent).map(decode),
+    countBelow: (parent: string): number => belowCount.get(parent)?.count ?? 0,
+    /** The node a program moved away from this place, not before `since`. */
+    thatLeft: (parent: number, name: string, since: number): NodeRow | undefined =>
+      one(byLeft.get(parent, name, since)),
+    due: (now: number, limit: number): NodeRow[] => dueNow.all(now, limit).map(decode),
+    nextDue: (): number | undefined => nextDue.get()?.due,
+    /** Oldest first. */
+    dirty: (limit: number): NodeRow[] => dirty.all(limit).map(decode),
+    counts: () => counts.get() ?? { dirty: 0, parked: 0, oldest: null },
+    /** Everything dirty is to be looked at now. */
+    hasten(now: number): void {
+      hasten.run(now);
+    },
+    retryParked(now: number): void {
+      retryParked.run(now);
+    },
+    lastPosition: (): number => lastPosition.get()?.position ?? 0,
+    create(node: Omit<NodeRow, "id">): NodeRow {
+      const id = Number(insert.run(encode({ ...node, id: 0 })).lastInsertRowid);
+      return { ...node, id };
+    },
+    update(id: number, change: Partial<Omit<NodeRow, "id">>): NodeRow {
+      const current = get(id);
+      if (current === undefined) throw new Error(`no node row ${id}`);
+      const next = { ...current, ...change };
+      replace.run(encode(next));
+      return next;
+    },
+    remove(id: number): void {
+      remove.run(id);
+    },
+  };
+}
+
+/** A node row nobody has seen or sent yet. */
+export function unborn(entry: number, kind: "file" | "folder", now: number, due: number): Omit<NodeRow, "id"> {
+  return {
+    entry,
+    kind,
+    nodeId: null,
+    base: null,
+    seen: null,
+    seenAt: null,
+    changedAt: now,
+    dirtySince: now,
+    due,
+    leftParent: null,
+    leftName: null,
+    leftAt: null,
+    parked: null,
+  };
+}
+
+/** A node row that agrees with the gateway. */
+export function born(entry: number | null, node: Node): Omit<NodeRow, "id"> {
+  return {
+    entry,
+    kind: node.kind,
+    nodeId: node.id,
+    base: baseOf(node, 0),
+    seen: null,
+    seenAt: null,
+    changedAt: 0,
+    dirtySince: null,
+    due: null,
+    leftParent: null,
+    leftName: null,
+    leftAt: null,
+    parked: null,
+  };
+}
+
+export function baseOf(node: Node, position: number): Base {
+  return {
+    parent: node.parentId,
+    name: node.name,
+    head: node.head,
+    hash: node.contentHash,
+    size: node.size,
+    attributes: node.attributes,
+    revision: node.revision,
+    position,
+    modifiedAt: node.modifiedAt,
+  };
+}

@@ -1,0 +1,144 @@
+/**
+ * The tables of what we know, as numbered migrations. A migration that has shipped never changes;
+ * a new one is added below it. Words are those of src/README.md. Times are milliseconds of the wall
+ * clock, or "seconds.nnnnnnnnn" text where a file system shows them.
+ */
+
+export const MIGRATIONS: readonly string[] = [
+  `
+  CREATE TABLE setting (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+  -- Attributes and content behind one or more entries. The id is st_ino and never comes back.
+  CREATE TABLE inode (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL CHECK (kind IN ('file','folder','symlink','fifo','socket','block','character')),
+    lineage INTEGER NOT NULL,           -- the current one
+    attributes TEXT NOT NULL,           -- JSON, contract/attributes.ts
+    size INTEGER NOT NULL,
+    hash TEXT,                          -- of the content; NULL while not known
+    origin_node TEXT,                   -- the version the content is (clean) or grew from
+    origin_version TEXT,
+    content TEXT NOT NULL CHECK (content IN ('clean','open','dirty')), -- open: a writer may have changed it
+    changes INTEGER NOT NULL DEFAULT 0, -- goes up whenever the content may have changed
+    atime TEXT NOT NULL,
+    ctime TEXT NOT NULL,
+    link_group TEXT,                    -- shared by the names of a hard-linked inode
+    listed INTEGER                      -- folder: complete as of this journal position; NULL: not complete
+  ) STRICT;
+  CREATE INDEX inode_by_group ON inode(link_group) WHERE link_group IS NOT NULL;
+
+  CREATE INDEX inode_by_origin ON inode(origin_node) WHERE origin_node IS NOT NULL;
+
+  -- What the kernel calls a node id. Rows other than an inode's current one are superseded.
+  CREATE TABLE lineage (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    inode INTEGER NOT NULL REFERENCES inode(id) ON DELETE CASCADE
+  ) STRICT;
+  CREATE INDEX lineage_by_inode ON lineage(inode);
+
+  -- A name in a folder. The id never comes back and is the readdir cookie.
+  CREATE TABLE entry (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    parent INTEGER NOT NULL REFERENCES inode(id),
+    name TEXT NOT NULL,                 -- as shown
+    gateway_name TEXT,                  -- where the gateway's differs from the shown one
+    inode INTEGER NOT NULL REFERENCES inode(id),
+    UNIQUE (parent, name)
+  ) STRICT;
+  CREATE INDEX entry_in_order ON entry(parent, id);
+  CREATE INDEX entry_by_inode ON entry(inode);
+
+  -- What we know of one node of the gateway. Without an entry: a deletion to send.
+  CREATE TABLE node (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    entry INTEGER UNIQUE REFERENCES entry(id) ON DELETE SET NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('file','folder')),
+    node_id TEXT UNIQUE,                -- NULL: unborn
+    -- base: what we and the gateway last agreed on
+    base_parent TEXT,                   -- the parent's node id
+    base_name TEXT,
+    base_head TEXT,
+    base_hash TEXT,
+    base_size INTEGER,
+    base_attributes TEXT,
+    base_revision INTEGER,
+    base_position INTEGER,              -- of our last acknowledged write to it, 0: none
+    base_modified TEXT,                 -- ISO 8601
+    seen TEXT,                          -- JSON of the node, or {"deleted":true,...}; NULL where it equals base
+    seen_at INTEGER,
+    changed_at INTEGER NOT NULL DEFAULT 0,  -- last local change
+    dirty_since INTEGER,                -- first unsent local change; NULL: clean
+    due INTEGER,                        -- when the plan should look again; NULL: not before something changes
+    left_parent INTEGER,                -- the place a program moved it away from, and when
+    left_name TEXT,
+    left_at INTEGER,
+    parked TEXT                         -- why the gateway refused it
+  ) STRICT;
+  CREATE INDEX node_due ON node(due) WHERE due IS NOT NULL;
+  CREATE INDEX node_dirty ON node(dirty_since) WHERE dirty_since IS NOT NULL;
+  CREATE INDEX node_place ON node(base_parent, base_name) WHERE base_parent IS NOT NULL;
+  CREATE INDEX node_left ON node(left_parent, left_name) WHERE left_parent IS NOT NULL;
+  CREATE INDEX node_entryless ON node(id) WHERE entry IS NULL;
+
+  -- A request, a row before it is sent, kept until its answer is known.
+  CREATE TABLE attempt (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    node INTEGER NOT NULL REFERENCES node(id),
+    state TEXT NOT NULL CHECK (state IN ('open','abandoned')),
+    key TEXT NOT NULL UNIQUE,
+    request TEXT NOT NULL,              -- JSON, vfs/request.ts
+    generation INTEGER REFERENCES generation(id),
+    tries INTEGER NOT NULL DEFAULT 0,
+    next_at INTEGER NOT NULL,
+    last_error TEXT,
+    created_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE UNIQUE INDEX attempt_open ON attempt(node) WHERE state = 'open';
+  CREATE INDEX attempt_by_node ON attempt(node);
+
+  -- The local file behind a lineage.
+  CREATE TABLE live (
+    lineage INTEGER PRIMARY KEY REFERENCES lineage(id),
+    origin_node TEXT,                   -- the version its missing ranges belong to
+    origin_version TEXT,
+    size INTEGER NOT NULL,              -- when last closed; while open the file's own size counts
+    bytes INTEGER NOT NULL,             -- held on disk, for the cache limit
+    missing TEXT NOT NULL,              -- JSON of lib/ranges.ts
+    used_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX live_by_use ON live(used_at);
+
+  -- A finished cut of a live file: what is uploaded.
+  CREATE TABLE generation (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    inode INTEGER NOT NULL,
+    changes INTEGER NOT NULL,           -- inode.changes when it was cut
+    lineage INTEGER,                    -- the live file itself is the cut; NULL: a file of its own
+    size INTEGER NOT NULL,
+    hash TEXT NOT NULL,
+    mtime TEXT NOT NULL,
+    synced INTEGER NOT NULL,
+    boot TEXT NOT NULL
+  ) STRICT;
+  CREATE INDEX generation_by_inode ON generation(inode);
+
+  -- Deletions the gateway acknowledged, until listing and journal have passed them.
+  CREATE TABLE tombstone (
+    node_id TEXT PRIMARY KEY,
+    revision INTEGER NOT NULL,
+    position INTEGER NOT NULL
+  ) STRICT, WITHOUT ROWID;
+
+  -- Nodes of the gateway that cannot be placed yet, because their name is still in use here.
+  CREATE TABLE arrival (
+    node_id TEXT PRIMARY KEY,
+    parent TEXT NOT NULL,
+    name TEXT NOT NULL,
+    node TEXT NOT NULL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX arrival_place ON arrival(parent, name);
+
+  -- Cookies 1 and 2 are "." and "..".
+  INSERT INTO sqlite_sequence(name, seq) VALUES ('entry', 15);
+  `,
+];

@@ -1,0 +1,43 @@
+/** Single values of the state dir, and the nodes that wait for their name. */
+import type { Node } from "../contract/resources.ts";
+import { type Connection, prepare } from "./database.ts";
+
+/** workspace: id; workspaceName; root: node id; cursor: journal position everything is applied up to; boot: id of the last boot; indexed: position the path index showed. */
+export type SettingKey = "workspace" | "workspaceName" | "root" | "cursor" | "boot" | "indexed";
+
+export function createSettings(database: Connection) {
+  const byKey = prepare<{ value: string }>(database, "SELECT value FROM setting WHERE key = ?");
+  const put = prepare(database, "INSERT OR REPLACE INTO setting (key, value) VALUES (?, ?)");
+  return {
+    get: (key: SettingKey): string | undefined => byKey.get(key)?.value,
+    set(key: SettingKey, value: string): void {
+      put.run(key, value);
+    },
+    getNumber: (key: SettingKey): number => Number(byKey.get(key)?.value ?? 0),
+  };
+}
+
+export function createArrivals(database: Connection) {
+  const insert = prepare(
+    database,
+    "INSERT OR REPLACE INTO arrival (node_id, parent, name, node) VALUES (@nodeId, @parent, @name, @node)",
+  );
+  const byId = prepare<{ node: string }>(database, "SELECT node FROM arrival WHERE node_id = ?");
+  const all = prepare<{ node: string }>(database, "SELECT node FROM arrival ORDER BY node_id LIMIT ?");
+  const remove = prepare(database, "DELETE FROM arrival WHERE node_id = ?");
+  const count = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM arrival");
+  return {
+    get(nodeId: string): Node | undefined {
+      const row = byId.get(nodeId);
+      return row === undefined ? undefined : (JSON.parse(row.node) as Node);
+    },
+    add(node: Node): void {
+      insert.run({ nodeId: node.id, parent: node.parentId, name: node.name, node: JSON.stringify(node) });
+    },
+    remove(nodeId: string): void {
+      remove.run(nodeId);
+    },
+    list: (limit: number): Node[] => all.all(limit).map((row) => JSON.parse(row.node) as Node),
+    count: (): number => count.get()?.count ?? 0,
+  };
+}

@@ -1,0 +1,39 @@
+/**
+ * How the flows tell the loops that there is something to do, and how those who wait (drain,
+ * durable close) hear that something was done. No state of its own beyond who listens.
+ */
+export interface Activity {
+  /** The write-back loop should look at the table again. */
+  wake(): void;
+  onWake(listener: () => void): () => void;
+  /** Something was acknowledged, adopted, parked, opened or closed. */
+  progressed(): void;
+  /** Resolves at the next progress, or when the signal aborts. */
+  nextProgress(signal?: AbortSignal): Promise<void>;
+}
+
+export function createActivity(): Activity {
+  const wakers = new Set<() => void>();
+  let waiting: (() => void)[] = [];
+  return {
+    wake() {
+      for (const listener of wakers) listener();
+    },
+    onWake(listener) {
+      wakers.add(listener);
+      return () => wakers.delete(listener);
+    },
+    progressed() {
+      const resolvers = waiting;
+      waiting = [];
+      for (const resolve of resolvers) resolve();
+    },
+    nextProgress(signal) {
+      return new Promise((resolve) => {
+        if (signal?.aborted === true) return resolve();
+        waiting.push(resolve);
+        signal?.addEventListener("abort", () => resolve(), { once: true });
+      });
+    },
+  };
+}

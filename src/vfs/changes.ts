@@ -1,0 +1,45 @@
+/**
+ * Marks what a program changed, so that the write-back loop finds it. Must run inside the
+ * transaction of the change itself: a change and its mark are never apart.
+ */
+import type { NodeRow } from "../metadata/nodes.ts";
+import type { Context } from "./context.ts";
+
+type Needs = Pick<Context, "metadata" | "runtime" | "settings" | "activity">;
+
+/** When a change made now should be sent: after some quiet, but not later than the maximum age. */
+export function dueTime(settings: Context["settings"], now: number, dirtySince: number | null): number {
+  return Math.min(now + settings.debounceMs, (dirtySince ?? now) + settings.maximumAgeMs);
+}
+
+/** The node row's local state changed. */
+export function markNode(context: Needs, node: NodeRow): NodeRow {
+  const now = context.runtime.now();
+  const dirtySince = node.dirtySince ?? now;
+  const due = dueTime(context.settings, now, dirtySince);
+  context.activity.wake();
+  // A person or program touched it again: what the gateway refused may be accepted now.
+  return context.metadata.nodes.update(node.id, { changedAt: now, dirtySince, due, parked: null });
+}
+
+/** The inode's content or attributes changed: every name of it has something to send. */
+export function markInode(context: Needs, inode: number): void {
+  for (const entry of context.metadata.entries.ofInode(inode)) {
+    const node = context.metadata.nodes.ofEntry(entry.id);
+    if (node !== undefined) markNode(context, node);
+  }
+}
+
+/** The plan should look at the row at once, without it counting as a change. */
+export function lookAgain(context: Needs, node: NodeRow | undefined): void {
+  if (node === undefined) return;
+  context.metadata.nodes.update(node.id, { due: context.runtime.now() });
+  context.activity.wake();
+}
+
+/** The same for every name of an inode, for instance because its last writer closed it. */
+export function lookAgainAtInode(context: Needs, inode: number): void {
+  for (const entry of context.metadata.entries.ofInode(inode)) {
+    lookAgain(context, context.metadata.nodes.ofEntry(entry.id));
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * What every flow gets: the three drawers, the runtime, and the little that lives in memory only
+ * (open handles, what the network is like). Flows take what they need of it and re-read state after
+ * every await.
+ */
+import type { Client } from "../client/client.ts";
+import type { Workspace } from "../contract/resources.ts";
+import type { Logger } from "../lib/log.ts";
+import type { Runtime } from "../lib/runtime.ts";
+import type { Metadata } from "../metadata/metadata.ts";
+import type { Activity } from "./activity.ts";
+import type { HandleId } from "./filesystem.ts";
+import type { LiveFile } from "./live.ts";
+import type { Network } from "./network.ts";
+import type { Request } from "./request.ts";
+
+export interface EngineSettings {
+  /** Whom every node belongs to, as shown. */
+  readonly owner: { readonly uid: number; readonly gid: number };
+  /** For modes the gateway does not know: 0644 and 0755 less this. */
+  readonly umask: number;
+  readonly cacheLimit: number;
+  /** remote: close and fsync wait for the gateway. */
+  readonly durability: "local" | "remote";
+  /** Asked for by the user; the token's scopes may make it read-only too. */
+  readonly readOnly: boolean;
+  /** In names of conflict copies. */
+  readonly hostName: string;
+  /** Id of this boot of the machine. */
+  readonly boot: string;
+  /** A change is sent after this much quiet … */
+  readonly debounceMs: number;
+  /** … and after this long at the latest. */
+  readonly maximumAgeMs: number;
+  /** How often the journal is asked for changes. */
+  readonly pollMs: number;
+  /** Requests in flight for write-back. */
+  readonly concurrency: number;
+}
+
+export type Handle =
+  | { readonly kind: "file"; readonly live: LiveFile; readonly write: boolean; readonly append: boolean }
+  | { readonly kind: "folder"; readonly inode: number };
+
+/** Where the state folder keeps bytes. */
+export interface Paths {
+  readonly root: string;
+  live(lineage: number): string;
+  generation(id: number): string;
+}
+
+export interface Context {
+  readonly metadata: Metadata<Request>;
+  readonly client: Client;
+  readonly runtime: Runtime;
+  readonly paths: Paths;
+  readonly log: Logger;
+  readonly settings: EngineSettings;
+  readonly workspace: Workspace;
+  readonly handles: Map<HandleId, Handle>;
+  /** Open live files by lineage. */
+  readonly lives: Map<number, LiveFile>;
+  readonly network: Network;
+  readonly activity: Activity;
+}

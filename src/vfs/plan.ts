@@ -1,0 +1,271 @@
+/**
+ * The heart: from what the mount shows (local), what was last agreed on (base) and what the gateway
+ * last told (seen) of one node, the next step towards agreement. Pure: no rows, no clock, no
+ * network; when a step may run (debounce, retries) is the loop's business. Any order of crashes,
+ * lag and edits only changes the three states, so it only changes which step comes next.
+ */
+import { type Attributes, attributesDifference, sameValue } from "../contract/attributes.ts";
+import type { Node } from "../contract/resources.ts";
+import type { Base, Seen } from "../metadata/nodes.ts";
+import type { Request } from "./request.ts";
+
+export interface LocalContent {
+  /** open: a writable handle may have changed it and it was not looked at since. */
+  readonly state: "clean" | "open" | "dirty";
+  /** Null while not known: the content must be cut first. */
+  readonly hash: string | null;
+  readonly size: number;
+  /** The version it is (clean) or grew from. */
+  readonly originNode: string | null;
+  readonly originVersion: string | null;
+  /** Its bytes can be sent: a cut of the newest content exists, or it is empty. */
+  readonly isCut: boolean;
+}
+
+export interface Local {
+  /** Node id of the folder; null: unborn. Of the root: null too. */
+  readonly parent: string | null;
+  readonly name: string;
+  readonly attributes: Attributes;
+  /** Null for a folder. */
+  readonly content: LocalContent | null;
+}
+
+export interface View {
+  readonly kind: "file" | "folder";
+  readonly isRoot: boolean;
+  /** Null: unborn. */
+  readonly nodeId: string | null;
+  readonly base: Base | null;
+  readonly seen: Seen | null;
+  /** Null: a program removed the name. */
+  readonly local: Local | null;
+  /** A request whose answer is not known. */
+  readonly hasAttempt: boolean;
+  /** Open writable handles of the inode. */
+  readonly writers: number;
+  /** Nodes that are, in base, in this folder. */
+  readonly below: number;
+  /** Entries in this folder: those that agree with the gateway, and those it does not have like this. */
+  readonly cleanEntries: number;
+  readonly dirtyEntries: number;
+  /** Another node is, in base, at the place this one wants. */
+  readonly isPlaceTaken: boolean;
+  /** The folder this one wants to be in is, in base, below it; or all that block each other form a ring. */
+  readonly isRing: boolean;
+  /** The wanted folder is, in base, below this node. */
+  readonly isInsideItself: boolean;
+  /** Some other inode still has this node's version as its only content at the gateway. */
+  readonly isReferenced: boolean;
+  /** What the token may do. */
+  readonly may: { readonly create: boolean; readonly update: boolean; readonly delete: boolean };
+}
+
+export type Waiting = "answer" | "parent" | "children" | "name" | "writer" | "scope" | "reference";
+
+export type Step =
+  | { readonly do: "nothing" }
+  | { readonly do: "wait"; readonly for: Waiting }
+  /** The row is no longer needed. */
+  | { readonly do: "forget" }
+  /** Make a generation of the content, so that its hash is known. */
+  | { readonly do: "cut" }
+  | { readonly do: "send"; readonly request: Request }
+  /** Move the node to a name nobody uses, so that a ring of moves opens. */
+  | { readonly do: "unring"; readonly ifRevision: number }
+  /** Take over what was seen; what stays different is sent afterwards. */
+  | {
+      readonly do: "take";
+      readonly node: Node;
+      readonly attributes: Attributes;
+      readonly isPlaceTaken: boolean;
+      readonly isContentTaken: boolean;
+      /** The content here is the one seen: it becomes the clean version it is. */
+      readonly isContentAgreed: boolean;
+    }
+  /** Removed here, edited there: the name comes back. */
+  | { readonly do: "restore"; readonly node: Node }
+  /** Removed there: the name goes. */
+  | { readonly do: "vanish" }
+  /** Removed there, changed here: it becomes a new node. */
+  | { readonly do: "rebirth" }
+  /** Both changed the content: the local one moves aside, the remote one takes the name. */
+  | { readonly do: "conflict"; readonly node: Node };
+
+const wait = (reason: Waiting): Step => ({ do: "wait", for: reason });
+
+export function plan(view: View): Step {
+  if (view.hasAttempt) return wait("answer");
+  if (view.seen !== null) return judge(view, view.seen);
+  if (view.local === null) return planRemoval(view);
+  if (view.base === null || view.nodeId === null) return planBirth(view, view.local);
+  return planChange(view, view.local, view.nodeId, view.base);
+}
+
+function planRemoval(view: View): Step {
+  if (view.base === null || view.nodeId === null) return { do: "forget" };
+  if (view.below > 0) return wait("children");
+  if (view.isReferenced) return wait("reference");
+  if (!view.may.delete) return wait("scope");
+  return { do: "send", request: { do: "delete", nodeId: view.nodeId, ifRevision: view.base.revision } };
+}
+
+function planBirth(view: View, local: Local): Step {
+  const { parent, name, attributes, content } = local;
+  if (parent === null) return wait("parent");
+  if (view.isPlaceTaken) return wait("name");
+  if (!view.may.create) return wait("scope");
+  if (content === null) return { do: "send", request: { do: "folder", parent, name, attributes } };
+  const { originNode, originVersion, hash, size } = content;
+  if (content.state === "clean" && originNode !== null && originVersion !== null) {
+    const request = { do: "copy", parent, name, copyOf: originNode, version: originVersion, hash, size } as const;
+    return { do: "send", request: { ...request, attributes } };
+  }
+  if (hash === null || !content.isCut) return view.writers > 0 ? wait("writer") : { do: "cut" };
+  return { do: "send", request: { do: "upload", parent, name, hash, size, attributes } };
+}
+
+function planChange(view: View, local: Local, nodeId: string, base: Base): Step {
+  const contentDiffers = local.content !== null && differs(local.content, base);
+  const place = isSamePlace(view, local, base) ? undefined : planMove(view, local);
+  // Attributes travel with the content when that is sent too: mtime belongs to the version.
+  const patch = contentDiffers ? undefined : attributesDifference(base.attributes, local.attributes);
+
+  if (place?.do === "unring") return { do: "unring", ifRevision: base.revision };
+  if (place?.do === "move" || patch !== undefined) {
+    if (!view.may.update) return wait("scope");
+    const target = place?.do === "move" ? { parent: place.parent, name: local.name } : {};
+    const attributes = patch === undefined ? {} : { attributes: patch };
+    return { do: "send", request: { do: "patch", nodeId, ifRevision: base.revision, ...target, ...attributes } };
+  }
+  const content =
+    contentDiffers && local.content !== null ? planContent(view, local, local.content, nodeId, base) : undefined;
+  if (content !== undefined && content.do !== "wait") return content;
+  if (place !== undefined) return wait(place.do === "wait" ? place.for : "name");
+  return content ?? { do: "nothing" };
+}
+
+function planContent(view: View, local: Local, content: LocalContent, nodeId: string, base: Base): Step {
+  if (!view.may.update) return wait("scope");
+  const { attributes } = local;
+  const { originNode, originVersion, hash, size } = content;
+  const common = { nodeId, ifHead: base.head, size, attributes };
+  if (content.state === "clean" && originNode !== null && originVersion !== null) {
+    return { do: "send", request: { do: "reference", ...common, hash, copyOf: originNode, version: originVersion } };
+  }
+  if (hash === null || !content.isCut) return view.writers > 0 ? wait("writer") : { do: "cut" };
+  return { do: "send", request: { do: "content", ...common, hash } };
+}
+
+function planMove(
+  view: View,
+  local: Local,
+): { do: "move"; parent: string } | { do: "unring" } | { do: "wait"; for: Waiting } {
+  if (local.parent === null) return { do: "wait", for: "parent" };
+  if (view.isRing && view.may.update) return { do: "unring" };
+  if (view.isInsideItself) return { do: "wait", for: "parent" };
+  if (view.isPlaceTaken) return { do: "wait", for: "name" };
+  return { do: "move", parent: local.parent };
+}
+
+/** What the gateway told is newer than base: merge it. Nothing is sent before that. */
+function judge(view: View, seen: Seen): Step {
+  if ("deleted" in seen) return judgeDeletion(view);
+  const { node } = seen;
+  const { base, local } = view;
+  if (base === null) return { do: "nothing" };
+  const isContentMoved = view.kind === "file" && node.head !== base.head;
+  if (local === null) {
+    // Delete against a remote edit: the edit wins. Against a mere move it does not.
+    if (isContentMoved && node.contentHash !== base.hash) return { do: "restore", node };
+    return { do: "take", node, attributes: {}, isPlaceTaken: false, isContentTaken: false, isContentAgreed: false };
+  }
+  let isContentTaken = false;
+  let isContentAgreed = false;
+  if (isContentMoved && local.content !== null) {
+    const { content } = local;
+    if (view.writers > 0) return wait("writer");
+    if (content.state === "open") return { do: "cut" };
+    isContentAgreed = content.hash !== null && content.hash === node.contentHash;
+    const isChangedHere = differs(content, base);
+    if (!isContentAgreed && isChangedHere && content.hash === null) return { do: "cut" };
+    if (!isContentAgreed && isChangedHere) return { do: "conflict", node };
+    isContentTaken = !isContentAgreed;
+  }
+  const isPlaceTaken = !view.isRoot && (node.parentId !== base.parent || node.name !== base.name);
+  const merged = mergeAttributes(base.attributes, local.attributes, node.attributes, view.kind === "folder");
+  const attributes = isContentTaken ? { ...merged, ...timesOf(node.attributes, merged) } : merged;
+  return { do: "take", node, attributes, isPlaceTaken, isContentTaken, isContentAgreed };
+}
+
+function judgeDeletion(view: View): Step {
+  if (view.local === null) return { do: "forget" };
+  if (view.kind === "folder") {
+    if (view.dirtyEntries > 0) return { do: "rebirth" };
+    return view.cleanEntries > 0 ? wait("children") : { do: "vanish" };
+  }
+  const { content } = view.local;
+  if (content?.state === "open") return view.writers > 0 ? wait("writer") : { do: "cut" };
+  return content?.state === "dirty" ? { do: "rebirth" } : { do: "vanish" };
+}
+
+/** The content here is not the one base names. */
+function differs(content: LocalContent, base: Base): boolean {
+  if (content.hash !== null && content.hash === base.hash) return false;
+  if (content.state === "dirty") return true;
+  return content.state === "clean" && content.originVersion !== null && content.originVersion !== base.head;
+}
+
+function isSamePlace(view: View, local: Local, base: Base): boolean {
+  return view.isRoot || (local.parent === base.parent && local.name === base.name);
+}
+
+/** mtime belongs to the version: content taken from there brings its own, or none. */
+function timesOf(remote: Attributes, merged: Attributes): Attributes {
+  if (remote.mtime !== undefined) return { mtime: remote.mtime };
+  delete merged.mtime;
+  return {};
+}
+
+/** By key: one changed here stays, else the remote's. Extended attributes merge by name; of a folder's mtime the later. */
+export function mergeAttributes(
+  base: Attributes,
+  local: Attributes,
+  remote: Attributes,
+  isFolder: boolean,
+): Attributes {
+  const merged = mergeRecords(base, local, remote) as Attributes;
+  const isMtimeDisputed = !sameValue(base.mtime, local.mtime) && !sameValue(base.mtime, remote.mtime);
+  if (isFolder && isMtimeDisputed && local.mtime !== undefined && remote.mtime !== undefined) {
+    merged.mtime = isLater(local.mtime, remote.mtime) ? local.mtime : remote.mtime;
+  }
+  return merged;
+}
+
+function mergeRecords(
+  base: Record<string, unknown>,
+  local: Record<string, unknown>,
+  remote: Record<string, unknown>,
+): Record<string, unknown> {
+  const merged: Record<string, unknown> = {};
+  for (const key of new Set([...Object.keys(local), ...Object.keys(remote)])) {
+    const [b, l, r] = [base[key], local[key], remote[key]];
+    let value = sameValue(b, l) ? r : l;
+    if (key === "xattrs") {
+      const names = mergeRecords(asRecord(b), asRecord(l), asRecord(r));
+      value = Object.keys(names).length === 0 && r === undefined ? undefined : names;
+    }
+    if (value !== undefined) merged[key] = value;
+  }
+  return merged;
+}
+
+function asRecord(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+/** Of two "seconds.nnnnnnnnn" texts. */
+function isLater(a: string, b: string): boolean {
+  const [seconds, otherSeconds] = [Number.parseInt(a, 10), Number.parseInt(b, 10)];
+  return seconds === otherSeconds ? a.slice(a.indexOf(".")) > b.slice(b.indexOf(".")) : seconds > otherSeconds;
+}

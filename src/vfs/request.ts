@@ -1,0 +1,54 @@
+/** The requests the plan may ask for, as they are stored before they are sent. */
+import { z } from "zod";
+import { attributes, attributesPatch } from "../contract/attributes.ts";
+
+const bytes = { hash: z.string(), size: z.number().int().min(0), attributes };
+
+export const request = z.discriminatedUnion("do", [
+  z.object({ do: z.literal("folder"), parent: z.string(), name: z.string(), attributes }),
+  /** A new file with content. */
+  z.object({ do: z.literal("upload"), parent: z.string(), name: z.string(), ...bytes }),
+  /** A new file with content the gateway has. */
+  z.object({
+    do: z.literal("copy"),
+    parent: z.string(),
+    name: z.string(),
+    copyOf: z.string(),
+    version: z.string(),
+    ...bytes,
+    hash: z.string().nullable(),
+  }),
+  /** A new version. */
+  z.object({ do: z.literal("content"), nodeId: z.string(), ifHead: z.string().nullable(), ...bytes }),
+  /** A new version with content the gateway has. */
+  z.object({
+    do: z.literal("reference"),
+    nodeId: z.string(),
+    ifHead: z.string().nullable(),
+    copyOf: z.string(),
+    version: z.string(),
+    ...bytes,
+    hash: z.string().nullable(),
+  }),
+  /** Move, rename, attributes. */
+  z.object({
+    do: z.literal("patch"),
+    nodeId: z.string(),
+    ifRevision: z.number().int(),
+    parent: z.string().optional(),
+    name: z.string().optional(),
+    attributes: attributesPatch.optional(),
+  }),
+  z.object({ do: z.literal("delete"), nodeId: z.string(), ifRevision: z.number().int() }),
+]);
+
+export type Request = z.infer<typeof request>;
+
+export function parseRequest(value: unknown): Request {
+  return request.parse(value);
+}
+
+/** With a key the same request may be repeated until it is answered; without, the node is read instead. */
+export function isKeyed(value: Request): boolean {
+  return value.do !== "patch" && value.do !== "delete";
+}
