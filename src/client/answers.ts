@@ -1,0 +1,122 @@
+/** What an answer means: its JSON against a schema, or its problem document as a RemoteError. */
+import { STATUS_CODES } from "node:http";
+import { z } from "zod";
+import type { HttpAnswer } from "../contract/http.ts";
+import { node } from "../contract/resources.ts";
+import { RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./errors.ts";
+
+const JSON_BYTES_MAX = 64 * 1024 * 1024;
+const PROBLEM_BYTES_MAX = 1024 * 1024;
+const PROBLEM_TEXT_MAX = 500;
+const RETRY_AFTER_MAX_MS = 24 * 60 * 60 * 1000;
+
+const CODES: Readonly<Record<number, RemoteErrorCode>> = {
+  400: "invalid",
+  401: "unauthorized",
+  403: "forbidden",
+  404: "notFound",
+  409: "conflict",
+  412: "changed",
+  413: "tooLarge",
+  429: "throttled",
+};
+
+/** Problem documents of other gateways may lack or bend anything: what fits is used. */
+const text = z.string().optional().catch(undefined);
+const tolerantProblem = z
+  .object({ title: text, detail: text, field: text, scope: text, node: node.optional().catch(undefined) })
+  .catch({});
+
+/** The answer's JSON, checked. Rejects with "malformed" when it does not fit. */
+export async function readJson<T extends z.ZodType>(
+  answer: HttpAnswer,
+  schema: T,
+  operation: string,
+): Promise<z.infer<T>> {
+  const value = parseJson(await readAll(answer.body, JSON_BYTES_MAX, operation));
+  if (value === undefined) throw malformed(operation, answer.status, "the answer is not JSON");
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const where = issue === undefined || issue.path.length === 0 ? "" : `${issue.path.join(".")}: `;
+  throw malformed(operation, answer.status, `the answer does not fit the contract: ${where}${issue?.message ?? ""}`);
+}
+
+/** The error an answer stands for that is not a success. Rejects when the connection breaks while it is read. */
+export async function readProblem(answer: HttpAnswer, operation: string, now: () => number): Promise<RemoteError> {
+  const { status } = answer;
+  const bytes = await readAll(answer.body, PROBLEM_BYTES_MAX, operation);
+  const problem = tolerantProblem.parse(parseJson(bytes));
+  const { field, scope } = problem;
+  const retryAfterMs = parseRetryAfter(answer.headers["retry-after"], now);
+  const details: RemoteErrorDetails = {
+    status,
+    ...(field === undefined ? undefined : { field }),
+    ...(scope === undefined ? undefined : { scope }),
+    ...(problem.node === undefined ? undefined : { node: problem.node }),
+    ...(retryAfterMs === undefined ? undefined : { retryAfterMs }),
+  };
+  const said = [`${status} ${STATUS_CODES[status] ?? ""}`.trim(), problem.detail ?? problem.title ?? ""];
+  if (field !== undefined) said.push(`field ${field}`);
+  if (scope !== undefined) said.push(`scope ${scope}`);
+  const message = said
+    .filter((part) => part !== "")
+    .map((part) => oneLine(part))
+    .join(": ");
+  return new RemoteError(codeOf(status), `${operation}: ${message}`, details);
+}
+
+/** Gives a body up unread. */
+export async function discard(answer: HttpAnswer): Promise<void> {
+  await answer.body[Symbol.asyncIterator]().return?.();
+}
+
+export function malformed(operation: string, status: number, message: string): RemoteError {
+  return new RemoteError("malformed", `${operation}: ${message}`, { status });
+}
+
+/** What a transport rejected with, with the words before it that say what it was doing. */
+export function transportFailure(error: unknown, doing: string): RemoteError {
+  if (error instanceof RemoteError) return new RemoteError(error.code, `${doing}: ${error.message}`, error.details);
+  const reason = error instanceof Error ? error.message : String(error);
+  return new RemoteError("offline", `${doing}: ${reason}`, { cause: error });
+}
+
+function codeOf(status: number): RemoteErrorCode {
+  return CODES[status] ?? (status >= 500 ? "server" : "malformed");
+}
+
+/** Seconds or an HTTP date (RFC 9110 §10.2.3), in milliseconds from now, at most a day. */
+function parseRetryAfter(value: string | undefined, now: () => number): number | undefined {
+  if (value === undefined) return undefined;
+  const milliseconds = /^\d+$/.test(value.trim()) ? Number(value) * 1000 : Date.parse(value) - now();
+  if (Number.isNaN(milliseconds)) return undefined;
+  return Math.min(Math.max(milliseconds, 0), RETRY_AFTER_MAX_MS);
+}
+
+function parseJson(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+async function readAll(body: AsyncIterable<Uint8Array>, limit: number, operation: string): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  try {
+    for await (const chunk of body) {
+      size += chunk.length;
+      if (size > limit) throw new RemoteError("malformed", `the answer is longer than ${limit} bytes`);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    throw transportFailure(error, operation);
+  }
+  return Buffer.concat(chunks, size);
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\p{Cc}+/gu, " ").slice(0, PROBLEM_TEXT_MAX);
+}

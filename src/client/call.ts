@@ -1,0 +1,142 @@
+/**
+ * One call of an operation: builds the request from the contract's table, adds the token, asks for
+ * a fresh one once after 401, and turns every other end than success into a RemoteError. Knows no
+ * sockets and the meaning of no operation.
+ */
+import type { z } from "zod";
+import type { HttpAnswer, HttpRequest, Transport } from "../contract/http.ts";
+import { OPERATIONS, type OperationName, operationPath } from "../contract/operations.ts";
+import type { Logger } from "../lib/log.ts";
+import { readJson, readProblem, transportFailure } from "./answers.ts";
+import { type Credentials, checkToken } from "./credentials.ts";
+import { RemoteError } from "./errors.ts";
+
+export interface Call {
+  readonly operation: OperationName;
+  /** Values of the path's `{name}`s. */
+  readonly parameters?: Readonly<Record<string, string>>;
+  /** Undefined values are left out. */
+  readonly query?: Readonly<Record<string, string | number | undefined>>;
+  readonly headers?: Readonly<Record<string, string | undefined>>;
+  readonly body?: HttpRequest["body"];
+  readonly signal?: AbortSignal | undefined;
+  /** Statuses besides 2xx that are answers, not errors. */
+  readonly accept?: readonly number[];
+}
+
+/** Resolves with a successful answer, its body unread. */
+export type Send = (call: Call) => Promise<HttpAnswer>;
+
+export interface CallEnvironment {
+  readonly transport: Transport;
+  readonly credentials: Credentials;
+  readonly log: Logger;
+  /** Wall clock, milliseconds. */
+  readonly now: () => number;
+}
+
+export function createSend(environment: CallEnvironment): Send {
+  const { transport, credentials, log, now } = environment;
+
+  const attempt = async (call: Call, token: string): Promise<HttpAnswer> => {
+    const request = buildRequest(call, token);
+    const start = now();
+    try {
+      const answer = await transport.send(request);
+      log.debug(
+        { operation: call.operation, path: request.path, status: answer.status, ms: now() - start },
+        "gateway answered",
+      );
+      return answer;
+    } catch (error) {
+      const failure = transportFailure(error, call.operation);
+      log.debug(
+        { operation: call.operation, path: request.path, code: failure.code, ms: now() - start },
+        `no answer of the gateway: ${failure.message}`,
+      );
+      throw failure;
+    }
+  };
+
+  return async (call) => {
+    const token = checkToken(await askCredentials(() => credentials.token(), call), "token");
+    let used = token;
+    try {
+      let answer = await attempt(call, token);
+      if (answer.status === 401) {
+        // Refused for its token, the call has had no effect: the one case that is repeated here.
+        const refusal = await readProblem(answer, call.operation, now);
+        const fresh = await askCredentials(() => credentials.renew(token), call);
+        if (fresh === undefined || fresh === token) throw refusal;
+        used = checkToken(fresh, "token");
+        answer = await attempt(call, used);
+      }
+      const isSuccess = answer.status >= 200 && answer.status < 300;
+      if (isSuccess || call.accept?.includes(answer.status) === true) return answer;
+      throw await readProblem(answer, call.operation, now);
+    } catch (error) {
+      throw withoutToken(error, [token, used]);
+    }
+  };
+}
+
+/** Sends the call and reads its answer's JSON against the schema. */
+export async function askJson<T extends z.ZodType>(send: Send, call: Call, schema: T): Promise<z.infer<T>> {
+  return readJson(await send(call), schema, call.operation);
+}
+
+function buildRequest(call: Call, token: string): HttpRequest {
+  const { operation, parameters = {}, body, signal } = call;
+  for (const [field, value] of Object.entries(parameters)) {
+    // These would change which path is meant, on the way or at the gateway.
+    if (value === "" || value === "." || value === ".." || !value.isWellFormed()) {
+      throw new RemoteError(
+        "invalid",
+        `${operation}: ${field}: expected an id or a name, got ${JSON.stringify(value)}`,
+        {
+          field,
+        },
+      );
+    }
+  }
+  const query: Record<string, string> = {};
+  for (const [key, value] of Object.entries(call.query ?? {})) if (value !== undefined) query[key] = String(value);
+  const headers: Record<string, string> = { accept: "application/json", "user-agent": "wsfs" };
+  for (const [name, value] of Object.entries(call.headers ?? {})) if (value !== undefined) headers[name] = value;
+  headers.authorization = `Bearer ${token}`;
+  return {
+    method: OPERATIONS[operation].method,
+    path: operationPath(operation, parameters),
+    query,
+    headers,
+    ...(body === undefined ? undefined : { body }),
+    ...(signal === undefined ? undefined : { signal }),
+  };
+}
+
+/** Asks the credentials; what they throw is "unauthorized". */
+async function askCredentials<T>(ask: () => Promise<T>, call: Call): Promise<T> {
+  throwIfAborted(call);
+  try {
+    return await ask();
+  } catch (cause) {
+    if (cause instanceof RemoteError) throw cause;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new RemoteError("unauthorized", `${call.operation}: no token: ${reason}`, { cause });
+  } finally {
+    throwIfAborted(call);
+  }
+}
+
+function throwIfAborted(call: Call): void {
+  if (call.signal?.aborted === true) {
+    throw new RemoteError("aborted", `${call.operation}: the call was aborted`, { cause: call.signal.reason });
+  }
+}
+
+/** A gateway may echo what it was sent. */
+function withoutToken(error: unknown, tokens: readonly string[]): unknown {
+  if (!(error instanceof RemoteError) || !tokens.some((token) => error.message.includes(token))) return error;
+  const message = tokens.reduce((text, token) => text.replaceAll(token, "[token]"), error.message);
+  return new RemoteError(error.code, message, error.details);
+}

@@ -1,0 +1,139 @@
+/** Content that comes down: a version's bytes, whole or a range, never fewer than were said. */
+import type { HttpAnswer } from "../contract/http.ts";
+import { discard, malformed, transportFailure } from "./answers.ts";
+import type { Send } from "./call.ts";
+import type { Content, ContentOptions } from "./client.ts";
+import { RemoteError } from "./errors.ts";
+
+const OPERATION = "getContent";
+
+interface Extent {
+  readonly start: number;
+  /** Bytes the body holds. */
+  readonly length: number;
+  /** Bytes of the whole content. */
+  readonly size: number;
+}
+
+export async function getContent(send: Send, nodeId: string, options: ContentOptions = {}): Promise<Content> {
+  const { version, range, signal } = options;
+  const answer = await send({
+    operation: OPERATION,
+    parameters: { nodeId },
+    query: { version },
+    headers: {
+      accept: "*/*",
+      // Another encoding would change what lengths and ranges count.
+      "accept-encoding": "identity",
+      range: range === undefined ? undefined : rangeHeader(range),
+    },
+    signal,
+    accept: range === undefined ? [] : [416],
+  });
+  try {
+    const extent = readExtent(answer, range);
+    const got = readVersion(answer, version);
+    if (extent.length === 0) await discard(answer);
+    return { version: got, start: extent.start, size: extent.size, bytes: exactly(answer.body, extent.length) };
+  } catch (error) {
+    await discard(answer);
+    throw error;
+  }
+}
+
+function rangeHeader(range: { start: number; end: number }): string {
+  const { start, end } = range;
+  if (!Number.isSafeInteger(start) || !Number.isSafeInteger(end) || start < 0 || start >= end) {
+    throw new RemoteError("invalid", `${OPERATION}: range: expected 0 <= start < end, got ${start} and ${end}`, {
+      field: "range",
+    });
+  }
+  return `bytes=${start}-${end - 1}`;
+}
+
+function readExtent(answer: HttpAnswer, range: { start: number; end: number } | undefined): Extent {
+  const { status, headers } = answer;
+  const encoding = headers["content-encoding"];
+  if (encoding !== undefined && encoding !== "identity") {
+    throw malformed(OPERATION, status, `expected no Content-Encoding, got ${encoding}`);
+  }
+  if (status === 200) {
+    const size = wholeNumber(headers["content-length"]);
+    if (size === undefined) throw malformed(OPERATION, status, "expected a Content-Length");
+    return { start: 0, length: size, size };
+  }
+  const contentRange = headers["content-range"] ?? "";
+  if (status === 416 && range !== undefined) {
+    // The content ends before the range begins: there are no bytes, which is no error to a reader.
+    const size = wholeNumber(/^bytes \*\/(\d+)$/.exec(contentRange)?.[1]);
+    if (size === undefined || size > range.start) throw unfit(status, contentRange, range);
+    return { start: range.start, length: 0, size };
+  }
+  const [, from, to, of] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(contentRange) ?? [];
+  const start = wholeNumber(from);
+  const last = wholeNumber(to);
+  const size = wholeNumber(of);
+  if (status !== 206 || range === undefined || start === undefined || last === undefined || size === undefined) {
+    throw unfit(status, contentRange, range);
+  }
+  const length = last - start + 1;
+  const declared = headers["content-length"];
+  const isWhatWasAsked = start === range.start && last === Math.min(range.end, size) - 1;
+  if (!isWhatWasAsked || (declared !== undefined && wholeNumber(declared) !== length)) {
+    throw unfit(status, contentRange, range);
+  }
+  return { start, length, size };
+}
+
+function unfit(status: number, contentRange: string, range: { start: number; end: number } | undefined): RemoteError {
+  const asked = range === undefined ? "no range" : rangeHeader(range);
+  return malformed(OPERATION, status, `asked for ${asked}, got ${status} with Content-Range "${contentRange}"`);
+}
+
+/** The ETag is the id of the version, quoted. */
+function readVersion(answer: HttpAnswer, asked: string | undefined): string {
+  const tag = answer.headers.etag;
+  const version = tag === undefined ? asked : /^(?:W\/)?"([^"]+)"$/.exec(tag)?.[1];
+  if (version === undefined) {
+    throw malformed(OPERATION, answer.status, `expected an ETag that names the version, got ${tag ?? "none"}`);
+  }
+  if (asked !== undefined && version !== asked) {
+    throw malformed(OPERATION, answer.status, `asked for version ${asked}, got ${version}`);
+  }
+  return version;
+}
+
+function wholeNumber(text: string | undefined): number | undefined {
+  if (text === undefined || !/^\d+$/.test(text)) return undefined;
+  const value = Number(text);
+  return Number.isSafeInteger(value) ? value : undefined;
+}
+
+/** Ends after `length` bytes, else fails: a short body must never pass for a short file. */
+function exactly(body: AsyncIterable<Uint8Array>, length: number): AsyncIterable<Uint8Array> {
+  if (length === 0) return { [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }) };
+  const iterator = body[Symbol.asyncIterator]();
+  let read = 0;
+  const fail = async (message: string): Promise<never> => {
+    await iterator.return?.();
+    throw new RemoteError("malformed", `${OPERATION}: ${message}`);
+  };
+  // Not a generator: return() must reach the body also when next() was never called.
+  const checked: AsyncIterator<Uint8Array> = {
+    async next() {
+      const result = await iterator.next().catch((error: unknown) => {
+        throw transportFailure(error, `${OPERATION}: after ${read} of ${length} bytes`);
+      });
+      if (result.done === true) {
+        return read === length ? { done: true, value: undefined } : fail(`expected ${length} bytes, got ${read}`);
+      }
+      read += result.value.length;
+      return read <= length ? result : fail(`expected ${length} bytes, got more`);
+    },
+    async return() {
+      await iterator.return?.();
+      return { done: true, value: undefined };
+    },
+  };
+  return { [Symbol.asyncIterator]: () => checked };
+}

@@ -1,0 +1,45 @@
+/** The client put together: every operation bound to one way of sending. */
+import type { Transport } from "../contract/http.ts";
+import { type Logger, SILENT } from "../lib/log.ts";
+import { createSend } from "./call.ts";
+import type { Client } from "./client.ts";
+import { getContent } from "./content.ts";
+import type { Credentials } from "./credentials.ts";
+import { listFolder, listVersions, readJournal } from "./listings.ts";
+import { copyNode, createFolder, deleteNode, exchangeNodes, getNode, patchNode, restoreNode } from "./nodes.ts";
+import { upload, writeContent, writeContentByReference } from "./uploads.ts";
+import { findWorkspace, listWorkspaces } from "./workspaces.ts";
+
+export interface ClientOptions {
+  /** Closed with the client. */
+  readonly transport: Transport;
+  readonly credentials: Credentials;
+  /** One line per request at debug, never with a token. Default: none. */
+  readonly log?: Logger;
+  /** Wall clock in milliseconds, for Retry-After dates. Default: Date.now. */
+  readonly now?: () => number;
+}
+
+export function createClient(options: ClientOptions): Client {
+  const { transport, credentials, log = SILENT, now = Date.now } = options;
+  const send = createSend({ transport, credentials, log, now });
+  return {
+    listWorkspaces: (...args) => listWorkspaces(send, ...args),
+    findWorkspace: (...args) => findWorkspace(send, ...args),
+    listFolder: (...args) => listFolder(send, ...args),
+    getNode: (...args) => getNode(send, ...args),
+    getContent: (...args) => getContent(send, ...args),
+    listVersions: (...args) => listVersions(send, ...args),
+    upload: (...args) => upload(send, ...args),
+    writeContent: (...args) => writeContent(send, ...args),
+    writeContentByReference: (...args) => writeContentByReference(send, ...args),
+    createFolder: (...args) => createFolder(send, ...args),
+    copyNode: (...args) => copyNode(send, ...args),
+    patchNode: (...args) => patchNode(send, ...args),
+    exchangeNodes: (...args) => exchangeNodes(send, ...args),
+    deleteNode: (...args) => deleteNode(send, ...args),
+    restoreNode: (...args) => restoreNode(send, ...args),
+    readJournal: (...args) => readJournal(send, ...args),
+    close: () => transport.close(),
+  };
+}

@@ -1,0 +1,188 @@
+/**
+ * One request and its answer on an undici pool: phases and their limits on silence, backpressure in
+ * both directions, and what became of the request when it fails. undici's own time limits are off:
+ * they count a slow chunk as silence. Knows no operation and no token.
+ */
+import type { Dispatcher } from "undici";
+import type { HttpAnswer } from "../contract/http.ts";
+import { createBodyQueue } from "./body-queue.ts";
+import { RemoteError } from "./errors.ts";
+import { watchSilence } from "./silence.ts";
+
+/** All in milliseconds. */
+export interface ExchangeLimits {
+  /** Until a connection is there. */
+  readonly connect: number;
+  /** While sending a streamed body: until the connection takes the next piece. */
+  readonly send: number;
+  /** From the end of the request to the head of the answer. */
+  readonly answer: number;
+  /** Between bytes of the answer. */
+  readonly receive: number;
+}
+
+/** When something last moved on any connection of a pool, in `performance.now()`. */
+export interface PoolActivity {
+  last: number;
+}
+
+export interface ExchangeRequest {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array | AsyncGenerator<Uint8Array, void, undefined>;
+  readonly signal?: AbortSignal;
+}
+
+/** The connection takes pieces of this size: each is a sign of life on a slow link. */
+const PIECE_BYTES = 64 * 1024;
+
+export function exchange(
+  pool: Dispatcher,
+  activity: PoolActivity,
+  request: ExchangeRequest,
+  limits: ExchangeLimits,
+): Promise<HttpAnswer> {
+  return new Promise((resolve, reject) => {
+    const { signal } = request;
+    let controller: Dispatcher.DispatchController | undefined;
+    let isOver = false;
+    let isAnswered = false;
+    let isPaused = false;
+
+    const move = () => {
+      activity.last = performance.now();
+    };
+    const silence = watchSilence((milliseconds, awaited) => {
+      // Others are served: this one merely waits for its turn.
+      if (controller === undefined && performance.now() - activity.last < milliseconds) {
+        silence.expect(milliseconds, awaited);
+        return;
+      }
+      const code = controller === undefined ? "offline" : "silent";
+      fail(new RemoteError(code, `no ${awaited} within ${milliseconds / 1000} s`));
+    });
+    const settle = () => {
+      isOver = true;
+      silence.pause();
+      signal?.removeEventListener("abort", onAbort);
+    };
+    const fail = (error: RemoteError) => {
+      if (isOver) return;
+      settle();
+      reject(error);
+      queue.fail(error);
+      controller?.abort(error);
+      void outgoing?.return();
+    };
+    const onAbort = () => fail(new RemoteError("aborted", "the call was aborted", { cause: signal?.reason }));
+
+    const queue = createBodyQueue({
+      onLow() {
+        isPaused = false;
+        silence.expect(limits.receive, "byte of the answer");
+        controller?.resume();
+      },
+      onReturn: () => fail(new RemoteError("aborted", "the answer was not read to its end")),
+    });
+
+    async function* pieces(body: AsyncGenerator<Uint8Array, void, undefined>) {
+      for await (const chunk of body) {
+        for (let start = 0; start < chunk.length; start += PIECE_BYTES) {
+          if (!isAnswered) silence.expect(limits.send, "progress in sending");
+          // Comes back when the connection wants more.
+          yield chunk.subarray(start, start + PIECE_BYTES);
+          move();
+          if (isOver) return;
+        }
+        // The next chunk comes from the local disk, which has no limit.
+        if (!isAnswered) silence.pause();
+      }
+      if (!isAnswered) silence.expect(limits.answer, "answer to what was sent");
+    }
+    const isStream = request.body !== undefined && !(request.body instanceof Uint8Array);
+    const outgoing = isStream ? pieces(request.body) : undefined;
+
+    const handler: Dispatcher.DispatchHandler = {
+      onRequestStart(started) {
+        // Given up while waiting for a connection: throwing drops the request and keeps the connection, abort() would not.
+        if (isOver) throw new RemoteError("aborted", "the call was given up");
+        controller = started;
+        silence.expect(outgoing === undefined ? limits.answer : limits.send, "answer");
+      },
+      onResponseStart(_, status, headers) {
+        move();
+        if (status < 200) {
+          silence.heard();
+          return;
+        }
+        isAnswered = true;
+        silence.expect(limits.receive, "byte of the answer");
+        resolve({ status, headers: flatten(headers), body: queue.bytes });
+      },
+      onResponseData(started, chunk) {
+        move();
+        silence.heard();
+        if (queue.push(chunk) || isPaused) return;
+        isPaused = true;
+        silence.pause();
+        started.pause();
+      },
+      onResponseEnd() {
+        if (isOver) return;
+        settle();
+        queue.end();
+        void outgoing?.return();
+      },
+      onResponseError(_, error) {
+        fail(transportError(error));
+      },
+    };
+
+    if (signal?.aborted === true) {
+      onAbort();
+      return;
+    }
+    signal?.addEventListener("abort", onAbort, { once: true });
+    silence.expect(limits.connect, "connection");
+    pool.dispatch(
+      {
+        method: request.method,
+        path: request.path,
+        headers: { ...request.headers },
+        body: dispatchBody(outgoing ?? request.body),
+        headersTimeout: 0,
+        bodyTimeout: 0,
+      },
+      handler,
+    );
+  });
+}
+
+function dispatchBody(body: unknown): NonNullable<Dispatcher.DispatchOptions["body"]> | null {
+  // undici takes any async iterable; its types know only streams.
+  return body === undefined ? null : (body as NonNullable<Dispatcher.DispatchOptions["body"]>);
+}
+
+function flatten(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
+  const flat: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined) flat[name] = Array.isArray(value) ? value.join(", ") : value;
+  }
+  return flat;
+}
+
+function transportError(error: Error): RemoteError {
+  if (error instanceof RemoteError) return error;
+  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  // Trying several addresses at once fails with an AggregateError, whose message is empty.
+  const reason = error.message === "" ? code : error.message;
+  if (code === "UND_ERR_DESTROYED" || code === "UND_ERR_CLOSED") {
+    return new RemoteError("aborted", "the client was closed", { cause: error });
+  }
+  if (code.startsWith("HPE_") || code === "UND_ERR_HEADERS_OVERFLOW") {
+    return new RemoteError("malformed", `the answer is not HTTP: ${reason}`, { cause: error });
+  }
+  if (code === "UND_ERR_INVALID_ARG") return new RemoteError("invalid", reason, { cause: error });
+  return new RemoteError("offline", reason, { cause: error });
+}

@@ -1,0 +1,106 @@
+/**
+ * The transport over the network: requests of the contract as HTTP/1.1 on three pools of kept-alive
+ * connections, so that no short call ever waits behind an upload. Knows no operation and no token.
+ */
+import { Pool } from "undici";
+import type { HttpRequest, Transport } from "../contract/http.ts";
+import { RemoteError } from "./errors.ts";
+import { type ExchangeLimits, type ExchangeRequest, exchange, type PoolActivity } from "./exchange.ts";
+import { frameMultipart } from "./multipart.ts";
+
+/** Limits on silence, not on totals: a transfer may take as long as it moves. Milliseconds. */
+export interface SilenceLimits {
+  /** Until a connection is there. Default 10,000. */
+  readonly connect?: number;
+  /** Calls without content: until the answer begins, and between its bytes. Default 10,000. */
+  readonly metadata?: number;
+  /** Content, in both directions: until the next byte. Default 30,000. */
+  readonly content?: number;
+  /** After the last byte of an upload: until the gateway has hashed and stored it. Default 60,000. */
+  readonly uploadAnswer?: number;
+}
+
+export interface HttpTransportOptions {
+  /** "https://host[:port][/prefix]". Paths of operations are appended. */
+  readonly baseUrl: string;
+  readonly limits?: SilenceLimits;
+  /** Connections at most, for each of: calls without content, downloads, uploads. Default 16. */
+  readonly connections?: number;
+}
+
+interface Lane {
+  readonly pool: Pool;
+  readonly activity: PoolActivity;
+  readonly limits: ExchangeLimits;
+}
+
+/**
+ * Every call that fails before its answer rejects with a RemoteError: offline, silent, aborted,
+ * malformed. Closing breaks what is under way off (aborted).
+ */
+export function createHttpTransport(options: HttpTransportOptions): Transport {
+  const { origin, prefix } = parseBaseUrl(options.baseUrl);
+  const { connect = 10_000, metadata = 10_000, content = 30_000, uploadAnswer = 60_000 } = options.limits ?? {};
+  const { connections = 16 } = options;
+  const lane = (limits: Omit<ExchangeLimits, "connect">): Lane => ({
+    pool: new Pool(origin, { connections, pipelining: 1, connect: { timeout: connect } }),
+    activity: { last: Number.NEGATIVE_INFINITY },
+    limits: { connect, ...limits },
+  });
+  const calls = lane({ send: metadata, answer: metadata, receive: metadata });
+  const downloads = lane({ send: content, answer: content, receive: content });
+  const uploads = lane({ send: content, answer: uploadAnswer, receive: metadata });
+
+  const laneOf = (request: HttpRequest): Lane => {
+    if (request.body?.kind === "upload") return uploads;
+    return request.headers.accept === "application/json" ? calls : downloads;
+  };
+
+  return {
+    async send(request) {
+      const { pool, activity, limits } = laneOf(request);
+      try {
+        return await exchange(pool, activity, translate(request, prefix), limits);
+      } catch (error) {
+        if (!(error instanceof RemoteError) || error.code === "aborted" || error.code === "invalid") throw error;
+        throw new RemoteError(error.code, `${origin}: ${error.message}`, error.details);
+      }
+    },
+    async close() {
+      await Promise.all([calls, downloads, uploads].map(({ pool }) => pool.destroy()));
+    },
+  };
+}
+
+function parseBaseUrl(baseUrl: string): { origin: string; prefix: string } {
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
+  if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:")) {
+    throw new TypeError(`base URL: expected http(s)://host[:port][/prefix], got ${JSON.stringify(baseUrl)}`);
+  }
+  if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "") {
+    // Not quoted: it may hold a password.
+    throw new TypeError("base URL: expected http(s)://host[:port][/prefix], without user, password, query or fragment");
+  }
+  return { origin: url.origin, prefix: url.pathname.replace(/\/+$/, "") };
+}
+
+function translate(request: HttpRequest, prefix: string): ExchangeRequest {
+  const query = new URLSearchParams(request.query).toString();
+  const translated = {
+    method: request.method,
+    path: `${prefix}${request.path}${query === "" ? "" : `?${query}`}`,
+    ...(request.signal === undefined ? undefined : { signal: request.signal }),
+  };
+  const { body, headers } = request;
+  if (body === undefined) return { ...translated, headers };
+  if (body.kind === "json") {
+    const bytes = Buffer.from(JSON.stringify(body.value));
+    return { ...translated, headers: { ...headers, "content-type": "application/json" }, body: bytes };
+  }
+  const framed = frameMultipart(body);
+  return {
+    ...translated,
+    headers: { ...headers, "content-type": framed.contentType, "content-length": String(framed.size) },
+    body: framed.read(),
+  };
+}

@@ -1,0 +1,80 @@
+/**
+ * An upload as the bytes of a multipart/form-data body (RFC 7578): the `metadata` part, then the
+ * `file` part. Frames a stream of chunks and holds none, so its length is known before the first.
+ */
+import { randomUUID } from "node:crypto";
+import type { UploadBody } from "../contract/http.ts";
+import { RemoteError } from "./errors.ts";
+
+export interface MultipartBody {
+  /** Value of the Content-Type header. */
+  readonly contentType: string;
+  /** Bytes in all, framing included. */
+  readonly size: number;
+  /** Rejects with a RemoteError "aborted" when the content cannot be read or has not the size it said. */
+  read(): AsyncGenerator<Uint8Array, void, undefined>;
+}
+
+/** Visible ASCII and spaces: what can stand in a header without ending it. */
+const HEADER_VALUE = /^[\x20-\x7e]+$/;
+
+/** The boundary is random by default: content must not be able to contain it. */
+export function frameMultipart(body: UploadBody, boundary = `wsfs-${randomUUID()}`): MultipartBody {
+  const contentType = body.contentType ?? "application/octet-stream";
+  if (!HEADER_VALUE.test(contentType)) {
+    throw new RemoteError("invalid", `contentType: expected visible ASCII, got ${JSON.stringify(contentType)}`, {
+      field: "contentType",
+    });
+  }
+  const before = Buffer.from(
+    `--${boundary}\r\n` +
+      'Content-Disposition: form-data; name="metadata"\r\nContent-Type: application/json\r\n\r\n' +
+      `${JSON.stringify(body.metadata)}\r\n--${boundary}\r\n` +
+      `Content-Disposition: form-data; name="file"; filename="file"\r\nContent-Type: ${contentType}\r\n\r\n`,
+  );
+  const after = Buffer.from(`\r\n--${boundary}--\r\n`);
+  const { content } = body;
+  return {
+    contentType: `multipart/form-data; boundary=${boundary}`,
+    size: before.length + content.size + after.length,
+    async *read() {
+      yield before;
+      let read = 0;
+      for await (const chunk of contentChunks(content.read())) {
+        read += chunk.length;
+        if (read > content.size) throw wrongSize(`more than ${content.size}`, content.size);
+        if (chunk.length > 0) yield chunk;
+      }
+      // The end is sent only after the source's end: whoever reads this far has the whole content.
+      if (read < content.size) throw wrongSize(String(read), content.size);
+      yield after;
+    },
+  };
+}
+
+function wrongSize(got: string, expected: number): RemoteError {
+  return new RemoteError("aborted", `the content to send has ${got} bytes, expected ${expected}: it changed meanwhile`);
+}
+
+async function* contentChunks(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const result = await readNext(iterator);
+      if (result.done === true) return;
+      yield result.value;
+    }
+  } finally {
+    await iterator.return?.();
+  }
+}
+
+async function readNext(iterator: AsyncIterator<Uint8Array>): Promise<IteratorResult<Uint8Array>> {
+  try {
+    return await iterator.next();
+  } catch (cause) {
+    if (cause instanceof RemoteError) throw cause;
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new RemoteError("aborted", `the content to send cannot be read: ${reason}`, { cause });
+  }
+}

@@ -1,0 +1,117 @@
+/** Nodes one by one: read, make, move, change, delete, restore. */
+import type { z } from "zod";
+import type { Attributes, AttributesPatch } from "../contract/attributes.ts";
+import {
+  type exchange,
+  type NewNode,
+  type Node,
+  type NodePatch,
+  node,
+  type WrittenNode,
+  writtenNode,
+} from "../contract/resources.ts";
+import { malformed } from "./answers.ts";
+import { askJson, type Call, type Send } from "./call.ts";
+import type { CallOptions } from "./client.ts";
+
+interface CreateOptions extends CallOptions {
+  idempotencyKey?: string;
+  attributes?: Attributes;
+}
+
+interface RevisionOptions extends CallOptions {
+  ifRevision?: number;
+}
+
+/** Asks for the node and makes sure that the answer is about it. */
+export async function askNode<T extends typeof node>(send: Send, nodeId: string, call: Call, schema: T) {
+  const answer: z.infer<T> = await askJson(send, { ...call, parameters: { nodeId } }, schema);
+  if (answer.id !== nodeId) throw malformed(call.operation, 200, `the answer is another node, ${answer.id}`);
+  return answer;
+}
+
+function ifRevision(options: RevisionOptions): { "if-match": string | undefined } {
+  return { "if-match": options.ifRevision === undefined ? undefined : `"${options.ifRevision}"` };
+}
+
+export function getNode(send: Send, nodeId: string, options: CallOptions = {}): Promise<Node> {
+  return askNode(send, nodeId, { operation: "getNode", signal: options.signal }, node);
+}
+
+export function createFolder(
+  send: Send,
+  parentId: string,
+  name: string,
+  options: CreateOptions = {},
+): Promise<WrittenNode> {
+  return createNode(send, { parentId, name, kind: "folder" }, options);
+}
+
+export function copyNode(
+  send: Send,
+  parentId: string,
+  name: string,
+  reference: { copyOf: string; version?: string },
+  options: CreateOptions = {},
+): Promise<WrittenNode> {
+  return createNode(send, { parentId, name, ...reference }, options);
+}
+
+function createNode(send: Send, place: NewNode, options: CreateOptions): Promise<WrittenNode> {
+  const { signal, attributes, idempotencyKey } = options;
+  const value = { ...place, attributes, idempotencyKey };
+  return askJson(send, { operation: "createNode", body: { kind: "json", value }, signal }, writtenNode);
+}
+
+export function patchNode(
+  send: Send,
+  nodeId: string,
+  patch: { parentId?: string; name?: string; attributes?: AttributesPatch },
+  options: RevisionOptions = {},
+): Promise<WrittenNode> {
+  const value: NodePatch = patch;
+  return askNode(
+    send,
+    nodeId,
+    {
+      operation: "patchNode",
+      headers: ifRevision(options),
+      body: { kind: "json", value },
+      signal: options.signal,
+    },
+    writtenNode,
+  );
+}
+
+export function exchangeNodes(
+  send: Send,
+  nodeId: string,
+  other: string,
+  options: RevisionOptions = {},
+): Promise<WrittenNode> {
+  const value: z.infer<typeof exchange> = { with: other };
+  return askNode(
+    send,
+    nodeId,
+    {
+      operation: "exchangeNodes",
+      headers: ifRevision(options),
+      body: { kind: "json", value },
+      signal: options.signal,
+    },
+    writtenNode,
+  );
+}
+
+export function deleteNode(send: Send, nodeId: string, options: RevisionOptions = {}): Promise<WrittenNode> {
+  return askNode(
+    send,
+    nodeId,
+    { operation: "deleteNode", headers: ifRevision(options), signal: options.signal },
+    writtenNode,
+  );
+}
+
+export function restoreNode(send: Send, nodeId: string, options: CallOptions = {}): Promise<WrittenNode> {
+  return askNode(send, nodeId, { operation: "restoreNode", signal: options.signal }, writtenNode);
+}

@@ -1,0 +1,99 @@
+/** Content that goes up: new files and new versions, with bytes or by reference. */
+import type { Attributes } from "../contract/attributes.ts";
+import type { ContentSource, UploadBody } from "../contract/http.ts";
+import { nameProblem } from "../contract/names.ts";
+import { type ContentReference, type UploadMetadata, type WrittenNode, writtenNode } from "../contract/resources.ts";
+import { askJson, type Send } from "./call.ts";
+import type { CallOptions, UploadOptions } from "./client.ts";
+import { RemoteError } from "./errors.ts";
+import { askNode } from "./nodes.ts";
+
+export async function upload(
+  send: Send,
+  parentId: string,
+  name: string,
+  content: ContentSource,
+  options: UploadOptions = {},
+): Promise<WrittenNode> {
+  // The name becomes a path: "a/b" would be a file in a folder.
+  const problem = nameProblem(name);
+  if (problem !== undefined) {
+    throw new RemoteError("invalid", `upload: name: it ${problem}: ${JSON.stringify(name)}`, { field: "name" });
+  }
+  return askJson(
+    send,
+    {
+      operation: "upload",
+      parameters: { path: name },
+      query: { parentId },
+      headers: { "if-none-match": "*" },
+      body: uploadBody(content, options),
+      signal: options.signal,
+    },
+    writtenNode,
+  );
+}
+
+export function writeContent(
+  send: Send,
+  nodeId: string,
+  content: ContentSource,
+  options: UploadOptions & { ifHead?: string } = {},
+): Promise<WrittenNode> {
+  return askNode(
+    send,
+    nodeId,
+    {
+      operation: "writeContent",
+      headers: ifHead(options),
+      body: uploadBody(content, options),
+      signal: options.signal,
+    },
+    writtenNode,
+  );
+}
+
+export function writeContentByReference(
+  send: Send,
+  nodeId: string,
+  reference: { copyOf: string; version?: string },
+  options: CallOptions & { ifHead?: string; idempotencyKey?: string; attributes?: Attributes } = {},
+): Promise<WrittenNode> {
+  const { signal, attributes, idempotencyKey } = options;
+  const value: ContentReference = { ...reference, attributes, idempotencyKey };
+  return askNode(
+    send,
+    nodeId,
+    { operation: "writeContent", headers: ifHead(options), body: { kind: "json", value }, signal },
+    writtenNode,
+  );
+}
+
+function ifHead(options: { ifHead?: string }): { "if-match": string | undefined } {
+  return { "if-match": options.ifHead === undefined ? undefined : `"${options.ifHead}"` };
+}
+
+function uploadBody(content: ContentSource, options: UploadOptions): UploadBody {
+  const { idempotencyKey, contentHash, contentType, attributes, onProgress } = options;
+  const metadata: UploadMetadata = { idempotencyKey, contentHash, attributes };
+  return {
+    kind: "upload",
+    metadata,
+    contentType,
+    content: onProgress === undefined ? content : withProgress(content, onProgress),
+  };
+}
+
+function withProgress(content: ContentSource, onProgress: (sent: number) => void): ContentSource {
+  return {
+    size: content.size,
+    async *read() {
+      let sent = 0;
+      for await (const chunk of content.read()) {
+        yield chunk;
+        sent += chunk.length;
+        onProgress(sent);
+      }
+    },
+  };
+}

@@ -1,0 +1,37 @@
+/** The workspaces a token shows. */
+import { type Workspace, workspacePage } from "../contract/resources.ts";
+import { askJson, type Send } from "./call.ts";
+import type { CallOptions } from "./client.ts";
+
+const PAGE_SIZE = 200;
+
+export async function listWorkspaces(send: Send, options: CallOptions = {}): Promise<Workspace[]> {
+  // By id: a list that changes between two pages may show one twice.
+  const found = new Map<string, Workspace>();
+  for (let pageNo = 1; ; pageNo += 1) {
+    const page = await askJson(
+      send,
+      {
+        operation: "listWorkspaces",
+        query: { pageNo, pageSize: PAGE_SIZE, orderBy: "name" },
+        signal: options.signal,
+      },
+      workspacePage,
+    );
+    for (const workspace of page.items) found.set(workspace.id, workspace);
+    // The gateway may allow smaller pages than were asked for.
+    if (page.items.length === 0 || pageNo * page.pageSize >= page.totalCount) return [...found.values()];
+  }
+}
+
+export async function findWorkspace(
+  send: Send,
+  nameOrId: string,
+  options: CallOptions = {},
+): Promise<Workspace | undefined> {
+  const workspaces = await listWorkspaces(send, options);
+  return (
+    workspaces.find((workspace) => workspace.name === nameOrId) ??
+    workspaces.find((workspace) => workspace.id === nameOrId)
+  );
+}

@@ -1,0 +1,164 @@
+import { createServer } from "node:net";
+import { expect, test } from "vitest";
+import { exampleNode, examplePage, textSource } from "./support/examples.ts";
+import { answerJson, clientFor, clientOf, deferred, failureOf, serve } from "./support/server.ts";
+
+test.each([
+  [400, { title: "Bad", field: "name" }, {}, "invalid", { status: 400, field: "name" }],
+  [401, { title: "No" }, {}, "unauthorized", { status: 401 }],
+  [403, { title: "No", scope: "node.node.update" }, {}, "forbidden", { status: 403, scope: "node.node.update" }],
+  [404, { title: "Gone" }, {}, "notFound", { status: 404 }],
+  [409, { title: "Taken", node: exampleNode() }, {}, "conflict", { status: 409, node: exampleNode() }],
+  [412, { title: "Changed", node: exampleNode() }, {}, "changed", { status: 412, node: exampleNode() }],
+  [413, { title: "Big" }, {}, "tooLarge", { status: 413 }],
+  [429, { title: "Slow" }, { "retry-after": "7" }, "throttled", { status: 429, retryAfterMs: 7000 }],
+  [429, { title: "Slow" }, {}, "throttled", { status: 429 }],
+  [500, { title: "Oops" }, {}, "server", { status: 500 }],
+  [503, { title: "Later" }, { "retry-after": "2" }, "server", { status: 503, retryAfterMs: 2000 }],
+  [302, {}, { location: "http://elsewhere.invalid/" }, "malformed", { status: 302 }],
+  [418, { title: "Tea" }, {}, "malformed", { status: 418 }],
+])("status %i (%j) becomes the error it stands for", async (status, problem, headers, code, details) => {
+  const client = await clientFor((_, response) =>
+    answerJson(response, status, problem, headers as Record<string, string>),
+  );
+  const error = await failureOf(client.patchNode("n1", { name: "b" }));
+  expect(error.code).toBe(code);
+  expect(error.details).toEqual(details);
+  expect(error.message).toContain(`patchNode: ${status}`);
+});
+
+test("Retry-After may be a date", async () => {
+  const at = Date.parse("2026-05-06T07:08:09Z");
+  const client = await clientFor(
+    (_, response) => answerJson(response, 429, {}, { "retry-after": "Wed, 06 May 2026 07:08:39 GMT" }),
+    { now: () => at },
+  );
+  expect((await failureOf(client.getNode("n1"))).details.retryAfterMs).toBe(30_000);
+});
+
+test.each([["-5"], ["soon"], ["Wed, 06 May 2020 07:08:39 GMT"]])(
+  "Retry-After %j never becomes a negative or unknown time",
+  async (value) => {
+    const client = await clientFor((_, response) => answerJson(response, 429, {}, { "retry-after": value }));
+    const { retryAfterMs = 0 } = (await failureOf(client.getNode("n1"))).details;
+    expect(retryAfterMs).toBe(0);
+  },
+);
+
+test.each([
+  ["no JSON", "<html>Bad gateway</html>"],
+  ["another type", "[1]"],
+  ["wrong fields", JSON.stringify({ title: 1, field: {}, scope: [], node: { id: 1 } })],
+])("a problem document that is %s still becomes an error by its status", async (_, body) => {
+  const client = await clientFor((_request, response) => response.writeHead(403).end(body));
+  const error = await failureOf(client.getNode("n1"));
+  expect(error.code).toBe("forbidden");
+  expect(error.details).toEqual({ status: 403 });
+});
+
+test.each([
+  ["no JSON", "<html>", "not JSON"],
+  ["invalid UTF-8", Buffer.from([0x22, 0xff, 0x22]), "not JSON"],
+  ["another shape", JSON.stringify({ ...exampleNode(), size: "5" }), "size: "],
+  ["a missing field", JSON.stringify({ id: "n1" }), "kind: "],
+  ["nothing", "", "not JSON"],
+])("an answer that is %s is malformed and says where", async (_, body, where) => {
+  const client = await clientFor((_request, response) => response.writeHead(200).end(body));
+  const error = await failureOf(client.getNode("n1"));
+  expect(error.code).toBe("malformed");
+  expect(error.message).toContain(where);
+});
+
+test("what is wrong inside a page is named by its place", async () => {
+  const page = examplePage([exampleNode(), { ...exampleNode(), head: 5 }]);
+  const client = await clientFor((_, response) => answerJson(response, 200, page));
+  const error = await failureOf(client.listFolder("root"));
+  expect(error.message).toContain("items.1.head: ");
+});
+
+test("nobody listening is offline", async () => {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === "string") throw new Error("no port");
+  const error = await failureOf(clientOf(`http://127.0.0.1:${address.port}`).getNode("n1"));
+  expect(error).toMatchObject({ code: "offline", isAmbiguous: true });
+  expect(error.message).toContain("ECONNREFUSED");
+});
+
+test("a connection that ends before the answer is offline", async () => {
+  const client = await clientFor((request) => request.socket.resetAndDestroy());
+  expect(await failureOf(client.deleteNode("n1"))).toMatchObject({ code: "offline" });
+});
+
+test("a lost answer to an upload is offline", async () => {
+  const client = await clientFor((request) => {
+    request.resume();
+    request.on("end", () => request.socket.destroy());
+  });
+  expect(await failureOf(client.upload("root", "a", textSource("hello")))).toMatchObject({ code: "offline" });
+});
+
+test("a connection that ends inside a JSON answer is offline", async () => {
+  const client = await clientFor((_, response) => {
+    response.writeHead(200, { "content-length": 1000 });
+    response.write('{"id":');
+    setImmediate(() => response.socket?.resetAndDestroy());
+  });
+  expect(await failureOf(client.getNode("n1"))).toMatchObject({ code: "offline" });
+});
+
+test("an answer that is not HTTP is malformed", async () => {
+  const client = await clientFor((request) => request.socket.end("hello\r\n\r\n"));
+  expect(await failureOf(client.getNode("n1"))).toMatchObject({ code: "malformed" });
+});
+
+test("a call aborted before it begins sends nothing", async () => {
+  const client = await clientFor(() => expect.unreachable("a request was sent"));
+  const error = await failureOf(client.getNode("n1", { signal: AbortSignal.abort() }));
+  expect(error.code).toBe("aborted");
+});
+
+test("a call aborted while it waits ends at once", async () => {
+  const controller = new AbortController();
+  const client = await clientFor(() => controller.abort());
+  expect(await failureOf(client.getNode("n1", { signal: controller.signal }))).toMatchObject({ code: "aborted" });
+});
+
+test("closing the client aborts what is under way and refuses what comes after", async () => {
+  const arrived = deferred();
+  const client = await clientFor(() => arrived.resolve());
+  const failure = failureOf(client.getNode("n1"));
+  await arrived.promise;
+  await client.close();
+  expect(await failure).toMatchObject({ code: "aborted" });
+  expect(await failureOf(client.getNode("n1"))).toMatchObject({ code: "aborted" });
+});
+
+test("aborted calls that wait for a connection leave the connection to the others", async () => {
+  const arrived = deferred();
+  const mayAnswer = deferred();
+  const server = await serve(async (_, response) => {
+    arrived.resolve();
+    await mayAnswer.promise;
+    answerJson(response, 200, exampleNode());
+  });
+  const client = clientOf(server.baseUrl, { connections: 1 });
+  const first = client.getNode("n1");
+  await arrived.promise;
+  const controller = new AbortController();
+  const waiting = Array.from({ length: 5 }, () => failureOf(client.getNode("n1", { signal: controller.signal })));
+  const last = client.getNode("n1");
+  controller.abort();
+  for (const error of await Promise.all(waiting)) expect(error.code).toBe("aborted");
+  mayAnswer.resolve();
+  await first;
+  expect((await last).id).toBe("n1");
+  expect(server.connections()).toBe(1);
+});
+
+test("a base URL that is none is refused in words, without its password", () => {
+  expect(() => clientOf("gateway:80")).toThrow('expected http(s)://host[:port][/prefix], got "gateway:80"');
+  expect(() => clientOf("https://me:hunter2@host/")).toThrow(/^(?!.*hunter2).*without user/);
+});
