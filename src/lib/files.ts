@@ -24,28 +24,32 @@ export interface OpenFile {
   truncate(size: number): Promise<void>;
   stat(): Promise<FileStat>;
   setTimes(mtime: Time): Promise<void>;
-  /** fdatasync: bytes and size survive power loss once it resolves. */
+  /** fdatasync: bytes and size survive power loss once it resolves. After an EIO it fails for good. */
   sync(): Promise<void>;
   /** First position >= offset that holds data (or a hole); undefined when there is none. A hole always ends the file. */
   seek(kind: "data" | "hole", offset: number): Promise<number | undefined>;
   /** fallocate(2); mode is the kernel's bits (KEEP_SIZE 1, PUNCH_HOLE 2, ZERO_RANGE 16). */
   allocate(mode: number, offset: number, length: number): Promise<void>;
+  /** Waits for the calls under way; later ones reject with EBADF. Closing again does nothing. */
   close(): Promise<void>;
 }
 
 export interface Files {
   open(path: string, mode: OpenMode): Promise<OpenFile>;
   stat(path: string): Promise<FileStat>;
+  /** Replaces what is at `to`. */
   rename(from: string, to: string): Promise<void>;
   /** No error when it is not there. */
   remove(path: string): Promise<void>;
+  /** With the folders above it that are missing. No error when it is there. Owner-only. */
   makeFolder(path: string): Promise<void>;
+  /** The names in a folder, in any order. */
   list(path: string): Promise<string[]>;
   /** Fsync of a folder: names made, renamed or removed in it survive power loss. */
   syncFolder(path: string): Promise<void>;
-  /** An independent copy: a reflink where the disk can, else the bytes (holes stay holes). */
+  /** An independent copy: a reflink where the disk can, else the bytes (holes stay holes). EEXIST when `to` is there. */
   clone(from: string, to: string): Promise<void>;
-  /** SHA-256 of the whole file, lower-case hex, with its size. Big files are hashed in a worker. */
+  /** SHA-256 of the whole file, lower-case hex, with its size. Big files are hashed in a worker. Aborted: the signal's reason. */
   hash(path: string, signal?: AbortSignal): Promise<{ hash: string; size: number }>;
   /** Size and free space of the disk below `path`, in bytes. */
   space(path: string): Promise<{ total: number; free: number; available: number }>;

@@ -1,0 +1,259 @@
+/**
+ * `Files` on a real disk. It must not know what the files are for. The folder is taken to be on a
+ * local disk: fstat of an open file is answered from memory there, so it is asked synchronously
+ * (2 µs; 30 µs through the thread pool). Everything else that may wait goes through the pool,
+ * by Node's callback functions on plain descriptors: they cost up to a sixth less than FileHandle.
+ */
+import { createHash } from "node:crypto";
+import fs from "node:fs";
+import type { FileStat, Files, OpenFile, OpenMode } from "../lib/files.ts";
+import { hasCode, systemError } from "../lib/system-error.ts";
+import { type Time, timeFromNanoseconds } from "../lib/time.ts";
+import type { HashWorkers } from "./hash-workers.ts";
+
+/** What Node lacks; every call throws or rejects with a system error. */
+export interface SystemCalls {
+  /** futimens(2); null leaves a time as it is. */
+  setTimes(fd: number, atime: Time | null, mtime: Time | null): void | Promise<void>;
+  /** fallocate(2) with the kernel's mode bits. */
+  fallocate(fd: number, mode: number, offset: number, length: number): Promise<void>;
+  /** SEEK_DATA or SEEK_HOLE; undefined when there is none (ENXIO). */
+  seek(fd: number, whence: "data" | "hole", offset: number): number | undefined;
+  /** Makes `fdTo` what `fdFrom` is: a reflink where the disk can, else the bytes; holes stay holes. */
+  clone(fdFrom: number, fdTo: number): Promise<void>;
+  /** flock(2), exclusive, without waiting: whether the lock is ours now. */
+  lockFile(fd: number): boolean;
+}
+
+const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL, O_DIRECTORY } = fs.constants;
+const OPEN_FLAGS: Readonly<Record<OpenMode, number>> = {
+  r: O_RDONLY,
+  "r+": O_RDWR,
+  "w+": O_RDWR | O_CREAT,
+  "wx+": O_RDWR | O_CREAT | O_EXCL,
+};
+
+/** Up to here a worker would cost more than hashing on the JS thread, which stays below 5 ms. */
+const HASH_INLINE = 1 << 20;
+
+export function createDiskFiles(needs: { systemCalls: SystemCalls; hashWorkers: HashWorkers }): Files {
+  const { systemCalls, hashWorkers } = needs;
+
+  async function open(path: string, mode: OpenMode): Promise<DiskFile> {
+    return new DiskFile(await openDescriptor(path, OPEN_FLAGS[mode]), path, systemCalls);
+  }
+
+  return {
+    open,
+    stat: async (path) => toStat(await call<fs.BigIntStats>((done) => fs.stat(path, { bigint: true }, done))),
+    rename: (from, to) => call<void>((done) => fs.rename(from, to, done)),
+
+    async remove(path) {
+      try {
+        await call<void>((done) => fs.unlink(path, done));
+      } catch (error) {
+        if (!hasCode(error, "ENOENT")) throw error;
+      }
+    },
+
+    async makeFolder(path) {
+      await call<string | undefined>((done) => fs.mkdir(path, { recursive: true, mode: 0o700 }, done));
+    },
+
+    list: (path) => call<string[]>((done) => fs.readdir(path, done)),
+
+    async syncFolder(path) {
+      const fd = await openDescriptor(path, O_RDONLY | O_DIRECTORY);
+      try {
+        await call<void>((done) => fs.fsync(fd, done));
+      } finally {
+        await closeDescriptor(fd);
+      }
+    },
+
+    async clone(from, to) {
+      const source = await open(from, "r");
+      try {
+        const target = await open(to, "wx+");
+        try {
+          await source.cloneInto(target);
+        } catch (error) {
+          await call<void>((done) => fs.unlink(to, done));
+          throw error;
+        } finally {
+          await target.close();
+        }
+      } finally {
+        await source.close();
+      }
+    },
+
+    async hash(path, signal) {
+      signal?.throwIfAborted();
+      return (await hashSmall(path)) ?? hashWorkers.hash(path, signal);
+
+      async function hashSmall(path: string) {
+        const file = await open(path, "r");
+        try {
+          const { size } = await file.stat();
+          if (size > HASH_INLINE) return undefined;
+          // One byte more than there should be: a file that grew meanwhile is hashed anew.
+          const buffer = Buffer.allocUnsafe(size + 1);
+          const read = await file.read(buffer, 0, size + 1, 0);
+          signal?.throwIfAborted();
+          if (read > size) return undefined;
+          return { hash: createHash("sha256").update(buffer.subarray(0, read)).digest("hex"), size: read };
+        } finally {
+          await file.close();
+        }
+      }
+    },
+
+    async space(path) {
+      const { bsize, blocks, bfree, bavail } = await call<fs.StatsFs>((done) => fs.statfs(path, done));
+      return { total: blocks * bsize, free: bfree * bsize, available: bavail * bsize };
+    },
+  };
+}
+
+/**
+ * A raw descriptor is only a number, and the kernel gives it out again after close. So close waits
+ * for the calls under way, and a call after it never reaches the kernel.
+ */
+class DiskFile implements OpenFile {
+  readonly #fd: number;
+  readonly #path: string;
+  readonly #system: SystemCalls;
+  #callsUnderWay = 0;
+  #closing: Promise<void> | undefined;
+  #whenIdle: (() => void) | undefined;
+  #lostBytes: unknown;
+
+  constructor(fd: number, path: string, system: SystemCalls) {
+    this.#fd = fd;
+    this.#path = path;
+    this.#system = system;
+  }
+
+  read(buffer: Uint8Array, offset: number, length: number, position: number): Promise<number> {
+    return this.#use("read", async (fd) => {
+      let total = 0;
+      while (total < length) {
+        const read = await readOnce(fd, buffer, offset + total, length - total, position + total);
+        total += read;
+        // Asking for the size is cheaper than a read that gives nothing.
+        if (read === 0 || (total < length && fs.fstatSync(fd).size <= position + total)) break;
+      }
+      return total;
+    });
+  }
+
+  write(buffer: Uint8Array, position: number): Promise<void> {
+    return this.#use("write", async (fd) => {
+      let total = 0;
+      while (total < buffer.length) {
+        const written = await writeOnce(fd, buffer, total, buffer.length - total, position + total);
+        if (written === 0) throw systemError("EIO", "write", this.#path);
+        total += written;
+      }
+    });
+  }
+
+  truncate(size: number): Promise<void> {
+    return this.#use("ftruncate", (fd) => call<void>((done) => fs.ftruncate(fd, size, done)));
+  }
+
+  stat(): Promise<FileStat> {
+    return this.#use("fstat", (fd) => toStat(fs.fstatSync(fd, { bigint: true })));
+  }
+
+  setTimes(mtime: Time): Promise<void> {
+    return this.#use("futimens", (fd) => this.#system.setTimes(fd, null, mtime));
+  }
+
+  /** After an EIO the kernel forgets which bytes it could not write, and would call the next sync a success. */
+  sync(): Promise<void> {
+    return this.#use("fdatasync", async (fd) => {
+      if (this.#lostBytes !== undefined) throw this.#lostBytes;
+      try {
+        await call<void>((done) => fs.fdatasync(fd, done));
+      } catch (error) {
+        if (hasCode(error, "EIO")) this.#lostBytes = error;
+        throw error;
+      }
+    });
+  }
+
+  seek(kind: "data" | "hole", offset: number): Promise<number | undefined> {
+    return this.#use("lseek", (fd) => this.#system.seek(fd, kind, offset));
+  }
+
+  allocate(mode: number, offset: number, length: number): Promise<void> {
+    return this.#use("fallocate", (fd) => this.#system.fallocate(fd, mode, offset, length));
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#closeWhenIdle();
+    return this.#closing;
+  }
+
+  cloneInto(target: DiskFile): Promise<void> {
+    return this.#use("clone", (from) => target.#use("clone", (to) => this.#system.clone(from, to)));
+  }
+
+  async #use<T>(syscall: string, run: (fd: number) => T | Promise<T>): Promise<T> {
+    if (this.#closing !== undefined) throw systemError("EBADF", syscall, this.#path);
+    this.#callsUnderWay++;
+    try {
+      return await run(this.#fd);
+    } catch (error) {
+      // A call by descriptor does not know the name.
+      if (error instanceof Error && "code" in error && !("path" in error)) Object.assign(error, { path: this.#path });
+      throw error;
+    } finally {
+      this.#callsUnderWay--;
+      if (this.#callsUnderWay === 0) this.#whenIdle?.();
+    }
+  }
+
+  async #closeWhenIdle(): Promise<void> {
+    if (this.#callsUnderWay > 0) {
+      await new Promise<void>((resolve) => {
+        this.#whenIdle = resolve;
+      });
+    }
+    await closeDescriptor(this.#fd);
+  }
+}
+
+function toStat(stat: fs.BigIntStats): FileStat {
+  return {
+    size: Number(stat.size),
+    allocated: Number(stat.blocks) * 512,
+    mtime: timeFromNanoseconds(stat.mtimeNs),
+    ctime: timeFromNanoseconds(stat.ctimeNs),
+  };
+}
+
+/** Not inherited by child processes: Node adds O_CLOEXEC. */
+function openDescriptor(path: string, flags: number): Promise<number> {
+  return call<number>((done) => fs.open(path, flags, 0o600, done));
+}
+
+function closeDescriptor(fd: number): Promise<void> {
+  return call<void>((done) => fs.close(fd, done));
+}
+
+function readOnce(fd: number, buffer: Uint8Array, offset: number, length: number, position: number): Promise<number> {
+  return call<number>((done) => fs.read(fd, buffer, offset, length, position, done));
+}
+
+function writeOnce(fd: number, buffer: Uint8Array, offset: number, length: number, position: number): Promise<number> {
+  return call<number>((done) => fs.write(fd, buffer, offset, length, position, done));
+}
+
+function call<T>(start: (done: (error: NodeJS.ErrnoException | null, value?: T) => void) => void): Promise<T> {
+  return new Promise((resolve, reject) => {
+    start((error, value) => (error === null || error === undefined ? resolve(value as T) : reject(error)));
+  });
+}

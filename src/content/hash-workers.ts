@@ -1,0 +1,122 @@
+/**
+ * Threads that hash big files, so that the JS thread never stands still for one. They start when
+ * first needed, are kept, and do not keep the process alive while they have nothing to do. Files
+ * are hashed in the order they were asked for, one a thread.
+ */
+import { Worker } from "node:worker_threads";
+import { HASH_WORKER } from "./hash-worker.ts";
+
+export interface FileHash {
+  /** SHA-256, lower-case hex. */
+  readonly hash: string;
+  /** How many bytes were hashed. */
+  readonly size: number;
+}
+
+export interface HashWorkers {
+  /** Rejects with a system error, or at once with the signal's reason. */
+  hash(path: string, signal?: AbortSignal): Promise<FileHash>;
+  /** Ends the threads; what is not hashed yet rejects, and so does every later call. */
+  close(): Promise<void>;
+}
+
+interface Job {
+  readonly path: string;
+  /** One number; anything but 0 tells the thread to stop. */
+  readonly stop: SharedArrayBuffer;
+  readonly resolve: (hash: FileHash) => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+type Answer = FileHash | { readonly error: Error } | { readonly stopped: true };
+
+/** At most `limit` threads. */
+export function createHashWorkers(limit = 2): HashWorkers {
+  const waiting: Job[] = [];
+  const idle: Worker[] = [];
+  /** Every living thread, with the job it has in hand. */
+  const workers = new Map<Worker, Job | undefined>();
+  let closed = false;
+
+  function hash(path: string, signal?: AbortSignal): Promise<FileHash> {
+    if (signal?.aborted === true) return Promise.reject(signal.reason);
+    if (closed) return Promise.reject(closedError());
+    return new Promise((resolve, reject) => {
+      const done = () => signal?.removeEventListener("abort", abort);
+      const job: Job = {
+        path,
+        stop: new SharedArrayBuffer(4),
+        resolve: (value) => {
+          done();
+          resolve(value);
+        },
+        reject: (reason) => {
+          done();
+          reject(reason);
+        },
+      };
+      // The caller does not wait for the thread to notice; the thread's answer then meets a settled promise.
+      const abort = () => {
+        Atomics.store(new Int32Array(job.stop), 0, 1);
+        const index = waiting.indexOf(job);
+        if (index >= 0) waiting.splice(index, 1);
+        job.reject(signal?.reason);
+      };
+      signal?.addEventListener("abort", abort, { once: true });
+      waiting.push(job);
+      startWaiting();
+    });
+  }
+
+  function startWaiting(): void {
+    while (waiting.length > 0) {
+      const worker = idle.pop() ?? (workers.size < limit ? start() : undefined);
+      if (worker === undefined) return;
+      const job = waiting.shift();
+      if (job === undefined) return;
+      workers.set(worker, job);
+      worker.ref();
+      worker.postMessage({ path: job.path, stop: job.stop });
+    }
+  }
+
+  function start(): Worker {
+    const worker = new Worker(HASH_WORKER, { eval: true, name: "hash", execArgv: [], env: {} });
+    workers.set(worker, undefined);
+
+    worker.on("message", (answer: Answer) => {
+      const job = workers.get(worker);
+      workers.set(worker, undefined);
+      idle.push(worker);
+      worker.unref();
+      if ("error" in answer) job?.reject(Object.assign(new Error(answer.error.message), answer.error));
+      else if ("hash" in answer) job?.resolve(answer);
+      startWaiting();
+    });
+    worker.on("error", (error) => lose(worker, error));
+    worker.on("exit", (code) => lose(worker, new Error(`a hashing thread ended by itself with code ${code}`)));
+    return worker;
+  }
+
+  /** The thread is gone. Its file was the cause or not: it rejects, and the next ones get a new thread. */
+  function lose(worker: Worker, error: unknown): void {
+    const job = workers.get(worker);
+    if (!workers.delete(worker)) return;
+    const index = idle.indexOf(worker);
+    if (index >= 0) idle.splice(index, 1);
+    job?.reject(closed ? closedError() : error);
+    if (!closed) startWaiting();
+  }
+
+  async function close(): Promise<void> {
+    closed = true;
+    for (const job of waiting.splice(0)) job.reject(closedError());
+    await Promise.all(Array.from(workers.keys(), (worker) => worker.terminate()));
+  }
+
+  return { hash, close };
+}
+
+function closedError(): Error {
+  return new Error("the hashing threads have been closed");
+}

@@ -1,0 +1,130 @@
+/**
+ * Where in the state folder which bytes lie, and nothing of what they mean:
+ *
+ *     lock                     held by the daemon that uses the folder
+ *     reserve                  space to be given up when the disk is full
+ *     live/12/12345            live files, by lineage
+ *     generation/0/17          finished cuts, by generation
+ *     quarantine/NAME          what could not be understood; never removed by us
+ *
+ * Ids count up and never come back, so a shard of a thousand ids is one folder of at most a
+ * thousand files. Folders are 0700, files 0600.
+ */
+import { dirname, join } from "node:path";
+import type { Files } from "../lib/files.ts";
+import { hasCode } from "../lib/system-error.ts";
+
+const SHARD = 1000;
+
+export interface Layout {
+  readonly root: string;
+  readonly lock: string;
+  readonly reserve: string;
+  live(lineage: number): string;
+  generation(id: number): string;
+  /** Makes the folders that are always there; they survive power loss once it resolves. */
+  prepare(): Promise<void>;
+  /** To be awaited before a live file or generation is made: its folder is there, and survives power loss. */
+  prepareFolderOf(path: string): Promise<void>;
+  /** To be awaited after a file was made or renamed, where its name must survive power loss. */
+  syncFolderOf(path: string): Promise<void>;
+  /** Lineages that have a file, ascending by shard; for finding files without a row after a crash. */
+  liveFiles(): AsyncIterable<number>;
+  /** Generations that have a file. */
+  generationFiles(): AsyncIterable<number>;
+  /** Moves a file out of the way under a name that begins with `name`; resolves to its new path. */
+  quarantine(path: string, name: string): Promise<string>;
+}
+
+export function createLayout(files: Files, root: string): Layout {
+  const live = join(root, "live");
+  const generation = join(root, "generation");
+  const quarantineFolder = join(root, "quarantine");
+  /** Shards made or being made since the start. None is ever removed. */
+  const prepared = new Map<string, Promise<void>>();
+  let lastQuarantine: Promise<unknown> = Promise.resolve();
+
+  async function prepareFolder(folder: string): Promise<void> {
+    await files.makeFolder(folder);
+    // Always, not only when new: a crash may have come between making and syncing it.
+    await files.syncFolder(dirname(folder));
+  }
+
+  async function prepareFolderOf(path: string): Promise<void> {
+    const folder = dirname(path);
+    let preparing = prepared.get(folder);
+    if (preparing === undefined) {
+      preparing = prepareFolder(folder);
+      prepared.set(folder, preparing);
+      preparing.catch(() => prepared.delete(folder));
+    }
+    await preparing;
+  }
+
+  async function quarantine(path: string, name: string): Promise<string> {
+    const wanted = name.replaceAll(/[^\w.,() -]/g, "_").replace(/^\.+/, "_");
+    const taken = new Set(await files.list(quarantineFolder));
+    let free = wanted;
+    for (let count = 1; taken.has(free); count++) free = `${wanted}.${count}`;
+    const target = join(quarantineFolder, free);
+    await files.rename(path, target);
+    await files.syncFolder(quarantineFolder);
+    await files.syncFolder(dirname(path));
+    return target;
+  }
+
+  return {
+    root,
+    lock: join(root, "lock"),
+    reserve: join(root, "reserve"),
+    live: (lineage) => shardPath(live, lineage),
+    generation: (id) => shardPath(generation, id),
+
+    async prepare() {
+      await files.makeFolder(root);
+      for (const folder of [live, generation, quarantineFolder]) await files.makeFolder(folder);
+      await files.syncFolder(root);
+      await files.syncFolder(dirname(root));
+    },
+
+    prepareFolderOf,
+    syncFolderOf: (path) => files.syncFolder(dirname(path)),
+    liveFiles: () => listIds(files, live),
+    generationFiles: () => listIds(files, generation),
+
+    /** One after the other, so that two do not find the same name free. */
+    quarantine(path, name) {
+      const moved = lastQuarantine.then(() => quarantine(path, name));
+      lastQuarantine = moved.catch(() => {});
+      return moved;
+    },
+  };
+}
+
+function shardPath(folder: string, id: number): string {
+  if (!Number.isSafeInteger(id) || id < 0) throw new RangeError(`expected an id counting from 0, got ${id}`);
+  return join(folder, String(Math.floor(id / SHARD)), String(id));
+}
+
+/** What is not where an id of that name belongs is none of ours and left out. */
+async function* listIds(files: Files, folder: string): AsyncGenerator<number, void, undefined> {
+  const shards = (await files.list(folder)).filter(isId).sort((a, b) => Number(a) - Number(b));
+  for (const shard of shards) {
+    for (const name of await namesIn(files, join(folder, shard))) {
+      if (isId(name) && Math.floor(Number(name) / SHARD) === Number(shard)) yield Number(name);
+    }
+  }
+}
+
+async function namesIn(files: Files, folder: string): Promise<string[]> {
+  try {
+    return await files.list(folder);
+  } catch (error) {
+    if (hasCode(error, "ENOTDIR", "ENOENT")) return [];
+    throw error;
+  }
+}
+
+function isId(name: string): boolean {
+  return /^(0|[1-9]\d{0,15})$/.test(name) && Number.isSafeInteger(Number(name));
+}

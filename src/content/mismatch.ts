@@ -1,0 +1,19 @@
+/** The one error of this folder that is not a system error: bytes are not what they were said to be. */
+export class ContentMismatch extends Error {
+  override readonly name = "ContentMismatch";
+  readonly what: "size" | "hash";
+  readonly expected: number | string;
+  readonly actual: number | string;
+
+  /** `actual` of a size may be a lower bound, when reading stopped at the first byte too many. */
+  constructor(subject: string, what: "size" | "hash", expected: number | string, actual: number | string) {
+    super(
+      what === "size"
+        ? `${subject}: expected ${expected} bytes, got ${actual}`
+        : `${subject}: expected content with sha-256 ${expected}, got ${actual}`,
+    );
+    this.what = what;
+    this.expected = expected;
+    this.actual = actual;
+  }
+}

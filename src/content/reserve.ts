@@ -1,0 +1,102 @@
+/**
+ * Space kept back on the disk: a real file, given up when the disk is full so that rows and renames
+ * still work, and taken again when space has returned. It must not know who is out of space, nor
+ * when to look again.
+ */
+import { randomBytes } from "node:crypto";
+import { dirname } from "node:path";
+import type { Files, OpenFile } from "../lib/files.ts";
+import { hasCode, isUnsupported } from "../lib/system-error.ts";
+
+export interface Reserve {
+  /** Bytes kept back now: its whole size or 0. */
+  held(): number;
+  /** Whether the reserve is whole afterwards. Does nothing while less than twice its size is free. */
+  restore(): Promise<boolean>;
+  /** Whether space was set free by this call. */
+  giveUp(): Promise<boolean>;
+}
+
+/** `size` in bytes; 0 keeps nothing back. Calls may overlap; they are carried out one after the other. */
+export function createReserve(files: Files, path: string, size: number): Reserve {
+  if (!Number.isSafeInteger(size) || size < 0) throw new RangeError(`expected a reserve in bytes, got ${size}`);
+  let held = false;
+  let last: Promise<unknown> = Promise.resolve();
+
+  function afterOthers(work: () => Promise<boolean>): Promise<boolean> {
+    const result = last.then(work);
+    last = result.catch(() => {});
+    return result;
+  }
+
+  async function restore(): Promise<boolean> {
+    if (held || size === 0) return true;
+    if (!(await isWhole(files, path, size))) {
+      // Twice: taking it again must not be what fills the disk.
+      const { available } = await files.space(dirname(path));
+      if (available < 2 * size) return false;
+      try {
+        await build(files, path, size);
+      } catch (error) {
+        await files.remove(path);
+        if (hasCode(error, "ENOSPC", "EDQUOT")) return false;
+        throw error;
+      }
+    }
+    held = true;
+    return true;
+  }
+
+  /** Also when not known to be held: a predecessor's file, or part of one, is as good. */
+  async function giveUp(): Promise<boolean> {
+    const wasHeld = held;
+    held = false;
+    const had = wasHeld || (await allocatedAt(files, path)) > 0;
+    await files.remove(path);
+    return had;
+  }
+
+  return {
+    held: () => (held ? size : 0),
+    restore: () => afterOthers(restore),
+    giveUp: () => afterOthers(giveUp),
+  };
+}
+
+/** A file left by a process that ended while building it has fewer bytes allocated. */
+async function isWhole(files: Files, path: string, size: number): Promise<boolean> {
+  return (await allocatedAt(files, path)) >= size;
+}
+
+async function allocatedAt(files: Files, path: string): Promise<number> {
+  try {
+    return (await files.stat(path)).allocated;
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return 0;
+    throw error;
+  }
+}
+
+async function build(files: Files, path: string, size: number): Promise<void> {
+  await files.remove(path);
+  const file = await files.open(path, "wx+");
+  try {
+    try {
+      await file.allocate(0, 0, size);
+    } catch (error) {
+      if (!isUnsupported(error)) throw error;
+      await fill(file, size);
+    }
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Noise, not zeros: a disk that compresses would keep nothing of zeros. */
+async function fill(file: OpenFile, size: number): Promise<void> {
+  const noise = randomBytes(Math.min(size, 1 << 20));
+  for (let position = 0; position < size; position += noise.length) {
+    await file.write(noise.subarray(0, size - position), position);
+  }
+}

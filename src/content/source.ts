@@ -1,0 +1,49 @@
+/**
+ * A file as the content of a request: readable from the start as often as a request is repeated,
+ * by several readers at once. It must not know where the bytes go. Nobody may change the file
+ * meanwhile; that it got shorter is noticed, that its bytes changed only by its hash.
+ */
+import type { ContentSource } from "../contract/http.ts";
+import type { Files, OpenFile } from "../lib/files.ts";
+import { ContentMismatch } from "./mismatch.ts";
+
+/** One read from a disk costs about as much as copying 64 KiB; beyond 512 KiB nothing is gained. */
+const CHUNK = 512 << 10;
+
+/** Exactly the first `size` bytes of the file at `path`, which is opened by each `read()` anew. */
+export function createFileSource(files: Files, path: string, size: number): ContentSource {
+  if (!Number.isSafeInteger(size) || size < 0) throw new RangeError(`expected a size in bytes, got ${size}`);
+  return { size, read: () => readChunks(files, path, size) };
+}
+
+/** Memory: two chunks, the one handed out and the one read ahead. A chunk belongs to who got it. */
+async function* readChunks(files: Files, path: string, size: number): AsyncGenerator<Buffer, void, undefined> {
+  const file = await files.open(path, "r");
+  let ahead: Promise<Buffer> | undefined;
+  try {
+    const start = (position: number) => {
+      if (position >= size) return undefined;
+      const chunk = readChunk(file, path, position, size);
+      // A reader that stops early never asks for it; its failure is then nobody's.
+      chunk.catch(() => {});
+      return chunk;
+    };
+    ahead = start(0);
+    for (let position = 0; ahead !== undefined; ) {
+      const chunk: Buffer = await ahead;
+      position += chunk.length;
+      ahead = start(position);
+      yield chunk;
+    }
+  } finally {
+    await file.close();
+  }
+}
+
+async function readChunk(file: OpenFile, path: string, position: number, size: number): Promise<Buffer> {
+  const length = Math.min(CHUNK, size - position);
+  const chunk = Buffer.allocUnsafeSlow(length);
+  const read = await file.read(chunk, 0, length, position);
+  if (read < length) throw new ContentMismatch(path, "size", size, position + read);
+  return chunk;
+}

@@ -1,0 +1,62 @@
+/**
+ * One daemon per state folder: an flock on its lock file, which the kernel releases when the holder
+ * ends, however it ends. The content of the file, the holder's process id, is for messages only.
+ * The file is never removed: a waiter could then lock a file that has no name any more.
+ */
+import fs from "node:fs";
+import { dirname } from "node:path";
+import type { SystemCalls } from "./disk-files.ts";
+
+export interface StateLock {
+  /** Gives the folder free. Calling it again does nothing. */
+  release(): void;
+}
+
+export class StateFolderBusy extends Error {
+  override readonly name = "StateFolderBusy";
+  /** Undefined when the holder had not written it down yet. */
+  readonly pid: number | undefined;
+
+  constructor(folder: string, pid: number | undefined) {
+    super(`the state folder ${folder} is in use by ${pid === undefined ? "another process" : `process ${pid}`}`);
+    this.pid = pid;
+  }
+}
+
+/**
+ * Takes the folder of the lock file at `path` for this process; throws `StateFolderBusy`, or the
+ * system error of why not. The folder is made owner-only if it is missing or empty; one that holds
+ * anything keeps its mode, as all we put there is owner-only by itself. Synchronous, since it happens once
+ * and before anything else.
+ */
+export function lockStateFolder(systemCalls: Pick<SystemCalls, "lockFile">, path: string): StateLock {
+  const folder = dirname(path);
+  fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
+  if (fs.readdirSync(folder).length === 0) fs.chmodSync(folder, 0o700);
+
+  const fd = fs.openSync(path, fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600);
+  let locked = false;
+  try {
+    if (!systemCalls.lockFile(fd)) throw new StateFolderBusy(folder, readPid(fd));
+    fs.ftruncateSync(fd);
+    fs.writeSync(fd, `${process.pid}\n`, 0);
+    locked = true;
+  } finally {
+    if (!locked) fs.closeSync(fd);
+  }
+
+  return {
+    release() {
+      if (!locked) return;
+      locked = false;
+      fs.ftruncateSync(fd);
+      fs.closeSync(fd);
+    },
+  };
+}
+
+function readPid(fd: number): number | undefined {
+  const buffer = Buffer.alloc(16);
+  const text = buffer.toString("latin1", 0, fs.readSync(fd, buffer, 0, buffer.length, 0)).trim();
+  return /^[1-9]\d*$/.test(text) ? Number(text) : undefined;
+}
