@@ -1,16 +1,50 @@
-/** What a log must offer; pino's loggers do. Fields never hold a token. */
+/**
+ * What every layer may log through: the part of pino's interface that is used, so that a pino
+ * logger can be passed as it is. It knows no destination and no format.
+ */
+export type LogLevel = "debug" | "info" | "warn" | "error";
+
 export interface Logger {
+  /** Ask before building the fields of a line that is usually off. */
+  isLevelEnabled(level: LogLevel): boolean;
   debug(fields: object, message: string): void;
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
-  isLevelEnabled(level: string): boolean;
 }
 
+const nothing = (): void => {};
+
 export const SILENT: Logger = {
-  debug() {},
-  info() {},
-  warn() {},
-  error() {},
   isLevelEnabled: () => false,
+  debug: nothing,
+  info: nothing,
+  warn: nothing,
+  error: nothing,
 };
+
+/** An error and everything that caused it, outermost first, in one line: "A: x, caused by B: y". */
+export function describeError(error: unknown): string {
+  const seen = new Set<unknown>();
+  const parts: string[] = [];
+  let current = error;
+  while (current !== undefined && current !== null && !seen.has(current)) {
+    seen.add(current);
+    if (!(current instanceof Error)) {
+      parts.push(printable(current));
+      break;
+    }
+    const { code } = current as { code?: unknown };
+    parts.push(`${current.name}: ${current.message}${typeof code === "string" ? ` (${code})` : ""}`);
+    current = current.cause;
+  }
+  return parts.length === 0 ? "unknown error" : parts.join(", caused by ");
+}
+
+function printable(value: unknown): string {
+  try {
+    return String(value);
+  } catch {
+    return typeof value;
+  }
+}

@@ -1,0 +1,128 @@
+/**
+ * A Stat as the kernel wants it: fuse_attr, fuse_entry_out, fuse_attr_out, fuse_statx_out. Written
+ * field by field and not through the tables' loop, because a listing of a big folder does nothing
+ * else; the tables give the offsets.
+ */
+import type { Attributed, FileKind, Found, Stat } from "../vfs/filesystem.ts";
+import { S_IFMT, STATX_MASK } from "./flags.ts";
+import { LITTLE_ENDIAN, viewOf, writeU64 } from "./layout.ts";
+import {
+  ATTR,
+  ATTR_OUT,
+  ATTR_OUT_ATTR_AT,
+  ENTRY_OUT,
+  ENTRY_OUT_ATTR_AT,
+  STATX,
+  STATX_OUT,
+  STATX_OUT_STAT_AT,
+} from "./reply-structs.ts";
+
+/** What programs are told to use as their buffer size. */
+const BLOCK_SIZE = 4096;
+
+/** File type as the upper bits of a mode; those bits >> 12 are the d_type of a directory entry. */
+export const KIND_BITS = {
+  fifo: 0o010000,
+  character: 0o020000,
+  folder: 0o040000,
+  block: 0o060000,
+  file: 0o100000,
+  symlink: 0o120000,
+  socket: 0o140000,
+} as const satisfies Record<FileKind, number>;
+
+const KINDS = new Map<number, FileKind>(Object.entries(KIND_BITS).map(([kind, bits]) => [bits, kind as FileKind]));
+
+/** The kind a mode says; no type bits mean a file, as in mknod(2). Undefined: no such type. */
+export function kindOfMode(mode: number): FileKind | undefined {
+  return (mode & S_IFMT) === 0 ? "file" : KINDS.get(mode & S_IFMT);
+}
+
+/** Longest time the kernel is told to keep something: what it takes for ever, in milliseconds. */
+const FOREVER_MS = 2 ** 31 * 1000;
+
+/** Milliseconds a reply is valid, as the seconds and nanoseconds of the wire. Not a number, or negative: 0. */
+export function validity(milliseconds: number): { seconds: number; nanoseconds: number } {
+  const kept = milliseconds > 0 ? Math.min(milliseconds, FOREVER_MS) : 0;
+  const seconds = Math.floor(kept / 1000);
+  return { seconds, nanoseconds: Math.floor((kept - seconds * 1000) * 1e6) };
+}
+
+const A = Object.fromEntries(Object.entries(ATTR.fields).map(([name, [at]]) => [name, at])) as Record<
+  keyof typeof ATTR.fields,
+  number
+>;
+
+export function writeAttr(view: DataView, at: number, stat: Stat): void {
+  writeU64(view, at + A.ino, stat.inode);
+  writeU64(view, at + A.size, stat.size);
+  writeU64(view, at + A.blocks, stat.blocks);
+  writeU64(view, at + A.atime, stat.atime.seconds);
+  writeU64(view, at + A.mtime, stat.mtime.seconds);
+  writeU64(view, at + A.ctime, stat.ctime.seconds);
+  view.setUint32(at + A.atimensec, stat.atime.nanoseconds, LITTLE_ENDIAN);
+  view.setUint32(at + A.mtimensec, stat.mtime.nanoseconds, LITTLE_ENDIAN);
+  view.setUint32(at + A.ctimensec, stat.ctime.nanoseconds, LITTLE_ENDIAN);
+  view.setUint32(at + A.mode, KIND_BITS[stat.kind] | (stat.mode & 0o7777), LITTLE_ENDIAN);
+  view.setUint32(at + A.nlink, stat.links, LITTLE_ENDIAN);
+  view.setUint32(at + A.uid, stat.uid, LITTLE_ENDIAN);
+  view.setUint32(at + A.gid, stat.gid, LITTLE_ENDIAN);
+  view.setUint32(at + A.rdev, stat.rdev, LITTLE_ENDIAN);
+  view.setUint32(at + A.blksize, BLOCK_SIZE, LITTLE_ENDIAN);
+}
+
+const E = Object.fromEntries(Object.entries(ENTRY_OUT.fields).map(([name, [at]]) => [name, at])) as Record<
+  keyof typeof ENTRY_OUT.fields,
+  number
+>;
+
+export function writeEntry(view: DataView, at: number, found: Found): void {
+  const entry = validity(found.entryValidMs);
+  const attr = validity(found.validMs);
+  // The generation stays 0: a lineage is never used twice.
+  writeU64(view, at + E.nodeid, found.lineage);
+  writeU64(view, at + E.entry_valid, entry.seconds);
+  writeU64(view, at + E.attr_valid, attr.seconds);
+  view.setUint32(at + E.entry_valid_nsec, entry.nanoseconds, LITTLE_ENDIAN);
+  view.setUint32(at + E.attr_valid_nsec, attr.nanoseconds, LITTLE_ENDIAN);
+  writeAttr(view, at + ENTRY_OUT_ATTR_AT, found.stat);
+}
+
+export function encodeAttributes(attributed: Attributed): Uint8Array {
+  const bytes = new Uint8Array(ATTR_OUT.size);
+  const view = viewOf(bytes);
+  const valid = validity(attributed.validMs);
+  ATTR_OUT.write(view, 0, { attr_valid: valid.seconds, attr_valid_nsec: valid.nanoseconds });
+  writeAttr(view, ATTR_OUT_ATTR_AT, attributed.stat);
+  return bytes;
+}
+
+export function encodeStatx({ stat, validMs }: Attributed): Uint8Array {
+  const bytes = new Uint8Array(STATX_OUT.size);
+  const view = viewOf(bytes);
+  const valid = validity(validMs);
+  STATX_OUT.write(view, 0, { attr_valid: valid.seconds, attr_valid_nsec: valid.nanoseconds });
+  STATX.write(view, STATX_OUT_STAT_AT, {
+    mask: STATX_MASK,
+    blksize: BLOCK_SIZE,
+    nlink: stat.links,
+    uid: stat.uid,
+    gid: stat.gid,
+    mode: KIND_BITS[stat.kind] | (stat.mode & 0o7777),
+    ino: stat.inode,
+    size: stat.size,
+    blocks: stat.blocks,
+    atime: stat.atime.seconds,
+    atimensec: stat.atime.nanoseconds,
+    btime: stat.btime.seconds,
+    btimensec: stat.btime.nanoseconds,
+    ctime: stat.ctime.seconds,
+    ctimensec: stat.ctime.nanoseconds,
+    mtime: stat.mtime.seconds,
+    mtimensec: stat.mtime.nanoseconds,
+    // The kernel's 32-bit form: minor 0-7, major 8-19, minor 20-31.
+    rdev_major: (stat.rdev >>> 8) & 0xfff,
+    rdev_minor: (stat.rdev & 0xff) | ((stat.rdev >>> 12) & 0xfff00),
+  });
+  return bytes;
+}

@@ -1,0 +1,26 @@
+/**
+ * The way requests come and replies go: /dev/fuse by the addon (`native.ts`), a socket or plain
+ * calls in tests. It moves whole messages and knows nothing of what is in them.
+ */
+
+export interface Device {
+  /**
+   * Sends one reply or notification made of these parts, at once: the parts may be reused when
+   * it returns. 0, or the errno the kernel refused it with.
+   */
+  reply(parts: Uint8Array[]): number;
+  /** No request comes after this. Closing twice is no error. */
+  close(): void;
+}
+
+/**
+ * Messages as they came, one a buffer, oldest first. They belong to the receiver: the device
+ * neither changes nor reuses their memory.
+ */
+export type OnRequests = (messages: Uint8Array[]) => void;
+
+/** No request will come any more; errno name: ENODEV unmounted, ECONNABORTED aborted, else a failure. */
+export type OnEnd = (errnoName: string) => void;
+
+/** Starts the flow of requests. Never calls back before it has returned. */
+export type OpenDevice = (onRequests: OnRequests, onEnd: OnEnd) => Device;

@@ -1,0 +1,53 @@
+/**
+ * Errno names to the numbers of Linux (the generic table: x86, arm64, riscv, s390). A new
+ * FsErrorCode does not compile until it has its number here.
+ */
+import { FsError, type FsErrorCode } from "../vfs/errors.ts";
+
+export const FS_ERRNO = {
+  EPERM: 1,
+  ENOENT: 2,
+  EINTR: 4,
+  EIO: 5,
+  ENXIO: 6,
+  EBADF: 9,
+  EAGAIN: 11,
+  ENOMEM: 12,
+  EACCES: 13,
+  EBUSY: 16,
+  EEXIST: 17,
+  EXDEV: 18,
+  ENOTDIR: 20,
+  EISDIR: 21,
+  EINVAL: 22,
+  EFBIG: 27,
+  ENOSPC: 28,
+  EROFS: 30,
+  EMLINK: 31,
+  ERANGE: 34,
+  ENAMETOOLONG: 36,
+  ENOTEMPTY: 39,
+  ELOOP: 40,
+  ENODATA: 61,
+  EOVERFLOW: 75,
+  EILSEQ: 84,
+  EOPNOTSUPP: 95,
+  ETIMEDOUT: 110,
+  ESTALE: 116,
+  EDQUOT: 122,
+} as const satisfies Record<FsErrorCode, number>;
+
+/**
+ * What only the protocol says, never a file system. ENOSYS is remembered by the kernel for the
+ * whole mount: it means "never ask again", not "failed".
+ */
+export const PROTOCOL_ERRNO = { ENOTTY: 25, ENOSYS: 38, EPROTO: 71 } as const;
+
+export const ERRNO = { ...FS_ERRNO, ...PROTOCOL_ERRNO } as const;
+
+export type ErrorName = keyof typeof ERRNO;
+
+/** What to answer for something a handler threw: its code, or EIO when it is not an FsError. */
+export function errorName(error: unknown): FsErrorCode {
+  return error instanceof FsError ? error.code : "EIO";
+}

@@ -1,0 +1,150 @@
+/**
+ * The requests that were read and are not answered yet: who asked, since when, and how they are
+ * told to stop. One timer serves all deadlines. Knows neither the device nor what a request means.
+ */
+import type { Runtime, Timer } from "../lib/runtime.ts";
+import type { FsError } from "../vfs/errors.ts";
+import type { Caller, Lineage } from "../vfs/filesystem.ts";
+import type { Message } from "./message.ts";
+
+export type Clock = Pick<Runtime, "elapsed" | "setTimer">;
+
+/** A class for its lazy signal: an AbortController a request would cost more than most requests. */
+export class InFlight implements Caller {
+  readonly name: string;
+  readonly message: Message;
+  readonly request: unknown;
+  /** Clock.elapsed() when it was read. */
+  readonly started: number;
+  /** False: it may take as long as the local disk does. */
+  readonly hasDeadline: boolean;
+  /** Set once, before the reply is sent: what comes later is dropped. */
+  answered = false;
+  interrupted = false;
+  #controller: AbortController | undefined;
+  #reason: FsError | undefined;
+
+  constructor(name: string, message: Message, request: unknown, started: number, hasDeadline: boolean) {
+    this.name = name;
+    this.message = message;
+    this.request = request;
+    this.started = started;
+    this.hasDeadline = hasDeadline;
+  }
+
+  get id(): number {
+    return this.message.id;
+  }
+
+  get nodeid(): Lineage {
+    return this.message.nodeid;
+  }
+
+  get uid(): number {
+    return this.message.uid;
+  }
+
+  get gid(): number {
+    return this.message.gid;
+  }
+
+  get pid(): number {
+    return this.message.pid;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#reason !== undefined) this.#controller.abort(this.#reason);
+    }
+    return this.#controller.signal;
+  }
+
+  /** The first reason stays. */
+  cancel(reason: FsError): void {
+    if (this.#reason !== undefined) return;
+    this.#reason = reason;
+    this.#controller?.abort(reason);
+  }
+
+  /** Whether this error is the handler's way to say that it stopped because of `cancel`. */
+  isCancellation(error: unknown): boolean {
+    if (this.#reason === undefined) return false;
+    if (error === this.#reason) return true;
+    return error instanceof Error && (error.name === "AbortError" || error.cause === this.#reason);
+  }
+}
+
+export interface InFlightTable {
+  /** False when a request of this id is at hand already. */
+  add(request: InFlight): boolean;
+  find(id: number): InFlight | undefined;
+  remove(request: InFlight): void;
+  /** Oldest first. */
+  list(): InFlight[];
+  /** Resolves when the table is empty, at once if it is. */
+  drained(): Promise<void>;
+  /** No deadline fires after this. */
+  stop(): void;
+}
+
+/** `onExpired` is called for each request not removed within `deadlineMs` of its start. */
+export function createInFlightTable(
+  clock: Clock,
+  deadlineMs: number,
+  onExpired: (request: InFlight) => void,
+): InFlightTable {
+  // In the order they came, which is also the order of their deadlines.
+  const requests = new Map<number, InFlight>();
+  let waiters: (() => void)[] = [];
+  let timer: Timer | undefined;
+  let stopped = false;
+
+  function sweep(): void {
+    timer = undefined;
+    const now = clock.elapsed();
+    const due: InFlight[] = [];
+    let next: number | undefined;
+    for (const request of requests.values()) {
+      if (!request.hasDeadline) continue;
+      const left = request.started + deadlineMs - now;
+      if (left > 0) {
+        next = left;
+        break;
+      }
+      due.push(request);
+    }
+    if (next !== undefined) arm(next);
+    for (const request of due) onExpired(request);
+  }
+
+  /** An armed timer stays: one that finds nothing due costs less than one a request. */
+  function arm(milliseconds: number): void {
+    if (timer === undefined && !stopped) timer = clock.setTimer(Math.ceil(milliseconds), sweep);
+  }
+
+  return {
+    add(request) {
+      if (requests.has(request.id)) return false;
+      requests.set(request.id, request);
+      if (request.hasDeadline) arm(deadlineMs);
+      return true;
+    },
+    find: (id) => requests.get(id),
+    remove(request) {
+      if (requests.get(request.id) !== request) return;
+      requests.delete(request.id);
+      if (requests.size > 0) return;
+      const done = waiters;
+      waiters = [];
+      for (const resolve of done) resolve();
+    },
+    list: () => [...requests.values()],
+    drained: () => (requests.size === 0 ? Promise.resolve() : new Promise((resolve) => waiters.push(resolve))),
+    stop() {
+      stopped = true;
+      timer?.cancel();
+      timer = undefined;
+    },
+  };
+}

@@ -1,0 +1,95 @@
+/**
+ * INIT: which protocol the kernel and we speak, and what we ask of it. A pure function of what the
+ * kernel offers.
+ *
+ * Why these flags: EXPLICIT_INVAL_DATA because pages of two versions can never mix (content taken
+ * over from elsewhere gets a new node id), so the kernel must not drop them on its own.
+ * Never WRITEBACK_CACHE: with it the kernel ignores our sizes. CACHE_SYMLINKS and passthrough only
+ * once there are notifications and backing files. Locks are not asked for: the kernel keeps them.
+ */
+import { INIT } from "./flags.ts";
+import type { Values } from "./layout.ts";
+import type { INIT_OUT } from "./reply-structs.ts";
+import type { INIT_IN } from "./request-structs.ts";
+import type { WireVersion } from "./requests.ts";
+
+export const MAJOR = 7;
+export const NEWEST_MINOR = 45;
+/** Linux 5.4. Every body we read or send has had its form since. */
+export const OLDEST_MINOR = 31;
+
+export const MAX_WRITE = 1024 * 1024;
+const MAX_PAGES = 256;
+const MAX_BACKGROUND = 64;
+
+/** Room for the longest message: a WRITE of MAX_WRITE with its headers. */
+export const REQUEST_BUFFER_SIZE = MAX_WRITE + 4096;
+
+const WANTED =
+  INIT.ASYNC_READ |
+  INIT.ATOMIC_O_TRUNC |
+  INIT.BIG_WRITES |
+  INIT.DO_READDIRPLUS |
+  INIT.READDIRPLUS_AUTO |
+  INIT.ASYNC_DIO |
+  INIT.PARALLEL_DIROPS |
+  INIT.ABORT_ERROR |
+  INIT.MAX_PAGES |
+  INIT.EXPLICIT_INVAL_DATA |
+  INIT.HANDLE_KILLPRIV_V2 |
+  INIT.SETXATTR_EXT |
+  INIT.INIT_EXT;
+
+/** What both ends agreed on. A daemon that takes over a mount is given it: INIT comes only once. */
+export interface Connection extends WireVersion {
+  readonly minor: number;
+  readonly kernelMinor: number;
+  /** What was asked for and offered: bits 0-31 and 32-63. */
+  readonly flags: number;
+  readonly flags2: number;
+  readonly maxWrite: number;
+}
+
+export type InitRequest = Values<typeof INIT_IN.fields>;
+export type InitReply = Partial<Values<typeof INIT_OUT.fields>>;
+
+export type Negotiation =
+  | { readonly kind: "agreed"; readonly reply: InitReply; readonly connection: Connection }
+  /** The kernel is newer than major 7: it is told so and asks again. */
+  | { readonly kind: "again"; readonly reply: InitReply }
+  | { readonly kind: "refused"; readonly reason: string };
+
+export function negotiate(request: InitRequest): Negotiation {
+  const { major, minor } = request;
+  if (major > MAJOR) return { kind: "again", reply: { major: MAJOR, minor: NEWEST_MINOR } };
+  if (major < MAJOR || minor < OLDEST_MINOR) {
+    const expected = `${MAJOR}.${OLDEST_MINOR} or newer is needed (Linux 5.4)`;
+    return { kind: "refused", reason: `the kernel speaks FUSE ${major}.${minor}; ${expected}` };
+  }
+  const agreedMinor = Math.min(minor, NEWEST_MINOR);
+  const flags = WANTED & request.flags;
+  const maxPages = (flags & INIT.MAX_PAGES) !== 0 ? MAX_PAGES : 0;
+  return {
+    kind: "agreed",
+    connection: {
+      minor: agreedMinor,
+      kernelMinor: minor,
+      flags,
+      flags2: 0,
+      maxWrite: MAX_WRITE,
+      setxattrExtended: (flags & INIT.SETXATTR_EXT) !== 0,
+    },
+    reply: {
+      major: MAJOR,
+      minor: agreedMinor,
+      // It can only be made smaller here.
+      max_readahead: request.max_readahead,
+      flags,
+      max_background: MAX_BACKGROUND,
+      congestion_threshold: (MAX_BACKGROUND * 3) / 4,
+      max_write: MAX_WRITE,
+      time_gran: 1,
+      max_pages: maxPages,
+    },
+  };
+}

@@ -1,0 +1,66 @@
+/**
+ * A READDIR or READDIRPLUS reply: whole records, padded to 8 bytes, in a buffer of the size that
+ * was asked for. It never grows past that, and says which lineages it really handed out.
+ */
+import type { FolderEntry, Found } from "../vfs/filesystem.ts";
+import { KIND_BITS, writeEntry } from "./attributes.ts";
+import { LITTLE_ENDIAN, viewOf, writeU64 } from "./layout.ts";
+import { DIRENT, DIRENTPLUS_DIRENT_AT } from "./reply-structs.ts";
+
+export interface Listing {
+  readonly bytes: Uint8Array;
+  /** Counted by the kernel when it gets the bytes. */
+  readonly granted: readonly Found[];
+}
+
+/** A record with a name of this length is the middle of what folders hold. */
+const USUAL_NAME = 24;
+
+export interface ListingWriter {
+  /** False: no room left, and nothing was written. */
+  add(entry: FolderEntry): boolean;
+  /** How many usual entries still fit; 0 when hardly one does. */
+  room(): number;
+  isEmpty(): boolean;
+  finish(): Listing;
+}
+
+export function createListing(size: number, withAttributes: boolean): ListingWriter {
+  const bytes = new Uint8Array(size);
+  const view = viewOf(bytes);
+  const granted: Found[] = [];
+  const direntAt = withAttributes ? DIRENTPLUS_DIRENT_AT : 0;
+  let used = 0;
+  return {
+    add(entry) {
+      const nameAt = used + direntAt + DIRENT.size;
+      const nameLength = Buffer.byteLength(entry.name);
+      const end = padded(nameAt + nameLength);
+      if (end > size) return false;
+      if (withAttributes && entry.found !== undefined && !isDots(entry.name)) {
+        writeEntry(view, used, entry.found);
+        granted.push(entry.found);
+      }
+      const at = used + direntAt;
+      writeU64(view, at, entry.inode);
+      writeU64(view, at + DIRENT.fields.off[0], entry.cookie);
+      view.setUint32(at + DIRENT.fields.namelen[0], nameLength, LITTLE_ENDIAN);
+      view.setUint32(at + DIRENT.fields.type[0], KIND_BITS[entry.kind] >> 12, LITTLE_ENDIAN);
+      Buffer.from(bytes.buffer, nameAt, nameLength).write(entry.name);
+      used = end;
+      return true;
+    },
+    room: () => Math.floor((size - used) / (direntAt + DIRENT.size + USUAL_NAME)),
+    isEmpty: () => used === 0,
+    finish: () => ({ bytes: bytes.subarray(0, used), granted }),
+  };
+}
+
+/** The kernel does not count these two, whatever is sent with them. */
+export function isDots(name: string): boolean {
+  return name === "." || name === "..";
+}
+
+function padded(size: number): number {
+  return Math.ceil(size / 8) * 8;
+}

@@ -1,0 +1,94 @@
+/**
+ * What we tell the kernel unasked: header with the code where a reply has its error and unique 0,
+ * then the body. Sending them is not done here, and never from the JS thread: the write may wait
+ * for requests we have yet to answer.
+ */
+import { viewOf, writeU64 } from "./layout.ts";
+import type { Parts } from "./replies.ts";
+import {
+  NOTIFY_DELETE_OUT,
+  NOTIFY_INVAL_ENTRY_OUT,
+  NOTIFY_INVAL_INODE_OUT,
+  NOTIFY_POLL_OUT,
+  NOTIFY_PRUNE_OUT,
+  NOTIFY_RETRIEVE_OUT,
+  NOTIFY_STORE_OUT,
+  OUT_HEADER,
+} from "./reply-structs.ts";
+
+export const NOTIFY = {
+  POLL: 1,
+  INVAL_INODE: 2,
+  INVAL_ENTRY: 3,
+  STORE: 4,
+  RETRIEVE: 5,
+  DELETE: 6,
+  RESEND: 7,
+  INC_EPOCH: 8,
+  PRUNE: 9,
+} as const;
+
+const EXPIRE_ONLY = 1 << 0;
+
+export function notifyPoll(kh: number): Parts {
+  return notification(NOTIFY.POLL, [NOTIFY_POLL_OUT.encode({ kh })]);
+}
+
+/** Offset < 0: attributes only. Length <= 0: to the end. */
+export function notifyInvalInode(lineage: number, offset: number, length: number): Parts {
+  return notification(NOTIFY.INVAL_INODE, [NOTIFY_INVAL_INODE_OUT.encode({ ino: lineage, off: offset, len: length })]);
+}
+
+/** `expireOnly`: the name is looked up again, but nothing that uses it is torn down. */
+export function notifyInvalEntry(parent: number, name: string, expireOnly: boolean): Parts {
+  const bytes = terminated(name);
+  const flags = expireOnly ? EXPIRE_ONLY : 0;
+  return notification(NOTIFY.INVAL_ENTRY, [
+    NOTIFY_INVAL_ENTRY_OUT.encode({ parent, namelen: bytes.length - 1, flags }),
+    bytes,
+  ]);
+}
+
+export function notifyDelete(parent: number, child: number, name: string): Parts {
+  const bytes = terminated(name);
+  return notification(NOTIFY.DELETE, [NOTIFY_DELETE_OUT.encode({ parent, child, namelen: bytes.length - 1 }), bytes]);
+}
+
+/** Puts bytes into the page cache. */
+export function notifyStore(lineage: number, offset: number, data: Uint8Array): Parts {
+  return notification(NOTIFY.STORE, [NOTIFY_STORE_OUT.encode({ nodeid: lineage, offset, size: data.length }), data]);
+}
+
+/** Asks for bytes of the page cache; they come as NOTIFY_REPLY whose `unique` is `id`. */
+export function notifyRetrieve(id: number, lineage: number, offset: number, size: number): Parts {
+  return notification(NOTIFY.RETRIEVE, [
+    NOTIFY_RETRIEVE_OUT.encode({ notify_unique: id, nodeid: lineage, offset, size }),
+  ]);
+}
+
+/** Every request that was read and not answered comes again, marked as resent. */
+export function notifyResend(): Parts {
+  return notification(NOTIFY.RESEND, []);
+}
+
+/** Every name the kernel knows is looked up again. */
+export function notifyIncEpoch(): Parts {
+  return notification(NOTIFY.INC_EPOCH, []);
+}
+
+/** Asks to let go of inodes that nothing uses. */
+export function notifyPrune(lineages: readonly number[]): Parts {
+  const list = new Uint8Array(8 * lineages.length);
+  const view = viewOf(list);
+  for (const [index, lineage] of lineages.entries()) writeU64(view, 8 * index, lineage);
+  return notification(NOTIFY.PRUNE, [NOTIFY_PRUNE_OUT.encode({ count: lineages.length }), list]);
+}
+
+function notification(code: number, body: Parts): Parts {
+  const len = body.reduce((sum, part) => sum + part.length, OUT_HEADER.size);
+  return [OUT_HEADER.encode({ len, error: code, unique: 0 }), ...body];
+}
+
+function terminated(name: string): Uint8Array {
+  return Buffer.from(`${name}\0`);
+}

@@ -1,0 +1,74 @@
+/**
+ * One line for each operation: name, node, arguments, result, duration, who asked. At debug, where
+ * it costs nothing when off; at warn when it was slow or failed for no reason of the caller's; at
+ * error when a handler threw what is no FsError. Bytes are shown as their number.
+ */
+import { describeError, type Logger } from "../lib/log.ts";
+import { FsError } from "../vfs/errors.ts";
+import type { InFlight } from "./in-flight.ts";
+
+export interface Outcome {
+  /** An errno name, or "ok". */
+  readonly result: string;
+  readonly reply?: unknown;
+  readonly error?: unknown;
+}
+
+/** Between two warnings about EIO of one operation: a lost network fails thousands a second. */
+const QUIET_MS = 1000;
+
+export interface OperationLog {
+  done(request: InFlight, outcome: Outcome, now: number): void;
+}
+
+export function createOperationLog(log: Logger, slowMs: number): OperationLog {
+  const lastWarning = new Map<string, number>();
+
+  function mayWarn(name: string, now: number): boolean {
+    const last = lastWarning.get(name);
+    if (last !== undefined && now - last < QUIET_MS) return false;
+    lastWarning.set(name, now);
+    return true;
+  }
+
+  return {
+    done(request, outcome, now) {
+      const milliseconds = now - request.started;
+      const { error } = outcome;
+      if (error !== undefined && !(error instanceof FsError)) {
+        const stack = error instanceof Error ? error.stack : undefined;
+        log.error({ ...fields(request, outcome, milliseconds), stack }, "operation failed by a bug");
+      } else if (milliseconds > slowMs) {
+        log.warn(fields(request, outcome, milliseconds), "slow operation");
+      } else if (outcome.result === "EIO" && mayWarn(request.name, now)) {
+        log.warn(fields(request, outcome, milliseconds), "operation failed");
+      } else if (log.isLevelEnabled("debug")) {
+        log.debug(fields(request, outcome, milliseconds), "operation");
+      }
+    },
+  };
+}
+
+function fields(request: InFlight, { result, reply, error }: Outcome, milliseconds: number): object {
+  return {
+    op: request.name,
+    id: request.id,
+    node: request.nodeid,
+    args: summary(request.request),
+    result,
+    ...(reply !== undefined && { reply: summary(reply) }),
+    ...(error !== undefined && { error: describeError(error) }),
+    ms: Math.round(milliseconds * 1000) / 1000,
+    uid: request.uid,
+    pid: request.pid,
+  };
+}
+
+/** Plain fields as they are, bytes and lists as their length, two levels deep. */
+export function summary(value: unknown, depth = 2): unknown {
+  if (value instanceof Uint8Array) return `<${value.length} bytes>`;
+  if (Array.isArray(value)) return `<${value.length} items>`;
+  if (typeof value !== "object" || value === null) return value;
+  if (depth === 0) return "<object>";
+  return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, summary(field, depth - 1)]));
+}

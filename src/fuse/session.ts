@@ -1,0 +1,345 @@
+/**
+ * The kernel's end of a mount: takes messages from the device, finds their row in the table of
+ * opcodes, lets the file system answer, and sends the reply. Every request is answered exactly
+ * once: by its handler, or with EIO when its deadline has passed. Nothing a message holds or a
+ * handler throws ends the loop. It knows no operation but INIT, INTERRUPT and DESTROY.
+ */
+import { describeError, type Logger } from "../lib/log.ts";
+import { FsError } from "../vfs/errors.ts";
+import type { FileSystem } from "../vfs/filesystem.ts";
+import type { Device, OpenDevice } from "./device.ts";
+import { ERRNO, type ErrorName, errorName } from "./errno.ts";
+import { type Clock, createInFlightTable, InFlight } from "./in-flight.ts";
+import { type Connection, type InitRequest, negotiate } from "./init.ts";
+import { LITTLE_ENDIAN, viewOf } from "./layout.ts";
+import { MalformedError, type Message, MIN_ANSWERABLE, opcodeOf, parseMessage } from "./message.ts";
+import {
+  DESTROY_ROW,
+  INIT_ROW,
+  INTERRUPT_ROW,
+  type OfSession,
+  OPERATIONS,
+  type Operation,
+  type Served,
+  takesReply,
+} from "./opcodes.ts";
+import { createOperationLog, summary } from "./operation-log.ts";
+import { type Parts, withHeader } from "./replies.ts";
+import type { WireVersion } from "./requests.ts";
+
+export interface SessionOptions {
+  readonly device: OpenDevice;
+  readonly fileSystem: FileSystem;
+  readonly log: Logger;
+  readonly clock: Clock;
+  /** Milliseconds an operation that may ask the network has; default 60,000. */
+  readonly deadlineMs?: number;
+  /** Operations longer than this are logged whatever the level; default 1,000. */
+  readonly slowMs?: number;
+  /** What an earlier daemon agreed on, when this one takes over its mount: no INIT will come. */
+  readonly connection?: Connection;
+}
+
+export interface RequestInFlight {
+  readonly operation: string;
+  readonly id: number;
+  readonly node: number;
+  readonly uid: number;
+  readonly pid: number;
+  readonly milliseconds: number;
+}
+
+export interface Session {
+  /** What kernel and we agreed on. Rejects when the kernel is too old. */
+  readonly initialized: Promise<Connection>;
+  /** Errno name with which the requests ended (ENODEV: unmounted), or "closed". Never rejects. */
+  readonly ended: Promise<string>;
+  /** How many requests came, by opcode name; "UNKNOWN" for opcodes that are not in the table. */
+  operations(): Record<string, number>;
+  /** What waits for an answer, oldest first. */
+  inFlight(): RequestInFlight[];
+  /** Resolves when everything that came is answered. */
+  drained(): Promise<void>;
+  /** Gives the device up. Requests in flight are cancelled and get no answer from us. */
+  close(): void;
+}
+
+export const DEADLINE_MS = 60_000;
+const SLOW_MS = 1000;
+const BEFORE_INIT: WireVersion = { setxattrExtended: false };
+
+interface Deferred<T> {
+  readonly promise: Promise<T>;
+  resolve(value: T): void;
+  reject(reason: Error): void;
+}
+
+function deferred<T>(): Deferred<T> {
+  let settle: Pick<Deferred<T>, "resolve" | "reject"> | undefined;
+  const promise = new Promise<T>((resolve, reject) => {
+    settle = { resolve, reject };
+  });
+  return { promise, resolve: (value) => settle?.resolve(value), reject: (reason) => settle?.reject(reason) };
+}
+
+export function createSession(options: SessionOptions): Session {
+  const { fileSystem, log, clock, deadlineMs = DEADLINE_MS, slowMs = SLOW_MS } = options;
+  const counts = new Map<string, number>();
+  const operationLog = createOperationLog(log, slowMs);
+  const requests = createInFlightTable(clock, deadlineMs, expire);
+  const initialized = deferred<Connection>();
+  const ended = deferred<string>();
+  let connection = options.connection;
+  let isOver = false;
+
+  // Who does not wait for it is told by the log.
+  initialized.promise.catch(() => {});
+  if (connection !== undefined) initialized.resolve(connection);
+
+  function take(bytes: Uint8Array): void {
+    let message: Message;
+    try {
+      message = parseMessage(bytes);
+    } catch (error) {
+      refuseUnreadable(bytes, error);
+      return;
+    }
+    const operation = OPERATIONS.get(message.opcode);
+    const name = operation?.name ?? "UNKNOWN";
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+    if (operation === undefined) {
+      log.debug({ opcode: message.opcode, id: message.id }, "unknown opcode");
+      sendError(message, "ENOSYS");
+      return;
+    }
+    try {
+      perform(operation, message);
+    } catch (error) {
+      refuseUndecoded(operation, message, error);
+    }
+  }
+
+  /** @throws what decoding throws */
+  function perform(operation: Operation, message: Message): void {
+    const request = operation.decode(message, connection ?? BEFORE_INIT);
+    if (operation.kind === "session") {
+      performOwn(operation, message, request);
+      return;
+    }
+    if (connection === undefined && takesReply(operation.code)) {
+      log.warn({ op: operation.name, id: message.id }, "request before INIT");
+      sendError(message, "EIO");
+      return;
+    }
+    const started = clock.elapsed();
+    switch (operation.kind) {
+      case "served":
+        void answer(operation, new InFlight(operation.name, message, request, started, !operation.local));
+        return;
+      case "silent": {
+        const done = new InFlight(operation.name, message, request, started, false);
+        try {
+          operation.handle(fileSystem, request);
+          operationLog.done(done, { result: "ok" }, clock.elapsed());
+        } catch (error) {
+          operationLog.done(done, { result: "EIO", error }, clock.elapsed());
+        }
+        return;
+      }
+      case "refused": {
+        const done = new InFlight(operation.name, message, request, started, false);
+        sendError(message, operation.error);
+        operationLog.done(done, { result: operation.error }, clock.elapsed());
+      }
+    }
+  }
+
+  /** Never rejects. */
+  async function answer(operation: Served, request: InFlight): Promise<void> {
+    if (!requests.add(request)) {
+      // A successor's RESEND brings what it already has at hand. Without that mark it is a bug of the sender.
+      const level = request.message.resent ? "debug" : "warn";
+      log[level]({ op: operation.name, id: request.id }, "request came twice: the first is at hand");
+      return;
+    }
+    let reply: unknown;
+    let parts: Parts;
+    try {
+      reply = await operation.handle({ fileSystem, caller: request, nodeid: request.nodeid }, request.request);
+    } catch (error) {
+      return fail(request, error);
+    }
+    try {
+      parts = operation.encode(reply);
+    } catch (error) {
+      takeBack(operation, reply);
+      return fail(request, error);
+    }
+    if (request.answered) {
+      log.warn({ op: request.name, id: request.id, ms: clock.elapsed() - request.started }, "late result dropped");
+      return takeBack(operation, reply);
+    }
+    request.answered = true;
+    const arrived = send(request.message, 0, parts);
+    requests.remove(request);
+    if (!arrived) takeBack(operation, reply);
+    operationLog.done(request, { result: "ok", reply }, clock.elapsed());
+  }
+
+  function fail(request: InFlight, error: unknown): void {
+    if (request.answered) {
+      const fields = { op: request.name, id: request.id, error: describeError(error) };
+      log.debug(fields, "late failure dropped");
+      return;
+    }
+    request.answered = true;
+    const cancelled = request.isCancellation(error);
+    const result = cancelled ? (request.interrupted ? "EINTR" : "EIO") : errorName(error);
+    sendError(request.message, result);
+    requests.remove(request);
+    const logged = cancelled ? new FsError(result, "cancelled", { cause: error }) : error;
+    operationLog.done(request, { result, error: logged }, clock.elapsed());
+  }
+
+  function expire(request: InFlight): void {
+    const error = new FsError("EIO", `no answer within ${deadlineMs} ms`);
+    request.answered = true;
+    sendError(request.message, "EIO");
+    requests.remove(request);
+    request.cancel(error);
+    operationLog.done(request, { result: "EIO", error }, clock.elapsed());
+  }
+
+  /** The kernel does not have this answer: what it would count or release must not stay. */
+  function takeBack(operation: Served, reply: unknown): void {
+    const failed = (error: unknown) =>
+      log.error({ op: operation.name, error: describeError(error) }, "taking back an unsent answer failed");
+    try {
+      operation.undo?.(fileSystem, reply)?.catch(failed);
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  function performOwn(operation: OfSession, message: Message, request: unknown): void {
+    if (operation === INTERRUPT_ROW) interrupt((request as { unique: number }).unique);
+    else if (operation === DESTROY_ROW) send(message, 0, []);
+    else initialize(message, request as InitRequest);
+  }
+
+  /** Only its handler knows whether it can still stop: it answers, we do not. */
+  function interrupt(id: number): void {
+    const request = requests.find(id);
+    log.debug({ op: "INTERRUPT", id, found: request !== undefined }, "operation");
+    if (request === undefined) return;
+    request.interrupted = true;
+    request.cancel(new FsError("EINTR", "the caller was interrupted"));
+  }
+
+  function initialize(message: Message, request: InitRequest): void {
+    if (connection !== undefined) {
+      log.warn({ id: message.id }, "a second INIT");
+      sendError(message, "EIO");
+      return;
+    }
+    const outcome = negotiate(request);
+    if (outcome.kind === "refused") {
+      log.error({ major: request.major, minor: request.minor }, outcome.reason);
+      sendError(message, "EPROTO");
+      initialized.reject(new Error(outcome.reason));
+      return;
+    }
+    if (outcome.kind === "agreed") connection = outcome.connection;
+    send(message, 0, INIT_ROW.encode(outcome.reply));
+    log.info({ kernel: summary(request), reply: summary(outcome.reply) }, `INIT: ${outcome.kind}`);
+    if (outcome.kind === "agreed") initialized.resolve(outcome.connection);
+  }
+
+  function refuseUndecoded(operation: Operation, message: Message, error: unknown): void {
+    const result = errorName(error);
+    const fields = { op: operation.name, id: message.id, node: message.nodeid, result, error: describeError(error) };
+    if (error instanceof MalformedError) log.warn(fields, "malformed message");
+    else if (error instanceof FsError) log.debug(fields, "operation");
+    else log.error(fields, "decoding failed by a bug");
+    if (takesReply(operation.code)) sendError(message, result);
+  }
+
+  /** Not even the header fits: its `unique` is used if it is there and somebody waits for it. */
+  function refuseUnreadable(bytes: Uint8Array, error: unknown): void {
+    log.warn({ bytes: bytes.length, error: describeError(error) }, "malformed message");
+    if (bytes.length < MIN_ANSWERABLE) return;
+    const view = viewOf(bytes);
+    if (!takesReply(opcodeOf(view))) return;
+    const answerable = view.getUint32(8, LITTLE_ENDIAN) !== 0 || view.getUint32(12, LITTLE_ENDIAN) !== 0;
+    sendError({ bytes, answerable, id: 0 }, "EINVAL");
+  }
+
+  function sendError(message: Pick<Message, "bytes" | "answerable" | "id">, name: ErrorName): void {
+    send(message, -ERRNO[name], []);
+  }
+
+  /** Whether the kernel took it. Never throws. */
+  function send(message: Pick<Message, "bytes" | "answerable" | "id">, error: number, parts: Parts): boolean {
+    // With unique 0 it would be read as a notification.
+    if (isOver || !message.answerable) return false;
+    const errno = reply(withHeader(message.bytes, error, parts));
+    if (errno === 0) return true;
+    const { id } = message;
+    // The request is gone: interrupted before we read it, or the connection was aborted.
+    if (errno === ERRNO.ENOENT) return false;
+    if (errno !== ERRNO.EINVAL) {
+      log.debug({ id, errno }, "reply not taken");
+      return false;
+    }
+    log.error({ id, error, sizes: parts.map((part) => part.length) }, "the kernel refused a reply: a bug");
+    // It may still be waiting (ENOENT if not).
+    reply(withHeader(message.bytes, -ERRNO.EIO, []));
+    return false;
+  }
+
+  function reply(parts: Parts): number {
+    try {
+      return device.reply(parts);
+    } catch (error) {
+      log.error({ error: describeError(error) }, "the device failed to reply");
+      return ERRNO.EIO;
+    }
+  }
+
+  function end(errnoName: string): void {
+    if (isOver) return;
+    isOver = true;
+    requests.stop();
+    log.info({ reason: errnoName, inFlight: requests.list().length }, "no more requests");
+    for (const request of requests.list()) request.cancel(new FsError("EIO", `the mount ended: ${errnoName}`));
+    initialized.reject(new Error(`the mount ended before INIT: ${errnoName}`));
+    ended.resolve(errnoName);
+  }
+
+  const device: Device = options.device((messages) => {
+    if (isOver) return;
+    for (const message of messages) take(message);
+  }, end);
+
+  return {
+    initialized: initialized.promise,
+    ended: ended.promise,
+    operations: () => Object.fromEntries(counts),
+    inFlight() {
+      const now = clock.elapsed();
+      return requests.list().map((request) => ({
+        operation: request.name,
+        id: request.id,
+        node: request.nodeid,
+        uid: request.uid,
+        pid: request.pid,
+        milliseconds: now - request.started,
+      }));
+    },
+    drained: () => requests.drained(),
+    close() {
+      end("closed");
+      device.close();
+    },
+  };
+}
