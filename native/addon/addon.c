@@ -1,0 +1,41 @@
+/* The addon's entry: the names JavaScript sees. */
+#include "addon.h"
+
+NAPI_MODULE_INIT()
+{
+  static const struct {
+    const char *name;
+    napi_callback function;
+  } exported[] = {
+    {"openDevice", open_device},
+    {"deviceResume", device_resume},
+    {"devicePause", device_pause},
+    {"deviceReply", device_reply},
+    {"deviceNotify", device_notify},
+    {"deviceClose", device_close},
+    {"openControl", open_control},
+    {"controlSend", control_send},
+    {"controlClose", control_close},
+    {"receiveDescriptor", receive_descriptor},
+    {"socketPair", socket_pair},
+    {"backingOpen", backing_open},
+    {"backingClose", backing_close},
+    {"connectionNumber", connection_number},
+    {"setTimes", set_times},
+    {"seek", seek_file},
+    {"lockFile", lock_file},
+    {"getxattr", get_attribute},
+    {"setxattr", set_attribute},
+    {"listxattr", list_attributes},
+    {"removexattr", remove_attribute},
+    {"fallocate", allocate_file},
+    {"clone", clone_file},
+    {"copyFileRange", copy_range},
+  };
+  for (size_t i = 0; i < sizeof exported / sizeof exported[0]; i++) {
+    napi_value function;
+    CHECK(env, napi_create_function(env, exported[i].name, NAPI_AUTO_LENGTH, exported[i].function, NULL, &function));
+    CHECK(env, napi_set_named_property(env, exports, exported[i].name, function));
+  }
+  return exports;
+}

@@ -1,0 +1,143 @@
+/* System calls that never wait for a disk, and the ioctls of the device. */
+#include "addon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Newer than the <linux/fuse.h> of many systems. */
+struct backing_map {
+  int32_t fd;
+  uint32_t flags;
+  uint64_t padding;
+};
+#define BACKING_OPEN _IOW(229, 1, struct backing_map)
+#define BACKING_CLOSE _IOW(229, 2, uint32_t)
+
+#define SOCKET_BUFFER (4 * 1024 * 1024) /* the kernel halves it for its own bookkeeping */
+
+/* socketPair(type): "seqpacket" 0 or "stream" 1 -> [fd, fd]; room for messages of 1 MiB where root runs it. */
+napi_value socket_pair(napi_env env, napi_callback_info info)
+{
+  napi_value value, result;
+  int type, fds[2];
+  if (!get_arguments(env, info, &value, 1) || !get_int(env, value, &type)) return NULL;
+  if (socketpair(AF_UNIX, (type == 0 ? SOCK_SEQPACKET : SOCK_STREAM) | SOCK_CLOEXEC, 0, fds) < 0) {
+    return throw_system_error(env, errno, "socketpair");
+  }
+  CHECK(env, napi_create_array_with_length(env, 2, &result));
+  for (uint32_t i = 0; i < 2; i++) {
+    int size = SOCKET_BUFFER;
+    if (setsockopt(fds[i], SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) < 0) {
+      /* An ordinary user gets what net.core.wmem_max allows. */
+      (void)setsockopt(fds[i], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+    }
+    napi_value number;
+    CHECK(env, napi_create_int32(env, fds[i], &number));
+    CHECK(env, napi_set_element(env, result, i, number));
+  }
+  return result;
+}
+
+/* backingOpen(deviceFd, fd): the backing id (> 0) or -errno. */
+napi_value backing_open(napi_env env, napi_callback_info info)
+{
+  napi_value values[2];
+  int device, fd;
+  if (!get_arguments(env, info, values, 2)) return NULL;
+  if (!get_int(env, values[0], &device) || !get_int(env, values[1], &fd)) return NULL;
+  struct backing_map map = {.fd = fd};
+  int id = ioctl(device, BACKING_OPEN, &map);
+  return make_number(env, id < 0 ? -errno : id);
+}
+
+/* backingClose(deviceFd, id): 0 or -errno. */
+napi_value backing_close(napi_env env, napi_callback_info info)
+{
+  napi_value values[2];
+  int device;
+  int64_t id;
+  if (!get_arguments(env, info, values, 2)) return NULL;
+  if (!get_int(env, values[0], &device) || !get_int64(env, values[1], &id)) return NULL;
+  uint32_t number = (uint32_t)id;
+  return make_number(env, ioctl(device, BACKING_CLOSE, &number) < 0 ? -errno : 0);
+}
+
+/* connectionNumber(fd): of a mounted /dev/fuse descriptor; undefined when the kernel does not say. */
+napi_value connection_number(napi_env env, napi_callback_info info)
+{
+  napi_value value;
+  int fd;
+  char text[64];
+  unsigned number;
+  if (!get_arguments(env, info, &value, 1) || !get_int(env, value, &fd)) return NULL;
+  snprintf(text, sizeof text, "/proc/self/fdinfo/%d", fd);
+  FILE *file = fopen(text, "re");
+  if (file == NULL) return throw_system_error(env, errno == ENOENT ? EBADF : errno, "open");
+  bool found = false;
+  while (!found && fgets(text, sizeof text, file) != NULL) found = sscanf(text, "fuse_connection: %u", &number) == 1;
+  fclose(file);
+  return found ? make_number(env, number) : make_undefined(env);
+}
+
+/* A time argument is seconds and nanoseconds; -1 nanoseconds leave that time as it is. */
+static bool get_time(napi_env env, napi_value seconds, napi_value nanoseconds, struct timespec *result)
+{
+  int64_t whole;
+  int part;
+  if (!get_int64(env, seconds, &whole) || !get_int(env, nanoseconds, &part)) return false;
+  *result = (struct timespec){.tv_sec = whole, .tv_nsec = part == -1 ? UTIME_OMIT : part};
+  if (part < -1 || part > 999999999) {
+    throw_system_error(env, EINVAL, "futimens");
+    return false;
+  }
+  return true;
+}
+
+/* setTimes(fd, atime seconds, atime nanoseconds, mtime seconds, mtime nanoseconds) */
+napi_value set_times(napi_env env, napi_callback_info info)
+{
+  napi_value values[5];
+  int fd;
+  struct timespec times[2];
+  if (!get_arguments(env, info, values, 5) || !get_int(env, values[0], &fd)) return NULL;
+  if (!get_time(env, values[1], values[2], &times[0]) || !get_time(env, values[3], values[4], &times[1])) return NULL;
+  if (futimens(fd, times) < 0) return throw_system_error(env, errno, "futimens");
+  return make_undefined(env);
+}
+
+/* seek(fd, 0 data | 1 hole, offset): undefined when there is none at or after the offset. */
+napi_value seek_file(napi_env env, napi_callback_info info)
+{
+  napi_value values[3];
+  int fd, kind;
+  int64_t offset;
+  if (!get_arguments(env, info, values, 3)) return NULL;
+  if (!get_int(env, values[0], &fd) || !get_int(env, values[1], &kind) || !get_int64(env, values[2], &offset)) {
+    return NULL;
+  }
+  off_t found = lseek(fd, offset, kind == 0 ? SEEK_DATA : SEEK_HOLE);
+  if (found < 0 && errno == ENXIO) return make_undefined(env);
+  if (found < 0) return throw_system_error(env, errno, "lseek");
+  return make_number(env, (double)found);
+}
+
+/* lockFile(fd): false when another open file description holds the lock. */
+napi_value lock_file(napi_env env, napi_callback_info info)
+{
+  napi_value value, result;
+  int fd, error;
+  if (!get_arguments(env, info, &value, 1) || !get_int(env, value, &fd)) return NULL;
+  do {
+    error = flock(fd, LOCK_EX | LOCK_NB) < 0 ? errno : 0;
+  } while (error == EINTR);
+  if (error != 0 && error != EWOULDBLOCK) return throw_system_error(env, error, "flock");
+  CHECK(env, napi_get_boolean(env, error == 0, &result));
+  return result;
+}

@@ -1,0 +1,294 @@
+/* See notifier.h. */
+#include "notifier.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+struct note {
+  struct note *next;
+  napi_deferred deferred; /* touched by the JavaScript thread only */
+  int error;
+  size_t length;
+  uint8_t data[];
+};
+
+struct queue {
+  struct notifier *notifier;
+  struct note *first;
+  struct note *last;
+  struct note *writing;
+  pthread_cond_t filled;
+  bool running;
+};
+
+struct notifier {
+  /* JavaScript thread only. */
+  napi_env env;
+  napi_async_context async_context;
+  napi_ref resource;
+  uv_async_t completed;
+  size_t pending;
+  notifier_closed closed_callback;
+  void *closed_context;
+
+  /* Below: under the lock. */
+  pthread_mutex_t lock;
+  struct queue queues[NOTIFIER_QUEUES];
+  struct note *done;
+  int fd;
+  int writers;
+  bool closed;
+  int references; /* the event loop's handle, and each running thread */
+};
+
+/* Unlocks. The last one out frees. */
+static void release(struct notifier *notifier)
+{
+  bool last = --notifier->references == 0;
+  pthread_mutex_unlock(&notifier->lock);
+  if (!last) return;
+  for (int i = 0; i < NOTIFIER_QUEUES; i++) pthread_cond_destroy(&notifier->queues[i].filled);
+  pthread_mutex_destroy(&notifier->lock);
+  free(notifier);
+}
+
+static int write_whole(int fd, const uint8_t *data, size_t length)
+{
+  ssize_t written;
+  do {
+    written = write(fd, data, length);
+  } while (written < 0 && errno == EINTR);
+  if (written < 0) return errno;
+  return (size_t)written == length ? 0 : EIO;
+}
+
+static void *run(void *argument)
+{
+  struct queue *queue = argument;
+  struct notifier *notifier = queue->notifier;
+  pthread_mutex_lock(&notifier->lock);
+  for (;;) {
+    while (queue->first == NULL && !notifier->closed) pthread_cond_wait(&queue->filled, &notifier->lock);
+    if (notifier->closed) break;
+    struct note *note = queue->first;
+    queue->first = note->next;
+    if (queue->first == NULL) queue->last = NULL;
+    queue->writing = note;
+    notifier->writers++;
+    int fd = notifier->fd;
+    pthread_mutex_unlock(&notifier->lock);
+
+    int error = write_whole(fd, note->data, note->length);
+
+    pthread_mutex_lock(&notifier->lock);
+    queue->writing = NULL;
+    notifier->writers--;
+    note->error = error;
+    if (!notifier->closed) {
+      note->next = notifier->done;
+      notifier->done = note;
+      uv_async_send(&notifier->completed);
+    } else {
+      free(note); /* its promise was settled by the close */
+      if (notifier->writers == 0) close(notifier->fd);
+    }
+  }
+  release(notifier);
+  return NULL;
+}
+
+/* Takes the list; order does not matter, each note has its own promise. */
+static void settle(struct notifier *notifier, struct note *list)
+{
+  while (list != NULL) {
+    struct note *note = list;
+    list = note->next;
+    napi_value result;
+    if (napi_create_int32(notifier->env, note->error, &result) == napi_ok) {
+      napi_resolve_deferred(notifier->env, note->deferred, result);
+    }
+    free(note);
+  }
+}
+
+static void on_completed(uv_async_t *handle)
+{
+  struct notifier *notifier = handle->data;
+  pthread_mutex_lock(&notifier->lock);
+  struct note *done = notifier->done;
+  notifier->done = NULL;
+  pthread_mutex_unlock(&notifier->lock);
+  for (struct note *note = done; note != NULL; note = note->next) {
+    if (--notifier->pending == 0) uv_unref((uv_handle_t *)&notifier->completed);
+  }
+  /* The callback scope runs the promises' reactions when it is closed. */
+  napi_handle_scope handles;
+  napi_callback_scope scope;
+  napi_value resource;
+  if (napi_open_handle_scope(notifier->env, &handles) != napi_ok) return;
+  if (napi_get_reference_value(notifier->env, notifier->resource, &resource) == napi_ok &&
+      napi_open_callback_scope(notifier->env, resource, notifier->async_context, &scope) == napi_ok) {
+    napi_env env = notifier->env;
+    settle(notifier, done);
+    napi_close_callback_scope(env, scope);
+    napi_close_handle_scope(env, handles);
+    return;
+  }
+  napi_close_handle_scope(notifier->env, handles);
+}
+
+struct notifier *notifier_open(napi_env env, napi_async_context async_context, napi_ref resource, int fd)
+{
+  uv_loop_t *loop;
+  if (napi_get_uv_event_loop(env, &loop) != napi_ok) {
+    errno = EINVAL;
+    return NULL;
+  }
+  struct notifier *notifier = calloc(1, sizeof *notifier);
+  if (notifier == NULL) return NULL;
+  notifier->env = env;
+  notifier->async_context = async_context;
+  notifier->resource = resource;
+  notifier->fd = fd;
+  notifier->references = 1;
+  int error = uv_async_init(loop, &notifier->completed, on_completed);
+  if (error != 0) {
+    free(notifier);
+    errno = -error;
+    return NULL;
+  }
+  notifier->completed.data = notifier;
+  uv_unref((uv_handle_t *)&notifier->completed);
+  pthread_mutex_init(&notifier->lock, NULL);
+  for (int i = 0; i < NOTIFIER_QUEUES; i++) {
+    notifier->queues[i].notifier = notifier;
+    pthread_cond_init(&notifier->queues[i].filled, NULL);
+  }
+  return notifier;
+}
+
+/* Under the lock. The thread takes no signals: those are for the JavaScript thread. */
+static int start_thread(struct queue *queue)
+{
+  sigset_t all, before;
+  pthread_attr_t attributes;
+  pthread_t thread;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  pthread_attr_setstacksize(&attributes, 128 * 1024);
+  int error = pthread_create(&thread, &attributes, run, queue);
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  if (error == 0) {
+    pthread_setname_np(thread, "wsfs-notify");
+    queue->running = true;
+    queue->notifier->references++;
+  }
+  return error;
+}
+
+napi_value notifier_send(struct notifier *notifier, int number, const uint8_t *data, size_t length)
+{
+  napi_env env = notifier->env;
+  struct note *note = malloc(sizeof *note + length);
+  if (note == NULL) return throw_system_error(env, ENOMEM, "malloc");
+  note->next = NULL;
+  note->error = 0;
+  note->length = length;
+  memcpy(note->data, data, length);
+  napi_value promise;
+  if (napi_create_promise(env, &note->deferred, &promise) != napi_ok) {
+    free(note);
+    throw_node_api_error(env);
+    return NULL;
+  }
+
+  struct queue *queue = &notifier->queues[number];
+  pthread_mutex_lock(&notifier->lock);
+  int error = queue->running ? 0 : start_thread(queue);
+  if (error == 0) {
+    if (queue->last != NULL) queue->last->next = note;
+    else queue->first = note;
+    queue->last = note;
+    pthread_cond_signal(&queue->filled);
+  }
+  pthread_mutex_unlock(&notifier->lock);
+  if (error != 0) {
+    note->error = error;
+    settle(notifier, note);
+  } else if (notifier->pending++ == 0) {
+    uv_ref((uv_handle_t *)&notifier->completed);
+  }
+  return promise;
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+  struct notifier *notifier = handle->data;
+  notifier->closed_callback(notifier->closed_context);
+  pthread_mutex_lock(&notifier->lock);
+  release(notifier);
+}
+
+static void cancel(struct notifier *notifier, napi_deferred deferred)
+{
+  napi_value result;
+  if (napi_create_int32(notifier->env, ECANCELED, &result) == napi_ok) {
+    napi_resolve_deferred(notifier->env, deferred, result);
+  }
+}
+
+void notifier_close(struct notifier *notifier, bool settle_promises, notifier_closed closed, void *context)
+{
+  notifier->closed_callback = closed;
+  notifier->closed_context = context;
+  struct note *canceled = NULL;
+  napi_deferred writing[NOTIFIER_QUEUES] = {NULL};
+
+  pthread_mutex_lock(&notifier->lock);
+  notifier->closed = true;
+  for (int i = 0; i < NOTIFIER_QUEUES; i++) {
+    struct queue *queue = &notifier->queues[i];
+    while (queue->first != NULL) {
+      struct note *note = queue->first;
+      queue->first = note->next;
+      note->error = ECANCELED;
+      note->next = canceled;
+      canceled = note;
+    }
+    queue->last = NULL;
+    if (queue->writing != NULL) writing[i] = queue->writing->deferred;
+    pthread_cond_signal(&queue->filled);
+  }
+  struct note *done = notifier->done;
+  notifier->done = NULL;
+  if (notifier->writers == 0) close(notifier->fd);
+  pthread_mutex_unlock(&notifier->lock);
+
+  if (settle_promises) {
+    settle(notifier, done);
+    settle(notifier, canceled);
+    for (int i = 0; i < NOTIFIER_QUEUES; i++) {
+      if (writing[i] != NULL) cancel(notifier, writing[i]);
+    }
+  } else {
+    while (done != NULL) {
+      struct note *note = done;
+      done = note->next;
+      free(note);
+    }
+    while (canceled != NULL) {
+      struct note *note = canceled;
+      canceled = note->next;
+      free(note);
+    }
+  }
+  uv_close((uv_handle_t *)&notifier->completed, on_handle_closed);
+}

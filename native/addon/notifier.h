@@ -1,0 +1,31 @@
+/*
+ * Writes notifications to the device from threads of its own: such a write may wait in the kernel
+ * for requests that JavaScript has yet to answer, so neither the JavaScript thread nor libuv's pool
+ * may do it. Two queues, one thread each, so that a slow folder does not hold up file contents.
+ *
+ * It also owns the descriptor's end: closing it while a thread is inside write(2) would let that
+ * number be reused under the thread.
+ */
+#ifndef WSFS_NOTIFIER_H
+#define WSFS_NOTIFIER_H
+
+#include "addon.h"
+
+#define NOTIFIER_QUEUES 2
+
+struct notifier;
+
+/* Called on the JavaScript thread when the notifier's handle has left the event loop. */
+typedef void (*notifier_closed)(void *context);
+
+/* NULL with errno set on failure; the descriptor then still belongs to the caller. */
+struct notifier *notifier_open(napi_env env, napi_async_context async_context, napi_ref resource, int fd);
+/* A promise of 0 or an errno: ECANCELED when the device was closed first. */
+napi_value notifier_send(struct notifier *notifier, int queue, const uint8_t *data, size_t length);
+/*
+ * Settles every promise (unless the environment is going away) and closes the descriptor: at once,
+ * or when the last write(2) that is inside the kernel returns.
+ */
+void notifier_close(struct notifier *notifier, bool settle, notifier_closed closed, void *context);
+
+#endif

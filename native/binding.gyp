@@ -1,0 +1,33 @@
+{
+  "target_defaults": {
+    "cflags": ["-std=gnu11", "-Wall", "-Wextra", "-Wunused-parameter", "-fvisibility=hidden"],
+    "defines": ["_GNU_SOURCE"]
+  },
+  "targets": [
+    {
+      "target_name": "wsfs",
+      "sources": [
+        "addon/addon.c",
+        "addon/values.c",
+        "addon/device.c",
+        "addon/notifier.c",
+        "addon/control.c",
+        "addon/calls.c",
+        "addon/attributes.c",
+        "addon/copy.c"
+      ]
+    },
+    {
+      "target_name": "wsfs-supervisor",
+      "type": "executable",
+      "sources": [
+        "supervisor/supervisor.c",
+        "supervisor/options.c",
+        "supervisor/process.c",
+        "supervisor/mount.c",
+        "supervisor/mount-table.c",
+        "supervisor/unmount.c"
+      ]
+    }
+  ]
+}

@@ -1,0 +1,106 @@
+/**
+ * The system calls Node lacks, on file descriptors and paths. They throw (or reject with) errors
+ * like those of node:fs: `code` ("ENOSPC"), `errno`, `syscall`. Descriptors must stay open until
+ * a promise settles. It knows nothing of live files.
+ */
+import { loadAddon } from "../lib/addon.ts";
+import type { Time } from "../lib/time.ts";
+
+interface Addon {
+  setTimes(fd: number, atime: number, atimeNs: number, mtime: number, mtimeNs: number): void;
+  seek(fd: number, kind: number, offset: number): number | undefined;
+  lockFile(fd: number): boolean;
+  getxattr(path: string, name: string): Buffer;
+  setxattr(path: string, name: string, value: Uint8Array, flags: number): void;
+  listxattr(path: string): string[];
+  removexattr(path: string, name: string): void;
+  fallocate(fd: number, mode: number, offset: number, length: number): Promise<void>;
+  clone(fdFrom: number, fdTo: number): Promise<void>;
+  copyFileRange(fdFrom: number, fromOffset: number, fdTo: number, toOffset: number, length: number): Promise<number>;
+}
+
+const addon = loadAddon([
+  "setTimes",
+  "seek",
+  "lockFile",
+  "getxattr",
+  "setxattr",
+  "listxattr",
+  "removexattr",
+  "fallocate",
+  "clone",
+  "copyFileRange",
+]) as Addon;
+
+const LEAVE = -1;
+
+/** Sets access and modification time to the nanosecond; null leaves one as it is. */
+export function setTimes(fd: number, atime: Time | null, mtime: Time | null): void {
+  addon.setTimes(
+    fd,
+    atime?.seconds ?? 0,
+    atime?.nanoseconds ?? LEAVE,
+    mtime?.seconds ?? 0,
+    mtime?.nanoseconds ?? LEAVE,
+  );
+}
+
+/** First position >= offset that holds data, or is in a hole (the end of the file is one). Undefined: there is none. */
+export function seek(fd: number, kind: "data" | "hole", offset: number): number | undefined {
+  return addon.seek(fd, kind === "data" ? 0 : 1, offset);
+}
+
+/** Bits of fallocate(2)'s mode. */
+export const KEEP_SIZE = 1;
+export const PUNCH_HOLE = 2;
+export const ZERO_RANGE = 16;
+
+/** fallocate(2); offset and length in bytes. */
+export function fallocate(fd: number, mode: number, offset: number, length: number): Promise<void> {
+  return addon.fallocate(fd, mode, offset, length);
+}
+
+/**
+ * Makes the second file's content that of the first: a reflink where the disk can, else its bytes;
+ * holes stay holes. What the second file held before is gone. The two must be different files (EINVAL).
+ */
+export function clone(fdFrom: number, fdTo: number): Promise<void> {
+  return addon.clone(fdFrom, fdTo);
+}
+
+/** Copies up to `length` bytes inside the kernel where it can. Resolves to the bytes copied: fewer at the end of the source. */
+export function copyFileRange(
+  fdFrom: number,
+  fromOffset: number,
+  fdTo: number,
+  toOffset: number,
+  length: number,
+): Promise<number> {
+  return addon.copyFileRange(fdFrom, fromOffset, fdTo, toOffset, length);
+}
+
+/** The value of an extended attribute; of the link itself for a symbolic link. ENODATA: it has none of that name. */
+export function getxattr(path: string, name: string): Buffer {
+  return addon.getxattr(path, name);
+}
+
+/** `create`: EEXIST if it is there. `replace`: ENODATA if it is not. */
+export function setxattr(path: string, name: string, value: Uint8Array, mode?: "create" | "replace"): void {
+  addon.setxattr(path, name, value, mode === "create" ? 1 : mode === "replace" ? 2 : 0);
+}
+
+export function listxattr(path: string): string[] {
+  return addon.listxattr(path);
+}
+
+export function removexattr(path: string, name: string): void {
+  addon.removexattr(path, name);
+}
+
+/**
+ * Takes an exclusive flock(2) without waiting; it lasts until every descriptor of this open is
+ * closed, so also until the process dies. False: another open of the file holds it.
+ */
+export function lockFile(fd: number): boolean {
+  return addon.lockFile(fd);
+}
