@@ -4,11 +4,14 @@ export const EXIT = { ok: 0, failure: 1, usage: 2, notMounted: 3 } as const;
 
 export class Failure extends Error {
   readonly exitCode: number;
+  /** A process that shares our standard error has said it already. */
+  readonly shown: boolean;
 
-  constructor(message: string, exitCode: number = EXIT.failure, options?: { cause?: unknown }) {
+  constructor(message: string, exitCode: number = EXIT.failure, options: { cause?: unknown; shown?: boolean } = {}) {
     super(message, options);
     this.name = "Failure";
     this.exitCode = exitCode;
+    this.shown = options.shown === true;
   }
 }
 

@@ -74,7 +74,11 @@ async function readStatus(pipe: Socket, ended: Promise<number>, output: string |
   for await (const line of createInterface({ input: pipe })) {
     const [, word, number, text] = /^(\w+) (\d+) ?(.*)$/.exec(line) ?? [];
     if (word === "ready") return Number(number);
-    if (word === "failed") failure = new Failure(text || "the mount failed", Number(number) || EXIT.failure);
+    if (word === "failed") {
+      // In the foreground the supervisor has printed it as well.
+      const shown = output === undefined;
+      failure = new Failure(text || "the mount failed", Number(number) || EXIT.failure, { shown });
+    }
   }
   const code = await ended;
   if (failure !== undefined) throw failure;

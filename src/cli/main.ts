@@ -8,6 +8,7 @@ import yargs, { type Argv } from "yargs";
 import { EXIT, exitCodeOf, Failure, lineOf } from "./failure.ts";
 import {
   COMMANDS,
+  type Command,
   type CommandName,
   FLAGS,
   type Flag,
@@ -97,7 +98,7 @@ function declare(parser: Argv, name: CommandName): void {
 
 function describe(command: CommandName, name: FlagName) {
   const flag: Flag = FLAGS[name];
-  const { required = [], hidden = [] }: { required?: readonly string[]; hidden?: readonly string[] } = COMMANDS[command];
+  const { required = [], hidden = [] }: Command = COMMANDS[command];
   const notes = [
     required.includes(name) ? "required" : undefined,
     defaultNote(flag),
@@ -127,7 +128,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 try {
   process.exitCode = await main(argv);
 } catch (error) {
-  process.stderr.write(`wsfs: ${lineOf(error)}\n`);
+  if (!(error instanceof Failure && error.shown)) process.stderr.write(`wsfs: ${lineOf(error)}\n`);
   if (wantsStack(argv) && error instanceof Error) console.error(error);
   process.exitCode = exitCodeOf(error);
 }

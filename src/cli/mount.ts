@@ -3,7 +3,7 @@ import { execFile } from "node:child_process";
 import { accessSync, constants, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { detach } from "../daemon/detach.ts";
-import { isOurs, mountAt, readMountTable } from "../daemon/mount-table.ts";
+import { readMountTable } from "../daemon/mount-table.ts";
 import type { DaemonSettings } from "../daemon/settings.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import { findMount, serving } from "./find-mount.ts";
@@ -133,9 +133,7 @@ export async function prepareMountpoint(dir: string): Promise<string> {
     note(`${dir} was a mount whose daemon is gone; it was detached`);
     place = findPlace(dir, readMountTable());
   }
-  const table = readMountTable();
-  checkMountpoint(dir, place, table);
-  if (isOurs(mountAt(table, place.path))) throw new Failure(`${dir} was mounted by somebody else meanwhile`);
+  checkMountpoint(dir, place, readMountTable());
   return place.path;
 }
 

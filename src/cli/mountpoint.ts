@@ -80,7 +80,7 @@ export function checkMountpoint(dir: string, place: Place, table: readonly Mount
     throw new Failure(`${dir} lies inside the mount at ${place.mount.mountpoint}; choose a folder outside of it`);
   }
   const other = mountAt(table, place.path);
-  if (other !== undefined && !isOurs(other)) throw new Failure(`${dir} is already a mount (of type ${other.type})`);
+  if (other !== undefined) throw new Failure(`${dir} is already a mount (of type ${other.type})`);
   let names: string[];
   try {
     names = readdirSync(place.path);

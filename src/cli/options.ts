@@ -117,7 +117,7 @@ export const FLAGS = {
 
 export type FlagName = keyof typeof FLAGS;
 
-interface Command {
+export interface Command {
   /** What follows the command's words: one folder. */
   readonly dir: "required" | "optional" | "none";
   readonly summary: string;

@@ -1,25 +1,46 @@
-/** The daemon's log: JSON lines in daemon.log of the state dir, warnings on standard error as well in the foreground. */
+/** The daemon's log: JSON lines in daemon.log of the state dir, and warnings on standard error in the foreground. */
 import { renameSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { type Logger as PinoLogger, pino } from "pino";
+import { multistream, pino } from "pino";
+import type { Logger, LogLevel } from "../lib/log.ts";
 
 const ROTATE_BYTES = 10 * 1024 ** 2;
 const FILE = "daemon.log";
+/** Lines from before the state dir is known; there are few. */
+const HELD_LINES = 1000;
 
-/** Lines are written at once: a crash loses none. A file over 10 MiB becomes daemon.log.1 first. */
-export function openLog(stateDir: string, options: { level: string; foreground: boolean }): PinoLogger {
-  const path = join(stateDir, FILE);
-  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > ROTATE_BYTES) renameSync(path, `${path}.1`);
-  const file = pino.destination({ dest: path, sync: true, mode: 0o600 });
-  // A full disk must not end the daemon.
-  file.on("error", () => {});
-  const streams: { level: string; stream: { write(line: string): void } }[] = [{ level: options.level, stream: file }];
-  if (options.foreground) streams.push({ level: "warn", stream: { write: showOnStandardError } });
-  return pino({ level: options.level, base: { pid: process.pid } }, pino.multistream(streams as never));
+export interface DaemonLog extends Logger {
+  /** From now on, and with what came before, lines go to the state dir. A file over 10 MiB becomes daemon.log.1 first. */
+  openFile(stateDir: string): void;
+}
+
+export function createDaemonLog(options: { level: LogLevel; foreground: boolean }): DaemonLog {
+  const { level, foreground } = options;
+  let held: string[] | undefined = [];
+  let write = (line: string): void => {
+    if (held !== undefined && held.length < HELD_LINES) held.push(line);
+  };
+  const streams = multistream([{ level, stream: { write: (line: string) => write(line) } }]);
+  if (foreground) streams.add({ level: "warn", stream: { write: showOnStandardError } });
+  const log = pino({ level, base: { pid: process.pid } }, streams);
+  return Object.assign(log, {
+    openFile(stateDir: string) {
+      const path = join(stateDir, FILE);
+      if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > ROTATE_BYTES) renameSync(path, `${path}.1`);
+      // Written at once: a crash loses no line.
+      const file = pino.destination({ dest: path, sync: true, mode: 0o600 });
+      // A full disk must not end the daemon.
+      file.on("error", () => {});
+      for (const line of held ?? []) file.write(line);
+      held = undefined;
+      write = (line) => file.write(line);
+    },
+  });
 }
 
 function showOnStandardError(line: string): void {
-  const { msg, err } = JSON.parse(line) as { msg?: string; err?: { message?: string } };
-  const cause = err?.message === undefined ? "" : `: ${err.message}`;
-  process.stderr.write(`wsfs: ${msg ?? ""}${cause}\n`.replace(/\s*\n(?=.)/g, " "));
+  const { msg, err, error } = JSON.parse(line) as { msg?: string; err?: { message?: string }; error?: unknown };
+  const why = err?.message ?? (typeof error === "string" ? error : undefined);
+  const text = `${msg ?? ""}${why === undefined ? "" : `: ${why}`}`;
+  process.stderr.write(`wsfs: ${text.replace(/\s*\n\s*/g, " ")}\n`);
 }

@@ -28,6 +28,8 @@ export interface SupervisorLink {
   unmount(): Promise<string | undefined>;
   /** The supervisor wants an end ("stop"), has taken the mount off ("unmounted"), or is gone ("gone"). */
   readonly ending: Promise<"stop" | "unmounted" | "gone">;
+  /** The supervisor has ended before us. */
+  isGone(): boolean;
   close(): void;
 }
 
@@ -39,7 +41,10 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger): Superviso
   const ending = deferred<"stop" | "unmounted" | "gone">();
   let unmounting: Deferred<string | undefined> | undefined;
 
+  let gone = false;
+
   const socket = open(onLine, () => {
+    gone = true;
     mounted.reject(new Error("the supervisor is gone"));
     unmounting?.reject(new Error("the supervisor is gone"));
     ending.resolve("gone");
@@ -89,6 +94,7 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger): Superviso
       return unmounting.promise;
     },
     ending: ending.promise,
+    isGone: () => gone,
     close: () => socket.close(),
   };
 }
