@@ -25,6 +25,7 @@
         "supervisor/options.c",
         "supervisor/process.c",
         "supervisor/mount.c",
+        "supervisor/fusermount.c",
         "supervisor/mount-table.c",
         "supervisor/unmount.c"
       ]

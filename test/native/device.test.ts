@@ -1,7 +1,7 @@
 /** The addon's device, over a socket pair whose other end (a second device) plays the kernel. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, fstatSync, mkdtempSync, openSync, readlinkSync, rmSync, writeSync } from "node:fs";
+import { closeSync, fstatSync, mkdtempSync, openSync, readlinkSync, readSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
@@ -16,6 +16,9 @@ import {
   receiveDescriptor,
   socketPair,
 } from "../../src/fuse/native.ts";
+
+/** Node 20 runs no TypeScript: child processes use the addon itself. */
+const addonPath = join(import.meta.dirname, "../../native/build/Release/wsfs.node");
 
 interface End {
   readonly device: Device;
@@ -66,7 +69,6 @@ function numbered(count: number): Buffer[] {
   return Array.from({ length: count }, (_, i) => Buffer.from(`message ${i} ${"x".repeat(i % 50)}`));
 }
 
-/** A thread of this process that has a name, by /proc; "" when it is gone. */
 describe("reading", () => {
   it("hands all messages that are there to JavaScript in one call, in order", async () => {
     const { daemon, kernel } = pair();
@@ -123,7 +125,7 @@ describe("reading", () => {
     }
     for (const [i, message] of daemon.messages().entries()) {
       expect(message.length).toBe(1024 * 1024 + 80);
-      expect(message.subarray(80).every((byte) => byte === i)).toBe(true);
+      expect(message.subarray(80).equals(Buffer.alloc(1024 * 1024, i))).toBe(true);
     }
   });
 
@@ -239,7 +241,6 @@ describe("notifying", () => {
     const { daemon, kernel } = pair();
     const result = daemon.device.notify("inode", Buffer.from("drop pages"));
     // JavaScript does not get back to the event loop before the notification has arrived.
-    const { readSync } = await import("node:fs");
     const buffer = Buffer.alloc(100);
     let length = 0;
     for (let tries = 0; length === 0 && tries < 2000; tries++) {
@@ -285,16 +286,39 @@ describe("closing", () => {
 
   it("lets the process end: neither an open nor a closed device hangs it at exit", async () => {
     const script = `
-      import { openDevice, socketPair } from ${JSON.stringify(join(import.meta.dirname, "../../src/fuse/native.ts"))};
-      const [a, b] = socketPair("seqpacket");
-      const one = openDevice(a, 1 << 20, () => {}, () => {});
-      const two = openDevice(b, 1 << 20, () => {}, () => {});
-      one.resumeReading();
-      await two.notify("entry", Buffer.from("x"));
-      two.close();
-      process.exit(7);`;
-    const child = spawn(process.execPath, ["--import", typeScript, "--input-type=module", "-e", script]);
-    expect(await ended(child)).toBe(7);
+      const addon = require(${JSON.stringify(addonPath)});
+      const [a, b] = addon.socketPair(0);
+      const one = addon.openDevice(a, 1 << 20, () => {}, () => {});
+      const two = addon.openDevice(b, 1 << 20, () => {}, () => {});
+      addon.deviceResume(one);
+      addon.deviceNotify(two, 0, Buffer.from("x")).then(() => {
+        addon.deviceClose(two);
+        process.exitCode = 7;
+        if (process.argv[1] === "at once") process.exit();
+        addon.deviceClose(one);
+      });`;
+    for (const how of ["at once", "by itself"]) {
+      expect(await ended(spawn(process.execPath, ["-e", script, how]))).toBe(7);
+    }
+  });
+
+  it("lets a worker thread end that still has devices open", async () => {
+    const script = `
+      const { Worker } = require("node:worker_threads");
+      const addonPath = ${JSON.stringify(addonPath)};
+      const worker = new Worker(\`
+        const { parentPort } = require("node:worker_threads");
+        const addon = require(\${JSON.stringify(addonPath)});
+        const [a, b] = addon.socketPair(0);
+        const one = addon.openDevice(a, 1 << 20, () => {}, () => {});
+        const two = addon.openDevice(b, 1 << 20, () => {}, () => {});
+        addon.deviceResume(one);
+        addon.openControl(addon.socketPair(0)[0], () => {}, () => {});
+        for (let i = 0; i < 1000; i++) addon.deviceNotify(two, i % 2, Buffer.alloc(1000));
+        parentPort.postMessage("open");\`, { eval: true });
+      worker.on("message", () => worker.terminate());
+      worker.on("exit", () => process.exit(7));`;
+    expect(await ended(spawn(process.execPath, ["-e", script], { stdio: "inherit" }))).toBe(7);
   });
 });
 
@@ -363,9 +387,6 @@ describe("what only a mounted device has", () => {
     expect(() => connectionNumber(9999)).toThrow(expect.objectContaining({ code: "EBADF" }));
   });
 });
-
-/** Node 20 runs no TypeScript: a loader that strips the types, for the child processes of these tests. */
-const typeScript = new URL("./strip-types.mjs", import.meta.url).href;
 
 async function ended(child: ChildProcess): Promise<number | null> {
   if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;

@@ -1,0 +1,105 @@
+/*
+ * Which mounts there are, read from /proc/self/mountinfo: to look at a mounted folder itself would
+ * send the daemon a request. A mount is ours when its id and its device number are.
+ */
+#include "supervisor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Space, tab, newline and backslash are written as \040 and so on. */
+static void unescape(char *text)
+{
+  char *to = text;
+  for (const char *from = text; *from != '\0';) {
+    if (from[0] == '\\' && from[1] >= '0' && from[1] <= '3' && from[2] != '\0' && from[3] != '\0') {
+      *to++ = (char)((from[1] - '0') * 64 + (from[2] - '0') * 8 + (from[3] - '0'));
+      from += 4;
+    } else {
+      *to++ = *from++;
+    }
+  }
+  *to = '\0';
+}
+
+struct line {
+  struct table_entry entry;
+  unsigned major;
+  bool wsfs;
+};
+
+static bool parse(char *text, struct line *line)
+{
+  int path_start = 0, path_end = 0, id;
+  if (sscanf(text, "%d %*d %u:%u %*s %n%*s%n", &id, &line->major, &line->entry.minor, &path_start, &path_end) < 3 ||
+      path_end == 0 || path_end - path_start >= PATH_MAX) {
+    return false;
+  }
+  line->entry.id = id;
+  memcpy(line->entry.path, text + path_start, (size_t)(path_end - path_start));
+  line->entry.path[path_end - path_start] = '\0';
+  unescape(line->entry.path);
+  const char *type = strstr(text + path_end, " - ");
+  line->wsfs = type != NULL && strncmp(type + 3, "fuse.wsfs ", 10) == 0;
+  return true;
+}
+
+/* Calls back for each mount, in the order they were made, until it says false. */
+static void each_mount(bool (*visit)(const struct line *line, void *context), void *context)
+{
+  FILE *file = fopen("/proc/self/mountinfo", "re");
+  if (file == NULL) return;
+  char *text = NULL;
+  size_t size = 0;
+  struct line *line = malloc(sizeof *line);
+  bool more = line != NULL;
+  while (more && getline(&text, &size, file) > 0) {
+    if (parse(text, line)) more = visit(line, context);
+  }
+  free(line);
+  free(text);
+  fclose(file);
+}
+
+struct search {
+  const char *path;
+  const struct mount *mount;
+  struct table_entry *entry;
+  bool found;
+};
+
+/* The last one made at a path is the one that shows. */
+static bool visit_at(const struct line *line, void *context)
+{
+  struct search *search = context;
+  if (strcmp(line->entry.path, search->path) != 0) return true;
+  search->found = line->wsfs;
+  if (line->wsfs) *search->entry = line->entry;
+  return true;
+}
+
+static bool visit_ours(const struct line *line, void *context)
+{
+  struct search *search = context;
+  if (line->entry.id != search->mount->id || line->major != 0 || line->entry.minor != search->mount->connection) {
+    return true;
+  }
+  *search->entry = line->entry;
+  search->found = true;
+  return false;
+}
+
+bool find_mount_at(const char *path, struct table_entry *entry)
+{
+  struct search search = {.path = path, .entry = entry};
+  each_mount(visit_at, &search);
+  return search.found;
+}
+
+bool find_our_mount(const struct mount *mount, struct table_entry *entry)
+{
+  struct search search = {.mount = mount, .entry = entry};
+  each_mount(visit_ours, &search);
+  return search.found;
+}

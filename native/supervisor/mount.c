@@ -1,0 +1,129 @@
+/* Mounting: by mount(2) as root, by fusermount3 otherwise. One clear line for each thing that can be wrong. */
+#include "supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#define OPTIONS_LENGTH 4096 /* the kernel takes one page */
+
+struct reason {
+  char *text;
+  size_t size;
+};
+
+static bool __attribute__((format(printf, 2, 3))) refuse(struct reason reason, const char *format, ...)
+{
+  va_list values;
+  va_start(values, format);
+  vsnprintf(reason.text, reason.size, format, values);
+  va_end(values);
+  return false;
+}
+
+static bool mount_as_root(const struct options *options, const char *folder, int *device, struct reason reason)
+{
+  *device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+  if (*device < 0) return refuse(reason, "cannot mount: /dev/fuse cannot be opened: %s", strerror(errno));
+  char data[OPTIONS_LENGTH];
+  int length = snprintf(data, sizeof data, "fd=%d,rootmode=40000,user_id=%u,group_id=%u%s%s", *device, getuid(),
+                        getgid(), *options->extra == '\0' ? "" : ",", options->extra);
+  unsigned long flags = MS_NOSUID | MS_NODEV | (options->read_only ? MS_RDONLY : 0UL);
+  int error = length < (int)sizeof data ? 0 : E2BIG;
+  if (error == 0 && mount(options->source, folder, "fuse.wsfs", flags, data) < 0) error = errno;
+  if (error == 0) return true;
+  close(*device);
+  if (error == EPERM) {
+    return refuse(reason, "cannot mount on %s: not permitted here (root without CAP_SYS_ADMIN)", folder);
+  }
+  if (error == EINVAL) {
+    return refuse(reason, "cannot mount on %s: the kernel refuses the options '%s'", folder, options->extra);
+  }
+  return refuse(reason, "cannot mount on %s: %s", folder, strerror(error));
+}
+
+/* Commas and backslashes of a name are escaped in fusermount3's list of options. */
+static void append_escaped(char *list, size_t size, const char *name)
+{
+  size_t length = strlen(list);
+  for (; *name != '\0' && length + 3 < size; name++) {
+    if (*name == ',' || *name == '\\') list[length++] = '\\';
+    list[length++] = *name;
+  }
+  list[length] = '\0';
+}
+
+static bool mount_as_user(const struct options *options, const char *folder, int *device, struct reason reason)
+{
+  char list[OPTIONS_LENGTH] = "subtype=wsfs,fsname=", message[LINE_LENGTH];
+  append_escaped(list, sizeof list, options->source);
+  size_t length = strlen(list);
+  if (length + strlen(options->extra) + sizeof ",nosuid,nodev,ro," > sizeof list) {
+    return refuse(reason, "cannot mount on %s: %s", folder, strerror(E2BIG));
+  }
+  snprintf(list + length, sizeof list - length, ",nosuid,nodev%s%s%s", options->read_only ? ",ro" : "",
+           *options->extra == '\0' ? "" : ",", options->extra);
+  const char *arguments[] = {"fusermount3", "-o", list, "--", folder, NULL};
+  int error = run_fusermount(arguments, device, message, sizeof message);
+  if (error == 0) return true;
+  if (error == ENOENT) {
+    return refuse(reason, "cannot mount: fusermount3 is not installed (package fuse3); only root mounts without it");
+  }
+  if (strstr(message, "user_allow_other") != NULL) {
+    return refuse(reason, "cannot mount for other users: /etc/fuse.conf has no line 'user_allow_other'");
+  }
+  return refuse(reason, "cannot mount on %s: %s", folder, *message == '\0' ? "fusermount3 failed" : message);
+}
+
+/* The kernel's number of the device's connection; false where it does not tell (older kernels). */
+static bool read_connection(int device, unsigned *number)
+{
+  char text[64];
+  snprintf(text, sizeof text, "/proc/self/fdinfo/%d", device);
+  FILE *file = fopen(text, "re");
+  if (file == NULL) return false;
+  bool found = false;
+  while (!found && fgets(text, sizeof text, file) != NULL) found = sscanf(text, "fuse_connection: %u", number) == 1;
+  fclose(file);
+  return found;
+}
+
+/* Nothing is known of the mount but its place; it was made a moment ago. */
+static void undo(const char *folder)
+{
+  char message[LINE_LENGTH];
+  const char *arguments[] = {"fusermount3", "-u", "-z", "--", folder, NULL};
+  if (geteuid() == 0) umount2(folder, MNT_DETACH | UMOUNT_NOFOLLOW);
+  else run_fusermount(arguments, NULL, message, sizeof message);
+}
+
+bool mount_device(const struct options *options, struct mount *mount, char *text, size_t size)
+{
+  struct reason reason = {.text = text, .size = size};
+  if (access("/dev/fuse", F_OK) < 0) {
+    return refuse(reason, "cannot mount: there is no /dev/fuse (load it with 'modprobe fuse'; give a container '--device /dev/fuse')");
+  }
+  char folder[PATH_MAX];
+  if (realpath(options->mountpoint, folder) == NULL) {
+    return refuse(reason, "cannot mount on %s: %s", options->mountpoint, strerror(errno));
+  }
+  int device;
+  bool mounted = geteuid() == 0 ? mount_as_root(options, folder, &device, reason)
+                                : mount_as_user(options, folder, &device, reason);
+  if (!mounted) return false;
+  struct table_entry entry;
+  unsigned connection;
+  bool found = find_mount_at(folder, &entry);
+  if (!found || (read_connection(device, &connection) && connection != entry.minor)) {
+    undo(folder);
+    close(device);
+    return refuse(reason, "cannot mount on %s: another mount was made there at the same time", folder);
+  }
+  *mount = (struct mount){.device = device, .connection = entry.minor, .id = entry.id};
+  return true;
+}

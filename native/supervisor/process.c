@@ -1,0 +1,111 @@
+/* Child processes, and the control socket between the supervisor and the daemon. */
+#include "supervisor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define CONTROL_FD 3
+
+static void close_from(unsigned first, unsigned last)
+{
+  if (first > last || syscall(SYS_close_range, first, last, 0) == 0) return;
+  unsigned limit = (unsigned)getdtablesize(); /* kernels before 5.9 */
+  for (unsigned fd = first; fd <= last && fd < limit; fd++) close((int)fd);
+}
+
+void settle_descriptors(int keep)
+{
+  int fd;
+  do {
+    fd = open("/dev/null", O_RDWR); /* the lowest number that is free */
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd >= 0) close(fd);
+  if (keep <= STDERR_FILENO) {
+    close_from(STDERR_FILENO + 1, ~0U);
+  } else {
+    close_from(STDERR_FILENO + 1, (unsigned)keep - 1);
+    close_from((unsigned)keep + 1, ~0U);
+  }
+}
+
+void become_child(int first_closed)
+{
+  static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE};
+  sigset_t none;
+  for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++) signal(handled[i], SIG_DFL);
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, NULL);
+  close_from((unsigned)first_closed, ~0U);
+}
+
+static void __attribute__((noreturn)) run_daemon(char **program, int control)
+{
+  setsid(); /* cannot fail: a process just forked leads no group */
+  if (control == CONTROL_FD) fcntl(control, F_SETFD, 0);
+  else if (dup2(control, CONTROL_FD) < 0) _exit(127);
+  become_child(CONTROL_FD + 1);
+  if (setenv("WSFS_CONTROL_FD", "3", 1) == 0) execvp(program[0], program);
+  /* The supervisor prints it as it prints every reason of the daemon. */
+  char line[LINE_LENGTH];
+  snprintf(line, sizeof line, "failed 1 cannot run %s: %s", program[0], strerror(errno));
+  send_line(CONTROL_FD, line, -1);
+  _exit(127);
+}
+
+int start_daemon(char **program, pid_t *pid, int *control)
+{
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) return errno;
+  *pid = fork();
+  if (*pid == 0) run_daemon(program, ends[1]);
+  int error = *pid < 0 ? errno : 0;
+  close(ends[1]);
+  if (error != 0) close(ends[0]);
+  else *control = ends[0];
+  return error;
+}
+
+int send_line(int control, const char *line, int descriptor)
+{
+  union {
+    struct cmsghdr header;
+    char space[CMSG_SPACE(sizeof(int))];
+  } extra = {0};
+  struct iovec part = {.iov_base = (char *)(uintptr_t)line, .iov_len = strlen(line)};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+  if (descriptor >= 0) {
+    message.msg_control = &extra;
+    message.msg_controllen = sizeof extra;
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof descriptor);
+    memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
+  }
+  ssize_t sent;
+  do {
+    /* Never waits: a daemon that hangs must not make its supervisor hang. */
+    sent = sendmsg(control, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  } while (sent < 0 && errno == EINTR);
+  return sent < 0 ? errno : 0;
+}
+
+int receive_line(int control, char *line, size_t size)
+{
+  ssize_t length;
+  do {
+    length = recv(control, line, size - 1, MSG_DONTWAIT);
+  } while (length < 0 && errno == EINTR);
+  if (length < 0) return -errno;
+  line[length] = '\0';
+  char *newline = strchr(line, '\n');
+  if (newline != NULL) *newline = '\0';
+  return (int)length;
+}

@@ -1,0 +1,365 @@
+/*
+ * The supervisor's life: start the daemon, mount when it is prepared, pass the device on, watch it,
+ * detach the mount. Lines from the daemon: prepared, ready, failed CODE TEXT, heartbeat, unmount.
+ * Lines to it: mounted N (with the device), stop, unmounted, busy TEXT.
+ */
+#include "supervisor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TICK_MS 1000
+#define KILL_PATIENCE_MS 5000 /* a killed process can only be stuck in the kernel, waiting for its own mount */
+
+enum phase {
+  PREPARING, /* the daemon checks what it needs; nothing is mounted */
+  MOUNTED,   /* it has the device and has not said that it works */
+  SERVING,
+  ENDING /* it has been told to stop, or has said why it cannot go on */
+};
+
+static struct {
+  struct options options;
+  enum phase phase;
+  pid_t daemon;      /* 0: ended */
+  int control;       /* -1: closed */
+  struct mount mount;
+  pid_t unmounts[3]; /* children at work, by enum unmount_how */
+  bool unmount_asked; /* the daemon waits for the answer */
+  bool signaled;
+  bool failed; /* the reason has been printed */
+  bool killed, aborted;
+  bool watched; /* silence counts */
+  int64_t silent_ms;
+  int exit_code;
+} self = {.control = -1, .mount = {.device = -1}};
+
+static void __attribute__((format(printf, 1, 2))) say(const char *format, ...)
+{
+  char line[LINE_LENGTH];
+  va_list values;
+  va_start(values, format);
+  vsnprintf(line, sizeof line, format, values);
+  va_end(values);
+  fprintf(stderr, "wsfs: %s\n", line);
+}
+
+/* Whoever started us in the background waits for this one line. */
+static void write_status(const char *line)
+{
+  if (self.options.status_fd < 0) return;
+  dprintf(self.options.status_fd, "%s\n", line); /* fails only when the reader is gone */
+  close(self.options.status_fd);
+  self.options.status_fd = -1;
+}
+
+static void __attribute__((format(printf, 2, 3))) fail(int code, const char *format, ...)
+{
+  char line[LINE_LENGTH], status[LINE_LENGTH + 32];
+  va_list values;
+  va_start(values, format);
+  vsnprintf(line, sizeof line, format, values);
+  va_end(values);
+  if (!self.failed) self.exit_code = code;
+  self.failed = true;
+  say("%s", line);
+  snprintf(status, sizeof status, "failed %d %s", code, line);
+  write_status(status);
+}
+
+static void tell(const char *line, int descriptor)
+{
+  if (self.control < 0) return;
+  int error = send_line(self.control, line, descriptor);
+  /* Gone, or so full of unread lines that the daemon hangs: its end, or its silence, decides. */
+  if (error != 0 && error != EPIPE && error != ECONNRESET && error != EAGAIN) {
+    say("cannot talk to the daemon: %s", strerror(error));
+  }
+}
+
+static bool still_mounted(void)
+{
+  struct table_entry entry;
+  return self.mount.device >= 0 && find_our_mount(&self.mount, &entry);
+}
+
+static void unmount(enum unmount_how how)
+{
+  if (self.unmounts[how] != 0) return;
+  pid_t pid = start_unmount(&self.mount, how);
+  if (pid < 0) fail(1, "cannot detach %s: %s", self.options.mountpoint, strerror(errno));
+  else self.unmounts[how] = pid;
+}
+
+static bool unmounting(void)
+{
+  return self.unmounts[UNMOUNT_IF_FREE] != 0 || self.unmounts[UNMOUNT_LAZILY] != 0 ||
+         self.unmounts[UNMOUNT_BY_FORCE] != 0;
+}
+
+/* The daemon serves until the mount is gone, then finishes what it does. */
+static void end(enum unmount_how how)
+{
+  self.phase = ENDING;
+  self.watched = true;
+  if (unmounting()) return; /* its result goes on from there */
+  if (still_mounted()) unmount(how);
+  else tell("stop", -1);
+}
+
+static void on_unmount_end(enum unmount_how how, int status)
+{
+  self.unmounts[how] = 0;
+  int error = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+  if (error == 0) {
+    if (self.unmount_asked) tell("unmounted", -1);
+    self.unmount_asked = false;
+    self.phase = ENDING;
+    self.watched = true;
+    tell("stop", -1);
+    return;
+  }
+  if (self.unmount_asked) {
+    char line[LINE_LENGTH];
+    snprintf(line, sizeof line, "busy %s", strerror(error));
+    tell(line, -1);
+    self.unmount_asked = false;
+  }
+  if (self.phase != ENDING) return;
+  if (how != UNMOUNT_IF_FREE) {
+    if (unmounting()) return;
+    fail(1, "cannot detach %s: %s", self.options.mountpoint, strerror(error));
+    tell("stop", -1);
+    return;
+  }
+  if (self.daemon != 0) {
+    if (error == EBUSY) say("programs still use %s: it is detached, and ends for them now", self.options.mountpoint);
+    else say("cannot unmount %s (%s): it is detached", self.options.mountpoint, strerror(error));
+  }
+  unmount(self.daemon == 0 ? UNMOUNT_BY_FORCE : UNMOUNT_LAZILY);
+}
+
+static void on_prepared(void)
+{
+  char reason[LINE_LENGTH], line[32];
+  if (!mount_device(&self.options, &self.mount, reason, sizeof reason)) {
+    fail(1, "%s", reason);
+    end(UNMOUNT_IF_FREE);
+    return;
+  }
+  self.phase = MOUNTED;
+  self.watched = true;
+  snprintf(line, sizeof line, "mounted %u", self.mount.connection);
+  tell(line, self.mount.device);
+}
+
+static void on_ready(void)
+{
+  char line[32];
+  self.phase = SERVING;
+  snprintf(line, sizeof line, "ready %d", (int)self.daemon);
+  write_status(line);
+}
+
+/* failed CODE TEXT */
+static void on_failed(const char *values)
+{
+  int code = 0, start = 0;
+  if (sscanf(values, "%d %n", &code, &start) < 1 || code < 1 || code > 125) code = 1;
+  fail(code, "%s", values + start);
+  end(UNMOUNT_LAZILY);
+}
+
+static void on_line(const char *line)
+{
+  self.silent_ms = 0;
+  self.watched = true;
+  if (strcmp(line, "heartbeat") == 0) return;
+  if (strcmp(line, "prepared") == 0) {
+    if (self.phase == PREPARING) on_prepared();
+  } else if (strcmp(line, "ready") == 0) {
+    if (self.phase == MOUNTED) on_ready();
+  } else if (strncmp(line, "failed ", 7) == 0) {
+    on_failed(line + 7);
+  } else if (strcmp(line, "unmount") == 0) {
+    self.unmount_asked = true;
+    if (!still_mounted() && !unmounting()) on_unmount_end(UNMOUNT_IF_FREE, 0);
+    else if (!unmounting()) unmount(UNMOUNT_IF_FREE);
+  } else {
+    say("the daemon sent a line that the supervisor does not know: %.80s", line);
+  }
+}
+
+static void read_control(void)
+{
+  char line[LINE_LENGTH];
+  while (self.control >= 0) {
+    int length = receive_line(self.control, line, sizeof line);
+    if (length == -EAGAIN) return;
+    if (length > 0) {
+      on_line(line);
+    } else {
+      /* Its end, or its silence, follows. */
+      close(self.control);
+      self.control = -1;
+    }
+  }
+}
+
+static void describe_end(int status, char *text, size_t size)
+{
+  if (WIFSIGNALED(status)) snprintf(text, size, "signal %d", WTERMSIG(status));
+  else snprintf(text, size, "exit code %d", WEXITSTATUS(status));
+}
+
+/*
+ * The daemon is gone though nobody told it to end, and programs may have requests under way. The
+ * one place from which a successor would be started on self.mount.device; as there is none, the
+ * mount goes. Closing the device fails those requests, which an unmount may be waiting for.
+ */
+static void on_daemon_lost(int status)
+{
+  char how[64];
+  describe_end(status, how, sizeof how);
+  const char *silent = self.killed ? "the daemon gave no sign of life and was killed" : NULL;
+  if (self.mount.device >= 0) {
+    fail(1, "%s (%s); the mount is detached, unsent changes are kept and go on with the next mount",
+         silent != NULL ? silent : "the daemon ended unexpectedly", how);
+  } else {
+    fail(1, "%s before the mount was made (%s)", silent != NULL ? silent : "the daemon ended", how);
+  }
+}
+
+static void on_daemon_end(int status)
+{
+  read_control(); /* what it said last */
+  self.daemon = 0;
+  if (self.control >= 0) close(self.control);
+  self.control = -1;
+  bool mounted = still_mounted();
+  bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  /* Unmounted by anybody, the daemon ends by itself. */
+  bool expected = self.failed || self.phase == ENDING || (self.phase == SERVING && !mounted);
+  if (!expected || (self.killed && !self.failed)) {
+    on_daemon_lost(status);
+  } else if (!clean && !self.failed) {
+    char how[64];
+    describe_end(status, how, sizeof how);
+    fail(1, "the daemon ended with %s; unsent changes are kept and go on with the next mount", how);
+  }
+  self.phase = ENDING;
+  if (self.mount.device >= 0) {
+    if (mounted) unmount(UNMOUNT_BY_FORCE);
+    close(self.mount.device);
+    self.mount.device = -1;
+  }
+}
+
+static void reap(void)
+{
+  int status;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    if (pid == self.daemon) {
+      on_daemon_end(status);
+      continue;
+    }
+    for (int how = 0; how < 3; how++) {
+      if (pid == self.unmounts[how]) on_unmount_end(how, status);
+    }
+  }
+}
+
+/*
+ * Time counts in ticks of our own life: after a pause of the whole machine, or of us, the daemon
+ * gets its seconds again.
+ */
+static void watch(int64_t passed_ms)
+{
+  self.silent_ms += passed_ms < 2 * TICK_MS ? passed_ms : 2 * TICK_MS;
+  if (self.daemon == 0 || !self.watched) return;
+  if (!self.killed && self.silent_ms >= (int64_t)self.options.silence * 1000) {
+    self.killed = true;
+    self.silent_ms = 0;
+    kill(self.daemon, SIGKILL);
+  } else if (self.killed && !self.aborted && self.silent_ms >= KILL_PATIENCE_MS) {
+    self.aborted = true;
+    if (self.mount.device >= 0) unmount(UNMOUNT_BY_FORCE);
+  }
+}
+
+static void on_stop_signal(void)
+{
+  if (self.signaled || self.phase == ENDING) return; /* once is enough; it is on its way */
+  self.signaled = true;
+  if (self.phase != SERVING) fail(1, "stopped before the mount was usable");
+  end(UNMOUNT_IF_FREE);
+}
+
+static void read_signals(int signals)
+{
+  struct signalfd_siginfo info;
+  while (read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
+    if (info.ssi_signo != SIGCHLD) on_stop_signal();
+  }
+}
+
+/* SIGCHLD and what asks for the end, as a descriptor: nothing ever runs in a handler. */
+static int take_signals(void)
+{
+  static const int wanted[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+  sigset_t set;
+  sigemptyset(&set);
+  for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) sigaddset(&set, wanted[i]);
+  signal(SIGPIPE, SIG_IGN); /* a closed stderr must not end us */
+  signal(SIGCHLD, SIG_DFL); /* ignored by some callers: children would vanish unseen */
+  if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) return -1;
+  return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+static int64_t now_ms(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+int main(int argc, char **argv)
+{
+  self.options = read_options(argc, argv);
+  settle_descriptors(self.options.status_fd);
+  prctl(PR_SET_NAME, "wsfs-supervisor");
+  int signals = take_signals();
+  if (signals < 0) {
+    fail(1, "cannot receive signals: %s", strerror(errno));
+    return self.exit_code;
+  }
+  int error = start_daemon(self.options.program, &self.daemon, &self.control);
+  if (error != 0) {
+    fail(1, "cannot start the daemon: %s", strerror(error));
+    return self.exit_code;
+  }
+  for (int64_t before = now_ms(); self.daemon != 0 || unmounting();) {
+    struct pollfd sources[] = {{.fd = signals, .events = POLLIN}, {.fd = self.control, .events = POLLIN}};
+    if (poll(sources, 2, TICK_MS) < 0 && errno != EINTR) {
+      say("cannot wait for events: %s", strerror(errno)); /* out of memory: try again, slowly */
+      sleep(1);
+    }
+    int64_t now = now_ms();
+    read_signals(signals);
+    read_control();
+    reap();
+    watch(now - before);
+    before = now;
+  }
+  return self.exit_code;
+}

@@ -1,0 +1,82 @@
+/*
+ * What the files of the supervisor share. The supervisor mounts, holds the /dev/fuse descriptor,
+ * runs the daemon on it and detaches the mount. It is small so that it has no reason to die. It
+ * knows nothing of requests, and never touches the mounted folder itself: whatever could wait for
+ * the daemon is done by a child process (unmount.c).
+ */
+#ifndef WSFS_SUPERVISOR_H
+#define WSFS_SUPERVISOR_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define LINE_LENGTH 4096 /* of a message on the control socket, and of one on stderr */
+
+/* options.c */
+struct options {
+  const char *mountpoint;
+  const char *source;
+  const char *extra; /* mount options, separated by commas; never NULL */
+  bool read_only;
+  int status_fd; /* -1: none */
+  int silence;   /* seconds without a sign of life after which the daemon is killed */
+  char **program; /* argv of the daemon */
+};
+/* Ends the process with exit code 2 and one line when the command line is wrong. */
+struct options read_options(int argc, char **argv);
+
+/* process.c: child processes, and the control socket of the daemon. */
+
+/* Opens descriptors 0 to 2 where the caller left them closed, and closes all others but `keep`. */
+void settle_descriptors(int keep);
+/* In a child after fork: signals as a program expects them, no descriptor from `first` on. */
+void become_child(int first_closed);
+/* The daemon in a session of its own, its control socket as descriptor 3. 0 or an errno. */
+int start_daemon(char **program, pid_t *pid, int *control);
+/* One line; `descriptor` -1: none. 0 or an errno. */
+int send_line(int control, const char *line, int descriptor);
+/* Length of the line (NUL-terminated), 0 when the daemon closed its end, -EAGAIN when none is there, -errno. */
+int receive_line(int control, char *line, size_t size);
+
+/* fusermount.c: the set-user-id program that mounts for ordinary users. */
+
+/*
+ * Runs fusermount3 with these arguments and waits for it. With `device` it mounts and stores the
+ * descriptor there. 0 or an errno: ENOENT when it is not installed, EBUSY, EPERM for all else.
+ * `message` then holds its first line of stderr.
+ */
+int run_fusermount(const char *const *arguments, int *device, char *message, size_t size);
+
+/* mount.c */
+struct mount {
+  int device;          /* /dev/fuse of this mount; -1: none */
+  unsigned connection; /* its number: minor of the mount's st_dev */
+  int id;              /* of the mount, as in mountinfo */
+};
+/* False: `reason` holds one line without newline; nothing is mounted then. */
+bool mount_device(const struct options *options, struct mount *mount, char *reason, size_t size);
+
+/* mount-table.c: /proc/self/mountinfo. */
+struct table_entry {
+  int id;
+  unsigned minor;
+  char path[PATH_MAX];
+};
+/* What shows at this path, if it is a wsfs. */
+bool find_mount_at(const char *path, struct table_entry *entry);
+/* Where our mount is now; false: it is there no more. */
+bool find_our_mount(const struct mount *mount, struct table_entry *entry);
+
+/* unmount.c */
+enum unmount_how {
+  UNMOUNT_IF_FREE, /* EBUSY while programs use it */
+  UNMOUNT_LAZILY,  /* detached at once; ends when the last file is closed */
+  UNMOUNT_BY_FORCE /* detached, and all requests under way fail: for a daemon that is dead */
+};
+/* Starts a child that does it: its exit status is 0 or an errno (0 too when our mount is gone). -1: errno is set. */
+pid_t start_unmount(const struct mount *mount, enum unmount_how how);
+
+#endif

@@ -1,0 +1,155 @@
+/**
+ * A daemon for the supervisor's tests: answers INIT and what a look at an empty root needs by
+ * hand-made buffers. It must use nothing of src/, for the supervisor knows no daemon of ours.
+ *
+ *   node fake-daemon.mjs ADDON LOG BEHAVIOUR
+ *
+ * Every line from the supervisor is appended to LOG, and one of each thing it does. SIGUSR2 makes
+ * it ask for the unmount.
+ */
+import { appendFileSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { createRequire } from "node:module";
+
+const [addonPath, logPath, behaviour] = process.argv.slice(2);
+const addon = createRequire(import.meta.url)(addonPath);
+const log = (text) => appendFileSync(logPath, `${text}\n`);
+const BUFFER_SIZE = 1024 * 1024 + 4096;
+
+function descriptors() {
+  const open = [];
+  for (const fd of readdirSync("/proc/self/fd")) {
+    try {
+      const target = readlinkSync(`/proc/self/fd/${fd}`);
+      open.push(`${fd}=${target}`);
+    } catch {}
+  }
+  return open;
+}
+
+// What Node itself opens (epoll, eventfd, pipes) is no concern: tests look for files by path.
+log(`descriptors ${JSON.stringify(descriptors())}`);
+log(`environment ${process.env.WSFS_CONTROL_FD}`);
+const session = readFileSync("/proc/self/stat", "utf8").split(") ")[1].split(" ")[3];
+log(`session ${session} pid ${process.pid}`);
+
+const send = (line) => addon.controlSend(control, line, -1);
+let device;
+
+function attributes(buffer, offset) {
+  buffer.writeBigUInt64LE(1n, offset); // ino
+  buffer.writeUInt32LE(0o040755, offset + 60);
+  buffer.writeUInt32LE(2, offset + 64); // links
+  buffer.writeUInt32LE(process.getuid(), offset + 68);
+  buffer.writeUInt32LE(process.getgid(), offset + 72);
+}
+
+/** The reply's body, an errno, or undefined: no answer. */
+function answer(opcode) {
+  switch (opcode) {
+    case 26: {
+      const body = Buffer.alloc(64);
+      body.writeUInt32LE(7, 0);
+      body.writeUInt32LE(31, 4);
+      body.writeUInt32LE(131072, 8);
+      body.writeUInt32LE(131072, 20);
+      body.writeUInt32LE(1, 24);
+      return body;
+    }
+    case 3: {
+      if (behaviour === "hang-getattr") return undefined;
+      const body = Buffer.alloc(104);
+      attributes(body, 16);
+      return body;
+    }
+    case 17:
+      return Buffer.alloc(80);
+    case 27: // opendir
+      return Buffer.alloc(16);
+    case 28: // readdir: nothing in it
+      return Buffer.alloc(0);
+    case 29:
+      return Buffer.alloc(0);
+    case 1:
+      return 2;
+    case 2:
+    case 42:
+      return undefined;
+    default:
+      return 38;
+  }
+}
+
+function serve(messages) {
+  for (const message of messages) {
+    const opcode = message.readUInt32LE(4);
+    const result = answer(opcode);
+    if (result === undefined) continue;
+    const head = Buffer.alloc(16);
+    message.copy(head, 8, 8, 16);
+    const body = typeof result === "number" ? Buffer.alloc(0) : result;
+    head.writeUInt32LE(16 + body.length, 0);
+    head.writeInt32LE(typeof result === "number" ? -result : 0, 4);
+    addon.deviceReply(device, [head, body]);
+    if (opcode === 26) onInit();
+  }
+}
+
+function onInit() {
+  if (behaviour === "fail-after-mount") {
+    send("failed 5 the store is broken");
+    return;
+  }
+  send("ready");
+}
+
+function finish(why) {
+  log(`ending ${why}`);
+  process.exit(behaviour === "ends-with-9" ? 9 : 0);
+}
+
+const control = addon.openControl(
+  Number(process.env.WSFS_CONTROL_FD),
+  (line, descriptor) => {
+    log(`line ${line}`);
+    if (line.startsWith("mounted ")) {
+      if (behaviour === "die-on-mounted") process.exit(3);
+      log(`connection ${addon.connectionNumber(descriptor)}`);
+      device = addon.openDevice(
+        descriptor,
+        BUFFER_SIZE,
+        (slab, spans, count, large) => {
+          const messages = [];
+          for (let i = 0; i < count; i++) {
+            const offset = spans[2 * i];
+            messages.push(offset === 0xffffffff ? large.shift() : Buffer.from(slab, offset, spans[2 * i + 1]));
+          }
+          serve(messages);
+        },
+        (name) => {
+          log(`device ${name}`);
+          if (behaviour === "slow-end") setTimeout(() => finish("slowly"), 1500);
+          else if (behaviour !== "deaf") finish(name);
+        },
+      );
+      addon.deviceResume(device);
+    }
+    if (line === "stop" && behaviour !== "deaf" && behaviour !== "slow-end") finish("stop");
+  },
+  () => finish("control closed"),
+);
+
+process.on("SIGUSR2", () => send("unmount"));
+if (behaviour !== "silent" && behaviour !== "deaf") setInterval(() => send("heartbeat"), 200);
+switch (behaviour) {
+  case "refuse":
+    send("failed 2 some text about what is wrong");
+    break;
+  case "die":
+    process.exit(4);
+    break;
+  case "wait":
+    log("waiting");
+    break;
+  default:
+    send("prepared");
+}
