@@ -114,13 +114,16 @@ function exactly(body: AsyncIterable<Uint8Array>, length: number): AsyncIterable
   if (length === 0) return { [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }) };
   const iterator = body[Symbol.asyncIterator]();
   let read = 0;
+  let isOver = false;
   const fail = async (message: string): Promise<never> => {
+    isOver = true;
     await iterator.return?.();
     throw new RemoteError("malformed", `${OPERATION}: ${message}`);
   };
   // Not a generator: return() must reach the body also when next() was never called.
   const checked: AsyncIterator<Uint8Array> = {
     async next() {
+      if (isOver) return { done: true, value: undefined };
       const result = await iterator.next().catch((error: unknown) => {
         throw transportFailure(error, `${OPERATION}: after ${read} of ${length} bytes`);
       });
@@ -131,6 +134,7 @@ function exactly(body: AsyncIterable<Uint8Array>, length: number): AsyncIterable
       return read <= length ? result : fail(`expected ${length} bytes, got more`);
     },
     async return() {
+      isOver = true;
       await iterator.return?.();
       return { done: true, value: undefined };
     },

@@ -180,7 +180,7 @@ function transportError(error: Error): RemoteError {
   if (code === "UND_ERR_DESTROYED" || code === "UND_ERR_CLOSED") {
     return new RemoteError("aborted", "the client was closed", { cause: error });
   }
-  if (code.startsWith("HPE_") || code === "UND_ERR_HEADERS_OVERFLOW") {
+  if (error.name === "HTTPParserError" || code === "UND_ERR_HEADERS_OVERFLOW") {
     return new RemoteError("malformed", `the answer is not HTTP: ${reason}`, { cause: error });
   }
   if (code === "UND_ERR_INVALID_ARG") return new RemoteError("invalid", reason, { cause: error });

@@ -7,7 +7,7 @@
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import type { FileStat, Files, OpenFile, OpenMode } from "../lib/files.ts";
-import { hasCode, systemError } from "../lib/system-error.ts";
+import { hasCode, systemError, withCode } from "../lib/system-error.ts";
 import { type Time, timeFromNanoseconds } from "../lib/time.ts";
 import type { HashWorkers } from "./hash-workers.ts";
 
@@ -137,6 +137,7 @@ class DiskFile implements OpenFile {
 
   read(buffer: Uint8Array, offset: number, length: number, position: number): Promise<number> {
     return this.#use("read", async (fd) => {
+      this.#expectOffset(position, "read");
       let total = 0;
       while (total < length) {
         const read = await readOnce(fd, buffer, offset + total, length - total, position + total);
@@ -150,6 +151,7 @@ class DiskFile implements OpenFile {
 
   write(buffer: Uint8Array, position: number): Promise<void> {
     return this.#use("write", async (fd) => {
+      this.#expectOffset(position, "write");
       let total = 0;
       while (total < buffer.length) {
         const written = await writeOnce(fd, buffer, total, buffer.length - total, position + total);
@@ -160,7 +162,10 @@ class DiskFile implements OpenFile {
   }
 
   truncate(size: number): Promise<void> {
-    return this.#use("ftruncate", (fd) => call<void>((done) => fs.ftruncate(fd, size, done)));
+    return this.#use("ftruncate", (fd) => {
+      this.#expectOffset(size, "ftruncate");
+      return call<void>((done) => fs.ftruncate(fd, size, done));
+    });
   }
 
   stat(): Promise<FileStat> {
@@ -201,15 +206,20 @@ class DiskFile implements OpenFile {
     return this.#use("clone", (from) => target.#use("clone", (to) => this.#system.clone(from, to)));
   }
 
+  /** Node takes a negative position for "where the last call ended", and a negative size for 0. */
+  #expectOffset(offset: number, syscall: string): void {
+    if (!Number.isSafeInteger(offset) || offset < 0) throw systemError("EINVAL", syscall, this.#path);
+  }
+
   async #use<T>(syscall: string, run: (fd: number) => T | Promise<T>): Promise<T> {
     if (this.#closing !== undefined) throw systemError("EBADF", syscall, this.#path);
     this.#callsUnderWay++;
     try {
       return await run(this.#fd);
     } catch (error) {
+      if (!(error instanceof Error && "code" in error)) throw error;
       // A call by descriptor does not know the name.
-      if (error instanceof Error && "code" in error && !("path" in error)) Object.assign(error, { path: this.#path });
-      throw error;
+      throw withCode(Object.assign(error, { path: this.#path }));
     } finally {
       this.#callsUnderWay--;
       if (this.#callsUnderWay === 0) this.#whenIdle?.();
@@ -254,6 +264,6 @@ function writeOnce(fd: number, buffer: Uint8Array, offset: number, length: numbe
 
 function call<T>(start: (done: (error: NodeJS.ErrnoException | null, value?: T) => void) => void): Promise<T> {
   return new Promise((resolve, reject) => {
-    start((error, value) => (error === null || error === undefined ? resolve(value as T) : reject(error)));
+    start((error, value) => (error === null || error === undefined ? resolve(value as T) : reject(withCode(error))));
   });
 }

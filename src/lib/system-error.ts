@@ -4,7 +4,15 @@
  */
 import { getSystemErrorMap } from "node:util";
 
-const BY_CODE = new Map(Array.from(getSystemErrorMap(), ([errno, [code, text]]) => [code, { errno, text }]));
+/** Errors of disks that libuv has no name for: Node's `code` is then "Unknown system error -122". Linux numbers. */
+const UNNAMED: readonly [number, [string, string]][] = [
+  [-122, ["EDQUOT", "disk quota exceeded"]],
+  [-116, ["ESTALE", "stale file handle"]],
+];
+const BY_CODE = new Map(
+  [...getSystemErrorMap(), ...UNNAMED].map(([errno, [code, text]]) => [code, { errno, text }] as const),
+);
+const UNNAMED_CODES = new Map(UNNAMED.map(([errno, [code]]) => [errno, code]));
 // The kernel's two names for number 95; libuv knows only the other one.
 const OTHER_NAMES: Readonly<Record<string, string>> = { EOPNOTSUPP: "ENOTSUP", EWOULDBLOCK: "EAGAIN" };
 
@@ -19,6 +27,13 @@ export function systemError(code: string, syscall: string, path?: string): NodeJ
   error.syscall = syscall;
   if (path !== undefined) error.path = path;
   return error;
+}
+
+/** Gives an error of node:fs the errno name that libuv does not know. */
+export function withCode<E>(error: E): E {
+  if (!(error instanceof Error && "errno" in error && typeof error.errno === "number")) return error;
+  const code = UNNAMED_CODES.get(error.errno);
+  return code === undefined ? error : Object.assign(error, { code });
 }
 
 /** Whether an error carries one of these errno names. */

@@ -6,7 +6,7 @@
  * What it does not have: power loss. Whatever was written is there after a kill, synced or not.
  */
 import { createHash } from "node:crypto";
-import type { Files, FileStat, OpenFile, OpenMode } from "../../src/lib/files.ts";
+import type { FileStat, Files, OpenFile, OpenMode } from "../../src/lib/files.ts";
 import { systemError } from "../../src/lib/system-error.ts";
 import type { Time } from "../../src/lib/time.ts";
 import { MemoryBytes } from "./memory-bytes.ts";
@@ -174,12 +174,16 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
     let lostBytes: unknown;
     return {
       read: (buffer, offset, length, position) =>
-        use("read", () => inode.bytes.read(buffer.subarray(offset, offset + length), position)),
+        use("read", () => {
+          expectOffset(position, "read", path);
+          return inode.bytes.read(buffer.subarray(offset, offset + length), position);
+        }),
 
       write: (buffer, position) =>
         use(
           "write",
           () => {
+            expectOffset(position, "write", path);
             change(inode, path, "write", inode.bytes.growth(position, buffer.length), () => {
               inode.bytes.write(buffer, position);
             });
@@ -192,6 +196,7 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
         use(
           "truncate",
           () => {
+            expectOffset(size, "truncate", path);
             change(inode, path, "truncate", 0, () => inode.bytes.truncate(size));
             touch(inode, true);
           },
@@ -372,6 +377,10 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
 
     openHandles: () => open,
   };
+}
+
+function expectOffset(offset: number, on: string, path: string): void {
+  if (!Number.isSafeInteger(offset) || offset < 0) throw systemError("EINVAL", on, path);
 }
 
 function statOf(inode: Inode): FileStat {

@@ -1,0 +1,350 @@
+/** How transfers move and stall: limits on silence, backpressure, memory. */
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
+import { expect, test } from "vitest";
+import type { ContentSource } from "../../src/contract/http.ts";
+import { exampleNode, exampleWritten, textSource } from "./support/examples.ts";
+import { readMultipart } from "./support/multipart-reader.ts";
+import { answerJson, clientFor, collect, deferred, failureOf, readBody } from "./support/server.ts";
+
+const MIB = 1024 * 1024;
+const block = randomBytes(MIB);
+
+function blocks(count: number): ContentSource {
+  return {
+    size: count * MIB,
+    async *read() {
+      for (let index = 0; index < count; index += 1) yield block;
+    },
+  };
+}
+
+const SHORT = 150;
+/** Only what a test waits for is short. */
+const LONG = 60_000;
+
+test("a gateway that accepts and says nothing is silent", async () => {
+  const client = await clientFor(() => {}, { limits: { metadata: SHORT, content: LONG } });
+  const error = await failureOf(client.getNode("n1"));
+  expect(error).toMatchObject({ code: "silent", isAmbiguous: true });
+  expect(error.message).toContain("no answer within 0.15 s");
+});
+
+test("a gateway that stops inside a JSON answer is silent", async () => {
+  const client = await clientFor(
+    (_, response) => {
+      response.writeHead(200, { "content-length": 1000 });
+      response.write('{"id":');
+    },
+    { limits: { metadata: SHORT, content: LONG } },
+  );
+  expect(await failureOf(client.getNode("n1"))).toMatchObject({ code: "silent" });
+});
+
+test("content that does not begin is silent", async () => {
+  const client = await clientFor(() => {}, { limits: { metadata: LONG, content: SHORT } });
+  expect(await failureOf(client.getContent("n1"))).toMatchObject({ code: "silent" });
+});
+
+test("content that stops is silent", async () => {
+  const client = await clientFor(
+    (_, response) => {
+      response.writeHead(200, { etag: '"v1"', "content-length": 1000 });
+      response.write("x");
+    },
+    { limits: { metadata: LONG, content: SHORT } },
+  );
+  const { bytes } = await client.getContent("n1");
+  const error = await failureOf(collect(bytes));
+  expect(error.code).toBe("silent");
+  expect(error.message).toContain("after 1 of 1000 bytes");
+});
+
+test("an upload nobody takes is silent, and its content is closed", async () => {
+  const closed = deferred();
+  const client = await clientFor((request) => request.pause(), { limits: { content: SHORT, uploadAnswer: LONG } });
+  const content: ContentSource = {
+    size: 1000 * MIB,
+    async *read() {
+      try {
+        for (;;) yield block;
+      } finally {
+        closed.resolve();
+      }
+    },
+  };
+  const error = await failureOf(client.upload("root", "a", content));
+  expect(error.code).toBe("silent");
+  expect(error.message).toContain("no progress in sending");
+  await closed.promise;
+});
+
+test("an upload that is not answered is silent", async () => {
+  const client = await clientFor((request) => request.resume(), { limits: { content: LONG, uploadAnswer: SHORT } });
+  const error = await failureOf(client.upload("root", "a", textSource("hello")));
+  expect(error.code).toBe("silent");
+  expect(error.message).toContain("no answer to what was sent");
+});
+
+const STEADY = 1000;
+
+test("a slow but steady download is not cut", { timeout: 30_000 }, async () => {
+  const client = await clientFor(
+    async (_, response) => {
+      response.writeHead(200, { etag: '"v1"', "content-length": 60 });
+      for (let count = 0; count < 60; count += 1) {
+        response.write("x");
+        await delay(25);
+      }
+      response.end();
+    },
+    { limits: { content: STEADY } },
+  );
+  const start = performance.now();
+  const { bytes } = await client.getContent("n1");
+  expect((await collect(bytes)).length).toBe(60);
+  expect(performance.now() - start).toBeGreaterThan(STEADY);
+});
+
+test("a slow but steady upload is not cut", { timeout: 60_000 }, async () => {
+  let received = 0;
+  const client = await clientFor(
+    async (request, response) => {
+      for await (const chunk of request) {
+        received += (chunk as Buffer).length;
+        await delay(1);
+      }
+      answerJson(response, 201, exampleWritten());
+    },
+    { limits: { content: STEADY, metadata: STEADY } },
+  );
+  const start = performance.now();
+  await client.upload("root", "a", blocks(100));
+  expect(received).toBeGreaterThan(100 * MIB);
+  expect(performance.now() - start).toBeGreaterThan(STEADY);
+});
+
+test("a reader that takes its time is no silence of the gateway", async () => {
+  const client = await clientFor(
+    (_, response) => {
+      response.writeHead(200, { etag: '"v1"', "content-length": 16 * MIB });
+      (async () => {
+        for (let index = 0; index < 16; index += 1) if (!response.write(block)) await once(response, "drain");
+        response.end();
+      })();
+    },
+    { limits: { content: SHORT } },
+  );
+  const { bytes } = await client.getContent("n1");
+  let read = 0;
+  let pauses = 0;
+  for await (const chunk of bytes) {
+    read += chunk.length;
+    if (pauses < 2 && read > pauses * 4 * MIB) {
+      pauses += 1;
+      await delay(SHORT * 4);
+    }
+  }
+  expect(read).toBe(16 * MIB);
+});
+
+test("a local disk that takes its time is no silence of the gateway", async () => {
+  const client = await clientFor(
+    async (request, response) => {
+      await readBody(request);
+      answerJson(response, 201, exampleWritten());
+    },
+    { limits: { content: SHORT, uploadAnswer: LONG } },
+  );
+  const content: ContentSource = {
+    size: 2,
+    async *read() {
+      yield Buffer.from("a");
+      await delay(SHORT * 4);
+      yield Buffer.from("b");
+    },
+  };
+  expect((await client.upload("root", "a", content)).position).toBe(7);
+});
+
+test("a busy process does not take what has already arrived for silence", async () => {
+  const client = await clientFor((_, response) => answerJson(response, 200, exampleNode()), {
+    limits: { metadata: SHORT },
+  });
+  await client.getNode("n1");
+  const call = client.getNode("n1");
+  // The request is on its way and answered by the time this thread looks again.
+  setImmediate(() => {
+    const until = performance.now() + SHORT * 2;
+    while (performance.now() < until);
+  });
+  expect((await call).id).toBe("n1");
+});
+
+test("calls that wait for their turn on a busy connection are not offline", async () => {
+  const client = await clientFor(
+    async (_, response) => {
+      await delay(20);
+      answerJson(response, 200, exampleNode());
+    },
+    { connections: 1, limits: { connect: 300, metadata: LONG } },
+  );
+  const nodes = await Promise.all(Array.from({ length: 40 }, () => client.getNode("n1")));
+  expect(nodes.length).toBe(40);
+});
+
+test("an abort while sending ends the call and closes the content", async () => {
+  const closed = deferred();
+  const controller = new AbortController();
+  const client = await clientFor((request) => request.resume());
+  let isAborted = false;
+  const content: ContentSource = {
+    size: 1000 * MIB,
+    async *read() {
+      try {
+        for (let index = 0; ; index += 1) {
+          if (index === 5) {
+            isAborted = true;
+            controller.abort();
+          }
+          yield block;
+        }
+      } finally {
+        closed.resolve();
+      }
+    },
+  };
+  const error = await failureOf(client.upload("root", "a", content, { signal: controller.signal }));
+  expect(isAborted).toBe(true);
+  expect(error.code).toBe("aborted");
+  await closed.promise;
+});
+
+test("content that fails while it is sent never arrives whole", async () => {
+  const ends: (string | number)[] = [];
+  const arrived = deferred();
+  const client = await clientFor((request: IncomingMessage) => {
+    request.on("end", () => ends.push("end"));
+    request.on("error", () => {});
+    request.on("close", () => arrived.resolve());
+    request.resume();
+  });
+  const content: ContentSource = {
+    size: 2 * MIB,
+    async *read() {
+      yield block;
+      throw new Error("EIO: the disk");
+    },
+  };
+  const error = await failureOf(client.upload("root", "a", content));
+  expect(error).toMatchObject({ code: "aborted" });
+  expect(error.message).toContain("EIO: the disk");
+  await arrived.promise;
+  expect(ends).toEqual([]);
+});
+
+test("an answer before the end of the upload is taken, and the content is closed", async () => {
+  const closed = deferred();
+  const client = await clientFor((_, response) => answerJson(response, 412, { title: "Exists", node: exampleNode() }));
+  const content: ContentSource = {
+    size: 1000 * MIB,
+    async *read() {
+      try {
+        for (;;) yield block;
+      } finally {
+        closed.resolve();
+      }
+    },
+  };
+  expect(await failureOf(client.upload("root", "a", content))).toMatchObject({ code: "changed" });
+  await closed.promise;
+});
+
+test("an upload carries metadata and content, and tells its progress", async () => {
+  const progress: number[] = [];
+  let parts: Awaited<ReturnType<typeof readMultipart>> = [];
+  let length = "";
+  const client = await clientFor(async (request, response) => {
+    length = request.headers["content-length"] ?? "";
+    parts = await readMultipart(request);
+    answerJson(response, 201, exampleWritten());
+  });
+  await client.upload("root", "a", blocks(3), {
+    idempotencyKey: "key",
+    contentHash: "a".repeat(64),
+    contentType: "image/png",
+    attributes: { mtime: "1.000000000" },
+    onProgress: (sent) => progress.push(sent),
+  });
+  expect(parts.map(({ name, type, bytes }) => [name, type, bytes.length])).toEqual([
+    ["metadata", "application/json", expect.any(Number)],
+    ["file", "image/png", 3 * MIB],
+  ]);
+  expect(JSON.parse(String(parts[0]?.bytes))).toEqual({
+    idempotencyKey: "key",
+    contentHash: "a".repeat(64),
+    attributes: { mtime: "1.000000000" },
+  });
+  expect(parts[1]?.bytes.equals(Buffer.concat([block, block, block]))).toBe(true);
+  expect(Number(length)).toBeGreaterThan(3 * MIB);
+  expect(progress).toEqual([MIB, 2 * MIB, 3 * MIB]);
+});
+
+test("an empty file is uploaded and read", async () => {
+  let file: Buffer | undefined;
+  const client = await clientFor(async (request, response) => {
+    if (request.method === "GET") response.writeHead(200, { etag: '"v1"', "content-length": 0 }).end();
+    else {
+      file = (await readMultipart(request))[1]?.bytes;
+      answerJson(response, 201, exampleWritten());
+    }
+  });
+  await client.upload("root", "a", textSource(""));
+  expect(file?.length).toBe(0);
+  const got = await client.getContent("n1");
+  expect(got.size).toBe(0);
+  expect((await collect(got.bytes)).length).toBe(0);
+});
+
+const BIG = 300;
+/** How far memory may grow while `work` runs; garbage not yet collected counts. */
+async function growthOf(work: () => Promise<void>): Promise<number> {
+  const before = process.memoryUsage.rss();
+  let most = before;
+  const timer = setInterval(() => {
+    most = Math.max(most, process.memoryUsage.rss());
+  }, 5);
+  await work();
+  clearInterval(timer);
+  return (most - before) / MIB;
+}
+
+test("300 MiB go up and down whole and with flat memory", { timeout: 120_000 }, async () => {
+  const expected = createHash("sha256");
+  for (let index = 0; index < BIG; index += 1) expected.update(block);
+  const digest = expected.digest("hex");
+  let received = 0;
+  const client = await clientFor(async (request, response) => {
+    if (request.method === "GET") {
+      response.writeHead(200, { etag: '"v1"', "content-length": BIG * MIB });
+      for (let index = 0; index < BIG; index += 1) if (!response.write(block)) await once(response, "drain");
+      response.end();
+      return;
+    }
+    for await (const chunk of request) received += (chunk as Buffer).length;
+    answerJson(response, 201, exampleWritten());
+  });
+  const up = await growthOf(async () => {
+    await client.upload("root", "a", blocks(BIG));
+  });
+  expect(received).toBeGreaterThan(BIG * MIB);
+  expect(up).toBeLessThan(150);
+  const hash = createHash("sha256");
+  const down = await growthOf(async () => {
+    for await (const chunk of (await client.getContent("n1")).bytes) hash.update(chunk);
+  });
+  expect(hash.digest("hex")).toBe(digest);
+  expect(down).toBeLessThan(150);
+});
