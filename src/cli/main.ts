@@ -55,7 +55,8 @@ async function main(argv: readonly string[]): Promise<number> {
     .wrap(Math.min(120, process.stdout.columns ?? 100))
     .exitProcess(false)
     .fail((message, error) => {
-      throw error ?? new Failure(message.replace(/^Unknown argument/, "unknown argument"), EXIT.usage);
+      if (error !== undefined && error.name !== "YError") throw error;
+      throw new Failure(usageMessage(message, argv), EXIT.usage);
     });
   for (const name of Object.keys(COMMANDS) as CommandName[]) {
     if (name.includes(" ")) continue;
@@ -84,16 +85,32 @@ function withExplicitValue(argument: string): string {
   return flag?.type === "optionalValue" ? `${argument}=` : argument;
 }
 
+/** The parser's words in ours, with the dashes the user typed. */
+function usageMessage(message: string, argv: readonly string[]): string {
+  const [, unknown] = /^Unknown arguments?: (.*)$/.exec(message) ?? [];
+  if (unknown !== undefined) {
+    const typed = unknown.split(", ").map((name) => {
+      return argv.map((argument) => argument.split("=", 1)[0]).find((word) => word?.replace(/^--?/, "") === name) ?? name;
+    });
+    return `unknown argument: ${typed.join(", ")}`;
+  }
+  const [, flag] = /^Not enough arguments following: (.*)$/.exec(message) ?? [];
+  if (flag !== undefined) return `--${flag} needs a value`;
+  if (message.startsWith("Not enough non-option arguments")) return `${argv[0]} needs a folder: wsfs ${argv[0]} DIR`;
+  return message;
+}
+
 function usageOf(name: CommandName, words: string): string {
-  // Optional for the parser; resolveValues says in our words what is missing.
-  return COMMANDS[name].dir === "none" ? words : `${words} [dir]`;
+  const { dir } = COMMANDS[name];
+  return dir === "none" ? words : dir === "required" ? `${words} <DIR>` : `${words} [DIR]`;
 }
 
 function declare(parser: Argv, name: CommandName): void {
   const command = COMMANDS[name];
-  if (command.dir !== "none") parser.positional("dir", { type: "string", describe: "The folder of the mount" });
+  if (command.dir !== "none") parser.positional("DIR", { type: "string", describe: "The folder of the mount" });
   for (const flag of command.flags) parser.option(flagName(flag), describe(name, flag));
-  for (const [line, meaning] of command.examples) parser.example(line, meaning);
+  const examples = command.examples.map(([line, meaning]) => `  ${line}\n      ${meaning}`);
+  parser.epilogue(`Examples:\n${examples.join("\n")}`);
 }
 
 function describe(command: CommandName, name: FlagName) {
@@ -107,8 +124,11 @@ function describe(command: CommandName, name: FlagName) {
   const placeholder = flag.type === "switch" ? "" : `${flag.kind.placeholder}: `;
   return {
     type: flag.type === "switch" ? ("boolean" as const) : ("string" as const),
-    // Every value is one word, so that a list never swallows the folder after it.
     requiresArg: flag.type === "value" || flag.type === "list",
+    // Commands with lists take no folder that a list could swallow.
+    array: flag.type === "list",
+    // Not for the commands below this one.
+    global: false,
     describe: `${placeholder}${flag.help}${notes.length === 0 ? "" : ` (${notes.join("; ")})`}`,
     hidden: hidden.includes(name),
   };

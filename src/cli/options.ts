@@ -98,7 +98,7 @@ export const FLAGS = {
     type: "list",
     kind: values.named("NAME"),
     defaultHelp: "one",
-    help: "Workspace to make if missing; may be repeated",
+    help: "Workspaces to make if missing",
   },
   latency: { type: "value", kind: values.milliseconds, default: 0, help: "Delay each answer" },
   "path-lag": { type: "value", kind: values.milliseconds, default: 0, help: "Show changes late by path and in listings" },
@@ -106,9 +106,9 @@ export const FLAGS = {
   "fail-rate": { type: "value", kind: values.rate, default: 0, help: "Share of requests to fail on purpose" },
   scope: {
     type: "list",
-    kind: values.oneOf(...SCOPES),
+    kind: { ...values.oneOf(...SCOPES), placeholder: "S" },
     defaultHelp: "all",
-    help: "Scope the token carries; may be repeated",
+    help: `Scope the token carries, one of ${SCOPES.join(" ")}`,
   },
   ttl: { type: "value", kind: values.seconds, default: 30 * 86_400, defaultHelp: "30 days", help: "How long the token is good" },
   /** Of the gateway that `start` keeps: see gateway-watch.ts. */
@@ -255,7 +255,7 @@ export function resolveValues<C extends CommandName>(
   environment: NodeJS.ProcessEnv = process.env,
 ): Values<C> {
   const command: Command = COMMANDS[commandName];
-  const result: Record<string, unknown> = { dir: dirOf(commandName, command, given["dir"]) };
+  const result: Record<string, unknown> = { dir: dirOf(commandName, command, given["DIR"]) };
   for (const name of command.flags) {
     const flag: Flag = FLAGS[name];
     const option = `--${flagName(name)}`;
@@ -266,7 +266,7 @@ export function resolveValues<C extends CommandName>(
     const value = raw === undefined ? defaultOf(flag) : valueOf(flag, source, raw);
     if (value === undefined && command.required?.includes(name) === true) {
       const or = variable === undefined ? "" : ` (or ${variable})`;
-      throw new Failure(`wsfs ${commandName} needs ${option}${or}: ${flag.help}`, EXIT.usage);
+      throw new Failure(`${commandName} needs ${option}${or}: ${flag.help}`, EXIT.usage);
     }
     result[name] = value;
   }
@@ -275,8 +275,8 @@ export function resolveValues<C extends CommandName>(
 
 function dirOf(name: string, command: Command, given: unknown): string | undefined {
   if (typeof given === "string" && given !== "") return given;
-  if (given === "") throw new Failure(`wsfs ${name}: expected a folder as DIR, got ""`, EXIT.usage);
-  if (command.dir === "required") throw new Failure(`wsfs ${name} needs a folder: wsfs ${name} DIR`, EXIT.usage);
+  if (given === "") throw new Failure(`${name}: expected a folder as DIR, got ""`, EXIT.usage);
+  if (command.dir === "required") throw new Failure(`${name} needs a folder: wsfs ${name} DIR`, EXIT.usage);
   return undefined;
 }
 
