@@ -1,5 +1,5 @@
 /** `wsfs drain`, and the part of `wsfs umount --drain` that is the same. */
-import type { DrainProgress, DrainResult } from "../vfs/engine.ts";
+import type { DrainProgress, DrainResult } from "../daemon/control-messages.ts";
 import { EXIT } from "./failure.ts";
 import { requireServed } from "./find-mount.ts";
 import type { Values } from "./options.ts";

@@ -7,7 +7,9 @@ import type { Values } from "./options.ts";
 export async function gatewayToken(values: Values<"gateway token">): Promise<number> {
   const data = resolve(values.data);
   if (statSync(data, { throwIfNoEntry: false })?.isDirectory() !== true) {
-    throw new Failure(`--data: ${values.data} is no folder of a gateway; "wsfs gateway --data ${values.data}" makes one`);
+    throw new Failure(
+      `--data: ${values.data} is no folder of a gateway; "wsfs gateway --data ${values.data}" makes one`,
+    );
   }
   const { issueToken } = await import("../gateway/start.ts");
   const token = await issueToken(data, {

@@ -21,8 +21,11 @@ export async function gateway(values: Values<"gateway">): Promise<number> {
   }
   const stop = new AbortController();
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => stop.abort());
-  const running = await listen(values, data);
-  const workspace = running.workspaces[0] ?? "";
+  const { DEFAULT_WORKSPACE } = await import("../gateway/start.ts");
+  const asked = values["workspace-list"];
+  const workspaces = asked.length > 0 ? asked : [readGatewayRecord(data)?.workspace ?? DEFAULT_WORKSPACE];
+  const workspace = workspaces[0] ?? DEFAULT_WORKSPACE;
+  const running = await listen(values, data, workspaces);
   const identity = identifyProcess(process.pid);
   const record = { baseUrl: running.baseUrl, port: running.port, workspace };
   writeGatewayRecord(data, { ...record, ...(identity === undefined ? {} : { process: identity }) });
@@ -40,19 +43,21 @@ export function makeDataFolder(data: string): void {
     mkdirSync(data, { recursive: true, mode: 0o700 });
     if ((statSync(data).mode & 0o077) !== 0) chmodSync(data, 0o700);
   } catch (cause) {
-    throw new Failure(`--data: ${data} cannot be used (${(cause as NodeJS.ErrnoException).code})`, EXIT.failure, { cause });
+    throw new Failure(`--data: ${data} cannot be used (${(cause as NodeJS.ErrnoException).code})`, EXIT.failure, {
+      cause,
+    });
   }
 }
 
 /** On the port of last time where none is asked for, so that addresses written down stay true. */
-async function listen(values: Values<"gateway">, data: string) {
+async function listen(values: Values<"gateway">, data: string, workspaces: readonly string[]) {
   const { startGateway } = await import("../gateway/start.ts");
   const at = (port: number) =>
     startGateway({
       dataDir: data,
       host: values.host,
       port,
-      workspaces: values["workspace-list"],
+      workspaces,
       latencyMs: values.latency,
       pathLagMs: values["path-lag"],
       journalLagMs: values["journal-lag"],
@@ -104,7 +109,9 @@ function standardErrorLog(level: LogLevel): Logger {
   const isLevelEnabled = (asked: LogLevel) => LEVELS.indexOf(asked) >= LEVELS.indexOf(level);
   const at = (own: LogLevel) => (fields: object, message: string) => {
     if (!isLevelEnabled(own)) return;
-    const shown = Object.entries(fields).map(([name, value]) => `${name}=${value instanceof Error ? value.message : JSON.stringify(value)}`);
+    const shown = Object.entries(fields).map(
+      ([name, value]) => `${name}=${value instanceof Error ? value.message : JSON.stringify(value)}`,
+    );
     process.stderr.write(`wsfs gateway: ${[message, ...shown].join(" ").replace(/\s*\n\s*/g, " ")}\n`);
   };
   return { isLevelEnabled, debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };

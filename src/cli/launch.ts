@@ -4,13 +4,13 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
+import type { Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import type { Socket } from "node:net";
 import { fileURLToPath } from "node:url";
 import { makeRuntimeFolder } from "../daemon/runtime-folder.ts";
 import { type DaemonSettings, SETTINGS_VARIABLE } from "../daemon/settings.ts";
-import { supervisorProgram } from "../lib/addon.ts";
+import { supervisorProgram } from "../lib/compiled.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { childEnvironment } from "./options.ts";
 

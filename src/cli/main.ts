@@ -68,7 +68,12 @@ async function main(argv: readonly string[]): Promise<number> {
         declare(parser, name);
         for (const child of children) {
           const word = child.slice(name.length + 1);
-          parser.command(usageOf(child, word), COMMANDS[child].summary, (inner) => declare(inner, child), (given) => run(child, given));
+          parser.command(
+            usageOf(child, word),
+            COMMANDS[child].summary,
+            (inner) => declare(inner, child),
+            (given) => run(child, given),
+          );
         }
       },
       (given) => run(name, given),
@@ -90,7 +95,9 @@ function usageMessage(message: string, argv: readonly string[]): string {
   const [, unknown] = /^Unknown arguments?: (.*)$/.exec(message) ?? [];
   if (unknown !== undefined) {
     const typed = unknown.split(", ").map((name) => {
-      return argv.map((argument) => argument.split("=", 1)[0]).find((word) => word?.replace(/^--?/, "") === name) ?? name;
+      return (
+        argv.map((argument) => argument.split("=", 1)[0]).find((word) => word?.replace(/^--?/, "") === name) ?? name
+      );
     });
     return `unknown argument: ${typed.join(", ")}`;
   }
@@ -116,11 +123,9 @@ function declare(parser: Argv, name: CommandName): void {
 function describe(command: CommandName, name: FlagName) {
   const flag: Flag = FLAGS[name];
   const { required = [], hidden = [] }: Command = COMMANDS[command];
-  const notes = [
-    required.includes(name) ? "required" : undefined,
-    defaultNote(flag),
-    variableOf(name),
-  ].filter((note) => note !== undefined);
+  const notes = [required.includes(name) ? "required" : undefined, defaultNote(flag), variableOf(name)].filter(
+    (note) => note !== undefined,
+  );
   const placeholder = flag.type === "switch" ? "" : `${flag.kind.placeholder}: `;
   return {
     type: flag.type === "switch" ? ("boolean" as const) : ("string" as const),

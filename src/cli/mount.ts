@@ -95,7 +95,8 @@ async function tellNotes(dir: string): Promise<void> {
   const { getStatus } = await import("../daemon/control-client.ts");
   try {
     const state = await getStatus(socket);
-    if (!state.online) note(`the gateway ${state.baseUrl} cannot be used now; the mount goes on from what this machine has`);
+    if (!state.online)
+      note(`the gateway ${state.baseUrl} cannot be used now; the mount goes on from what this machine has`);
     if (state.paused !== undefined) note(`nothing is uploaded for now: ${state.paused}`);
     if (state.readOnly !== undefined) note(`mounted read-only: ${state.readOnly}`);
   } catch (error) {
@@ -116,7 +117,9 @@ export function checkKernel(): void {
       throw new Failure("/dev/fuse cannot be opened for reading and writing by this user", EXIT.failure, { cause });
     }
   }
-  throw new Failure("/dev/fuse is not there: load the kernel's fuse module (modprobe fuse), or give the container the device");
+  throw new Failure(
+    "/dev/fuse is not there: load the kernel's fuse module (modprobe fuse), or give the container the device",
+  );
 }
 
 /** The absolute path to mount on. A mount of ours that nobody serves any more is taken off first. */
@@ -126,9 +129,12 @@ export async function prepareMountpoint(dir: string): Promise<string> {
   while (place.is === "ourMount") {
     const { served } = serving(place.mount);
     if (served !== undefined) {
-      throw new Failure(`${dir} is already a mount (of ${served.record.workspace.name}, served by process ${served.record.daemon.pid})`);
+      throw new Failure(
+        `${dir} is already a mount (of ${served.record.workspace.name}, served by process ${served.record.daemon.pid})`,
+      );
     }
-    if (!(await isStale(place.path))) throw new Failure(`${dir} is already a mount (of ${place.mount.source}, by another user)`);
+    if (!(await isStale(place.path)))
+      throw new Failure(`${dir} is already a mount (of ${place.mount.source}, by another user)`);
     await detach(place.path);
     note(`${dir} was a mount whose daemon is gone; it was detached`);
     place = findPlace(dir, readMountTable());
@@ -140,9 +146,14 @@ export async function prepareMountpoint(dir: string): Promise<string> {
 /** Asked by a child that can be killed: a mount whose daemon hangs would keep us waiting. */
 function isStale(path: string): Promise<boolean> {
   return new Promise((answer) => {
-    execFile("stat", ["--file-system", "--", path], { timeout: 2000, killSignal: "SIGKILL", env: { LC_ALL: "C", PATH: "/usr/bin:/bin" } }, (error, _, stderr) => {
-      answer(error !== null && /not connected|connection abort/i.test(stderr));
-    });
+    execFile(
+      "stat",
+      ["--file-system", "--", path],
+      { timeout: 2000, killSignal: "SIGKILL", env: { LC_ALL: "C", PATH: "/usr/bin:/bin" } },
+      (error, _, stderr) => {
+        answer(error !== null && /not connected|connection abort/i.test(stderr));
+      },
+    );
   });
 }
 

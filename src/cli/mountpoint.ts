@@ -88,6 +88,8 @@ export function checkMountpoint(dir: string, place: Place, table: readonly Mount
     throw new Failure(`${dir} cannot be read (${(cause as NodeJS.ErrnoException).code})`, EXIT.failure, { cause });
   }
   if (names.length > 0) {
-    throw new Failure(`${dir} is not empty (${names.length === 1 ? "1 entry" : `${names.length} entries`}); choose an empty folder`);
+    throw new Failure(
+      `${dir} is not empty (${names.length === 1 ? "1 entry" : `${names.length} entries`}); choose an empty folder`,
+    );
   }
 }

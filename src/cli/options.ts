@@ -93,7 +93,12 @@ export const FLAGS = {
   drain: { type: "optionalValue", kind: values.seconds, help: "Upload everything first, for at most S seconds" },
   data: { type: "value", kind: values.named("DIR"), variable: true, help: "Folder of the local gateway" },
   host: { type: "value", kind: values.named("H"), default: "127.0.0.1", help: "Address to listen on" },
-  port: { type: "value", kind: values.port, defaultHelp: "the one of last time, else a free one", help: "Port to listen on" },
+  port: {
+    type: "value",
+    kind: values.port,
+    defaultHelp: "the one of last time, else a free one",
+    help: "Port to listen on",
+  },
   "workspace-list": {
     type: "list",
     kind: values.named("NAME"),
@@ -101,7 +106,12 @@ export const FLAGS = {
     help: "Workspaces to make if missing",
   },
   latency: { type: "value", kind: values.milliseconds, default: 0, help: "Delay each answer" },
-  "path-lag": { type: "value", kind: values.milliseconds, default: 0, help: "Show changes late by path and in listings" },
+  "path-lag": {
+    type: "value",
+    kind: values.milliseconds,
+    default: 0,
+    help: "Show changes late by path and in listings",
+  },
   "journal-lag": { type: "value", kind: values.milliseconds, default: 0, help: "Show changes late in the journal" },
   "fail-rate": { type: "value", kind: values.rate, default: 0, help: "Share of requests to fail on purpose" },
   scope: {
@@ -110,7 +120,13 @@ export const FLAGS = {
     defaultHelp: "all",
     help: `Scope the token carries, one of ${SCOPES.join(" ")}`,
   },
-  ttl: { type: "value", kind: values.seconds, default: 30 * 86_400, defaultHelp: "30 days", help: "How long the token is good" },
+  ttl: {
+    type: "value",
+    kind: values.seconds,
+    default: 30 * 86_400,
+    defaultHelp: "30 days",
+    help: "How long the token is good",
+  },
   /** Of the gateway that `start` keeps: see gateway-watch.ts. */
   "until-unmounted": { type: "switch", help: "" },
 } as const satisfies Record<string, Flag>;
@@ -155,8 +171,14 @@ export const COMMANDS = {
     ],
     required: ["base-url", "workspace", "token-file"],
     examples: [
-      ["wsfs mount ~/work --base-url https://gateway.example.com --workspace main --token-file ~/.token", "Ctrl-C unmounts"],
-      ["WSFS_BASE_URL=… wsfs mount ~/work --workspace main --token-file ~/.token --background", "return once it is usable"],
+      [
+        "wsfs mount ~/work --base-url https://gateway.example.com --workspace main --token-file ~/.token",
+        "Ctrl-C unmounts",
+      ],
+      [
+        "WSFS_BASE_URL=… wsfs mount ~/work --workspace main --token-file ~/.token --background",
+        "return once it is usable",
+      ],
     ],
   },
   status: {
@@ -255,7 +277,7 @@ export function resolveValues<C extends CommandName>(
   environment: NodeJS.ProcessEnv = process.env,
 ): Values<C> {
   const command: Command = COMMANDS[commandName];
-  const result: Record<string, unknown> = { dir: dirOf(commandName, command, given["DIR"]) };
+  const result: Record<string, unknown> = { dir: dirOf(commandName, command, given.DIR) };
   for (const name of command.flags) {
     const flag: Flag = FLAGS[name];
     const option = `--${flagName(name)}`;
@@ -319,7 +341,7 @@ export interface Folders {
 }
 
 export function userFolders(environment: NodeJS.ProcessEnv = process.env, uid = process.getuid?.() ?? 0): Folders {
-  const home = environment["HOME"] || homedir();
+  const home = environment.HOME || homedir();
   const base = (name: string, otherwise: string) => {
     const given = environment[name] ?? "";
     // A relative path is to be ignored (XDG base directory specification).
@@ -331,16 +353,16 @@ export function userFolders(environment: NodeJS.ProcessEnv = process.env, uid = 
 
 /** The same for root by whatever way one became root, so that every shell finds every mount. */
 function runtimeFolder(environment: NodeJS.ProcessEnv, uid: number, state: string): string {
-  const chosen = environment["WSFS_RUNTIME_DIR"] ?? "";
+  const chosen = environment.WSFS_RUNTIME_DIR ?? "";
   if (isAbsolute(chosen)) return chosen;
   if (uid === 0) return "/run/wsfs";
-  const given = environment["XDG_RUNTIME_DIR"] ?? "";
+  const given = environment.XDG_RUNTIME_DIR ?? "";
   return isAbsolute(given) ? join(given, "wsfs") : join(state, "run");
 }
 
 /** Whether an error's stack is wanted, known before any flag is parsed. */
 export function wantsStack(argv: readonly string[], environment: NodeJS.ProcessEnv = process.env): boolean {
-  return argv.includes("--debug") || /^(1|true|yes|on)$/i.test(environment["WSFS_DEBUG"] ?? "");
+  return argv.includes("--debug") || /^(1|true|yes|on)$/i.test(environment.WSFS_DEBUG ?? "");
 }
 
 /** What a child of ours gets as its environment. */

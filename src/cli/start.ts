@@ -63,7 +63,10 @@ export async function start(values: Values<"start">): Promise<number> {
   }
 }
 
-function describe(at: Record<"baseUrl" | "workspace" | "tokenFile" | "mountpoint", string>, background: boolean): string {
+function describe(
+  at: Record<"baseUrl" | "workspace" | "tokenFile" | "mountpoint", string>,
+  background: boolean,
+): string {
   return [
     `Workspace ${at.workspace} is mounted at ${at.mountpoint}`,
     `  gateway     ${at.baseUrl}`,

@@ -1,22 +1,20 @@
 /** `wsfs status`: asks the daemon how it is doing. */
 import type { MountStatus } from "../daemon/control-messages.ts";
 import { EXIT } from "./failure.ts";
-import { findMount, requireServed } from "./find-mount.ts";
+import { findMount } from "./find-mount.ts";
 import type { Values } from "./options.ts";
 import { formatCount, formatDuration, formatSize } from "./wording.ts";
 
 export async function status(values: Values<"status">): Promise<number> {
-  if (findMount(values.dir)?.served === undefined && values.json) {
-    process.stdout.write(`${JSON.stringify({ mounted: false })}\n`);
+  const found = findMount(values.dir);
+  if (found?.served === undefined) {
+    const why =
+      found === undefined ? "not mounted" : `its daemon is gone; "wsfs umount ${values.dir}" removes the mount`;
+    process.stdout.write(values.json ? `${JSON.stringify({ mounted: false })}\n` : `${values.dir}: ${why}\n`);
     return EXIT.notMounted;
   }
-  if (findMount(values.dir) === undefined) {
-    process.stdout.write(`${values.dir}: not mounted\n`);
-    return EXIT.notMounted;
-  }
-  const { served } = requireServed(values.dir);
   const { getStatus } = await import("../daemon/control-client.ts");
-  const state = await getStatus(served.socket);
+  const state = await getStatus(found.served.socket);
   process.stdout.write(values.json ? `${JSON.stringify({ mounted: true, ...state })}\n` : describeStatus(state));
   return EXIT.ok;
 }

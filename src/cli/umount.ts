@@ -1,7 +1,8 @@
 /** `wsfs umount`: ends when mount, daemon and supervisor are gone. */
+
+import { detach } from "../daemon/detach.ts";
 import { readMountTable } from "../daemon/mount-table.ts";
 import { isAlive, type MountUser, type ProcessIdentity, usersOf } from "../daemon/processes.ts";
-import { detach } from "../daemon/detach.ts";
 import { drainWithProgress, reportDrain } from "./drain.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { type FoundMount, requireMount } from "./find-mount.ts";
@@ -32,7 +33,9 @@ export async function umount(values: Values<"umount">): Promise<number> {
   await ended([served.record.daemon, served.record.supervisor]);
   const { unmounted } = reply;
   const parked = unmounted.parked === 0 ? "" : `; ${unmounted.parked} refused by the gateway`;
-  process.stdout.write(`${values.dir} unmounted; left to upload with the next mount: ${describeLeft(unmounted)}${parked}\n`);
+  process.stdout.write(
+    `${values.dir} unmounted; left to upload with the next mount: ${describeLeft(unmounted)}${parked}\n`,
+  );
   return EXIT.ok;
 }
 

@@ -6,16 +6,18 @@ import { type IncomingMessage, request } from "node:http";
 import { createInterface } from "node:readline";
 import type { z } from "zod";
 import {
+  type DrainProgress,
   type DrainRequest,
+  type DrainResult,
   drainLine,
   errorReply,
   type MountStatus,
   mountStatus,
+  type PendingItem,
   pendingReply,
   type UnmountReply,
   unmountReply,
 } from "./control-messages.ts";
-import type { DrainProgress, DrainResult, PendingItem } from "../vfs/engine.ts";
 
 /** The daemon did not answer, or not as it should. */
 export class ControlError extends Error {

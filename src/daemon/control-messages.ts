@@ -10,6 +10,8 @@
 import { z } from "zod";
 import type { DrainProgress, DrainResult, EngineStatus, PendingItem } from "../vfs/engine.ts";
 
+export type { DrainProgress, DrainResult, PendingItem };
+
 const count = z.number().min(0);
 
 const engineStatus = z.object({

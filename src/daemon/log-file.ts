@@ -1,4 +1,7 @@
-/** The daemon's log: JSON lines in daemon.log of the state dir, and warnings on standard error in the foreground. */
+/**
+ * The daemon's log: JSON lines in daemon.log of the state dir, and warnings on standard error in
+ * the foreground, except those with `told`, which the user hears of by another way.
+ */
 import { renameSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { multistream, pino } from "pino";
@@ -39,7 +42,13 @@ export function createDaemonLog(options: { level: LogLevel; foreground: boolean 
 }
 
 function showOnStandardError(line: string): void {
-  const { msg, err, error } = JSON.parse(line) as { msg?: string; err?: { message?: string }; error?: unknown };
+  const { msg, err, error, told } = JSON.parse(line) as {
+    msg?: string;
+    err?: { message?: string };
+    error?: unknown;
+    told?: boolean;
+  };
+  if (told === true) return;
   const why = err?.message ?? (typeof error === "string" ? error : undefined);
   const text = `${msg ?? ""}${why === undefined ? "" : `: ${why}`}`;
   process.stderr.write(`wsfs: ${text.replace(/\s*\n\s*/g, " ")}\n`);

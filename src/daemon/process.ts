@@ -11,9 +11,9 @@ export async function runDaemonProcess(startEngine: StartEngine): Promise<never>
   const settings = readSettings(process.env);
   const log = createDaemonLog({ level: settings.logLevel, foreground: settings.foreground });
   const crash = (error: unknown) => {
-    // On standard error too: the log may be what failed. In the background that is background.log.
-    process.stderr.write(`wsfs: the daemon crashed: ${error instanceof Error ? error.stack : String(error)}\n`);
-    log.error({ err: error }, "uncaught error: the daemon ends");
+    log.error({ err: error }, "the daemon crashed");
+    // In the background that is background.log: the daemon's own log may be what failed.
+    if (!settings.foreground) console.error(error);
     process.exit(CRASH);
   };
   process.on("uncaughtException", crash);

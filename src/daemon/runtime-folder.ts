@@ -27,7 +27,7 @@ export function socketPath(folder: string, connection: number): string {
   return join(folder, `${connection}.sock`);
 }
 
-/** Makes the folder, mode 0700. Throws with one clear line when it is not ours alone. */
+/** Makes the folder, mode 0700, and clears away what killed daemons left in it. Throws with one clear line when it is not ours alone. */
 export function makeRuntimeFolder(folder: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const stat = lstatSync(folder);
@@ -35,6 +35,9 @@ export function makeRuntimeFolder(folder: string): void {
     throw new Error(`the runtime folder ${folder} must be a folder of yours; it belongs to user ${stat.uid}`);
   }
   if ((stat.mode & 0o077) !== 0) chmodSync(folder, 0o700);
+  for (const record of listRecords(folder)) {
+    if (!isServed(record)) removeRecord(folder, record.connection);
+  }
 }
 
 export function writeRecord(folder: string, record: MountRecord): void {
@@ -65,6 +68,10 @@ export function isServed(record: MountRecord): boolean {
 
 /** Records of the mounts that are served now. */
 export function listServed(folder: string): MountRecord[] {
+  return listRecords(folder).filter(isServed);
+}
+
+function listRecords(folder: string): MountRecord[] {
   let names: string[];
   try {
     names = readdirSync(folder);
@@ -75,6 +82,5 @@ export function listServed(folder: string): MountRecord[] {
     .map((name) => /^(\d+)\.json$/.exec(name)?.[1])
     .filter((number) => number !== undefined)
     .map((number) => readRecord(folder, Number(number)))
-    .filter((record) => record !== undefined)
-    .filter(isServed);
+    .filter((record) => record !== undefined);
 }

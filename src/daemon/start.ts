@@ -2,8 +2,9 @@
  * A daemon's life: the one place where its long-lived objects are built, in order, and closed in
  * reverse. It knows what each needs of the others and nothing of what they do.
  */
-import { hostname } from "node:os";
+
 import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
 import type { Client } from "../client/client.ts";
 import { createClient } from "../client/create-client.ts";
 import { tokenFile } from "../client/credentials.ts";
@@ -25,8 +26,8 @@ import { detach } from "./detach.ts";
 import type { DaemonLog } from "./log-file.ts";
 import { isOurs, mountAt, readMountTable } from "./mount-table.ts";
 import { identifyProcess } from "./processes.ts";
-import { makeRuntimeFolder, type MountRecord, removeRecord, socketPath, writeRecord } from "./runtime-folder.ts";
 import { createRuntime } from "./runtime.ts";
+import { type MountRecord, makeRuntimeFolder, removeRecord, socketPath, writeRecord } from "./runtime-folder.ts";
 import type { DaemonSettings } from "./settings.ts";
 import { defaultStateFolder, findStateFolder, makeStateFolder, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
@@ -84,7 +85,7 @@ export async function runDaemon(options: {
     return 0;
   } catch (error) {
     const exitCode = error instanceof StartError ? error.exitCode : 1;
-    log.error({ err: error }, "the daemon cannot go on");
+    log.error({ err: error, told: true }, "the daemon cannot go on");
     link.failed(exitCode, error instanceof Error ? error.message : String(error));
     return exitCode;
   } finally {
@@ -277,9 +278,13 @@ async function chooseStateFolder(settings: DaemonSettings, client: Client, log: 
       log.info({ err: error, stateDir: known }, "the gateway cannot be asked; the state dir of last time is used");
       return known;
     }
-    throw new StartError(`workspace "${nameOrId}" is not known on this machine, and the gateway cannot be asked: ${error.message}`, 1, {
-      cause: error,
-    });
+    throw new StartError(
+      `workspace "${nameOrId}" is not known on this machine, and the gateway cannot be asked: ${error.message}`,
+      1,
+      {
+        cause: error,
+      },
+    );
   }
 }
 
@@ -317,4 +322,3 @@ async function withLimit(promise: Promise<unknown>, milliseconds: number): Promi
   await Promise.race([promise, limit]);
   clearTimeout(timer);
 }
-

@@ -55,18 +55,21 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger): Superviso
     const text = rest.join(" ");
     switch (word) {
       case "mounted":
-        if (descriptor === undefined) return mounted.reject(new Error("the supervisor sent no descriptor of the mount"));
-        return mounted.resolve({ connection: Number(text), descriptor });
+        if (descriptor !== undefined) mounted.resolve({ connection: Number(text), descriptor });
+        else mounted.reject(new Error("the supervisor sent no descriptor of the mount"));
+        break;
       case "stop":
         mounted.reject(new Error("the supervisor was told to stop"));
-        return ending.resolve("stop");
+        ending.resolve("stop");
+        break;
       case "unmounted":
         unmounting?.resolve(undefined);
-        return ending.resolve("unmounted");
+        ending.resolve("unmounted");
+        break;
       case "busy":
         unmounting?.resolve(text || "busy");
         unmounting = undefined;
-        return;
+        break;
       default:
         log.warn({ line }, "the supervisor said something unknown");
     }
