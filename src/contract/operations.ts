@@ -9,6 +9,8 @@ export interface Operation {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly path: string;
   readonly scopes: readonly Scope[];
+  /** Of `scopes`, those without which the call still goes through, with less effect (gateway-spec §4, upload rule 4). */
+  readonly mayLack?: readonly Scope[];
   readonly summary: string;
 }
 
@@ -37,6 +39,7 @@ export const OPERATIONS = {
     method: "POST",
     path: "/v1/files/{path}",
     scopes: UPLOAD_SCOPES,
+    mayLack: ["node.journal.create"],
     summary: "Create a file with content, and its parent folders; with parentId= the path starts at that folder",
   },
   writeContent: {
@@ -49,6 +52,7 @@ export const OPERATIONS = {
     method: "POST",
     path: "/v1/nodes",
     scopes: ["node.node.create", "node.journal.create"],
+    mayLack: ["node.journal.create"],
     summary: "A new folder, or a copy of a node",
   },
   patchNode: {

@@ -39,6 +39,7 @@ export const node = z
     /** Goes up by one at every change of the node itself. */
     revision: count,
     createdAt: moment,
+    /** When the content was written: the head's createdAt; a folder's own createdAt. Moves and attributes leave it. */
     modifiedAt: moment,
     attributes,
   })

@@ -9,7 +9,8 @@ export interface Timer {
   cancel(): void;
 }
 
-export interface Runtime {
+/** What a program needs of time and chance; the gateway's core needs no more than this. */
+export interface Clock {
   /** Wall clock, milliseconds since the epoch. May jump. */
   now(): number;
   /** Milliseconds from an arbitrary start. Never goes back. */
@@ -20,11 +21,14 @@ export interface Runtime {
   random(): number;
   /** A fresh UUID (version 4). */
   uuid(): string;
+}
+
+export interface Runtime extends Clock {
   readonly files: Files;
 }
 
 /** Resolves after `milliseconds`, or at once when the signal aborts. Never rejects. */
-export function sleep(runtime: Runtime, milliseconds: number, signal?: AbortSignal): Promise<void> {
+export function sleep(runtime: Pick<Clock, "setTimer">, milliseconds: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted === true) return resolve();
     const done = () => {

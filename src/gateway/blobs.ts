@@ -1,0 +1,13 @@
+/**
+ * Where contents too large for the store's own table are kept: named by random ids, written once,
+ * never changed. `disk-blobs.ts` is the real one.
+ */
+export interface Blobs {
+  /** Keeps the whole stream; nothing is left when it fails. A blob that is answered survives the death of this process. */
+  write(data: AsyncIterable<Uint8Array>): Promise<string>;
+  /** Bytes [start, end) of a blob. */
+  read(blob: string, start: number, end: number): AsyncIterable<Uint8Array>;
+  /** No error when it is not there. */
+  remove(blob: string): Promise<void>;
+  list(): AsyncIterable<string>;
+}

@@ -1,0 +1,263 @@
+/**
+ * The only writer of nodes and their history: every change is one row of `change`, moves `node`
+ * on, and keeps `place` (what the path index will show) in step. Called within a transaction.
+ *
+ * Invariant: a folder is placed iff it is provisioned, a file always; what is placed at P is what
+ * `node` said at P.
+ */
+import type { Attributes } from "../contract/attributes.ts";
+import type { Context } from "./context.ts";
+import { lastChange } from "./lag.ts";
+import { findNode, type NodeRow } from "./node-rows.ts";
+import type { Store } from "./store.ts";
+
+/** Says in the journal that a node was created, updated (content), moved, changed (attributes), deleted, restored. */
+export type ChangeKind = "created" | "updated" | "moved" | "changed" | "deleted" | "restored";
+
+export interface Content {
+  readonly size: number;
+  readonly hash: string;
+  readonly mimeType: string;
+  /** Row of `content`. */
+  readonly content: number;
+}
+
+/** What all changes of one request have in common. */
+export interface Change {
+  readonly time: number;
+  readonly key: string | null;
+  /** Whether journal entries are appended. */
+  readonly journaled: boolean;
+}
+
+/** Times never go back along positions, whatever the clock does (`positionAt` relies on it). */
+export function beginChange(context: Context, key: string | null | undefined, journaled = true): Change {
+  return {
+    time: Math.max(Math.floor(context.clock.now()), lastChange(context.store).time),
+    key: key ?? null,
+    journaled,
+  };
+}
+
+interface State {
+  readonly revision: number;
+  readonly parent: string | null;
+  readonly name: string;
+  readonly head: string | null;
+  readonly attributes: string;
+  readonly deleted: number;
+}
+
+function append(
+  store: Store,
+  change: Change,
+  node: { id: string; workspace: string },
+  kind: string,
+  activity: 0 | 1,
+  state: State,
+): number {
+  const entry = change.journaled ? nextEntry(store, node.workspace) : null;
+  const { lastInsertRowid } = store
+    .prepare(
+      `INSERT INTO change (time, workspace, node, kind, activity, entry, revision, parent, name, head, attributes, deleted, key)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    )
+    .run(
+      change.time,
+      node.workspace,
+      node.id,
+      kind,
+      activity,
+      entry,
+      state.revision,
+      state.parent,
+      state.name,
+      state.head,
+      state.attributes,
+      state.deleted,
+      change.key,
+    );
+  return Number(lastInsertRowid);
+}
+
+function nextEntry(store: Store, workspace: string): number {
+  const row = store
+    .prepare<{ entries: number }>("UPDATE workspace SET entries = entries + 1 WHERE id = ? RETURNING entries")
+    .get(workspace);
+  if (row === undefined) throw new Error(`Workspace ${workspace} is gone.`);
+  return row.entries;
+}
+
+export interface NewNodeRow {
+  readonly workspace: string;
+  readonly kind: "file" | "folder";
+  readonly parent: string | null;
+  readonly name: string;
+  readonly attributes: Attributes;
+  readonly content?: Content;
+}
+
+/** A new node; answers its id and the change's position. */
+export function createNodeRow(
+  context: Context,
+  change: Change,
+  node: NewNodeRow,
+): { readonly id: string; readonly position: number } {
+  const { store, clock } = context;
+  const id = clock.uuid();
+  const head = node.content === undefined ? null : clock.uuid();
+  const position = append(store, change, { id, workspace: node.workspace }, "created", 0, {
+    revision: 1,
+    parent: node.parent,
+    name: node.name,
+    head,
+    attributes: JSON.stringify(node.attributes),
+    deleted: 0,
+  });
+  const provisioned = node.kind === "file" || change.journaled ? 1 : 0;
+  store
+    .prepare(
+      `INSERT INTO node (id, workspace, kind, parent, name, deleted, provisioned, position, versions, created_at)
+       VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?)`,
+    )
+    .run(
+      id,
+      node.workspace,
+      node.kind,
+      node.parent,
+      node.name,
+      provisioned,
+      position,
+      head === null ? 0 : 1,
+      change.time,
+    );
+  if (node.content !== undefined && head !== null) {
+    addVersion(store, change, { id, workspace: node.workspace }, head, 1, position, node.content);
+  }
+  if (provisioned === 1) beginPlace(store, id, node.parent, node.name, position);
+  return { id, position };
+}
+
+function addVersion(
+  store: Store,
+  change: Change,
+  node: { readonly id: string; readonly workspace: string },
+  id: string,
+  number: number,
+  position: number,
+  content: Content,
+): void {
+  store
+    .prepare(
+      `INSERT INTO version (id, node, number, branch, position, content, size, hash, mime_type, created_at)
+       VALUES (?, ?, ?, 'main', ?, ?, ?, ?, ?, ?)`,
+    )
+    .run(id, node.id, number, position, content.content, content.size, content.hash, content.mimeType, change.time);
+  store.prepare("UPDATE workspace SET used = used + ? WHERE id = ?").run(content.size, node.workspace);
+}
+
+function beginPlace(store: Store, id: string, parent: string | null, name: string, position: number): void {
+  if (parent === null) return;
+  store.prepare("INSERT INTO place (parent, name, node, since) VALUES (?, ?, ?, ?)").run(parent, name, id, position);
+}
+
+function endPlace(store: Store, row: NodeRow, position: number): void {
+  if (row.parent === null || row.provisioned === 0 || row.deleted === 1) return;
+  const ended = store
+    .prepare<{ since: number }>("DELETE FROM place WHERE parent = ? AND name = ? AND node = ? RETURNING since")
+    .get(row.parent, row.name, row.id);
+  if (ended === undefined) throw new Error(`Node ${row.id} has no place.`);
+  store
+    .prepare("INSERT INTO past_place (parent, until, name, node, since) VALUES (?, ?, ?, ?, ?)")
+    .run(row.parent, position, row.name, row.id, ended.since);
+}
+
+export interface NodeChange {
+  readonly parent?: string;
+  readonly name?: string;
+  readonly attributes?: Attributes;
+  readonly content?: Content;
+  readonly deleted?: boolean;
+}
+
+/** One change of a node that exists; answers its position. */
+export function changeNodeRow(
+  context: Context,
+  change: Change,
+  row: NodeRow,
+  kind: ChangeKind,
+  to: NodeChange,
+): number {
+  return changeNodeRows(context, change, [{ row, kind, to }]);
+}
+
+/** Several at once, so that two nodes can take each other's place; answers the last one's position. */
+export function changeNodeRows(
+  context: Context,
+  change: Change,
+  steps: readonly { readonly row: NodeRow; readonly kind: ChangeKind; readonly to: NodeChange }[],
+): number {
+  const { store, clock } = context;
+  const done = steps.map(({ row, kind, to }) => {
+    const head = to.content === undefined ? row.head : clock.uuid();
+    const state: State = {
+      revision: row.revision + 1,
+      parent: to.parent ?? row.parent,
+      name: to.name ?? row.name,
+      head,
+      attributes: to.attributes === undefined ? row.attributes : JSON.stringify(to.attributes),
+      deleted: to.deleted === undefined ? row.deleted : Number(to.deleted),
+    };
+    const position = append(store, change, row, kind, 0, state);
+    if (to.content !== undefined && head !== null) {
+      addVersion(store, change, row, head, row.versions + 1, position, to.content);
+    }
+    const moved = state.parent !== row.parent || state.name !== row.name || state.deleted !== row.deleted;
+    // Any journal entry that names a folder provisions it.
+    const provisioned = row.provisioned === 1 || change.journaled ? 1 : 0;
+    const replaced = moved || provisioned !== row.provisioned;
+    if (replaced) {
+      endPlace(store, row, position);
+      // Out of the way of the others' names until all are gone from theirs.
+      store.prepare("UPDATE node SET deleted = 1 WHERE id = ?").run(row.id);
+    }
+    return { row, to, state, position, provisioned, replaced };
+  });
+  for (const { row, to, state, position, provisioned, replaced } of done) {
+    store
+      .prepare(
+        "UPDATE node SET parent = ?, name = ?, deleted = ?, provisioned = ?, position = ?, versions = ? WHERE id = ?",
+      )
+      .run(
+        state.parent,
+        state.name,
+        state.deleted,
+        provisioned,
+        position,
+        row.versions + (to.content === undefined ? 0 : 1),
+        row.id,
+      );
+    if (replaced && provisioned === 1 && state.deleted === 0) {
+      beginPlace(store, row.id, state.parent, state.name, position);
+    }
+  }
+  return done.at(-1)?.position ?? lastChange(store).position;
+}
+
+/** A journal entry told by a caller. The node stays as it is; an unprovisioned folder is provisioned. */
+export function recordActivity(context: Context, change: Change, row: NodeRow, kind: string): number {
+  const { store } = context;
+  const position = append(store, change, row, kind, 1, row);
+  if (row.provisioned === 0) {
+    store.prepare("UPDATE node SET provisioned = 1 WHERE id = ?").run(row.id);
+    beginPlace(store, row.id, row.parent, row.name, position);
+  }
+  return position;
+}
+
+/** The row after an earlier step of the same transaction. */
+export function reread(context: Context, id: string): NodeRow {
+  const row = findNode(context.store, id);
+  if (row === undefined) throw new Error(`Node ${id} is gone.`);
+  return row;
+}

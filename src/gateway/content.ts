@@ -1,0 +1,105 @@
+/** The bytes of versions: read, in ranges, and referred to by new versions and copies. */
+import type { Attributes } from "../contract/attributes.ts";
+import { shownPosition } from "./as-of.ts";
+import type { Content } from "./changes.ts";
+import { isKnown, parseRange, quoted } from "./conditions.ts";
+import type { Context } from "./context.ts";
+import type { Call, GatewayAnswer } from "./exchange.ts";
+import { attributesOf, type NodeRow, nodeAt } from "./node-rows.ts";
+import { invalid, notFound, ProblemError } from "./problems.ts";
+import { relatedNode, visibleNode } from "./workspaces.ts";
+
+interface VersionContent {
+  readonly id: string;
+  readonly content: number;
+  readonly size: number;
+  readonly hash: string;
+  readonly mimeType: string;
+  readonly blob: string | null;
+  readonly bytes: Buffer | null;
+}
+
+function findVersion(context: Context, node: string, version: string): VersionContent {
+  const row = context.store
+    .prepare<VersionContent>(
+      `SELECT v.id, v.content, v.size, v.hash, v.mime_type AS mimeType, k.blob, k.bytes
+       FROM version v JOIN content k ON k.id = v.content WHERE v.id = ? AND v.node = ?`,
+    )
+    .get(version, node);
+  if (row === undefined) throw notFound(`The node has no version ${JSON.stringify(version)}.`);
+  return row;
+}
+
+/** Without version= or at= the head of a node that is there; versions of deleted nodes stay readable. */
+function versionAsked(context: Context, call: Call<"getContent">, row: NodeRow): VersionContent {
+  const { version, at } = call.query;
+  if (row.kind !== "file") throw invalid("nodeId", "nodeId: a folder has no content");
+  if (version !== undefined) return findVersion(context, row.id, version);
+  const state = at === undefined ? row : nodeAt(context.store, row.id, shownPosition(context, at));
+  if (state === undefined || state.deleted === 1 || state.head === null) {
+    throw notFound(`The node ${JSON.stringify(row.id)} ${at === undefined ? "is deleted" : "was not there then"}.`);
+  }
+  return findVersion(context, row.id, state.head);
+}
+
+export function getContent(context: Context, call: Call<"getContent">): GatewayAnswer {
+  const row = visibleNode(context, call.caller, call.parameters.nodeId);
+  const version = versionAsked(context, call, row);
+  const etag = quoted(version.id);
+  if (isKnown(call.headers["if-none-match"], version.id)) return { status: 304, headers: { etag } };
+  const condition = call.headers["if-range"];
+  const range = condition === undefined || condition === etag ? parseRange(call.headers.range, version.size) : "whole";
+  if (range === "unsatisfiable") {
+    throw new ProblemError(416, `Nothing of the range lies within the ${version.size} bytes.`, {
+      field: "Range",
+      headers: { "content-range": `bytes */${version.size}` },
+    });
+  }
+  const { start, end } = range === "whole" ? { start: 0, end: version.size } : range;
+  return {
+    status: range === "whole" ? 200 : 206,
+    headers: {
+      "content-type": version.mimeType,
+      "content-length": String(end - start),
+      "accept-ranges": "bytes",
+      etag,
+      // The type is the uploader's word: a browser must not guess another one.
+      "x-content-type-options": "nosniff",
+      ...(range === "whole" ? {} : { "content-range": `bytes ${start}-${end - 1}/${version.size}` }),
+    },
+    body: { kind: "bytes", stream: readVersion(context, version, start, end) },
+  };
+}
+
+function readVersion(context: Context, version: VersionContent, start: number, end: number): AsyncIterable<Uint8Array> {
+  if (version.blob !== null) return context.blobs.read(version.blob, start, end);
+  return only(version.bytes?.subarray(start, end) ?? new Uint8Array());
+}
+
+async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  if (bytes.length > 0) yield bytes;
+}
+
+export interface CopySource {
+  readonly content: Content;
+  /** The source's, less what belongs to it alone: its `link`, and its mtime when another version is copied. */
+  readonly attributes: Attributes;
+}
+
+/** The content a copy or a new version by reference takes; of a deleted node too. */
+export function sourceOfCopy(
+  context: Context,
+  workspace: string,
+  nodeId: string,
+  version: string | undefined,
+): CopySource {
+  const row = relatedNode(context, workspace, nodeId, "copyOf");
+  if (row.kind !== "file" || row.head === null) throw invalid("copyOf", "copyOf: expected a file, got a folder");
+  const found = findVersion(context, row.id, version ?? row.head);
+  const { link: _, ...attributes } = attributesOf(row);
+  if (found.id !== row.head) delete attributes.mtime;
+  return {
+    content: { content: found.content, size: found.size, hash: found.hash, mimeType: found.mimeType },
+    attributes,
+  };
+}

@@ -1,0 +1,67 @@
+/**
+ * The folder a gateway keeps everything in: database, blobs, signing key, lock. Owner-only. The
+ * lock is held by an open SQLite database, so it ends with the process however that dies.
+ */
+import { randomBytes } from "node:crypto";
+import { chmod, mkdir, open, readFile, rename } from "node:fs/promises";
+import path from "node:path";
+import Database from "better-sqlite3";
+
+const KEY_BYTES = 32;
+
+export const databasePath = (folder: string) => path.join(folder, "gateway.db");
+export const blobFolder = (folder: string) => path.join(folder, "blobs");
+const keyPath = (folder: string) => path.join(folder, "signing-key");
+
+export async function makeDataFolder(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  await chmod(folder, 0o700);
+}
+
+/** Held until `release`. Throws when another gateway has the folder. */
+export function lockDataFolder(folder: string): { release(): void } {
+  const lock = new Database(path.join(folder, "lock.db"), { timeout: 0 });
+  try {
+    lock.pragma("locking_mode = EXCLUSIVE");
+    lock.exec("BEGIN EXCLUSIVE");
+  } catch (error) {
+    lock.close();
+    if (error instanceof Database.SqliteError && error.code.startsWith("SQLITE_BUSY")) {
+      throw new Error(`Another gateway is serving the data folder ${folder}.`, { cause: error });
+    }
+    throw error;
+  }
+  return { release: () => void lock.close() };
+}
+
+function checkedKey(folder: string, key: Buffer): Buffer {
+  if (key.length === KEY_BYTES) return key;
+  throw new Error(`${keyPath(folder)} has ${key.length} bytes, expected a signing key of ${KEY_BYTES}.`);
+}
+
+/** The key that signs access tokens. Undefined when the folder has none. */
+export async function readSigningKey(folder: string): Promise<Buffer | undefined> {
+  try {
+    return checkedKey(folder, await readFile(keyPath(folder)));
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+/** The key, made when there is none; whole or not there, however the process ends. */
+export async function ensureSigningKey(folder: string): Promise<Buffer> {
+  const existing = await readSigningKey(folder);
+  if (existing !== undefined) return existing;
+  const key = randomBytes(KEY_BYTES);
+  const temporary = `${keyPath(folder)}.new`;
+  const file = await open(temporary, "w", 0o600);
+  try {
+    await file.writeFile(key);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(temporary, keyPath(folder));
+  return key;
+}

@@ -1,0 +1,90 @@
+/**
+ * Blobs as files below one folder, spread over 256 subfolders. Written beside their place and
+ * renamed into it when whole. Not synced: once written they survive the death of this process,
+ * which is what an answer promises; power loss may take the last seconds.
+ */
+import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
+import path from "node:path";
+import type { Clock } from "../lib/runtime.ts";
+import type { Blobs } from "./blobs.ts";
+
+const WRITE_BYTES = 512 * 1024;
+const READ_BYTES = 512 * 1024;
+
+export async function openDiskBlobs(folder: string, clock: Pick<Clock, "uuid">): Promise<Blobs> {
+  const unfinished = path.join(folder, "unfinished");
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  // What a killed gateway left here was never answered for.
+  await rm(unfinished, { recursive: true, force: true });
+  await mkdir(unfinished, { mode: 0o700 });
+  const shards = Array.from({ length: 256 }, (_, index) => index.toString(16).padStart(2, "0"));
+  for (const shard of shards) await mkdir(path.join(folder, shard), { recursive: true, mode: 0o700 });
+  const place = (blob: string) => path.join(folder, blob.slice(0, 2), blob);
+
+  return {
+    async write(data) {
+      const blob = clock.uuid();
+      const temporary = path.join(unfinished, blob);
+      const file = await open(temporary, "wx", 0o600);
+      try {
+        let pending: Uint8Array[] = [];
+        let size = 0;
+        for await (const chunk of data) {
+          pending.push(chunk);
+          size += chunk.length;
+          if (size < WRITE_BYTES) continue;
+          await writeAll(file, pending);
+          pending = [];
+          size = 0;
+        }
+        await writeAll(file, pending);
+        await file.close();
+        await rename(temporary, place(blob));
+        return blob;
+      } catch (error) {
+        await file.close().catch(() => {});
+        await rm(temporary, { force: true });
+        throw error;
+      }
+    },
+
+    async *read(blob, start, end) {
+      const file = await open(place(blob), "r");
+      try {
+        for (let position = start; position < end; ) {
+          const buffer = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, end - position));
+          const { bytesRead } = await file.read(buffer, 0, buffer.length, position);
+          if (bytesRead === 0) throw new Error(`Blob ${blob} ends at ${position}, expected ${end} bytes.`);
+          position += bytesRead;
+          yield bytesRead === buffer.length ? buffer : buffer.subarray(0, bytesRead);
+        }
+      } finally {
+        await file.close();
+      }
+    },
+
+    async remove(blob) {
+      await rm(place(blob), { force: true });
+    },
+
+    async *list() {
+      for (const shard of shards) yield* await readdir(path.join(folder, shard));
+    },
+  };
+}
+
+async function writeAll(file: Awaited<ReturnType<typeof open>>, chunks: Uint8Array[]): Promise<void> {
+  let rest = chunks;
+  while (rest.length > 0) {
+    let { bytesWritten } = await file.writev(rest);
+    const after: Uint8Array[] = [];
+    for (const chunk of rest) {
+      if (bytesWritten >= chunk.length) bytesWritten -= chunk.length;
+      else {
+        after.push(bytesWritten === 0 ? chunk : chunk.subarray(bytesWritten));
+        bytesWritten = 0;
+      }
+    }
+    rest = after;
+  }
+}

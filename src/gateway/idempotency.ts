@@ -1,0 +1,61 @@
+/**
+ * A request repeated with its idempotency key gets the first answer, also after a restart. Keys
+ * belong to a workspace and live at least 24 hours. The first answer is stored in the transaction
+ * of its effect, so of two requests at once the later one finds it.
+ */
+import { createHash } from "node:crypto";
+import type { Context } from "./context.ts";
+import { type GatewayAnswer, jsonAnswer } from "./exchange.ts";
+import { invalid } from "./problems.ts";
+
+const LIFETIME_MS = 48 * 3600 * 1000;
+/** How many expired keys one request removes: more than it adds, and still little work. */
+const EXPIRE_COUNT = 4;
+
+export interface KeyedRequest {
+  readonly workspace: string;
+  readonly key: string | null | undefined;
+  /** What must be the same for the request to be the same one: operation, place, content. */
+  readonly same: readonly (string | number | null)[];
+}
+
+interface StoredAnswer {
+  readonly request: string;
+  readonly status: number;
+  readonly answer: string;
+}
+
+/** Within a transaction: the first answer, or `effect` and its answer kept. */
+export function once(
+  context: Context,
+  request: KeyedRequest,
+  effect: () => { readonly status: number; readonly value: unknown },
+): GatewayAnswer {
+  const { store, clock } = context;
+  const { workspace, key } = request;
+  if (key === null || key === undefined) {
+    const { status, value } = effect();
+    return jsonAnswer(status, value);
+  }
+  const fingerprint = createHash("sha256").update(JSON.stringify(request.same)).digest("base64url");
+  const first = store
+    .prepare<StoredAnswer>("SELECT request, status, answer FROM idempotency WHERE workspace = ? AND key = ?")
+    .get(workspace, key);
+  if (first !== undefined) {
+    if (first.request !== fingerprint) {
+      throw invalid("idempotencyKey", "idempotencyKey: the key was used for another request (other content or path)");
+    }
+    return jsonAnswer(first.status, JSON.parse(first.answer));
+  }
+  const { status, value } = effect();
+  store
+    .prepare("INSERT INTO idempotency (workspace, key, request, status, answer, time) VALUES (?, ?, ?, ?, ?, ?)")
+    .run(workspace, key, fingerprint, status, JSON.stringify(value), clock.now());
+  store
+    .prepare(
+      `DELETE FROM idempotency WHERE (workspace, key) IN
+       (SELECT workspace, key FROM idempotency WHERE time < ? ORDER BY time LIMIT ${EXPIRE_COUNT})`,
+    )
+    .run(clock.now() - LIFETIME_MS);
+  return jsonAnswer(status, value);
+}

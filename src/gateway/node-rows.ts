@@ -1,0 +1,162 @@
+/** Nodes as they are now or were at a position: rows, their paths, and the Node the contract shows. */
+import { type Attributes, attributes } from "../contract/attributes.ts";
+import { joinPath } from "../contract/names.ts";
+import type { Node, WrittenNode } from "../contract/resources.ts";
+import type { Context } from "./context.ts";
+import type { Store } from "./store.ts";
+
+/** A node with one of its states: the latest, or that of a position. */
+export interface NodeRow {
+  readonly id: string;
+  readonly workspace: string;
+  readonly kind: "file" | "folder";
+  readonly createdAt: number;
+  readonly provisioned: number;
+  readonly versions: number;
+  readonly position: number;
+  readonly revision: number;
+  readonly parent: string | null;
+  readonly name: string;
+  readonly head: string | null;
+  /** JSON. */
+  readonly attributes: string;
+  readonly key: string | null;
+  readonly deleted: number;
+  readonly mimeType: string | null;
+  readonly size: number | null;
+  readonly hash: string | null;
+  readonly headTime: number | null;
+}
+
+export const NODE_COLUMNS = `
+  n.id, n.workspace, n.kind, n.created_at AS createdAt, n.provisioned, n.versions,
+  c.position, c.revision, c.parent, c.name, c.head, c.attributes, c.key, c.deleted,
+  v.mime_type AS mimeType, v.size, v.hash, v.created_at AS headTime`;
+
+/** Joins the latest change at or before :asOf to a node `n`. */
+export const STATE_JOINS = `
+  JOIN change c ON c.position = CASE WHEN n.position <= :asOf THEN n.position ELSE (
+    SELECT max(p.position) FROM change p WHERE p.node = n.id AND p.activity = 0 AND p.position <= :asOf) END
+  LEFT JOIN version v ON v.id = c.head`;
+
+/** The node as it is now, deleted ones included. */
+export function findNode(store: Store, id: string): NodeRow | undefined {
+  return store
+    .prepare<NodeRow>(
+      `SELECT ${NODE_COLUMNS} FROM node n JOIN change c ON c.position = n.position
+       LEFT JOIN version v ON v.id = c.head WHERE n.id = ?`,
+    )
+    .get(id);
+}
+
+/** The node as it was at a position; undefined when it was not there yet. */
+export function nodeAt(store: Store, id: string, asOf: number): NodeRow | undefined {
+  return store.prepare<NodeRow>(`SELECT ${NODE_COLUMNS} FROM node n ${STATE_JOINS} WHERE n.id = :id`).get({ id, asOf });
+}
+
+/** The node that has a name in a folder now, unprovisioned folders included. */
+export function findChild(store: Store, parent: string, name: string): NodeRow | undefined {
+  const row = store
+    .prepare<{ id: string }>("SELECT id FROM node WHERE parent = ? AND name = ? AND deleted = 0")
+    .get(parent, name);
+  return row === undefined ? undefined : findNode(store, row.id);
+}
+
+/** Id of the node the path index shows under a name as of a position. */
+export function placedChild(store: Store, parent: string, name: string, asOf: number): string | undefined {
+  const now = store
+    .prepare<{ node: string }>("SELECT node FROM place WHERE parent = ? AND name = ? AND since <= ?")
+    .get(parent, name, asOf);
+  if (now !== undefined) return now.node;
+  return store
+    .prepare<{ node: string }>(
+      "SELECT node FROM past_place WHERE parent = :parent AND until > :asOf AND name = :name AND since <= :asOf",
+    )
+    .get({ parent, name, asOf })?.node;
+}
+
+/** Whether the path index shows the node at its own name as of a position; a root always is. */
+export function isPlaced(store: Store, id: string, asOf: number): boolean {
+  const row = nodeAt(store, id, asOf);
+  if (row === undefined || row.deleted === 1) return false;
+  return row.parent === null || placedChild(store, row.parent, row.name, asOf) === id;
+}
+
+/** Undefined when the path index does not show all of the path as of the position. */
+export function nodeByPath(store: Store, root: string, names: readonly string[], asOf: number): NodeRow | undefined {
+  let id: string | undefined = root;
+  for (const name of names) {
+    id = placedChild(store, id, name, asOf);
+    if (id === undefined) return undefined;
+  }
+  const row = nodeAt(store, id, asOf);
+  return row === undefined || row.deleted === 1 ? undefined : row;
+}
+
+/** The path of a node through its folders as of a position (Infinity: now). */
+export function pathOf(store: Store, row: Pick<NodeRow, "parent" | "name">, asOf: number): string {
+  const names: string[] = [];
+  let at: Pick<NodeRow, "parent" | "name"> | undefined = row;
+  while (at !== undefined && at.parent !== null) {
+    names.push(at.name);
+    at = placeOf(store, at.parent, asOf);
+  }
+  return `/${names.reverse().join("/")}`;
+}
+
+function placeOf(store: Store, id: string, asOf: number): Pick<NodeRow, "parent" | "name"> | undefined {
+  const now = store
+    .prepare<{ parent: string | null; name: string; position: number }>(
+      "SELECT parent, name, position FROM node WHERE id = ?",
+    )
+    .get(id);
+  if (now === undefined || now.position <= asOf) return now;
+  return store
+    .prepare<{ parent: string | null; name: string }>(
+      "SELECT parent, name FROM change WHERE node = ? AND activity = 0 AND position <= ? ORDER BY position DESC LIMIT 1",
+    )
+    .get(id, asOf);
+}
+
+const moment = (milliseconds: number) => new Date(milliseconds).toISOString();
+
+export function attributesOf(row: Pick<NodeRow, "attributes">): Attributes {
+  return row.attributes === "{}" ? {} : attributes.parse(JSON.parse(row.attributes));
+}
+
+export function showNode(row: NodeRow, path: string): Node {
+  return {
+    id: row.id,
+    kind: row.kind,
+    path,
+    name: row.name,
+    parentId: row.parent,
+    mimeType: row.mimeType,
+    size: row.size ?? 0,
+    head: row.head,
+    contentHash: row.hash,
+    lastKey: row.key,
+    revision: row.revision,
+    createdAt: moment(row.createdAt),
+    modifiedAt: moment(row.headTime ?? row.createdAt),
+    // Checked when it came in.
+    attributes: row.attributes === "{}" ? {} : JSON.parse(row.attributes),
+  };
+}
+
+/** A node as it is now, for answers by id. */
+export function showCurrent(store: Store, row: NodeRow): Node {
+  return showNode(row, pathOf(store, row, Number.POSITIVE_INFINITY));
+}
+
+/** What a write answers: the node after it. `position` is that of the request's last change. */
+export function showWritten(context: Context, id: string, position: number): WrittenNode {
+  const row = findNode(context.store, id);
+  if (row === undefined) throw new Error(`Node ${id} is gone within its own change.`);
+  return { ...showCurrent(context.store, row), position };
+}
+
+/** Paths of children shown in one folder. */
+export function childPath(folder: string, row: NodeRow): string {
+  return row.parent === null ? "/" : joinPath(folder, row.name);
+}

@@ -1,0 +1,201 @@
+/** Nodes by id and by path; folders and copies made; moved, renamed, changed, exchanged, deleted, restored. */
+import { patchAttributes } from "../contract/attributes.ts";
+import { nameProblem } from "../contract/names.ts";
+import type { Node } from "../contract/resources.ts";
+import { shownPosition } from "./as-of.ts";
+import { beginChange, changeNodeRow, changeNodeRows, createNodeRow, reread } from "./changes.ts";
+import { isKnown, matches, quoted } from "./conditions.ts";
+import { sourceOfCopy } from "./content.ts";
+import type { Context } from "./context.ts";
+import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
+import { once } from "./idempotency.ts";
+import {
+  attributesOf,
+  findChild,
+  type NodeRow,
+  nodeByPath,
+  pathOf,
+  showCurrent,
+  showNode,
+  showWritten,
+} from "./node-rows.ts";
+import { decodePath } from "./paths.ts";
+import { changed, conflict, invalid, notFound } from "./problems.ts";
+import { mayJournal } from "./scopes.ts";
+import { callWorkspace, liveNode, relatedNode, visibleNode } from "./workspaces.ts";
+
+export function getNode(context: Context, call: Call<"getNode">): GatewayAnswer {
+  const row = liveNode(context, call.caller, call.parameters.nodeId);
+  const { idLagMs } = context.options;
+  if (idLagMs > 0 && context.clock.now() - row.createdAt < idLagMs) {
+    throw notFound(`There is no node ${JSON.stringify(row.id)} yet.`);
+  }
+  return nodeAnswer(call.headers, showCurrent(context.store, row));
+}
+
+export function getNodeByPath(context: Context, call: Call<"getNodeByPath">): GatewayAnswer {
+  const workspace = callWorkspace(context, call.caller, call.query.workspace);
+  const names = decodePath(call.parameters.path);
+  const asOf = shownPosition(context, call.query.at);
+  const row = nodeByPath(context.store, workspace.root, names, asOf);
+  if (row === undefined) throw notFound(`There is no node at ${JSON.stringify(`/${names.join("/")}`)}.`);
+  return nodeAnswer(call.headers, showNode(row, pathOf(context.store, row, asOf)));
+}
+
+function nodeAnswer(headers: Call<"getNode">["headers"], node: Node): GatewayAnswer {
+  const etag = quoted(node.revision);
+  if (isKnown(headers["if-none-match"], node.revision)) return { status: 304, headers: { etag } };
+  return jsonAnswer(200, node, { etag });
+}
+
+function checkName(name: string): void {
+  const problem = nameProblem(name);
+  if (problem !== undefined) throw invalid("name", `name: ${JSON.stringify(name)} ${problem}`);
+}
+
+/** 409 with the node that has the name. */
+function checkFree(context: Context, parent: string, name: string, except?: string): void {
+  const other = findChild(context.store, parent, name);
+  if (other === undefined || other.id === except) return;
+  throw conflict(`The folder already has a node named ${JSON.stringify(name)}.`, showCurrent(context.store, other));
+}
+
+function checkFolder(row: NodeRow, field: string): void {
+  if (row.deleted === 1) throw notFound(`${field}: the folder ${JSON.stringify(row.id)} is deleted.`);
+  if (row.kind !== "folder") throw invalid(field, `${field}: expected a folder, got a file`);
+}
+
+export function createNode(context: Context, call: Call<"createNode">): GatewayAnswer {
+  const body = required(call.json);
+  checkName(body.name);
+  if ((body.kind === undefined) === (body.copyOf === undefined)) {
+    throw invalid("kind", 'kind: expected either kind "folder" or copyOf');
+  }
+  if (body.version !== undefined && body.copyOf === undefined) throw invalid("version", "version: only with copyOf");
+  const { store } = context;
+  return store.transaction(() => {
+    const parent = visibleNode(context, call.caller, body.parentId);
+    const request = {
+      workspace: parent.workspace,
+      key: body.idempotencyKey,
+      same: ["createNode", parent.id, body.name, body.copyOf ?? null, body.version ?? null],
+    };
+    return once(context, request, () => {
+      checkFolder(parent, "parentId");
+      const source =
+        body.copyOf === undefined ? undefined : sourceOfCopy(context, parent.workspace, body.copyOf, body.version);
+      checkFree(context, parent.id, body.name);
+      const change = beginChange(context, body.idempotencyKey, mayJournal(call.caller));
+      const { id, position } = createNodeRow(context, change, {
+        workspace: parent.workspace,
+        kind: source === undefined ? "folder" : "file",
+        parent: parent.id,
+        name: body.name,
+        attributes: body.attributes ?? source?.attributes ?? {},
+        ...(source === undefined ? {} : { content: source.content }),
+      });
+      return { status: 201, value: showWritten(context, id, position) };
+    });
+  });
+}
+
+export function patchNode(context: Context, call: Call<"patchNode">): GatewayAnswer {
+  const patch = required(call.json);
+  if (patch.name !== undefined) checkName(patch.name);
+  const { store } = context;
+  return store.transaction(() => {
+    const row = liveNode(context, call.caller, call.parameters.nodeId);
+    checkRevision(context, call.headers, row);
+    const parent = patch.parentId ?? row.parent ?? undefined;
+    const name = patch.name ?? row.name;
+    const moves = parent !== (row.parent ?? undefined) || name !== row.name;
+    if (moves) checkMove(context, row, parent, name, patch.parentId === undefined ? "name" : "parentId");
+    const attributes =
+      patch.attributes === undefined ? undefined : patchAttributes(attributesOf(row), patch.attributes);
+    const position = changeNodeRow(context, beginChange(context, null), row, moves ? "moved" : "changed", {
+      name,
+      ...(parent === undefined ? {} : { parent }),
+      ...(attributes === undefined ? {} : { attributes }),
+    });
+    return jsonAnswer(200, showWritten(context, row.id, position));
+  });
+}
+
+function checkMove(context: Context, row: NodeRow, parent: string | undefined, name: string, field: string): void {
+  if (row.parent === null || parent === undefined) throw invalid(field, `${field}: a root cannot be moved or renamed`);
+  if (parent !== row.parent) {
+    checkFolder(relatedNode(context, row.workspace, parent, "parentId"), "parentId");
+    if (isWithin(context, parent, row.id)) {
+      throw invalid("parentId", "parentId: a folder cannot be moved into itself or below itself");
+    }
+  }
+  checkFree(context, parent, name, row.id);
+}
+
+/** Whether a node is `ancestor` or below it. */
+function isWithin(context: Context, node: string, ancestor: string): boolean {
+  const parentOf = context.store.prepare<{ parent: string | null }>("SELECT parent FROM node WHERE id = ?");
+  for (let id: string | null | undefined = node; typeof id === "string"; id = parentOf.get(id)?.parent) {
+    if (id === ancestor) return true;
+  }
+  return false;
+}
+
+function checkRevision(context: Context, headers: Call<"patchNode">["headers"], row: NodeRow): void {
+  if (matches(headers["if-match"], row.revision)) return;
+  throw changed(`The node is at revision ${row.revision}.`, showCurrent(context.store, row));
+}
+
+export function exchangeNodes(context: Context, call: Call<"exchangeNodes">): GatewayAnswer {
+  const body = required(call.json);
+  return context.store.transaction(() => {
+    const row = liveNode(context, call.caller, call.parameters.nodeId);
+    const other = relatedNode(context, row.workspace, body.with, "with");
+    if (other.deleted === 1) throw notFound(`with: the node ${JSON.stringify(other.id)} is deleted.`);
+    checkRevision(context, call.headers, row);
+    if (row.parent === null || other.parent === null) throw invalid("with", "with: a root cannot be exchanged");
+    if (isWithin(context, row.id, other.id) || isWithin(context, other.id, row.id)) {
+      throw invalid("with", "with: a node cannot be exchanged with itself or with a folder it is in");
+    }
+    const position = changeNodeRows(context, beginChange(context, null), [
+      { row: other, kind: "moved", to: { parent: row.parent, name: row.name } },
+      { row, kind: "moved", to: { parent: other.parent, name: other.name } },
+    ]);
+    return jsonAnswer(200, showWritten(context, row.id, position));
+  });
+}
+
+export function deleteNode(context: Context, call: Call<"deleteNode">): GatewayAnswer {
+  const { store } = context;
+  return store.transaction(() => {
+    const row = liveNode(context, call.caller, call.parameters.nodeId);
+    checkRevision(context, call.headers, row);
+    if (row.parent === null) throw invalid("nodeId", "nodeId: a root cannot be deleted");
+    const child = store.prepare("SELECT 1 FROM node WHERE parent = ? AND deleted = 0 LIMIT 1").get(row.id);
+    if (child !== undefined) throw conflict("The folder is not empty.", showCurrent(store, row));
+    const position = changeNodeRow(context, beginChange(context, null), row, "deleted", { deleted: true });
+    return jsonAnswer(200, showWritten(context, row.id, position));
+  });
+}
+
+export function restoreNode(context: Context, call: Call<"restoreNode">): GatewayAnswer {
+  const { store } = context;
+  return store.transaction(() => {
+    const row = visibleNode(context, call.caller, call.parameters.nodeId);
+    if (row.deleted === 0) throw conflict("The node is not deleted.", showCurrent(store, row));
+    if (row.parent !== null) {
+      const parent = reread(context, row.parent);
+      if (parent.deleted === 1) {
+        throw conflict("The node's folder is deleted: restore that first.", showCurrent(store, parent));
+      }
+      checkFree(context, row.parent, row.name);
+    }
+    const position = changeNodeRow(context, beginChange(context, null), row, "restored", { deleted: false });
+    return jsonAnswer(200, showWritten(context, row.id, position));
+  });
+}
+
+function required<T>(body: T | undefined): T {
+  if (body === undefined) throw invalid("body", "body: expected a JSON object (content-type application/json)");
+  return body;
+}

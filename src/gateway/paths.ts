@@ -1,0 +1,29 @@
+/** Paths as they come in a URL or a query: decoded once, every name checked. Never used on a disk. */
+import { nameProblem, splitPath } from "../contract/names.ts";
+import { invalid } from "./problems.ts";
+
+function checkNames(names: readonly string[]): void {
+  for (const name of names) {
+    const problem = nameProblem(name);
+    if (problem !== undefined) throw invalid("path", `path: the name ${JSON.stringify(name)} ${problem}`);
+  }
+}
+
+/** The names of an encoded path; "%2F" within a name is refused as any "/" is. */
+export function decodePath(encoded: string): string[] {
+  let names: string[];
+  try {
+    names = splitPath(encoded).map(decodeURIComponent);
+  } catch {
+    throw invalid("path", `path: ${JSON.stringify(encoded)} is not percent-encoded UTF-8`);
+  }
+  checkNames(names);
+  return names;
+}
+
+/** The names of a path in plain text. */
+export function parsePath(path: string): string[] {
+  const names = splitPath(path);
+  checkNames(names);
+  return names;
+}

@@ -1,0 +1,71 @@
+/**
+ * Everything the gateway refuses, as RFC 9457 problem documents. Thrown anywhere below the core,
+ * which turns them into answers; anything else thrown is a 500 and is logged with its cause.
+ */
+import { STATUS_CODES } from "node:http";
+import type { z } from "zod";
+import type { Node } from "../contract/resources.ts";
+
+export interface ProblemDetails {
+  readonly field?: string;
+  readonly scope?: string;
+  readonly node?: Node | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+export class ProblemError extends Error {
+  readonly status: number;
+  readonly details: ProblemDetails;
+
+  constructor(status: number, detail: string, details: ProblemDetails = {}) {
+    super(detail);
+    this.name = "ProblemError";
+    this.status = status;
+    this.details = details;
+  }
+
+  get document(): Record<string, unknown> {
+    const { field, scope, node } = this.details;
+    return {
+      type: "about:blank",
+      status: this.status,
+      title: STATUS_CODES[this.status] ?? "Error",
+      detail: this.message,
+      ...(field === undefined ? {} : { field }),
+      ...(scope === undefined ? {} : { scope }),
+      ...(node === undefined ? {} : { node }),
+    };
+  }
+}
+
+export const invalid = (field: string, detail: string) => new ProblemError(400, detail, { field });
+
+export const unauthorized = (detail: string) =>
+  new ProblemError(401, detail, { headers: { "www-authenticate": "Bearer" } });
+
+export const missingScope = (scope: string) => new ProblemError(403, `The token lacks the scope ${scope}.`, { scope });
+
+export const forbidden = (detail: string) => new ProblemError(403, detail);
+
+export const notFound = (detail: string) => new ProblemError(404, detail);
+
+/** 409: `node` stands in the way. */
+export const conflict = (detail: string, node?: Node) => new ProblemError(409, detail, { node });
+
+/** 412: `node` is not what the condition said. */
+export const changed = (detail: string, node?: Node) => new ProblemError(412, detail, { node });
+
+export const tooLarge = (detail: string, field?: string) =>
+  new ProblemError(413, detail, field === undefined ? {} : { field });
+
+/** What came, checked; a 400 naming the field when it is not what the schema says. `whole` names the value itself. */
+export function check<T extends z.ZodType>(schema: T, value: unknown, whole: string): z.output<T> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const issue = result.error.issues[0];
+  if (issue === undefined) throw invalid(whole, "is not valid");
+  const path = issue.path.map(String);
+  if (issue.code === "unrecognized_keys") path.push(issue.keys[0] ?? "");
+  const field = path.length === 0 ? whole : path.join(".");
+  throw invalid(field, issue.code === "unrecognized_keys" ? `${field}: unknown field` : `${field}: ${issue.message}`);
+}

@@ -1,0 +1,31 @@
+/** The MIME type of content that came without one, by its first bytes. */
+import { isUtf8 } from "node:buffer";
+import { fileTypeFromBuffer } from "file-type";
+
+/** How many bytes of the beginning are looked at. */
+export const SNIFF_BYTES = 4096;
+
+const UNKNOWN = "application/octet-stream";
+
+/** `beginning`: the first SNIFF_BYTES of the content, or all of it when it is shorter. */
+export async function sniffMimeType(beginning: Uint8Array): Promise<string> {
+  if (beginning.length === 0) return "text/plain";
+  const known = await fileTypeFromBuffer(beginning);
+  if (known !== undefined) return known.mime;
+  return isText(beginning) ? "text/plain" : UNKNOWN;
+}
+
+function isText(bytes: Uint8Array): boolean {
+  if (bytes.includes(0)) return false;
+  if (isUtf8(bytes)) return true;
+  // The cut may have gone through a character of up to four bytes.
+  if (bytes.length < SNIFF_BYTES) return false;
+  return [1, 2, 3].some((cut) => isUtf8(bytes.subarray(0, bytes.length - cut)));
+}
+
+/** The uploader's own type, unless it says nothing. */
+export async function mimeTypeOf(sent: string | undefined, beginning: Uint8Array): Promise<string> {
+  const given = sent?.trim() ?? "";
+  const essence = given.split(";", 1)[0]?.trim().toLowerCase() ?? "";
+  return essence === "" || essence === UNKNOWN ? sniffMimeType(beginning) : given;
+}

@@ -1,0 +1,147 @@
+/**
+ * A multipart body received: its metadata checked, its content hashed and kept, but not yet part
+ * of any version. Small contents stay in memory and go into the store with the change itself;
+ * larger ones are blobs from the start. Nothing is left of a body that is broken off or refused.
+ */
+import { createHash } from "node:crypto";
+import { type UploadMetadata, uploadMetadata } from "../contract/resources.ts";
+import type { Content } from "./changes.ts";
+import type { Context } from "./context.ts";
+import type { Part } from "./exchange.ts";
+import { check, invalid, tooLarge } from "./problems.ts";
+import { mimeTypeOf, SNIFF_BYTES } from "./sniff.ts";
+
+/** Up to this size contents are kept in the store's own table: no file to make, name and open. */
+const INLINE_BYTES = 32 * 1024;
+const METADATA_BYTES = 1024 * 1024;
+
+export interface StagedUpload {
+  readonly metadata: UploadMetadata;
+  readonly size: number;
+  readonly hash: string;
+  /** Within the transaction that makes the version: the content is now referred to. */
+  keep(): Content;
+  /** After everything: removes what was not kept. */
+  discard(): Promise<void>;
+}
+
+interface StagedContent {
+  readonly size: number;
+  readonly hash: string;
+  readonly mimeType: string;
+  readonly blob: string | undefined;
+  readonly bytes: Uint8Array | undefined;
+}
+
+export async function stageUpload(context: Context, parts: AsyncIterable<Part> | undefined): Promise<StagedUpload> {
+  if (parts === undefined) {
+    throw invalid("file", "file: expected a multipart/form-data body with a part named file");
+  }
+  let metadata: UploadMetadata | undefined;
+  let content: StagedContent | undefined;
+  let kept = false;
+  const discard = async () => {
+    if (!kept && content?.blob !== undefined) await context.blobs.remove(content.blob);
+  };
+  try {
+    for await (const part of parts) {
+      if (part.name === "metadata") {
+        if (metadata !== undefined) throw invalid("metadata", "metadata: came twice");
+        metadata = await readMetadata(part.data);
+      } else if (part.name === "file") {
+        if (content !== undefined) throw invalid("file", "file: came twice");
+        content = await receive(context, part);
+      } else {
+        throw invalid(part.name, `${JSON.stringify(part.name)}: unknown field, expected file and metadata`);
+      }
+    }
+    if (content === undefined) throw invalid("file", "file: the part is missing");
+    const { size, hash, mimeType, blob, bytes } = content;
+    const checked = metadata ?? {};
+    if (checked.branch !== undefined && checked.branch !== "main") {
+      throw invalid("branch", `branch: expected "main", got ${JSON.stringify(checked.branch)}`);
+    }
+    if (checked.contentHash !== undefined && checked.contentHash !== null && checked.contentHash !== hash) {
+      throw invalid("contentHash", `contentHash: the content has ${hash}, expected ${checked.contentHash}`);
+    }
+    return {
+      metadata: checked,
+      size,
+      hash,
+      keep() {
+        const { lastInsertRowid } = context.store
+          .prepare("INSERT INTO content (blob, bytes) VALUES (?, ?)")
+          .run(blob ?? null, bytes ?? null);
+        kept = true;
+        return { content: Number(lastInsertRowid), size, hash, mimeType };
+      },
+      discard,
+    };
+  } catch (error) {
+    await discard();
+    throw error;
+  }
+}
+
+async function readMetadata(data: AsyncIterable<Uint8Array>): Promise<UploadMetadata> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of data) {
+    size += chunk.length;
+    if (size > METADATA_BYTES) throw tooLarge(`metadata: more than ${METADATA_BYTES} bytes`, "metadata");
+    chunks.push(chunk);
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(Buffer.concat(chunks).toString());
+  } catch {
+    throw invalid("metadata", "metadata: expected a JSON object");
+  }
+  return check(uploadMetadata, value, "metadata");
+}
+
+async function receive(context: Context, part: Part): Promise<StagedContent> {
+  const hash = createHash("sha256");
+  const limit = context.options.maxFileBytes;
+  const start: Uint8Array[] = [];
+  let size = 0;
+  const source = part.data[Symbol.asyncIterator]();
+  /** The next chunk, counted and hashed. */
+  const take = async (): Promise<Uint8Array | undefined> => {
+    const { done, value } = await source.next();
+    if (done === true) return undefined;
+    size += value.length;
+    if (size > limit) throw tooLarge(`file: more than ${limit} bytes`, "file");
+    hash.update(value);
+    return value;
+  };
+
+  let more = true;
+  try {
+    while (more && size <= INLINE_BYTES) {
+      const chunk = await take();
+      if (chunk === undefined) more = false;
+      else start.push(chunk);
+    }
+    const small = Buffer.concat(start);
+    const blob = more ? await context.blobs.write(followedBy(start, take)) : undefined;
+    return {
+      size,
+      hash: hash.digest("hex"),
+      mimeType: await mimeTypeOf(part.contentType, small.subarray(0, SNIFF_BYTES)),
+      blob,
+      bytes: more ? undefined : small,
+    };
+  } catch (error) {
+    await source.return?.();
+    throw error;
+  }
+}
+
+async function* followedBy(
+  start: readonly Uint8Array[],
+  take: () => Promise<Uint8Array | undefined>,
+): AsyncGenerator<Uint8Array> {
+  yield* start;
+  for (let chunk = await take(); chunk !== undefined; chunk = await take()) yield chunk;
+}

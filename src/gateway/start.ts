@@ -1,0 +1,116 @@
+/** A gateway as a program uses it: a data folder served over HTTP, and tokens for it. */
+import { existsSync } from "node:fs";
+import Database from "better-sqlite3";
+import { SCOPES } from "../contract/scopes.ts";
+import { type Logger, SILENT } from "../lib/log.ts";
+import { systemClock } from "../lib/system-clock.ts";
+import type { GatewayOptions } from "./context.ts";
+import { createGateway } from "./core.ts";
+import {
+  blobFolder,
+  databasePath,
+  ensureSigningKey,
+  lockDataFolder,
+  makeDataFolder,
+  readSigningKey,
+} from "./data-folder.ts";
+import { openDiskBlobs } from "./disk-blobs.ts";
+import { startServer } from "./server.ts";
+import { openDatabase } from "./store.ts";
+import { signToken } from "./tokens.ts";
+
+export const DEFAULT_WORKSPACE = "workspace";
+
+export interface StartGatewayOptions extends Partial<GatewayOptions> {
+  /** Made when missing; owner-only. */
+  readonly dataDir: string;
+  /** Default 127.0.0.1. */
+  readonly host?: string;
+  /** Default 0: any that is free. */
+  readonly port?: number;
+  /** Names of workspaces to be there; made when missing. Without any, a gateway that has none gets "workspace". */
+  readonly workspaces?: readonly string[];
+  readonly log?: Logger;
+}
+
+export interface TokenOptions {
+  /** Name or id of the workspace the token is bound to. */
+  readonly workspace?: string;
+  /** Default: all. */
+  readonly scopes?: readonly string[];
+  /** Default: one hour. */
+  readonly ttlSeconds?: number;
+}
+
+export interface RunningGateway {
+  readonly baseUrl: string;
+  readonly port: number;
+  issueToken(options?: TokenOptions): Promise<string>;
+  /** Lag, latency and failures, while it runs. */
+  setOptions(options: Partial<GatewayOptions>): void;
+  /** Ends within 5 s, open connections included, and frees the folder. */
+  close(): Promise<void>;
+}
+
+/** Throws when the folder is served already, when it is from a newer program, or the port is taken. */
+export async function startGateway(options: StartGatewayOptions): Promise<RunningGateway> {
+  const { dataDir, host = "127.0.0.1", port = 0, workspaces, log = SILENT, ...behaviour } = options;
+  await makeDataFolder(dataDir);
+  const lock = lockDataFolder(dataDir);
+  let database: Database.Database | undefined;
+  try {
+    const signingKey = await ensureSigningKey(dataDir);
+    database = openDatabase(databasePath(dataDir));
+    const opened = database;
+    const blobs = await openDiskBlobs(blobFolder(dataDir), systemClock);
+    const gateway = createGateway({ clock: systemClock, database, blobs, signingKey, options: behaviour, log });
+    for (const name of workspaces ?? [DEFAULT_WORKSPACE]) gateway.ensureWorkspace(name);
+    const collected = await gateway.collectBlobs();
+    if (collected > 0) log.info({ collected }, "removed blobs of unfinished uploads");
+    const server = await startServer({ gateway, clock: systemClock, host, port, log });
+    const shownHost = host.includes(":") ? `[${host}]` : host;
+    return {
+      baseUrl: `http://${shownHost}:${server.port}`,
+      port: server.port,
+      issueToken: (token) => issueToken(dataDir, token),
+      setOptions: (changes) => gateway.setOptions(changes),
+      async close() {
+        await server.close();
+        opened.close();
+        lock.release();
+      },
+    };
+  } catch (error) {
+    database?.close();
+    lock.release();
+    throw error;
+  }
+}
+
+/** A token of the gateway whose data folder this is, running or not. Throws when there is none, or no such workspace. */
+export async function issueToken(dataDir: string, options: TokenOptions = {}): Promise<string> {
+  const { workspace, scopes = SCOPES, ttlSeconds = 3600 } = options;
+  const key = await readSigningKey(dataDir);
+  if (key === undefined || !existsSync(databasePath(dataDir))) {
+    throw new Error(`There is no gateway's data in ${dataDir}: start "wsfs gateway --data" on it first.`);
+  }
+  const bound = workspace === undefined ? undefined : workspaceId(dataDir, workspace);
+  return signToken(key, systemClock, { scopes, ttlSeconds, workspace: bound });
+}
+
+function workspaceId(dataDir: string, nameOrId: string): string {
+  const database = new Database(databasePath(dataDir), { readonly: true });
+  try {
+    const rows = database
+      .prepare<[], { id: string; name: string }>("SELECT id, name FROM workspace ORDER BY name")
+      .all();
+    const row = rows.find(({ id, name }) => id === nameOrId || name === nameOrId);
+    if (row !== undefined) return row.id;
+    const names = rows.map(({ name }) => JSON.stringify(name)).join(", ");
+    throw new Error(
+      `There is no workspace ${JSON.stringify(nameOrId)}; there ${rows.length === 1 ? "is" : "are"} ${names}.`,
+    );
+  } finally {
+    database.close();
+  }
+}

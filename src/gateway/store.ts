@@ -1,0 +1,57 @@
+/**
+ * The gateway's own database: opened, migrated, and its statements prepared once. Synchronous, so
+ * a flow between two awaits is atomic. Plain SQL rather than a query builder: kysely's execution is
+ * asynchronous, which would let requests interleave inside a transaction.
+ */
+import Database from "better-sqlite3";
+import { migrate } from "./schema.ts";
+
+export interface Store {
+  /** The statement of this text, prepared at its first use. */
+  prepare<Row = unknown>(sql: string): Database.Statement<unknown[], Row>;
+  /** All or nothing. Flows never nest it. */
+  transaction<T>(body: () => T): T;
+  readonly database: Database.Database;
+}
+
+export function openDatabase(path: string): Database.Database {
+  const database = new Database(path);
+  database.pragma("journal_mode = WAL");
+  // A committed change survives the death of this process; after power loss the last ones may be
+  // missing, but the store is never damaged.
+  database.pragma("synchronous = NORMAL");
+  database.pragma("cache_size = -65536");
+  database.pragma("wal_autocheckpoint = 4000");
+  database.pragma("temp_store = MEMORY");
+  return database;
+}
+
+export function createStore(database: Database.Database): Store {
+  migrate(database);
+  const statements = new Map<string, Database.Statement<unknown[], unknown>>();
+  const begin = database.prepare("BEGIN IMMEDIATE");
+  const commit = database.prepare("COMMIT");
+  const rollback = database.prepare("ROLLBACK");
+  return {
+    database,
+    prepare<Row>(sql: string) {
+      let statement = statements.get(sql);
+      if (statement === undefined) {
+        statement = database.prepare<unknown[], unknown>(sql);
+        statements.set(sql, statement);
+      }
+      return statement as Database.Statement<unknown[], Row>;
+    },
+    transaction(body) {
+      begin.run();
+      try {
+        const result = body();
+        commit.run();
+        return result;
+      } catch (error) {
+        if (database.inTransaction) rollback.run();
+        throw error;
+      }
+    },
+  };
+}

@@ -1,0 +1,187 @@
+/**
+ * Content written: files uploaded by path with their parents made, new versions of a known file
+ * by bytes or by reference. The body is received first; then one transaction looks at the store
+ * as it is by then, so conditions, names and keys are judged at the moment of the effect.
+ */
+import { type Attributes, patchAttributes } from "../contract/attributes.ts";
+import type { ContentReference } from "../contract/resources.ts";
+import { beginChange, type Change, type Content, changeNodeRow, createNodeRow, reread } from "./changes.ts";
+import { isKnown, matches } from "./conditions.ts";
+import { sourceOfCopy } from "./content.ts";
+import type { Context } from "./context.ts";
+import type { Call, GatewayAnswer } from "./exchange.ts";
+import { once } from "./idempotency.ts";
+import { attributesOf, findChild, type NodeRow, showCurrent, showWritten } from "./node-rows.ts";
+import { decodePath } from "./paths.ts";
+import { changed, conflict, invalid, notFound } from "./problems.ts";
+import { mayJournal } from "./scopes.ts";
+import { stageUpload } from "./staging.ts";
+import { callWorkspace, liveNode, visibleNode } from "./workspaces.ts";
+
+export async function upload(context: Context, call: Call<"upload">): Promise<GatewayAnswer> {
+  const names = decodePath(call.parameters.path);
+  const name = names.at(-1);
+  if (name === undefined) throw invalid("path", "path: expected the path of a file, got the root");
+  const start = startFolder(context, call);
+  const staged = await stageUpload(context, call.parts);
+  const { metadata } = staged;
+  try {
+    return context.store.transaction(() => {
+      const request = {
+        workspace: start.workspace,
+        key: metadata.idempotencyKey,
+        same: ["upload", start.id, names.join("/"), staged.hash],
+      };
+      return once(context, request, () => {
+        const change = beginChange(context, metadata.idempotencyKey, mayJournal(call.caller));
+        const { parent, missing } = walk(context, start.id, names.slice(0, -1));
+        const existing = missing.length === 0 ? findChild(context.store, parent.id, name) : undefined;
+        checkConditions(context, call.headers, existing);
+        if (existing !== undefined) {
+          if (existing.kind !== "file") {
+            throw conflict("The name belongs to a folder.", showCurrent(context.store, existing));
+          }
+          const position = writeVersion(context, change, existing, staged.keep(), metadata.attributes);
+          return { status: 200, value: showWritten(context, existing.id, position) };
+        }
+        const folder = makeFolders(context, change, parent, missing);
+        const { id, position } = createNodeRow(context, change, {
+          workspace: start.workspace,
+          kind: "file",
+          parent: folder,
+          name,
+          attributes: metadata.attributes ?? {},
+          content: staged.keep(),
+        });
+        return { status: 201, value: showWritten(context, id, position) };
+      });
+    });
+  } finally {
+    await staged.discard();
+  }
+}
+
+/** The folder the path begins at. */
+function startFolder(context: Context, call: Call<"upload">): NodeRow {
+  const { parentId, workspace } = call.query;
+  const id = parentId ?? callWorkspace(context, call.caller, workspace).root;
+  const row = visibleNode(context, call.caller, id);
+  if (row.kind !== "folder") throw invalid("parentId", "parentId: expected a folder, got a file");
+  return row;
+}
+
+/** The last folder of the way that is there, in the authoritative store, and the names below it that are not. */
+function walk(
+  context: Context,
+  start: string,
+  names: readonly string[],
+): { parent: NodeRow; missing: readonly string[] } {
+  let parent = reread(context, start);
+  // It may have been deleted while the body came in.
+  if (parent.deleted === 1) throw notFound(`The folder ${JSON.stringify(start)} is deleted.`);
+  for (const [index, name] of names.entries()) {
+    const child = findChild(context.store, parent.id, name);
+    if (child === undefined) return { parent, missing: names.slice(index) };
+    if (child.kind !== "folder") {
+      throw conflict(`${JSON.stringify(name)} on the way is a file.`, showCurrent(context.store, child));
+    }
+    parent = child;
+  }
+  return { parent, missing: [] };
+}
+
+function makeFolders(context: Context, change: Change, parent: NodeRow, names: readonly string[]): string {
+  let id = parent.id;
+  for (const name of names) {
+    id = createNodeRow(context, change, {
+      workspace: parent.workspace,
+      kind: "folder",
+      parent: id,
+      name,
+      attributes: {},
+    }).id;
+  }
+  return id;
+}
+
+function checkConditions(context: Context, headers: Call<"upload">["headers"], existing: NodeRow | undefined): void {
+  const head = existing?.head ?? undefined;
+  const node = existing === undefined ? undefined : showCurrent(context.store, existing);
+  // A folder has no head, but "*" means any node.
+  if (existing !== undefined && isKnown(headers["if-none-match"], head ?? existing.id)) {
+    throw changed("The file is already there.", node);
+  }
+  if (!matches(headers["if-match"], head)) throw changed("The file's head is not the one expected.", node);
+}
+
+/** Attributes come merged by key; an mtime belongs to the version it came with. */
+function writeVersion(
+  context: Context,
+  change: Change,
+  row: NodeRow,
+  content: Content,
+  attributes: Attributes | undefined,
+): number {
+  const { mtime: _, ...kept } = attributesOf(row);
+  return changeNodeRow(context, change, row, "updated", {
+    content,
+    attributes: patchAttributes(kept, attributes ?? {}),
+  });
+}
+
+export async function writeContent(context: Context, call: Call<"writeContent">): Promise<GatewayAnswer> {
+  const row = liveNode(context, call.caller, call.parameters.nodeId);
+  if (row.kind !== "file") throw invalid("nodeId", "nodeId: a folder has no content");
+  if (call.json !== undefined) return writeReference(context, call, row.id, call.json);
+  const staged = await stageUpload(context, call.parts);
+  const { metadata } = staged;
+  try {
+    return context.store.transaction(() => {
+      const request = {
+        workspace: row.workspace,
+        key: metadata.idempotencyKey,
+        same: ["writeContent", row.id, staged.hash],
+      };
+      return once(context, request, () => {
+        const current = currentHead(context, call, row.id);
+        const change = beginChange(context, metadata.idempotencyKey);
+        const position = writeVersion(context, change, current, staged.keep(), metadata.attributes);
+        return { status: 200, value: showWritten(context, row.id, position) };
+      });
+    });
+  } finally {
+    await staged.discard();
+  }
+}
+
+function writeReference(
+  context: Context,
+  call: Call<"writeContent">,
+  id: string,
+  reference: ContentReference,
+): GatewayAnswer {
+  return context.store.transaction(() => {
+    const { workspace } = reread(context, id);
+    const request = {
+      workspace,
+      key: reference.idempotencyKey,
+      same: ["writeReference", id, reference.copyOf, reference.version ?? null],
+    };
+    return once(context, request, () => {
+      const current = currentHead(context, call, id);
+      const source = sourceOfCopy(context, workspace, reference.copyOf, reference.version);
+      const change = beginChange(context, reference.idempotencyKey);
+      const position = writeVersion(context, change, current, source.content, reference.attributes);
+      return { status: 200, value: showWritten(context, id, position) };
+    });
+  });
+}
+
+/** The file as it is at the moment of the effect; 412 when its head is not the one of If-Match. */
+function currentHead(context: Context, call: Call<"writeContent">, id: string): NodeRow {
+  const row = liveNode(context, call.caller, id);
+  if (!matches(call.headers["if-match"], row.head ?? undefined)) {
+    throw changed("The file's head is not the one expected.", showCurrent(context.store, row));
+  }
+  return row;
+}

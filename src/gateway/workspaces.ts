@@ -1,0 +1,114 @@
+/** Workspaces: made, listed, and which one a request is about (DESIGN §7). */
+
+import { nameProblem } from "../contract/names.ts";
+import type { Workspace } from "../contract/resources.ts";
+import { beginChange, createNodeRow } from "./changes.ts";
+import type { Context } from "./context.ts";
+import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
+import { lastChange } from "./lag.ts";
+import { findNode, type NodeRow } from "./node-rows.ts";
+import { pageOf, sortAndSlice } from "./paging.ts";
+import { forbidden, invalid, notFound } from "./problems.ts";
+import type { Store } from "./store.ts";
+import type { Caller } from "./tokens.ts";
+
+export interface WorkspaceRow {
+  readonly id: string;
+  readonly name: string;
+  readonly root: string;
+  /** Bytes of all versions kept, deleted nodes' included. */
+  readonly used: number;
+}
+
+export function findWorkspace(store: Store, nameOrId: string): WorkspaceRow | undefined {
+  return store
+    .prepare<WorkspaceRow>(
+      "SELECT id, name, root, used FROM workspace WHERE id = :text OR name = :text ORDER BY id = :text DESC",
+    )
+    .get({ text: nameOrId });
+}
+
+/** Makes the workspace when there is none of this name. Throws when the name is not good. */
+export function ensureWorkspace(context: Context, name: string): WorkspaceRow {
+  const { store, clock } = context;
+  const problem = nameProblem(name);
+  if (problem !== undefined) throw new Error(`The workspace name ${JSON.stringify(name)} ${problem}.`);
+  return store.transaction(() => {
+    const existing = store.prepare<WorkspaceRow>("SELECT id, name, root, used FROM workspace WHERE name = ?").get(name);
+    if (existing !== undefined) return existing;
+    const id = clock.uuid();
+    const change = beginChange(context, null);
+    store
+      .prepare("INSERT INTO workspace (id, name, root, created_at, entries, used) VALUES (?, ?, '', ?, 0, 0)")
+      .run(id, name, change.time);
+    const root = createNodeRow(context, change, {
+      workspace: id,
+      kind: "folder",
+      parent: null,
+      name: "",
+      attributes: {},
+    });
+    store.prepare("UPDATE workspace SET root = ? WHERE id = ?").run(root.id, id);
+    return { id, name, root: root.id, used: 0 };
+  });
+}
+
+/** The workspace of a call by path or of the journal: the token's, or the one `workspace=` names. */
+export function callWorkspace(context: Context, caller: Caller, asked: string | undefined): WorkspaceRow {
+  const { store } = context;
+  if (caller.workspace === undefined) {
+    if (asked === undefined) {
+      throw invalid("workspace", "The token is bound to no workspace: name one with workspace= (name or id).");
+    }
+    const row = findWorkspace(store, asked);
+    if (row === undefined) throw notFound(`There is no workspace ${JSON.stringify(asked)}.`);
+    return row;
+  }
+  const row = findWorkspace(store, caller.workspace);
+  if (row === undefined || row.id !== caller.workspace) throw forbidden("The token's workspace is no longer there.");
+  if (asked !== undefined && asked !== row.id && asked !== row.name) {
+    throw forbidden("The token is bound to another workspace.");
+  }
+  return row;
+}
+
+/** The node of an id as it is now, deleted ones included. 404 when there is none, 403 when the token may not see it. */
+export function visibleNode(context: Context, caller: Caller, id: string): NodeRow {
+  const row = findNode(context.store, id);
+  if (row === undefined) throw notFound(`There is no node ${JSON.stringify(id)}.`);
+  if (caller.workspace !== undefined && caller.workspace !== row.workspace) {
+    throw forbidden("The token is bound to another workspace than this node's.");
+  }
+  return row;
+}
+
+/** As `visibleNode`, and 404 when it is deleted. `field` makes that a 404 of a referenced node. */
+export function liveNode(context: Context, caller: Caller, id: string): NodeRow {
+  const row = visibleNode(context, caller, id);
+  if (row.deleted === 1) throw notFound(`The node ${JSON.stringify(id)} is deleted.`);
+  return row;
+}
+
+/** A node another one of `workspace` is to be put in or beside; problems name the field it came in. */
+export function relatedNode(context: Context, workspace: string, id: string, field: string): NodeRow {
+  const row = findNode(context.store, id);
+  if (row === undefined) throw notFound(`${field}: there is no node ${JSON.stringify(id)}.`);
+  if (row.workspace !== workspace) throw invalid(field, `${field}: the node is in another workspace.`);
+  return row;
+}
+
+export function listWorkspaces(context: Context, call: Call<"listWorkspaces">): GatewayAnswer {
+  const { store } = context;
+  const asked = call.caller.workspace ?? call.query.workspace;
+  const rows = store.prepare<WorkspaceRow>("SELECT id, name, root, used FROM workspace ORDER BY name").all();
+  const items: Workspace[] = rows
+    .filter(
+      (row) => asked === undefined || row.id === asked || (call.caller.workspace === undefined && row.name === asked),
+    )
+    .map((row) => ({ id: row.id, name: row.name, rootId: row.root, used: row.used }));
+  const asOf = lastChange(store).position;
+  return jsonAnswer(
+    200,
+    pageOf(sortAndSlice(items, call.query, ["id", "name", "rootId", "used"], "name"), call.query, asOf),
+  );
+}

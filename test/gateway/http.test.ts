@@ -1,0 +1,142 @@
+import net from "node:net";
+import { expect, onTestFinished, test } from "vitest";
+import { issueToken, type RunningGateway, type StartGatewayOptions, startGateway } from "../../src/gateway/start.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+const json = (answer: Response): Promise<any> => answer.json();
+
+async function start(options: Partial<StartGatewayOptions> = {}) {
+  const dataDir = options.dataDir ?? (await temporaryFolder());
+  const gateway = await startGateway({ dataDir, ...options });
+  onTestFinished(() => gateway.close());
+  const token = await gateway.issueToken({ workspace: "workspace" });
+  const authorization = `Bearer ${token}`;
+  const call = (path: string, init: RequestInit = {}) =>
+    fetch(`${gateway.baseUrl}${path}`, { ...init, headers: { authorization, ...init.headers } });
+  const form = (content: string | Uint8Array<ArrayBuffer>, metadata?: unknown, metadataFirst = true) => {
+    const body = new FormData();
+    if (metadata !== undefined && metadataFirst) body.set("metadata", JSON.stringify(metadata));
+    body.set("file", new Blob([content]), "x");
+    if (metadata !== undefined && !metadataFirst) body.set("metadata", JSON.stringify(metadata));
+    return body;
+  };
+  return { dataDir, gateway, authorization, call, form };
+}
+
+/** Sends text as it is and answers all that comes back until the connection ends. */
+function raw(gateway: RunningGateway, ...texts: string[]): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = net.connect(gateway.port, "127.0.0.1");
+    let received = "";
+    socket.on("data", (chunk) => {
+      received += chunk.toString();
+    });
+    socket.on("end", () => resolve(received));
+    socket.on("close", () => resolve(received));
+    socket.on("error", reject);
+    for (const text of texts) socket.write(text);
+  });
+}
+
+test("multipart in either order goes in, and comes out whole and in ranges", async () => {
+  const { call, form } = await start();
+  const content = new Uint8Array(1_000_000).map((_, index) => index * 7);
+  for (const metadataFirst of [true, false]) {
+    const body = form(content, { attributes: { mode: 0o644 } }, metadataFirst);
+    const answer = await call(`/v1/files/d/${metadataFirst}`, { method: "POST", body });
+    expect(answer.status).toBe(201);
+    const node = await json(answer);
+    const url = `/v1/nodes/${node.id}/content`;
+    const whole = await call(url);
+    expect(Buffer.compare(Buffer.from(await whole.arrayBuffer()), content)).toBe(0);
+    const cases: [string, number, number, number][] = [
+      ["bytes=0-0", 206, 0, 1],
+      ["bytes=999990-", 206, 999_990, 1_000_000],
+      ["bytes=-5", 206, 999_995, 1_000_000],
+      ["bytes=524280-1600000", 206, 524_280, 1_000_000],
+      ["bytes=0-1,5-6", 200, 0, 1_000_000],
+      ["lines=1-2", 200, 0, 1_000_000],
+    ];
+    for (const [range, status, from, to] of cases) {
+      const part = await call(url, { headers: { range } });
+      expect([range, part.status]).toEqual([range, status]);
+      expect(part.headers.get("content-range")).toBe(status === 206 ? `bytes ${from}-${to - 1}/1000000` : null);
+      expect(part.headers.get("etag")).toBe(`"${node.head}"`);
+      expect(Buffer.compare(Buffer.from(await part.arrayBuffer()), content.subarray(from, to))).toBe(0);
+    }
+    const outside = await call(url, { headers: { range: "bytes=1000000-" } });
+    expect([outside.status, outside.headers.get("content-range")]).toEqual([416, "bytes */1000000"]);
+    expect((await call(url, { headers: { "if-none-match": `"${node.head}"` } })).status).toBe(304);
+    const changed = await call(url, { headers: { range: "bytes=0-0", "if-range": '"other"' } });
+    expect(changed.status).toBe(200);
+    await changed.arrayBuffer();
+  }
+});
+
+test("a raw body is refused by field, without all of it being read", async () => {
+  const { gateway, call, authorization } = await start();
+  const small = await call("/v1/files/x", { method: "POST", body: "bytes" });
+  expect([small.status, (await json(small)).field]).toEqual([400, "file"]);
+  const head = `POST /v1/files/x HTTP/1.1\r\nHost: h\r\nAuthorization: ${authorization}\r\nContent-Length: 900000000000\r\n\r\n`;
+  const answer = await raw(gateway, head, "some bytes");
+  expect(answer).toMatch(/^HTTP\/1.1 400 /);
+  expect(answer).toContain('"field":"file"');
+});
+
+test("a body that breaks off leaves nothing", async () => {
+  const { gateway, call, authorization } = await start();
+  const beginning = `--B\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\n${"x".repeat(200_000)}`;
+  const head = (length: number) =>
+    `POST /v1/files/new/x HTTP/1.1\r\nHost: h\r\nAuthorization: ${authorization}\r\nContent-Type: multipart/form-data; boundary=B\r\nContent-Length: ${length}\r\nConnection: close\r\n\r\n`;
+  // The connection ends in the middle.
+  await new Promise<void>((resolve) => {
+    const socket = net.connect(gateway.port, "127.0.0.1", () => {
+      socket.write(head(1_000_000));
+      socket.write(beginning, () => socket.destroy());
+    });
+    socket.on("close", () => resolve());
+  });
+  // The body is whole as HTTP, but has no closing boundary.
+  const answer = await raw(gateway, head(beginning.length), beginning);
+  expect(answer).toMatch(/^HTTP\/1.1 400 /);
+  expect(answer).toContain('"field":"file"');
+  const listing = await json(await call("/v1/nodes?path=/"));
+  expect(listing.items).toEqual([]);
+});
+
+test("everything is there after a restart", async () => {
+  const first = await start();
+  const body = () => first.form(new Uint8Array(50_000), { idempotencyKey: "k" });
+  const node = await json(await first.call("/v1/files/a/b", { method: "POST", body: body() }));
+  await first.gateway.close();
+  const second = await start({ dataDir: first.dataDir });
+  const listing = await json(await second.call("/v1/nodes?path=/a"));
+  expect(listing.items.map((item: { id: string }) => item.id)).toEqual([node.id]);
+  const again = await second.call("/v1/files/a/b", { method: "POST", body: body() });
+  expect([again.status, await json(again)]).toEqual([201, node]);
+  const content = await second.call(`/v1/nodes/${node.id}/content`);
+  expect((await content.arrayBuffer()).byteLength).toBe(50_000);
+});
+
+test("a second gateway on the folder is refused, tokens can be issued beside the first", async () => {
+  const { dataDir, gateway } = await start({ workspaces: ["one", "workspace"] });
+  await expect(startGateway({ dataDir })).rejects.toThrow(`Another gateway is serving the data folder ${dataDir}.`);
+  const token = await issueToken(dataDir, { workspace: "one", scopes: ["account.workspace.read"] });
+  const headers = { authorization: `Bearer ${token}` };
+  const answer = await json(await fetch(`${gateway.baseUrl}/v1/workspaces`, { headers }));
+  expect(answer.items.map((item: { name: string }) => item.name)).toEqual(["one"]);
+  await expect(issueToken(dataDir, { workspace: "none" })).rejects.toThrow('There is no workspace "none"');
+  await expect(issueToken(await temporaryFolder())).rejects.toThrow("There is no gateway's data in");
+});
+
+test("JSON over its limit, broken JSON and another type of body are refused", async () => {
+  const { call } = await start();
+  const post = (body: string, type = "application/json") =>
+    call("/v1/nodes", { method: "POST", body, headers: { "content-type": type } });
+  expect((await post(`"${"x".repeat(1024 * 1024)}"`)).status).toBe(413);
+  expect((await json(await post("{"))).field).toBe("body");
+  expect((await json(await post("{}", "text/plain"))).field).toBe("body");
+  expect((await json(await post("{}"))).field).toBe("parentId");
+  expect((await call("/v1/nodes?path=/&path=/")).status).toBe(400);
+});

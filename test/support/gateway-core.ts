@@ -1,0 +1,147 @@
+/** A gateway's core on a virtual clock with everything in memory, and short ways to call it. */
+import Database from "better-sqlite3";
+import type { Node, WrittenNode } from "../../src/contract/resources.ts";
+import { SCOPES } from "../../src/contract/scopes.ts";
+import type { GatewayOptions } from "../../src/gateway/context.ts";
+import { createGateway, type Gateway } from "../../src/gateway/core.ts";
+import { type GatewayAnswer, jsonBody, type Part, type RequestBody } from "../../src/gateway/exchange.ts";
+import { SILENT } from "../../src/lib/log.ts";
+import { createMemoryBlobs, type MemoryBlobs } from "./memory-blobs.ts";
+import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";
+
+export interface ReadAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly bytes: Buffer;
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
+  readonly json: any;
+}
+
+export interface CallOptions {
+  readonly query?: Record<string, string>;
+  readonly headers?: Record<string, string>;
+  /** A JSON body. */
+  readonly json?: unknown;
+  readonly body?: RequestBody;
+  /** Default: a token with all scopes bound to the first workspace. */
+  readonly token?: string;
+}
+
+export interface TestCore {
+  readonly clock: VirtualClock;
+  readonly blobs: MemoryBlobs;
+  readonly gateway: Gateway;
+  readonly database: Database.Database;
+  readonly workspace: { readonly id: string; readonly name: string; readonly root: string };
+  token(scopes?: readonly string[], workspace?: string | null): string;
+  call(method: string, path: string, options?: CallOptions): Promise<ReadAnswer>;
+  upload(path: string, content: string | Uint8Array, options?: UploadOptions): Promise<ReadAnswer>;
+  /** As `upload`, the node; throws when it is refused. */
+  file(path: string, content: string | Uint8Array, options?: UploadOptions): Promise<WrittenNode>;
+  folder(parentId: string, name: string): Promise<WrittenNode>;
+  /** Names in a folder, as listed. */
+  names(path: string): Promise<string[]>;
+  node(id: string): Promise<Node>;
+  /** The same store under a new core, as after a restart. */
+  restart(options?: Partial<GatewayOptions>): TestCore;
+}
+
+export interface UploadOptions extends CallOptions {
+  readonly metadata?: unknown;
+  readonly contentType?: string;
+  readonly metadataLast?: boolean;
+  readonly method?: string;
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  if (bytes.length > 0) yield bytes;
+}
+
+export function part(name: string, content: string | Uint8Array, contentType?: string): Part {
+  return { name, contentType, filename: undefined, data: once(Buffer.from(content)) };
+}
+
+export function uploadBody(...parts: Part[]): RequestBody {
+  return {
+    kind: "upload",
+    parts: (async function* () {
+      yield* parts;
+    })(),
+  };
+}
+
+export async function readAnswer(answer: GatewayAnswer): Promise<ReadAnswer> {
+  const chunks: Uint8Array[] = [];
+  if (answer.body?.kind === "json") chunks.push(Buffer.from(answer.body.text));
+  else if (answer.body !== undefined) for await (const chunk of answer.body.stream) chunks.push(chunk);
+  const bytes = Buffer.concat(chunks);
+  return {
+    status: answer.status,
+    headers: answer.headers,
+    bytes,
+    json: answer.body?.kind === "json" ? JSON.parse(bytes.toString()) : undefined,
+  };
+}
+
+interface Parts {
+  readonly clock: VirtualClock;
+  readonly blobs: MemoryBlobs;
+  readonly database: Database.Database;
+}
+
+export function createTestCore(options: Partial<GatewayOptions> = {}, parts?: Parts): TestCore {
+  const clock = parts?.clock ?? createVirtualClock();
+  const blobs = parts?.blobs ?? createMemoryBlobs(clock);
+  const database = parts?.database ?? new Database(":memory:");
+  const signingKey = Buffer.alloc(32, 7);
+  const gateway = createGateway({ clock, database, blobs, signingKey, options, log: SILENT });
+  const workspace = gateway.ensureWorkspace("workspace");
+  const token = (scopes: readonly string[] = SCOPES, bound: string | null = workspace.id) =>
+    gateway.issueToken({ scopes, ttlSeconds: 30 * 86400, ...(bound === null ? {} : { workspace: bound }) });
+  const all = token();
+
+  const core: TestCore = {
+    clock,
+    blobs,
+    gateway,
+    database,
+    workspace,
+    token,
+    async call(method, path, { query = {}, headers = {}, json, body, token = all } = {}) {
+      return readAnswer(
+        await gateway.handle({
+          method,
+          path,
+          query,
+          headers: { authorization: `Bearer ${token}`, ...headers },
+          body: body ?? (json === undefined ? undefined : jsonBody(json)),
+        }),
+      );
+    },
+    upload(path, content, { metadata, contentType, metadataLast = false, method = "POST", ...rest } = {}) {
+      const file = part("file", content, contentType);
+      const parts = metadata === undefined ? [file] : [part("metadata", JSON.stringify(metadata)), file];
+      return core.call(method, path, { body: uploadBody(...(metadataLast ? parts.reverse() : parts)), ...rest });
+    },
+    async file(path, content, options) {
+      const answer = await core.upload(`/v1/files${path}`, content, options);
+      if (answer.status >= 300) throw new Error(`upload of ${path}: ${answer.status} ${answer.bytes}`);
+      return answer.json;
+    },
+    async folder(parentId, name) {
+      const answer = await core.call("POST", "/v1/nodes", { json: { parentId, name, kind: "folder" } });
+      if (answer.status !== 201) throw new Error(`folder ${name}: ${answer.status} ${answer.bytes}`);
+      return answer.json;
+    },
+    async names(path) {
+      const answer = await core.call("GET", "/v1/nodes", { query: { path } });
+      if (answer.status !== 200) throw new Error(`listing of ${path}: ${answer.status} ${answer.bytes}`);
+      return answer.json.items.map((node: Node) => node.name);
+    },
+    async node(id) {
+      return (await core.call("GET", `/v1/nodes/${id}`)).json;
+    },
+    restart: (changes = {}) => createTestCore({ ...options, ...changes }, { clock, blobs, database }),
+  };
+  return core;
+}

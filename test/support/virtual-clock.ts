@@ -1,0 +1,93 @@
+/**
+ * Time and chance under control: a clock that stands until it is told to move, timers that fire in
+ * order as it does, random numbers by seed, uuids in sequence. Same seed, same run.
+ */
+import type { Clock } from "../../src/lib/runtime.ts";
+
+export interface VirtualClock extends Clock {
+  /** Moves on, firing the timers that fall due one by one in order, each at its own time; lets promises settle in between. */
+  advance(milliseconds: number): Promise<void>;
+  /** Lets everything run that waits for no timer. */
+  settle(): Promise<void>;
+  /** When the next timer falls due, milliseconds of `elapsed`; undefined when there is none. */
+  nextTimer(): number | undefined;
+  /** Sets the wall clock forward or back, as an administrator would; timers do not see it. */
+  jump(milliseconds: number): void;
+}
+
+interface PendingTimer {
+  readonly due: number;
+  readonly order: number;
+  readonly callback: () => void;
+}
+
+/** 2026-01-01T00:00:00Z */
+const START = Date.UTC(2026, 0, 1);
+
+/** Mulberry32: small, fast, good enough for choosing faults. */
+function seededRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+export function createVirtualClock(seed = 1): VirtualClock {
+  let elapsed = 0;
+  let offset = START;
+  let timers: PendingTimer[] = [];
+  let order = 0;
+  let uuids = 0;
+  const prefix = (seed >>> 0).toString(16).padStart(8, "0");
+
+  const next = (): PendingTimer | undefined => {
+    let first: PendingTimer | undefined;
+    for (const timer of timers) {
+      if (first === undefined || timer.due < first.due || (timer.due === first.due && timer.order < first.order)) {
+        first = timer;
+      }
+    }
+    return first;
+  };
+  // setImmediate runs after all promises that are ready have settled, and those they make ready.
+  const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+  return {
+    now: () => Math.floor(offset + elapsed),
+    elapsed: () => elapsed,
+    setTimer(milliseconds, callback) {
+      const timer = { due: elapsed + Math.max(0, milliseconds), order: order++, callback };
+      timers.push(timer);
+      return {
+        cancel() {
+          timers = timers.filter((other) => other !== timer);
+        },
+      };
+    },
+    random: seededRandom(seed),
+    uuid() {
+      uuids += 1;
+      return `${prefix}-0000-4000-8000-${uuids.toString(16).padStart(12, "0")}`;
+    },
+    settle,
+    async advance(milliseconds) {
+      const end = elapsed + milliseconds;
+      await settle();
+      for (let timer = next(); timer !== undefined && timer.due <= end; timer = next()) {
+        const fired = timer;
+        timers = timers.filter((other) => other !== fired);
+        elapsed = Math.max(elapsed, fired.due);
+        fired.callback();
+        await settle();
+      }
+      elapsed = end;
+    },
+    nextTimer: () => next()?.due,
+    jump(milliseconds) {
+      offset += milliseconds;
+    },
+  };
+}
