@@ -100,7 +100,7 @@ describe("reading", () => {
       const batch = [1, 2, 3].map((i) => Buffer.alloc(5000, round * 3 + i));
       for (const message of batch) expect(kernel.device.reply([message])).toBe(0);
       sent.push(...batch);
-      await vi.waitFor(() => expect(daemon.messages()).toHaveLength(sent.length), { interval: 1 });
+      await vi.waitFor(() => expect(daemon.messages().length).toBe(sent.length), { interval: 1 });
     }
     expect(daemon.messages().every((message, i) => message.equals(sent[i] ?? Buffer.alloc(0)))).toBe(true);
   });
@@ -121,7 +121,7 @@ describe("reading", () => {
     daemon.device.resumeReading();
     for (let i = 0; i < 20; i++) {
       expect(kernel.device.reply([Buffer.alloc(80, 255), Buffer.alloc(1024 * 1024, i)])).toBe(0);
-      await vi.waitFor(() => expect(daemon.messages()).toHaveLength(i + 1), { interval: 1 });
+      await vi.waitFor(() => expect(daemon.messages().length).toBe(i + 1), { interval: 1 });
     }
     for (const [i, message] of daemon.messages().entries()) {
       expect(message.length).toBe(1024 * 1024 + 80);

@@ -1,16 +1,6 @@
-/**
- * The supervisor with a small daemon of its own (fake-daemon.mjs). This process never touches the
- * mount: what does is a child with a kill timer, and mounts are looked up in mountinfo.
- */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
+/** The supervisor: the daemon it starts, the mount it makes and detaches, and what it says when things go wrong. */
 import {
-  accessSync,
-  chmodSync,
-  constants,
-  existsSync,
   mkdirSync,
-  mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -21,170 +11,21 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { supervisorProgram } from "../../src/lib/addon.ts";
-
-const addon = join(import.meta.dirname, "../../native/build/Release/wsfs.node");
-const fakeDaemon = join(import.meta.dirname, "fake-daemon.mjs");
-const LIMIT_MS = 20_000;
-const patiently = { timeout: LIMIT_MS, interval: 20 };
-
-const canMount = (() => {
-  try {
-    accessSync("/dev/fuse", constants.R_OK | constants.W_OK);
-    return process.getuid?.() === 0;
-  } catch {
-    return false;
-  }
-})();
-
-interface MountLine {
-  readonly id: number;
-  readonly minor: number;
-  readonly options: string;
-  readonly type: string;
-  readonly source: string;
-  readonly superOptions: string;
-}
-
-function mountsAt(path: string): MountLine[] {
-  const escaped = path.replaceAll(" ", "\\040");
-  return readFileSync("/proc/self/mountinfo", "utf8")
-    .split("\n")
-    .map((line) => line.split(" "))
-    .filter((fields) => fields[4] === escaped)
-    .map((fields) => {
-      const dash = fields.indexOf("-");
-      return {
-        id: Number(fields[0]),
-        minor: Number(fields[2]?.split(":")[1]),
-        options: fields[5] ?? "",
-        type: fields[dash + 1] ?? "",
-        source: fields[dash + 2] ?? "",
-        superOptions: fields[dash + 3] ?? "",
-      };
-    });
-}
-
-/** Runs a program that may touch a mount; killed when it takes too long. */
-async function run(program: string, ...args: string[]): Promise<{ code: number | null; stderr: string }> {
-  const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"] });
-  let stderr = "";
-  child.stderr.on("data", (chunk) => {
-    stderr += chunk;
-  });
-  const timer = setTimeout(() => child.kill("SIGKILL"), LIMIT_MS);
-  const [code] = await once(child, "close");
-  clearTimeout(timer);
-  return { code, stderr };
-}
-
-interface Trial {
-  readonly folder: string;
-  readonly dir: string;
-  readonly supervisor: ChildProcess;
-  /** What the supervisor has printed on stderr. */
-  stderr(): string;
-  /** What came over --status-fd. */
-  status(): string;
-  log(): string;
-  daemonPid(): number;
-  exited(): Promise<number | null>;
-}
-
-const trials: Trial[] = [];
-afterEach(async () => {
-  for (const trial of trials.splice(0)) {
-    if (trial.supervisor.exitCode === null && trial.supervisor.signalCode === null) {
-      trial.supervisor.kill("SIGKILL");
-      await trial.exited();
-    }
-    const pid = /pid (\d+)/.exec(trial.log())?.[1];
-    if (pid !== undefined && existsSync(`/proc/${pid}`)) process.kill(Number(pid), "SIGKILL");
-    while (mountsAt(trial.dir).length > 0) await run("umount", "-l", trial.dir);
-    rmSync(trial.folder, { recursive: true });
-  }
-});
-
-interface Setup {
-  readonly dirName?: string;
-  readonly options?: readonly string[];
-  readonly program?: readonly string[];
-  readonly extraFd?: number;
-  readonly env?: NodeJS.ProcessEnv;
-  readonly detached?: boolean;
-  readonly uid?: number;
-}
-
-function start(behaviour: string, setup: Setup = {}): Trial {
-  const folder = mkdtempSync(join(tmpdir(), "wsfs-supervisor-"));
-  const dir = join(folder, setup.dirName ?? "mount");
-  const logPath = join(folder, "log");
-  mkdirSync(dir);
-  writeFileSync(logPath, "");
-  if (setup.uid !== undefined) {
-    chmodSync(folder, 0o777);
-    chmodSync(logPath, 0o666);
-  }
-  const supervisor = spawn(
-    supervisorProgram(),
-    [
-      ...["--mountpoint", dir, "--source", "a-workspace", "--status-fd", "3"],
-      ...(setup.options ?? ["--options", "default_permissions"]),
-      ...["--", ...(setup.program ?? [process.execPath, fakeDaemon, addon, logPath, behaviour])],
-    ],
-    {
-      stdio: ["ignore", "ignore", "pipe", "pipe", ...(setup.extraFd === undefined ? [] : [setup.extraFd])],
-      detached: setup.detached ?? false,
-      ...(setup.env === undefined ? {} : { env: setup.env }),
-      ...(setup.uid === undefined ? {} : { uid: setup.uid, gid: setup.uid }),
-    },
-  );
-  let stderr = "";
-  let status = "";
-  supervisor.stderr?.on("data", (chunk) => {
-    stderr += chunk;
-  });
-  supervisor.stdio[3]?.on("data", (chunk) => {
-    status += chunk;
-  });
-  const closed = once(supervisor, "close");
-  const trial: Trial = {
-    folder,
-    dir,
-    supervisor,
-    stderr: () => stderr,
-    status: () => status,
-    log: () => readFileSync(logPath, "utf8"),
-    daemonPid: () => Number(/pid (\d+)/.exec(trial.log())?.[1]),
-    exited: async () => {
-      const timer = setTimeout(() => supervisor.kill("SIGKILL"), LIMIT_MS);
-      await closed;
-      clearTimeout(timer);
-      return supervisor.exitCode;
-    },
-  };
-  trials.push(trial);
-  return trial;
-}
-
-async function ready(trial: Trial): Promise<void> {
-  await vi.waitFor(() => expect(`${trial.status()}${trial.stderr()}`).toMatch(/^ready \d+\n$/), patiently);
-}
-
-function expectNothingLeft(trial: Trial): void {
-  expect(mountsAt(trial.dir)).toEqual([]);
-  const pid = /pid (\d+)/.exec(trial.log())?.[1];
-  if (pid !== undefined) expect(existsSync(`/proc/${pid}`)).toBe(false);
-}
-
-/** A program that uses the mount: its working directory is in it. End it through its stdin. */
-async function useMount(dir: string): Promise<ChildProcess> {
-  const user = spawn("sh", ["-c", 'cd "$0" && echo in && read line', dir], { stdio: ["pipe", "pipe", "inherit"] });
-  const [said] = await once(user.stdout, "data");
-  expect(String(said)).toBe("in\n");
-  return user;
-}
+import {
+  addon,
+  canMount,
+  expectNothingLeft,
+  leaveMount,
+  mountsAt,
+  patiently,
+  ready,
+  run,
+  start,
+  type Trial,
+  useMount,
+} from "./supervisor-trial.ts";
 
 describe("without a mount", () => {
   it("prints the daemon's reason and ends with its code", async () => {
@@ -347,8 +188,7 @@ describe.skipIf(!canMount)("with a mount (root and /dev/fuse)", () => {
     expect(trial.stderr()).toBe(`wsfs: programs still use ${trial.dir}: it is detached, and ends for them now\n`);
     expect(trial.log()).toContain("line stop");
     expectNothingLeft(trial);
-    user.stdin?.end("\n");
-    await once(user, "exit");
+    await leaveMount(user);
   });
 
   it("answers busy to the daemon that asks, leaves the mount, and unmounts when it is free", async () => {
@@ -358,8 +198,7 @@ describe.skipIf(!canMount)("with a mount (root and /dev/fuse)", () => {
     process.kill(trial.daemonPid(), "SIGUSR2");
     await vi.waitFor(() => expect(trial.log()).toContain("line busy Device or resource busy"), patiently);
     expect(mountsAt(trial.dir)).toHaveLength(1);
-    user.stdin?.end("\n");
-    await once(user, "exit");
+    await leaveMount(user);
     process.kill(trial.daemonPid(), "SIGUSR2");
     expect(await trial.exited()).toBe(0);
     expect(trial.stderr()).toBe("");
@@ -376,8 +215,7 @@ describe.skipIf(!canMount)("with a mount (root and /dev/fuse)", () => {
       "wsfs: the daemon ended unexpectedly (signal 9); the mount is detached, unsent changes are kept and go on with the next mount\n",
     );
     expectNothingLeft(trial);
-    user.stdin?.end("\n");
-    await once(user, "exit");
+    await leaveMount(user);
   });
 
   it("frees programs that wait in the mount when the daemon is killed", async () => {
@@ -439,8 +277,9 @@ describe.skipIf(!canMount)("with a mount (root and /dev/fuse)", () => {
     await ready(trial);
     expect((await run("mount", "-t", "tmpfs", "over", trial.dir)).code).toBe(0);
     trial.supervisor.kill("SIGTERM");
-    await trial.exited();
-    expect(mountsAt(trial.dir).map((mount) => mount.type)).toContain("tmpfs");
+    expect(await trial.exited()).toBe(1);
+    expect(trial.stderr()).toContain(`cannot detach ${trial.dir}: Device or resource busy`);
+    expect(mountsAt(trial.dir).map((mount) => mount.type)).toEqual(["fuse.wsfs", "tmpfs"]);
   });
 
   it("detaches its mount where it was moved to", async () => {
@@ -480,8 +319,7 @@ describe.skipIf(!canMount)("with a mount (root and /dev/fuse)", () => {
     expect(readdirSync(`/proc/${pid}/fd`)).toHaveLength(before);
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
     expect(children).toEqual([trial.daemonPid()]);
-    user.stdin?.end("\n");
-    await once(user, "exit");
+    await leaveMount(user);
     trial.supervisor.kill("SIGTERM");
     expect(await trial.exited()).toBe(0);
   });

@@ -1,0 +1,205 @@
+/**
+ * One run of the supervisor with a small daemon of its own (fake-daemon.mjs), for its tests. This
+ * process never touches the mount: what does is a child with a kill timer, and mounts are looked
+ * up in mountinfo.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import {
+  accessSync,
+  chmodSync,
+  chownSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, expect, vi } from "vitest";
+import { supervisorProgram } from "../../src/lib/addon.ts";
+
+export const addon = join(import.meta.dirname, "../../native/build/Release/wsfs.node");
+const fakeDaemon = join(import.meta.dirname, "fake-daemon.mjs");
+
+export const LIMIT_MS = 20_000;
+vi.setConfig({ testTimeout: 3 * LIMIT_MS });
+export const patiently = { timeout: LIMIT_MS, interval: 20 };
+
+export const isRoot = process.getuid?.() === 0;
+export const canMount = (() => {
+  try {
+    accessSync("/dev/fuse", constants.R_OK | constants.W_OK);
+    return isRoot;
+  } catch {
+    return false;
+  }
+})();
+
+export interface MountLine {
+  readonly minor: number;
+  readonly options: string;
+  readonly type: string;
+  readonly source: string;
+  readonly superOptions: string;
+}
+
+/** What is mounted at a path, in the mount namespace of a process. */
+export function mountsAt(path: string, process: number | "self" = "self"): MountLine[] {
+  const escaped = path.replaceAll(" ", "\\040");
+  return readFileSync(`/proc/${process}/mountinfo`, "utf8")
+    .split("\n")
+    .map((line) => line.split(" "))
+    .filter((fields) => fields[4] === escaped)
+    .map((fields) => {
+      const dash = fields.indexOf("-");
+      return {
+        minor: Number(fields[2]?.split(":")[1]),
+        options: fields[5] ?? "",
+        type: fields[dash + 1] ?? "",
+        source: fields[dash + 2] ?? "",
+        superOptions: fields[dash + 3] ?? "",
+      };
+    });
+}
+
+/** Runs a program that may touch a mount; killed when it takes too long. */
+export async function run(program: string, ...args: string[]): Promise<{ code: number | null; stderr: string }> {
+  const child = spawn(program, args, { stdio: ["ignore", "ignore", "pipe"] });
+  let stderr = "";
+  child.stderr.on("data", (chunk) => {
+    stderr += chunk;
+  });
+  const timer = setTimeout(() => child.kill("SIGKILL"), LIMIT_MS);
+  const [code] = await once(child, "close");
+  clearTimeout(timer);
+  return { code, stderr };
+}
+
+export interface Trial {
+  readonly folder: string;
+  readonly dir: string;
+  readonly supervisor: ChildProcess;
+  /** What the supervisor has printed on stderr. */
+  stderr(): string;
+  /** What came over --status-fd. */
+  status(): string;
+  /** What the fake daemon has written down. */
+  log(): string;
+  daemonPid(): number;
+  mounts(): MountLine[];
+  exited(): Promise<number | null>;
+}
+
+export interface Setup {
+  readonly dirName?: string;
+  readonly options?: readonly string[];
+  readonly program?: readonly string[];
+  /** A descriptor of ours that the supervisor inherits. */
+  readonly extraFd?: number;
+  /** Leads a process group (and session) of its own. */
+  readonly detached?: boolean;
+  /** A program that runs the supervisor in other surroundings. */
+  readonly wrapper?: readonly string[];
+  /** Whose mount namespace it mounts in. */
+  readonly namespace?: number;
+  /** Everything of the trial belongs to this user, who is not root. */
+  readonly owner?: number;
+}
+
+const trials: Trial[] = [];
+afterEach(async () => {
+  for (const trial of trials.splice(0)) {
+    if (trial.supervisor.exitCode === null && trial.supervisor.signalCode === null) {
+      trial.supervisor.kill("SIGKILL");
+      await trial.exited();
+    }
+    const pid = trial.daemonPid();
+    if (existsSync(`/proc/${pid}`)) process.kill(pid, "SIGKILL");
+    while (mountsAt(trial.dir).length > 0) await run("umount", "-l", trial.dir);
+    rmSync(trial.folder, { recursive: true });
+  }
+});
+
+export function start(behaviour: string, setup: Setup = {}): Trial {
+  const folder = mkdtempSync(join(tmpdir(), "wsfs-supervisor-"));
+  const dir = join(folder, setup.dirName ?? "mount");
+  const logPath = join(folder, "log");
+  mkdirSync(dir);
+  writeFileSync(logPath, "");
+  if (setup.owner !== undefined) {
+    chmodSync(folder, 0o755);
+    chownSync(dir, setup.owner, setup.owner);
+    chownSync(logPath, setup.owner, setup.owner);
+  }
+  const [first = "", ...rest] = [...(setup.wrapper ?? []), supervisorProgram()];
+  const supervisor = spawn(
+    first,
+    [
+      ...rest,
+      ...["--mountpoint", dir, "--source", "a-workspace", "--status-fd", "3"],
+      ...(setup.options ?? ["--options", "default_permissions"]),
+      ...["--", ...(setup.program ?? [process.execPath, fakeDaemon, addon, logPath, behaviour])],
+    ],
+    {
+      stdio: ["ignore", "ignore", "pipe", "pipe", ...(setup.extraFd === undefined ? [] : [setup.extraFd])],
+      detached: setup.detached ?? false,
+    },
+  );
+  let stderr = "";
+  let status = "";
+  supervisor.stderr?.on("data", (chunk) => {
+    stderr += chunk;
+  });
+  supervisor.stdio[3]?.on("data", (chunk) => {
+    status += chunk;
+  });
+  const closed = once(supervisor, "close");
+  const trial: Trial = {
+    folder,
+    dir,
+    supervisor,
+    stderr: () => stderr,
+    status: () => status,
+    log: () => readFileSync(logPath, "utf8"),
+    daemonPid: () => Number(/ pid (\d+)/.exec(trial.log())?.[1]),
+    mounts: () => mountsAt(dir, setup.namespace),
+    exited: async () => {
+      const timer = setTimeout(() => supervisor.kill("SIGKILL"), LIMIT_MS);
+      await closed;
+      clearTimeout(timer);
+      return supervisor.exitCode;
+    },
+  };
+  trials.push(trial);
+  return trial;
+}
+
+/** Waits until the supervisor says over its status descriptor that the mount is usable. */
+export async function ready(trial: Trial): Promise<void> {
+  await vi.waitFor(() => expect(`${trial.status()}${trial.stderr()}`).not.toBe(""), patiently);
+  expect(`${trial.status()}${trial.stderr()}`).toMatch(/^ready \d+\n$/);
+}
+
+export function expectNothingLeft(trial: Trial): void {
+  expect(trial.mounts()).toEqual([]);
+  expect(existsSync(`/proc/${trial.daemonPid()}`)).toBe(false);
+}
+
+/** A program that uses the mount: its working directory is in it, until its stdin ends. */
+export async function useMount(dir: string, wrapper: readonly string[] = []): Promise<ChildProcess> {
+  const [first = "", ...rest] = [...wrapper, "sh", "-c", 'cd "$0" && echo in && read line', dir];
+  const user = spawn(first, rest, { stdio: ["pipe", "pipe", "inherit"] });
+  const [said] = await once(user.stdout, "data");
+  expect(String(said)).toBe("in\n");
+  return user;
+}
+
+export async function leaveMount(user: ChildProcess): Promise<void> {
+  const exit = once(user, "exit");
+  user.stdin?.end("\n");
+  await exit;
+}
