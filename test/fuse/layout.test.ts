@@ -25,9 +25,8 @@ interface Layout {
   fields: Record<string, [number, number]>;
 }
 
-const structs = [...Object.values(requestStructs), ...Object.values(replyStructs)].filter(
-  (value): value is Struct => typeof value === "object",
-);
+const exported: unknown[] = [...Object.values(requestStructs), ...Object.values(replyStructs)];
+const structs = exported.filter((value): value is Struct => typeof value === "object");
 
 function layoutOf(struct: Struct): Layout {
   const fields = Object.entries(struct.fields).map(
