@@ -79,6 +79,7 @@ export function exchange(
 
     const queue = createBodyQueue({
       onLow() {
+        if (isOver) return;
         isPaused = false;
         silence.expect(limits.receive, "byte of the answer");
         controller?.resume();

@@ -1,8 +1,9 @@
 /**
  * `Files` on a real disk. It must not know what the files are for. The folder is taken to be on a
  * local disk: fstat of an open file is answered from memory there, so it is asked synchronously
- * (2 µs; 30 µs through the thread pool). Everything else that may wait goes through the pool,
- * by Node's callback functions on plain descriptors: they cost up to a sixth less than FileHandle.
+ * (2 µs; 10 to 30 µs through the thread pool). Everything else that may wait goes through the pool,
+ * by Node's callback functions on plain descriptors, which the native calls need too; they cost up
+ * to a sixth less than FileHandle.
  */
 import { createHash } from "node:crypto";
 import fs from "node:fs";

@@ -56,10 +56,9 @@ export function createHashWorkers(limit = 2): HashWorkers {
         },
       };
       // The caller does not wait for the thread to notice; the thread's answer then meets a settled promise.
+      // One that still waits for a thread keeps its turn, and is answered without a byte being read.
       const abort = () => {
         Atomics.store(new Int32Array(job.stop), 0, 1);
-        const index = waiting.indexOf(job);
-        if (index >= 0) waiting.splice(index, 1);
         job.reject(signal?.reason);
       };
       signal?.addEventListener("abort", abort, { once: true });

@@ -31,6 +31,7 @@ import {
   XATTR_CREATE,
   XATTR_REPLACE,
 } from "./flags.ts";
+import { MAX_WRITE } from "./init.ts";
 import type { Fields, Struct, Values } from "./layout.ts";
 import { createListing, isDots, type Listing } from "./listing.ts";
 import type { XattrReply } from "./replies.ts";
@@ -243,13 +244,16 @@ export function readdirplus(call: Call, request: In<typeof structs.READ_IN>): Pr
   return list(call, request, true);
 }
 
+/** The kernel asks for at most max_pages; a larger number must not make us allocate it. */
+const LONGEST_LISTING = MAX_WRITE;
+
 /**
  * Asks for about as many entries as fit, again until the reply is full or the folder ends. What
  * does not fit any more was counted when it was answered, and is given back.
  */
 async function list(call: Call, request: In<typeof structs.READ_IN>, withAttributes: boolean): Promise<Listing> {
   const { fileSystem, caller } = call;
-  const listing = createListing(request.size, withAttributes);
+  const listing = createListing(Math.min(request.size, LONGEST_LISTING), withAttributes);
   let cookie = representable(request.offset, "EINVAL");
   try {
     for (;;) {

@@ -8,6 +8,9 @@ import { Dicer } from "@fastify/busboy";
 import type { Part } from "./exchange.ts";
 import { invalid } from "./problems.ts";
 
+/** How much may follow the closing boundary; RFC 2046 has readers ignore it. */
+const EPILOGUE_BYTES = 64 * 1024;
+
 /** The boundary of a multipart/form-data content type; undefined when it is none. */
 export function multipartBoundary(contentType: string | undefined): string | undefined {
   if (contentType === undefined || !/^multipart\/form-data\s*;/i.test(contentType)) return undefined;
@@ -48,6 +51,28 @@ function toPart(headers: object, stream: Readable): Part {
       },
     },
   };
+}
+
+/** Reads what follows the closing boundary, so that the connection is ready for the next request. */
+function skipEpilogue(body: Readable): Promise<void> {
+  if (body.readableEnded || body.destroyed) return Promise.resolve();
+  return new Promise((resolve) => {
+    let rest = EPILOGUE_BYTES;
+    const done = () => {
+      body.off("data", onData);
+      resolve();
+    };
+    const onData = (chunk: Uint8Array) => {
+      rest -= chunk.length;
+      if (rest >= 0) return;
+      body.pause();
+      done();
+    };
+    body.on("data", onData);
+    body.once("end", done);
+    body.once("close", done);
+    body.resume();
+  });
 }
 
 /** The parts, one after the other; what of a part is not read is skipped. Fails with a 400 when the body is broken off. */
@@ -91,8 +116,11 @@ export async function* readParts(body: Readable, boundary: string): AsyncGenerat
       if (next !== undefined) {
         yield next.part;
         next.stream.resume();
-      } else if (progress.state === "ended") return;
-      else if (progress.state === "broken") throw brokenOff();
+      } else if (progress.state === "ended") {
+        body.unpipe(dicer);
+        await skipEpilogue(body);
+        return;
+      } else if (progress.state === "broken") throw brokenOff();
       else {
         await new Promise<void>((resolve) => {
           wake = resolve;

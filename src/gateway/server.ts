@@ -17,6 +17,7 @@ const BODY_SILENCE_MS = 60_000;
 const KEEP_ALIVE_MS = 65_000;
 /** On close, answers under way may take this long. */
 const CLOSE_MS = 4000;
+const IDLE_POLL_MS = 50;
 /** How much of a body nobody wants is read, so that the client sees the answer instead of a reset. */
 const LINGER_BYTES = 16 * 1024 * 1024;
 const LINGER_MS = 1000;
@@ -63,9 +64,15 @@ export async function startServer({ gateway, clock, host, port, log }: ServerOpt
   return {
     port: address.port,
     async close() {
-      const timer = clock.setTimer(CLOSE_MS, () => app.server.closeAllConnections());
+      const deadline = clock.setTimer(CLOSE_MS, () => app.server.closeAllConnections());
+      // A connection whose answer has just gone out is idle only a moment later.
+      let poll = clock.setTimer(0, function closeIdle() {
+        app.server.closeIdleConnections();
+        poll = clock.setTimer(IDLE_POLL_MS, closeIdle);
+      });
       await app.close();
-      timer.cancel();
+      deadline.cancel();
+      poll.cancel();
     },
   };
 }

@@ -27,6 +27,14 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   const openOf = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE node = ? AND state = 'open'`);
   const byKey = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE key = ?`);
   const all = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE state = 'open' ORDER BY id`);
+  const due = prepare<Row>(
+    database,
+    `SELECT ${COLUMNS} FROM attempt WHERE state = 'open' AND next_at <= ? ORDER BY next_at LIMIT ?`,
+  );
+  const next = prepare<{ at: number | null }>(
+    database,
+    "SELECT min(next_at) AS at FROM attempt WHERE state = 'open' AND next_at > ?",
+  );
   const openCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM attempt WHERE state = 'open'");
   const insert = prepare(
     database,
@@ -49,6 +57,10 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     ofKey: (key: string) => decode(byKey.get(key)),
     ofGeneration: (generation: number) => decode(ofGeneration.get(generation)),
     open: (): Attempt<Request>[] => all.all().map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
+    due: (now: number, limit: number): Attempt<Request>[] =>
+      due.all(now, limit).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
+    /** When the first one that waits may be sent again. */
+    nextAt: (now: number): number | undefined => next.get(now)?.at ?? undefined,
     countOpen: (): number => openCount.get()?.count ?? 0,
     create(attempt: {
       node: number;

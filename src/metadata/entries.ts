@@ -21,7 +21,7 @@ export function createEntries(database: Connection) {
     `SELECT ${COLUMNS} FROM entry WHERE parent = ? AND id > ? ORDER BY id LIMIT ?`,
   );
   const ofInode = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE inode = ? ORDER BY id`);
-  const any = prepare<{ one: number }>(database, "SELECT 1 AS one FROM entry WHERE parent = ? LIMIT 1");
+  const first = prepare<{ one: number }>(database, "SELECT 1 AS one FROM entry WHERE parent = ? LIMIT 1");
   const insert = prepare(database, "INSERT INTO entry (parent, name, gateway_name, inode) VALUES (?, ?, ?, ?)");
   const place = prepare(database, "UPDATE entry SET parent = ?, name = ?, gateway_name = ? WHERE id = ?");
   const retarget = prepare(database, "UPDATE entry SET inode = ? WHERE id = ?");
@@ -35,7 +35,7 @@ export function createEntries(database: Connection) {
     list: (parent: number, cookie: number, limit: number): Entry[] => after.all(parent, cookie, limit),
     ofInode: (inode: number): Entry[] => ofInode.all(inode),
     links: (inode: number): number => links.get(inode)?.count ?? 0,
-    isEmpty: (parent: number): boolean => any.get(parent) === undefined,
+    isEmpty: (parent: number): boolean => first.get(parent) === undefined,
     create(parent: number, name: string, inode: number, gatewayName: string | null = null): Entry {
       const id = Number(insert.run(parent, name, gatewayName, inode).lastInsertRowid);
       return { id, parent, name, gatewayName, inode };

@@ -36,6 +36,7 @@ const COLUMNS = `id, kind, lineage, attributes, size, hash, origin_node AS origi
 export function createInodes(database: Connection) {
   const byId = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE id = ?`);
   const byGroup = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE link_group = ?`);
+  const byOrigin = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE origin_node = ?`);
   const insert = prepare(
     database,
     `INSERT INTO inode (kind, lineage, attributes, size, hash, origin_node, origin_version, content, atime, ctime)
@@ -108,6 +109,8 @@ export function createInodes(database: Connection) {
     nameless: (): Inode[] => decodeAll(nameless.all()),
     /** Those whose writer was not closed: after a crash, each must be looked at. */
     unfinished: (): Inode[] => decodeAll(unfinished.all()),
+    /** Whose content is, or grew from, a version of this node. */
+    withOrigin: (nodeId: string): Inode[] => decodeAll(byOrigin.all(nodeId)),
     ofGroup: (group: string): Inode[] => decodeAll(byGroup.all(group)),
   };
 }

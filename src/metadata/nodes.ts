@@ -124,17 +124,19 @@ export function createNodes(database: Connection) {
   const byLeft = select("left_parent = ? AND left_name = ? AND left_at >= ? ORDER BY left_at DESC LIMIT 1");
   const dueNow = select("due <= ? ORDER BY due LIMIT ?");
   const nextDue = prepare<{ due: number }>(database, "SELECT due FROM node WHERE due IS NOT NULL ORDER BY due LIMIT 1");
+  const nextDueAfter = prepare<{ due: number }>(database, "SELECT due FROM node WHERE due > ? ORDER BY due LIMIT 1");
   const dirty = select("dirty_since IS NOT NULL ORDER BY dirty_since, id LIMIT ?");
   const counts = prepare<{ dirty: number; parked: number; oldest: number | null }>(
     database,
     `SELECT count(*) AS dirty, count(parked) AS parked, min(dirty_since) AS oldest FROM node WHERE dirty_since IS NOT NULL`,
   );
   const hasten = prepare(database, "UPDATE node SET due = ? WHERE dirty_since IS NOT NULL AND parked IS NULL");
-  const retryParked = prepare(database, "UPDATE node SET parked = NULL, due = ? WHERE parked IS NOT NULL");
-  const lastPosition = prepare<{ position: number | null }>(
+  const hastenIn = prepare(
     database,
-    "SELECT max(base_position) AS position FROM node",
+    `UPDATE node SET due = ? WHERE dirty_since IS NOT NULL AND parked IS NULL
+     AND entry IN (SELECT id FROM entry WHERE parent = ?)`,
   );
+  const retryParked = prepare(database, "UPDATE node SET parked = NULL, due = ? WHERE parked IS NOT NULL");
   const insert = prepare(
     database,
     `INSERT INTO node (entry, kind, node_id, base_parent, base_name, base_head, base_hash, base_size, base_attributes,
@@ -168,6 +170,7 @@ export function createNodes(database: Connection) {
       one(byLeft.get(parent, name, since)),
     due: (now: number, limit: number): NodeRow[] => dueNow.all(now, limit).map(decode),
     nextDue: (): number | undefined => nextDue.get()?.due,
+    nextDueAfter: (now: number): number | undefined => nextDueAfter.get(now)?.due,
     /** Oldest first. */
     dirty: (limit: number): NodeRow[] => dirty.all(limit).map(decode),
     counts: () => counts.get() ?? { dirty: 0, parked: 0, oldest: null },
@@ -175,10 +178,13 @@ export function createNodes(database: Connection) {
     hasten(now: number): void {
       hasten.run(now);
     },
+    /** Everything dirty in this folder (an inode) is to be looked at now. */
+    hastenIn(folder: number, now: number): void {
+      hastenIn.run(now, folder);
+    },
     retryParked(now: number): void {
       retryParked.run(now);
     },
-    lastPosition: (): number => lastPosition.get()?.position ?? 0,
     create(node: Omit<NodeRow, "id">): NodeRow {
       const id = Number(insert.run(encode({ ...node, id: 0 })).lastInsertRowid);
       return { ...node, id };

@@ -1,6 +1,6 @@
 /**
  * How the flows tell the loops that there is something to do, and how those who wait (drain,
- * durable close) hear that something was done. No state of its own beyond who listens.
+ * durable close) hear that something was done.
  */
 export interface Activity {
   /** The write-back loop should look at the table again. */
@@ -8,6 +8,9 @@ export interface Activity {
   onWake(listener: () => void): () => void;
   /** Something was acknowledged, adopted, parked, opened or closed. */
   progressed(): void;
+  /** A local copy is kept beside a remote change. */
+  conflicted(): void;
+  readonly conflicts: number;
   /** Resolves at the next progress, or when the signal aborts. */
   nextProgress(signal?: AbortSignal): Promise<void>;
 }
@@ -15,7 +18,14 @@ export interface Activity {
 export function createActivity(): Activity {
   const wakers = new Set<() => void>();
   let waiting: (() => void)[] = [];
+  let conflicts = 0;
   return {
+    get conflicts() {
+      return conflicts;
+    },
+    conflicted() {
+      conflicts += 1;
+    },
     wake() {
       for (const listener of wakers) listener();
     },

@@ -7,10 +7,11 @@ import type { Client } from "../client/client.ts";
 import type { Workspace } from "../contract/resources.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Runtime } from "../lib/runtime.ts";
+import type { SingleFlight } from "../lib/single-flight.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import type { Activity } from "./activity.ts";
 import type { HandleId } from "./filesystem.ts";
-import type { LiveFile } from "./live.ts";
+import type { LiveFile } from "./live-file.ts";
 import type { Network } from "./network.ts";
 import type { Request } from "./request.ts";
 
@@ -60,6 +61,16 @@ export interface Context {
   readonly handles: Map<HandleId, Handle>;
   /** Open live files by lineage. */
   readonly lives: Map<number, LiveFile>;
+  /** Folders being completed. */
+  readonly listings: SingleFlight<number, void>;
+  /** When an inode was last cut while a writer had it open. */
+  readonly cuts: Map<number, number>;
+  /** Makes committed rows survive power loss. */
+  readonly syncRows: () => Promise<void>;
+  /** How to stop sending a generation. */
+  readonly sending: Map<number, () => void>;
+  /** Node ids whose state is to be read again by id, for what was heard of them does not fit together yet. */
+  readonly refresh: Set<string>;
   readonly network: Network;
   readonly activity: Activity;
 }

@@ -2,6 +2,7 @@
  * A workspace at work without a kernel: what `daemon/` starts, serves through `fuse/` and asks for
  * its state. The same engine runs in the simulation on a virtual clock.
  */
+import type { Context } from "./context.ts";
 import type { FileSystem } from "./filesystem.ts";
 
 /** One thing that waits to be sent, or cannot be. */
@@ -60,6 +61,8 @@ export interface DrainResult {
 
 export interface Engine {
   readonly fileSystem: FileSystem;
+  /** The state behind it, for tests that check its invariants. */
+  readonly context: Context;
   status(): EngineStatus;
   /** The first `limit` pending items, oldest first. */
   pending(limit: number): PendingItem[];

@@ -150,6 +150,8 @@ test("aborted calls that wait for a connection leave the connection to the other
   const controller = new AbortController();
   const waiting = Array.from({ length: 5 }, () => failureOf(client.getNode("n1", { signal: controller.signal })));
   const last = client.getNode("n1");
+  // By now they have their token and stand in the queue.
+  await new Promise(setImmediate);
   controller.abort();
   for (const error of await Promise.all(waiting)) expect(error.code).toBe("aborted");
   mayAnswer.resolve();

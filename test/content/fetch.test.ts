@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type FetchOptions, fetchInto } from "../../src/content/fetch.ts";
 import { ContentMismatch } from "../../src/content/mismatch.ts";
+import type { OpenFile } from "../../src/lib/files.ts";
 import { pattern, readAll } from "../support/files-cases.ts";
 import { createMemoryUnderTest } from "../support/memory-under-test.ts";
 
@@ -121,9 +122,58 @@ test("a full disk ends it, and the bytes that did not get through are not report
 
 test("an abort ends it with the signal's reason", async () => {
   const controller = new AbortController();
-  const { error } = await failing([pattern(5), pattern(5), pattern(5), pattern(5)], {
+  const { error, file } = await failing([pattern(5), pattern(5), pattern(5), pattern(5)], {
     signal: controller.signal,
     onProgress: () => controller.abort(new Error("no longer wanted")),
   });
   expect(error).toMatchObject({ message: "no longer wanted" });
+  expect((await file.stat()).size).toBeLessThan(20);
+});
+
+/** A file whose writes end when told. */
+async function slowFile() {
+  const { file } = await setUp();
+  const underWay: (() => void)[] = [];
+  const slow: OpenFile = {
+    ...file,
+    async write(buffer, position) {
+      await new Promise<void>((resolve) => underWay.push(resolve));
+      await file.write(buffer, position);
+    },
+  };
+  return { slow, underWay };
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+test("one chunk arrives while another is written, and no more", async () => {
+  const { slow, underWay } = await slowFile();
+  let arrived = 0;
+  async function* body() {
+    for (; arrived < 4; arrived++) yield pattern(5, arrived);
+  }
+  const fetching = fetchInto(slow, body(), { subject: SUBJECT, offset: 0, length: 20 });
+  for (let written = 0; written < 4; written++) {
+    await expect.poll(() => underWay.length).toBe(written + 1);
+    await turn();
+    expect(underWay.length).toBe(written + 1);
+    expect(arrived).toBeLessThanOrEqual(written + 2);
+    underWay[written]?.();
+  }
+  await fetching;
+});
+
+test("after a failure it rejects only when nothing is being written any more", async () => {
+  const { slow, underWay } = await slowFile();
+  const { body } = bodyOf([pattern(5)], new Error("connection lost"));
+  let settled = false;
+  const fetching = fetchInto(slow, body, { subject: SUBJECT, offset: 0, length: 20 }).finally(() => {
+    settled = true;
+  });
+  const rejected = expect(fetching).rejects.toThrow("connection lost");
+  await expect.poll(() => underWay.length).toBe(1);
+  await turn();
+  expect(settled).toBe(false);
+  underWay[0]?.();
+  await rejected;
 });

@@ -4,7 +4,6 @@ import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { HASH_WORKER } from "../../src/content/hash-worker.ts";
 import { createHashWorkers, type HashWorkers } from "../../src/content/hash-workers.ts";
 import { pattern } from "../support/files-cases.ts";
 
@@ -36,7 +35,7 @@ test("a missing file does not harm the next", async () => {
   expect(next).toMatchObject({ value: expected });
 });
 
-test("one that waits is aborted without its turn, one at work at once; the thread goes on", async () => {
+test("one that waits and one at work are aborted at once, and the thread goes on", async () => {
   const first = new AbortController();
   const second = new AbortController();
   const hashing = workers.hash(path, first.signal);
@@ -47,6 +46,18 @@ test("one that waits is aborted without its turn, one at work at once; the threa
   first.abort(new Error("first"));
   await expect(hashing).rejects.toThrow("first");
   expect(await last).toEqual(expected);
+});
+
+test("a thread told to stop does not read on to the end", async () => {
+  // 256 GiB of nothing: minutes, if it were read.
+  fs.truncateSync(path, 2 ** 38);
+  fs.writeFileSync(`${path}2`, bytes);
+  const controllers = [new AbortController(), new AbortController()];
+  const hashing = Promise.allSettled(controllers.map(({ signal }) => workers.hash(path, signal)));
+  const next = workers.hash(`${path}2`);
+  for (const controller of controllers) controller.abort();
+  expect(await next).toEqual(expected);
+  expect((await hashing).map(({ status }) => status)).toEqual(["rejected", "rejected"]);
 });
 
 test("closing rejects what is not finished and what comes later", async () => {
@@ -73,13 +84,28 @@ test("the JS thread goes on while a big file is hashed", async () => {
   expect(turns).toBeGreaterThan(5);
 });
 
-test("an idle thread lets the process end, a working one does not", () => {
+test("compiled to JavaScript, a thread at work keeps the process alive, an idle one lets it end", () => {
+  fs.writeFileSync(join(root, "package.json"), '{ "type": "module" }');
+  const options = ["--target", "es2023", "--module", "nodenext", "--types", "node", "--skipLibCheck"];
+  const compiled = spawnSync(
+    "node_modules/.bin/tsc",
+    [
+      "--ignoreConfig",
+      ...options,
+      "--rewriteRelativeImportExtensions",
+      "--outDir",
+      root,
+      "src/content/hash-workers.ts",
+    ],
+    { encoding: "utf8" },
+  );
+  expect(compiled.stdout).toBe("");
+  // Nothing else is open, and nobody calls close().
   const program = `
-    const { Worker } = require("node:worker_threads");
-    const worker = new Worker(${JSON.stringify(HASH_WORKER)}, { eval: true, execArgv: [], env: {} });
-    worker.on("message", ({ hash }) => { console.log(hash); worker.unref(); });
-    worker.postMessage({ path: ${JSON.stringify(path)}, stop: new SharedArrayBuffer(4) });
+    import { createHashWorkers } from "./hash-workers.js";
+    createHashWorkers().hash(process.argv[2]).then(({ hash }) => console.log(hash));
   `;
-  const child = spawnSync(process.execPath, ["-e", program], { encoding: "utf8", timeout: 30_000 });
+  fs.writeFileSync(join(root, "main.js"), program);
+  const child = spawnSync(process.execPath, [join(root, "main.js"), path], { encoding: "utf8", timeout: 20_000 });
   expect(child).toMatchObject({ status: 0, stdout: `${expected.hash}\n` });
-});
+}, 60_000);

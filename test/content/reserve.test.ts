@@ -48,6 +48,15 @@ test("given up, it lets a full disk take writes again; it comes back when there 
   expect(files.openHandles()).toBe(0);
 });
 
+test("is not taken again while that would all but fill the disk", async () => {
+  const { files } = await createMemoryUnderTest(4 * SIZE);
+  const reserve = createReserve(files, PATH, SIZE);
+  await writeAll(files, "/state/big", pattern(2 * SIZE + 1));
+  expect(await reserve.restore()).toBe(false);
+  await writeAll(files, "/state/big", pattern(2 * SIZE));
+  expect(await reserve.restore()).toBe(true);
+});
+
 test("a predecessor's is taken over; a part of one is built anew", async () => {
   const { files } = await createMemoryUnderTest(3 * SIZE);
   await writeAll(files, PATH, pattern(SIZE));

@@ -9,6 +9,8 @@ import type { FileSystem } from "../../src/vfs/filesystem.ts";
 
 export interface Reply {
   readonly id: number;
+  /** Bit 63 of its unique. */
+  readonly resent: boolean;
   /** 0 or a negative errno. */
   readonly error: number;
   readonly body: Buffer;
@@ -26,7 +28,9 @@ export interface FakeKernel {
   readonly lines: LogLine[];
   /** What the next replies are answered with; then 0. */
   readonly errnos: number[];
-  readonly clock: Clock & { advance(milliseconds: number): void };
+  readonly clock: Clock & { advance(milliseconds: number): void; pending(): number };
+  /** Calls of log.debug, also when that level is off. */
+  readonly debugCalls: () => number;
   readonly closed: () => boolean;
   /** Sends one request and resolves to its reply. */
   call(opcode: number, nodeid: number, ...body: Part[]): Promise<Reply>;
@@ -94,13 +98,16 @@ export function startFakeKernel({ fileSystem, level = "debug", init = true, ...m
   const waiting = new Map<number, (reply: Reply) => void>();
   const clock = createManualClock();
   let nextId = 0;
+  let debugCalls = 0;
   let isClosed = false;
   let feed: { onRequests: (messages: Uint8Array[]) => void; onEnd: (errno: string) => void } | undefined;
 
   const session = createSession({
     fileSystem,
     clock,
-    log: recordingLogger(level, lines),
+    log: recordingLogger(level, lines, () => {
+      debugCalls += 1;
+    }),
     device(onRequests, onEnd) {
       feed = { onRequests, onEnd };
       return {
@@ -108,6 +115,7 @@ export function startFakeKernel({ fileSystem, level = "debug", init = true, ...m
           const message = Buffer.concat(parts);
           const reply = {
             id: Number(message.readBigUInt64LE(8) & 0x7fff_ffff_ffff_ffffn),
+            resent: message.readUInt8(15) >= 0x80,
             error: message.readInt32LE(4),
             body: message.subarray(16),
           };
@@ -131,6 +139,7 @@ export function startFakeKernel({ fileSystem, level = "debug", init = true, ...m
     lines,
     errnos,
     clock,
+    debugCalls: () => debugCalls,
     closed: () => isClosed,
     sendRaw: (...messages) => feed?.onRequests(messages),
     send(opcode, nodeid, ...body) {
@@ -156,9 +165,10 @@ export function startFakeKernel({ fileSystem, level = "debug", init = true, ...m
   return kernel;
 }
 
-function recordingLogger(least: LogLevel, lines: LogLine[]): Logger {
+function recordingLogger(least: LogLevel, lines: LogLine[], onDebug: () => void): Logger {
   const isLevelEnabled = (level: LogLevel) => LEVELS.indexOf(level) >= LEVELS.indexOf(least);
   const write = (level: LogLevel) => (fields: object, message: string) => {
+    if (level === "debug") onDebug();
     if (isLevelEnabled(level)) lines.push({ level, message, fields: fields as Record<string, unknown> });
   };
   return { isLevelEnabled, debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
@@ -169,6 +179,7 @@ function createManualClock(): FakeKernel["clock"] {
   let timers: { at: number; callback: () => void }[] = [];
   return {
     elapsed: () => now,
+    pending: () => timers.length,
     setTimer(milliseconds, callback) {
       const timer = { at: now + milliseconds, callback };
       timers.push(timer);

@@ -1,10 +1,10 @@
 import net from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { issueToken, type RunningGateway, type StartGatewayOptions, startGateway } from "../../src/gateway/start.ts";
+import type { AnswerJson } from "../support/answer-json.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-// biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
-const json = (answer: Response): Promise<any> => answer.json();
+const json = async (answer: Response): Promise<AnswerJson> => JSON.parse(await answer.text());
 
 async function start(options: Partial<StartGatewayOptions> = {}) {
   const dataDir = options.dataDir ?? (await temporaryFolder());

@@ -272,14 +272,19 @@ describe.skipIf(!canMount)("with a mount (root and /dev/fuse)", () => {
     expectNothingLeft(trial);
   });
 
-  it("leaves alone what somebody mounted over it", async () => {
+  it.each([
+    ["another file system", (dir: string) => ["-t", "tmpfs", "over", dir]],
+    ["a bind mount of itself, of the same type and device", (dir: string) => ["--bind", dir, dir]],
+  ])("leaves alone what somebody mounted over it: %s", async (_, mountArguments) => {
     const trial = start("serve");
     await ready(trial);
-    expect((await run("mount", "-t", "tmpfs", "over", trial.dir)).code).toBe(0);
+    expect((await run("mount", ...mountArguments(trial.dir))).code).toBe(0);
+    const before = trial.mounts();
+    expect(before).toHaveLength(2);
     trial.supervisor.kill("SIGTERM");
     expect(await trial.exited()).toBe(1);
     expect(trial.stderr()).toContain(`cannot detach ${trial.dir}: Device or resource busy`);
-    expect(mountsAt(trial.dir).map((mount) => mount.type)).toEqual(["fuse.wsfs", "tmpfs"]);
+    expect(trial.mounts()).toEqual(before);
   });
 
   it("detaches its mount where it was moved to", async () => {

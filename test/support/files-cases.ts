@@ -228,6 +228,15 @@ export function describeFiles(name: string, create: () => Promise<FilesUnderTest
         expect((await readAll(files, path)).equals(pattern(MIB))).toBe(true);
       });
 
+      test("waits between the parts of a call, too", async () => {
+        await writeAll(files, path, pattern(10));
+        for (let round = 0; round < 20; round++) {
+          const file = await files.open(path, "r");
+          const reading = file.read(Buffer.alloc(4096), 0, 4096, 0);
+          await Promise.all([file.close(), expect(reading).resolves.toBe(10)]);
+        }
+      });
+
       test("a handle that is closed does not reach the file opened next", async () => {
         const first = await files.open(path, "wx+");
         await first.close();

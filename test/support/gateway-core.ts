@@ -1,11 +1,12 @@
 /** A gateway's core on a virtual clock with everything in memory, and short ways to call it. */
 import Database from "better-sqlite3";
-import type { Node, WrittenNode } from "../../src/contract/resources.ts";
+import { type Node, node, type WrittenNode, writtenNode } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import type { GatewayOptions } from "../../src/gateway/context.ts";
 import { createGateway, type Gateway } from "../../src/gateway/core.ts";
 import { type GatewayAnswer, jsonBody, type Part, type RequestBody } from "../../src/gateway/exchange.ts";
 import { SILENT } from "../../src/lib/log.ts";
+import type { AnswerJson } from "./answer-json.ts";
 import { createMemoryBlobs, type MemoryBlobs } from "./memory-blobs.ts";
 import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";
 
@@ -13,8 +14,7 @@ export interface ReadAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly bytes: Buffer;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every shape
-  readonly json: any;
+  readonly json: AnswerJson;
 }
 
 export interface CallOptions {
@@ -79,7 +79,7 @@ export async function readAnswer(answer: GatewayAnswer): Promise<ReadAnswer> {
     status: answer.status,
     headers: answer.headers,
     bytes,
-    json: answer.body?.kind === "json" ? JSON.parse(bytes.toString()) : undefined,
+    json: answer.body?.kind === "json" ? JSON.parse(bytes.toString()) : {},
   };
 }
 
@@ -126,20 +126,20 @@ export function createTestCore(options: Partial<GatewayOptions> = {}, parts?: Pa
     async file(path, content, options) {
       const answer = await core.upload(`/v1/files${path}`, content, options);
       if (answer.status >= 300) throw new Error(`upload of ${path}: ${answer.status} ${answer.bytes}`);
-      return answer.json;
+      return writtenNode.parse(answer.json);
     },
     async folder(parentId, name) {
       const answer = await core.call("POST", "/v1/nodes", { json: { parentId, name, kind: "folder" } });
       if (answer.status !== 201) throw new Error(`folder ${name}: ${answer.status} ${answer.bytes}`);
-      return answer.json;
+      return writtenNode.parse(answer.json);
     },
     async names(path) {
       const answer = await core.call("GET", "/v1/nodes", { query: { path } });
       if (answer.status !== 200) throw new Error(`listing of ${path}: ${answer.status} ${answer.bytes}`);
-      return answer.json.items.map((node: Node) => node.name);
+      return answer.json.items.map(({ name }) => name);
     },
     async node(id) {
-      return (await core.call("GET", `/v1/nodes/${id}`)).json;
+      return node.parse((await core.call("GET", `/v1/nodes/${id}`)).json);
     },
     restart: (changes = {}) => createTestCore({ ...options, ...changes }, { clock, blobs, database }),
   };

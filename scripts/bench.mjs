@@ -1,0 +1,31 @@
+/**
+ * `npm run bench [-- NAME ...]`: set-up, then the benchmarks test/bench/NAME.ts, all when none is
+ * named, one after the other, each in a node of its own (types removed by typescript.mjs). They
+ * find the compiled program in dist/.
+ */
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { runNode } from "./child.mjs";
+import { projectFolder, setup } from "./setup.mjs";
+
+const folder = join(projectFolder, "test/bench");
+const all = existsSync(folder)
+  ? readdirSync(folder)
+      .filter((name) => name.endsWith(".ts"))
+      .map((name) => name.slice(0, -3))
+      .sort()
+  : [];
+const asked = process.argv.slice(2);
+const unknown = asked.find((name) => !all.includes(name));
+if (unknown !== undefined || all.length === 0) {
+  process.stderr.write(`bench: expected names out of ${all.join(", ") || "(none yet)"}, got "${unknown ?? ""}"\n`);
+  process.exit(2);
+}
+
+setup();
+for (const name of asked.length > 0 ? asked : all) {
+  const loader = join(projectFolder, "scripts/typescript.mjs");
+  const args = ["--enable-source-maps", "--import", loader, join(folder, `${name}.ts`)];
+  const code = await runNode(args, { cwd: projectFolder });
+  if (code !== 0) process.exit(code);
+}

@@ -1,0 +1,9 @@
+/**
+ * `npm run build`: native/ and src/ from scratch, whatever the stamps say. After `npm ci` this
+ * alone gives a working program, dist/cli/main.js.
+ */
+import { buildNative, compile } from "./setup.mjs";
+
+const progress = (line) => process.stderr.write(`build: ${line}\n`);
+buildNative(progress);
+compile(progress, { afresh: true });

@@ -1,0 +1,84 @@
+/**
+ * Which Debian packages are missing, told by a program or file each brings, and their installation
+ * when root. Uses only Node's own modules.
+ */
+import { spawnSync } from "node:child_process";
+import { accessSync, constants } from "node:fs";
+import { join } from "node:path";
+
+/** `when`: "build" = to compile native code, "run" = to use wsfs, "test" = by the tests. */
+const PACKAGES = [
+  { name: "gcc", brings: "cc", when: "build" },
+  { name: "g++", brings: "c++", when: "build" },
+  { name: "make", brings: "make", when: "build" },
+  { name: "python3", brings: "python3", when: "build" },
+  { name: "libc6-dev", brings: "/usr/include/stdio.h", when: "build" },
+  { name: "linux-libc-dev", brings: "/usr/include/linux/fuse.h", when: "build" },
+  { name: "fuse3", brings: "fusermount3", when: "run" },
+  { name: "mount", brings: "umount", when: "run" },
+  { name: "attr", brings: "getfattr", when: "test" },
+  { name: "curl", brings: "curl", when: "test" },
+  { name: "diffutils", brings: "diff", when: "test" },
+  { name: "findutils", brings: "find", when: "test" },
+  { name: "git", brings: "git", when: "test" },
+  { name: "procps", brings: "ps", when: "test" },
+  { name: "rsync", brings: "rsync", when: "test" },
+  { name: "sed", brings: "sed", when: "test" },
+  { name: "sqlite3", brings: "sqlite3", when: "test" },
+  { name: "tar", brings: "tar", when: "test" },
+  { name: "util-linux", brings: "findmnt", when: "test" },
+  { name: "vim", brings: "vim", when: "test" },
+];
+
+/** `toBuild`: something has to be compiled now. The tests compile too. */
+export function missingDebianPackages({ toBuild, forTests }) {
+  const asked = { build: toBuild || forTests, run: true, test: forTests };
+  return PACKAGES.filter(({ when, brings }) => asked[when] && !isThere(brings));
+}
+
+/**
+ * Installs them when root. What cannot be installed is named with the command that would do it;
+ * only without a compiler nothing can go on, so only then `fail` is called.
+ */
+export function installDebianPackages(missing, progress, fail) {
+  const names = missing.map(({ name }) => name);
+  let why = "not root";
+  if (process.getuid?.() === 0) {
+    progress(`Debian packages (apt-get install ${names.join(" ")})`);
+    why = aptGet(["update"]) ?? aptGet(["install", "-y", "--no-install-recommends", ...names]);
+    if (why === undefined) return;
+  }
+  const line = `missing: ${missing.map(({ name, brings }) => `${brings} (${name})`).join(", ")}; ${why}. Install with: sudo apt-get install -y ${names.join(" ")}`;
+  if (missing.some(({ when }) => when === "build")) fail(line);
+  process.stderr.write(`setup: ${line}\n`);
+}
+
+/** What went wrong, in a line; undefined when nothing did. */
+function aptGet(args) {
+  const options = ["-q", "-o", "DPkg::Lock::Timeout=300", "-o", "Acquire::http::Timeout=20"];
+  const { status, error, stdout, stderr } = spawnSync("apt-get", [...options, ...args], {
+    env: { ...process.env, DEBIAN_FRONTEND: "noninteractive" },
+    stdio: ["ignore", "pipe", "pipe"],
+    encoding: "utf8",
+    maxBuffer: Number.POSITIVE_INFINITY,
+  });
+  if (status === 0) return undefined;
+  if (error !== undefined) return error.code === "ENOENT" ? "no apt-get here" : error.message;
+  process.stderr.write(`${stdout}${stderr}`);
+  return `"apt-get ${args[0]}" failed with exit code ${status}`;
+}
+
+function isThere(brings) {
+  if (brings.startsWith("/")) return isAccessible(brings, constants.R_OK);
+  const folders = [...(process.env.PATH ?? "").split(":"), "/usr/sbin", "/sbin"];
+  return folders.some((folder) => isAccessible(join(folder, brings), constants.X_OK));
+}
+
+function isAccessible(path, mode) {
+  try {
+    accessSync(path, mode);
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,217 @@
+/**
+ * All set-up of a clone, each step only when it is needed: Node's version, Debian packages, npm
+ * packages, the native build, the compile. Runs before any package is there, so it and what it
+ * imports use only Node's own modules.
+ *
+ *   node scripts/setup.mjs [--tests] [--quiet]
+ *
+ * A step leaves a stamp, written last and removed first, inside the folder it fills; so whoever
+ * finds all stamps right may go on without the lock. Progress goes to stderr, one line a step.
+ */
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { installDebianPackages, missingDebianPackages } from "./debian.mjs";
+import { takeLock } from "./lock.mjs";
+
+export const projectFolder = dirname(dirname(fileURLToPath(import.meta.url)));
+export const mainFile = join(projectFolder, "dist/cli/main.js");
+
+const OLDEST_NODE = [20, 19];
+const modules = join(projectFolder, "node_modules");
+const modulesStamp = join(modules, ".wsfs-setup.json");
+const native = join(projectFolder, "native");
+const nativeStamp = join(native, "build/.wsfs-setup");
+const source = join(projectFolder, "src");
+const dist = join(projectFolder, "dist");
+const distStamp = join(dist, ".setup");
+
+/**
+ * Returns once everything is there. If that cannot be, ends the process with exit code 1 and says
+ * why. `forTests` asks for the programs the tests use as well; `quiet` leaves out the progress.
+ */
+export function setup({ forTests = false, quiet = false } = {}) {
+  checkNode();
+  if (stepsToDo(forTests).length === 0) return;
+  mkdirSync(dist, { recursive: true });
+  const progress = quiet ? () => {} : (line) => process.stderr.write(`setup: ${line}\n`);
+  const release = takeLock(join(dist, ".setup.lock"), progress);
+  try {
+    // Looked at again: another set-up may have done it all while this one waited for the lock.
+    for (const step of stepsToDo(forTests)) step(progress);
+  } finally {
+    release();
+  }
+}
+
+function checkNode() {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  const [oldMajor, oldMinor] = OLDEST_NODE;
+  if (major > oldMajor || (major === oldMajor && minor >= oldMinor)) return;
+  fail(`Node.js ${OLDEST_NODE.join(".")} or newer is needed; this is ${process.versions.node}`);
+}
+
+function stepsToDo(forTests) {
+  const packages = packagesWanted();
+  const addon = nativeWanted();
+  const missing = missingDebianPackages({ toBuild: packages || addon, forTests });
+  const steps = [];
+  if (missing.length > 0) steps.push((progress) => installDebianPackages(missing, progress, fail));
+  if (packages) steps.push(installPackages);
+  if (addon) steps.push(buildNative);
+  if (compileWanted()) steps.push(compile);
+  return steps;
+}
+
+// npm packages
+
+function lockHash() {
+  return hash([join(projectFolder, "package-lock.json")]);
+}
+
+function readJson(file) {
+  return existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : undefined;
+}
+
+function packagesWanted() {
+  const stamp = readJson(modulesStamp);
+  return stamp?.lock !== lockHash() || stamp.abi !== process.versions.modules;
+}
+
+/** Whether npm itself says that what it last installed is what the lockfile asks for (`npm ci` by hand). */
+function packagesAreThere() {
+  const installed = readJson(join(modules, ".package-lock.json"))?.packages;
+  if (installed === undefined) return false;
+  if (!existsSync(join(modules, "better-sqlite3/build/Release/better_sqlite3.node"))) return false;
+  const { "": _project, ...wanted } = readJson(join(projectFolder, "package-lock.json")).packages;
+  const same = ([name, entry]) =>
+    name in installed
+      ? installed[name].version === entry.version && installed[name].integrity === entry.integrity
+      : entry.optional === true; // made for another kind of machine
+  return Object.entries(wanted).every(same) && Object.keys(installed).every((name) => name in wanted);
+}
+
+function installPackages(progress) {
+  const stamp = readJson(modulesStamp);
+  const otherNode = stamp !== undefined && stamp.abi !== process.versions.modules;
+  if (otherNode || !packagesAreThere()) {
+    // npm ci would empty the folder behind the link, which others use.
+    if (lstatSync(modules, { throwIfNoEntry: false })?.isSymbolicLink()) {
+      fail(`node_modules is a link to ${realpathSync(modules)}, which does not hold what package-lock.json asks for`);
+    }
+    progress("npm packages (npm ci; some minutes where better-sqlite3 has to be compiled)");
+    rmSync(modulesStamp, { force: true });
+    run("npm", ["ci", "--include=dev", "--no-audit", "--no-fund"]);
+  }
+  writeFileSync(modulesStamp, `${JSON.stringify({ lock: lockHash(), abi: process.versions.modules })}\n`);
+}
+
+// native build
+
+function nativeHash() {
+  const files = filesBelow(native, (path) => /\.[ch]$|(^|\/)binding\.gyp$/.test(path) && !path.startsWith("build/"));
+  return hash(files, process.versions.modules, process.arch);
+}
+
+function nativeWanted() {
+  return !isStamped(nativeStamp, nativeHash());
+}
+
+/** Builds native/ from scratch into native/build. */
+export function buildNative(progress) {
+  progress("native build (node-gyp rebuild -C native)");
+  const args = [join(modules, "node-gyp/bin/node-gyp.js"), "rebuild", "-C", native];
+  // Outside npm, node-gyp does not know of headers that lie beside node, and would download them.
+  const prefix = join(dirname(process.execPath), "..");
+  const knowsHeaders = process.env.npm_config_nodedir !== undefined;
+  if (!knowsHeaders && existsSync(join(prefix, "include/node/node.h"))) args.push(`--nodedir=${prefix}`);
+  rmSync(nativeStamp, { force: true });
+  run(process.execPath, args);
+  writeFileSync(nativeStamp, nativeHash());
+}
+
+// compile
+
+function compileHash() {
+  const configs = ["tsconfig.json", "src/tsconfig.json", "package-lock.json"].map((name) => join(projectFolder, name));
+  return hash([...configs, ...filesBelow(source, (path) => path.endsWith(".ts"))]);
+}
+
+function compileWanted() {
+  return !isStamped(distStamp, compileHash()) || !existsSync(mainFile);
+}
+
+/** Compiles src/ to dist/; only what changed, unless `afresh` or the program is missing. */
+export function compile(progress, { afresh = false } = {}) {
+  progress("compile (tsc -p src/tsconfig.json)");
+  const before = compileHash();
+  rmSync(distStamp, { force: true });
+  if (afresh || !existsSync(mainFile)) rmSync(join(dist, ".tsbuildinfo"), { force: true });
+  run(process.execPath, [join(modules, "typescript/bin/tsc"), "-p", join(source, "tsconfig.json")]);
+  for (const file of filesBelow(dist, (path) => /\.(js|js\.map|d\.ts)$/.test(path))) {
+    const from = relative(dist, file).replace(/\.(js|js\.map|d\.ts)$/, ".ts");
+    if (!existsSync(join(source, from))) rmSync(file);
+  }
+  chmodSync(mainFile, 0o755);
+  // The hash from before: a file saved during the compile is compiled next time.
+  writeFileSync(distStamp, before);
+}
+
+// tools
+
+function isStamped(stamp, expected) {
+  return existsSync(stamp) && readFileSync(stamp, "utf8") === expected;
+}
+
+/** Absolute paths, sorted; `wanted` sees them relative to the folder. */
+function filesBelow(folder, wanted) {
+  return readdirSync(folder, { recursive: true })
+    .filter((path) => wanted(path))
+    .sort()
+    .map((path) => join(folder, path));
+}
+
+function hash(files, ...extra) {
+  const sum = createHash("sha256").update(JSON.stringify(extra));
+  for (const file of files) {
+    const bytes = readFileSync(file);
+    sum.update(`\n${relative(projectFolder, file)} ${bytes.length}\n`).update(bytes);
+  }
+  return sum.digest("hex");
+}
+
+function run(command, args) {
+  const { status, signal, error, stdout, stderr } = spawnSync(command, args, {
+    cwd: projectFolder,
+    stdio: ["ignore", "pipe", "pipe"],
+    encoding: "utf8",
+    maxBuffer: Number.POSITIVE_INFINITY,
+  });
+  if (status === 0) return;
+  process.stderr.write(`${stdout ?? ""}${stderr ?? ""}`);
+  fail(`"${[command, ...args].join(" ")}" failed (${error?.message ?? (signal || `exit code ${status}`)})`);
+}
+
+function fail(line) {
+  process.stderr.write(`setup: ${line}\n`);
+  process.exit(1);
+}
+
+if (process.argv[1] !== undefined && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
+  const known = ["--tests", "--quiet"];
+  const unknown = process.argv.slice(2).find((argument) => !known.includes(argument));
+  if (unknown !== undefined) fail(`expected ${known.join(" or ")}, got "${unknown}"`);
+  setup({ forTests: process.argv.includes("--tests"), quiet: process.argv.includes("--quiet") });
+}

@@ -1,0 +1,172 @@
+/**
+ * Takes one node row as far towards agreement as is possible without network and without waiting:
+ * asks the plan, carries out what happens here, and hands back the first step that needs more.
+ */
+import type { NodeRow } from "../metadata/nodes.ts";
+import { baseOf } from "../metadata/nodes.ts";
+import { lookAgain, markNode } from "./changes.ts";
+import type { Context } from "./context.ts";
+import { folderOfNode, makeInodeOf } from "./from-node.ts";
+import { createUnborn } from "./identity.ts";
+import { freeConflictName, moveAside } from "./make-room.ts";
+import { plan, type Step } from "./plan.ts";
+import { reviveFolder, takeNode } from "./take.ts";
+import { viewOf } from "./view.ts";
+
+/** No node needs more local steps than this in a row; more is a bug of the plan. */
+const STEPS_MAX = 20;
+/** A step that waits for something else is woken by it; this is for what nobody tells of. */
+const RECHECK_MS = 10_000;
+/** What was heard does not fit together yet: it is asked for again meanwhile. */
+const REFRESH_MS = 1_000;
+
+export interface Pending {
+  readonly row: NodeRow;
+  readonly step: Extract<Step, { do: "send" | "cut" | "unring" | "wait" }>;
+}
+
+/** Undefined: nothing is left to do for this row. */
+export function advance(context: Context, id: number): Pending | undefined {
+  const { metadata } = context;
+  return metadata.transaction(() => {
+    for (let count = 0; count < STEPS_MAX; count += 1) {
+      const row = metadata.nodes.get(id);
+      if (row === undefined) return undefined;
+      const step = plan(viewOf(context, row));
+      switch (step.do) {
+        case "nothing":
+          if (row.dirtySince !== null || row.due !== null) {
+            metadata.nodes.update(id, { dirtySince: null, due: null, parked: null });
+            context.activity.progressed();
+          }
+          return undefined;
+        case "forget":
+          forgetRow(context, row);
+          return undefined;
+        case "take":
+        case "restore":
+        case "vanish":
+        case "rebirth":
+        case "conflict":
+          if (!carryOut(context, row, step)) return waitForRefresh(context, row);
+          context.activity.progressed();
+          break;
+        case "wait": {
+          const due = context.runtime.now() + RECHECK_MS;
+          return { row: metadata.nodes.update(id, { due }), step };
+        }
+        case "send":
+        case "cut":
+        case "unring":
+          if (row.due !== null) return { row, step };
+          return { row: metadata.nodes.update(id, { due: context.runtime.now() }), step };
+      }
+    }
+    throw new Error(`the plan for node row ${id} does not settle`);
+  });
+}
+
+function waitForRefresh(context: Context, row: NodeRow): Pending {
+  if (row.nodeId !== null) context.refresh.add(row.nodeId);
+  context.activity.wake();
+  const due = context.runtime.now() + REFRESH_MS;
+  return { row: context.metadata.nodes.update(row.id, { due }), step: { do: "wait", for: "name" } };
+}
+
+/** False: the place it needs is not known well enough yet. */
+function carryOut(
+  context: Context,
+  row: NodeRow,
+  step: Extract<Step, { do: "take" | "restore" | "vanish" | "rebirth" | "conflict" }>,
+): boolean {
+  switch (step.do) {
+    case "take":
+      if (!takeNode(context, row, step)) return false;
+      leftPlace(context, row);
+      return true;
+    case "restore":
+      return restore(context, row, step);
+    case "vanish":
+      vanish(context, row);
+      return true;
+    case "rebirth":
+      rebirth(context, row);
+      return true;
+    case "conflict":
+      keepBoth(context, row, step);
+      return true;
+  }
+}
+
+/** The gateway does not have it and nobody here wants it. */
+function forgetRow(context: Context, row: NodeRow): void {
+  bury(context, row);
+  context.metadata.attempts.removeAllOf(row.id);
+  context.metadata.nodes.remove(row.id);
+  leftPlace(context, row);
+  context.activity.progressed();
+}
+
+/** Remembers the deletion until listings and journal are past it. */
+export function bury(context: Context, row: NodeRow, position?: number): void {
+  if (row.nodeId === null) return;
+  const revision = row.seen !== null && "deleted" in row.seen ? row.seen.revision : (row.base?.revision ?? 0);
+  const { settings, tombstones } = context.metadata;
+  tombstones.add({ nodeId: row.nodeId, revision, position: position ?? settings.getNumber("cursor") + 1 });
+}
+
+/** The node is, in base, no longer where it was: who waited for the name, and the folder, look again. */
+export function leftPlace(context: Context, row: NodeRow): void {
+  const { metadata } = context;
+  if (row.base?.parent == null) return;
+  const folderRow = metadata.nodes.ofNodeId(row.base.parent);
+  if (folderRow !== undefined && (folderRow.entry === null || folderRow.seen !== null)) lookAgain(context, folderRow);
+  const folder = folderOfNode(context, row.base.parent);
+  const entry = folder === undefined ? undefined : metadata.entries.find(folder, row.base.name);
+  const waiting = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
+  if (waiting !== undefined && waiting.id !== row.id) lookAgain(context, waiting);
+}
+
+function restore(context: Context, row: NodeRow, { node }: Extract<Step, { do: "restore" }>): boolean {
+  const { metadata } = context;
+  const folder = node.parentId === null ? undefined : reviveFolder(context, node.parentId);
+  if (folder === undefined) return false;
+  const occupant = metadata.entries.find(folder, node.name);
+  if (occupant !== undefined) moveAside(context, occupant);
+  const entry = metadata.entries.create(folder, node.name, makeInodeOf(context, node).id);
+  const base = baseOf(node, row.base?.position ?? 0);
+  metadata.nodes.update(row.id, { entry: entry.id, base, seen: null, seenAt: null });
+  return true;
+}
+
+function vanish(context: Context, row: NodeRow): void {
+  const { metadata } = context;
+  bury(context, row);
+  metadata.attempts.removeAllOf(row.id);
+  metadata.nodes.remove(row.id);
+  if (row.entry !== null) metadata.entries.remove(row.entry);
+  leftPlace(context, row);
+}
+
+function rebirth(context: Context, row: NodeRow): void {
+  bury(context, row);
+  context.metadata.attempts.removeAllOf(row.id);
+  markNode(context, context.metadata.nodes.update(row.id, { nodeId: null, base: null, seen: null, seenAt: null }));
+  leftPlace(context, row);
+}
+
+/** The local content goes on under a conflict name as a new node; the name shows the remote head. */
+function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: "conflict" }>): void {
+  const { metadata } = context;
+  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+  if (entry === undefined) return;
+  const name = freeConflictName(context, entry.parent, entry.name);
+  metadata.entries.setInode(entry.id, makeInodeOf(context, node).id);
+  const copy = metadata.entries.create(entry.parent, name, entry.inode);
+  createUnborn(context, copy.id, "file");
+  // What else was seen (a move, attributes) is judged next, with the content out of the way.
+  const base = row.base === null ? null : { ...row.base, head: node.head, hash: node.contentHash, size: node.size };
+  metadata.nodes.update(row.id, { base });
+  context.activity.conflicted();
+  context.log.warn({ name: entry.name, copy: name }, "changed here and elsewhere: both are kept");
+}

@@ -1,0 +1,53 @@
+/** Nodes of the gateway that are new here find their place. Runs inside a transaction, never waits. */
+import { nameProblem } from "../contract/names.ts";
+import type { Node } from "../contract/resources.ts";
+import type { Entry } from "../metadata/entries.ts";
+import { born } from "../metadata/nodes.ts";
+import { lookAgain } from "./changes.ts";
+import type { Context } from "./context.ts";
+import { folderOfNode, joinGroup, makeInodeOf } from "./from-node.ts";
+import { moveAside } from "./make-room.ts";
+
+/** A node nobody here has a row of. Placed if its folder is known; else it comes with its folder's listing. */
+export function arrive(context: Context, node: Node): void {
+  const { metadata } = context;
+  const folder = node.parentId === null ? undefined : folderOfNode(context, node.parentId);
+  if (folder === undefined) {
+    metadata.arrivals.remove(node.id);
+    return;
+  }
+  if (nameProblem(node.name) !== undefined) {
+    context.log.warn({ nodeId: node.id, name: node.name }, "a node whose name no file can have is not shown");
+    return;
+  }
+  const occupant = metadata.entries.find(folder, node.name);
+  if (occupant !== undefined && !makeWay(context, occupant, node)) {
+    metadata.arrivals.add(node);
+    return;
+  }
+  metadata.arrivals.remove(node.id);
+  const inode = joinGroup(context, node) ?? makeInodeOf(context, node);
+  const entry = metadata.entries.create(folder, node.name, inode.id);
+  metadata.nodes.create(born(entry.id, node));
+}
+
+/** Whether the name is free now. An entry the gateway does not have there steps aside, or decides later. */
+function makeWay(context: Context, occupant: Entry, node: Node): boolean {
+  const { metadata } = context;
+  const row = metadata.nodes.ofEntry(occupant.id);
+  if (row === undefined) return false;
+  if (row.nodeId === null) {
+    // Whether it is the same thing is known when its own request is answered or refused; see settle.ts.
+    lookAgain(context, row);
+    return false;
+  }
+  if (row.base?.parent === node.parentId && row.base.name === node.name) {
+    // Two nodes cannot have one name: what is known of the other is old.
+    context.refresh.add(row.nodeId);
+    context.activity.wake();
+    return false;
+  }
+  // Moved here by a program, while the gateway gave the name to another: the remote place wins.
+  moveAside(context, occupant);
+  return true;
+}

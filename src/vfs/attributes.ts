@@ -1,0 +1,144 @@
+/** Attributes that programs set: setattr and extended attributes. */
+import type { Attributes } from "../contract/attributes.ts";
+import { formatTime, type Time } from "../lib/time.ts";
+import type { Inode } from "../metadata/inodes.ts";
+import { markInode } from "./changes.ts";
+import type { Context } from "./context.ts";
+import { FsError } from "./errors.ts";
+import type { Attributed, Caller, Lineage, SetAttributes } from "./filesystem.ts";
+import { setLiveTimes } from "./live.ts";
+import { attributed, inodeOf, now, nowText, requireWritable } from "./stat.ts";
+import { truncate } from "./write.ts";
+
+const S_ISUID = 0o4000;
+const S_ISGID = 0o2000;
+const S_IXGRP = 0o010;
+
+export async function setattr(
+  context: Context,
+  caller: Caller,
+  lineage: Lineage,
+  change: SetAttributes,
+): Promise<Attributed> {
+  requireWritable(context);
+  if (change.size !== undefined) await truncate(context, caller, lineage, change.size, change.handle);
+  const inode = inodeOf(context, lineage);
+  const time = now(context);
+  const mtime = resolve(change.mtime, time);
+  // While the live file is open for writing its own times are the truth: they change first.
+  if (mtime !== undefined && inode.kind === "file") await setLiveTimes(context, inode, mtime);
+  context.metadata.transaction(() => {
+    const current = inodeOf(context, lineage);
+    const attributes = changedAttributes(context, current, change, mtime);
+    const atime = resolve(change.atime, time);
+    const isChanged = attributes !== current.attributes;
+    if (!isChanged && atime === undefined) return;
+    context.metadata.inodes.update(current.id, {
+      attributes,
+      ctime: formatTime(time),
+      ...(atime === undefined ? {} : { atime: formatTime(atime) }),
+    });
+    if (isChanged) markInode(context, current.id);
+  });
+  return attributed(context, inodeOf(context, lineage), lineage);
+}
+
+function resolve(time: Time | "now" | undefined, present: Time): Time | undefined {
+  return time === "now" ? present : time;
+}
+
+/** The same object when nothing the gateway could hold changes. */
+function changedAttributes(context: Context, inode: Inode, change: SetAttributes, mtime: Time | undefined): Attributes {
+  const patch: Attributes = {};
+  if (change.mode !== undefined) patch.mode = change.mode & 0o7777;
+  // Everything is shown as the mounting user's; what a program said is kept for whoever applies owners.
+  if (change.uid !== undefined && change.uid !== (inode.attributes.uid ?? context.settings.owner.uid)) {
+    patch.uid = change.uid;
+  }
+  if (change.gid !== undefined && change.gid !== (inode.attributes.gid ?? context.settings.owner.gid)) {
+    patch.gid = change.gid;
+  }
+  const isChown = change.uid !== undefined || change.gid !== undefined;
+  if (change.killPrivileges === true || (isChown && inode.kind !== "folder" && change.mode === undefined)) {
+    const mode = withoutPrivileges(inode.attributes.mode);
+    if (mode !== undefined) patch.mode = mode;
+  }
+  if (mtime !== undefined) patch.mtime = formatTime(mtime);
+  return Object.keys(patch).length === 0 ? inode.attributes : { ...inode.attributes, ...patch };
+}
+
+/** The mode after a write by somebody without privileges; undefined when nothing changes. */
+export function withoutPrivileges(mode: number | undefined): number | undefined {
+  if (mode === undefined || (mode & (S_ISUID | S_ISGID)) === 0) return undefined;
+  const setGid = (mode & S_IXGRP) !== 0 ? S_ISGID : 0;
+  const kept = mode & ~(S_ISUID | setGid);
+  return kept === mode ? undefined : kept;
+}
+
+const PREFIX = "user.";
+/** What is said of a node here and never sent. */
+const RESERVED = "user.wsfs.";
+const VALUE_BYTES_MAX = 64 * 1024;
+const ALL_BYTES_MAX = 256 * 1024;
+
+function checkXattrName(name: string): void {
+  if (!name.startsWith(PREFIX) || name.length === PREFIX.length) {
+    throw new FsError("EOPNOTSUPP", "only attributes of the user. space are kept");
+  }
+}
+
+export async function setxattr(
+  context: Context,
+  lineage: Lineage,
+  name: string,
+  value: Uint8Array,
+  flags: { create: boolean; replace: boolean },
+): Promise<void> {
+  requireWritable(context);
+  checkXattrName(name);
+  if (name.startsWith(RESERVED)) throw new FsError("EPERM", `${RESERVED}* is read-only`);
+  if (value.length > VALUE_BYTES_MAX) throw new FsError("ERANGE", `more than ${VALUE_BYTES_MAX} bytes`);
+  changeXattrs(context, lineage, (xattrs) => {
+    if (flags.create && name in xattrs) throw new FsError("EEXIST", `${name} is set`);
+    if (flags.replace && !(name in xattrs)) throw new FsError("ENODATA", `no ${name}`);
+    const next = { ...xattrs, [name]: Buffer.from(value).toString("base64") };
+    const total = Object.entries(next).reduce((sum, [key, text]) => sum + key.length + text.length, 0);
+    if (total > ALL_BYTES_MAX) throw new FsError("ENOSPC", `more than ${ALL_BYTES_MAX} bytes of attributes`);
+    return next;
+  });
+}
+
+export async function removexattr(context: Context, lineage: Lineage, name: string): Promise<void> {
+  requireWritable(context);
+  checkXattrName(name);
+  changeXattrs(context, lineage, (xattrs) => {
+    if (!(name in xattrs)) throw new FsError("ENODATA", `no ${name}`);
+    const { [name]: _, ...rest } = xattrs;
+    return rest;
+  });
+}
+
+function changeXattrs(
+  context: Context,
+  lineage: Lineage,
+  change: (xattrs: Record<string, string>) => Record<string, string>,
+): void {
+  context.metadata.transaction(() => {
+    const inode = inodeOf(context, lineage);
+    const { xattrs: current = {}, ...others } = inode.attributes;
+    const xattrs = change(current);
+    const attributes = Object.keys(xattrs).length === 0 ? others : { ...others, xattrs };
+    context.metadata.inodes.update(inode.id, { attributes, ctime: nowText(context) });
+    markInode(context, inode.id);
+  });
+}
+
+export async function getxattr(context: Context, lineage: Lineage, name: string): Promise<Uint8Array> {
+  const value = inodeOf(context, lineage).attributes.xattrs?.[name];
+  if (value === undefined) throw new FsError("ENODATA", `no ${name}`);
+  return Buffer.from(value, "base64");
+}
+
+export async function listxattr(context: Context, lineage: Lineage): Promise<string[]> {
+  return Object.keys(inodeOf(context, lineage).attributes.xattrs ?? {});
+}

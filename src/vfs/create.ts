@@ -1,0 +1,172 @@
+/** New names: files, folders, links and special files. */
+import type { Attributes } from "../contract/attributes.ts";
+import { nameProblem } from "../contract/names.ts";
+import type { Inode, InodeKind } from "../metadata/inodes.ts";
+import { markInode } from "./changes.ts";
+import type { Context } from "./context.ts";
+import { FsError } from "./errors.ts";
+import type { Caller, FileKind, Found, Lineage, Opened, OpenFlags } from "./filesystem.ts";
+import { addName } from "./identity.ts";
+import { completeFolder } from "./listing.ts";
+import { open, openCreated } from "./open.ts";
+import { EMPTY_HASH, folderOf, found, inodeOf, nowText, requireNamed, requireWritable } from "./stat.ts";
+
+const TARGET_BYTES_MAX = 4095;
+const LINKS_MAX = 65_000;
+
+/**
+ * Know: the folder is completely known, so that the name can be judged here. Do (by the caller, at
+ * once): re-reads the folder, for it may have gone while this waited.
+ */
+async function requireFreeName(context: Context, caller: Caller, parent: Lineage, name: string): Promise<Inode> {
+  requireWritable(context);
+  checkName(name);
+  const known = folderOf(context, parent);
+  requireNamed(context, known);
+  if (known.listed === null && context.metadata.entries.find(known.id, name) === undefined) {
+    await completeFolder(context, known.id, caller.signal);
+  }
+  const folder = folderOf(context, parent);
+  requireNamed(context, folder);
+  return folder;
+}
+
+export function checkName(name: string): void {
+  const problem = nameProblem(name);
+  if (problem === undefined) return;
+  throw new FsError(Buffer.byteLength(name) > 255 ? "ENAMETOOLONG" : "EINVAL", `the name ${problem}`);
+}
+
+function makeInode(context: Context, kind: InodeKind, attributes: Attributes): Inode {
+  const time = nowText(context);
+  const inode = context.metadata.inodes.create({
+    kind,
+    attributes: { ...attributes, mtime: time, btime: time },
+    size: 0,
+    hash: kind === "folder" ? null : EMPTY_HASH,
+    originNode: null,
+    originVersion: null,
+    content: kind === "folder" ? "clean" : "dirty",
+    atime: time,
+    ctime: time,
+  });
+  // Nobody but us can have put something into a folder the gateway does not know yet.
+  return kind === "folder" ? context.metadata.inodes.update(inode.id, { listed: 0 }) : inode;
+}
+
+async function make(
+  context: Context,
+  caller: Caller,
+  parent: Lineage,
+  name: string,
+  kind: InodeKind,
+  attributes: Attributes,
+): Promise<Inode> {
+  const folder = await requireFreeName(context, caller, parent, name);
+  return context.metadata.transaction(() => {
+    if (context.metadata.entries.find(folder.id, name) !== undefined) {
+      throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
+    }
+    const inode = makeInode(context, kind, attributes);
+    addName(context, folder.id, name, inode.id, kind === "folder" ? "folder" : "file");
+    return inode;
+  });
+}
+
+export async function create(
+  context: Context,
+  caller: Caller,
+  parent: Lineage,
+  name: string,
+  mode: number,
+  flags: OpenFlags,
+): Promise<Found & Opened> {
+  const folder = await requireFreeName(context, caller, parent, name);
+  const existing = context.metadata.entries.find(folder.id, name);
+  if (existing !== undefined) {
+    // Somebody was faster: another program, or the gateway.
+    if (flags.exclusive) throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
+    const inode = context.metadata.inodes.get(existing.inode);
+    if (inode === undefined) throw new FsError("EIO", `entry ${existing.id} without inode`);
+    const opened = await open(context, caller, inode.lineage, flags);
+    return { ...(await found(context, inodeOf(context, inode.lineage))), ...opened };
+  }
+  const inode = context.metadata.transaction(() => {
+    const made = makeInode(context, "file", { mode });
+    addName(context, folder.id, name, made.id, "file");
+    return made;
+  });
+  const opened = await openCreated(context, inode, flags);
+  return { ...(await found(context, inodeOf(context, inode.lineage))), ...opened };
+}
+
+export async function mkdir(
+  context: Context,
+  caller: Caller,
+  parent: Lineage,
+  name: string,
+  mode: number,
+): Promise<Found> {
+  return found(context, await make(context, caller, parent, name, "folder", { mode }));
+}
+
+export async function mknod(
+  context: Context,
+  caller: Caller,
+  parent: Lineage,
+  name: string,
+  kind: FileKind,
+  mode: number,
+  rdev: number,
+): Promise<Found> {
+  if (kind === "folder" || kind === "symlink") throw new FsError("EINVAL", `mknod makes no ${kind}`);
+  if (kind === "file") return found(context, await make(context, caller, parent, name, kind, { mode }));
+  const device = kind === "block" || kind === "character" ? { rdev } : {};
+  return found(context, await make(context, caller, parent, name, kind, { mode, type: kind, ...device }));
+}
+
+export async function symlink(
+  context: Context,
+  caller: Caller,
+  parent: Lineage,
+  name: string,
+  target: string,
+): Promise<Found> {
+  if (target === "") throw new FsError("ENOENT", "an empty target");
+  if (Buffer.byteLength(target) > TARGET_BYTES_MAX) throw new FsError("ENAMETOOLONG", "the target is too long");
+  return found(context, await make(context, caller, parent, name, "symlink", { type: "symlink", target }));
+}
+
+export async function readlink(context: Context, lineage: Lineage): Promise<string> {
+  const inode = inodeOf(context, lineage);
+  if (inode.kind !== "symlink") throw new FsError("EINVAL", `inode ${inode.id} is no symlink`);
+  return inode.attributes.target ?? "";
+}
+
+/** Every name of an inode is a full node; the names know each other by the group (DESIGN §5). */
+export async function link(
+  context: Context,
+  caller: Caller,
+  lineage: Lineage,
+  parent: Lineage,
+  name: string,
+): Promise<Found> {
+  const folder = await requireFreeName(context, caller, parent, name);
+  const { metadata } = context;
+  const inode = metadata.transaction(() => {
+    const source = inodeOf(context, lineage);
+    if (source.kind === "folder") throw new FsError("EPERM", "no second name for a folder");
+    const names = metadata.entries.links(source.id);
+    if (names === 0) throw new FsError("ENOENT", "the file was removed");
+    if (names >= LINKS_MAX) throw new FsError("EMLINK", `more than ${LINKS_MAX} names`);
+    if (metadata.entries.find(folder.id, name) !== undefined) {
+      throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
+    }
+    const linkGroup = source.linkGroup ?? context.runtime.uuid();
+    const linked = metadata.inodes.update(source.id, { linkGroup, ctime: nowText(context) });
+    addName(context, folder.id, name, source.id, "file");
+    markInode(context, source.id);
+    return linked;
+  });
+  return found(context, inode);
+}

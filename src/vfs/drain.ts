@@ -1,0 +1,116 @@
+/** Waits until the gateway has everything that was changed before now, and says what it cannot have. */
+import { sleep } from "../lib/runtime.ts";
+import type { NodeRow } from "../metadata/nodes.ts";
+import type { Context } from "./context.ts";
+import { cutGeneration } from "./cut.ts";
+import type { DrainProgress, DrainResult } from "./engine.ts";
+import { noteIndexed } from "./listing.ts";
+import { writersOf } from "./live.ts";
+import { bytesPending, pathOfEntry } from "./pending.ts";
+import type { WriteBack } from "./writeback.ts";
+
+const LOOK_MS = 250;
+const LEFT_LINES = 20;
+
+export interface DrainOptions {
+  readonly settle: boolean;
+  readonly signal: AbortSignal;
+  readonly onProgress?: (progress: DrainProgress) => void;
+}
+
+export async function drain(context: Context, writeBack: WriteBack, options: DrainOptions): Promise<DrainResult> {
+  const { metadata, runtime, activity } = context;
+  const start = runtime.now();
+  const sentBefore = writeBack.bytesSent;
+  metadata.attempts.rush(start);
+  const cutOnce = new Set<number>();
+  let settled = false;
+  for (;;) {
+    metadata.nodes.hasten(runtime.now());
+    activity.wake();
+    await cutOpenFiles(context, cutOnce, options.signal);
+    const waiting = unsent(context, start);
+    if (waiting.length === 0 && options.settle && !settled) settled = await isSettled(context, options.signal);
+    options.onProgress?.({
+      dirty: waiting.length,
+      bytesPending: bytesPending(context),
+      bytesSent: writeBack.bytesSent - sentBefore,
+      settled,
+    });
+    if (waiting.length === 0 && (settled || !options.settle)) return { drained: true, left: [] };
+    const isStuck = waiting.length > 0 && waiting.every((row) => row.parked !== null);
+    if (isStuck || options.signal.aborted) return { drained: false, left: describe(context, waiting, options.settle) };
+    const limit = new AbortController();
+    const stop = () => limit.abort();
+    options.signal.addEventListener("abort", stop, { once: true });
+    await Promise.race([activity.nextProgress(limit.signal), sleep(runtime, LOOK_MS, limit.signal)]);
+    limit.abort();
+    options.signal.removeEventListener("abort", stop);
+  }
+}
+
+/** Rows changed before the drain began that the gateway does not have. */
+function unsent(context: Context, start: number): NodeRow[] {
+  return context.metadata.nodes
+    .dirty(100_000)
+    .filter((row) => row.dirtySince !== null && row.dirtySince <= start && !isAfterCut(context, row, start));
+}
+
+/** Open for writing, cut after the drain began, and that cut has arrived: the rest was written later. */
+function isAfterCut(context: Context, row: NodeRow, start: number): boolean {
+  const inode = inodeOf(context, row);
+  if (inode === undefined || writersOf(context, inode) === 0) return false;
+  const { metadata } = context;
+  if (metadata.attempts.openOf(row.id) !== undefined || row.nodeId === null) return false;
+  return metadata.generations.newestOf(inode.id) === undefined && (context.cuts.get(inode.id) ?? 0) >= start;
+}
+
+function inodeOf(context: Context, row: NodeRow) {
+  const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
+  return entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
+}
+
+/** Each file that is open for writing gives one cut as of now; one that is being written is tried again. */
+async function cutOpenFiles(context: Context, done: Set<number>, signal: AbortSignal): Promise<void> {
+  for (const live of [...context.lives.values()]) {
+    if (live.writers === 0 || !live.isWritten || done.has(live.inode) || signal.aborted) continue;
+    try {
+      if ((await cutGeneration(context, live.inode, signal)) !== "busy") done.add(live.inode);
+    } catch (error) {
+      context.log.warn({ err: error, inode: live.inode }, "an open file could not be cut");
+    }
+  }
+}
+
+/** The path index and the journal show everything that was acknowledged. */
+export async function isSettled(context: Context, signal: AbortSignal): Promise<boolean> {
+  const { metadata, client, network, workspace } = context;
+  const { settings } = metadata;
+  const written = settings.getNumber("written");
+  if (settings.getNumber("cursor") < written) return false;
+  if (settings.getNumber("indexed") >= written) return true;
+  try {
+    const page = await client.listFolder(workspace.rootId, { pageSize: 1, signal });
+    network.answered();
+    noteIndexed(context, page.asOf);
+  } catch (error) {
+    network.failed(error);
+  }
+  return settings.getNumber("indexed") >= written;
+}
+
+function describe(context: Context, rows: NodeRow[], settle: boolean): string[] {
+  if (rows.length === 0) return settle ? ["the gateway's index does not show everything yet"] : [];
+  const lines = rows.slice(0, LEFT_LINES).map((row) => `${pathOfEntry(context, row)}: ${reasonOf(context, row)}`);
+  return rows.length > LEFT_LINES ? [...lines, `and ${rows.length - LEFT_LINES} more`] : lines;
+}
+
+function reasonOf(context: Context, row: NodeRow): string {
+  if (row.parked !== null) return `refused: ${row.parked}`;
+  const attempt = context.metadata.attempts.openOf(row.id);
+  if (attempt?.lastError != null) return `tried ${attempt.tries} times: ${attempt.lastError}`;
+  const inode = inodeOf(context, row);
+  if (inode !== undefined && writersOf(context, inode) > 0) return "still being written";
+  if (context.network.loginNeeded !== undefined) return `login needed: ${context.network.loginNeeded}`;
+  return context.network.isOnline ? "waiting to be sent" : "the gateway does not answer";
+}

@@ -1,0 +1,154 @@
+/**
+ * Remote changes come in: follows the journal from the cursor on. An entry only says which node to
+ * look at; the node itself is read by id, which is never old. The cursor moves in the transaction
+ * that has applied everything up to it.
+ */
+import type { JournalEntry, Node } from "../contract/resources.ts";
+import { sleep } from "../lib/runtime.ts";
+import type { Context } from "./context.ts";
+import { readNode, refreshNode } from "./fetch-node.ts";
+import { folderOfNode } from "./from-node.ts";
+import { observeDeletion, observeNode } from "./observe.ts";
+
+const PAGE = 500;
+/** Nodes read by id at the same time. */
+const READERS = 8;
+/** While the gateway does not answer, it is asked at most this seldom. */
+const OFFLINE_POLL_MS = 5_000;
+
+export interface Follower {
+  start(): void;
+  stop(): Promise<void>;
+}
+
+export function createFollower(context: Context): Follower {
+  const { runtime, settings, network, log } = context;
+  const stopped = new AbortController();
+  let loop: Promise<void> = Promise.resolve();
+
+  async function run(): Promise<void> {
+    while (!stopped.signal.aborted) {
+      const wasOnline = network.isOnline && network.loginNeeded === undefined;
+      try {
+        const isMore = await followOnce(context, stopped.signal);
+        await refreshAll(context, stopped.signal);
+        if (!wasOnline) comeBack(context);
+        if (isMore) continue;
+      } catch (error) {
+        network.failed(error);
+        if (!stopped.signal.aborted) log.debug({ err: error }, "the journal could not be read");
+      }
+      await sleep(
+        runtime,
+        network.isOnline ? settings.pollMs : Math.max(settings.pollMs, OFFLINE_POLL_MS),
+        stopped.signal,
+      );
+    }
+  }
+
+  return {
+    start() {
+      loop = run();
+    },
+    async stop() {
+      stopped.abort();
+      await loop;
+    },
+  };
+}
+
+/** The gateway answers again: nothing waits for its backoff. */
+function comeBack(context: Context): void {
+  context.log.info({}, "the gateway answers again");
+  context.metadata.attempts.rush(context.runtime.now());
+  context.activity.wake();
+}
+
+/** Applies one page of the journal. True when there is more. */
+export async function followOnce(context: Context, signal: AbortSignal): Promise<boolean> {
+  const { client, metadata, network, workspace } = context;
+  const cursor = metadata.settings.getNumber("cursor");
+  const page = await client.readJournal(workspace.id, cursor, { pageSize: PAGE, signal });
+  network.answered();
+  const isFull = page.items.length >= PAGE;
+  const end = isFull
+    ? (page.items.at(-1)?.position ?? cursor)
+    : Math.max(page.asOf, page.items.at(-1)?.position ?? cursor);
+  if (end <= cursor) return false;
+  const nodes = await readNews(context, page.items, signal);
+  metadata.transaction(() => {
+    applyEntries(context, page.items, nodes);
+    metadata.settings.set("cursor", String(end));
+    metadata.tombstones.forgetUpTo(Math.min(end, metadata.settings.getNumber("indexed")));
+  });
+  context.activity.progressed();
+  return isFull;
+}
+
+/** Reads the nodes the entries tell news of. A node that is gone has no value; its own entry says so. */
+export async function readNews(
+  context: Context,
+  entries: readonly JournalEntry[],
+  signal: AbortSignal,
+): Promise<Map<string, Node>> {
+  const wanted = [...new Set(entries.filter((entry) => isNews(context, entry)).map((entry) => entry.nodeId))];
+  const nodes = new Map<string, Node>();
+  async function reader(): Promise<void> {
+    for (let id = wanted.pop(); id !== undefined; id = wanted.pop()) {
+      const node = await readNode(context, id, signal);
+      if (node !== undefined) nodes.set(id, node);
+    }
+  }
+  await Promise.all(Array.from({ length: Math.min(READERS, wanted.length) }, reader));
+  return nodes;
+}
+
+function isNews(context: Context, entry: JournalEntry): boolean {
+  if (entry.kind === "deleted") return false;
+  const { metadata } = context;
+  // The answer to our own request says the same, sooner or later.
+  if (entry.key != null && metadata.attempts.ofKey(entry.key)?.state === "open") return false;
+  const row = metadata.nodes.ofNodeId(entry.nodeId);
+  if (row === undefined) return isWanted(context, entry);
+  return entry.revision > (row.base?.revision ?? -1);
+}
+
+/** A node without a row matters when its folder's listing is, or is becoming, complete without it. */
+function isWanted(context: Context, entry: JournalEntry): boolean {
+  const tombstone = context.metadata.tombstones.get(entry.nodeId);
+  if (tombstone !== undefined && entry.revision <= tombstone.revision) return false;
+  if (entry.parentId === null) return false;
+  const folder = folderOfNode(context, entry.parentId);
+  return folder !== undefined && context.metadata.inodes.get(folder)?.listed != null;
+}
+
+/** In the order of the journal, so that a name is left before it is taken. */
+export function applyEntries(context: Context, entries: readonly JournalEntry[], nodes: Map<string, Node>): void {
+  for (const entry of entries) {
+    if (entry.kind === "deleted") {
+      observeDeletion(context, entry.nodeId, entry.revision, entry.position);
+      continue;
+    }
+    const node = nodes.get(entry.nodeId);
+    if (node === undefined) continue;
+    observeNode(context, node);
+    // Moved below a folder nobody here knows: the folder is looked up first.
+    if (node.parentId !== null && context.metadata.nodes.ofNodeId(node.parentId) === undefined) {
+      if (context.metadata.nodes.ofNodeId(node.id) !== undefined) context.refresh.add(node.id);
+    }
+  }
+}
+
+/** What did not fit together is read again by id. */
+async function refreshAll(context: Context, signal: AbortSignal): Promise<void> {
+  const ids = [...context.refresh];
+  for (const id of ids) {
+    context.refresh.delete(id);
+    try {
+      await refreshNode(context, id, signal);
+    } catch (error) {
+      context.refresh.add(id);
+      throw error;
+    }
+  }
+}

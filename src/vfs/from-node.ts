@@ -1,0 +1,44 @@
+/** What a node of the gateway is here: its folder, its kind, the inode made of it. */
+import type { Node } from "../contract/resources.ts";
+import type { Inode } from "../metadata/inodes.ts";
+import type { Context } from "./context.ts";
+import { EMPTY_HASH, isoToTimeText, kindOf } from "./stat.ts";
+
+/** The inode of the folder with this node id, as long as it has a name. */
+export function folderOfNode(context: Pick<Context, "metadata">, nodeId: string): number | undefined {
+  const row = context.metadata.nodes.ofNodeId(nodeId);
+  if (row === undefined || row.entry === null || row.kind !== "folder") return undefined;
+  return context.metadata.entries.get(row.entry)?.inode;
+}
+
+/** A new inode with the node's content, none of it here yet. */
+export function makeInodeOf(context: Pick<Context, "metadata">, node: Node): Inode {
+  const kind = kindOf(node);
+  const inode = context.metadata.inodes.create({ kind, ...contentOfNode(node), atime: isoToTimeText(node.modifiedAt) });
+  const { link } = node.attributes;
+  if (link === undefined || link.hash !== node.contentHash) return inode;
+  return context.metadata.inodes.update(inode.id, { linkGroup: link.group });
+}
+
+/** What an inode is when it is exactly this node's head. */
+export function contentOfNode(node: Node) {
+  const { link: _, ...attributes } = node.attributes;
+  return {
+    attributes,
+    size: node.kind === "folder" ? 0 : node.size,
+    hash: node.kind === "folder" ? null : (node.contentHash ?? (node.size === 0 ? EMPTY_HASH : null)),
+    originNode: node.kind === "folder" ? null : node.id,
+    originVersion: node.head,
+    content: "clean",
+    ctime: isoToTimeText(node.modifiedAt),
+  } as const;
+}
+
+/** Names of one hard-linked file share an inode, as long as their contents agree. */
+export function joinGroup(context: Pick<Context, "metadata">, node: Node): Inode | undefined {
+  const { link } = node.attributes;
+  if (node.kind === "folder" || link === undefined || link.hash !== node.contentHash) return undefined;
+  return context.metadata.inodes
+    .ofGroup(link.group)
+    .find((inode) => inode.hash === node.contentHash && inode.content === "clean");
+}

@@ -1,0 +1,149 @@
+/**
+ * Identity belongs to the name: which node row an entry carries when programs create, remove and
+ * rename. An editor's save, whatever its dance, ends as one more version of the node that had the
+ * name. Every function runs inside the caller's transaction.
+ */
+import type { Entry } from "../metadata/entries.ts";
+import { type NodeRow, unborn } from "../metadata/nodes.ts";
+import { dueTime, markInode, markNode } from "./changes.ts";
+import type { Context } from "./context.ts";
+import { nowText } from "./stat.ts";
+
+type Needs = Pick<Context, "metadata" | "runtime" | "settings" | "activity">;
+
+/** A name that was moved away keeps its node if it is made again within this time. */
+const RETURN_MS = 10_000;
+
+/** The node row of the folder's own name. */
+export function rowOfFolder(context: Pick<Context, "metadata">, folder: number): NodeRow | undefined {
+  const [entry] = context.metadata.entries.ofInode(folder);
+  return entry === undefined ? undefined : context.metadata.nodes.ofEntry(entry.id);
+}
+
+/** The folder's node id; undefined while unborn. */
+export function nodeIdOfFolder(context: Pick<Context, "metadata">, folder: number): string | undefined {
+  return rowOfFolder(context, folder)?.nodeId ?? undefined;
+}
+
+export function createUnborn(context: Needs, entry: number, kind: "file" | "folder"): NodeRow {
+  const now = context.runtime.now();
+  context.activity.wake();
+  return context.metadata.nodes.create(unborn(entry, kind, now, dueTime(context.settings, now, now)));
+}
+
+/** A program made a name: a new entry, with the node the name had or a new one. */
+export function addName(context: Needs, parent: number, name: string, inode: number, kind: "file" | "folder"): Entry {
+  const entry = context.metadata.entries.create(parent, name, inode);
+  if (kind === "folder" || !claimName(context, entry)) createUnborn(context, entry.id, kind);
+  touchFolder(context, parent);
+  return entry;
+}
+
+/** A program removed a name. Its node, if born, is a deletion to send. */
+export function removeName(context: Needs, entry: Entry): void {
+  const row = context.metadata.nodes.ofEntry(entry.id);
+  context.metadata.entries.remove(entry.id);
+  if (row !== undefined) orphan(context, row);
+  touchFolder(context, entry.parent);
+  context.metadata.inodes.update(entry.inode, { ctime: nowText(context) });
+}
+
+/** The row lost its entry: a deletion to send, or nothing if the gateway never heard of it. */
+function orphan(context: Needs, row: NodeRow): void {
+  const { metadata } = context;
+  if (row.nodeId === null && metadata.attempts.openOf(row.id) === undefined) {
+    metadata.attempts.removeAllOf(row.id);
+    metadata.nodes.remove(row.id);
+    return;
+  }
+  markNode(context, metadata.nodes.update(row.id, { entry: null }));
+}
+
+/**
+ * Gives the entry the node that its place had: one whose deletion is not sent yet, or one that was
+ * moved away a moment ago. The entry's own node, if any, goes. Files and special files only.
+ */
+export function claimName(context: Needs, entry: Entry): boolean {
+  const { metadata, runtime } = context;
+  const parentId = nodeIdOfFolder(context, entry.parent);
+  const own = metadata.nodes.ofEntry(entry.id);
+  const removed =
+    parentId === undefined
+      ? undefined
+      : metadata.nodes
+          .atPlace(parentId, entry.gatewayName ?? entry.name)
+          .find((row) => row.entry === null && row.kind === "file" && metadata.attempts.openOf(row.id) === undefined);
+  const left = metadata.nodes.thatLeft(entry.parent, entry.name, runtime.now() - RETURN_MS);
+  const heir = removed ?? (left !== undefined && left.entry !== null && left.nodeId !== null ? left : undefined);
+  if (heir === undefined || heir.id === own?.id) return false;
+
+  const formerEntry = heir.entry;
+  if (own !== undefined) metadata.nodes.update(own.id, { entry: null });
+  markNode(
+    context,
+    metadata.nodes.update(heir.id, { entry: entry.id, leftParent: null, leftName: null, leftAt: null }),
+  );
+  if (formerEntry !== null) createUnborn(context, formerEntry, "file");
+  if (own !== undefined) orphan(context, { ...own, entry: null });
+  return true;
+}
+
+/** Rename of a file over an existing one: the target's entry keeps its node and takes the source's inode. */
+export function replaceTarget(context: Needs, source: Entry, target: Entry): void {
+  const { metadata } = context;
+  const sourceRow = metadata.nodes.ofEntry(source.id);
+  const targetRow = metadata.nodes.ofEntry(target.id);
+  metadata.entries.remove(source.id);
+  metadata.entries.setInode(target.id, source.inode);
+  if (targetRow !== undefined) markNode(context, targetRow);
+  if (sourceRow !== undefined) orphan(context, { ...sourceRow, entry: null });
+  metadata.inodes.update(target.inode, { ctime: nowText(context) });
+  afterMove(context, source.parent, target.parent, source.inode);
+}
+
+/** Rename to a free place. */
+export function moveName(context: Needs, entry: Entry, parent: number, name: string): void {
+  const { metadata, runtime } = context;
+  metadata.entries.move(entry.id, parent, name);
+  const row = metadata.nodes.ofEntry(entry.id);
+  if (row !== undefined) {
+    const left =
+      row.kind === "file" && row.nodeId !== null
+        ? { leftParent: entry.parent, leftName: entry.name, leftAt: runtime.now() }
+        : {};
+    markNode(context, metadata.nodes.update(row.id, left));
+    if (row.kind === "file") claimName(context, { ...entry, parent, name, gatewayName: null });
+  }
+  afterMove(context, entry.parent, parent, entry.inode);
+}
+
+/** Two entries take each other's place; nodes go with inodes. */
+export function exchangeNames(context: Needs, a: Entry, b: Entry): void {
+  const { entries, nodes } = context.metadata;
+  // Names are unique in a folder at every moment: one of them steps aside first ("/" is in no name).
+  entries.move(a.id, a.parent, `/${a.id}`);
+  entries.move(b.id, a.parent, a.name);
+  entries.move(a.id, b.parent, b.name);
+  for (const entry of [a, b]) {
+    const row = nodes.ofEntry(entry.id);
+    if (row !== undefined) markNode(context, row);
+  }
+  afterMove(context, a.parent, b.parent, a.inode);
+  context.metadata.inodes.update(b.inode, { ctime: nowText(context) });
+}
+
+function afterMove(context: Needs, from: number, to: number, inode: number): void {
+  context.metadata.inodes.update(inode, { ctime: nowText(context) });
+  touchFolder(context, from);
+  if (to !== from) touchFolder(context, to);
+}
+
+/** A folder's names changed. */
+export function touchFolder(context: Needs, folder: number): void {
+  const { inodes } = context.metadata;
+  const inode = inodes.get(folder);
+  if (inode === undefined) return;
+  const time = nowText(context);
+  inodes.update(folder, { attributes: { ...inode.attributes, mtime: time }, ctime: time });
+  markInode(context, folder);
+}

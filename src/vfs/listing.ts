@@ -1,0 +1,127 @@
+/**
+ * Makes a folder completely known: lists it at the gateway, page by page of one snapshot, and then
+ * applies what the journal told between that snapshot and the cursor, because entries of folders
+ * nobody had listed were passed over. A listing is late by nature: what it shows is judged by
+ * revision, what it does not show is confirmed by id.
+ */
+import type { JournalEntry } from "../contract/resources.ts";
+import { unlessAborted } from "../lib/single-flight.ts";
+import type { Context } from "./context.ts";
+import { FsError } from "./errors.ts";
+import { readNode } from "./fetch-node.ts";
+import { applyEntries, readNews } from "./follow.ts";
+import { rowOfFolder } from "./identity.ts";
+import { observeDeletion, observeNode } from "./observe.ts";
+
+const PAGE = 1000;
+/** Nodes taken over in one synchronous stretch. */
+const SLICE = 200;
+
+/** Resolves when every name of the folder is known. Who gives up waiting does not stop the others. */
+export async function completeFolder(context: Context, folder: number, signal: AbortSignal): Promise<void> {
+  const flight = context.listings.run(folder, () => listFolder(context, folder));
+  await unlessAborted(flight, signal, () => new FsError("EINTR", "interrupted while the folder was listed"));
+}
+
+async function listFolder(context: Context, folder: number): Promise<void> {
+  const { metadata, network, client } = context;
+  const nodeId = rowOfFolder(context, folder)?.nodeId;
+  // Removed meanwhile, or born here: nobody else can have put anything into it.
+  if (nodeId == null || metadata.inodes.get(folder)?.listed !== null) return;
+  const signal = new AbortController().signal;
+  const shown = new Set<string>();
+  let after: string | undefined;
+  let asOf = 0;
+  for (;;) {
+    const page = await network.ask(signal, (limit) =>
+      client.listFolder(nodeId, { pageSize: PAGE, signal: limit, ...(after === undefined ? {} : { after }) }),
+    );
+    asOf = page.asOf;
+    for (let start = 0; start < page.items.length; start += SLICE) {
+      metadata.transaction(() => {
+        for (const node of page.items.slice(start, start + SLICE)) {
+          shown.add(node.id);
+          observeNode(context, node);
+        }
+      });
+      if (start + SLICE < page.items.length) await breathe(context);
+    }
+    if (page.next == null) break;
+    after = page.next;
+  }
+  noteIndexed(context, asOf);
+  await confirmAbsent(context, nodeId, shown, asOf, signal);
+  await catchUp(context, folder, nodeId, asOf, signal);
+}
+
+/** Lets other requests in between two slices. */
+function breathe(context: Context): Promise<void> {
+  return new Promise((resolve) => context.runtime.setTimer(0, resolve));
+}
+
+export function noteIndexed(context: Context, asOf: number): void {
+  const { settings } = context.metadata;
+  if (asOf > settings.getNumber("indexed")) settings.set("indexed", String(asOf));
+}
+
+/** Known here, agreed before the snapshot, and not in it: the id says whether it is gone or moved. */
+async function confirmAbsent(
+  context: Context,
+  nodeId: string,
+  shown: ReadonlySet<string>,
+  asOf: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const { metadata, network } = context;
+  for (const row of metadata.nodes.below(nodeId)) {
+    if (row.nodeId === null || shown.has(row.nodeId) || row.base === null || row.base.position > asOf) continue;
+    const id = row.nodeId;
+    const node = await network.ask(signal, (limit) => readNode(context, id, limit));
+    if (node !== undefined) observeNode(context, node);
+    else observeDeletion(context, id, row.base.revision + 1, metadata.settings.getNumber("cursor"));
+  }
+}
+
+/**
+ * The cursor is ahead of the snapshot: what the journal told in between of this folder and of what
+ * is in it was passed over then. Complete only when both meet without a wait in between.
+ */
+async function catchUp(
+  context: Context,
+  folder: number,
+  nodeId: string,
+  asOf: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const { metadata, client, workspace, network } = context;
+  let reached = asOf;
+  while (reached < metadata.settings.getNumber("cursor")) {
+    const page = await network.ask(signal, (limit) => client.readJournal(workspace.id, reached, { signal: limit }));
+    const entries = page.items.filter((entry) => concerns(context, entry, nodeId));
+    const missed = await network.ask(signal, (limit) => readMissed(context, entries, limit));
+    metadata.transaction(() => applyEntries(context, entries, missed));
+    const end = Math.max(page.items.at(-1)?.position ?? 0, page.items.length < page.pageSize ? page.asOf : 0);
+    if (end <= reached) break;
+    reached = end;
+  }
+  metadata.transaction(() => {
+    const inode = metadata.inodes.get(folder);
+    if (inode !== undefined && inode.listed === null) metadata.inodes.update(folder, { listed: reached });
+  });
+}
+
+function concerns(context: Context, entry: JournalEntry, nodeId: string): boolean {
+  return entry.parentId === nodeId || context.metadata.nodes.ofNodeId(entry.nodeId) !== undefined;
+}
+
+/** As readNews, but nodes without a row count too: they are in this folder. */
+async function readMissed(context: Context, entries: readonly JournalEntry[], signal: AbortSignal) {
+  const nodes = await readNews(context, entries, signal);
+  for (const entry of entries) {
+    if (entry.kind === "deleted" || nodes.has(entry.nodeId)) continue;
+    if (context.metadata.nodes.ofNodeId(entry.nodeId) !== undefined) continue;
+    const node = await readNode(context, entry.nodeId, signal);
+    if (node !== undefined) nodes.set(entry.nodeId, node);
+  }
+  return nodes;
+}

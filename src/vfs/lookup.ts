@@ -1,0 +1,54 @@
+/** Names and attributes, looked up: lookup, getattr, access, statfs, and what the kernel forgets. */
+import type { Context } from "./context.ts";
+import { FsError } from "./errors.ts";
+import type { Attributed, Caller, Found, Lineage, SpaceInfo } from "./filesystem.ts";
+import { completeFolder } from "./listing.ts";
+import { dropIfUnused } from "./nameless.ts";
+import { attributed, folderOf, found, inodeOf, requireWritable } from "./stat.ts";
+
+export async function lookup(context: Context, caller: Caller, parent: Lineage, name: string): Promise<Found> {
+  const { metadata } = context;
+  const folder = folderOf(context, parent);
+  let entry = metadata.entries.find(folder.id, name);
+  if (entry === undefined && folder.listed === null) {
+    await completeFolder(context, folder.id, caller.signal);
+    entry = metadata.entries.find(folder.id, name);
+  }
+  const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+  if (inode === undefined) throw new FsError("ENOENT", `no ${JSON.stringify(name)} in folder ${folder.id}`);
+  return found(context, inode);
+}
+
+/** A superseded lineage still answers, with the size of its old bytes. */
+export async function getattr(context: Context, lineage: Lineage): Promise<Attributed> {
+  return attributed(context, inodeOf(context, lineage), lineage);
+}
+
+export async function access(context: Context, lineage: Lineage, mask: number): Promise<void> {
+  const W_OK = 2;
+  inodeOf(context, lineage);
+  if ((mask & W_OK) !== 0) requireWritable(context);
+}
+
+export async function statfs(context: Context): Promise<SpaceInfo> {
+  const BLOCK = 4096;
+  const { runtime, paths, workspace } = context;
+  const disk = await runtime.files.space(paths.root);
+  // What fits is bounded by the workspace's quota and by the disk that holds it until it is sent.
+  const quota = workspace.quota === undefined ? undefined : Math.max(0, workspace.quota - (workspace.used ?? 0));
+  const available = Math.min(disk.available, quota ?? disk.available);
+  return {
+    blockSize: BLOCK,
+    blocks: Math.floor((quota === undefined ? disk.total : (workspace.quota ?? 0)) / BLOCK),
+    free: Math.floor(Math.min(disk.free, quota ?? disk.free) / BLOCK),
+    available: Math.floor(available / BLOCK),
+    files: 0xffff_ffff,
+    filesFree: 0x7fff_ffff,
+    nameLength: 255,
+  };
+}
+
+/** The kernel no longer knows these: nameless inodes and superseded bytes behind them may go. */
+export function forget(context: Context, lineages: readonly { lineage: Lineage }[]): void {
+  for (const { lineage } of lineages) dropIfUnused(context, lineage);
+}

@@ -1,0 +1,25 @@
+/** A local entry leaves its name to a remote node. Runs inside the caller's transaction. */
+import type { Entry } from "../metadata/entries.ts";
+import { markNode } from "./changes.ts";
+import { conflictName } from "./conflict-name.ts";
+import type { Context } from "./context.ts";
+
+type Needs = Pick<Context, "metadata" | "runtime" | "settings" | "activity">;
+
+/** A free name in the folder that says whose copy this is and since when. */
+export function freeConflictName(context: Needs, folder: number, name: string): string {
+  return conflictName(
+    name,
+    context.settings.hostName,
+    context.runtime.now(),
+    (candidate) => context.metadata.entries.find(folder, candidate) !== undefined,
+  );
+}
+
+/** The entry, node and all, goes on under a conflict name. */
+export function moveAside(context: Needs, entry: Entry): void {
+  const { metadata } = context;
+  metadata.entries.move(entry.id, entry.parent, freeConflictName(context, entry.parent, entry.name));
+  const row = metadata.nodes.ofEntry(entry.id);
+  if (row !== undefined) markNode(context, row);
+}

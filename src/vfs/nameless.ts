@@ -1,0 +1,39 @@
+/** Inodes without a name and superseded lineages: kept while the kernel or a handle knows them. */
+import type { Inode } from "../metadata/inodes.ts";
+import { ROOT_INODE } from "../metadata/metadata.ts";
+import type { Context } from "./context.ts";
+import { forgetLineage } from "./live.ts";
+
+/**
+ * The kernel forgot the lineage. If it is superseded, its bytes go; if the inode has no name left,
+ * the inode goes. What is open stays: its release comes before its FORGET, and the next mount
+ * clears what is left.
+ */
+export function dropIfUnused(context: Context, lineage: number): void {
+  const inode = context.metadata.inodes.ofLineage(lineage);
+  if (inode === undefined || inode.id === ROOT_INODE || context.lives.has(lineage)) return;
+  if (inode.lineage !== lineage) {
+    forgetLineage(context, lineage);
+    return;
+  }
+  if (context.metadata.entries.links(inode.id) === 0) removeInode(context, inode);
+}
+
+/** Removes a nameless inode with all its lineages and bytes, unless one is open. */
+export function removeInode(context: Context, inode: Inode): void {
+  const { metadata, lives } = context;
+  const lineages = metadata.inodes.lineages(inode.id);
+  if (lineages.some((lineage) => lives.has(lineage))) return;
+  if (isOpenFolder(context, inode.id)) return;
+  // A cut that is being sent still needs its bytes: the sender removes them, the next mount the row.
+  if (metadata.generations.newestOf(inode.id) !== undefined) return;
+  metadata.transaction(() => {
+    for (const lineage of lineages) forgetLineage(context, lineage);
+    metadata.inodes.remove(inode.id);
+  });
+}
+
+function isOpenFolder(context: Context, inode: number): boolean {
+  for (const handle of context.handles.values()) if (handle.kind === "folder" && handle.inode === inode) return true;
+  return false;
+}

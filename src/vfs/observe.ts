@@ -1,0 +1,68 @@
+/**
+ * What is heard of the gateway's nodes comes in here: by id, from listings, from refusals. Decides
+ * what is news and what is lag; what to do about news is the plan's. Never waits.
+ */
+import type { Node } from "../contract/resources.ts";
+import type { Seen } from "../metadata/nodes.ts";
+import { advance } from "./advance.ts";
+import { arrive } from "./arrival.ts";
+import type { Context } from "./context.ts";
+
+/** A node as the gateway told it. Older than what is known: lag, ignored. */
+export function observeNode(context: Context, node: Node): void {
+  const { metadata } = context;
+  metadata.transaction(() => {
+    const tombstone = metadata.tombstones.get(node.id);
+    if (tombstone !== undefined && node.revision <= tombstone.revision) return;
+    const row = metadata.nodes.ofNodeId(node.id);
+    if (row === undefined) {
+      if (!isOwnBirth(context, node)) arrive(context, node);
+      return;
+    }
+    const isNews = node.revision > (row.base?.revision ?? -1) && node.revision > revisionOf(row.seen);
+    const seen = isNews ? metadata.nodes.update(row.id, { seen: { node }, seenAt: context.runtime.now() }) : row;
+    advance(context, seen.id);
+  });
+}
+
+/** The gateway no longer has the node: its journal said so at `position`, or asking for its id. */
+export function observeDeletion(context: Context, nodeId: string, revision: number, position: number): void {
+  const { metadata } = context;
+  metadata.transaction(() => {
+    metadata.arrivals.remove(nodeId);
+    const row = metadata.nodes.ofNodeId(nodeId);
+    if (row === undefined) {
+      const tombstone = metadata.tombstones.get(nodeId);
+      if (tombstone === undefined || tombstone.revision < revision) {
+        metadata.tombstones.add({ nodeId, revision, position });
+      }
+      return;
+    }
+    if (revision <= (row.base?.revision ?? -1) || revision <= revisionOf(row.seen)) return;
+    metadata.nodes.update(row.id, { seen: { deleted: true, revision }, seenAt: context.runtime.now() });
+    advance(context, row.id);
+  });
+}
+
+function revisionOf(seen: Seen | null): number {
+  if (seen === null) return -1;
+  return "deleted" in seen ? seen.revision : seen.node.revision;
+}
+
+/**
+ * Born by a request of ours whose answer is not here yet. The request is repeated until it is
+ * answered, with the same key, and the answer gives the row its id.
+ */
+function isOwnBirth(context: Context, node: Node): boolean {
+  return node.lastKey !== null && context.metadata.attempts.ofKey(node.lastKey) !== undefined;
+}
+
+/** Nodes that waited for their name, or whose row has come into being meanwhile. */
+export function retryArrivals(context: Context, limit: number): void {
+  for (const node of context.metadata.arrivals.list(limit)) {
+    context.metadata.transaction(() => {
+      if (context.metadata.nodes.ofNodeId(node.id) !== undefined) context.metadata.arrivals.remove(node.id);
+      observeNode(context, node);
+    });
+  }
+}

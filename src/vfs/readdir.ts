@@ -1,0 +1,52 @@
+/** Listings: opendir, readdir, releasedir. The rows are the listing; an entry's id is its cookie. */
+import { FIRST_COOKIE, ROOT_INODE } from "../metadata/metadata.ts";
+import type { Context } from "./context.ts";
+import { FsError } from "./errors.ts";
+import type { Caller, FolderEntry, HandleId, Lineage, Opened } from "./filesystem.ts";
+import { completeFolder } from "./listing.ts";
+import { nextHandle } from "./open.ts";
+import { folderOf, found } from "./stat.ts";
+
+const DOT = 1;
+const DOT_DOT = 2;
+
+export async function opendir(context: Context, lineage: Lineage): Promise<Opened> {
+  const folder = folderOf(context, lineage);
+  const handle = nextHandle(context);
+  context.handles.set(handle, { kind: "folder", inode: folder.id });
+  return { handle, keepCache: false };
+}
+
+export async function readdir(
+  context: Context,
+  caller: Caller,
+  handleId: HandleId,
+  cookie: number,
+  limit: number,
+  withAttributes: boolean,
+): Promise<FolderEntry[]> {
+  const handle = context.handles.get(handleId);
+  if (handle?.kind !== "folder") throw new FsError("EBADF", `no open folder ${handleId}`);
+  const { metadata } = context;
+  const known = metadata.inodes.get(handle.inode);
+  if (known === undefined) return [];
+  if (known.listed === null) await completeFolder(context, known.id, caller.signal);
+
+  const listed: FolderEntry[] = [];
+  if (cookie < DOT) listed.push({ name: ".", inode: known.id, kind: "folder", cookie: DOT });
+  if (cookie < DOT_DOT && listed.length < limit) {
+    const [own] = metadata.entries.ofInode(known.id);
+    listed.push({ name: "..", inode: own?.parent ?? ROOT_INODE, kind: "folder", cookie: DOT_DOT });
+  }
+  for (const entry of metadata.entries.list(known.id, Math.max(cookie, FIRST_COOKIE), limit - listed.length)) {
+    const inode = metadata.inodes.get(entry.inode);
+    if (inode === undefined) continue;
+    const line = { name: entry.name, inode: inode.id, kind: inode.kind, cookie: entry.id };
+    listed.push(withAttributes ? { ...line, found: await found(context, inode) } : line);
+  }
+  return listed;
+}
+
+export async function releasedir(context: Context, handleId: HandleId): Promise<void> {
+  context.handles.delete(handleId);
+}

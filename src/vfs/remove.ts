@@ -1,0 +1,78 @@
+/** Names that go: unlink and rmdir. */
+import type { Entry } from "../metadata/entries.ts";
+import type { Inode } from "../metadata/inodes.ts";
+import type { Context } from "./context.ts";
+import { FsError } from "./errors.ts";
+import type { Caller, Lineage } from "./filesystem.ts";
+import { removeName, rowOfFolder } from "./identity.ts";
+import { completeFolder } from "./listing.ts";
+import { folderOf, requireWritable } from "./stat.ts";
+
+/** Know: is there such a name? A folder not completely known is completed first. */
+export async function requireEntry(
+  context: Context,
+  caller: Caller,
+  parent: Lineage,
+  name: string,
+): Promise<{ entry: Entry; inode: Inode }> {
+  const folder = folderOf(context, parent);
+  if (context.metadata.entries.find(folder.id, name) === undefined && folder.listed === null) {
+    await completeFolder(context, folder.id, caller.signal);
+  }
+  return entryAt(context, parent, name);
+}
+
+/** The entry as it is now. */
+export function entryAt(context: Context, parent: Lineage, name: string): { entry: Entry; inode: Inode } {
+  const entry = context.metadata.entries.find(folderOf(context, parent).id, name);
+  const inode = entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
+  if (entry === undefined || inode === undefined) throw new FsError("ENOENT", `no ${JSON.stringify(name)}`);
+  return { entry, inode };
+}
+
+/** A token that may not delete says so at once, not when the deletion is sent. */
+export function requireDeletable(context: Context, entry: Entry): void {
+  requireWritable(context);
+  const row = context.metadata.nodes.ofEntry(entry.id);
+  if (row?.nodeId != null && !context.network.may("node.file.delete")) {
+    throw new FsError("EACCES", "the token lacks node.file.delete");
+  }
+}
+
+export async function unlink(context: Context, caller: Caller, parent: Lineage, name: string): Promise<void> {
+  requireWritable(context);
+  await requireEntry(context, caller, parent, name);
+  context.metadata.transaction(() => {
+    const { entry, inode } = entryAt(context, parent, name);
+    if (inode.kind === "folder") throw new FsError("EISDIR", "a folder");
+    requireDeletable(context, entry);
+    removeName(context, entry);
+  });
+}
+
+export async function rmdir(context: Context, caller: Caller, parent: Lineage, name: string): Promise<void> {
+  requireWritable(context);
+  const { inode: known } = await requireEntry(context, caller, parent, name);
+  if (known.kind === "folder") await requireKnown(context, caller, known);
+  context.metadata.transaction(() => {
+    const { entry, inode } = entryAt(context, parent, name);
+    requireEmptyFolder(context, inode);
+    requireDeletable(context, entry);
+    removeName(context, entry);
+  });
+}
+
+/** What a folder holds is completely known, so that "empty" can be judged here. */
+export async function requireKnown(context: Context, caller: Caller, folder: Inode): Promise<void> {
+  if (folder.listed === null) await completeFolder(context, folder.id, caller.signal);
+}
+
+export function requireEmptyFolder(context: Context, inode: Inode): void {
+  if (inode.kind !== "folder") throw new FsError("ENOTDIR", "not a folder");
+  if (!context.metadata.entries.isEmpty(inode.id)) throw new FsError("ENOTEMPTY", "the folder is not empty");
+  // A node that wants to come in but has no place yet is content too.
+  const nodeId = rowOfFolder(context, inode.id)?.nodeId;
+  if (nodeId != null && context.metadata.arrivals.list(1000).some((node) => node.parentId === nodeId)) {
+    throw new FsError("ENOTEMPTY", "the folder is not empty");
+  }
+}

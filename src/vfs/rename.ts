@@ -1,0 +1,80 @@
+/** rename(2): moving, replacing, exchanging. What happens to the nodes is decided in identity.ts. */
+import type { Inode } from "../metadata/inodes.ts";
+import type { Context } from "./context.ts";
+import { checkName } from "./create.ts";
+import { FsError } from "./errors.ts";
+import type { Caller, Lineage } from "./filesystem.ts";
+import { exchangeNames, moveName, removeName, replaceTarget } from "./identity.ts";
+import { completeFolder } from "./listing.ts";
+import { entryAt, requireDeletable, requireEmptyFolder, requireEntry, requireKnown } from "./remove.ts";
+import { folderOf, requireNamed, requireWritable } from "./stat.ts";
+import { isInside } from "./tree.ts";
+
+export interface Place {
+  readonly parent: Lineage;
+  readonly name: string;
+}
+
+export async function rename(
+  context: Context,
+  caller: Caller,
+  from: Place,
+  to: Place,
+  flags: { noReplace: boolean; exchange: boolean },
+): Promise<void> {
+  requireWritable(context);
+  checkName(to.name);
+  await requireEntry(context, caller, from.parent, from.name);
+  await requireTargetKnown(context, caller, to);
+
+  // From here on nothing waits: what was known is read again and changed in one transaction.
+  context.metadata.transaction(() => {
+    const source = entryAt(context, from.parent, from.name);
+    const targetFolder = folderOf(context, to.parent);
+    requireNamed(context, targetFolder);
+    const targetEntry = context.metadata.entries.find(targetFolder.id, to.name);
+    if (targetEntry?.id === source.entry.id) return;
+    requireNotInside(context, source.inode, targetFolder);
+
+    if (targetEntry === undefined) {
+      if (flags.exchange) throw new FsError("ENOENT", `no ${JSON.stringify(to.name)} to exchange with`);
+      moveName(context, source.entry, targetFolder.id, to.name);
+      return;
+    }
+    const target = entryAt(context, to.parent, to.name);
+    if (flags.noReplace) throw new FsError("EEXIST", `${JSON.stringify(to.name)} is taken`);
+    if (flags.exchange) {
+      requireNotInside(context, target.inode, folderOf(context, from.parent));
+      exchangeNames(context, source.entry, target.entry);
+      return;
+    }
+    // Two names of one inode: POSIX says nothing happens.
+    if (source.inode.id === target.inode.id) return;
+    if (source.inode.kind === "folder") {
+      requireEmptyFolder(context, target.inode);
+      requireDeletable(context, target.entry);
+      removeName(context, target.entry);
+      moveName(context, source.entry, targetFolder.id, to.name);
+      return;
+    }
+    if (target.inode.kind === "folder") throw new FsError("EISDIR", "the target is a folder");
+    requireDeletable(context, source.entry);
+    replaceTarget(context, source.entry, target.entry);
+  });
+}
+
+async function requireTargetKnown(context: Context, caller: Caller, to: Place): Promise<void> {
+  const folder = folderOf(context, to.parent);
+  if (folder.listed === null && context.metadata.entries.find(folder.id, to.name) === undefined) {
+    await completeFolder(context, folder.id, caller.signal);
+  }
+  const entry = context.metadata.entries.find(folderOf(context, to.parent).id, to.name);
+  const inode = entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
+  if (inode?.kind === "folder") await requireKnown(context, caller, inode);
+}
+
+/** A folder cannot move into itself. */
+function requireNotInside(context: Context, moved: Inode, folder: Inode): void {
+  if (moved.kind !== "folder") return;
+  if (isInside(context, folder.id, moved.id)) throw new FsError("EINVAL", "a folder cannot move into itself");
+}

@@ -1,0 +1,152 @@
+/** Carries out one attempt: the request as it is stored, and what its answer or silence means. */
+import type { Client } from "../client/client.ts";
+import { RemoteError } from "../client/errors.ts";
+import type { ContentSource } from "../contract/http.ts";
+import type { WrittenNode } from "../contract/resources.ts";
+import type { Attempt } from "../metadata/attempts.ts";
+import type { Context } from "./context.ts";
+import { generationSource } from "./cut.ts";
+import { observeNode } from "./observe.ts";
+import { isKeyed, type Request } from "./request.ts";
+import { acknowledge, deletionIsDone, refused } from "./settle.ts";
+
+const RETRY_FIRST_MS = 1_000;
+const RETRY_MAX_MS = 5 * 60_000;
+
+const NOTHING: ContentSource = { size: 0, async *read() {} };
+
+/** Never rejects: whatever happens is in the rows afterwards. */
+export async function send(
+  context: Context,
+  attempt: Attempt<Request>,
+  signal: AbortSignal,
+  onProgress: (sent: number) => void,
+): Promise<void> {
+  try {
+    if (attempt.tries > 0 && !isKeyed(attempt.request)) {
+      await settleByReading(context, attempt, signal);
+      return;
+    }
+    const node = await call(context, attempt, signal, onProgress);
+    context.network.answered();
+    acknowledge(context, attempt, node, node.position);
+  } catch (error) {
+    failed(context, attempt, error);
+  }
+}
+
+function failed(context: Context, attempt: Attempt<Request>, error: unknown): void {
+  const { metadata, network, runtime, log } = context;
+  network.failed(error);
+  const fields = {
+    attempt: attempt.id,
+    node: attempt.node,
+    request: attempt.request.do,
+    tries: attempt.tries,
+    err: error,
+  };
+  if (error instanceof RemoteError) {
+    const verdict = refused(context, attempt, error);
+    if (!verdict.retry) {
+      log.info(fields, "refused");
+      return;
+    }
+    if (error.code === "aborted" && metadata.attempts.openOf(attempt.node)?.id !== attempt.id) return;
+    metadata.attempts.failed(
+      attempt.id,
+      runtime.now() + (verdict.afterMs ?? backoff(context, attempt.tries)),
+      error.message,
+    );
+    log.info(fields, "will be sent again");
+  } else {
+    // The local disk, or a mistake of ours: the rows are as before, it is tried again.
+    const message = error instanceof Error ? error.message : String(error);
+    metadata.attempts.failed(attempt.id, runtime.now() + backoff(context, attempt.tries), message);
+    log.error(fields, "sending failed here");
+  }
+  context.activity.progressed();
+}
+
+/** Doubles up to five minutes, with jitter. */
+export function backoff(context: Pick<Context, "runtime">, tries: number): number {
+  const full = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** Math.min(tries, 20));
+  return full * (0.5 + context.runtime.random() / 2);
+}
+
+/** A request without a key is not repeated blindly: the node says whether it took effect. */
+async function settleByReading(context: Context, attempt: Attempt<Request>, signal: AbortSignal): Promise<void> {
+  const { request } = attempt;
+  if (request.do !== "patch" && request.do !== "delete") throw new Error(`${request.do} has a key`);
+  try {
+    const node = await context.client.getNode(request.nodeId, { signal });
+    context.network.answered();
+    context.metadata.transaction(() => {
+      context.metadata.attempts.remove(attempt.id);
+      // Where it took effect, what is seen agrees with what is here; where not, the plan asks again.
+      observeNode(context, node);
+      const row = context.metadata.nodes.get(attempt.node);
+      if (row !== undefined) context.metadata.nodes.update(row.id, { due: context.runtime.now() });
+    });
+    context.activity.wake();
+  } catch (error) {
+    if (!(error instanceof RemoteError) || error.code !== "notFound" || request.do !== "delete") throw error;
+    deletionIsDone(context, attempt);
+  }
+}
+
+function call(
+  context: Context,
+  attempt: Attempt<Request>,
+  signal: AbortSignal,
+  onProgress: (sent: number) => void,
+): Promise<WrittenNode> {
+  const client: Client = context.client;
+  const { request, key: idempotencyKey } = attempt;
+  const common = { signal, idempotencyKey };
+  switch (request.do) {
+    case "folder":
+      return client.createFolder(request.parent, request.name, { ...common, attributes: request.attributes });
+    case "copy": {
+      const { parent, name, copyOf, version, attributes } = request;
+      return client.copyNode(parent, name, { copyOf, version }, { ...common, attributes });
+    }
+    case "reference": {
+      const { nodeId, copyOf, version, attributes, ifHead } = request;
+      const condition = ifHead === null ? {} : { ifHead };
+      return client.writeContentByReference(nodeId, { copyOf, version }, { ...common, ...condition, attributes });
+    }
+    case "upload": {
+      const options = { ...common, contentHash: request.hash, attributes: request.attributes, onProgress };
+      return client.upload(request.parent, request.name, sourceOf(context, attempt), options);
+    }
+    case "content": {
+      const condition = request.ifHead === null ? {} : { ifHead: request.ifHead };
+      const options = {
+        ...common,
+        ...condition,
+        contentHash: request.hash,
+        attributes: request.attributes,
+        onProgress,
+      };
+      return client.writeContent(request.nodeId, sourceOf(context, attempt), options);
+    }
+    case "patch": {
+      const { nodeId, ifRevision, parent, name, attributes } = request;
+      const patch = {
+        ...(parent === undefined ? {} : { parentId: parent }),
+        ...(name === undefined ? {} : { name }),
+        ...(attributes === undefined ? {} : { attributes }),
+      };
+      return client.patchNode(nodeId, patch, { signal, ifRevision });
+    }
+    case "delete":
+      return client.deleteNode(request.nodeId, { signal, ifRevision: request.ifRevision });
+  }
+}
+
+function sourceOf(context: Context, attempt: Attempt<Request>): ContentSource {
+  if (attempt.generation === null) return NOTHING;
+  const generation = context.metadata.generations.get(attempt.generation);
+  if (generation === undefined) throw new Error(`attempt ${attempt.id} has lost its generation ${attempt.generation}`);
+  return generationSource(context, generation);
+}

@@ -1,0 +1,269 @@
+/**
+ * What an answer of the gateway means for the rows: an acknowledgement moves base, a refusal tells
+ * something new or parks the item. An attempt outlives its entry: its answer moves the base of its
+ * node, whichever entry carries it by then, if any. Each function is one transaction and never waits.
+ */
+import type { RemoteError } from "../client/errors.ts";
+import { patchAttributes, sameValue } from "../contract/attributes.ts";
+import type { Node } from "../contract/resources.ts";
+import type { Attempt } from "../metadata/attempts.ts";
+import type { Entry } from "../metadata/entries.ts";
+import type { Inode } from "../metadata/inodes.ts";
+import { type Base, baseOf, type NodeRow } from "../metadata/nodes.ts";
+import { advance, bury, leftPlace } from "./advance.ts";
+import { arrive } from "./arrival.ts";
+import type { Context } from "./context.ts";
+import { dropGeneration } from "./cut.ts";
+import { nodeIdOfFolder } from "./identity.ts";
+import { writersOf } from "./live.ts";
+import { moveAside } from "./make-room.ts";
+import { observeNode } from "./observe.ts";
+import type { Request } from "./request.ts";
+import { kindOf } from "./stat.ts";
+import { reviveFolder } from "./take.ts";
+
+type Sent = Attempt<Request>;
+
+/** After a refusal that says the world is not as thought: time for it to be looked at again. */
+const LOOK_AGAIN_MS = 1_000;
+
+/** The request was carried out; `node` is the node after it, in the journal at `position` (0: not told). */
+export function acknowledge(context: Context, attempt: Sent, node: Node, position: number): void {
+  const { metadata } = context;
+  metadata.transaction(() => {
+    const row = metadata.nodes.get(attempt.node);
+    if (row === undefined) return metadata.attempts.remove(attempt.id);
+    notePosition(context, position);
+    if (attempt.request.do === "delete") return acknowledgeDeletion(context, row, attempt, node.revision, position);
+
+    const isOnlyOurs = node.revision === (row.base?.revision ?? 0) + 1;
+    const base = isOnlyOurs ? baseOf(node, position) : effectOf(row.base, attempt, node, position);
+    const isSeenOlder = row.seen === null || (!("deleted" in row.seen) && row.seen.node.revision <= node.revision);
+    const seen = isSeenOlder ? (isOnlyOurs ? null : { node }) : row.seen;
+    metadata.nodes.update(row.id, { nodeId: node.id, base, seen, parked: null });
+    metadata.arrivals.remove(node.id);
+    contentArrived(context, row, attempt, base, node.id);
+    closeAttempt(context, attempt);
+    metadata.attempts.removeAbandonedOf(row.id);
+    if (row.base === null && row.kind === "folder") folderIsBorn(context, row, position);
+    if (row.base !== null && (row.base.parent !== base.parent || row.base.name !== base.name)) leftPlace(context, row);
+    advance(context, row.id);
+    context.activity.progressed();
+    context.activity.wake();
+  });
+}
+
+/** The newest position of ours, for "settled". */
+function notePosition(context: Context, position: number): void {
+  const { settings } = context.metadata;
+  if (position > settings.getNumber("written")) settings.set("written", String(position));
+}
+
+/** Base after exactly our request, when the node shows that somebody changed it since. */
+function effectOf(before: Base | null, { request, key }: Sent, node: Node, position: number): Base {
+  const common = { ...(before ?? baseOf(node, position)), revision: node.revision, position };
+  switch (request.do) {
+    case "folder":
+      return { ...common, parent: request.parent, name: request.name, attributes: request.attributes };
+    case "upload":
+    case "copy":
+    case "content":
+    case "reference": {
+      const isHeadOurs = request.hash === null || node.contentHash === request.hash;
+      // Somebody's newer head hides the id of ours: a stand-in that equals no head.
+      const head = isHeadOurs ? node.head : `superseded:${key}`;
+      const hash = request.hash ?? node.contentHash;
+      const place = "parent" in request ? { parent: request.parent, name: request.name } : {};
+      return { ...common, ...place, head, hash, size: request.size, attributes: request.attributes };
+    }
+    case "patch": {
+      const attributes = request.attributes
+        ? patchAttributes(common.attributes, request.attributes)
+        : common.attributes;
+      return { ...common, parent: request.parent ?? common.parent, name: request.name ?? common.name, attributes };
+    }
+    case "delete":
+      return common;
+  }
+}
+
+/** The content that was sent is now a version: clean, unless it has moved on meanwhile. */
+function contentArrived(context: Context, row: NodeRow, attempt: Sent, base: Base, nodeId: string): void {
+  const { metadata } = context;
+  const { request } = attempt;
+  const inode = inodeOfRow(context, row);
+  if (inode === undefined || !("size" in request)) return;
+  const generation = attempt.generation === null ? undefined : metadata.generations.get(attempt.generation);
+  const isNewest =
+    generation !== undefined
+      ? generation.inode === inode.id && generation.changes === inode.changes
+      : "copyOf" in request
+        ? inode.content === "clean" && inode.originVersion === request.version
+        : inode.hash === request.hash && inode.content !== "open";
+  if (!isNewest) return;
+  const hash = request.hash ?? inode.hash ?? base.hash;
+  // A writer that has not written yet keeps the mark under which a crash makes us look.
+  const content = writersOf(context, inode) > 0 ? "open" : "clean";
+  metadata.inodes.update(inode.id, { content, originNode: nodeId, originVersion: base.head, hash });
+  const live = metadata.lives.get(inode.lineage);
+  if (live !== undefined && (live.missing === "[]" || live.originVersion === null)) {
+    metadata.lives.update(inode.lineage, { originNode: nodeId, originVersion: base.head });
+  }
+}
+
+function inodeOfRow(context: Context, row: NodeRow): Inode | undefined {
+  const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
+  return entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
+}
+
+function closeAttempt(context: Context, attempt: Sent): void {
+  context.metadata.attempts.remove(attempt.id);
+  if (attempt.generation !== null) dropGeneration(context, attempt.generation);
+}
+
+/** What waits in it may go now. Only what we put there can be in it, so it stays completely known. */
+function folderIsBorn(context: Context, row: NodeRow, position: number): void {
+  const inode = inodeOfRow(context, row);
+  if (inode === undefined) return;
+  if (inode.listed !== null) context.metadata.inodes.update(inode.id, { listed: position });
+  context.metadata.nodes.hastenIn(inode.id, context.runtime.now());
+}
+
+function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revision: number, position: number): void {
+  const { metadata } = context;
+  closeAttempt(context, attempt);
+  bury(context, { ...row, seen: { deleted: true, revision } }, position === 0 ? undefined : position);
+  metadata.attempts.removeAllOf(row.id);
+  if (row.entry === null) {
+    metadata.nodes.remove(row.id);
+  } else {
+    // The name was made again while the deletion was under way: what is there now is a new node.
+    metadata.nodes.update(row.id, { nodeId: null, base: null, seen: null, seenAt: null });
+    advance(context, row.id);
+  }
+  leftPlace(context, row);
+  context.activity.progressed();
+  context.activity.wake();
+}
+
+/** The deletion's answer was lost, and the node is gone. */
+export function deletionIsDone(context: Context, attempt: Sent): void {
+  context.metadata.transaction(() => {
+    const row = context.metadata.nodes.get(attempt.node);
+    if (row === undefined) return context.metadata.attempts.remove(attempt.id);
+    acknowledgeDeletion(context, row, attempt, (row.base?.revision ?? 0) + 1, 0);
+  });
+}
+
+/** What is to be done about a request that failed. `retry`: the same request again, later. */
+export type Verdict = { readonly retry: true; readonly afterMs?: number } | { readonly retry: false };
+
+export function refused(context: Context, attempt: Sent, error: RemoteError): Verdict {
+  const { metadata } = context;
+  return metadata.transaction((): Verdict => {
+    const row = metadata.nodes.get(attempt.node);
+    if (row === undefined || metadata.attempts.openOf(row.id)?.id !== attempt.id) return { retry: false };
+    if (error.isAmbiguous || error.code === "unauthorized") return { retry: true };
+    if (error.code === "throttled") {
+      return {
+        retry: true,
+        ...(error.details.retryAfterMs === undefined ? {} : { afterMs: error.details.retryAfterMs }),
+      };
+    }
+    const { node } = error.details;
+    if (node !== undefined && node.lastKey !== null && isOwnKey(context, row, node.lastKey)) {
+      acknowledge(context, attempt, node, 0);
+      return { retry: false };
+    }
+    closeAttempt(context, attempt);
+    metadata.nodes.update(row.id, { due: context.runtime.now() });
+    tellApart(context, row, attempt.request, error, node);
+    context.activity.wake();
+    context.activity.progressed();
+    return { retry: false };
+  });
+}
+
+/** The request certainly had no effect. What does the refusal tell? */
+function tellApart(context: Context, row: NodeRow, request: Request, error: RemoteError, node: Node | undefined): void {
+  const isCondition = error.code === "changed" || error.code === "conflict";
+  if (isCondition && node !== undefined) {
+    if ("parent" in request && node.id !== row.nodeId) nameIsTaken(context, row, node);
+    else if (node.revision === row.base?.revision) lookAgainLater(context, row);
+    else observeNode(context, node);
+  } else if (isCondition) {
+    if (request.do === "delete") folderIsNotEmpty(context, row);
+    else lookAgainLater(context, row);
+  } else if (error.code === "notFound") {
+    if ("parent" in request && request.parent !== undefined) context.refresh.add(request.parent);
+    lookAgainLater(context, row);
+  } else if (error.code !== "forbidden" || error.details.scope === undefined) {
+    // A missing scope makes the plan wait, and only for what needs it; anything else is about this node.
+    park(context, row, error);
+  }
+}
+
+function lookAgainLater(context: Context, row: NodeRow): void {
+  if (row.nodeId !== null) context.refresh.add(row.nodeId);
+  context.metadata.nodes.update(row.id, { due: context.runtime.now() + LOOK_AGAIN_MS });
+}
+
+function park(context: Context, row: NodeRow, error: RemoteError): void {
+  context.log.error({ row: row.id, nodeId: row.nodeId, err: error }, "refused by the gateway, kept here");
+  context.metadata.nodes.update(row.id, { parked: error.message, due: null });
+}
+
+/** Something is in the folder that is not known here: it lives. */
+function folderIsNotEmpty(context: Context, row: NodeRow): void {
+  if (row.nodeId === null) return;
+  const folder = reviveFolder(context, row.nodeId);
+  if (folder !== undefined) context.metadata.inodes.update(folder, { listed: null });
+  context.refresh.add(row.nodeId);
+}
+
+/** The name this row wanted belongs to another node. */
+function nameIsTaken(context: Context, row: NodeRow, node: Node): void {
+  const { metadata } = context;
+  if (metadata.nodes.ofNodeId(node.id) !== undefined) {
+    // A known node is still, or again, there: it has to leave first, or has news.
+    observeNode(context, node);
+    metadata.nodes.update(row.id, { due: context.runtime.now() + LOOK_AGAIN_MS });
+    return;
+  }
+  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+  const isThere =
+    entry !== undefined &&
+    (entry.gatewayName ?? entry.name) === node.name &&
+    nodeIdOfFolder(context, entry.parent) === node.parentId;
+  if (entry !== undefined && isThere && row.nodeId === null && join(context, row, entry, node)) return;
+  if (entry !== undefined && isThere) {
+    moveAside(context, entry);
+    context.activity.conflicted();
+  }
+  arrive(context, node);
+}
+
+/** Made here and there: the same thing becomes one node. */
+function join(context: Context, row: NodeRow, entry: Entry, node: Node): boolean {
+  const { metadata } = context;
+  const inode = metadata.inodes.get(entry.inode);
+  if (inode === undefined || inode.kind !== kindOf(node)) return false;
+  const isFolder = inode.kind === "folder";
+  const isSame = isFolder || (inode.content !== "open" && inode.hash !== null && inode.hash === node.contentHash);
+  if (!isSame || inode.attributes.target !== node.attributes.target) return false;
+  const { link: _, ...remote } = node.attributes;
+  const attributes = { ...inode.attributes, ...remote };
+  metadata.inodes.update(inode.id, {
+    ...(sameValue(attributes, inode.attributes) ? {} : { attributes }),
+    ...(isFolder ? { listed: null } : { content: "clean", originNode: node.id, originVersion: node.head }),
+  });
+  metadata.nodes.update(row.id, { nodeId: node.id, base: baseOf(node, 0), seen: null, seenAt: null });
+  metadata.arrivals.remove(node.id);
+  if (isFolder) metadata.nodes.hastenIn(inode.id, context.runtime.now());
+  advance(context, row.id);
+  return true;
+}
+
+function isOwnKey(context: Context, row: NodeRow, key: string): boolean {
+  return context.metadata.attempts.ofKey(key)?.node === row.id;
+}

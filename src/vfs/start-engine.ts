@@ -1,0 +1,217 @@
+/**
+ * Starts a workspace: finds out which one it is, brings the rows to a state that can be served, and
+ * sets the loops going. A state dir that knows the workspace starts without the gateway.
+ */
+import type { Client } from "../client/client.ts";
+import { RemoteError } from "../client/errors.ts";
+import type { Node, Workspace } from "../contract/resources.ts";
+import { type Scope, UPLOAD_SCOPES } from "../contract/scopes.ts";
+import type { Logger } from "../lib/log.ts";
+import type { Runtime } from "../lib/runtime.ts";
+import { createSingleFlight } from "../lib/single-flight.ts";
+import type { Connection } from "../metadata/database.ts";
+import { createMetadata, type Metadata } from "../metadata/metadata.ts";
+import { born } from "../metadata/nodes.ts";
+import { createActivity } from "./activity.ts";
+import type { Context, EngineSettings, Paths } from "./context.ts";
+import { drain } from "./drain.ts";
+import { type Engine, StartError } from "./engine.ts";
+import { createFollower } from "./follow.ts";
+import { contentOfNode } from "./from-node.ts";
+import { recoverContents } from "./live.ts";
+import { createFileSystem } from "./mounted.ts";
+import { createNetwork } from "./network.ts";
+import { bytesPending, pendingItems } from "./pending.ts";
+import { parseRequest, type Request } from "./request.ts";
+import { isoToTimeText } from "./stat.ts";
+import { createWriteBack } from "./writeback.ts";
+
+const READ_SCOPES = ["account.workspace.read", "node.node.read-all", "node.file.read"] as const satisfies Scope[];
+const WRITE_SCOPES = [...new Set<Scope>([...UPLOAD_SCOPES, "node.node.update"])];
+
+export interface EngineOptions {
+  readonly runtime: Runtime;
+  readonly client: Client;
+  readonly log: Logger;
+  readonly paths: Paths;
+  readonly database: Connection;
+  /** Makes committed rows survive power loss. */
+  readonly syncRows: () => Promise<void>;
+  readonly settings: EngineSettings;
+  /** Name or id. */
+  readonly workspace: string;
+  /** What the token says it may do; undefined when it does not say. */
+  readonly scopes: ReadonlySet<string> | undefined;
+}
+
+export async function startEngine(options: EngineOptions): Promise<Engine> {
+  const { runtime, client, log, paths, settings, scopes } = options;
+  const metadata = createMetadata<Request>(options.database, parseRequest);
+  const activity = createActivity();
+  const missing = missingScopes(scopes, WRITE_SCOPES);
+  const readOnly = settings.readOnly
+    ? "asked for"
+    : missing.length > 0
+      ? `the token lacks ${missing.join(", ")}`
+      : undefined;
+
+  const start = await findOut(metadata, client, options.workspace, scopes, log);
+  const network = createNetwork(runtime, {
+    scopes,
+    isOnline: start.trouble === undefined,
+    onChange: () => {
+      activity.wake();
+      activity.progressed();
+    },
+  });
+  network.failed(start.trouble);
+  const context: Context = {
+    metadata,
+    client,
+    runtime,
+    paths,
+    log,
+    settings: { ...settings, readOnly: readOnly !== undefined },
+    workspace: start.workspace,
+    handles: new Map(),
+    lives: new Map(),
+    listings: createSingleFlight(),
+    sending: new Map(),
+    cuts: new Map(),
+    refresh: new Set([start.workspace.rootId]),
+    network,
+    activity,
+    syncRows: options.syncRows,
+  };
+  await recoverContents(context);
+  metadata.settings.set("boot", settings.boot);
+  // What was waiting when the last mount ended is looked at at once.
+  metadata.nodes.hasten(runtime.now());
+  metadata.attempts.rush(runtime.now());
+
+  const writeBack = createWriteBack(context);
+  const follower = createFollower(context);
+  writeBack.start();
+  follower.start();
+  const fileSystem = createFileSystem(context);
+
+  return {
+    fileSystem,
+    context,
+    pending: (limit) => pendingItems(context, writeBack, limit),
+    drain: (drainOptions) => drain(context, writeBack, drainOptions),
+    status() {
+      const { dirty, parked, oldest } = metadata.nodes.counts();
+      const written = metadata.settings.getNumber("written");
+      const shown = Math.min(metadata.settings.getNumber("cursor"), metadata.settings.getNumber("indexed"));
+      const paused = network.loginNeeded === undefined ? undefined : `login needed: ${network.loginNeeded}`;
+      return {
+        workspace: { id: start.workspace.id, name: start.workspace.name },
+        online: network.isOnline,
+        ...(readOnly === undefined ? {} : { readOnly }),
+        ...(paused === undefined ? {} : { paused }),
+        dirty,
+        uploading: writeBack.inFlight().length,
+        parked,
+        bytesPending: bytesPending(context),
+        settled: dirty === 0 && shown >= written,
+        conflicts: activity.conflicts,
+        cacheBytes: metadata.lives.totalBytes(),
+        cacheLimit: settings.cacheLimit,
+        oldestPendingMs: oldest === null ? 0 : Math.max(0, runtime.now() - oldest),
+      };
+    },
+    async stop() {
+      await follower.stop();
+      await writeBack.stop();
+      for (const handle of [...context.handles.keys()]) await fileSystem.release(handle);
+      await options.syncRows();
+      metadata.checkpoint();
+      metadata.close();
+    },
+  };
+}
+
+function missingScopes(scopes: ReadonlySet<string> | undefined, needed: readonly Scope[]): Scope[] {
+  return scopes === undefined ? [] : needed.filter((scope) => !scopes.has(scope));
+}
+
+interface Start {
+  readonly workspace: Workspace;
+  /** Why the gateway could not be asked; the rows know enough. */
+  readonly trouble: unknown;
+}
+
+async function findOut(
+  metadata: Metadata<Request>,
+  client: Client,
+  name: string,
+  scopes: ReadonlySet<string> | undefined,
+  log: Logger,
+): Promise<Start> {
+  const known = knownWorkspace(metadata);
+  const missing = missingScopes(scopes, READ_SCOPES);
+  if (missing.length > 0)
+    throw new StartError(`the token lacks ${missing.join(", ")}, without which nothing can be read`);
+  if (known !== undefined && name !== known.id && name !== known.name) {
+    throw new StartError(
+      `the state dir belongs to workspace "${known.name}", not to "${name}": give another --state-dir`,
+    );
+  }
+  try {
+    const workspace = await client.findWorkspace(name);
+    if (workspace === undefined) throw new StartError(`no workspace "${name}" is visible to this token`);
+    if (known !== undefined && known.id !== workspace.id) {
+      throw new StartError(
+        `the state dir belongs to workspace "${known.name}" (${known.id}), not to "${workspace.name}" (${workspace.id})`,
+      );
+    }
+    if (known === undefined) {
+      const root = await client.getNode(workspace.rootId);
+      const { asOf } = await client.listFolder(workspace.rootId, { pageSize: 1 });
+      firstStart(metadata, workspace, root, asOf);
+    }
+    metadata.settings.set("workspaceName", workspace.name);
+    return { workspace, trouble: undefined };
+  } catch (error) {
+    if (error instanceof StartError || !(error instanceof RemoteError)) throw error;
+    const isPassing = error.isAmbiguous || error.code === "unauthorized" || error.code === "throttled";
+    if (known === undefined || !isPassing) throw new StartError(startProblem(error), 1, { cause: error });
+    log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");
+    return { workspace: known, trouble: error };
+  }
+}
+
+function startProblem(error: RemoteError): string {
+  switch (error.code) {
+    case "unauthorized":
+      return `the token was refused: ${error.message}`;
+    case "forbidden":
+      return error.details.scope === undefined ? error.message : `the token lacks ${error.details.scope}`;
+    case "offline":
+    case "silent":
+      return `the gateway cannot be reached: ${error.message}`;
+    default:
+      return `the gateway answered: ${error.message}`;
+  }
+}
+
+function knownWorkspace(metadata: Metadata<Request>): Workspace | undefined {
+  const { settings } = metadata;
+  const [id, name, rootId] = [settings.get("workspace"), settings.get("workspaceName"), settings.get("root")];
+  return id === undefined || name === undefined || rootId === undefined ? undefined : { id, name, rootId };
+}
+
+/** The root, not listed yet; the journal counts from what a listing shows now. */
+function firstStart(metadata: Metadata<Request>, workspace: Workspace, root: Node, asOf: number): void {
+  metadata.transaction(() => {
+    const { settings, inodes, nodes } = metadata;
+    settings.set("workspace", workspace.id);
+    settings.set("workspaceName", workspace.name);
+    settings.set("root", workspace.rootId);
+    settings.set("cursor", String(asOf));
+    settings.set("indexed", String(asOf));
+    inodes.create({ kind: "folder", ...contentOfNode(root), atime: isoToTimeText(root.modifiedAt) });
+    nodes.create(born(metadata.createRootEntry(), root));
+  });
+}

@@ -1,0 +1,126 @@
+/** What a program sees of an inode: attributes with their defaults, and the live file's truth laid over them. */
+import type { Attributes } from "../contract/attributes.ts";
+import type { Node } from "../contract/resources.ts";
+import { formatTime, parseTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
+import type { Inode, InodeKind } from "../metadata/inodes.ts";
+import { ROOT_INODE } from "../metadata/metadata.ts";
+import type { Context } from "./context.ts";
+import { FsError } from "./errors.ts";
+import type { Attributed, Found, Lineage, Stat } from "./filesystem.ts";
+import { liveStat } from "./live.ts";
+
+/** SHA-256 of nothing. */
+export const EMPTY_HASH = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+/** How long the kernel may keep what it was told, as long as it cannot be told of changes. */
+const VALID_MS = 1000;
+
+const FOLDER_SIZE = 4096;
+const EPOCH: Time = { seconds: 0, nanoseconds: 0 };
+
+export function kindOf(node: Node): InodeKind {
+  return node.kind === "folder" ? "folder" : (node.attributes.type ?? "file");
+}
+
+export function now(context: Pick<Context, "runtime">): Time {
+  return timeFromMilliseconds(context.runtime.now());
+}
+
+export function nowText(context: Pick<Context, "runtime">): string {
+  return formatTime(now(context));
+}
+
+export function isoToTimeText(iso: string): string {
+  return formatTime(timeFromMilliseconds(Date.parse(iso)));
+}
+
+/** In bytes, of what is shown: a symlink's target, a folder's constant. */
+export function shownSize(kind: InodeKind, attributes: Attributes, size: number): number {
+  if (kind === "folder") return FOLDER_SIZE;
+  if (kind === "symlink") return Buffer.byteLength(attributes.target ?? "");
+  return size;
+}
+
+function defaultMode(kind: InodeKind, umask: number): number {
+  if (kind === "symlink") return 0o777;
+  return (kind === "folder" ? 0o755 : 0o644) & ~umask;
+}
+
+/** An mtime nobody set is the time the gateway changed the node. */
+function defaultMtime(context: Context, inode: Inode): Time {
+  for (const entry of context.metadata.entries.ofInode(inode.id)) {
+    const base = context.metadata.nodes.ofEntry(entry.id)?.base;
+    if (base != null) return timeFromMilliseconds(Date.parse(base.modifiedAt));
+  }
+  return parseTime(inode.ctime) ?? EPOCH;
+}
+
+export async function statOf(context: Context, inode: Inode, lineage: Lineage = inode.lineage): Promise<Stat> {
+  const { attributes, kind } = inode;
+  let size = shownSize(kind, attributes, inode.size);
+  let mtime =
+    (attributes.mtime === undefined ? undefined : parseTime(attributes.mtime)) ?? defaultMtime(context, inode);
+  if (kind === "file") {
+    if (lineage !== inode.lineage) {
+      // Old handles and mappings stay on the old bytes, so they see the old size.
+      size = context.metadata.lives.get(lineage)?.size ?? size;
+    } else {
+      const live = await liveStat(context, inode);
+      if (live !== undefined) ({ size, mtime } = live);
+    }
+  }
+  const ctime = parseTime(inode.ctime) ?? EPOCH;
+  return {
+    inode: inode.id,
+    kind,
+    mode: attributes.mode ?? defaultMode(kind, context.settings.umask),
+    links: kind === "folder" ? 2 : context.metadata.entries.links(inode.id),
+    uid: context.settings.owner.uid,
+    gid: context.settings.owner.gid,
+    rdev: attributes.rdev ?? 0,
+    size,
+    blocks: kind === "folder" ? 8 : Math.ceil(size / 512),
+    atime: parseTime(inode.atime) ?? EPOCH,
+    mtime,
+    ctime: ctime.seconds < mtime.seconds ? mtime : ctime,
+    btime: (attributes.btime === undefined ? undefined : parseTime(attributes.btime)) ?? ctime,
+  };
+}
+
+export async function attributed(context: Context, inode: Inode, lineage?: Lineage): Promise<Attributed> {
+  return { stat: await statOf(context, inode, lineage), validMs: VALID_MS };
+}
+
+export async function found(context: Context, inode: Inode): Promise<Found> {
+  return {
+    stat: await statOf(context, inode),
+    lineage: inode.lineage,
+    validMs: VALID_MS,
+    entryValidMs: VALID_MS,
+  };
+}
+
+/** The inode behind what the kernel calls a node id. */
+export function inodeOf(context: Pick<Context, "metadata">, lineage: Lineage): Inode {
+  const inode = context.metadata.inodes.ofLineage(lineage);
+  if (inode === undefined) throw new FsError("ESTALE", `lineage ${lineage} is not known`);
+  return inode;
+}
+
+export function folderOf(context: Pick<Context, "metadata">, lineage: Lineage): Inode {
+  const inode = inodeOf(context, lineage);
+  if (inode.kind !== "folder") throw new FsError("ENOTDIR", `inode ${inode.id} is no folder`);
+  return inode;
+}
+
+/** A folder whose own name was removed takes no new names. */
+export function requireNamed(context: Pick<Context, "metadata">, folder: Inode): void {
+  if (folder.id !== ROOT_INODE && context.metadata.entries.links(folder.id) === 0) {
+    throw new FsError("ENOENT", `folder ${folder.id} was removed`);
+  }
+}
+
+export function requireWritable(context: Pick<Context, "settings" | "network">): void {
+  if (context.settings.readOnly) throw new FsError("EROFS", "mounted read-only");
+  if (!context.network.may("node.node.update")) throw new FsError("EROFS", "the token lacks node.node.update");
+}

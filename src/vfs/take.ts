@@ -1,0 +1,135 @@
+/**
+ * Takes over what the gateway has of a node: place, content, attributes. What a program holds open
+ * keeps its old bytes, because the inode gets a new lineage. Runs inside the caller's transaction.
+ */
+import { sameValue } from "../contract/attributes.ts";
+import type { Node } from "../contract/resources.ts";
+import type { Entry } from "../metadata/entries.ts";
+import type { Inode } from "../metadata/inodes.ts";
+import { ROOT_INODE } from "../metadata/metadata.ts";
+import { baseOf, type NodeRow } from "../metadata/nodes.ts";
+import { markNode } from "./changes.ts";
+import type { Context } from "./context.ts";
+import { dropGeneration } from "./cut.ts";
+import { contentOfNode, folderOfNode, makeInodeOf } from "./from-node.ts";
+import { freeConflictName, moveAside } from "./make-room.ts";
+import type { Step } from "./plan.ts";
+import { kindOf, nowText } from "./stat.ts";
+import { isInside } from "./tree.ts";
+
+/** False: the place it was moved to is not known well enough yet; nothing was changed. */
+export function takeNode(context: Context, row: NodeRow, step: Extract<Step, { do: "take" }>): boolean {
+  const { metadata } = context;
+  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+  const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+  if (entry !== undefined && inode !== undefined) {
+    if (step.isPlaceTaken && !takePlace(context, entry, step.node)) return false;
+    takeContent(context, entry, inode, step);
+  }
+  const base = baseOf(step.node, row.base?.position ?? 0);
+  metadata.nodes.update(row.id, { base, seen: null, seenAt: null });
+  return true;
+}
+
+function takePlace(context: Context, entry: Entry, node: Node): boolean {
+  const { metadata } = context;
+  const folder = node.parentId === null ? undefined : reviveFolder(context, node.parentId);
+  if (folder === undefined) return false;
+  const occupant = metadata.entries.find(folder, node.name);
+  if (occupant !== undefined && occupant.id !== entry.id) {
+    const other = metadata.nodes.ofEntry(occupant.id);
+    if (other?.base?.parent === node.parentId && other.base.name === node.name && other.nodeId !== null) {
+      // Two nodes cannot have one name: what is known of the other is old.
+      context.refresh.add(other.nodeId);
+      return false;
+    }
+    moveAside(context, occupant);
+  }
+  while (isInside(context, folder, entry.inode)) openCircle(context, folder, entry.inode);
+  metadata.entries.move(entry.id, folder, node.name);
+  return true;
+}
+
+/**
+ * The target is, here, inside the folder that moves: somebody here moved an ancestor of it in. The
+ * remote place wins, so that ancestor goes back to where the gateway has it.
+ */
+function openCircle(context: Context, target: number, moved: number): void {
+  const { metadata } = context;
+  let current = target;
+  let nearest: Entry | undefined;
+  while (current !== moved) {
+    const [entry] = metadata.entries.ofInode(current);
+    if (entry === undefined) break;
+    nearest ??= entry;
+    const row = metadata.nodes.ofEntry(entry.id);
+    const home = row?.base?.parent == null ? undefined : folderOfNode(context, row.base.parent);
+    if (row?.base != null && home !== undefined && !isInside(context, home, moved)) {
+      const isFree = metadata.entries.find(home, row.base.name) === undefined;
+      metadata.entries.move(entry.id, home, isFree ? row.base.name : freeConflictName(context, home, row.base.name));
+      markNode(context, row);
+      return;
+    }
+    current = entry.parent;
+  }
+  if (nearest === undefined) throw new Error(`no way from folder ${target} to ${moved}`);
+  metadata.entries.move(nearest.id, ROOT_INODE, freeConflictName(context, ROOT_INODE, nearest.name));
+  const row = metadata.nodes.ofEntry(nearest.id);
+  if (row !== undefined) markNode(context, row);
+}
+
+function takeContent(context: Context, entry: Entry, inode: Inode, step: Extract<Step, { do: "take" }>): void {
+  const { metadata } = context;
+  const { node, attributes, isContentTaken, isContentAgreed } = step;
+  const kind = kindOf(node);
+  if (isContentTaken || kind !== inode.kind) {
+    const isGroupUpdate = node.attributes.link !== undefined && node.attributes.link.hash === node.contentHash;
+    if (metadata.entries.links(inode.id) > 1 && inode.kind !== "folder" && !isGroupUpdate) {
+      // One name of a hard-linked file was edited by somebody who does not know of links: it leaves for good.
+      metadata.entries.setInode(entry.id, makeInodeOf(context, node).id);
+      return;
+    }
+    const { link: _, ...own } = attributes;
+    const changes = inode.changes + 1;
+    metadata.inodes.switchLineage(inode.id, { ...contentOfNode(node), attributes: own, kind, changes });
+    return;
+  }
+  const { link: _, ...own } = attributes;
+  const isChanged = !sameValue(own, inode.attributes);
+  metadata.inodes.update(inode.id, {
+    ...(isChanged ? { attributes: own, ctime: nowText(context) } : {}),
+    ...(isContentAgreed ? { content: "clean", originNode: node.id, originVersion: node.head } : {}),
+  });
+  if (!isContentAgreed) return;
+  for (const generation of metadata.generations.unusedOf(inode.id)) dropGeneration(context, generation.id);
+}
+
+/**
+ * The inode of the folder with this node id. One that a program here removed, its deletion not sent
+ * yet, comes back: something lives in it. Undefined: not known.
+ */
+export function reviveFolder(context: Context, nodeId: string): number | undefined {
+  const { metadata } = context;
+  const row = metadata.nodes.ofNodeId(nodeId);
+  if (row === undefined || row.kind !== "folder" || row.base === null) return undefined;
+  if (row.entry !== null) return metadata.entries.get(row.entry)?.inode;
+  const parent = row.base.parent === null ? undefined : reviveFolder(context, row.base.parent);
+  if (parent === undefined) return undefined;
+  const time = nowText(context);
+  const inode = metadata.inodes.create({
+    kind: "folder",
+    attributes: row.base.attributes,
+    size: 0,
+    hash: null,
+    originNode: null,
+    originVersion: null,
+    content: "clean",
+    atime: time,
+    ctime: time,
+  });
+  const isFree = metadata.entries.find(parent, row.base.name) === undefined;
+  const name = isFree ? row.base.name : freeConflictName(context, parent, row.base.name);
+  const entry = metadata.entries.create(parent, name, inode.id);
+  markNode(context, metadata.nodes.update(row.id, { entry: entry.id }));
+  return inode.id;
+}

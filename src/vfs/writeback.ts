@@ -1,0 +1,207 @@
+/**
+ * The write-back loop: takes rows whose time has come, lets them advance, and sends what is left to
+ * send, a few at a time. The queue is the table; what is in memory is only what is in flight. A
+ * crash at any point loses at most the knowledge of an answer, and the attempt row repeats it.
+ */
+import PQueue from "p-queue";
+import type { Timer } from "../lib/runtime.ts";
+import type { Attempt } from "../metadata/attempts.ts";
+import type { NodeRow } from "../metadata/nodes.ts";
+import { advance, type Pending } from "./advance.ts";
+import type { Context } from "./context.ts";
+import { cutGeneration } from "./cut.ts";
+import { retryArrivals } from "./observe.ts";
+import type { Request } from "./request.ts";
+import { backoff, send } from "./send.ts";
+
+/** A cut that did not come about (a writer came in between) is tried again after this. */
+const RECUT_MS = 1_000;
+/** Rows taken from the table at once, per place in flight. */
+const FEED = 2;
+const ARRIVALS = 200;
+
+export interface WriteBack {
+  start(): void;
+  /** Nothing new is sent; requests in flight are aborted and awaited. */
+  stop(): Promise<void>;
+  /** Attempts in flight, with the bytes each has handed to the network. */
+  inFlight(): { node: number; sent: number }[];
+  /** Bytes handed to the network since the start. */
+  readonly bytesSent: number;
+}
+
+export function createWriteBack(context: Context): WriteBack {
+  const { metadata, runtime, settings, network, activity } = context;
+  const queue = new PQueue({ concurrency: settings.concurrency });
+  const busy = new Set<number>();
+  const progress = new Map<number, number>();
+  const stopped = new AbortController();
+  let bytesSent = 0;
+  let timer: Timer | undefined;
+  let isScheduled = false;
+  let unsubscribe = () => {};
+
+  /** Looks at the table soon; many calls make one look. */
+  function schedule(): void {
+    if (isScheduled || stopped.signal.aborted) return;
+    isScheduled = true;
+    timer?.cancel();
+    timer = runtime.setTimer(0, () => {
+      isScheduled = false;
+      look();
+    });
+  }
+
+  function look(): void {
+    if (stopped.signal.aborted) return;
+    try {
+      if (metadata.arrivals.count() > 0) retryArrivals(context, ARRIVALS);
+      if (canSend()) feed();
+    } catch (error) {
+      context.log.error({ err: error }, "the write-back loop failed, it goes on");
+    }
+    wakeLater();
+  }
+
+  function canSend(): boolean {
+    return !settings.readOnly && network.isOnline && network.loginNeeded === undefined;
+  }
+
+  function feed(): void {
+    const now = runtime.now();
+    const room = settings.concurrency * FEED - busy.size;
+    if (room <= 0) return;
+    for (const attempt of metadata.attempts.due(now, settings.concurrency * FEED)) {
+      if (!busy.has(attempt.node)) run(attempt.node, () => sendAttempt(attempt));
+    }
+    for (const row of metadata.nodes.due(now, settings.concurrency * FEED + busy.size)) {
+      if (busy.size >= settings.concurrency * FEED) break;
+      if (!busy.has(row.id)) step(row);
+    }
+  }
+
+  function step(row: NodeRow): void {
+    const pending = advance(context, row.id);
+    if (pending === undefined || pending.step.do === "wait") return;
+    run(row.id, () => carryOut(pending));
+  }
+
+  function run(node: number, work: () => Promise<void>): void {
+    busy.add(node);
+    void queue
+      .add(work)
+      .catch((error: unknown) => context.log.error({ err: error, node }, "write-back of a node failed"))
+      .finally(() => {
+        busy.delete(node);
+        schedule();
+      });
+  }
+
+  async function carryOut({ row }: Pending): Promise<void> {
+    // Its turn came later: what was to be done then may not be what is to be done now.
+    if (stopped.signal.aborted) return;
+    const pending = advance(context, row.id);
+    if (pending === undefined || pending.step.do === "wait") return;
+    if (pending.step.do === "cut") return cut(pending.row);
+    const attempt = prepare(context, pending);
+    if (attempt !== undefined) await sendAttempt(attempt);
+  }
+
+  async function cut(row: NodeRow): Promise<void> {
+    const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+    const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+    if (inode === undefined) return;
+    let due: number;
+    try {
+      const result = await cutGeneration(context, inode.id, stopped.signal);
+      due = result === "busy" ? runtime.now() + RECUT_MS : runtime.now();
+    } catch (error) {
+      if (stopped.signal.aborted) return;
+      due = runtime.now() + backoff(context, 2);
+      context.log.warn({ err: error, inode: inode.id }, "the content could not be read for sending, it is tried again");
+    }
+    if (metadata.nodes.get(row.id) !== undefined) metadata.nodes.update(row.id, { due });
+  }
+
+  async function sendAttempt(attempt: Attempt<Request>): Promise<void> {
+    if (stopped.signal.aborted || !canSend()) return;
+    // Abandoned or answered while it waited for its turn.
+    if (metadata.attempts.openOf(attempt.node)?.id !== attempt.id) return;
+    const limit = new AbortController();
+    const abort = () => limit.abort();
+    stopped.signal.addEventListener("abort", abort, { once: true });
+    if (attempt.generation !== null) context.sending.set(attempt.generation, abort);
+    progress.set(attempt.node, 0);
+    try {
+      await send(context, attempt, limit.signal, (sent) => {
+        bytesSent += sent - (progress.get(attempt.node) ?? 0);
+        progress.set(attempt.node, sent);
+      });
+    } finally {
+      progress.delete(attempt.node);
+      stopped.signal.removeEventListener("abort", abort);
+      if (attempt.generation !== null) context.sending.delete(attempt.generation);
+    }
+  }
+
+  function wakeLater(): void {
+    if (isScheduled || stopped.signal.aborted || !canSend()) return;
+    const now = runtime.now();
+    const times = [
+      metadata.attempts.nextAt(now),
+      busy.size === 0 ? metadata.nodes.nextDue() : metadata.nodes.nextDueAfter(now),
+    ];
+    const next = Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY));
+    if (!Number.isFinite(next)) return;
+    timer?.cancel();
+    timer = runtime.setTimer(Math.max(0, next - now), look);
+  }
+
+  return {
+    start() {
+      unsubscribe = activity.onWake(schedule);
+      schedule();
+    },
+    async stop() {
+      stopped.abort();
+      unsubscribe();
+      timer?.cancel();
+      await queue.onIdle();
+    },
+    inFlight: () => [...progress].map(([node, sent]) => ({ node, sent })),
+    get bytesSent() {
+      return bytesSent;
+    },
+  };
+}
+
+/** The request becomes a row before it is sent. */
+function prepare(context: Context, pending: Pending): Attempt<Request> | undefined {
+  const { metadata, runtime } = context;
+  return metadata.transaction(() => {
+    const { row, step } = pending;
+    const request =
+      step.do === "send" ? step.request : step.do === "unring" ? unring(context, row, step.ifRevision) : undefined;
+    if (request === undefined) return undefined;
+    const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+    const needsBytes = (request.do === "upload" || request.do === "content") && request.size > 0;
+    const generation = needsBytes && entry !== undefined ? metadata.generations.newestOf(entry.inode) : undefined;
+    if (needsBytes && generation === undefined) throw new Error(`node row ${row.id} has nothing to send`);
+    const now = runtime.now();
+    return metadata.attempts.create({
+      node: row.id,
+      key: runtime.uuid(),
+      request,
+      generation: generation?.id ?? null,
+      nextAt: now,
+      createdAt: now,
+    });
+  });
+}
+
+/** A name nobody uses, in the same folder, for as long as it takes the others of the ring to move. */
+function unring(context: Context, row: NodeRow, ifRevision: number): Request | undefined {
+  if (row.nodeId === null || row.base?.parent == null) return undefined;
+  const name = `.wsfs-moving-${context.runtime.uuid()}`;
+  return { do: "patch", nodeId: row.nodeId, ifRevision, parent: row.base.parent, name };
+}

@@ -1,0 +1,130 @@
+/**
+ * The rules of src/README.md hold for every file of the project, and each rule finds what it is
+ * there to find.
+ */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { circles, codeOf, importsOf } from "./support/imports.ts";
+import { type Project, RULES } from "./support/rules.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+
+function readProject(): Project {
+  // What is committed, and what is about to be.
+  const git = ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate"];
+  const paths = execFileSync("git", git, { cwd: root, encoding: "utf8" }).split("\0").filter(Boolean);
+  const gone = new Set(
+    execFileSync("git", ["ls-files", "-z", "--deleted"], { cwd: root, encoding: "utf8" }).split("\0"),
+  );
+  const texts = paths.filter((path) => !gone.has(path)).map((path): [string, string] => [path, readText(path)]);
+  return new Map(texts);
+}
+
+function readText(path: string): string {
+  const text = readFileSync(join(root, path), "utf8");
+  return text.includes("\0") ? "" : text; // not a text
+}
+
+/** For each rule: a file that breaks it, and the same file put right. */
+const examples: Record<keyof typeof RULES, [path: string, wrong: string, right: string][]> = {
+  "imports go down": [
+    ["src/vfs/a.ts", 'import type { A } from "../fuse/a.ts";', 'import type { A } from "../client/a.ts";'],
+    ["src/metadata/a.ts", 'export * from "../content/a.ts";', 'export * from "../contract/a.ts";'],
+    ["src/gateway/a.ts", 'const a = await import("../metadata/a.ts");', 'const a = await import("./a/b.ts");'],
+    ["src/lib/a.ts", 'type A = import("../contract/a.ts").A;', '// see "../contract/a.ts"'],
+    ["src/cli/a.ts", 'import "../../scripts/a.mjs";', 'import "node:fs";'],
+    ["src/extra/a.ts", 'import "../lib/a.ts";', ""],
+  ],
+  "no imports in a circle": [
+    ["src/lib/a.ts", 'import type { A } from "./a.ts";', 'import type { A } from "./b.ts";'],
+    [
+      "src/lib/b.ts",
+      'export { a } from "./a.ts"; import "./c/b.ts";//\nexport { a } from "./b.ts";',
+      'import "./c.ts"',
+    ],
+  ],
+  "packages have owners": [
+    ["src/vfs/a.ts", 'import { Pool } from "undici";', "export const undici = 1;"],
+    ["src/contract/a.ts", 'import type { Busboy } from "@fastify/busboy";', 'import { z } from "zod";'],
+    ["src/client/a.ts", 'import Database from "better-sqlite3";', 'import { Pool } from "undici";'],
+    ["src/daemon/a.ts", 'const yargs = await import("yargs");', ""],
+  ],
+  "the addon has one door and two users": [
+    ["src/fuse/session.ts", 'import { addon } from "../lib/addon.ts";', 'import { open } from "./native.ts";'],
+    ["src/daemon/a.ts", 'require("../../native/build/Release/wsfs.node");', 'import "node:fs";'],
+  ],
+  "metadata is synchronous": [
+    ["src/metadata/a.ts", "export async function a() {}", "// never async\nexport function a() {}"],
+    ["src/metadata/b.ts", "let a: Promise<void>;", 'const a = "Promise";'],
+  ],
+  "clock, timers, chance, environment and files come from outside": [
+    ["src/vfs/a.ts", "const a = Date.now();", "const a = runtime.now();"],
+    ["src/contract/a.ts", "const a = new Date();", "const a = new Date(0);"],
+    ["src/content/a.ts", 'import { open } from "node:fs/promises";', 'import type { Files } from "../lib/files.ts";'],
+    ["src/metadata/a.ts", "const a = process.env.HOME ?? Math.random();", "// not process.env"],
+    ["src/content/disk-files.ts", "setTimeout(a, 1);", 'import { open } from "node:fs/promises";'],
+  ],
+  "files are under 500 lines": [
+    ["src/lib/a.ts", "a\n".repeat(500), "a\n".repeat(499)],
+    ["native/a.c", "a\n".repeat(500), "a\n".repeat(499)],
+  ],
+  "types are checked": [
+    ["src/lib/a.ts", "let a: any = 1;", "let a: unknown = 1; // of any kind"],
+    ["test/a.test.ts", "const a = b as any[];", "const a = AbortSignal.any([b]);"],
+    ["src/lib/b.ts", `// @ts-${"ignore"}\na();`, "a();"],
+  ],
+  "every source file says first what it is": [
+    ["src/lib/a.ts", 'import "./b.ts";\n/** A. */', '/** A. */\nimport "./b.ts";'],
+    ["src/cli/main.ts", '#!/usr/bin/env node\nimport "./b.ts";', '#!/usr/bin/env node\n/** A. */\nimport "./b.ts";'],
+  ],
+  "src/README.md names every folder": [
+    ["src/README.md", "lib/ and others", "cli/ daemon/ fuse/ gateway/ vfs/ metadata/ content/ client/ contract/ lib/"],
+  ],
+  "no path of somebody's machine": [
+    ["README.md", `cd ${["", "work", "wsfs"].join("/")}`, "cd ~/work/wsfs"],
+    ["test/a.test.ts", `const home = "${["", "root"].join("/")}";`, 'const a = "./root/a"; const b = "/workspace";'],
+  ],
+};
+
+const project = readProject();
+
+describe.each(Object.entries(RULES))("%s", (name, rule) => {
+  test("holds", () => {
+    expect(rule(project)).toEqual([]);
+  });
+
+  test.each(examples[name as keyof typeof RULES])("is seen broken in %s", (path, wrong, right) => {
+    expect(rule(new Map([[path, wrong]]))).not.toEqual([]);
+    expect(rule(new Map([[path, right]]))).toEqual([]);
+  });
+});
+
+test("the project's files were found", () => {
+  expect([...project.keys()]).toContain("src/lib/runtime.ts");
+});
+
+test("a circle through several files is found, whatever kind of import closes it", () => {
+  const graph = new Map([
+    ["a", ["b"]],
+    ["b", ["c", "d"]],
+    ["c", []],
+    ["d", ["a", "c"]],
+  ]);
+  expect(circles(graph)).toEqual([["a", "b", "d", "a"]]);
+});
+
+test("imports are read from code, not from strings, comments, templates or regular expressions", () => {
+  const text = [
+    'import a, { type B } from "./a.ts"; // import "./no.ts"',
+    "import {\n  c,\n} from './c.ts';",
+    'const s = "import \\"./no.ts\\" from"; const r = /from "x/; const half = 1 / 2; /* from "no" */',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the text of a template
+    'const t = `from "no" ${await import("./d.ts")} } from "no" ${`${{ a: "from" }}`} \\${ from "no"`;',
+    'export * from "./e.ts"; const list = Array.from(["no"]);',
+  ].join("\n");
+  expect(importsOf(text)).toEqual(["./a.ts", "./c.ts", "./d.ts", "./e.ts"]);
+  expect(codeOf(text)).toHaveLength(text.length);
+});

@@ -1,0 +1,144 @@
+/**
+ * The rules src/README.md promises, as functions of all files' text. Each returns its violations,
+ * one line each; an empty list means it holds.
+ */
+import { posix } from "node:path";
+import { circles, codeOf, importsOf } from "./imports.ts";
+
+/** Path from the project's folder, with "/", to text. */
+export type Project = ReadonlyMap<string, string>;
+
+/** Which folders of src/ a folder may import from, besides itself. The three drawers never see each other. */
+const MAY_IMPORT: ReadonlyMap<string, readonly string[]> = new Map([
+  ["lib", []],
+  ["contract", ["lib"]],
+  ["metadata", ["contract", "lib"]],
+  ["content", ["contract", "lib"]],
+  ["client", ["contract", "lib"]],
+  ["gateway", ["contract", "lib"]],
+  ["vfs", ["metadata", "content", "client", "contract", "lib"]],
+  ["fuse", ["vfs", "lib"]],
+  ["daemon", ["fuse", "vfs", "metadata", "content", "client", "contract", "lib"]],
+  ["cli", ["daemon", "gateway", "client", "contract", "lib"]],
+]);
+
+/** Packages that only some folders may import. */
+const OWNERS: readonly { package: RegExp; folders: readonly string[] }[] = [
+  { package: /^undici$/, folders: ["client"] },
+  { package: /^(fastify|@fastify\/.*)$/, folders: ["gateway"] },
+  { package: /^(better-sqlite3|kysely)$/, folders: ["metadata", "gateway"] },
+  { package: /^yargs$/, folders: ["cli"] },
+];
+
+const ADDON = "src/lib/addon.ts";
+const ADDON_USERS = ["src/fuse/native.ts", "src/content/system-calls.ts"];
+const FILE_ACCESS = ["src/content/disk-files.ts", "src/content/system-calls.ts"];
+const FROM_THE_RUNTIME =
+  /\b(?:Date\.now|Math\.random|process\.env|process\.hrtime|performance\.now|randomUUID|setTimeout|setInterval|setImmediate)\b|\bnew Date\(\s*\)|(?<!new )\bDate\(/;
+const ASYNCHRONOUS = /\b(?:async|await|Promise|setTimeout|setInterval|setImmediate|queueMicrotask)\b/;
+const ANY = /(?<![.\w$])any\b(?!\s*\()(?!\s*:)/;
+const UNCHECKED = /@ts-(?:ignore|nocheck)/;
+const LINES = 500;
+const MACHINE_PATH = /(?<![\w.~\-@$*})\]])\/(?:work|root)\b(?![-.\w])/;
+
+function folderOf(path: string): string {
+  return /^src\/([^/]+)\//.exec(path)?.[1] ?? "";
+}
+
+function sources(project: Project, ...folders: string[]): [string, string][] {
+  return [...project].filter(
+    ([path]) => /^src\/.*\.ts$/.test(path) && (folders.length === 0 || folders.includes(folderOf(path))),
+  );
+}
+
+function resolved(from: string, specifier: string): string | undefined {
+  return specifier.startsWith(".") ? posix.join(posix.dirname(from), specifier) : undefined;
+}
+
+/** One violation for each line of the text that matches. */
+function matches(path: string, text: string, pattern: RegExp): string[] {
+  return text.split("\n").flatMap((line, index) => {
+    const found = pattern.exec(line);
+    return found === null ? [] : [`${path}:${index + 1} has ${found[0].trim()}`];
+  });
+}
+
+function importViolations(project: Project, allowed: (path: string, specifier: string) => boolean): string[] {
+  return sources(project).flatMap(([path, text]) =>
+    importsOf(text)
+      .filter((specifier) => !allowed(path, specifier))
+      .map((specifier) => `${path} imports ${specifier}`),
+  );
+}
+
+export const RULES = {
+  "imports go down": (project) =>
+    importViolations(project, (path, specifier) => {
+      const target = resolved(path, specifier);
+      if (target === undefined) return true;
+      const [from, to] = [folderOf(path), folderOf(target)];
+      const below = MAY_IMPORT.get(from);
+      return below !== undefined && target.endsWith(".ts") && (from === to || below.includes(to));
+    }),
+
+  "no imports in a circle": (project) => {
+    const graph = sources(project).map(([path, text]): [string, string[]] => [
+      path,
+      importsOf(text).flatMap((specifier) => resolved(path, specifier) ?? []),
+    ]);
+    return circles(new Map(graph)).map((circle) => circle.join(" -> "));
+  },
+
+  "packages have owners": (project) =>
+    importViolations(project, (path, specifier) =>
+      OWNERS.every((owner) => !owner.package.test(specifier) || owner.folders.includes(folderOf(path))),
+    ),
+
+  "the addon has one door and two users": (project) => [
+    ...importViolations(
+      project,
+      (path, specifier) => resolved(path, specifier) !== ADDON || ADDON_USERS.includes(path),
+    ),
+    ...sources(project).flatMap(([path, text]) =>
+      path === ADDON ? [] : matches(path, text, /\bdlopen\b|\w\.node["'`]/),
+    ),
+  ],
+
+  "metadata is synchronous": (project) =>
+    sources(project, "metadata").flatMap(([path, text]) => matches(path, codeOf(text), ASYNCHRONOUS)),
+
+  "clock, timers, chance, environment and files come from outside": (project) =>
+    sources(project, "vfs", "metadata", "content", "contract").flatMap(([path, text]) => [
+      ...matches(path, codeOf(text), FROM_THE_RUNTIME),
+      ...importsOf(text)
+        .filter((specifier) => /^(?:node:)?(?:fs(?:\/promises)?|timers(?:\/promises)?)$/.test(specifier))
+        .filter((specifier) => !(specifier.includes("fs") && FILE_ACCESS.includes(path)))
+        .map((specifier) => `${path} imports ${specifier}`),
+    ]),
+
+  "files are under 500 lines": (project) =>
+    [...project]
+      .filter(([path]) => /^(?:src|native|scripts|test)\/.*\.(?:ts|mjs|c|h|gyp)$/.test(path))
+      .map(([path, text]): [string, number] => [path, text.replace(/\n$/, "").split("\n").length])
+      .filter(([, lines]) => lines >= LINES)
+      .map(([path, lines]) => `${path} has ${lines} lines`),
+
+  "types are checked": (project) =>
+    [...project]
+      .filter(([path]) => path.endsWith(".ts"))
+      .flatMap(([path, text]) => [...matches(path, codeOf(text), ANY), ...matches(path, text, UNCHECKED)]),
+
+  "every source file says first what it is": (project) =>
+    sources(project)
+      .filter(([, text]) => !/^(?:#!.*\n)?\s*\/[/*]/.test(text))
+      .map(([path]) => `${path} has no header`),
+
+  "src/README.md names every folder": (project) => {
+    const map = project.get("src/README.md") ?? "";
+    const folders = new Set([...MAY_IMPORT.keys(), ...sources(project).map(([path]) => folderOf(path))]);
+    return [...folders].filter((folder) => !map.includes(`${folder}/`)).map((folder) => `${folder}/ is not named`);
+  },
+
+  "no path of somebody's machine": (project) =>
+    [...project].flatMap(([path, text]) => matches(path, text, MACHINE_PATH)),
+} satisfies Record<string, (project: Project) => string[]>;
