@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { readdir, stat } from "node:fs/promises";
 import net from "node:net";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -160,9 +161,12 @@ test("close ends a connection that is in the middle of an upload", async () => {
   const { gateway, authorization } = await start();
   const socket = net.connect(gateway.port, "127.0.0.1");
   const closed = new Promise<void>((resolve) => socket.on("close", () => resolve()));
+  socket.resume();
   socket.on("error", () => {});
-  const head = `POST /v1/files/x HTTP/1.1\r\nHost: h\r\nAuthorization: ${authorization}\r\nContent-Type: multipart/form-data; boundary=B\r\nContent-Length: 1000000\r\n\r\n--B\r\n`;
-  await new Promise<void>((resolve) => socket.write(head, () => resolve()));
+  const head = `POST /v1/files/x HTTP/1.1\r\nHost: h\r\nAuthorization: ${authorization}\r\nContent-Type: multipart/form-data; boundary=B\r\nContent-Length: 1000000\r\nExpect: 100-continue\r\n\r\n`;
+  socket.write(head);
+  // The server is waiting for the body.
+  await once(socket, "data");
   await gateway.close();
   await closed;
 });
