@@ -51,7 +51,7 @@ export interface View {
   readonly dirtyEntries: number;
   /** Another node is, in base, at the place this one wants. */
   readonly isPlaceTaken: boolean;
-  /** The folder this one wants to be in is, in base, below it; or all that block each other form a ring. */
+  /** What waits for the name this one has in base is, by way of others, what this one waits for itself. */
   readonly isRing: boolean;
   /** The wanted folder is, in base, below this node. */
   readonly isInsideItself: boolean;
@@ -104,6 +104,10 @@ export function plan(view: View): Step {
 
 function planRemoval(view: View): Step {
   if (view.base === null || view.nodeId === null) return { do: "forget" };
+  // What is in it, or needs it, may itself wait for this name.
+  if ((view.below > 0 || view.isReferenced) && view.isRing && view.may.update) {
+    return { do: "unring", ifRevision: view.base.revision };
+  }
   if (view.below > 0) return wait("children");
   if (view.isReferenced) return wait("reference");
   if (!view.may.delete) return wait("scope");
@@ -161,8 +165,8 @@ function planMove(
   view: View,
   local: Local,
 ): { do: "move"; parent: string } | { do: "unring" } | { do: "wait"; for: Waiting } {
-  if (local.parent === null) return { do: "wait", for: "parent" };
   if (view.isRing && view.may.update) return { do: "unring" };
+  if (local.parent === null) return { do: "wait", for: "parent" };
   if (view.isInsideItself) return { do: "wait", for: "parent" };
   if (view.isPlaceTaken) return { do: "wait", for: "name" };
   return { do: "move", parent: local.parent };
