@@ -96,7 +96,7 @@ const wait = (reason: Waiting): Step => ({ do: "wait", for: reason });
 
 export function plan(view: View): Step {
   if (view.hasAttempt) return wait("answer");
-  if (view.seen !== null) return judge(view, view.seen);
+  if (view.seen !== null && view.base !== null) return judge(view, view.seen, view.base);
   if (view.local === null) return planRemoval(view);
   if (view.base === null || view.nodeId === null) return planBirth(view, view.local);
   return planChange(view, view.local, view.nodeId, view.base);
@@ -151,14 +151,27 @@ function planChange(view: View, local: Local, nodeId: string, base: Base): Step 
 
 function planContent(view: View, local: Local, content: LocalContent, nodeId: string, base: Base): Step {
   if (!view.may.update) return wait("scope");
-  const { attributes } = local;
   const { originNode, originVersion, hash, size } = content;
+  const attributes = changedAttributes(base.attributes, local.attributes);
   const common = { nodeId, ifHead: base.head, size, attributes };
   if (content.state === "clean" && originNode !== null && originVersion !== null) {
     return { do: "send", request: { do: "reference", ...common, hash, copyOf: originNode, version: originVersion } };
   }
   if (hash === null || !content.isCut) return view.writers > 0 ? wait("writer") : { do: "cut" };
   return { do: "send", request: { do: "content", ...common, hash } };
+}
+
+/**
+ * What goes with new content: only what was changed here, because the request's condition is on the
+ * head alone and somebody may have changed other attributes. What was removed is a patch afterwards.
+ */
+function changedAttributes(base: Attributes, local: Attributes): Attributes {
+  const changed: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(local)) {
+    if (key === "mtime" || !sameValue(base[key], value)) changed[key] = value;
+  }
+  const xattrs = Object.entries(local.xattrs ?? {}).filter(([name, value]) => base.xattrs?.[name] !== value);
+  return { ...changed, ...("xattrs" in changed ? { xattrs: Object.fromEntries(xattrs) } : {}) };
 }
 
 function planMove(
@@ -173,15 +186,15 @@ function planMove(
 }
 
 /** What the gateway told is newer than base: merge it. Nothing is sent before that. */
-function judge(view: View, seen: Seen): Step {
-  if ("deleted" in seen) return judgeDeletion(view);
+function judge(view: View, seen: Seen, base: Base): Step {
+  if ("deleted" in seen) return judgeDeletion(view, base);
   const { node } = seen;
-  const { base, local } = view;
-  if (base === null) return { do: "nothing" };
+  const { local } = view;
   const isContentMoved = view.kind === "file" && node.head !== base.head;
   if (local === null) {
     // Delete against a remote edit: the edit wins. Against a mere move it does not.
-    if (isContentMoved && node.contentHash !== base.hash) return { do: "restore", node };
+    const isSame = node.contentHash !== null && node.contentHash === base.hash;
+    if (isContentMoved && !isSame) return { do: "restore", node };
     return { do: "take", node, attributes: {}, isPlaceTaken: false, isContentTaken: false, isContentAgreed: false };
   }
   let isContentTaken = false;
@@ -198,19 +211,24 @@ function judge(view: View, seen: Seen): Step {
   }
   const isPlaceTaken = !view.isRoot && (node.parentId !== base.parent || node.name !== base.name);
   const merged = mergeAttributes(base.attributes, local.attributes, node.attributes, view.kind === "folder");
-  const attributes = isContentTaken ? { ...merged, ...timesOf(node.attributes, merged) } : merged;
+  const attributes = isContentTaken ? withTimeOf(node.attributes, merged) : merged;
   return { do: "take", node, attributes, isPlaceTaken, isContentTaken, isContentAgreed };
 }
 
-function judgeDeletion(view: View): Step {
+function judgeDeletion(view: View, base: Base): Step {
   if (view.local === null) return { do: "forget" };
+  // A root that cannot be seen any more says nothing of what is in it.
+  if (view.isRoot) return wait("parent");
   if (view.kind === "folder") {
     if (view.dirtyEntries > 0) return { do: "rebirth" };
     return view.cleanEntries > 0 ? wait("children") : { do: "vanish" };
   }
   const { content } = view.local;
-  if (content?.state === "open") return view.writers > 0 ? wait("writer") : { do: "cut" };
-  return content?.state === "dirty" ? { do: "rebirth" } : { do: "vanish" };
+  if (content === null) return { do: "vanish" };
+  if (view.writers > 0) return wait("writer");
+  if (content.state === "open") return { do: "cut" };
+  if (content.state === "dirty" && content.hash === null) return { do: "cut" };
+  return differs(content, base) ? { do: "rebirth" } : { do: "vanish" };
 }
 
 /** The content here is not the one base names. */
@@ -225,10 +243,9 @@ function isSamePlace(view: View, local: Local, base: Base): boolean {
 }
 
 /** mtime belongs to the version: content taken from there brings its own, or none. */
-function timesOf(remote: Attributes, merged: Attributes): Attributes {
-  if (remote.mtime !== undefined) return { mtime: remote.mtime };
-  delete merged.mtime;
-  return {};
+function withTimeOf(remote: Attributes, merged: Attributes): Attributes {
+  const { mtime: _, ...rest } = merged;
+  return remote.mtime === undefined ? rest : { ...rest, mtime: remote.mtime };
 }
 
 /** By key: one changed here stays, else the remote's. Extended attributes merge by name; of a folder's mtime the later. */

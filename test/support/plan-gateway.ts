@@ -11,9 +11,12 @@ const TIME = "2026-01-01T00:00:00.000Z";
 
 export type News = { readonly node: Node } | { readonly deleted: string; readonly revision: number };
 
+/** invalid: a folder into itself. */
+type Refusal = "changed" | "conflict" | "notFound" | "invalid";
+
 export type Answer =
   | { readonly ok: true; readonly node: Node; readonly position: number }
-  | { readonly ok: false; readonly code: "changed" | "conflict" | "notFound"; readonly node?: Node };
+  | { readonly ok: false; readonly code: Refusal; readonly node?: Node };
 
 interface Stored {
   node: Node;
@@ -105,7 +108,7 @@ export function createGateway(repeats: "first" | "current") {
   }
 
   const done = (node: Node): Answer => ({ ok: true, node, position });
-  const refuse = (code: "changed" | "conflict" | "notFound", node?: Node): Answer =>
+  const refuse = (code: Refusal, node?: Node): Answer =>
     node === undefined ? { ok: false, code } : { ok: false, code, node };
 
   function copied(copyOf: string, version: string): string {
@@ -166,7 +169,7 @@ export function createGateway(repeats: "first" | "current") {
     const to = { parentId: parent ?? node.parentId ?? "", name: name ?? node.name };
     if (node.id !== ROOT && (to.parentId !== node.parentId || to.name !== node.name)) {
       if (live(to.parentId)?.kind !== "folder") return refuse("notFound");
-      if (isWithin(to.parentId, node.id)) throw new Error("a folder was to be moved into itself");
+      if (isWithin(to.parentId, node.id)) return refuse("invalid");
       const taken = at(to.parentId, to.name);
       if (taken !== undefined && taken.id !== node.id) return refuse("conflict", taken);
     }

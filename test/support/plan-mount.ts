@@ -319,7 +319,7 @@ export function createMount(gateway: Gateway, scopes: { delete: boolean }, tell:
     const occupant = find(folder, node.name);
     if (occupant !== undefined && occupant !== entry) {
       const other = rowOf(occupant);
-      if (other?.nodeId != null && other.base?.parent === node.parentId && other.base.name === node.name) {
+      if (other?.nodeId != null && isAtHome(other, node)) {
         refresh.add(other.nodeId);
         return false;
       }
@@ -329,6 +329,12 @@ export function createMount(gateway: Gateway, scopes: { delete: boolean }, tell:
     entry.parent = folder;
     entry.name = node.name;
     return true;
+  }
+
+  /** As far as is known it is where this one wants to be: one of the two is old. What is seen to leave is not. */
+  function isAtHome({ base, seen }: Row, node: Node): boolean {
+    if (base?.parent !== node.parentId || base.name !== node.name) return false;
+    return seen === null || (!("deleted" in seen) && seen.node.parentId === base.parent && seen.node.name === base.name);
   }
 
   function openCircle(target: Entry, moved: Entry): void {
@@ -436,7 +442,7 @@ export function createMount(gateway: Gateway, scopes: { delete: boolean }, tell:
   function makeWay(occupant: Entry, node: Node): boolean {
     const row = rowOf(occupant);
     if (row === undefined || row.nodeId === null) return false;
-    if (row.base?.parent === node.parentId && row.base.name === node.name) {
+    if (isAtHome(row, node)) {
       refresh.add(row.nodeId);
       return false;
     }
@@ -559,7 +565,7 @@ export function createMount(gateway: Gateway, scopes: { delete: boolean }, tell:
     const inode = row.entry?.inode;
     if ("size" in attempt.request && inode === attempt.inode && inode?.changes === attempt.changes) {
       const state = inode.writers > 0 ? "open" : "clean";
-      Object.assign(inode, { state, originNode: node.id, originVersion: base.head });
+      Object.assign(inode, { state, hash: inode.bytes, originNode: node.id, originVersion: base.head });
     }
     advance(row);
   }

@@ -10,6 +10,11 @@ import { createGateway, type Gateway, ROOT } from "../support/plan-gateway.ts";
 import { createMount, type Entry, type Fate, type Mount } from "../support/plan-mount.ts";
 import { type Choose, createPrograms, pick } from "../support/plan-programs.ts";
 
+/** To look longer, or at one failure again: WSFS_PLAN_RUNS and WSFS_PLAN_SEED. */
+const REPEAT = {
+  ...(process.env.WSFS_PLAN_RUNS === undefined ? {} : { numRuns: Number(process.env.WSFS_PLAN_RUNS) }),
+  ...(process.env.WSFS_PLAN_SEED === undefined ? {} : { seed: Number(process.env.WSFS_PLAN_SEED) }),
+};
 const ROUNDS_MAX = 60;
 const FATES: readonly Fate[] = ["answered", "answered", "lost", "answer lost", "late"];
 
@@ -164,5 +169,5 @@ function act(world: World, numbers: readonly number[], choose: Choose, seed: num
 const history = fc.array(fc.nat(0xffff), { maxLength: 400, size: "max" });
 
 test("any history of edits, lag, lost answers and crashes ends in agreement, and nothing is lost", () => {
-  fc.assert(fc.property(history, fc.nat(), liveThrough), { numRuns: 3000 });
+  fc.assert(fc.property(history, fc.nat(), liveThrough), { numRuns: 3000, ...REPEAT });
 });
