@@ -24,7 +24,7 @@ interface Stored {
   readonly versions: Map<string, string>;
 }
 
-interface Change {
+export interface Change {
   readonly parentId?: string;
   readonly name?: string;
   readonly attributes?: Attributes;
@@ -215,6 +215,8 @@ export function createGateway(repeats: "first" | "current") {
         if (parent !== undefined && isWithin(parent, node.id)) return;
         patch(node, parent, name, attributes, false);
       },
+      /** Any change at once, whatever the conditions; the whole has to be a tree afterwards. */
+      become: (id: string, to: Change) => change(id, to, null, false),
       remove(node: Node): void {
         if (children(node.id).length === 0 && node.id !== ROOT) change(node.id, { isDeleted: true }, null, false);
       },

@@ -11,8 +11,8 @@ import { type Entry, fileInode, folderInode, type Mount, type Row } from "./plan
 /** A number below the limit. */
 export type Choose = (limit: number) => number;
 
-const NAMES = ["a", "b", "c", "d"] as const;
-const ATTRIBUTES: readonly Attributes[] = [
+export const NAMES = ["a", "b", "c", "d"] as const;
+export const ATTRIBUTES: readonly Attributes[] = [
   { mode: 0o600 },
   { mode: 0o755 },
   { uid: 1 },

@@ -8,6 +8,7 @@ import { expect, test } from "vitest";
 import { sameValue } from "../../src/contract/attributes.ts";
 import { createGateway, type Gateway, ROOT } from "../support/plan-gateway.ts";
 import { createMount, type Entry, type Fate, type Mount } from "../support/plan-mount.ts";
+import { scatterGateway, scatterMount } from "../support/plan-states.ts";
 import { type Choose, createPrograms, pick } from "../support/plan-programs.ts";
 
 /** To look longer, or at one failure again: WSFS_PLAN_RUNS and WSFS_PLAN_SEED. */
@@ -143,12 +144,25 @@ function told(world: World, run: () => void): void {
 function liveThrough(numbers: readonly number[], seed: number): void {
   const choose = chooser(numbers);
   const world = makeWorld(choose);
+  for (const node of world.gateway.nodes()) world.mount.observeNode(node);
   told(world, () => act(world, numbers, choose, seed));
+}
+
+function startAnywhere(numbers: readonly number[], seed: number): void {
+  const choose = chooser(numbers);
+  const world = makeWorld(choose);
+  for (const node of world.gateway.nodes()) world.mount.observeNode(node);
+  told(world, () => {
+    scatterMount(world.mount, world.gateway, choose);
+    scatterGateway(world.gateway, choose);
+    for (const news of world.gateway.news) world.story.push(`there ${JSON.stringify(news)}`);
+    world.mount.check();
+    act(world, numbers.slice(100), choose, seed);
+  });
 }
 
 function act(world: World, numbers: readonly number[], choose: Choose, seed: number): void {
   const { mount, gateway, story } = world;
-  for (const node of gateway.nodes()) mount.observeNode(node);
   const programs = createPrograms(mount, gateway, choose, (line) => story.push(line));
   for (let steps = Math.floor(numbers.length / 4); steps > 0; steps -= 1) {
     const what = choose(16);
@@ -170,4 +184,8 @@ const history = fc.array(fc.nat(0xffff), { maxLength: 400, size: "max" });
 
 test("any history of edits, lag, lost answers and crashes ends in agreement, and nothing is lost", () => {
   fc.assert(fc.property(history, fc.nat(), liveThrough), { numRuns: 3000, ...REPEAT });
+});
+
+test("any three states, reached or not, end in agreement, and nothing is lost", () => {
+  fc.assert(fc.property(history, fc.nat(), startAnywhere), { numRuns: 3000, ...REPEAT });
 });
