@@ -6,7 +6,8 @@
 import type { Attributes } from "../../src/contract/attributes.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import { type Gateway, ROOT } from "./plan-gateway.ts";
-import { type Entry, fileInode, folderInode, type Mount, type Row } from "./plan-mount.ts";
+import type { Mount } from "./plan-mount.ts";
+import { type Entry, fileInode, folderInode, type Row } from "./plan-tree.ts";
 
 /** A number below the limit. */
 export type Choose = (limit: number) => number;

@@ -1,7 +1,8 @@
 /** Any three states of a small workspace, whether or not a history leads there (for the planner's property test). */
 import { type Gateway, ROOT } from "./plan-gateway.ts";
-import { type Entry, fileInode, folderInode, type Inode, type Mount } from "./plan-mount.ts";
+import type { Mount } from "./plan-mount.ts";
 import { ATTRIBUTES, type Choose, NAMES, pick } from "./plan-programs.ts";
+import { type Entry, fileInode, folderInode, type Inode } from "./plan-tree.ts";
 
 interface Place<T> {
   readonly item: T;

@@ -7,9 +7,10 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { sameValue } from "../../src/contract/attributes.ts";
 import { createGateway, type Gateway, ROOT } from "../support/plan-gateway.ts";
-import { createMount, type Entry, type Fate, type Mount } from "../support/plan-mount.ts";
-import { scatterGateway, scatterMount } from "../support/plan-states.ts";
+import { createMount, type Fate, type Mount } from "../support/plan-mount.ts";
 import { type Choose, createPrograms, pick } from "../support/plan-programs.ts";
+import { scatterGateway, scatterMount } from "../support/plan-states.ts";
+import type { Entry } from "../support/plan-tree.ts";
 
 /** To look longer, or at one failure again: WSFS_PLAN_RUNS and WSFS_PLAN_SEED. */
 const REPEAT = {
@@ -70,7 +71,8 @@ function differences(mount: Mount, gateway: Gateway): string[] {
   for (const row of mount.rows) {
     const step = mount.advance(row);
     if (step !== undefined) found.push(`${row.id} ${row.entry?.name ?? "(removed)"}: ${JSON.stringify(step)}`);
-    else if (mount.rows.has(row)) found.push(...differencesOf(mount, gateway, row.entry, row.nodeId, row.base?.revision));
+    else if (mount.rows.has(row))
+      found.push(...differencesOf(mount, gateway, row.entry, row.nodeId, row.base?.revision));
   }
   const unknown = gateway.nodes().filter((node) => mount.rowOfNode(node.id) === undefined);
   found.push(...unknown.map((node) => `${node.id} ${node.name} is not known here`));
@@ -92,7 +94,9 @@ function differencesOf(
   const isPlaced = parent === node.parentId && entry.name === node.name;
   const isSame = inode.kind === "folder" || (inode.bytes === node.contentHash && inode.hash === node.contentHash);
   const isAgreed = sameValue(inode.attributes, node.attributes) && revision === node.revision;
-  return isPlaced && isSame && isAgreed ? [] : [`${node.id} ${entry.name} is ${JSON.stringify(inode)}, there ${JSON.stringify(node)}`];
+  return isPlaced && isSame && isAgreed
+    ? []
+    : [`${node.id} ${entry.name} is ${JSON.stringify(inode)}, there ${JSON.stringify(node)}`];
 }
 
 /** What programs finished writing and did not remove or replace themselves. */
