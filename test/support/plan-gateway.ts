@@ -37,6 +37,8 @@ export function createGateway(repeats: "first" | "current") {
   const stored = new Map<string, Stored>();
   const answers = new Map<string, Answer>();
   const ours = new Set<string>();
+  /** Nodes whose place was chosen by a request of the mount. */
+  const placedByUs = new Set<string>();
   const news: News[] = [];
   let position = 0;
   let ids = 0;
@@ -84,6 +86,7 @@ export function createGateway(repeats: "first" | "current") {
     const versions = new Map(head === null || content === null ? [] : [[head, content]]);
     stored.set(id, { node, isDeleted: false, versions });
     if (key !== null && head !== null) ours.add(head);
+    if (key !== null) placedByUs.add(id);
     position += 1;
     news.push({ node });
     return node;
@@ -102,6 +105,8 @@ export function createGateway(repeats: "first" | "current") {
     }
     found.node = node;
     if (isDeleted !== undefined) found.isDeleted = isDeleted;
+    if (to.parentId !== undefined && isOurs) placedByUs.add(id);
+    else if (to.parentId !== undefined) placedByUs.delete(id);
     position += 1;
     news.push(isDeleted ? { deleted: id, revision: node.revision } : { node });
     return node;
@@ -173,7 +178,8 @@ export function createGateway(repeats: "first" | "current") {
       const taken = at(to.parentId, to.name);
       if (taken !== undefined && taken.id !== node.id) return refuse("conflict", taken);
     }
-    const place = node.id === ROOT ? {} : to;
+    const moves = to.parentId !== node.parentId || to.name !== node.name;
+    const place = node.id === ROOT || !moves ? {} : to;
     const merged = attributes === undefined ? {} : { attributes: patchAttributes(node.attributes, attributes) };
     return done(change(node.id, { ...place, ...merged }, null, isOurs));
   }
@@ -189,6 +195,11 @@ export function createGateway(repeats: "first" | "current") {
     revisionOf: (id: string) => stored.get(id)?.node.revision ?? 0,
     /** Written by a request of the mount. */
     isOurs: (version: string) => ours.has(version),
+    /** It is where a request of the mount put it. */
+    isPlacedByUs: (node: Node) => {
+      const now = stored.get(node.id)?.node;
+      return placedByUs.has(node.id) && now?.parentId === node.parentId && now.name === node.name;
+    },
     nodes: (): Node[] => [...stored.values()].filter((s) => !s.isDeleted).map((s) => s.node),
     contents: () => new Set([...stored.values()].flatMap((s) => [...s.versions.values()])),
     /** What a request of the mount does. One with a key does it once. */

@@ -81,6 +81,8 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
   function takeNode(row: Row, step: Extract<Step, { do: "take" }>): boolean {
     const { entry } = row;
     if (entry !== null) {
+      if (step.isPlaceTaken && gateway.isPlacedByUs(step.node))
+        throw new Error("our own move came back as a remote one");
       if (step.isPlaceTaken && !takePlace(entry, step.node)) return false;
       const { inode } = entry;
       const taken = step.isContentTaken ? inodeOfNode(step.node) : inode;

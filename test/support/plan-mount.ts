@@ -116,11 +116,13 @@ export function createMount(gateway: Gateway, scopes: { readonly delete: boolean
       }
       return;
     }
+    const isMoved = request.do === "patch" && request.name !== undefined;
     const isDone =
       request.do === "patch" &&
-      (request.parent ?? node.parentId) === node.parentId &&
-      (request.name ?? node.name) === node.name &&
-      sameValue(patchAttributes(node.attributes, request.attributes ?? {}), node.attributes);
+      node.revision > request.ifRevision &&
+      (isMoved
+        ? request.parent === node.parentId && request.name === node.name
+        : sameValue(patchAttributes(node.attributes, request.attributes ?? {}), node.attributes));
     if (isDone) {
       acknowledge(row, attempt, node, 0);
       return;
@@ -202,7 +204,13 @@ export function createMount(gateway: Gateway, scopes: { readonly delete: boolean
     row.attempt = null;
     if (row.nodeId !== null) refresh.add(row.nodeId);
     if (answer.code === "notFound" || node === undefined) {
-      if (request.do === "delete" && answer.code === "conflict") reviveFolder(request.nodeId);
+      if (request.do === "delete" && answer.code === "conflict") {
+        const isOnWay = (child: Node) =>
+          child.lastKey !== null && keys.get(child.lastKey)?.attempt?.key === child.lastKey;
+        const inside = gateway.children(request.nodeId);
+        if (inside.length > 0 && inside.every(isOnWay)) throw new Error("a folder came back for what we sent into it");
+        reviveFolder(request.nodeId);
+      }
       if ("parent" in request && request.parent !== undefined) refresh.add(request.parent);
     } else if ("parent" in request && node.id !== row.nodeId) nameIsTaken(row, node);
     else if (node.revision !== row.base?.revision) observeNode(node);
