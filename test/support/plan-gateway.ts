@@ -195,6 +195,8 @@ export function createGateway(repeats: "first" | "current") {
     revisionOf: (id: string) => stored.get(id)?.node.revision ?? 0,
     /** Written by a request of the mount. */
     isOurs: (version: string) => ours.has(version),
+    /** Who put it where it is no longer counts: the mount took it for two nodes meanwhile. */
+    forgetPlacing: (id: string) => placedByUs.delete(id),
     /** It is where a request of the mount put it. */
     isPlacedByUs: (node: Node) => {
       const now = stored.get(node.id)?.node;

@@ -117,11 +117,8 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
   }
 
   /** As far as is known it is where this one wants to be: one of the two is old. What is seen to leave is not. */
-  function isAtHome({ base, seen }: Row, node: Node): boolean {
-    if (base?.parent !== node.parentId || base.name !== node.name) return false;
-    return (
-      seen === null || (!("deleted" in seen) && seen.node.parentId === base.parent && seen.node.name === base.name)
-    );
+  function isAtHome(row: Row, node: Node): boolean {
+    return row.base?.parent === node.parentId && row.base.name === node.name && !tree.isSeenAway(row);
   }
 
   function openCircle(target: Entry, moved: Entry): void {

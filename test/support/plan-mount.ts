@@ -156,6 +156,7 @@ export function createMount(gateway: Gateway, scopes: { readonly delete: boolean
   function absorb(row: Row, nodeId: string): void {
     const stranger = rowOfNode(nodeId);
     if (stranger === undefined || stranger === row) return;
+    gateway.forgetPlacing(nodeId);
     if (stranger.base !== null && stranger.base.revision > revisionOf(row.seen)) refresh.add(nodeId);
     const { entry } = stranger;
     if (entry === null || (!isDirty(stranger) && entry.inode.writers === 0 && inFolder(entry).length === 0)) {

@@ -122,10 +122,14 @@ export function createTree(gateway: Gateway, scopes: { readonly delete: boolean 
     };
   }
 
+  /** The gateway said it is no longer where it is in base. */
+  const isSeenAway = ({ base, seen }: Row) =>
+    seen !== null && ("deleted" in seen || seen.node.parentId !== base?.parent || seen.node.name !== base.name);
+
   function occupantOf(row: Row): Row | undefined {
     const local = row.entry === null ? undefined : localOf(row.entry);
     if (local === undefined || local.parent === null) return undefined;
-    return rowsAt(local.parent, local.name).find((other) => other !== row);
+    return rowsAt(local.parent, local.name).find((other) => other !== row && !isSeenAway(other));
   }
 
   /** From the folder it wants to be in up to itself, in base; empty where that is not below it. */
@@ -259,6 +263,7 @@ export function createTree(gateway: Gateway, scopes: { readonly delete: boolean 
     addEntry,
     addRow,
     isDirty,
+    isSeenAway,
     referrersOf,
     viewOf,
     check,
