@@ -17,9 +17,6 @@ import { backoff, send } from "./send.ts";
 
 /** A cut that did not come about (a writer came in between) is tried again after this. */
 const RECUT_MS = 1_000;
-/** A file that stays open is sent after this much quiet, or this long after its first unsent change. */
-const QUIET_MS = 30_000;
-const OPEN_MS = 5 * 60_000;
 /** Rows taken from the table at once, per place in flight. */
 const FEED = 2;
 const ARRIVALS = 200;
@@ -87,21 +84,8 @@ export function createWriteBack(context: Context): WriteBack {
 
   function step(row: NodeRow): void {
     const pending = advance(context, row.id);
-    if (pending === undefined) return;
-    if (pending.step.do !== "wait") run(row.id, () => carryOut(pending));
-    else if (pending.step.for === "writer") waitForWriter(pending.row);
-  }
-
-  /** A file that stays open is cut all the same, in a pause of its writer. */
-  function waitForWriter(row: NodeRow): void {
-    const inode = inodeOf(row);
-    const live = inode === undefined ? undefined : context.lives.get(inode.lineage);
-    if (live === undefined || !live.isWritten) return;
-    const now = runtime.now();
-    const quiet = live.writtenAt + (live.isSyncAsked ? settings.debounceMs : QUIET_MS);
-    const at = Math.min(quiet, (row.dirtySince ?? now) + OPEN_MS);
-    if (at <= now) run(row.id, () => cut(row));
-    else metadata.nodes.update(row.id, { due: at });
+    if (pending === undefined || pending.step.do === "wait") return;
+    run(row.id, () => carryOut(pending));
   }
 
   function inodeOf(row: NodeRow) {
@@ -152,7 +136,7 @@ export function createWriteBack(context: Context): WriteBack {
     const limit = new AbortController();
     const abort = () => limit.abort();
     stopped.signal.addEventListener("abort", abort, { once: true });
-    if (attempt.generation !== null) context.sending.set(attempt.generation, abort);
+    context.sending.set(attempt.id, abort);
     progress.set(attempt.node, 0);
     try {
       await send(context, attempt, limit.signal, (sent) => {
@@ -162,7 +146,7 @@ export function createWriteBack(context: Context): WriteBack {
     } finally {
       progress.delete(attempt.node);
       stopped.signal.removeEventListener("abort", abort);
-      if (attempt.generation !== null) context.sending.delete(attempt.generation);
+      context.sending.delete(attempt.id);
     }
   }
 
