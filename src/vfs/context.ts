@@ -69,7 +69,7 @@ export interface Context {
   readonly cuts: Map<number, number>;
   /** Makes committed rows survive power loss. */
   readonly syncRows: () => Promise<void>;
-  /** How to stop sending a generation. */
+  /** By attempt: how to stop sending its bytes. */
   readonly sending: Map<number, () => void>;
   /** Node ids whose state is to be read again by id, for what was heard of them does not fit together yet. */
   readonly refresh: Set<string>;

@@ -58,9 +58,9 @@ async function recoverGenerations(context: Context): Promise<void> {
     const isStale = generation.lineage !== null && inode?.changes !== generation.changes;
     const path = generation.lineage === null ? paths.generation(generation.id) : paths.live(generation.lineage);
     if (!isStale && (await exists(context, path))) continue;
-    const attempt = metadata.attempts.ofGeneration(generation.id);
+    const attempts = metadata.attempts.ofGeneration(generation.id);
     metadata.transaction(() => {
-      if (attempt !== undefined) metadata.attempts.abandon(attempt.id);
+      for (const attempt of attempts) metadata.attempts.abandon(attempt.id);
       dropGeneration(context, generation.id);
       if (inode !== undefined && inode.changes === generation.changes) {
         metadata.inodes.update(inode.id, { changes: inode.changes + 1, hash: null });

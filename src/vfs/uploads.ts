@@ -12,16 +12,16 @@ const INTERRUPTIONS_MAX = 2;
 export async function freeForWriter(context: Context, lineage: number): Promise<void> {
   const { metadata, runtime, paths, interruptions } = context;
   for (const generation of metadata.generations.ofLineage(lineage)) {
-    const attempt = metadata.attempts.ofGeneration(generation.id);
+    const attempts = metadata.attempts.ofGeneration(generation.id);
     const count = interruptions.get(generation.inode) ?? 0;
-    if (attempt === undefined || count < INTERRUPTIONS_MAX) {
+    if (attempts.length === 0 || count < INTERRUPTIONS_MAX) {
       interruptions.set(generation.inode, count + 1);
       metadata.transaction(() => {
         // Whether it arrived is not known; should it have, its key says that it was ours.
-        if (attempt !== undefined) metadata.attempts.abandon(attempt.id);
+        for (const attempt of attempts) metadata.attempts.abandon(attempt.id);
         dropGeneration(context, generation.id);
       });
-      context.sending.get(generation.id)?.();
+      for (const attempt of attempts) context.sending.get(attempt.id)?.();
       continue;
     }
     const copy = paths.generation(generation.id);
@@ -35,6 +35,6 @@ export async function freeForWriter(context: Context, lineage: number): Promise<
     metadata.generations.detach(generation.id);
     interruptions.delete(generation.inode);
     // What is under way reads the live file: it is sent again from the copy.
-    context.sending.get(generation.id)?.();
+    for (const attempt of metadata.attempts.ofGeneration(generation.id)) context.sending.get(attempt.id)?.();
   }
 }

@@ -152,7 +152,7 @@ export function createWriteBack(context: Context): WriteBack {
     const limit = new AbortController();
     const abort = () => limit.abort();
     stopped.signal.addEventListener("abort", abort, { once: true });
-    if (attempt.generation !== null) context.sending.set(attempt.generation, abort);
+    if (attempt.generation !== null) context.sending.set(attempt.id, abort);
     progress.set(attempt.node, 0);
     try {
       await send(context, attempt, limit.signal, (sent) => {
@@ -162,7 +162,7 @@ export function createWriteBack(context: Context): WriteBack {
     } finally {
       progress.delete(attempt.node);
       stopped.signal.removeEventListener("abort", abort);
-      if (attempt.generation !== null) context.sending.delete(attempt.generation);
+      if (attempt.generation !== null) context.sending.delete(attempt.id);
     }
   }
 
