@@ -8,7 +8,7 @@ import { check, createPlace, type Place, type TestGateway, type TestMount } from
 import { childrenAt, versionsOf } from "./support/nodes.ts";
 
 const vim = (backupcopy: string, backup = "nobackup") =>
-  `vim -es -u NONE -i NONE -c 'set backupcopy=${backupcopy} ${backup} backupdir=.' -c '%s/one/two/' -c wq doc`;
+  `vim -es -u NONE -i NONE -c 'set backupcopy=${backupcopy} ${backup} backupdir=. backupskip=' -c '%s/one/two/' -c wq doc`;
 
 /**
  * Each turns `doc` from "one" into "two". A "#" stands for a pause in which everything is uploaded:

@@ -44,6 +44,8 @@ export interface TestMount {
 export interface Place {
   readonly folder: string;
   readonly env: NodeJS.ProcessEnv;
+  /** The built command, for node. */
+  readonly program: string;
   /** A path below `folder`; nothing is made. */
   path(name: string): string;
   wsfs(args: readonly string[], options?: RunOptions): Promise<Finished>;
@@ -78,6 +80,7 @@ export function createPlace(): Place {
   const place: Place = {
     folder,
     env,
+    program: MAIN,
     path,
     wsfs: (args, options = {}) =>
       run(process.execPath, [MAIN, ...args], { cwd: folder, ...options, env: { ...env, ...options.env } }),
