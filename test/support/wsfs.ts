@@ -126,7 +126,7 @@ export function createPlace(): Place {
           return JSON.parse(check(await place.wsfs(["status", dir, "--json"])).stdout) as Record<string, unknown>;
         },
         sh: (script, options) => place.sh(`cd '${dir}' || exit 99\n${script}`, options),
-        umount: async (...more) => check(await place.wsfs(["umount", dir, ...more])),
+        umount: async (...more) => check(await place.wsfs(["umount", dir, ...more], { timeoutMs: 300_000 })),
       };
     },
 
