@@ -160,7 +160,11 @@ export function mountsBelow(folder: string): MountEntry[] {
 /** Politely, then by abort of the connection: requests nobody will answer then fail, and every process can end. */
 async function takeOff(place: Place, mount: MountEntry, children: readonly ProcessIdentity[]): Promise<void> {
   const polite = await place.wsfs(["umount", mount.mountpoint], { timeoutMs: 20_000 });
-  if (polite.code === 0) return;
+  // A connection's number is given again at once: what is gone must not be aborted in another's place.
+  const isThere = mountsBelow(place.folder).some(
+    (other) => other.mountpoint === mount.mountpoint && other.connection === mount.connection,
+  );
+  if (polite.code === 0 || !isThere) return;
   for (const child of children) if (isAlive(child)) process.kill(child.pid, "SIGKILL");
   if (!existsSync(join(FUSE_CONTROL, String(mount.connection)))) {
     await run("mount", ["-t", "fusectl", "none", FUSE_CONTROL], { timeoutMs: 5000 });
