@@ -64,7 +64,9 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   return {
     openOf: (node: number) => decode(openOf.get(node)),
     ofKey: (key: string) => decode(byKey.get(key)),
-    ofGeneration: (generation: number) => decode(ofGeneration.get(generation)),
+    /** Several, when the names of one inode are sent at the same time. */
+    ofGeneration: (generation: number): Attempt<Request>[] =>
+      ofGeneration.all(generation).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
     open: (): Attempt<Request>[] => all.all().map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
     /** Node rows with a request under way that puts them into this folder. */
     nodesWanting: (parent: string): number[] => wanting.all(parent).map((row) => row.node),

@@ -21,6 +21,8 @@ export function observeNode(context: Context, node: Node): void {
       return;
     }
     const isNews = node.revision > (row.base?.revision ?? -1) && node.revision > revisionOf(row.seen);
+    // A request given up for a newer cut has arrived all the same: the news is ours.
+    if (isNews && takeOwn(context, node)) return;
     const seen = isNews ? metadata.nodes.update(row.id, { seen: { node }, seenAt: context.runtime.now() }) : row;
     advance(context, seen.id);
   });

@@ -152,8 +152,11 @@ function inodeOfRow(context: Context, row: NodeRow): Inode | undefined {
 }
 
 function closeAttempt(context: Context, attempt: Sent): void {
-  context.metadata.attempts.remove(attempt.id);
-  if (attempt.generation !== null) dropGeneration(context, attempt.generation);
+  const { attempts } = context.metadata;
+  attempts.remove(attempt.id);
+  const { generation } = attempt;
+  // Another name of the same inode may still be sending it.
+  if (generation !== null && attempts.ofGeneration(generation).length === 0) dropGeneration(context, generation);
 }
 
 /** What waits in it may go now. Only what we put there can be in it, so it stays completely known. */
