@@ -1,8 +1,9 @@
 /** `wsfs gateway`: serves a local gateway until it is told to end. */
-import { chmodSync, mkdirSync, statSync } from "node:fs";
+import { chmodSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { identifyProcess } from "../daemon/processes.ts";
 import type { Logger, LogLevel } from "../lib/log.ts";
+import { makeFolders } from "../lib/make-folders.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { readGatewayRecord, runningGateway, writeGatewayRecord } from "./gateway-record.ts";
 import { waitUntilUnused } from "./gateway-watch.ts";
@@ -40,7 +41,7 @@ export async function gateway(values: Values<"gateway">): Promise<number> {
 
 export function makeDataFolder(data: string): void {
   try {
-    mkdirSync(data, { recursive: true, mode: 0o700 });
+    makeFolders(data, 0o700);
     if ((statSync(data).mode & 0o077) !== 0) chmodSync(data, 0o700);
   } catch (cause) {
     throw new Failure(`--data: ${data} cannot be used (${(cause as NodeJS.ErrnoException).code})`, EXIT.failure, {

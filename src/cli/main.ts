@@ -150,10 +150,13 @@ const argv = process.argv.slice(2);
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
 });
+let exitCode: number;
 try {
-  process.exitCode = await main(argv);
+  exitCode = await main(argv);
 } catch (error) {
   if (!(error instanceof Failure && error.shown)) process.stderr.write(`wsfs: ${lineOf(error)}\n`);
   if (wantsStack(argv) && error instanceof Error) console.error(error);
-  process.exitCode = exitCodeOf(error);
+  exitCode = exitCodeOf(error);
 }
+// Whatever a command left open must not keep it; what it printed must arrive.
+process.stdout.write("", () => process.stderr.write("", () => process.exit(exitCode)));

@@ -285,7 +285,7 @@ export function resolveValues<C extends CommandName>(
     const fromFlag = given[flagName(name)];
     const fromVariable = variable === undefined ? undefined : environment[variable] || undefined;
     const [source, raw] = fromFlag === undefined && variable ? [variable, fromVariable] : [option, fromFlag];
-    const value = raw === undefined ? defaultOf(flag) : valueOf(flag, source, raw);
+    const value = raw === undefined ? defaultOf(flag) : checkedValue(flag, source, raw);
     if (value === undefined && command.required?.includes(name) === true) {
       const or = variable === undefined ? "" : ` (or ${variable})`;
       throw new Failure(`${commandName} needs ${option}${or}: ${flag.help}`, EXIT.usage);
@@ -308,7 +308,7 @@ function defaultOf(flag: Flag): unknown {
   return flag.type === "value" ? flag.default : undefined;
 }
 
-function valueOf(flag: Flag, source: string, raw: unknown): unknown {
+function checkedValue(flag: Flag, source: string, raw: unknown): unknown {
   if (flag.type === "switch") return typeof raw === "boolean" ? raw : parseAt(source, raw, values.parseSwitch);
   if (flag.type === "list") {
     const items: unknown[] = Array.isArray(raw) ? raw : [raw];

@@ -1,12 +1,13 @@
 /** `wsfs start`: a local gateway and a mount of its workspace in one. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, mkdirSync, openSync, renameSync, writeFileSync } from "node:fs";
+import { closeSync, openSync, renameSync, writeFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { readMountTable } from "../daemon/mount-table.ts";
+import { makeFolders } from "../lib/make-folders.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import { makeDataFolder } from "./gateway.ts";
 import { type GatewayRecord, runningGateway } from "./gateway-record.ts";
@@ -81,7 +82,7 @@ async function makeMountpoint(dir: string): Promise<string> {
   const place = findPlace(dir, readMountTable());
   if (place.is === "nothing") {
     try {
-      mkdirSync(place.path, { recursive: true });
+      makeFolders(place.path);
     } catch (cause) {
       throw new Failure(`${dir} cannot be made (${(cause as NodeJS.ErrnoException).code})`, EXIT.failure, { cause });
     }

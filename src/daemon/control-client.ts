@@ -50,10 +50,15 @@ export async function postDrain(
 ): Promise<DrainResult> {
   const response = await send(socket, "POST", "/drain", body, SILENCE_LIMIT_MS, signal);
   if (response.statusCode !== 200) throw await refusal(response);
-  for await (const text of createInterface({ input: response, crlfDelay: Number.POSITIVE_INFINITY })) {
-    const line = parse(drainLine, text);
-    if ("result" in line) return line.result;
-    onProgress(line.progress);
+  try {
+    for await (const text of createInterface({ input: response, crlfDelay: Number.POSITIVE_INFINITY })) {
+      const line = parse(drainLine, text);
+      if ("result" in line) return line.result;
+      onProgress(line.progress);
+    }
+  } catch (cause) {
+    if (cause instanceof ControlError) throw cause;
+    throw new ControlError("the daemon broke the drain off", { cause });
   }
   throw new ControlError("the daemon ended before the drain did");
 }

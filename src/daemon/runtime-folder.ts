@@ -3,9 +3,10 @@
  * uptime, and in it, by the number N of the mount's connection, N.sock (control) and N.json (who
  * serves what). No secret stands there.
  */
-import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { makeFolders } from "../lib/make-folders.ts";
 import { isAlive, processIdentity } from "./processes.ts";
 
 export const mountRecord = z.object({
@@ -29,7 +30,7 @@ export function socketPath(folder: string, connection: number): string {
 
 /** Makes the folder, mode 0700, and clears away what killed daemons left in it. Throws with one clear line when it is not ours alone. */
 export function makeRuntimeFolder(folder: string): void {
-  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolders(folder, 0o700);
   const stat = lstatSync(folder);
   if (!stat.isDirectory() || stat.uid !== process.getuid?.()) {
     throw new Error(`the runtime folder ${folder} must be a folder of yours; it belongs to user ${stat.uid}`);

@@ -5,20 +5,24 @@
 
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
+import { dirname, join } from "node:path";
 import type { Client } from "../client/client.ts";
 import { createClient } from "../client/create-client.ts";
-import { tokenFile } from "../client/credentials.ts";
+import { type Credentials, tokenFile } from "../client/credentials.ts";
 import { RemoteError } from "../client/errors.ts";
 import { createHttpTransport } from "../client/http-transport.ts";
+import { describeToken } from "../client/token-claims.ts";
 import { createDiskFiles } from "../content/disk-files.ts";
 import { createHashWorkers } from "../content/hash-workers.ts";
-import { createLayout } from "../content/layout.ts";
-import { lockStateFolder, StateFolderBusy } from "../content/state-lock.ts";
+import { createLayout, type Layout } from "../content/layout.ts";
+import { lockStateFolder, StateFolderBusy, type StateLock } from "../content/state-lock.ts";
 import * as systemCalls from "../content/system-calls.ts";
 import { DEVICE_BUFFER_SIZE, openControl, openDevice } from "../fuse/native.ts";
 import { createSession, type Session } from "../fuse/session.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Runtime } from "../lib/runtime.ts";
+import { type Connection, openDatabase } from "../metadata/database.ts";
+import type { EngineSettings } from "../vfs/context.ts";
 import { type Engine, StartError } from "../vfs/engine.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { startControlServer } from "./control-server.ts";
@@ -26,10 +30,11 @@ import { detach } from "./detach.ts";
 import type { DaemonLog } from "./log-file.ts";
 import { isOurs, mountAt, readMountTable } from "./mount-table.ts";
 import { identifyProcess } from "./processes.ts";
+import { createRowSync } from "./row-sync.ts";
 import { createRuntime } from "./runtime.ts";
 import { type MountRecord, makeRuntimeFolder, removeRecord, socketPath, writeRecord } from "./runtime-folder.ts";
 import type { DaemonSettings } from "./settings.ts";
-import { defaultStateFolder, findStateFolder, makeStateFolder, writeOwner } from "./state-folder.ts";
+import { defaultStateFolder, findStateFolder, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
 
 /** What `vfs` is given to start an engine. */
@@ -37,19 +42,25 @@ export interface EngineNeeds {
   readonly runtime: Runtime;
   readonly client: Client;
   readonly log: Logger;
-  readonly stateDir: string;
+  readonly paths: Layout;
+  readonly database: Connection;
+  readonly syncRows: () => Promise<void>;
+  readonly settings: EngineSettings;
   /** Name or id. */
   readonly workspace: string;
-  readonly owner: { readonly uid: number; readonly gid: number };
-  readonly umask: number;
-  readonly cacheLimit: number;
-  readonly durability: "local" | "remote";
-  readonly readOnly: boolean;
-  readonly hostName: string;
-  readonly boot: string;
+  /** What the token says it may do; undefined when it does not say. */
+  readonly scopes: ReadonlySet<string> | undefined;
 }
+/** The engine closes the database when it stops. */
 export type StartEngine = (needs: EngineNeeds) => Promise<Engine>;
 
+/** Write-back waits this long for more changes of the same file, … */
+const DEBOUNCE_MS = 1000;
+/** … but no longer than this. */
+const MAXIMUM_AGE_MS = 10_000;
+const POLL_MS = 1000;
+const UPLOADS = 8;
+const DATABASE = "metadata.db";
 const HEARTBEAT_MS = 1000;
 /** For requests at hand when the mount is gone: the kernel no longer waits for them, their effects count. */
 const DRAIN_LIMIT_MS = 30_000;
@@ -113,36 +124,34 @@ async function start(
   const self = identifyProcess(process.pid);
   if (supervisor === undefined || self === undefined) throw new StartError("the supervisor is gone");
 
-  const client = createClient({
-    transport: createHttpTransport({ baseUrl: settings.baseUrl }),
-    credentials: tokenFile(settings.tokenFile),
-    log,
-  });
+  const credentials = tokenFile(settings.tokenFile);
+  const client = createClient({ transport: createHttpTransport({ baseUrl: settings.baseUrl }), credentials, log });
   closers.push(() => client.close());
 
   const stateDir = settings.stateDir ?? (await chooseStateFolder(settings, client, log));
-  makeStateFolder(stateDir);
   const hashWorkers = createHashWorkers();
   closers.push(() => hashWorkers.close());
   const runtime = createRuntime(createDiskFiles({ systemCalls, hashWorkers }));
-  const lock = lockState(stateDir, runtime);
+  const paths = createLayout(runtime.files, stateDir);
+  const lock = lockState(paths.lock);
   closers.push(() => lock.release());
   log.openFile(stateDir);
-  log.info({ settings, stateDir, release: settings.version, node: process.version }, "starting");
+  log.info({ settings, stateDir, node: process.version }, "starting");
+  await paths.prepare();
 
+  const databasePath = join(stateDir, DATABASE);
+  const rowSync = createRowSync(runtime.files, databasePath);
+  closers.push(() => rowSync.close());
   const engine = await startEngine({
     runtime,
     client,
     log,
-    stateDir,
+    paths,
+    database: openDatabase(databasePath),
+    syncRows: rowSync.sync,
+    settings: engineSettings(settings),
     workspace: settings.workspace,
-    owner: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
-    umask: process.umask(),
-    cacheLimit: settings.cacheSize,
-    durability: settings.durability,
-    readOnly: settings.readOnly,
-    hostName: hostname(),
-    boot: readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(),
+    scopes: await scopesOf(credentials, log),
   });
   closers.push(() => engine.stop());
   const { workspace } = engine.status();
@@ -288,12 +297,40 @@ async function chooseStateFolder(settings: DaemonSettings, client: Client, log: 
   }
 }
 
-function lockState(stateDir: string, runtime: Runtime) {
+function lockState(path: string): StateLock {
   try {
-    return lockStateFolder(systemCalls, createLayout(runtime.files, stateDir).lock);
+    return lockStateFolder(systemCalls, path);
   } catch (error) {
-    if (!(error instanceof StateFolderBusy)) throw error;
-    throw new StartError(error.message, 1, { cause: error });
+    if (error instanceof StateFolderBusy) throw new StartError(error.message, 1, { cause: error });
+    const { code } = error as NodeJS.ErrnoException;
+    throw new StartError(`the state dir ${dirname(path)} cannot be used (${code})`, 1, { cause: error });
+  }
+}
+
+function engineSettings(settings: DaemonSettings): EngineSettings {
+  return {
+    owner: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
+    umask: process.umask(),
+    cacheLimit: settings.cacheSize,
+    durability: settings.durability,
+    readOnly: settings.readOnly,
+    hostName: hostname(),
+    boot: readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(),
+    debounceMs: DEBOUNCE_MS,
+    maximumAgeMs: MAXIMUM_AGE_MS,
+    pollMs: POLL_MS,
+    concurrency: UPLOADS,
+  };
+}
+
+/** A token that cannot be read says nothing; whether the mount can do without one is the engine's to judge. */
+async function scopesOf(credentials: Credentials, log: Logger): Promise<ReadonlySet<string> | undefined> {
+  try {
+    const scopes = describeToken(await credentials.token())?.scopes;
+    return scopes === undefined ? undefined : new Set(scopes);
+  } catch (error) {
+    log.info({ err: error }, "there is no token that can be read");
+    return undefined;
   }
 }
 

@@ -4,19 +4,13 @@
  * the gateway, each default folder keeps a small file that says which workspace, of which gateway,
  * it belongs to. Whether a folder really knows the workspace is the engine's to say.
  */
-import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 
 const FILE = "workspace.json";
 const owner = z.object({ id: z.string(), name: z.string(), baseUrl: z.string() });
 export type StateOwner = z.infer<typeof owner>;
-
-/** Makes it with mode 0700, or makes it so. Throws a system error. */
-export function makeStateFolder(path: string): void {
-  mkdirSync(path, { recursive: true, mode: 0o700 });
-  if ((lstatSync(path).mode & 0o077) !== 0) chmodSync(path, 0o700);
-}
 
 export function defaultStateFolder(stateHome: string, workspaceId: string): string {
   // An id is the gateway's text: it must stay one name, and not one of our own folders.

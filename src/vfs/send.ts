@@ -5,7 +5,7 @@ import type { ContentSource } from "../contract/http.ts";
 import type { WrittenNode } from "../contract/resources.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import type { Context } from "./context.ts";
-import { generationSource } from "./cut.ts";
+import { generationSource } from "./generation.ts";
 import { observeNode } from "./observe.ts";
 import { isKeyed, type Request } from "./request.ts";
 import { acknowledge, deletionIsDone, refused } from "./settle.ts";

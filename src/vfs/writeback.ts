@@ -11,6 +11,7 @@ import { advance, type Pending } from "./advance.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import { retryArrivals } from "./observe.ts";
+import { OWN_KEY_MS } from "./own.ts";
 import type { Request } from "./request.ts";
 import { backoff, send } from "./send.ts";
 
@@ -55,6 +56,7 @@ export function createWriteBack(context: Context): WriteBack {
   function look(): void {
     if (stopped.signal.aborted) return;
     try {
+      metadata.attempts.removeAbandonedBefore(runtime.now() - OWN_KEY_MS);
       if (metadata.arrivals.count() > 0) retryArrivals(context, ARRIVALS);
       if (canSend()) feed();
     } catch (error) {

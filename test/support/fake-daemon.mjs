@@ -60,7 +60,7 @@ const fileSystem = new Proxy(
   },
 );
 
-await runDaemonProcess(async ({ workspace: name, cacheLimit, log }) => {
+await runDaemonProcess(async ({ workspace: name, settings, database, log }) => {
   if (name === "fails") throw new StartError("the engine\nwill not start", 1);
   if (name === "slow-start") await new Promise((resolve) => setTimeout(resolve, 1e8));
   if (name === "crashes") {
@@ -81,7 +81,7 @@ await runDaemonProcess(async ({ workspace: name, cacheLimit, log }) => {
       settled: dirty === 0,
       conflicts: 0,
       cacheBytes: 0,
-      cacheLimit,
+      cacheLimit: settings.cacheLimit,
       oldestPendingMs: 0,
     }),
     pending: () => [],
@@ -92,6 +92,7 @@ await runDaemonProcess(async ({ workspace: name, cacheLimit, log }) => {
       return { drained: false, left: ["/a: time is up"] };
     },
     async stop() {
+      database.close();
       log.info({}, "the fake engine has stopped");
     },
   };

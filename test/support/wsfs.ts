@@ -79,7 +79,8 @@ export function createPlace(): Place {
     folder,
     env,
     path,
-    wsfs: (args, options = {}) => run(process.execPath, [MAIN, ...args], { cwd: folder, ...options, env: { ...env, ...options.env } }),
+    wsfs: (args, options = {}) =>
+      run(process.execPath, [MAIN, ...args], { cwd: folder, ...options, env: { ...env, ...options.env } }),
 
     spawnWsfs(args) {
       const child = spawn(process.execPath, [MAIN, ...args], { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
@@ -127,7 +128,8 @@ export function createPlace(): Place {
     },
 
     // The folder is changed by the shell: spawn's `cwd` would wait for it in this process.
-    sh: (script, options = {}) => run("bash", ["-c", script], { cwd: folder, ...options, env: { ...env, ...options.env } }),
+    sh: (script, options = {}) =>
+      run("bash", ["-c", script], { cwd: folder, ...options, env: { ...env, ...options.env } }),
 
     async cleanUp() {
       for (const record of listServed(path("run"))) children.push(record.daemon, record.supervisor);
