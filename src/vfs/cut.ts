@@ -1,8 +1,5 @@
 /** Generations: finished cuts of a live file, synced and hashed, which is what is uploaded. */
-import { createFileSource } from "../content/source.ts";
-import type { ContentSource } from "../contract/http.ts";
 import { compareTimes } from "../lib/time.ts";
-import type { Generation } from "../metadata/attempts.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import type { Context } from "./context.ts";
 import { makeWhole } from "./fetch.ts";
