@@ -115,7 +115,8 @@ export function plainCaller(gateway: TestGateway, connections: number): Omit<Cal
     },
     async list(parentId, pageSize) {
       let count = 0;
-      let after: string | undefined;
+      // Present from the first page on, it asks for pages of one snapshot.
+      let after: string | undefined = "";
       do {
         const query = new URLSearchParams({
           parentId,
