@@ -59,6 +59,7 @@ async function cutWhileOpen(context: Context, inode: Inode, live: LiveFile, sign
     const result = settleCut(context, inode, { id, hash, size, lineage: null, isStill: () => live.writes === writes });
     if (result !== "busy") {
       live.isWritten = false;
+      live.isSyncAsked = false;
       context.cuts.set(inode.id, runtime.now());
     }
     return result;

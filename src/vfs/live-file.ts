@@ -22,6 +22,9 @@ export interface LiveFile {
   isWritten: boolean;
   /** Goes up with every change of bytes, so that a cut can tell whether one came in between. */
   writes: number;
+  /** When bytes last changed, and whether a program asked for them to be safe since (fsync). */
+  writtenAt: number;
+  isSyncAsked: boolean;
   /** A chunk of the origin that is being written into the file right now; changes wait for it. */
   filling: Promise<void>;
   readonly fetches: Fetch[];

@@ -82,6 +82,8 @@ async function openFile(context: Context, lineage: number): Promise<LiveFile> {
     writers: 0,
     isWritten: false,
     writes: 0,
+    writtenAt: 0,
+    isSyncAsked: false,
     filling: Promise.resolve(),
     fetches: [],
     readEnd: 0,
@@ -131,6 +133,7 @@ function writersLeft(context: Context, live: LiveFile): void {
   // Opened for writing, and nothing was written.
   if (inode.content === "open") context.metadata.inodes.update(inode.id, { content: "clean" });
   live.isWritten = false;
+  live.isSyncAsked = false;
   lookAgainAtInode(context, inode.id);
 }
 
@@ -174,6 +177,7 @@ export async function rowsFromFile(context: Context, live: LiveFile): Promise<vo
 /** To be called before bytes change: the rows say dirty, durably, before the first of them does. */
 export function markWritten(context: Context, live: LiveFile): void {
   live.writes += 1;
+  live.writtenAt = context.runtime.now();
   if (live.isWritten) return;
   const { metadata } = context;
   metadata.transaction(() => {

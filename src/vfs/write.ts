@@ -179,8 +179,10 @@ export async function fsync(context: Context, caller: Caller, handleId: HandleId
   await onDisk(context.paths.syncFolderOf(context.paths.live(live.lineage)));
   await onDisk(context.syncRows());
   const handle = context.handles.get(handleId);
-  const isWriter = handle?.kind === "file" && handle.write;
-  if (isWriter && context.settings.durability === "remote") await untilRemote(context, live, caller.signal);
+  if (handle?.kind !== "file" || !handle.write) return;
+  if (context.settings.durability === "remote") return untilRemote(context, live, caller.signal);
+  live.isSyncAsked = true;
+  lookAgainAtInode(context, live.inode);
 }
 
 /** fsync of a folder: the names are rows. */
