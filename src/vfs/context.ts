@@ -57,6 +57,8 @@ export interface Context {
   readonly nextHandle: () => HandleId;
   /** Open live files by lineage. */
   readonly lives: Map<number, LiveFile>;
+  /** When the cache limit was last looked at (Runtime.elapsed). */
+  readonly cache: { checkedAt: number };
   /** Live files being opened. */
   readonly openings: SingleFlight<number, LiveFile>;
   /** How often a writer gave up an upload of this inode in a row. */

@@ -62,7 +62,7 @@ export async function requireRange(
   if (isSequential && live.missing.length > 0) readAhead(context, live, end);
 }
 
-/** What a sequential reader will want next. Its failures are found out when it is wanted. */
+/** What a sequential reader will want next. */
 function readAhead(context: Context, live: LiveFile, from: number): void {
   let position = from;
   for (let count = live.fetches.length; count < AHEAD; count += 1) {
@@ -71,7 +71,6 @@ function readAhead(context: Context, live: LiveFile, from: number): void {
     if (start === undefined || start > from + WINDOW_MAX * AHEAD) return;
     const running = live.fetches.find((fetch) => fetch.start <= start && start < fetch.end);
     const fetch = running ?? begin(context, live, start, start + live.window);
-    fetch.done.catch(() => undefined);
     position = fetch.end;
   }
 }
@@ -82,23 +81,35 @@ function begin(context: Context, live: LiveFile, start: number, wantedEnd: numbe
   const isSmall = last <= SMALL;
   const end = isSmall ? last : Math.max(start + 1, Math.min(wantedEnd, next?.end ?? start));
   const from = isSmall ? (next?.start ?? start) : start;
-  const done = fetchRange(context, live, from, end).finally(() => {
+  const limit = new AbortController();
+  const done = fetchRange(context, live, from, end, limit.signal).finally(() => {
     live.fetches.splice(live.fetches.indexOf(fetch), 1);
   });
-  const fetch: Fetch = { start: from, end, done };
+  // Whoever waits for it hears of a failure; when nobody does, it is found out when it is wanted.
+  done.catch(() => undefined);
+  const fetch: Fetch = { start: from, end, done, stop: () => limit.abort() };
   live.fetches.push(fetch);
   return fetch;
 }
 
-async function fetchRange(context: Context, live: LiveFile, start: number, end: number): Promise<void> {
+async function fetchRange(
+  context: Context,
+  live: LiveFile,
+  start: number,
+  end: number,
+  stopped: AbortSignal,
+): Promise<void> {
   const { origin } = live;
   if (origin === undefined) throw new FsError("EIO", `live file ${live.lineage} misses bytes of no version`);
   const { client, network } = context;
-  const never = new AbortController().signal;
+  const limit = new AbortController();
+  const stop = () => limit.abort();
+  stopped.addEventListener("abort", stop, { once: true });
   // Known offline, a program gets its error within a second; an answer that has begun may take its time.
-  const content = await network.ask(never, (signal) =>
-    client.getContent(origin.node, { version: origin.version, range: { start, end }, signal }),
-  );
+  const content = await network.ask(stopped, (signal) => {
+    signal.addEventListener("abort", stop, { once: true });
+    return client.getContent(origin.node, { version: origin.version, range: { start, end }, signal: limit.signal });
+  });
   let position = content.start;
   try {
     for await (const chunk of content.bytes) {

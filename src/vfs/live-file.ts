@@ -6,6 +6,8 @@ export interface Fetch {
   readonly start: number;
   readonly end: number;
   readonly done: Promise<void>;
+  /** Gives it up; `done` settles soon. */
+  readonly stop: () => void;
 }
 
 export interface LiveFile {
@@ -22,6 +24,8 @@ export interface LiveFile {
   isWritten: boolean;
   /** Goes up with every change of bytes, so that a cut can tell whether one came in between. */
   writes: number;
+  /** The file's own name in the state folder survives power loss. */
+  isNameSynced: boolean;
   /** When bytes last changed, and whether a program asked for them to be safe since (fsync). */
   writtenAt: number;
   isSyncAsked: boolean;

@@ -82,6 +82,7 @@ async function openFile(context: Context, lineage: number): Promise<LiveFile> {
     writers: 0,
     isWritten: false,
     writes: 0,
+    isNameSynced: false,
     writtenAt: 0,
     isSyncAsked: false,
     filling: Promise.resolve(),
@@ -137,22 +138,22 @@ function writersLeft(context: Context, live: LiveFile): void {
   lookAgainAtInode(context, inode.id);
 }
 
+/**
+ * The file leaves memory only when nothing is written into it any more, and in the same step as its
+ * row is brought up to date: whoever opens it next must never be overtaken by a fetch of before.
+ */
 async function closeFile(context: Context, live: LiveFile): Promise<void> {
-  context.lives.delete(live.lineage);
+  const { lives, metadata, runtime } = context;
+  for (const fetch of live.fetches) fetch.stop();
   await Promise.allSettled(live.fetches.map((fetch) => fetch.done));
-  try {
-    const stat = await live.file.stat();
-    if (context.metadata.lives.get(live.lineage) !== undefined) {
-      context.metadata.lives.update(live.lineage, {
-        size: stat.size,
-        bytes: stat.allocated,
-        usedAt: context.runtime.now(),
-        missing: formatRanges(live.missing),
-      });
-    }
-  } finally {
-    await live.file.close();
+  const stat = await live.file.stat();
+  if (live.opens > 0 || live.fetches.length > 0 || lives.get(live.lineage) !== live) return;
+  lives.delete(live.lineage);
+  if (metadata.lives.get(live.lineage) !== undefined) {
+    const missing = formatRanges(live.missing);
+    metadata.lives.update(live.lineage, { size: stat.size, bytes: stat.allocated, usedAt: runtime.now(), missing });
   }
+  await live.file.close();
 }
 
 /** Size and mtime of a file that was written, from the file to the row. */

@@ -16,7 +16,10 @@ export async function recoverContents(context: Context): Promise<void> {
   for (const inode of metadata.inodes.unfinished()) await recoverInode(context, inode);
   await recoverGenerations(context);
   for (const lineage of metadata.inodes.superseded()) forgetLineage(context, lineage);
-  for (const inode of metadata.inodes.nameless()) removeInode(context, inode);
+  for (const inode of metadata.inodes.nameless()) {
+    for (const generation of metadata.generations.unusedOf(inode.id)) dropGeneration(context, generation.id);
+    removeInode(context, inode);
+  }
   await setOrphansAside(context);
 }
 

@@ -102,6 +102,7 @@ function contentArrived(context: Context, row: NodeRow, attempt: Sent, base: Bas
         ? inode.content === "clean" && inode.originVersion === request.version
         : inode.hash === request.hash && inode.content !== "open";
   if (!isNewest) return;
+  context.interruptions.delete(inode.id);
   const hash = request.hash ?? inode.hash ?? base.hash;
   // A writer that has not written yet keeps the mark under which a crash makes us look.
   const content = writersOf(context, inode) > 0 ? "open" : "clean";

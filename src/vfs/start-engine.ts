@@ -77,6 +77,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     handles: new Map(),
     nextHandle: counter(),
     lives: new Map(),
+    cache: { checkedAt: Number.NEGATIVE_INFINITY },
     openings: createSingleFlight(),
     interruptions: new Map(),
     listings: createSingleFlight(),

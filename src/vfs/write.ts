@@ -102,13 +102,13 @@ export async function truncate(
 /** What was behind the new end is no longer wanted; what is new are zeros. */
 export async function truncateLive(context: Context, live: LiveFile, size: number): Promise<void> {
   markWritten(context, live);
-  const before = live.missing;
+  const cutOff = missingParts(live.missing, size, Number.MAX_SAFE_INTEGER);
   cutMissing(live, size);
   try {
     await live.filling;
     await onDisk(live.file.truncate(size));
   } catch (error) {
-    live.missing = before;
+    for (const part of cutOff) live.missing = addRange(live.missing, part.start, part.end);
     throw error;
   }
   keepMissing(context, live, size);
@@ -176,7 +176,8 @@ export async function fsync(context: Context, caller: Caller, handleId: HandleId
   const live = liveOf(context, handleId);
   await onDisk(rowsFromFile(context, live));
   await onDisk(live.file.sync());
-  await onDisk(context.paths.syncFolderOf(context.paths.live(live.lineage)));
+  if (!live.isNameSynced) await onDisk(context.paths.syncFolderOf(context.paths.live(live.lineage)));
+  live.isNameSynced = true;
   await onDisk(context.syncRows());
   const handle = context.handles.get(handleId);
   if (handle?.kind !== "file" || !handle.write) return;
@@ -204,6 +205,8 @@ async function untilRemote(context: Context, live: LiveFile, signal: AbortSignal
     const refusal = rows.find((row) => row?.parked != null)?.parked;
     if (refusal != null) throw new FsError("EIO", refusal);
     if (!context.network.may("node.node.update")) throw new FsError("EACCES", "the token lacks node.node.update");
+    const login = context.network.loginNeeded;
+    if (login !== undefined) throw new FsError("EACCES", login);
     if (!context.network.isOnline) throw new FsError("EIO", "the gateway does not answer");
     lookAgainAtInode(context, live.inode);
     await activity.nextProgress(signal);
