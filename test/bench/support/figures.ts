@@ -3,6 +3,7 @@
  * as JSON. Nothing here judges a figure.
  */
 import type { Machine } from "./options.ts";
+import type { DaemonWork } from "./sides.ts";
 
 /** Seconds-based units are shown with a prefix that fits; "/s" units as they are. */
 export type Unit = "s" | "MB/s" | "uploads/s" | "pages/s";
@@ -15,8 +16,8 @@ export interface Figures {
   /** One value a round; first[n] and second[n] were measured one right after the other. */
   readonly first: readonly number[];
   readonly second: readonly number[];
-  /** Requests of the kernel in the last round, by operation. */
-  readonly requests?: Readonly<Record<string, number>>;
+  /** What the mount's daemon did in the last round, uploads that began meanwhile included. */
+  readonly daemon?: DaemonWork;
 }
 
 /** What is not measured here, and why. */
@@ -64,7 +65,7 @@ export function toJson(report: Report): string {
   return `${JSON.stringify({ ...report, results })}\n`;
 }
 
-export function toTable(report: Report, options: { requests: boolean }): string {
+export function toTable(report: Report, options: { daemon: boolean }): string {
   const { machine, sides, results } = report;
   const rows = results.map((figures) => {
     const scale = scaleOf(figures);
@@ -88,7 +89,7 @@ export function toTable(report: Report, options: { requests: boolean }): string 
     ...results.flatMap((figures) => [
       `${figures.workload}: ${figures.measures}`,
       `    ${figures.command}`,
-      ...(options.requests && figures.requests !== undefined ? [`    requests: ${showCounts(figures.requests)}`] : []),
+      ...(options.daemon && figures.daemon !== undefined ? [showWork(figures.daemon)] : []),
     ]),
     "",
   ].join("\n");
@@ -121,9 +122,10 @@ function digits(value: number): string {
   return value.toFixed(Math.min(decimals, 4));
 }
 
-function showCounts(counts: Readonly<Record<string, number>>): string {
-  const sorted = Object.entries(counts).sort(([, a], [, b]) => b - a);
-  return sorted.map(([name, count]) => `${name} ${count}`).join(", ") || "none";
+function showWork({ requests, processor }: DaemonWork): string {
+  const sorted = Object.entries(requests).sort(([, a], [, b]) => b - a);
+  const counts = sorted.map(([name, count]) => `${name} ${count}`).join(", ") || "none";
+  return `    daemon: ${processor.toFixed(2)} s of processor time; requests: ${counts}`;
 }
 
 function table(rows: readonly (readonly string[])[]): string[] {

@@ -10,8 +10,8 @@ export interface BenchOptions {
   readonly rounds: number | undefined;
   /** The same on both sides: what differs then is noise. */
   readonly control: boolean;
-  /** After the table, the kernel's requests of each workload. */
-  readonly requests: boolean;
+  /** After the table, what the mount's daemon did in each workload. */
+  readonly daemon: boolean;
   /** Where to put CPU profiles of the product's processes. */
   readonly profile: string | undefined;
 }
@@ -20,7 +20,7 @@ export const HELP = `flags: --json              one JSON document instead of the
        --only NAME,NAME    these workloads
        --rounds N          rounds of each workload
        --control           the same on both sides, to see the noise
-       --requests          the kernel's requests of each workload as well
+       --daemon            the daemon's processor time and requests in each workload as well
        --profile DIR       CPU profiles of daemons, gateways and commands, for Chrome's developer tools
 `;
 
@@ -28,7 +28,7 @@ export class UsageError extends Error {}
 
 /** Throws a UsageError when the arguments are not understood or name no workload of `known`. */
 export function readOptions(args: readonly string[], known: readonly string[]): BenchOptions {
-  const { json, only: lists, rounds, control, requests, profile } = parse(args);
+  const { json, only: lists, rounds, control, daemon, profile } = parse(args);
   const only = lists.flatMap((names) => names.split(","));
   const stranger = only.find((name) => !known.includes(name));
   if (stranger !== undefined) {
@@ -37,7 +37,7 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
   if (rounds !== undefined && !/^[1-9]\d{0,3}$/.test(rounds)) {
     throw new UsageError(`--rounds: expected a number from 1 to 9999, got "${rounds}"`);
   }
-  return { json, only, rounds: rounds === undefined ? undefined : Number(rounds), control, requests, profile };
+  return { json, only, rounds: rounds === undefined ? undefined : Number(rounds), control, daemon, profile };
 }
 
 function parse(args: readonly string[]) {
@@ -49,7 +49,7 @@ function parse(args: readonly string[]) {
         only: { type: "string", multiple: true, default: [] },
         rounds: { type: "string" },
         control: { type: "boolean", default: false },
-        requests: { type: "boolean", default: false },
+        daemon: { type: "boolean", default: false },
         profile: { type: "string" },
       },
     }).values;

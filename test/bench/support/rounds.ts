@@ -2,7 +2,7 @@
 
 import type { Figures, Unit } from "./figures.ts";
 import type { BenchOptions } from "./options.ts";
-import type { Side } from "./sides.ts";
+import type { DaemonWork, Side } from "./sides.ts";
 
 export interface Workload<S> {
   readonly name: string;
@@ -25,7 +25,7 @@ export interface Workload<S> {
 }
 
 /** What a side can do besides what the workload needs of it. */
-export type Observed = Partial<Pick<Side, "settle" | "requests">>;
+export type Observed = Partial<Pick<Side, "settle" | "work">>;
 
 export async function runWorkload<S extends Observed>(
   workload: Workload<S>,
@@ -34,7 +34,7 @@ export async function runWorkload<S extends Observed>(
 ): Promise<Figures> {
   const rounds = options.rounds ?? workload.rounds;
   const values = { first: [] as number[], second: [] as number[] };
-  let requests: Record<string, number> | undefined;
+  let daemon: DaemonWork | undefined;
   const sides = [
     [first, values.first],
     [second, values.second],
@@ -45,23 +45,22 @@ export async function runWorkload<S extends Observed>(
       await workload.prepare?.(side, round);
       await side.settle?.();
       await workload.ready?.(side, round);
-      const before = await side.requests?.();
+      const before = await side.work?.();
       measured.push(await workload.measure(side, round));
-      const after = await side.requests?.();
-      if (before !== undefined && after !== undefined) requests = difference(after, before);
+      const after = await side.work?.();
+      if (before !== undefined && after !== undefined) daemon = difference(after, before);
     }
   }
   for (const [side] of sides) await workload.cleanUp?.(side);
   const { name, measures, command, unit } = workload;
-  return { workload: name, measures, command, unit, ...values, ...(requests === undefined ? {} : { requests }) };
+  return { workload: name, measures, command, unit, ...values, ...(daemon === undefined ? {} : { daemon }) };
 }
 
-function difference(after: Record<string, number>, before: Record<string, number>): Record<string, number> {
-  return Object.fromEntries(
-    Object.entries(after)
-      .map(([name, count]): [string, number] => [name, count - (before[name] ?? 0)])
-      .filter(([, count]) => count > 0),
-  );
+function difference(after: DaemonWork, before: DaemonWork): DaemonWork {
+  const requests = Object.entries(after.requests)
+    .map(([name, count]): [string, number] => [name, count - (before.requests[name] ?? 0)])
+    .filter(([, count]) => count > 0);
+  return { requests: Object.fromEntries(requests), processor: after.processor - before.processor };
 }
 
 /** One line for each workload on standard error: they take a while. */

@@ -2,7 +2,7 @@
  * The two places a workload runs in: a plain folder, and a mount whose state lies on the same disk.
  * Each can be brought to rest, so that what one round leaves behind does not slow the next one.
  */
-import { mkdirSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { check, type Place, type TestGateway, type TestMount } from "../../support/wsfs.ts";
 
@@ -12,8 +12,16 @@ export interface Side {
   readonly folder: string;
   /** Resolves when nothing is under way behind it: all uploaded, all on the disk. */
   settle(): Promise<void>;
-  /** What the kernel has asked of the mount since it began, by operation; of a plain folder nothing. */
-  requests(): Promise<Record<string, number>>;
+  /** Since it began; of a plain folder undefined. */
+  work(): Promise<DaemonWork | undefined>;
+}
+
+/** What a mount's daemon had to do. */
+export interface DaemonWork {
+  /** Requests of the kernel, by operation. */
+  readonly requests: Readonly<Record<string, number>>;
+  /** Seconds of processor time, all its threads. */
+  readonly processor: number;
 }
 
 /** A side that can be made to know nothing of its files, as after a start of the machine. */
@@ -30,7 +38,7 @@ export function plainSide(place: Place, name: string): ColdSide {
     kind: "plain",
     folder,
     settle: () => syncDisk(place, folder),
-    requests: async () => ({}),
+    work: async () => undefined,
     forget: () => dropCaches(place),
   };
 }
@@ -54,7 +62,7 @@ export function coldMountSide(place: Place, gateway: TestGateway, name: string):
       return current().folder;
     },
     settle: async () => side?.settle(),
-    requests: () => current().requests(),
+    work: () => current().work(),
     async forget() {
       await mount?.umount();
       number += 1;
@@ -73,11 +81,20 @@ function sideOf(place: Place, mount: TestMount): Side {
       check(await place.wsfs(["drain", mount.dir, "--no-settle"], { timeoutMs: DRAIN_LIMIT_MS }));
       await syncDisk(place, mount.stateDir);
     },
-    async requests() {
+    async work() {
       const { operations } = await mount.status();
-      return { ...(operations as Record<string, number>) };
+      return { requests: operations as Record<string, number>, processor: processorSeconds(mount.pid) };
     },
   };
+}
+
+const TICKS_A_SECOND = 100;
+
+function processorSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const [user, system] = [Number(fields[11]), Number(fields[12])];
+  return (user + system) / TICKS_A_SECOND;
 }
 
 async function syncDisk(place: Place, folder: string): Promise<void> {
