@@ -12,17 +12,19 @@ import { announce, isAsked, type Observed, runWorkload, type Workload } from "./
 
 const CONNECTIONS = 16;
 const UPLOADS = 1000;
+const READS = 2000;
+const READ_FILES = 100;
 const LISTED = 5000;
 const PAGE = 1000;
 const MIB = 1024 ** 2;
 const STREAM_MIB = 256;
 const BLOCK = 64 * 1024;
 
-interface Side extends Observed, Pick<Caller, "upload" | "download" | "list"> {
+interface Side extends Observed, Pick<Caller, "upload" | "download" | "getNode" | "list"> {
   readonly name: string;
 }
 
-const WORKLOADS = ["uploads", "listing", "content-up", "content-down"] as const;
+const WORKLOADS = ["uploads", "nodes", "small-contents", "listing", "content-up", "content-down"] as const;
 type Load = Workload<Side> & { readonly name: (typeof WORKLOADS)[number] };
 
 function loads(folder: string): Load[] {
@@ -35,8 +37,16 @@ function loads(folder: string): Load[] {
   };
   const uploadMany = (side: Side, prefix: string, count: number) =>
     inParallel(count, CONNECTIONS, (index) => side.upload(folder, `${prefix}-${index}`, small));
-  const nodes = new Map<Side, string>();
+  const streams = new Map<Side, string>();
+  const files: string[] = [];
   let filled = 0;
+  const readMany = (work: (id: string) => Promise<unknown>) =>
+    inParallel(READS, CONNECTIONS, (index) => work(files[index % files.length] ?? ""));
+  const setUpReads = async (side: Side) => {
+    if (files.length > 0) return;
+    for (let index = 0; index < READ_FILES; index += 1) files.push(await side.upload(folder, `read-${index}`, small));
+    filled += READ_FILES;
+  };
 
   return [
     {
@@ -49,6 +59,25 @@ function loads(folder: string): Load[] {
         filled += UPLOADS;
         return rate(UPLOADS, () => uploadMany(side, `${side.name}-${round}`, UPLOADS));
       },
+    },
+    {
+      name: "nodes",
+      measures: `nodes read by id a second, ${CONNECTIONS} connections`,
+      command: "GET /v1/nodes/ID",
+      unit: "nodes/s",
+      rounds: 5,
+      setUp: setUpReads,
+      measure: (side) => rate(READS, () => readMany((id) => side.getNode(id))),
+    },
+    {
+      name: "small-contents",
+      measures: `contents of 1 KiB read a second, ${CONNECTIONS} connections`,
+      command: "GET /v1/nodes/ID/content",
+      unit: "files/s",
+      rounds: 5,
+      setUp: setUpReads,
+      measure: (side) =>
+        rate(READS, () => readMany(async (id) => expectBytes(await side.download(id), small.block.length))),
     },
     {
       name: "listing",
@@ -83,11 +112,10 @@ function loads(folder: string): Load[] {
       command: "GET /v1/nodes/ID/content",
       unit: "MB/s",
       rounds: 5,
-      setUp: async (side) => void nodes.set(side, await side.upload(folder, `download-${side.name}`, big)),
+      setUp: async (side) => void streams.set(side, await side.upload(folder, `download-${side.name}`, big)),
       measure: (side) =>
         rate((STREAM_MIB * MIB) / 1e6, async () => {
-          const bytes = await side.download(nodes.get(side) ?? "");
-          if (bytes !== STREAM_MIB * MIB) throw new Error(`expected ${STREAM_MIB * MIB} bytes, got ${bytes}`);
+          expectBytes(await side.download(streams.get(side) ?? ""), STREAM_MIB * MIB);
         }),
     },
   ];
@@ -121,6 +149,10 @@ async function bench(place: Place, options: BenchOptions): Promise<Report> {
     results,
     skipped: [],
   };
+}
+
+function expectBytes(got: number, expected: number): void {
+  if (got !== expected) throw new Error(`expected ${expected} bytes, got ${got}`);
 }
 
 function contentOf(size: number, times: number): Content {

@@ -126,6 +126,8 @@ test("a snapshot outlives its folder, and a moment of the past shows the tree as
 
 test("the path index lags: late, in order, and never takes back what it has shown", async () => {
   core = createTestCore({ pathLagMs: 3000 });
+  expect(await core.names("/")).toEqual([]);
+  expect((await core.call("GET", "/v1/files/")).status).toBe(200);
   await core.clock.advance(10_000);
   const file = await core.file("/d/f", "x");
   const folder = String(file.parentId);

@@ -166,10 +166,12 @@ test("a key repeated gets the first answer, also at once, after a restart, and a
   });
   expect([repeated.status, repeated.json]).toEqual([200, update.json]);
   await core.call("POST", `/v1/nodes/${first.json.id}/restore`);
+  // Later keys make room only of those that have expired.
   await core.clock.advance(23.9 * 3600 * 1000);
+  await core.file("/later", "x", { metadata: { idempotencyKey: "k3" } });
   const third = await core.upload("/v1/files/f", "one", options);
   expect([third.status, third.json]).toEqual([201, first.json]);
-  expect(await core.names("/")).toEqual(["g"]);
+  expect(await core.names("/")).toEqual(["g", "later"]);
   for (const [path, content] of [
     ["f", "two"],
     ["h", "one"],
@@ -177,6 +179,14 @@ test("a key repeated gets the first answer, also at once, after a restart, and a
     const other = await core.upload(`/v1/files/${path}`, content, { metadata });
     expect([other.status, other.json.field]).toEqual([400, "idempotencyKey"]);
   }
+});
+
+test("keys are forgotten after their time", async () => {
+  const keys = () => core.database.prepare("SELECT key FROM idempotency ORDER BY key").pluck().all();
+  for (const key of ["a", "b", "c"]) await core.file(`/${key}`, "x", { metadata: { idempotencyKey: key } });
+  await core.clock.advance(49 * 3600 * 1000);
+  await core.file("/d", "x", { metadata: { idempotencyKey: "d" } });
+  expect(keys()).toEqual(["d"]);
 });
 
 test("keys belong to one workspace", async () => {

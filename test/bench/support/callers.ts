@@ -19,6 +19,7 @@ export interface Content {
 export interface Caller {
   /** A new file; resolves with its node's id. */
   upload(parentId: string, name: string, content: Content): Promise<string>;
+  getNode(nodeId: string): Promise<unknown>;
   /** Bytes that came. */
   download(nodeId: string): Promise<number>;
   /** All children, so many a page; resolves with their number. */
@@ -42,6 +43,7 @@ export async function productCaller(gateway: TestGateway, connections: number): 
       };
       return (await client.upload(parentId, name, source, { contentHash: hash, idempotencyKey: randomUUID() })).id;
     },
+    getNode: (nodeId) => client.getNode(nodeId),
     async download(nodeId) {
       let bytes = 0;
       for await (const chunk of (await client.getContent(nodeId)).bytes) bytes += chunk.length;
@@ -104,6 +106,12 @@ export function plainCaller(gateway: TestGateway, connections: number): Omit<Cal
       }
       request.end(after);
       return (JSON.parse(await textOf(await answer)) as { id: string }).id;
+    },
+    async getNode(nodeId) {
+      const request = send("GET", `/v1/nodes/${nodeId}`);
+      const answer = answerOf(request);
+      request.end();
+      return JSON.parse(await textOf(await answer)) as unknown;
     },
     async download(nodeId) {
       const request = send("GET", `/v1/nodes/${nodeId}/content`);
