@@ -7,7 +7,7 @@ import { formatRanges, NO_RANGES, parseRanges, rangeOf } from "../lib/ranges.ts"
 import { hasCode } from "../lib/system-error.ts";
 import { formatTime, parseTime, type Time } from "../lib/time.ts";
 import type { Inode } from "../metadata/inodes.ts";
-import { lookAgainAtInode, markInode } from "./changes.ts";
+import { lookAfterQuiet, markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { LiveFile } from "./live-file.ts";
@@ -135,7 +135,7 @@ function writersLeft(context: Context, live: LiveFile): void {
   if (inode.content === "open") context.metadata.inodes.update(inode.id, { content: "clean" });
   live.isWritten = false;
   live.isSyncAsked = false;
-  lookAgainAtInode(context, inode.id);
+  lookAfterQuiet(context, inode.id);
 }
 
 /**
