@@ -42,10 +42,11 @@ export function kindOfMode(mode: number): FileKind | undefined {
 const FOREVER_MS = 2 ** 31 * 1000;
 
 /** Milliseconds a reply is valid, as the seconds and nanoseconds of the wire. Not a number, or negative: 0. */
-export function validity(milliseconds: number): { seconds: number; nanoseconds: number } {
+function writeValidity(view: DataView, secondsAt: number, nanosecondsAt: number, milliseconds: number): void {
   const kept = milliseconds > 0 ? Math.min(milliseconds, FOREVER_MS) : 0;
   const seconds = Math.floor(kept / 1000);
-  return { seconds, nanoseconds: Math.floor((kept - seconds * 1000) * 1e6) };
+  writeU64(view, secondsAt, seconds);
+  view.setUint32(nanosecondsAt, Math.floor((kept - seconds * 1000) * 1e6), LITTLE_ENDIAN);
 }
 
 const A = Object.fromEntries(Object.entries(ATTR.fields).map(([name, [at]]) => [name, at])) as Record<
@@ -77,22 +78,17 @@ const E = Object.fromEntries(Object.entries(ENTRY_OUT.fields).map(([name, [at]])
 >;
 
 export function writeEntry(view: DataView, at: number, found: Found): void {
-  const entry = validity(found.entryValidMs);
-  const attr = validity(found.validMs);
   // The generation stays 0: a lineage is never used twice.
   writeU64(view, at + E.nodeid, found.lineage);
-  writeU64(view, at + E.entry_valid, entry.seconds);
-  writeU64(view, at + E.attr_valid, attr.seconds);
-  view.setUint32(at + E.entry_valid_nsec, entry.nanoseconds, LITTLE_ENDIAN);
-  view.setUint32(at + E.attr_valid_nsec, attr.nanoseconds, LITTLE_ENDIAN);
+  writeValidity(view, at + E.entry_valid, at + E.entry_valid_nsec, found.entryValidMs);
+  writeValidity(view, at + E.attr_valid, at + E.attr_valid_nsec, found.validMs);
   writeAttr(view, at + ENTRY_OUT_ATTR_AT, found.stat);
 }
 
 export function encodeAttributes(attributed: Attributed): Uint8Array {
   const bytes = new Uint8Array(ATTR_OUT.size);
   const view = viewOf(bytes);
-  const valid = validity(attributed.validMs);
-  ATTR_OUT.write(view, 0, { attr_valid: valid.seconds, attr_valid_nsec: valid.nanoseconds });
+  writeValidity(view, ATTR_OUT.fields.attr_valid[0], ATTR_OUT.fields.attr_valid_nsec[0], attributed.validMs);
   writeAttr(view, ATTR_OUT_ATTR_AT, attributed.stat);
   return bytes;
 }
@@ -100,8 +96,7 @@ export function encodeAttributes(attributed: Attributed): Uint8Array {
 export function encodeStatx({ stat, validMs }: Attributed): Uint8Array {
   const bytes = new Uint8Array(STATX_OUT.size);
   const view = viewOf(bytes);
-  const valid = validity(validMs);
-  STATX_OUT.write(view, 0, { attr_valid: valid.seconds, attr_valid_nsec: valid.nanoseconds });
+  writeValidity(view, STATX_OUT.fields.attr_valid[0], STATX_OUT.fields.attr_valid_nsec[0], validMs);
   STATX.write(view, STATX_OUT_STAT_AT, {
     mask: STATX_MASK,
     blksize: BLOCK_SIZE,

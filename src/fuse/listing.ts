@@ -26,7 +26,7 @@ export interface ListingWriter {
 }
 
 export function createListing(size: number, withAttributes: boolean): ListingWriter {
-  const bytes = new Uint8Array(size);
+  const bytes = Buffer.from(new ArrayBuffer(size));
   const view = viewOf(bytes);
   const granted: Found[] = [];
   const direntAt = withAttributes ? DIRENTPLUS_DIRENT_AT : 0;
@@ -46,7 +46,7 @@ export function createListing(size: number, withAttributes: boolean): ListingWri
       writeU64(view, at + DIRENT.fields.off[0], entry.cookie);
       view.setUint32(at + DIRENT.fields.namelen[0], nameLength, LITTLE_ENDIAN);
       view.setUint32(at + DIRENT.fields.type[0], KIND_BITS[entry.kind] >> 12, LITTLE_ENDIAN);
-      Buffer.from(bytes.buffer, nameAt, nameLength).write(entry.name);
+      bytes.write(entry.name, nameAt, "utf8");
       used = end;
       return true;
     },

@@ -46,6 +46,11 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   const abandon = prepare(database, "UPDATE attempt SET state = 'abandoned', generation = NULL WHERE id = ?");
   const remove = prepare(database, "DELETE FROM attempt WHERE id = ?");
   const removeOf = prepare(database, "DELETE FROM attempt WHERE node = ?");
+  const abandoned = prepare<{ one: number }>(
+    database,
+    "SELECT 1 AS one FROM attempt WHERE node = ? AND state = 'abandoned' LIMIT 1",
+  );
+  const removeOld = prepare(database, "DELETE FROM attempt WHERE state = 'abandoned' AND created_at < ?");
   const removeAbandoned = prepare(database, "DELETE FROM attempt WHERE node = ? AND state = 'abandoned'");
   const ofGeneration = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE generation = ?`);
 
@@ -90,6 +95,11 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     removeAllOf(node: number): void {
       removeOf.run(node);
     },
+    hasAbandoned: (node: number): boolean => abandoned.get(node) !== undefined,
+    /** Given up so long ago that they can no longer arrive. */
+    removeAbandonedBefore(time: number): void {
+      removeOld.run(time);
+    },
     removeAbandonedOf(node: number): void {
       removeAbandoned.run(node);
     },
@@ -127,9 +137,11 @@ export function createGenerations(database: Connection) {
   );
   const insert = prepare(
     database,
-    `INSERT INTO generation (inode, changes, lineage, size, hash, mtime, synced, boot)
-     VALUES (@inode, @changes, @lineage, @size, @hash, @mtime, @synced, @boot)`,
+    `INSERT INTO generation (id, inode, changes, lineage, size, hash, mtime, synced, boot)
+     VALUES (@id, @inode, @changes, @lineage, @size, @hash, @mtime, @synced, @boot)`,
   );
+  const sequence = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'generation'");
+  let reserved = 0;
   const detach = prepare(database, "UPDATE generation SET lineage = NULL WHERE id = ?");
   const remove = prepare(database, "DELETE FROM generation WHERE id = ?");
   return {
@@ -140,8 +152,15 @@ export function createGenerations(database: Connection) {
     all: (): Generation[] => all.all(),
     /** Of this inode, those no attempt will send. */
     unusedOf: (inode: number): Generation[] => unused.all(inode),
-    create(generation: Omit<Generation, "id">): Generation {
-      return { ...generation, id: Number(insert.run(generation).lastInsertRowid) };
+    /** An id for a cut whose file is made before its row. Not handed out again on this connection. */
+    reserveId(): number {
+      reserved = Math.max(reserved, sequence.get()?.seq ?? 0) + 1;
+      return reserved;
+    },
+    create(generation: Omit<Generation, "id"> & { readonly id?: number }): Generation {
+      const row = { ...generation, id: generation.id ?? this.reserveId() };
+      insert.run(row);
+      return row;
     },
     /** The cut has become a file of its own. */
     detach(id: number): void {

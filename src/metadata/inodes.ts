@@ -61,7 +61,10 @@ export function createInodes(database: Connection) {
     database,
     `SELECT ${COLUMNS} FROM inode WHERE id <> 1 AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.inode = inode.id)`,
   );
-  const unfinished = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE content = 'open'`);
+  const unfinished = prepare<Row>(
+    database,
+    `SELECT ${COLUMNS} FROM inode WHERE content = 'open' OR (content = 'dirty' AND hash IS NULL)`,
+  );
 
   const decode = (row: Row | undefined): Inode | undefined =>
     row === undefined ? undefined : { ...row, attributes: JSON.parse(row.attributes) as Attributes };
@@ -107,7 +110,7 @@ export function createInodes(database: Connection) {
     },
     superseded: (): number[] => superseded.all().map((row) => row.id),
     nameless: (): Inode[] => decodeAll(nameless.all()),
-    /** Those whose writer was not closed: after a crash, each must be looked at. */
+    /** Those whose writer was not closed or whose content was not cut: after a crash, each must be looked at. */
     unfinished: (): Inode[] => decodeAll(unfinished.all()),
     /** Whose content is, or grew from, a version of this node. */
     withOrigin: (nodeId: string): Inode[] => decodeAll(byOrigin.all(nodeId)),

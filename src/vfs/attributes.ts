@@ -7,12 +7,9 @@ import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { Attributed, Caller, Lineage, SetAttributes } from "./filesystem.ts";
 import { setLiveTimes } from "./live.ts";
+import { withoutPrivileges } from "./privileges.ts";
 import { attributed, inodeOf, now, nowText, requireWritable } from "./stat.ts";
 import { truncate } from "./write.ts";
-
-const S_ISUID = 0o4000;
-const S_ISGID = 0o2000;
-const S_IXGRP = 0o010;
 
 export async function setattr(
   context: Context,
@@ -65,14 +62,6 @@ function changedAttributes(context: Context, inode: Inode, change: SetAttributes
   }
   if (mtime !== undefined) patch.mtime = formatTime(mtime);
   return Object.keys(patch).length === 0 ? inode.attributes : { ...inode.attributes, ...patch };
-}
-
-/** The mode after a write by somebody without privileges; undefined when nothing changes. */
-export function withoutPrivileges(mode: number | undefined): number | undefined {
-  if (mode === undefined || (mode & (S_ISUID | S_ISGID)) === 0) return undefined;
-  const setGid = (mode & S_IXGRP) !== 0 ? S_ISGID : 0;
-  const kept = mode & ~(S_ISUID | setGid);
-  return kept === mode ? undefined : kept;
 }
 
 const PREFIX = "user.";

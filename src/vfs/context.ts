@@ -4,6 +4,7 @@
  * every await.
  */
 import type { Client } from "../client/client.ts";
+import type { Layout } from "../content/layout.ts";
 import type { Workspace } from "../contract/resources.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Runtime } from "../lib/runtime.ts";
@@ -43,24 +44,25 @@ export type Handle =
   | { readonly kind: "file"; readonly live: LiveFile; readonly write: boolean; readonly append: boolean }
   | { readonly kind: "folder"; readonly inode: number };
 
-/** Where the state folder keeps bytes. */
-export interface Paths {
-  readonly root: string;
-  live(lineage: number): string;
-  generation(id: number): string;
-}
-
 export interface Context {
   readonly metadata: Metadata<Request>;
   readonly client: Client;
   readonly runtime: Runtime;
-  readonly paths: Paths;
+  readonly paths: Layout;
   readonly log: Logger;
   readonly settings: EngineSettings;
   readonly workspace: Workspace;
   readonly handles: Map<HandleId, Handle>;
+  /** Numbers that never come back on one connection. */
+  readonly nextHandle: () => HandleId;
   /** Open live files by lineage. */
   readonly lives: Map<number, LiveFile>;
+  /** When the cache limit was last looked at (Runtime.elapsed). */
+  readonly cache: { checkedAt: number };
+  /** Live files being opened. */
+  readonly openings: SingleFlight<number, LiveFile>;
+  /** How often a writer gave up an upload of this inode in a row. */
+  readonly interruptions: Map<number, number>;
   /** Folders being completed. */
   readonly listings: SingleFlight<number, void>;
   /** When an inode was last cut while a writer had it open. */

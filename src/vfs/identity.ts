@@ -52,7 +52,11 @@ export function removeName(context: Needs, entry: Entry): void {
 function orphan(context: Needs, row: NodeRow): void {
   const { metadata } = context;
   if (row.nodeId === null && metadata.attempts.openOf(row.id) === undefined) {
-    metadata.attempts.removeAllOf(row.id);
+    if (metadata.attempts.hasAbandoned(row.id)) {
+      // It may still be born by a request that was given up; then it is deleted. Nobody waits for that.
+      metadata.nodes.update(row.id, { entry: null, dirtySince: null, due: context.runtime.now() });
+      return;
+    }
     metadata.nodes.remove(row.id);
     return;
   }

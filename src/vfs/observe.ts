@@ -7,6 +7,7 @@ import type { Seen } from "../metadata/nodes.ts";
 import { advance } from "./advance.ts";
 import { arrive } from "./arrival.ts";
 import type { Context } from "./context.ts";
+import { takeOwn } from "./own.ts";
 
 /** A node as the gateway told it. Older than what is known: lag, ignored. */
 export function observeNode(context: Context, node: Node): void {
@@ -50,11 +51,12 @@ function revisionOf(seen: Seen | null): number {
 }
 
 /**
- * Born by a request of ours whose answer is not here yet. The request is repeated until it is
- * answered, with the same key, and the answer gives the row its id.
+ * Born by a request of ours whose answer is not here yet. An open one is repeated until it is
+ * answered, and the answer gives the row its id; one that was given up is answered by this.
  */
 function isOwnBirth(context: Context, node: Node): boolean {
-  return node.lastKey !== null && context.metadata.attempts.ofKey(node.lastKey) !== undefined;
+  if (node.lastKey === null) return false;
+  return context.metadata.attempts.ofKey(node.lastKey)?.state === "open" || takeOwn(context, node);
 }
 
 /** Nodes that waited for their name, or whose row has come into being meanwhile. */

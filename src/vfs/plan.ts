@@ -42,6 +42,8 @@ export interface View {
   readonly local: Local | null;
   /** A request whose answer is not known. */
   readonly hasAttempt: boolean;
+  /** A request was given up a moment ago and may still arrive. */
+  readonly hasGivenUp: boolean;
   /** Open writable handles of the inode. */
   readonly writers: number;
   /** Nodes that are, in base, in this folder. */
@@ -103,7 +105,7 @@ export function plan(view: View): Step {
 }
 
 function planRemoval(view: View): Step {
-  if (view.base === null || view.nodeId === null) return { do: "forget" };
+  if (view.base === null || view.nodeId === null) return view.hasGivenUp ? wait("answer") : { do: "forget" };
   if (view.below > 0) return wait("children");
   if (view.isReferenced) return wait("reference");
   if (!view.may.delete) return wait("scope");

@@ -4,7 +4,6 @@ import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { Caller, FolderEntry, HandleId, Lineage, Opened } from "./filesystem.ts";
 import { completeFolder } from "./listing.ts";
-import { nextHandle } from "./open.ts";
 import { folderOf, found } from "./stat.ts";
 
 const DOT = 1;
@@ -12,7 +11,7 @@ const DOT_DOT = 2;
 
 export async function opendir(context: Context, lineage: Lineage): Promise<Opened> {
   const folder = folderOf(context, lineage);
-  const handle = nextHandle(context);
+  const handle = context.nextHandle();
   context.handles.set(handle, { kind: "folder", inode: folder.id });
   return { handle, keepCache: false };
 }

@@ -5,7 +5,7 @@ import type { ContentSource } from "../contract/http.ts";
 import type { WrittenNode } from "../contract/resources.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import type { Context } from "./context.ts";
-import { generationSource } from "./cut.ts";
+import { generationSource } from "./generation.ts";
 import { observeNode } from "./observe.ts";
 import { isKeyed, type Request } from "./request.ts";
 import { acknowledge, deletionIsDone, refused } from "./settle.ts";
@@ -70,7 +70,7 @@ function failed(context: Context, attempt: Attempt<Request>, error: unknown): vo
 /** Doubles up to five minutes, with jitter. */
 export function backoff(context: Pick<Context, "runtime">, tries: number): number {
   const full = Math.min(RETRY_MAX_MS, RETRY_FIRST_MS * 2 ** Math.min(tries, 20));
-  return full * (0.5 + context.runtime.random() / 2);
+  return Math.round(full * (0.5 + context.runtime.random() / 2));
 }
 
 /** A request without a key is not repeated blindly: the node says whether it took effect. */

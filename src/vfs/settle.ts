@@ -13,11 +13,12 @@ import { type Base, baseOf, type NodeRow } from "../metadata/nodes.ts";
 import { advance, bury, leftPlace } from "./advance.ts";
 import { arrive } from "./arrival.ts";
 import type { Context } from "./context.ts";
-import { dropGeneration } from "./cut.ts";
+import { dropGeneration } from "./generation.ts";
 import { nodeIdOfFolder } from "./identity.ts";
 import { writersOf } from "./live.ts";
 import { moveAside } from "./make-room.ts";
 import { observeNode } from "./observe.ts";
+import { takeOwn } from "./own.ts";
 import type { Request } from "./request.ts";
 import { kindOf } from "./stat.ts";
 import { reviveFolder } from "./take.ts";
@@ -101,6 +102,7 @@ function contentArrived(context: Context, row: NodeRow, attempt: Sent, base: Bas
         ? inode.content === "clean" && inode.originVersion === request.version
         : inode.hash === request.hash && inode.content !== "open";
   if (!isNewest) return;
+  context.interruptions.delete(inode.id);
   const hash = request.hash ?? inode.hash ?? base.hash;
   // A writer that has not written yet keeps the mark under which a crash makes us look.
   const content = writersOf(context, inode) > 0 ? "open" : "clean";
@@ -171,11 +173,12 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
       };
     }
     const { node } = error.details;
-    if (node !== undefined && node.lastKey !== null && isOwnKey(context, row, node.lastKey)) {
+    if (node?.lastKey === attempt.key) {
       acknowledge(context, attempt, node, 0);
       return { retry: false };
     }
     closeAttempt(context, attempt);
+    if (node?.lastKey != null && takeOwn(context, node)) return { retry: false };
     metadata.nodes.update(row.id, { due: context.runtime.now() });
     tellApart(context, row, attempt.request, error, node);
     context.activity.wake();
@@ -262,8 +265,4 @@ function join(context: Context, row: NodeRow, entry: Entry, node: Node): boolean
   if (isFolder) metadata.nodes.hastenIn(inode.id, context.runtime.now());
   advance(context, row.id);
   return true;
-}
-
-function isOwnKey(context: Context, row: NodeRow, key: string): boolean {
-  return context.metadata.attempts.ofKey(key)?.node === row.id;
 }

@@ -4,6 +4,7 @@
  */
 import type { Client } from "../client/client.ts";
 import { RemoteError } from "../client/errors.ts";
+import type { Layout } from "../content/layout.ts";
 import type { Node, Workspace } from "../contract/resources.ts";
 import { type Scope, UPLOAD_SCOPES } from "../contract/scopes.ts";
 import type { Logger } from "../lib/log.ts";
@@ -13,15 +14,15 @@ import type { Connection } from "../metadata/database.ts";
 import { createMetadata, type Metadata } from "../metadata/metadata.ts";
 import { born } from "../metadata/nodes.ts";
 import { createActivity } from "./activity.ts";
-import type { Context, EngineSettings, Paths } from "./context.ts";
+import type { Context, EngineSettings } from "./context.ts";
 import { drain } from "./drain.ts";
 import { type Engine, StartError } from "./engine.ts";
 import { createFollower } from "./follow.ts";
 import { contentOfNode } from "./from-node.ts";
-import { recoverContents } from "./live.ts";
 import { createFileSystem } from "./mounted.ts";
 import { createNetwork } from "./network.ts";
-import { bytesPending, pendingItems } from "./pending.ts";
+import { pendingItems } from "./pending.ts";
+import { recoverContents } from "./recover.ts";
 import { parseRequest, type Request } from "./request.ts";
 import { isoToTimeText } from "./stat.ts";
 import { createWriteBack } from "./writeback.ts";
@@ -33,7 +34,7 @@ export interface EngineOptions {
   readonly runtime: Runtime;
   readonly client: Client;
   readonly log: Logger;
-  readonly paths: Paths;
+  readonly paths: Layout;
   readonly database: Connection;
   /** Makes committed rows survive power loss. */
   readonly syncRows: () => Promise<void>;
@@ -74,7 +75,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     settings: { ...settings, readOnly: readOnly !== undefined },
     workspace: start.workspace,
     handles: new Map(),
+    nextHandle: counter(),
     lives: new Map(),
+    cache: { checkedAt: Number.NEGATIVE_INFINITY },
+    openings: createSingleFlight(),
+    interruptions: new Map(),
     listings: createSingleFlight(),
     sending: new Map(),
     cuts: new Map(),
@@ -113,7 +118,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         dirty,
         uploading: writeBack.inFlight().length,
         parked,
-        bytesPending: bytesPending(context),
+        bytesPending: metadata.nodes.bytesPending(),
         settled: dirty === 0 && shown >= written,
         conflicts: activity.conflicts,
         cacheBytes: metadata.lives.totalBytes(),
@@ -134,6 +139,14 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 
 function missingScopes(scopes: ReadonlySet<string> | undefined, needed: readonly Scope[]): Scope[] {
   return scopes === undefined ? [] : needed.filter((scope) => !scopes.has(scope));
+}
+
+function counter(): () => number {
+  let last = 0;
+  return () => {
+    last += 1;
+    return last;
+  };
 }
 
 interface Start {

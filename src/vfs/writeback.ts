@@ -11,11 +11,15 @@ import { advance, type Pending } from "./advance.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import { retryArrivals } from "./observe.ts";
+import { OWN_KEY_MS } from "./own.ts";
 import type { Request } from "./request.ts";
 import { backoff, send } from "./send.ts";
 
 /** A cut that did not come about (a writer came in between) is tried again after this. */
 const RECUT_MS = 1_000;
+/** A file that stays open is sent after this much quiet, or this long after its first unsent change. */
+const QUIET_MS = 30_000;
+const OPEN_MS = 5 * 60_000;
 /** Rows taken from the table at once, per place in flight. */
 const FEED = 2;
 const ARRIVALS = 200;
@@ -55,6 +59,7 @@ export function createWriteBack(context: Context): WriteBack {
   function look(): void {
     if (stopped.signal.aborted) return;
     try {
+      metadata.attempts.removeAbandonedBefore(runtime.now() - OWN_KEY_MS);
       if (metadata.arrivals.count() > 0) retryArrivals(context, ARRIVALS);
       if (canSend()) feed();
     } catch (error) {
@@ -82,8 +87,26 @@ export function createWriteBack(context: Context): WriteBack {
 
   function step(row: NodeRow): void {
     const pending = advance(context, row.id);
-    if (pending === undefined || pending.step.do === "wait") return;
-    run(row.id, () => carryOut(pending));
+    if (pending === undefined) return;
+    if (pending.step.do !== "wait") run(row.id, () => carryOut(pending));
+    else if (pending.step.for === "writer") waitForWriter(pending.row);
+  }
+
+  /** A file that stays open is cut all the same, in a pause of its writer. */
+  function waitForWriter(row: NodeRow): void {
+    const inode = inodeOf(row);
+    const live = inode === undefined ? undefined : context.lives.get(inode.lineage);
+    if (live === undefined || !live.isWritten) return;
+    const now = runtime.now();
+    const quiet = live.writtenAt + (live.isSyncAsked ? settings.debounceMs : QUIET_MS);
+    const at = Math.min(quiet, (row.dirtySince ?? now) + OPEN_MS);
+    if (at <= now) run(row.id, () => cut(row));
+    else metadata.nodes.update(row.id, { due: at });
+  }
+
+  function inodeOf(row: NodeRow) {
+    const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+    return entry === undefined ? undefined : metadata.inodes.get(entry.inode);
   }
 
   function run(node: number, work: () => Promise<void>): void {
@@ -108,8 +131,7 @@ export function createWriteBack(context: Context): WriteBack {
   }
 
   async function cut(row: NodeRow): Promise<void> {
-    const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
-    const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+    const inode = inodeOf(row);
     if (inode === undefined) return;
     let due: number;
     try {

@@ -6,26 +6,9 @@ import { describe, expect, it } from "vitest";
 import { parseMessage } from "../../src/fuse/message.ts";
 import { OPERATIONS } from "../../src/fuse/opcodes.ts";
 import { FsError } from "../../src/vfs/errors.ts";
-import type { FileSystem, FolderEntry, Found, SetAttributes, Stat } from "../../src/vfs/filesystem.ts";
-import { bytesOf, type FakeKernel, type Part, requestBytes, startFakeKernel } from "./fake-kernel.ts";
-import { createMemoryFileSystem } from "./memory-file-system.ts";
-
-const STAT: Stat = {
-  inode: 4_294_967_299,
-  kind: "file",
-  mode: 0o4751,
-  links: 3,
-  uid: 11,
-  gid: 12,
-  rdev: 0,
-  size: 5_368_709_127,
-  blocks: 77,
-  atime: { seconds: 1, nanoseconds: 2 },
-  mtime: { seconds: 5_000_000_003, nanoseconds: 4 },
-  ctime: { seconds: -5, nanoseconds: 999_999_999 },
-  btime: { seconds: 7, nanoseconds: 8 },
-};
-const FOUND: Found = { stat: STAT, lineage: 8_589_934_593, validMs: 1500.5, entryValidMs: 3_600_000 };
+import type { SetAttributes } from "../../src/vfs/filesystem.ts";
+import { type Arguments, EMPTY, FOUND, READ, recorder, STAT } from "./call-recorder.ts";
+import { bytesOf, type Part, requestBytes } from "./fake-kernel.ts";
 
 /** fuse_attr of STAT. */
 const ATTR = bytesOf(
@@ -39,24 +22,6 @@ const ATTR = bytesOf(
 );
 const ENTRY = bytesOf(8_589_934_593n, 0n, 3600n, 1n, 0, 500_500_000, ATTR);
 
-type Arguments = unknown[];
-
-/** A file system that writes down each call (without its Caller) and answers what it is told. */
-function recorder(answers: Record<string, unknown>) {
-  const calls: [string, ...Arguments][] = [];
-  const fileSystem = new Proxy({} as FileSystem, {
-    get:
-      (_, name: string) =>
-      (...args: Arguments) => {
-        const withoutCaller = args.filter((arg) => typeof arg !== "object" || arg === null || !("signal" in arg));
-        calls.push([name, ...withoutCaller]);
-        const answer = answers[name];
-        return name === "forget" ? undefined : Promise.resolve(typeof answer === "function" ? answer(...args) : answer);
-      },
-  });
-  return { calls, kernel: startFakeKernel({ fileSystem }) };
-}
-
 interface Case {
   name: string;
   opcode: number;
@@ -66,9 +31,6 @@ interface Case {
   calls: [string, ...Arguments][];
   reply: Buffer;
 }
-
-const EMPTY = Buffer.alloc(0);
-const READ = (fh: bigint, offset: bigint, size: number): Part[] => [fh, offset, size, 0, 0n, 0o100000, 0];
 
 const CASES: Case[] = [
   {
@@ -430,211 +392,6 @@ describe("what is given back", () => {
     expect((await kernel.call(14, 3, 0o1001, 1)).error).toBe(-30);
     expect(calls.at(-1)).toEqual(["release", 5]);
   });
-});
-
-describe("what we do not serve", () => {
-  const COPY: Part[] = [1n, 0n, 2n, 3n, 0n, 10n, 0n];
-  const LOCK: Part[] = [1n, 2n, 0n, 9n, 1, 77, 0, 0];
-  it.each<[string, number, Part[], number]>([
-    ["GETLK", 31, LOCK, 38],
-    ["SETLK", 32, LOCK, 38],
-    ["SETLKW", 33, LOCK, 38],
-    ["BMAP", 37, [1n, 512, 0], 38],
-    ["IOCTL", 39, [1n, 0, 0x5401, 0n, 0, 0], 25],
-    ["POLL", 40, [1n, 2n, 0, 0], 38],
-    ["COPY_FILE_RANGE", 47, COPY, 38],
-    ["SETUPMAPPING", 48, [1n, 0n, 1n, 0n, 0n], 38],
-    ["REMOVEMAPPING", 49, [1, bytesOf(0n, 1n)], 38],
-    ["SYNCFS", 50, [0n], 38],
-    ["TMPFILE", 51, [2, 0o100600, 0, 0, "/"], 38],
-    ["COPY_FILE_RANGE_64", 53, COPY, 38],
-  ])("%s", async (_, opcode, body, errno) => {
-    const { calls, kernel } = recorder({});
-    expect(await kernel.call(opcode, 1, ...body)).toMatchObject({ error: -errno, body: EMPTY });
-    expect(calls).toEqual([]);
-  });
-});
-
-describe("what a file system cannot mean is refused before it is asked", () => {
-  const long = "n".repeat(256);
-  const raw = (...bytes: number[]) => Buffer.from([...bytes, 0]);
-  it.each<[string, number, Part[], number]>([
-    ["a name over 255 bytes", 1, [long], 36],
-    ["a name of 255 characters but more bytes", 1, [`${"n".repeat(254)}ä`], 36],
-    ["a name over 255 bytes to make", 9, [0, 0, long], 36],
-    ["the second of two names over 255 bytes", 12, [1n, "a", long], 36],
-    ["a name that is not UTF-8", 1, [raw(0x61, 0xff)], 84],
-    ["a name cut within a character", 10, [raw(0xc3)], 84],
-    ["a surrogate in a name", 1, [raw(0xed, 0xa0, 0x80)], 84],
-    ["a target that is not UTF-8", 6, ["n", raw(0xff)], 84],
-    ["a target over 4095 bytes", 6, ["n", "t".repeat(4096)], 36],
-    ["a name with a slash", 1, ["a/b"], 22],
-    ["no name", 1, [""], 22],
-    ["the name .", 1, ["."], 22],
-    ["the name ..", 11, [".."], 22],
-    ["RENAME2 WHITEOUT", 45, [1n, 4, 0, "a", "b"], 22],
-    ["RENAME2 NOREPLACE and EXCHANGE", 45, [1n, 3, 0, "a", "b"], 22],
-    ["MKNOD of a folder", 8, [0o040755, 0, 0, 0, "d"], 22],
-    ["MKNOD of no known type", 8, [0o030644, 0, 0, 0, "d"], 22],
-    ["LSEEK to neither data nor hole", 46, [1n, 0n, 2, 0], 22],
-    ["LSEEK over 2^53", 46, [1n, 2n ** 60n, 3, 0], 6],
-    ["WRITE over 2^53", 16, [1n, 2n ** 60n, 1, 0, 0n, 0, 0, Buffer.from("x")], 27],
-    ["WRITE that ends over 2^53", 16, [1n, 2n ** 53n - 1n, 1, 0, 0n, 0, 0, Buffer.from("x")], 27],
-    ["FALLOCATE over 2^53", 43, [1n, 2n ** 53n - 1n, 2n, 0, 0], 27],
-    ["a size over 2^53", 4, [8, 0, 0n, 2n ** 60n, 0n, 0n, 0n, 0n, 0, 0, 0, 0, 0, 0, 0, 0], 27],
-    ["a billion nanoseconds", 4, [0x20, 0, 0n, 0n, 0n, 0n, 0n, 0n, 0, 1_000_000_000, 0, 0, 0, 0, 0, 0], 22],
-    ["unknown xattr flags", 21, [0, 4, 0, 0, "user.a"], 22],
-    ["a cookie over 2^53", 28, READ(1n, 2n ** 60n, 4096), 22],
-  ])("%s", async (_, opcode, body, errno) => {
-    const { calls, kernel } = recorder({});
-    expect((await kernel.call(opcode, 1, ...body)).error).toBe(-errno);
-    expect(calls).toEqual([]);
-  });
-
-  it("but a name of 255 bytes passes, and one that begins with a byte order mark keeps it", async () => {
-    const { calls, kernel } = recorder({ lookup: FOUND });
-    await kernel.call(1, 1, "n".repeat(255));
-    await kernel.call(1, 1, "\ufeffa");
-    expect(calls.map(([, , name]) => name)).toEqual(["n".repeat(255), "\ufeffa"]);
-  });
-});
-
-describe("answers that cannot be sent", () => {
-  it.each<[string, number, Part[], Record<string, unknown>, number]>([
-    ["a value longer than asked", 22, [4, 0, "user.a"], { getxattr: Buffer.from("value") }, 34],
-    ["a list longer than asked", 23, [4, 0], { listxattr: ["user.a"] }, 34],
-    ["nothing found by LSEEK", 46, [1n, 0n, 3, 0], { seek: undefined }, 6],
-    ["a target over 4095 bytes", 5, [], { readlink: "t".repeat(4096) }, 36],
-  ])("%s", async (_, opcode, body, answers, errno) => {
-    expect((await recorder(answers).kernel.call(opcode, 1, ...body)).error).toBe(-errno);
-  });
-});
-
-/** Records of a READDIR or READDIRPLUS reply. */
-function records(
-  body: Buffer,
-  plus: boolean,
-): { name: string; inode: bigint; cookie: bigint; type: number; nodeid: bigint }[] {
-  const list = [];
-  for (let at = 0; at < body.length; ) {
-    const dirent = at + (plus ? 128 : 0);
-    const length = body.readUInt32LE(dirent + 16);
-    list.push({
-      name: body.toString("utf8", dirent + 24, dirent + 24 + length),
-      inode: body.readBigUInt64LE(dirent),
-      cookie: body.readBigUInt64LE(dirent + 8),
-      type: body.readUInt32LE(dirent + 20),
-      nodeid: plus ? body.readBigUInt64LE(at) : 0n,
-    });
-    at = dirent + Math.ceil((24 + length) / 8) * 8;
-  }
-  return list;
-}
-
-describe.each([
-  ["READDIR", 28, false],
-  ["READDIRPLUS", 44, true],
-] as const)("%s", (_, opcode, plus) => {
-  async function folderOf(
-    count: number,
-  ): Promise<{ kernel: FakeKernel; names: string[]; fs: ReturnType<typeof createMemoryFileSystem> }> {
-    const fs = createMemoryFileSystem(() => 0);
-    const kernel = startFakeKernel({ fileSystem: fs });
-    const names: string[] = [];
-    for (let index = 0; index < count; index += 1) {
-      const name = `${index}-${"ä".repeat(index % 60)}`;
-      names.push(name);
-      await kernel.call(8, 1, 0o100644, 0, 0, 0, name);
-    }
-    fs.counts.clear();
-    await kernel.call(27, 1, 0, 0);
-    return { kernel, names, fs };
-  }
-
-  it.each([512, 4096, 32768])("in pages of %i bytes lists each name once, never more than asked", async (size) => {
-    const { kernel, names, fs } = await folderOf(700);
-    const seen = [];
-    for (let cookie = 0n; ; ) {
-      const { error, body } = await kernel.call(opcode, 1, ...READ(1n, cookie, size));
-      expect(error).toBe(0);
-      expect(body.length).toBeLessThanOrEqual(size);
-      if (body.length === 0) break;
-      const page = records(body, plus);
-      seen.push(...page);
-      cookie = page.at(-1)?.cookie ?? 0n;
-    }
-    expect(seen.map(({ name }) => name)).toEqual([".", "..", ...names]);
-    expect(new Set(seen.slice(2).map(({ type }) => type))).toEqual(new Set([8]));
-    // The kernel counts what it was handed, and the file system must believe the same.
-    const handedOut = new Map<number, number>();
-    for (const { nodeid } of seen)
-      if (nodeid !== 0n) handedOut.set(Number(nodeid), (handedOut.get(Number(nodeid)) ?? 0) + 1);
-    expect(fs.counts).toEqual(handedOut);
-    expect(handedOut.size).toBe(plus ? 700 : 0);
-  });
-
-  it("uses the room it is given", async () => {
-    const { kernel } = await folderOf(700);
-    const { body } = await kernel.call(opcode, 1, ...READ(1n, 0n, 16384));
-    expect(16384 - body.length).toBeLessThan((plus ? 128 : 0) + 24 + 128);
-  });
-
-  it("refuses a size in which no entry fits", async () => {
-    const { kernel } = await folderOf(0);
-    expect((await kernel.call(opcode, 1, ...READ(1n, 0n, 16))).error).toBe(-22);
-  });
-
-  it("takes back what was granted when a later page fails", async () => {
-    const fs = createMemoryFileSystem();
-    const forgotten: unknown[] = [];
-    let calls = 0;
-    const entry: FolderEntry = { name: "a", inode: 2, kind: "file", cookie: 5, found: FOUND };
-    const kernel = startFakeKernel({
-      fileSystem: {
-        ...fs,
-        readdir: async () => {
-          calls += 1;
-          if (calls > 1) throw new FsError("EIO", "lost");
-          return [entry];
-        },
-        forget: (list) => void forgotten.push(...list),
-      },
-    });
-    expect((await kernel.call(opcode, 1, ...READ(1n, 0n, 4096))).error).toBe(-5);
-    expect(forgotten).toEqual(plus ? [{ lineage: FOUND.lineage, count: 1 }] : []);
-  });
-});
-
-it("READDIRPLUS never hands out the folder itself or its parent", async () => {
-  const dots: FolderEntry[] = [
-    { name: ".", inode: 1, kind: "folder", cookie: 1, found: FOUND },
-    { name: "..", inode: 1, kind: "folder", cookie: 2, found: FOUND },
-  ];
-  const { calls, kernel } = recorder({
-    readdir: (...args: Arguments) => dots.filter(({ cookie }) => cookie > Number(args[2])),
-  });
-  const { body } = await kernel.call(44, 1, ...READ(1n, 0n, 4096));
-  expect(records(body, true).map(({ name, nodeid }) => [name, nodeid])).toEqual([
-    [".", 0n],
-    ["..", 0n],
-  ]);
-  expect(calls.map(([name]) => name)).not.toContain("forget");
-});
-
-it("READDIRPLUS without attributes for an entry says node 0 and nothing else", async () => {
-  const entry: FolderEntry = { name: "abc", inode: 7, kind: "symlink", cookie: 9 };
-  let served = false;
-  const { kernel } = recorder({
-    readdir: () => {
-      if (served) return [];
-      served = true;
-      return [entry];
-    },
-  });
-  const { body } = await kernel.call(44, 1, ...READ(1n, 0n, 4096));
-  expect(body.toString("hex")).toBe(
-    bytesOf(Buffer.alloc(128), 7n, 9n, 3, 10, Buffer.from("abc\0\0\0\0\0")).toString("hex"),
-  );
 });
 
 it("security labels and groups behind a body are understood, and names taken from the front", () => {

@@ -165,17 +165,22 @@ describe("a deadline", () => {
     expect(kernel.replies.map(({ error }) => error)).toEqual([-ERRNO.EIO, -ERRNO.EIO]);
   });
 
-  it("is not for what waits for the local disk", async () => {
+  it("is not for what waits for the local disk, also when another request's passes", async () => {
     const held = gate();
-    const { fileSystem } = withOperations({ write: () => held.promise, fsync: () => held.promise });
+    const { fileSystem } = withOperations({
+      write: () => held.promise,
+      fsync: () => held.promise,
+      getattr: () => new Promise(() => {}),
+    });
     const kernel = startFakeKernel({ fileSystem });
     kernel.send(OP.WRITE, 1, 1n, 0n, 1, 0, 0n, 0, 0, new Uint8Array([1]));
     kernel.send(OP.FSYNC, 1, 1n, 0, 0);
+    const asked = kernel.send(OP.GETATTR, 1, ...GETATTR_BODY);
     kernel.clock.advance(3_600_000);
-    expect(kernel.replies).toEqual([]);
+    expect(kernel.replies).toMatchObject([{ id: asked, error: -ERRNO.EIO }]);
     held.open();
     await kernel.session.drained();
-    expect(kernel.replies.map(({ error }) => error)).toEqual([0, 0]);
+    expect(kernel.replies.map(({ error }) => error)).toEqual([-ERRNO.EIO, 0, 0]);
   });
 
   it("makes a late result be dropped, and what it gave be taken back", async () => {

@@ -1,0 +1,28 @@
+/** How a command ends when it does not do what it was asked: one line for the user and an exit code. */
+
+export const EXIT = { ok: 0, failure: 1, usage: 2, notMounted: 3 } as const;
+
+export class Failure extends Error {
+  readonly exitCode: number;
+  /** A process that shares our standard error has said it already. */
+  readonly shown: boolean;
+
+  constructor(message: string, exitCode: number = EXIT.failure, options: { cause?: unknown; shown?: boolean } = {}) {
+    super(message, options);
+    this.name = "Failure";
+    this.exitCode = exitCode;
+    this.shown = options.shown === true;
+  }
+}
+
+/** Errors that carry their own exit code (a daemon's StartError is one too) keep it. */
+export function exitCodeOf(error: unknown): number {
+  if (error instanceof Error && "exitCode" in error && typeof error.exitCode === "number") return error.exitCode;
+  return EXIT.failure;
+}
+
+/** The message on one line. */
+export function lineOf(error: unknown): string {
+  const text = error instanceof Error ? error.message || error.name : String(error);
+  return text.replace(/\s*\n\s*/g, " ");
+}

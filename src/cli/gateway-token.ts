@@ -1,0 +1,22 @@
+/** `wsfs gateway token`: prints an access token for a local gateway, whether it runs or not. */
+import { statSync } from "node:fs";
+import { resolve } from "node:path";
+import { EXIT, Failure } from "./failure.ts";
+import type { Values } from "./options.ts";
+
+export async function gatewayToken(values: Values<"gateway token">): Promise<number> {
+  const data = resolve(values.data);
+  if (statSync(data, { throwIfNoEntry: false })?.isDirectory() !== true) {
+    throw new Failure(
+      `--data: ${values.data} is no folder of a gateway; "wsfs gateway --data ${values.data}" makes one`,
+    );
+  }
+  const { issueToken } = await import("../gateway/start.ts");
+  const token = await issueToken(data, {
+    ...(values.workspace === undefined ? {} : { workspace: values.workspace }),
+    ...(values.scope.length === 0 ? {} : { scopes: values.scope }),
+    ttlSeconds: values.ttl,
+  });
+  process.stdout.write(`${token}\n`);
+  return EXIT.ok;
+}

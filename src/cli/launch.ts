@@ -1,0 +1,92 @@
+/**
+ * Starts a supervisor with its daemon and waits until the mount is usable. Knows how the two are
+ * called and how they report; nothing of what they serve.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
+import type { Socket } from "node:net";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { makeRuntimeFolder } from "../daemon/runtime-folder.ts";
+import { type DaemonSettings, SETTINGS_VARIABLE } from "../daemon/settings.ts";
+import { supervisorProgram } from "../lib/compiled.ts";
+import { EXIT, Failure } from "./failure.ts";
+import { childEnvironment } from "./options.ts";
+
+export interface LaunchOptions {
+  readonly settings: DaemonSettings;
+  /** Shown as the device in the mount table. */
+  readonly source: string;
+  readonly mountOptions: readonly string[];
+  /** A process session of its own, nothing of ours kept. */
+  readonly background: boolean;
+}
+
+export interface Launched {
+  readonly supervisor: ChildProcess;
+  /** The daemon's process id, once the mount is usable. Rejects with a Failure; nothing is left then. */
+  readonly ready: Promise<number>;
+  /** The supervisor's exit code, once it has ended. */
+  readonly ended: Promise<number>;
+}
+
+const STATUS_FD = 3;
+const DAEMON = fileURLToPath(new URL("../daemon/main.js", import.meta.url));
+
+export function launch(options: LaunchOptions): Launched {
+  const { settings, source, mountOptions, background } = options;
+  makeRuntimeFolder(settings.runtimeFolder);
+  // What the log of the daemon cannot hold: its words before there is one, and a crash of Node itself.
+  const outputPath = join(settings.runtimeFolder, "background.log");
+  const output = background ? openSync(outputPath, "a", 0o600) : undefined;
+  const supervisor = spawn(
+    supervisorProgram(),
+    [
+      ...["--mountpoint", settings.mountpoint, "--source", source, "--options", mountOptions.join(",")],
+      ...(settings.readOnly ? ["--read-only"] : []),
+      ...["--status-fd", String(STATUS_FD), "--", process.execPath, DAEMON],
+    ],
+    {
+      // Not the caller's folder, which could then not be unmounted.
+      cwd: "/",
+      env: childEnvironment({ [SETTINGS_VARIABLE]: JSON.stringify(settings) }),
+      detached: background,
+      stdio: background ? ["ignore", output, output, "pipe"] : ["ignore", "inherit", "inherit", "pipe"],
+    },
+  );
+  if (output !== undefined) closeSync(output);
+  const ended = new Promise<number>((resolve, reject) => {
+    supervisor.once("error", (cause) => reject(new Failure(`the supervisor cannot be started: ${cause.message}`)));
+    supervisor.once("exit", (code) => resolve(code ?? EXIT.failure));
+  });
+  ended.catch(() => {});
+  const statusPipe = supervisor.stdio[STATUS_FD] as Socket;
+  const ready = readStatus(statusPipe, ended, background ? outputPath : undefined);
+  ready.then(() => background && letGo(supervisor, statusPipe)).catch(() => {});
+  return { supervisor, ready, ended };
+}
+
+/** "ready PID", or "failed CODE TEXT", or the end of the pipe when neither could be said any more. */
+async function readStatus(pipe: Socket, ended: Promise<number>, output: string | undefined): Promise<number> {
+  let failure: Failure | undefined;
+  pipe.on("error", () => {});
+  for await (const line of createInterface({ input: pipe })) {
+    const [, word, number, text] = /^(\w+) (\d+) ?(.*)$/.exec(line) ?? [];
+    if (word === "ready") return Number(number);
+    if (word === "failed") {
+      // In the foreground the supervisor has printed it as well.
+      const shown = output === undefined;
+      failure = new Failure(text || "the mount failed", Number(number) || EXIT.failure, { shown });
+    }
+  }
+  const code = await ended;
+  if (failure !== undefined) throw failure;
+  const where = output === undefined ? "" : `; ${output} may say why`;
+  throw new Failure(`the daemon ended before the mount was usable (exit code ${code})${where}`, code || EXIT.failure);
+}
+
+function letGo(supervisor: ChildProcess, pipe: Socket): void {
+  pipe.destroy();
+  supervisor.unref();
+}

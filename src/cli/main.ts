@@ -1,0 +1,162 @@
+#!/usr/bin/env node
+/**
+ * The wsfs command: builds the command line parser from the table in options.ts, hands the checked
+ * values to the command's own file (loaded only then), and turns every failure into one line and
+ * an exit code.
+ */
+import yargs, { type Argv } from "yargs";
+import { EXIT, exitCodeOf, Failure, lineOf } from "./failure.ts";
+import {
+  COMMANDS,
+  type Command,
+  type CommandName,
+  FLAGS,
+  type Flag,
+  type FlagName,
+  flagName,
+  type Given,
+  resolveValues,
+  type Values,
+  variableOf,
+  wantsStack,
+} from "./options.ts";
+import { packageVersion } from "./version.ts";
+
+type Run<C extends CommandName> = (values: Values<C>) => Promise<number>;
+
+/** Resolve with the exit code. */
+const RUN: { readonly [C in CommandName]: () => Promise<Run<C>> } = {
+  start: async () => (await import("./start.ts")).start,
+  mount: async () => (await import("./mount.ts")).mount,
+  status: async () => (await import("./status.ts")).status,
+  drain: async () => (await import("./drain.ts")).drain,
+  umount: async () => (await import("./umount.ts")).umount,
+  gateway: async () => (await import("./gateway.ts")).gateway,
+  "gateway token": async () => (await import("./gateway-token.ts")).gatewayToken,
+};
+
+async function main(argv: readonly string[]): Promise<number> {
+  let exitCode: number = EXIT.ok;
+  const run = async <C extends CommandName>(name: C, given: Given) => {
+    const values = resolveValues(name, given);
+    const command = await RUN[name]();
+    exitCode = await command(values);
+  };
+  const program = yargs(argv.map(withExplicitValue))
+    .scriptName("wsfs")
+    .usage("wsfs COMMAND: a workspace of a remote platform, mounted as a drive")
+    .parserConfiguration({ "boolean-negation": false, "camel-case-expansion": false, "parse-numbers": false })
+    .version(packageVersion())
+    .help()
+    .alias("help", "h")
+    .strict()
+    .demandCommand(1, "expected a command; wsfs --help lists them")
+    .recommendCommands()
+    .wrap(Math.min(120, process.stdout.columns ?? 100))
+    .exitProcess(false)
+    .fail((message, error) => {
+      if (error !== undefined && error.name !== "YError") throw error;
+      throw new Failure(usageMessage(message, argv), EXIT.usage);
+    });
+  for (const name of Object.keys(COMMANDS) as CommandName[]) {
+    if (name.includes(" ")) continue;
+    const children = (Object.keys(COMMANDS) as CommandName[]).filter((child) => child.startsWith(`${name} `));
+    program.command(
+      usageOf(name, name),
+      COMMANDS[name].summary,
+      (parser) => {
+        declare(parser, name);
+        for (const child of children) {
+          const word = child.slice(name.length + 1);
+          parser.command(
+            usageOf(child, word),
+            COMMANDS[child].summary,
+            (inner) => declare(inner, child),
+            (given) => run(child, given),
+          );
+        }
+      },
+      (given) => run(name, given),
+    );
+  }
+  await program.parseAsync();
+  return exitCode;
+}
+
+/** yargs would take the word after an option whose value may be left out as its value. */
+function withExplicitValue(argument: string): string {
+  const name = argument.startsWith("--") ? argument.slice(2) : "";
+  const flag: Flag | undefined = Object.hasOwn(FLAGS, name) ? FLAGS[name as FlagName] : undefined;
+  return flag?.type === "optionalValue" ? `${argument}=` : argument;
+}
+
+/** The parser's words in ours, with the dashes the user typed. */
+function usageMessage(message: string, argv: readonly string[]): string {
+  const [, unknown] = /^Unknown arguments?: (.*)$/.exec(message) ?? [];
+  if (unknown !== undefined) {
+    const typed = unknown.split(", ").map((name) => {
+      return (
+        argv.map((argument) => argument.split("=", 1)[0]).find((word) => word?.replace(/^--?/, "") === name) ?? name
+      );
+    });
+    return `unknown argument: ${typed.join(", ")}`;
+  }
+  const [, flag] = /^Not enough arguments following: (.*)$/.exec(message) ?? [];
+  if (flag !== undefined) return `--${flag} needs a value`;
+  if (message.startsWith("Not enough non-option arguments")) return `${argv[0]} needs a folder: wsfs ${argv[0]} DIR`;
+  return message;
+}
+
+function usageOf(name: CommandName, words: string): string {
+  const { dir } = COMMANDS[name];
+  return dir === "none" ? words : dir === "required" ? `${words} <DIR>` : `${words} [DIR]`;
+}
+
+function declare(parser: Argv, name: CommandName): void {
+  const command = COMMANDS[name];
+  if (command.dir !== "none") parser.positional("DIR", { type: "string", describe: "The folder of the mount" });
+  for (const flag of command.flags) parser.option(flagName(flag), describe(name, flag));
+  const examples = command.examples.map(([line, meaning]) => `  ${line}\n      ${meaning}`);
+  parser.epilogue(`Examples:\n${examples.join("\n")}`);
+}
+
+function describe(command: CommandName, name: FlagName) {
+  const flag: Flag = FLAGS[name];
+  const { required = [], hidden = [] }: Command = COMMANDS[command];
+  const notes = [required.includes(name) ? "required" : undefined, defaultNote(flag), variableOf(name)].filter(
+    (note) => note !== undefined,
+  );
+  const placeholder = flag.type === "switch" ? "" : `${flag.kind.placeholder}: `;
+  return {
+    type: flag.type === "switch" ? ("boolean" as const) : ("string" as const),
+    requiresArg: flag.type === "value" || flag.type === "list",
+    // Commands with lists take no folder that a list could swallow.
+    array: flag.type === "list",
+    // Not for the commands below this one.
+    global: false,
+    describe: `${placeholder}${flag.help}${notes.length === 0 ? "" : ` (${notes.join("; ")})`}`,
+    hidden: hidden.includes(name),
+  };
+}
+
+function defaultNote(flag: Flag): string | undefined {
+  if (flag.type !== "value" && flag.type !== "list") return undefined;
+  const value = flag.defaultHelp ?? (flag.type === "value" ? flag.default : undefined);
+  return value === undefined ? undefined : `default: ${value}`;
+}
+
+const argv = process.argv.slice(2);
+// Somebody who stops reading our output (`| head`) is no failure.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+});
+let exitCode: number;
+try {
+  exitCode = await main(argv);
+} catch (error) {
+  if (!(error instanceof Failure && error.shown)) process.stderr.write(`wsfs: ${lineOf(error)}\n`);
+  if (wantsStack(argv) && error instanceof Error) console.error(error);
+  exitCode = exitCodeOf(error);
+}
+// Whatever a command left open must not keep it; what it printed must arrive.
+process.stdout.write("", () => process.stderr.write("", () => process.exit(exitCode)));

@@ -1,0 +1,170 @@
+/** `wsfs mount`: checks what can be checked without the daemon, starts it, and stays with it in the foreground. */
+import { execFile } from "node:child_process";
+import { accessSync, constants, statSync } from "node:fs";
+import { resolve } from "node:path";
+import { detach } from "../daemon/detach.ts";
+import { readMountTable } from "../daemon/mount-table.ts";
+import type { DaemonSettings } from "../daemon/settings.ts";
+import { EXIT, Failure, lineOf } from "./failure.ts";
+import { findMount, serving } from "./find-mount.ts";
+import { type Launched, launch } from "./launch.ts";
+import { checkMountpoint, findPlace } from "./mountpoint.ts";
+import { userFolders, type Values } from "./options.ts";
+import { packageVersion } from "./version.ts";
+
+export async function mount(values: Values<"mount">): Promise<number> {
+  checkKernel();
+  const mountpoint = await prepareMountpoint(values.dir);
+  checkTokenFile(values["token-file"]);
+  return mountAndStay({
+    dir: values.dir,
+    background: values.background,
+    allowOther: values["allow-other"],
+    settings: {
+      mountpoint,
+      baseUrl: values["base-url"],
+      workspace: values.workspace,
+      tokenFile: resolve(values["token-file"]),
+      ...(values["state-dir"] === undefined ? {} : { stateDir: resolve(values["state-dir"]) }),
+      cacheSize: values["cache-size"],
+      readOnly: values["read-only"],
+      durability: values.durability,
+      logLevel: values.debug ? "debug" : values["log-level"],
+    },
+    onReady: () => process.stdout.write(`${values.workspace} mounted at ${mountpoint}\n`),
+  });
+}
+
+type Chosen = Omit<DaemonSettings, "stateHome" | "runtimeFolder" | "foreground" | "version">;
+
+/** Resolves with the exit code: with --background once the mount is usable, else when it is over. */
+export async function mountAndStay(options: {
+  readonly dir: string;
+  readonly settings: Chosen;
+  readonly background: boolean;
+  readonly allowOther: boolean;
+  readonly onReady: (pid: number) => void;
+}): Promise<number> {
+  const { background, settings } = options;
+  const folders = userFolders();
+  const launched = launch({
+    settings: {
+      ...settings,
+      stateHome: folders.state,
+      runtimeFolder: folders.runtime,
+      foreground: !background,
+      version: packageVersion(),
+    },
+    source: sourceName(settings.workspace),
+    mountOptions: ["default_permissions", ...(options.allowOther ? ["allow_other"] : [])],
+    background,
+  });
+  const stopForwarding = forwardSignals(launched);
+  try {
+    const pid = await launched.ready;
+    await tellNotes(options.dir);
+    options.onReady(pid);
+    return background ? EXIT.ok : await launched.ended;
+  } finally {
+    stopForwarding();
+  }
+}
+
+/** Ends up in an option string of mount(2) and in the mount table: one plain word. */
+function sourceName(workspace: string): string {
+  return workspace.replaceAll(/[^\w.@:-]/g, "_");
+}
+
+/**
+ * A terminal sends Ctrl-C to the supervisor as well, others only to us; it takes the second one as
+ * the same wish. We stay until it has ended, whatever the signal.
+ */
+function forwardSignals(launched: Launched): () => void {
+  const forward = (signal: NodeJS.Signals) => void launched.supervisor.kill(signal);
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  for (const signal of signals) process.on(signal, forward);
+  return () => {
+    for (const signal of signals) process.off(signal, forward);
+  };
+}
+
+/** What a user should know of a mount that is not quite what was asked for. */
+async function tellNotes(dir: string): Promise<void> {
+  const socket = findMount(dir)?.served?.socket;
+  if (socket === undefined) return;
+  const { getStatus } = await import("../daemon/control-client.ts");
+  try {
+    const state = await getStatus(socket);
+    if (!state.online)
+      note(`the gateway ${state.baseUrl} cannot be used now; the mount goes on from what this machine has`);
+    if (state.paused !== undefined) note(`nothing is uploaded for now: ${state.paused}`);
+    if (state.readOnly !== undefined) note(`mounted read-only: ${state.readOnly}`);
+  } catch (error) {
+    note(`the mount is usable, but could not be asked how it is doing: ${lineOf(error)}`);
+  }
+}
+
+function note(text: string): void {
+  process.stderr.write(`wsfs: ${text}\n`);
+}
+
+export function checkKernel(): void {
+  try {
+    accessSync("/dev/fuse", constants.R_OK | constants.W_OK);
+    if (statSync("/dev/fuse").isCharacterDevice()) return;
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== "ENOENT") {
+      throw new Failure("/dev/fuse cannot be opened for reading and writing by this user", EXIT.failure, { cause });
+    }
+  }
+  throw new Failure(
+    "/dev/fuse is not there: load the kernel's fuse module (modprobe fuse), or give the container the device",
+  );
+}
+
+/** The absolute path to mount on. A mount of ours that nobody serves any more is taken off first. */
+export async function prepareMountpoint(dir: string): Promise<string> {
+  let place = findPlace(dir, readMountTable());
+  // Dead mounts may lie over each other.
+  while (place.is === "ourMount") {
+    const { served } = serving(place.mount);
+    if (served !== undefined) {
+      throw new Failure(
+        `${dir} is already a mount (of ${served.record.workspace.name}, served by process ${served.record.daemon.pid})`,
+      );
+    }
+    if (!(await isStale(place.path)))
+      throw new Failure(`${dir} is already a mount (of ${place.mount.source}, by another user)`);
+    await detach(place.path);
+    note(`${dir} was a mount whose daemon is gone; it was detached`);
+    place = findPlace(dir, readMountTable());
+  }
+  checkMountpoint(dir, place, readMountTable());
+  return place.path;
+}
+
+/** Asked by a child that can be killed: a mount whose daemon hangs would keep us waiting. */
+function isStale(path: string): Promise<boolean> {
+  return new Promise((answer) => {
+    execFile(
+      "stat",
+      ["--file-system", "--", path],
+      { timeout: 2000, killSignal: "SIGKILL", env: { LC_ALL: "C", PATH: "/usr/bin:/bin" } },
+      (error, _, stderr) => {
+        answer(error !== null && /not connected|connection abort/i.test(stderr));
+      },
+    );
+  });
+}
+
+function checkTokenFile(path: string): void {
+  const stat = statSync(path, { throwIfNoEntry: false });
+  if (stat === undefined) throw new Failure(`--token-file: ${path} is not there`);
+  if (!stat.isFile()) throw new Failure(`--token-file: ${path} is not a file`);
+  try {
+    accessSync(path, constants.R_OK);
+  } catch (cause) {
+    throw new Failure(`--token-file: ${path} cannot be read by this user`, EXIT.failure, { cause });
+  }
+  if ((stat.mode & 0o077) !== 0) note(`other users may read the token file ${path}; chmod 600 ${path}`);
+}

@@ -1,0 +1,371 @@
+/**
+ * The one table of what may be set: every command with its arguments, flags and examples; every
+ * flag with its variable, kind, default and help. It is also the only place where commands read
+ * the environment. Knows no parser of command lines; main.ts builds one from it.
+ */
+import { homedir } from "node:os";
+import { isAbsolute, join } from "node:path";
+import { SCOPES } from "../contract/scopes.ts";
+import { EXIT, Failure } from "./failure.ts";
+import * as values from "./values.ts";
+
+interface Common {
+  readonly help: string;
+  /** Set by WSFS_ and the flag's name in capitals as well. */
+  readonly variable?: boolean;
+}
+
+/** One value. Absent and without a default: undefined, or an error where the command requires it. */
+interface ValueFlag extends Common {
+  readonly type: "value";
+  readonly kind: values.Kind<unknown>;
+  readonly default?: unknown;
+  readonly defaultHelp?: string;
+}
+
+/** May be given several times. */
+interface ListFlag extends Common {
+  readonly type: "list";
+  readonly kind: values.Kind<unknown>;
+  readonly defaultHelp?: string;
+}
+
+interface SwitchFlag extends Common {
+  readonly type: "switch";
+}
+
+/** `--flag` or `--flag=VALUE`. */
+interface OptionalValueFlag extends Common {
+  readonly type: "optionalValue";
+  readonly kind: values.Kind<unknown>;
+}
+
+export type Flag = ValueFlag | ListFlag | SwitchFlag | OptionalValueFlag;
+
+export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+const CACHE_SIZE = 10 * 1024 ** 3;
+
+export const FLAGS = {
+  "base-url": { type: "value", kind: values.baseUrl, variable: true, help: "Address of the gateway" },
+  workspace: { type: "value", kind: values.named("NAME"), variable: true, help: "Workspace, by name or id" },
+  "token-file": {
+    type: "value",
+    kind: values.named("FILE"),
+    variable: true,
+    help: "File with the access token; read again when the gateway refuses the one in use",
+  },
+  "state-dir": {
+    type: "value",
+    kind: values.named("DIR"),
+    variable: true,
+    defaultHelp: "below $XDG_STATE_HOME/wsfs, by workspace",
+    help: "Folder for metadata, unsent bytes and cache",
+  },
+  "cache-size": {
+    type: "value",
+    kind: values.size,
+    variable: true,
+    default: CACHE_SIZE,
+    defaultHelp: "10G",
+    help: "How many bytes may be kept beside the unsent ones",
+  },
+  "read-only": { type: "switch", variable: true, help: "Refuse every change" },
+  background: { type: "switch", help: "Return once the mount is usable" },
+  "allow-other": { type: "switch", variable: true, help: "Let other users in, as far as file modes allow" },
+  durability: {
+    type: "value",
+    kind: values.oneOf("local", "remote"),
+    variable: true,
+    default: "local",
+    help: "What close and fsync wait for: this machine's disk, or the gateway",
+  },
+  "log-level": {
+    type: "value",
+    kind: values.oneOf(...LOG_LEVELS),
+    variable: true,
+    default: "info",
+    help: "What goes to daemon.log in the state dir",
+  },
+  debug: { type: "switch", variable: true, help: "Log everything, and show the stack of an error" },
+  json: { type: "switch", help: "Print JSON" },
+  timeout: { type: "value", kind: values.seconds, help: "Give up after that many seconds" },
+  "no-settle": { type: "switch", help: "Do not wait until the gateway's index and journal show it" },
+  drain: { type: "optionalValue", kind: values.seconds, help: "Upload everything first, for at most S seconds" },
+  data: { type: "value", kind: values.named("DIR"), variable: true, help: "Folder of the local gateway" },
+  host: { type: "value", kind: values.named("H"), default: "127.0.0.1", help: "Address to listen on" },
+  port: {
+    type: "value",
+    kind: values.port,
+    defaultHelp: "the one of last time, else a free one",
+    help: "Port to listen on",
+  },
+  "workspace-list": {
+    type: "list",
+    kind: values.named("NAME"),
+    defaultHelp: "one",
+    help: "Workspaces to make if missing",
+  },
+  latency: { type: "value", kind: values.milliseconds, default: 0, help: "Delay each answer" },
+  "path-lag": {
+    type: "value",
+    kind: values.milliseconds,
+    default: 0,
+    help: "Show changes late by path and in listings",
+  },
+  "journal-lag": { type: "value", kind: values.milliseconds, default: 0, help: "Show changes late in the journal" },
+  "fail-rate": { type: "value", kind: values.rate, default: 0, help: "Share of requests to fail on purpose" },
+  scope: {
+    type: "list",
+    kind: { ...values.oneOf(...SCOPES), placeholder: "S" },
+    defaultHelp: "all",
+    help: `Scope the token carries, one of ${SCOPES.join(" ")}`,
+  },
+  ttl: {
+    type: "value",
+    kind: values.seconds,
+    default: 30 * 86_400,
+    defaultHelp: "30 days",
+    help: "How long the token is good",
+  },
+  /** Of the gateway that `start` keeps: see gateway-watch.ts. */
+  "until-unmounted": { type: "switch", help: "" },
+} as const satisfies Record<string, Flag>;
+
+export type FlagName = keyof typeof FLAGS;
+
+export interface Command {
+  /** What follows the command's words: one folder. */
+  readonly dir: "required" | "optional" | "none";
+  readonly summary: string;
+  readonly flags: readonly FlagName[];
+  readonly required?: readonly FlagName[];
+  readonly hidden?: readonly FlagName[];
+  readonly examples: readonly (readonly [string, string])[];
+}
+
+export const COMMANDS = {
+  start: {
+    dir: "optional",
+    summary: "Local gateway and mount in one",
+    flags: ["data", "state-dir", "background", "json", "log-level", "debug"],
+    examples: [
+      ["wsfs start", "mount ~/Workspace; Ctrl-C unmounts"],
+      ["wsfs start ~/work --background", "mount ~/work and return"],
+    ],
+  },
+  mount: {
+    dir: "required",
+    summary: "Mount a workspace at DIR",
+    flags: [
+      "base-url",
+      "workspace",
+      "token-file",
+      "state-dir",
+      "cache-size",
+      "read-only",
+      "background",
+      "allow-other",
+      "durability",
+      "log-level",
+      "debug",
+    ],
+    required: ["base-url", "workspace", "token-file"],
+    examples: [
+      [
+        "wsfs mount ~/work --base-url https://gateway.example.com --workspace main --token-file ~/.token",
+        "Ctrl-C unmounts",
+      ],
+      [
+        "WSFS_BASE_URL=… wsfs mount ~/work --workspace main --token-file ~/.token --background",
+        "return once it is usable",
+      ],
+    ],
+  },
+  status: {
+    dir: "required",
+    summary: "Say how the mount at DIR is doing",
+    flags: ["json", "debug"],
+    examples: [["wsfs status ~/work --json", "for programs"]],
+  },
+  drain: {
+    dir: "required",
+    summary: "Upload everything and wait until the gateway shows it",
+    flags: ["timeout", "no-settle", "debug"],
+    examples: [["wsfs drain ~/work --timeout 60", "exit code 1 if a minute was not enough"]],
+  },
+  umount: {
+    dir: "required",
+    summary: "Unmount DIR; what is not uploaded yet stays in the state dir for the next mount",
+    flags: ["drain", "debug"],
+    examples: [
+      ["wsfs umount ~/work", "at once"],
+      ["wsfs umount ~/work --drain=60", "upload everything first, for at most a minute"],
+    ],
+  },
+  gateway: {
+    dir: "none",
+    summary: "Serve a local gateway: the development environment of the platform",
+    flags: [
+      "data",
+      "host",
+      "port",
+      "workspace-list",
+      "json",
+      "latency",
+      "path-lag",
+      "journal-lag",
+      "fail-rate",
+      "debug",
+      "until-unmounted",
+    ],
+    hidden: ["until-unmounted"],
+    required: ["data"],
+    examples: [["wsfs gateway --data ~/gateway --port 8080 --workspace main", "ends with Ctrl-C"]],
+  },
+  "gateway token": {
+    dir: "none",
+    summary: "Print an access token for a local gateway",
+    flags: ["data", "workspace", "scope", "ttl", "debug"],
+    required: ["data"],
+    examples: [["wsfs gateway token --data ~/gateway --workspace main --ttl 3600 > token", "a token for an hour"]],
+  },
+} as const satisfies Record<string, Command>;
+
+export type CommandName = keyof typeof COMMANDS;
+
+type KindOf<F> = F extends { kind: values.Kind<infer T> } ? T : never;
+
+type ValueOf<F extends Flag, Required> = F["type"] extends "switch"
+  ? boolean
+  : F["type"] extends "list"
+    ? readonly KindOf<F>[]
+    : F["type"] extends "optionalValue"
+      ? KindOf<F> | true | undefined
+      : Required extends true
+        ? KindOf<F>
+        : F extends { default: unknown }
+          ? KindOf<F>
+          : KindOf<F> | undefined;
+
+type RequiredOf<C> = C extends { required: readonly (infer R)[] } ? R : never;
+
+/** The checked values of a command's flags, by the flag's name; `dir` as it was given. */
+export type Values<C extends CommandName> = {
+  readonly [F in (typeof COMMANDS)[C]["flags"][number]]: ValueOf<
+    (typeof FLAGS)[F],
+    F extends RequiredOf<(typeof COMMANDS)[C]> ? true : false
+  >;
+} & { readonly dir: (typeof COMMANDS)[C]["dir"] extends "required" ? string : string | undefined };
+
+/** The flag's name on the command line: the table has two of the name "workspace". */
+export function flagName(name: FlagName): string {
+  return name === "workspace-list" ? "workspace" : name;
+}
+
+export function variableOf(name: FlagName): string | undefined {
+  const flag: Flag = FLAGS[name];
+  return flag.variable === true ? `WSFS_${flagName(name).toUpperCase().replaceAll("-", "_")}` : undefined;
+}
+
+/** What the command line parser found: by the flag's name on the command line; absent where not given. */
+export type Given = Readonly<Record<string, unknown>>;
+
+/** Flags before variables before defaults. Throws a Failure (usage) that names the flag or variable at fault. */
+export function resolveValues<C extends CommandName>(
+  commandName: C,
+  given: Given,
+  environment: NodeJS.ProcessEnv = process.env,
+): Values<C> {
+  const command: Command = COMMANDS[commandName];
+  const result: Record<string, unknown> = { dir: dirOf(commandName, command, given.DIR) };
+  for (const name of command.flags) {
+    const flag: Flag = FLAGS[name];
+    const option = `--${flagName(name)}`;
+    const variable = variableOf(name);
+    const fromFlag = given[flagName(name)];
+    const fromVariable = variable === undefined ? undefined : environment[variable] || undefined;
+    const [source, raw] = fromFlag === undefined && variable ? [variable, fromVariable] : [option, fromFlag];
+    const value = raw === undefined ? defaultOf(flag) : checkedValue(flag, source, raw);
+    if (value === undefined && command.required?.includes(name) === true) {
+      const or = variable === undefined ? "" : ` (or ${variable})`;
+      throw new Failure(`${commandName} needs ${option}${or}: ${flag.help}`, EXIT.usage);
+    }
+    result[name] = value;
+  }
+  return result as Values<C>;
+}
+
+function dirOf(name: string, command: Command, given: unknown): string | undefined {
+  if (typeof given === "string" && given !== "") return given;
+  if (given === "") throw new Failure(`${name}: expected a folder as DIR, got ""`, EXIT.usage);
+  if (command.dir === "required") throw new Failure(`${name} needs a folder: wsfs ${name} DIR`, EXIT.usage);
+  return undefined;
+}
+
+function defaultOf(flag: Flag): unknown {
+  if (flag.type === "switch") return false;
+  if (flag.type === "list") return [];
+  return flag.type === "value" ? flag.default : undefined;
+}
+
+function checkedValue(flag: Flag, source: string, raw: unknown): unknown {
+  if (flag.type === "switch") return typeof raw === "boolean" ? raw : parseAt(source, raw, values.parseSwitch);
+  if (flag.type === "list") {
+    const items: unknown[] = Array.isArray(raw) ? raw : [raw];
+    return items.map((item) => parseAt(source, item, flag.kind.parse));
+  }
+  if (Array.isArray(raw)) throw new Failure(`${source} may be given only once`, EXIT.usage);
+  if (flag.type === "optionalValue" && raw === "") return true;
+  return parseAt(source, raw, flag.kind.parse);
+}
+
+function parseAt<T>(source: string, raw: unknown, parse: (text: string) => T): T {
+  const given = String(raw);
+  try {
+    return parse(given);
+  } catch (cause) {
+    const expected = cause instanceof Error ? cause.message : String(cause);
+    throw new Failure(`${source}: expected ${expected}, got "${given}"`, EXIT.usage, { cause });
+  }
+}
+
+/** Folders of the user, after the XDG base directory rules. */
+export interface Folders {
+  readonly home: string;
+  /** Base of the default state dirs. */
+  readonly state: string;
+  /** Base of the local gateway's data. */
+  readonly data: string;
+  /** Sockets and records of running daemons. */
+  readonly runtime: string;
+}
+
+export function userFolders(environment: NodeJS.ProcessEnv = process.env, uid = process.getuid?.() ?? 0): Folders {
+  const home = environment.HOME || homedir();
+  const base = (name: string, otherwise: string) => {
+    const given = environment[name] ?? "";
+    // A relative path is to be ignored (XDG base directory specification).
+    return join(isAbsolute(given) ? given : join(home, otherwise), "wsfs");
+  };
+  const state = base("XDG_STATE_HOME", ".local/state");
+  return { home, state, data: base("XDG_DATA_HOME", ".local/share"), runtime: runtimeFolder(environment, uid, state) };
+}
+
+/** The same for root by whatever way one became root, so that every shell finds every mount. */
+function runtimeFolder(environment: NodeJS.ProcessEnv, uid: number, state: string): string {
+  const chosen = environment.WSFS_RUNTIME_DIR ?? "";
+  if (isAbsolute(chosen)) return chosen;
+  if (uid === 0) return "/run/wsfs";
+  const given = environment.XDG_RUNTIME_DIR ?? "";
+  return isAbsolute(given) ? join(given, "wsfs") : join(state, "run");
+}
+
+/** Whether an error's stack is wanted, known before any flag is parsed. */
+export function wantsStack(argv: readonly string[], environment: NodeJS.ProcessEnv = process.env): boolean {
+  return argv.includes("--debug") || /^(1|true|yes|on)$/i.test(environment.WSFS_DEBUG ?? "");
+}
+
+/** What a child of ours gets as its environment. */
+export function childEnvironment(extra: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
+  return { ...process.env, ...extra };
+}

@@ -1,0 +1,14 @@
+/** Waiting for what sends no word, such as the end of a process that is no child of ours. */
+import { setTimeout as pause } from "node:timers/promises";
+
+const INTERVAL_MS = 10;
+
+/** Whether `condition` came true within `limitMs`. */
+export async function pollUntil(condition: () => boolean, limitMs = Number.POSITIVE_INFINITY): Promise<boolean> {
+  const end = performance.now() + limitMs;
+  while (!condition()) {
+    if (performance.now() >= end) return false;
+    await pause(INTERVAL_MS);
+  }
+  return true;
+}

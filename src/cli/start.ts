@@ -1,0 +1,162 @@
+/** `wsfs start`: a local gateway and a mount of its workspace in one. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, openSync, renameSync, writeFileSync } from "node:fs";
+import type { Socket } from "node:net";
+import { join, resolve } from "node:path";
+import { createInterface } from "node:readline";
+import type { Readable } from "node:stream";
+import { fileURLToPath } from "node:url";
+import { readMountTable } from "../daemon/mount-table.ts";
+import { makeFolders } from "../lib/make-folders.ts";
+import { EXIT, Failure, lineOf } from "./failure.ts";
+import { makeDataFolder } from "./gateway.ts";
+import { type GatewayRecord, runningGateway } from "./gateway-record.ts";
+import { WATCH_FD } from "./gateway-watch.ts";
+import { checkKernel, mountAndStay, prepareMountpoint } from "./mount.ts";
+import { findPlace } from "./mountpoint.ts";
+import { childEnvironment, FLAGS, userFolders, type Values } from "./options.ts";
+
+const TOKEN_SECONDS = 365 * 86_400;
+const MAIN = fileURLToPath(new URL("./main.js", import.meta.url));
+
+export async function start(values: Values<"start">): Promise<number> {
+  checkKernel();
+  const folders = userFolders();
+  const dir = values.dir ?? join(folders.home, "Workspace");
+  const data = resolve(values.data ?? join(folders.data, "gateway"));
+  const mountpoint = await makeMountpoint(dir);
+  makeDataFolder(data);
+  const gateway = await useGateway(data);
+  try {
+    const { baseUrl, workspace } = gateway.record;
+    const tokenFile = await writeToken(data, workspace);
+    const exitCode = await mountAndStay({
+      dir,
+      background: values.background,
+      allowOther: false,
+      settings: {
+        mountpoint,
+        baseUrl,
+        workspace,
+        tokenFile,
+        ...(values["state-dir"] === undefined ? {} : { stateDir: resolve(values["state-dir"]) }),
+        cacheSize: FLAGS["cache-size"].default,
+        readOnly: false,
+        durability: "local",
+        logLevel: values.debug ? "debug" : values["log-level"],
+      },
+      onReady(pid) {
+        gateway.letGo();
+        process.stdout.write(
+          values.json
+            ? `${JSON.stringify({ baseUrl, workspace, tokenFile, mountpoint, pid })}\n`
+            : describe({ baseUrl, workspace, tokenFile, mountpoint }, values.background),
+        );
+      },
+    });
+    if (!values.background) await gateway.ended();
+    return exitCode;
+  } catch (error) {
+    gateway.letGo();
+    await gateway.ended();
+    throw error;
+  }
+}
+
+function describe(
+  at: Record<"baseUrl" | "workspace" | "tokenFile" | "mountpoint", string>,
+  background: boolean,
+): string {
+  return [
+    `Workspace ${at.workspace} is mounted at ${at.mountpoint}`,
+    `  gateway     ${at.baseUrl}`,
+    `  token file  ${at.tokenFile}`,
+    `  try         curl -H "Authorization: Bearer $(cat '${at.tokenFile}')" '${at.baseUrl}/v1/nodes?path=/'`,
+    background ? `  end         wsfs umount '${at.mountpoint}'` : "  end         Ctrl-C",
+    "",
+  ].join("\n");
+}
+
+async function makeMountpoint(dir: string): Promise<string> {
+  const place = findPlace(dir, readMountTable());
+  if (place.is === "nothing") {
+    try {
+      makeFolders(place.path);
+    } catch (cause) {
+      throw new Failure(`${dir} cannot be made (${(cause as NodeJS.ErrnoException).code})`, EXIT.failure, { cause });
+    }
+  }
+  return prepareMountpoint(dir);
+}
+
+/** Owner-only, and never half written. */
+async function writeToken(data: string, workspace: string): Promise<string> {
+  const { issueToken } = await import("../gateway/start.ts");
+  const token = await issueToken(data, { workspace, ttlSeconds: TOKEN_SECONDS });
+  const path = join(data, "token");
+  writeFileSync(`${path}.new`, `${token}\n`, { mode: 0o600 });
+  renameSync(`${path}.new`, path);
+  return path;
+}
+
+interface UsedGateway {
+  readonly record: Pick<GatewayRecord, "baseUrl" | "workspace">;
+  /** From now on a gateway of ours lives for as long as mounts use it. */
+  letGo(): void;
+  /** Resolves when a gateway of ours has ended; at once for one that ran before. */
+  ended(): Promise<void>;
+}
+
+/** The one that serves the folder already, if it answers; else one of our own. */
+async function useGateway(data: string): Promise<UsedGateway> {
+  const running = runningGateway(data);
+  if (running === undefined) return startOwnGateway(data);
+  try {
+    // Any answer shows that it listens.
+    await fetch(running.baseUrl, { signal: AbortSignal.timeout(10_000) });
+  } catch (cause) {
+    const pid = running.process?.pid;
+    throw new Failure(`the gateway of ${data} (process ${pid}, ${running.baseUrl}) does not answer: ${lineOf(cause)}`);
+  }
+  return { record: running, letGo() {}, ended: async () => {} };
+}
+
+/** Leads a session of its own, so that Ctrl-C does not reach it; its words go to gateway.log in its folder. */
+async function startOwnGateway(data: string): Promise<UsedGateway> {
+  const logPath = join(data, "gateway.log");
+  const log = openSync(logPath, "a", 0o600);
+  const child = spawn(process.execPath, [MAIN, "gateway", "--data", data, "--json", "--until-unmounted"], {
+    cwd: "/",
+    env: childEnvironment({}),
+    detached: true,
+    stdio: ["ignore", "pipe", log, "pipe"],
+  });
+  closeSync(log);
+  const watch = child.stdio[WATCH_FD] as Socket;
+  watch.on("error", () => {});
+  const exited = new Promise<void>((resolve) => {
+    child.once("exit", () => resolve());
+    child.once("error", () => resolve());
+  });
+  const record = await readFirstLine(child);
+  if (record === undefined) {
+    watch.destroy();
+    await exited;
+    throw new Failure(`the local gateway of ${data} could not be started; ${logPath} says why`);
+  }
+  return {
+    record,
+    letGo: () => watch.destroy(),
+    ended: () => exited,
+  };
+}
+
+/** Undefined when the gateway ended without one. */
+async function readFirstLine(child: ChildProcess): Promise<Pick<GatewayRecord, "baseUrl" | "workspace"> | undefined> {
+  const output = child.stdout as Readable;
+  for await (const line of createInterface({ input: output })) {
+    output.destroy();
+    return JSON.parse(line) as { baseUrl: string; workspace: string };
+  }
+  return undefined;
+}

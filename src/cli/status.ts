@@ -1,0 +1,48 @@
+/** `wsfs status`: asks the daemon how it is doing. */
+import type { MountStatus } from "../daemon/control-messages.ts";
+import { EXIT } from "./failure.ts";
+import { findMount } from "./find-mount.ts";
+import type { Values } from "./options.ts";
+import { formatCount, formatDuration, formatSize } from "./wording.ts";
+
+export async function status(values: Values<"status">): Promise<number> {
+  const found = findMount(values.dir);
+  if (found?.served === undefined) {
+    const why =
+      found === undefined ? "not mounted" : `its daemon is gone; "wsfs umount ${values.dir}" removes the mount`;
+    process.stdout.write(values.json ? `${JSON.stringify({ mounted: false })}\n` : `${values.dir}: ${why}\n`);
+    return EXIT.notMounted;
+  }
+  const { getStatus } = await import("../daemon/control-client.ts");
+  const state = await getStatus(found.served.socket);
+  process.stdout.write(values.json ? `${JSON.stringify({ mounted: true, ...state })}\n` : describeStatus(state));
+  return EXIT.ok;
+}
+
+/** A few aligned lines. */
+export function describeStatus(state: MountStatus): string {
+  const requests = Object.values(state.operations).reduce((sum, count) => sum + count, 0);
+  const lines: [string, string | undefined][] = [
+    ["mounted", `${state.workspace.name} at ${state.mountpoint}, for ${formatDuration(state.uptime * 1000)}`],
+    ["gateway", `${state.baseUrl} (${state.online ? "online" : "offline: reads and writes go on from this machine"})`],
+    ["read-only", state.readOnly],
+    ["paused", state.paused],
+    ["to upload", describePending(state)],
+    ["parked", state.parked === 0 ? undefined : `${formatCount(state.parked, "change")} refused by the gateway`],
+    ["conflicts", state.conflicts === 0 ? undefined : formatCount(state.conflicts, "copy", "copies")],
+    ["cache", `${formatSize(state.cacheBytes)} of ${formatSize(state.cacheLimit)}`],
+    ["state dir", state.stateDir],
+    ["daemon", `pid ${state.pid}, release ${state.version}, ${formatCount(requests, "request")} of the kernel`],
+  ];
+  return lines
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name.padEnd(10)} ${value}\n`)
+    .join("");
+}
+
+function describePending(state: MountStatus): string {
+  if (state.dirty === 0) return state.settled ? "nothing" : "nothing; the gateway's index has yet to catch up";
+  const uploading = state.uploading === 0 ? "" : `, ${state.uploading} under way`;
+  const since = `oldest ${formatDuration(state.oldestPendingMs)} old`;
+  return `${formatCount(state.dirty, "change")}, ${formatSize(state.bytesPending)} (${since}${uploading})`;
+}

@@ -1,0 +1,89 @@
+/**
+ * What the text of a flag or variable may be: one parser for each kind of value. Each throws an
+ * Error that says what was expected; the caller adds which flag it was, and what came.
+ */
+
+export interface Kind<T> {
+  /** Stands for the value in the help. */
+  readonly placeholder: string;
+  parse(text: string): T;
+}
+
+export const text: Kind<string> = {
+  placeholder: "TEXT",
+  parse(given) {
+    if (given === "") throw new Error("a value that is not empty");
+    return given;
+  },
+};
+
+export function named(placeholder: string): Kind<string> {
+  return { ...text, placeholder };
+}
+
+/** Of http or https, without credentials, without the "/" at its end. */
+export const baseUrl: Kind<string> = {
+  placeholder: "URL",
+  parse(given) {
+    const expected = "a URL such as https://gateway.example.com";
+    let url: URL;
+    try {
+      url = new URL(given);
+    } catch {
+      throw new Error(expected);
+    }
+    if (url.protocol !== "http:" && url.protocol !== "https:") throw new Error(expected);
+    if (url.username !== "" || url.password !== "") throw new Error(`${expected}, without a user or password in it`);
+    if (url.search !== "" || url.hash !== "") throw new Error(`${expected}, without "?" or "#"`);
+    return url.href.replace(/\/+$/, "");
+  },
+};
+
+const UNITS: Readonly<Record<string, number>> = { "": 1, K: 1024, M: 1024 ** 2, G: 1024 ** 3, T: 1024 ** 4 };
+
+/** Bytes; K, M, G, T are powers of 1024. */
+export const size: Kind<number> = {
+  placeholder: "SIZE",
+  parse(given) {
+    const match = /^(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?$/i.exec(given);
+    const bytes = Math.round(Number(match?.[1]) * (UNITS[(match?.[2] ?? "").toUpperCase()] ?? Number.NaN));
+    if (!Number.isSafeInteger(bytes)) throw new Error("a number of bytes such as 500M or 2G");
+    return bytes;
+  },
+};
+
+function number(placeholder: string, expected: string, accept: (value: number) => boolean): Kind<number> {
+  return {
+    placeholder,
+    parse(given) {
+      const value = given.trim() === "" ? Number.NaN : Number(given);
+      if (!Number.isFinite(value) || !accept(value)) throw new Error(expected);
+      return value;
+    },
+  };
+}
+
+export const seconds = number("S", "a number of seconds from 0", (value) => value >= 0 && value <= 1e9);
+export const milliseconds = number("MS", "a number of milliseconds from 0", (value) => value >= 0 && value <= 1e9);
+export const rate = number("0..1", "a number from 0 to 1", (value) => value >= 0 && value <= 1);
+export const port = number("N", "a port from 0 (any free one) to 65535", (value) => {
+  return Number.isInteger(value) && value >= 0 && value <= 65535;
+});
+
+export function oneOf<const T extends readonly string[]>(...choices: T): Kind<T[number]> {
+  return {
+    placeholder: choices.join("|"),
+    parse(given) {
+      const found = choices.find((choice) => choice === given);
+      if (found === undefined) throw new Error(`one of ${choices.join(", ")}`);
+      return found;
+    },
+  };
+}
+
+/** Of a switch that is set by a variable. */
+export function parseSwitch(given: string): boolean {
+  if (/^(1|true|yes|on)$/i.test(given)) return true;
+  if (/^(0|false|no|off|)$/i.test(given)) return false;
+  throw new Error("1 or 0");
+}

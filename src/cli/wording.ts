@@ -1,0 +1,36 @@
+/** Numbers as people read them. */
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+/** 1536 -> "1.5 KiB". */
+export function formatSize(bytes: number): string {
+  let value = bytes;
+  let unit = 0;
+  while (value >= 1024 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${unit === 0 || value >= 100 ? Math.round(value) : Number(value.toFixed(1))} ${UNITS[unit]}`;
+}
+
+/** "1 change", "2 changes". */
+export function formatCount(count: number, one: string, many = `${one}s`): string {
+  return `${count} ${count === 1 ? one : many}`;
+}
+
+/** 75_000 -> "1 min 15 s". */
+export function formatDuration(milliseconds: number): string {
+  const seconds = Math.floor(milliseconds / 1000);
+  const minutes = Math.floor(seconds / 60);
+  const hours = Math.floor(minutes / 60);
+  if (hours >= 48) return `${Math.floor(hours / 24)} days`;
+  if (hours > 0) return `${hours} h ${minutes % 60} min`;
+  if (minutes > 0) return `${minutes} min ${seconds % 60} s`;
+  return `${seconds} s`;
+}
+
+/** What a next mount of the state dir would have to send: "nothing", "3 changes (1.5 MiB)". */
+export function describeLeft(left: { readonly dirty: number; readonly bytesPending: number }): string {
+  if (left.dirty === 0) return "nothing";
+  return `${formatCount(left.dirty, "change")} (${formatSize(left.bytesPending)})`;
+}

@@ -1,0 +1,129 @@
+/**
+ * A command's end of a daemon's control socket. Every wait has a limit, because a daemon that hangs
+ * is exactly what a command may be asked about.
+ */
+import { type IncomingMessage, request } from "node:http";
+import { createInterface } from "node:readline";
+import type { z } from "zod";
+import {
+  type DrainProgress,
+  type DrainRequest,
+  type DrainResult,
+  drainLine,
+  errorReply,
+  type MountStatus,
+  mountStatus,
+  type PendingItem,
+  pendingReply,
+  type UnmountReply,
+  unmountReply,
+} from "./control-messages.ts";
+
+/** The daemon did not answer, or not as it should. */
+export class ControlError extends Error {
+  override name = "ControlError";
+}
+
+/** A daemon that is busy with a long synchronous step answers within this; one that hangs never does. */
+const SILENCE_LIMIT_MS = 10_000;
+
+export async function getStatus(socket: string): Promise<MountStatus> {
+  return parse(mountStatus, await exchange(socket, "GET", "/status"));
+}
+
+export async function getPending(socket: string, limit: number): Promise<PendingItem[]> {
+  const { items } = parse(pendingReply, await exchange(socket, "GET", `/pending?limit=${limit}`));
+  return items as PendingItem[];
+}
+
+/** `silenceMs`: how long the daemon may take to detach and to take in what programs wrote last. */
+export async function postUnmount(socket: string, silenceMs: number): Promise<UnmountReply> {
+  return parse(unmountReply, await exchange(socket, "POST", "/unmount", undefined, silenceMs));
+}
+
+/** Resolves with the daemon's result; rejects with a ControlError when the daemon goes away before. */
+export async function postDrain(
+  socket: string,
+  body: DrainRequest,
+  onProgress: (progress: DrainProgress) => void,
+  signal?: AbortSignal,
+): Promise<DrainResult> {
+  const response = await send(socket, "POST", "/drain", body, SILENCE_LIMIT_MS, signal);
+  if (response.statusCode !== 200) throw await refusal(response);
+  try {
+    for await (const text of createInterface({ input: response, crlfDelay: Number.POSITIVE_INFINITY })) {
+      const line = parse(drainLine, text);
+      if ("result" in line) return line.result;
+      onProgress(line.progress);
+    }
+  } catch (cause) {
+    if (cause instanceof ControlError) throw cause;
+    throw new ControlError("the daemon broke the drain off", { cause });
+  }
+  throw new ControlError("the daemon ended before the drain did");
+}
+
+async function exchange(
+  socket: string,
+  method: string,
+  path: string,
+  body?: object,
+  silenceMs = SILENCE_LIMIT_MS,
+): Promise<string> {
+  const response = await send(socket, method, path, body, silenceMs);
+  if (response.statusCode !== 200) throw await refusal(response);
+  return readAll(response);
+}
+
+function send(
+  socketPath: string,
+  method: string,
+  path: string,
+  body: object | undefined,
+  silenceMs: number,
+  signal?: AbortSignal,
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const call = request({ socketPath, method, path, agent: false, ...(signal === undefined ? {} : { signal }) });
+    const silent = setTimeout(() => {
+      call.destroy(new ControlError(`the daemon does not answer (for ${silenceMs / 1000} s)`));
+    }, silenceMs);
+    call.once("response", (response) => {
+      clearTimeout(silent);
+      resolve(response);
+    });
+    call.once("error", (error) => {
+      clearTimeout(silent);
+      reject(error instanceof ControlError ? error : new ControlError(whyNot(error), { cause: error }));
+    });
+    call.end(body === undefined ? undefined : JSON.stringify(body));
+  });
+}
+
+function whyNot(error: NodeJS.ErrnoException): string {
+  if (error.code === "ENOENT" || error.code === "ECONNREFUSED") return "the daemon does not listen";
+  if (error.code === "EACCES" || error.code === "EPERM") return "the daemon belongs to another user";
+  return `the daemon cannot be asked: ${error.message}`;
+}
+
+async function refusal(response: IncomingMessage): Promise<ControlError> {
+  return new ControlError(`the daemon refused: ${parse(errorReply, await readAll(response)).error}`);
+}
+
+async function readAll(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  try {
+    for await (const chunk of response) chunks.push(chunk as Buffer);
+  } catch (cause) {
+    throw new ControlError("the daemon ended while it answered", { cause });
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+function parse<T>(schema: z.ZodType<T>, text: string): T {
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch (cause) {
+    throw new ControlError("the daemon's answer has an unexpected form; is it of another release?", { cause });
+  }
+}

@@ -1,0 +1,86 @@
+/**
+ * What goes over a daemon's control socket: HTTP with JSON bodies. Both sides check with these
+ * schemas what they are given; a daemon and a command may be of different releases.
+ *
+ *   GET  /status                                   -> MountStatus
+ *   GET  /pending?limit=N                          -> PendingReply
+ *   POST /drain    DrainRequest                    -> lines of DrainLine, the last one a result
+ *   POST /unmount                                  -> UnmountReply
+ */
+import { z } from "zod";
+import type { DrainProgress, DrainResult, EngineStatus, PendingItem } from "../vfs/engine.ts";
+
+export type { DrainProgress, DrainResult, PendingItem };
+
+const count = z.number().min(0);
+
+const engineStatus = z.object({
+  workspace: z.object({ id: z.string(), name: z.string() }),
+  online: z.boolean(),
+  readOnly: z.string().optional(),
+  paused: z.string().optional(),
+  dirty: count,
+  uploading: count,
+  parked: count,
+  bytesPending: count,
+  settled: z.boolean(),
+  conflicts: count,
+  cacheBytes: count,
+  cacheLimit: count,
+  oldestPendingMs: count,
+});
+
+export const mountStatus = engineStatus.extend({
+  mountpoint: z.string(),
+  /** Of the daemon. */
+  pid: z.number().int(),
+  supervisorPid: z.number().int(),
+  connection: z.number().int(),
+  stateDir: z.string(),
+  baseUrl: z.string(),
+  version: z.string(),
+  /** Seconds since the mount became usable. */
+  uptime: count,
+  /** Requests of the kernel answered so far, by the protocol's name. */
+  operations: z.record(z.string(), count),
+});
+export type MountStatus = z.infer<typeof mountStatus>;
+
+const pendingItem = z.object({
+  path: z.string(),
+  what: z.enum(["create", "content", "move", "attributes", "delete"]),
+  state: z.enum(["waiting", "sending", "parked", "open"]),
+  bytes: count,
+  bytesSent: count,
+  tries: count,
+  ageMs: count,
+  nextTryMs: count.optional(),
+  error: z.string().optional(),
+});
+export const pendingReply = z.object({ items: z.array(pendingItem) });
+
+export const drainRequest = z.strictObject({ settle: z.boolean(), timeoutMs: count.optional() });
+export type DrainRequest = z.infer<typeof drainRequest>;
+
+const drainProgress = z.object({ dirty: count, bytesPending: count, bytesSent: count, settled: z.boolean() });
+const drainResult = z.object({ drained: z.boolean(), left: z.array(z.string()) });
+export const drainLine = z.union([z.object({ progress: drainProgress }), z.object({ result: drainResult })]);
+export type DrainLine = z.infer<typeof drainLine>;
+
+/** `dirty` and `bytesPending`: what the next mount of this state dir still has to upload. */
+const unmounted = z.object({ dirty: count, parked: count, bytesPending: count });
+export type Unmounted = z.infer<typeof unmounted>;
+export const unmountReply = z.union([z.object({ unmounted }), z.object({ busy: z.string() })]);
+export type UnmountReply = z.infer<typeof unmountReply>;
+
+export const errorReply = z.object({ error: z.string() });
+
+// The schemas and the engine's own types must say the same; these lines do not compile otherwise.
+type Same<A, B> = A extends B ? true : never;
+const agreed: [
+  Same<EngineStatus, z.infer<typeof engineStatus>>,
+  Same<PendingItem, z.infer<typeof pendingItem>>,
+  Same<DrainProgress, z.infer<typeof drainProgress>>,
+  Same<DrainResult["drained"], z.infer<typeof drainResult>["drained"]>,
+] = [true, true, true, true];
+void agreed;

@@ -1,0 +1,154 @@
+/**
+ * The daemon's end of the control socket. Knows HTTP and the messages, not what stands behind them.
+ */
+import { chmodSync, rmSync } from "node:fs";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { z } from "zod";
+import type { Logger } from "../lib/log.ts";
+import type { DrainProgress, DrainResult, PendingItem } from "../vfs/engine.ts";
+import { type DrainLine, drainRequest, type MountStatus, type UnmountReply } from "./control-messages.ts";
+
+export interface ControlHandlers {
+  status(): MountStatus;
+  pending(limit: number): PendingItem[];
+  drain(settle: boolean, signal: AbortSignal, onProgress: (progress: DrainProgress) => void): Promise<DrainResult>;
+  /** Resolves when the mount is gone and all that programs wrote is known, or with who keeps it busy. */
+  unmount(): Promise<UnmountReply>;
+}
+
+export interface ControlServer {
+  /** Lets answers under way for `unmount` go out, then breaks off the rest. */
+  close(): Promise<void>;
+}
+
+const BODY_LIMIT = 64 * 1024;
+const PROGRESS_INTERVAL_MS = 200;
+const PENDING_LIMIT = 10_000;
+
+/** A request the sender should not have made. */
+class RequestError extends Error {
+  readonly status: number;
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+/** Listens on a socket at `path`, mode 0600; one left over there by a killed daemon is replaced. */
+export async function startControlServer(options: {
+  readonly path: string;
+  readonly handlers: ControlHandlers;
+  readonly log: Logger;
+}): Promise<ControlServer> {
+  const { path, handlers, log } = options;
+  const unmounting = new Set<Promise<void>>();
+  const server = createServer((request, response) => {
+    const answered = answer(handlers, request, response).catch((error: unknown) => {
+      if (error instanceof RequestError) return reply(response, error.status, { error: error.message });
+      log.error({ err: error, url: request.url }, "control: a request failed");
+      reply(response, 500, { error: error instanceof Error ? error.message : String(error) });
+    });
+    if (request.url !== "/unmount") return;
+    unmounting.add(answered);
+    void answered.then(() => unmounting.delete(answered));
+  });
+  rmSync(path, { force: true });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(path, resolve);
+  });
+  chmodSync(path, 0o600);
+  return {
+    async close() {
+      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+      await Promise.all(unmounting);
+      server.closeIdleConnections();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+async function answer(handlers: ControlHandlers, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  const url = new URL(request.url ?? "/", "http://daemon");
+  switch (`${request.method} ${url.pathname}`) {
+    case "GET /status":
+      return reply(response, 200, handlers.status());
+    case "GET /pending":
+      return reply(response, 200, { items: handlers.pending(limitOf(url)) });
+    case "POST /drain":
+      return drain(handlers, await drainRequestOf(request), response);
+    case "POST /unmount":
+      return reply(response, 200, await handlers.unmount());
+    default:
+      throw new RequestError(404, `no such request: ${request.method} ${url.pathname}`);
+  }
+}
+
+function limitOf(url: URL): number {
+  const text = url.searchParams.get("limit") ?? "100";
+  const limit = Number(text);
+  if (!Number.isInteger(limit) || limit < 1 || limit > PENDING_LIMIT) {
+    throw new RequestError(400, `limit: expected a whole number from 1 to ${PENDING_LIMIT}, got "${text}"`);
+  }
+  return limit;
+}
+
+async function drainRequestOf(request: IncomingMessage) {
+  let text = "";
+  for await (const chunk of request) {
+    text += String(chunk);
+    if (text.length > BODY_LIMIT) throw new RequestError(413, `expected at most ${BODY_LIMIT} bytes`);
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new RequestError(400, "expected a JSON body");
+  }
+  const parsed = drainRequest.safeParse(value);
+  if (!parsed.success) throw new RequestError(400, z.prettifyError(parsed.error).replaceAll("\n", " "));
+  return parsed.data;
+}
+
+/** Ends early when the time is up or the other side goes away; only the first is worth a result. */
+async function drain(
+  handlers: ControlHandlers,
+  request: { settle: boolean; timeoutMs?: number | undefined },
+  response: ServerResponse,
+): Promise<void> {
+  const stop = new AbortController();
+  const timer = request.timeoutMs === undefined ? undefined : setTimeout(() => stop.abort(), request.timeoutMs);
+  response.on("close", () => stop.abort());
+  const write = (line: DrainLine) => response.write(`${JSON.stringify(line)}\n`);
+  let last: DrainProgress | undefined;
+  let written = 0;
+  try {
+    response.writeHead(200, { "content-type": "application/x-ndjson" });
+    response.flushHeaders();
+    const result = await handlers.drain(request.settle, stop.signal, (progress) => {
+      last = progress;
+      const now = performance.now();
+      if (now - written < PROGRESS_INTERVAL_MS) return;
+      written = now;
+      last = undefined;
+      write({ progress });
+    });
+    if (last !== undefined) write({ progress: last });
+    write({ result: { drained: result.drained, left: [...result.left] } });
+    response.end();
+  } catch (error) {
+    // The head is out: the missing result line tells the other side.
+    response.destroy();
+    if (!stop.signal.aborted) throw error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+function reply(response: ServerResponse, status: number, value: object): void {
+  if (response.destroyed || response.headersSent) return;
+  const body = `${JSON.stringify(value)}\n`;
+  response.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(body) });
+  response.end(body);
+}

@@ -1,0 +1,26 @@
+/**
+ * Takes a mount off at once whoever uses it (a lazy unmount): for mounts nobody serves, and for the
+ * daemon whose supervisor was killed. Done by child programs, because Node has no such call.
+ */
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+const LIMIT_MS = 10_000;
+
+/** Throws with one clear line when neither program could do it. */
+export async function detach(mountpoint: string): Promise<void> {
+  const attempts: [string, string[]][] = [["fusermount3", ["-u", "-z", "--", mountpoint]]];
+  if (process.getuid?.() === 0) attempts.unshift(["umount", ["-l", "-i", "--", mountpoint]]);
+  const reasons: string[] = [];
+  for (const [program, parameters] of attempts) {
+    try {
+      await run(program, parameters, { timeout: LIMIT_MS, killSignal: "SIGKILL" });
+      return;
+    } catch (error) {
+      const { stderr, message } = error as Error & { stderr?: string };
+      reasons.push((stderr?.trim() || message).split("\n", 1)[0] ?? "");
+    }
+  }
+  throw new Error(`${mountpoint} cannot be detached: ${reasons.join("; ")}`);
+}

@@ -1,0 +1,55 @@
+/**
+ * The daemon's log: JSON lines in daemon.log of the state dir, and warnings on standard error in
+ * the foreground, except those with `told`, which the user hears of by another way.
+ */
+import { renameSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { multistream, pino } from "pino";
+import type { Logger, LogLevel } from "../lib/log.ts";
+
+const ROTATE_BYTES = 10 * 1024 ** 2;
+const FILE = "daemon.log";
+/** Lines from before the state dir is known; there are few. */
+const HELD_LINES = 1000;
+
+export interface DaemonLog extends Logger {
+  /** From now on, and with what came before, lines go to the state dir. A file over 10 MiB becomes daemon.log.1 first. */
+  openFile(stateDir: string): void;
+}
+
+export function createDaemonLog(options: { level: LogLevel; foreground: boolean }): DaemonLog {
+  const { level, foreground } = options;
+  let held: string[] | undefined = [];
+  let write = (line: string): void => {
+    if (held !== undefined && held.length < HELD_LINES) held.push(line);
+  };
+  const streams = multistream([{ level, stream: { write: (line: string) => write(line) } }]);
+  if (foreground) streams.add({ level: "warn", stream: { write: showOnStandardError } });
+  const log = pino({ level, base: { pid: process.pid } }, streams);
+  return Object.assign(log, {
+    openFile(stateDir: string) {
+      const path = join(stateDir, FILE);
+      if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > ROTATE_BYTES) renameSync(path, `${path}.1`);
+      // Written at once: a crash loses no line.
+      const file = pino.destination({ dest: path, sync: true, mode: 0o600 });
+      // A full disk must not end the daemon.
+      file.on("error", () => {});
+      for (const line of held ?? []) file.write(line);
+      held = undefined;
+      write = (line) => file.write(line);
+    },
+  });
+}
+
+function showOnStandardError(line: string): void {
+  const { msg, err, error, told } = JSON.parse(line) as {
+    msg?: string;
+    err?: { message?: string };
+    error?: unknown;
+    told?: boolean;
+  };
+  if (told === true) return;
+  const why = err?.message ?? (typeof error === "string" ? error : undefined);
+  const text = `${msg ?? ""}${why === undefined ? "" : `: ${why}`}`;
+  process.stderr.write(`wsfs: ${text.replace(/\s*\n\s*/g, " ")}\n`);
+}

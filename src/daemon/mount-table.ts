@@ -1,0 +1,58 @@
+/**
+ * The kernel's list of mounts, as /proc/self/mountinfo shows it. Reading it asks no file system,
+ * so it works beside a mount that hangs. Knows nothing of daemons.
+ */
+import { readFileSync } from "node:fs";
+
+/** The type a mount of ours has in the list. */
+export const OUR_TYPE = "fuse.wsfs";
+
+export interface MountEntry {
+  /** The kernel's number of this mount; "mnt_id" in /proc/PID/fdinfo. */
+  readonly id: number;
+  /** Of a FUSE mount: the number of its connection (the minor device number). */
+  readonly connection: number;
+  readonly mountpoint: string;
+  readonly type: string;
+  readonly source: string;
+  readonly superOptions: string;
+}
+
+const LINE = /^(\d+) \d+ \d+:(\d+) \S+ (\S+) \S+ (?:\S+ )*?- (\S+) (\S+) (\S+)$/;
+
+/** In the order of the list: of two mounts at one place, the later one covers the earlier. Lines of another form are left out. */
+export function parseMountTable(text: string): MountEntry[] {
+  const entries: MountEntry[] = [];
+  for (const line of text.split("\n")) {
+    const match = LINE.exec(line);
+    if (match === null) continue;
+    const [, id = "", minor = "", mountpoint = "", type = "", source = "", superOptions = ""] = match;
+    entries.push({
+      id: Number(id),
+      connection: Number(minor),
+      mountpoint: unescapeOctal(mountpoint),
+      type,
+      source: unescapeOctal(source),
+      superOptions,
+    });
+  }
+  return entries;
+}
+
+/** Blank, tab, newline, backslash and "#" stand there as three octal digits. */
+function unescapeOctal(text: string): string {
+  return text.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
+}
+
+export function readMountTable(): MountEntry[] {
+  return parseMountTable(readFileSync("/proc/self/mountinfo", "utf8"));
+}
+
+/** The mount one meets at exactly this path. */
+export function mountAt(table: readonly MountEntry[], path: string): MountEntry | undefined {
+  return table.findLast((entry) => entry.mountpoint === path);
+}
+
+export function isOurs(entry: MountEntry | undefined): entry is MountEntry {
+  return entry?.type === OUR_TYPE;
+}

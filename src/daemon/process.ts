@@ -1,0 +1,35 @@
+/** The daemon as a process: its environment, its signals, and what becomes of an error nobody caught. */
+import { createDaemonLog } from "./log-file.ts";
+import { readControlDescriptor, readSettings } from "./settings.ts";
+import { runDaemon, type StartEngine } from "./start.ts";
+
+/** EX_SOFTWARE. The supervisor sees an end nobody asked for, and detaches the mount. */
+const CRASH = 70;
+
+/** Ends the process when the daemon's life is over. */
+export async function runDaemonProcess(startEngine: StartEngine): Promise<never> {
+  const settings = readSettings(process.env);
+  // Whatever a library makes in the state dir is the owner's alone.
+  const umask = process.umask(0o077);
+  const log = createDaemonLog({ level: settings.logLevel, foreground: settings.foreground });
+  const crash = (error: unknown) => {
+    log.error({ err: error }, "the daemon crashed");
+    // In the background that is background.log: the daemon's own log may be what failed.
+    if (!settings.foreground) console.error(error);
+    process.exit(CRASH);
+  };
+  process.on("uncaughtException", crash);
+  process.on("unhandledRejection", crash);
+  const stop = new AbortController();
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop.abort());
+  process.on("SIGHUP", () => {});
+  const exitCode = await runDaemon({
+    settings,
+    controlDescriptor: readControlDescriptor(process.env),
+    startEngine,
+    log,
+    umask,
+    signaled: stop.signal,
+  });
+  process.exit(exitCode);
+}

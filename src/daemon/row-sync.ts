@@ -1,0 +1,60 @@
+/**
+ * Makes committed rows survive power loss: an fdatasync of the database's write-ahead log. Callers
+ * that come while one runs share the next, since theirs may have committed after it began. Knows
+ * the log's place and nothing of rows. The log is safe to open beside SQLite: it is not what SQLite locks.
+ */
+import { dirname } from "node:path";
+import type { Files, OpenFile } from "../lib/files.ts";
+
+export interface RowSync {
+  /** Resolves when everything committed before the call is on the disk. */
+  sync(): Promise<void>;
+  close(): Promise<void>;
+}
+
+export function createRowSync(files: Files, databasePath: string): RowSync {
+  const path = `${databasePath}-wal`;
+  let opened: Promise<OpenFile> | undefined;
+  let running: Promise<void> | undefined;
+  let next: Promise<void> | undefined;
+
+  async function open(): Promise<OpenFile> {
+    const file = await files.open(path, "w+");
+    // Its name, and the database's, may be new.
+    await files.syncFolder(dirname(path));
+    return file;
+  }
+
+  async function syncOnce(): Promise<void> {
+    opened ??= open();
+    opened.catch(() => {
+      opened = undefined;
+    });
+    await (await opened).sync();
+  }
+
+  function start(): Promise<void> {
+    const own = syncOnce().finally(() => {
+      if (running === own) running = undefined;
+    });
+    running = own;
+    return own;
+  }
+
+  return {
+    sync() {
+      if (running === undefined) return start();
+      next ??= running
+        .catch(() => {})
+        .then(() => {
+          next = undefined;
+          return start();
+        });
+      return next;
+    },
+    async close() {
+      await Promise.allSettled([running, next]);
+      await (await opened)?.close();
+    },
+  };
+}

@@ -1,0 +1,87 @@
+/**
+ * Where running daemons are found: one owner-only folder that does not outlive the machine's
+ * uptime, and in it, by the number N of the mount's connection, N.sock (control) and N.json (who
+ * serves what). No secret stands there.
+ */
+import { chmodSync, lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { makeFolders } from "../lib/make-folders.ts";
+import { isAlive, processIdentity } from "./processes.ts";
+
+export const mountRecord = z.object({
+  connection: z.number().int(),
+  mountpoint: z.string(),
+  daemon: processIdentity,
+  supervisor: processIdentity,
+  stateDir: z.string(),
+  baseUrl: z.string(),
+  workspace: z.object({ id: z.string(), name: z.string() }),
+});
+export type MountRecord = z.infer<typeof mountRecord>;
+
+export function recordPath(folder: string, connection: number): string {
+  return join(folder, `${connection}.json`);
+}
+
+export function socketPath(folder: string, connection: number): string {
+  return join(folder, `${connection}.sock`);
+}
+
+/** Makes the folder, mode 0700, and clears away what killed daemons left in it. Throws with one clear line when it is not ours alone. */
+export function makeRuntimeFolder(folder: string): void {
+  makeFolders(folder, 0o700);
+  const stat = lstatSync(folder);
+  if (!stat.isDirectory() || stat.uid !== process.getuid?.()) {
+    throw new Error(`the runtime folder ${folder} must be a folder of yours; it belongs to user ${stat.uid}`);
+  }
+  if ((stat.mode & 0o077) !== 0) chmodSync(folder, 0o700);
+  for (const record of listRecords(folder)) {
+    if (!isServed(record)) removeRecord(folder, record.connection);
+  }
+}
+
+export function writeRecord(folder: string, record: MountRecord): void {
+  const path = recordPath(folder, record.connection);
+  writeFileSync(`${path}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600 });
+  renameSync(`${path}.new`, path);
+}
+
+/** Undefined when there is none, or none that can be read. */
+export function readRecord(folder: string, connection: number): MountRecord | undefined {
+  try {
+    return mountRecord.parse(JSON.parse(readFileSync(recordPath(folder, connection), "utf8")));
+  } catch {
+    return undefined;
+  }
+}
+
+/** No error when they are not there. */
+export function removeRecord(folder: string, connection: number): void {
+  rmSync(recordPath(folder, connection), { force: true });
+  rmSync(socketPath(folder, connection), { force: true });
+}
+
+/** Whether anybody still serves the mount or looks after it. */
+export function isServed(record: MountRecord): boolean {
+  return isAlive(record.daemon) || isAlive(record.supervisor);
+}
+
+/** Records of the mounts that are served now. */
+export function listServed(folder: string): MountRecord[] {
+  return listRecords(folder).filter(isServed);
+}
+
+function listRecords(folder: string): MountRecord[] {
+  let names: string[];
+  try {
+    names = readdirSync(folder);
+  } catch {
+    return [];
+  }
+  return names
+    .map((name) => /^(\d+)\.json$/.exec(name)?.[1])
+    .filter((number) => number !== undefined)
+    .map((number) => readRecord(folder, Number(number)))
+    .filter((record) => record !== undefined);
+}

@@ -1,0 +1,43 @@
+/**
+ * What a command hands to the daemon it starts: one JSON in an environment variable, which outlives
+ * the command and is there again for a daemon that the supervisor starts anew. It holds no secret:
+ * of the token, only where it stands.
+ */
+import { z } from "zod";
+
+export const SETTINGS_VARIABLE = "WSFS_DAEMON_SETTINGS";
+/** Set by the supervisor: its end of the control socket. */
+export const CONTROL_VARIABLE = "WSFS_CONTROL_FD";
+
+export const daemonSettings = z.strictObject({
+  mountpoint: z.string(),
+  baseUrl: z.string(),
+  /** Name or id. */
+  workspace: z.string(),
+  tokenFile: z.string(),
+  /** Absent: below `stateHome`, by the workspace's id. */
+  stateDir: z.string().optional(),
+  stateHome: z.string(),
+  runtimeFolder: z.string(),
+  /** Bytes. */
+  cacheSize: z.number().int().min(0),
+  readOnly: z.boolean(),
+  durability: z.enum(["local", "remote"]),
+  logLevel: z.enum(["debug", "info", "warn", "error"]),
+  /** Warnings go to standard error as well. */
+  foreground: z.boolean(),
+  version: z.string(),
+});
+export type DaemonSettings = z.infer<typeof daemonSettings>;
+
+export function readSettings(environment: NodeJS.ProcessEnv): DaemonSettings {
+  const given = environment[SETTINGS_VARIABLE];
+  if (given === undefined) throw new Error(`this program is started by "wsfs mount" (${SETTINGS_VARIABLE} is not set)`);
+  return daemonSettings.parse(JSON.parse(given));
+}
+
+export function readControlDescriptor(environment: NodeJS.ProcessEnv): number {
+  const given = environment[CONTROL_VARIABLE] ?? "";
+  if (!/^\d+$/.test(given)) throw new Error(`expected the supervisor's socket in ${CONTROL_VARIABLE}, got "${given}"`);
+  return Number(given);
+}

@@ -1,0 +1,364 @@
+/**
+ * A daemon's life: the one place where its long-lived objects are built, in order, and closed in
+ * reverse. It knows what each needs of the others and nothing of what they do.
+ */
+
+import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { dirname, join } from "node:path";
+import type { Client } from "../client/client.ts";
+import { createClient } from "../client/create-client.ts";
+import { type Credentials, tokenFile } from "../client/credentials.ts";
+import { RemoteError } from "../client/errors.ts";
+import { createHttpTransport } from "../client/http-transport.ts";
+import { describeToken } from "../client/token-claims.ts";
+import { createDiskFiles } from "../content/disk-files.ts";
+import { createHashWorkers } from "../content/hash-workers.ts";
+import { createLayout, type Layout } from "../content/layout.ts";
+import { lockStateFolder, StateFolderBusy, type StateLock } from "../content/state-lock.ts";
+import * as systemCalls from "../content/system-calls.ts";
+import { DEVICE_BUFFER_SIZE, openControl, openDevice } from "../fuse/native.ts";
+import { createSession, type Session } from "../fuse/session.ts";
+import type { Logger } from "../lib/log.ts";
+import type { Runtime } from "../lib/runtime.ts";
+import { type Connection, openDatabase } from "../metadata/database.ts";
+import type { EngineSettings } from "../vfs/context.ts";
+import { type Engine, StartError } from "../vfs/engine.ts";
+import type { MountStatus, UnmountReply } from "./control-messages.ts";
+import { startControlServer } from "./control-server.ts";
+import { detach } from "./detach.ts";
+import type { DaemonLog } from "./log-file.ts";
+import { isOurs, mountAt, readMountTable } from "./mount-table.ts";
+import { identifyProcess } from "./processes.ts";
+import { createRowSync } from "./row-sync.ts";
+import { createRuntime } from "./runtime.ts";
+import { type MountRecord, makeRuntimeFolder, removeRecord, socketPath, writeRecord } from "./runtime-folder.ts";
+import type { DaemonSettings } from "./settings.ts";
+import { defaultStateFolder, findStateFolder, writeOwner } from "./state-folder.ts";
+import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
+
+/** What `vfs` is given to start an engine. */
+export interface EngineNeeds {
+  readonly runtime: Runtime;
+  readonly client: Client;
+  readonly log: Logger;
+  readonly paths: Layout;
+  readonly database: Connection;
+  readonly syncRows: () => Promise<void>;
+  readonly settings: EngineSettings;
+  /** Name or id. */
+  readonly workspace: string;
+  /** What the token says it may do; undefined when it does not say. */
+  readonly scopes: ReadonlySet<string> | undefined;
+}
+/** The engine closes the database when it stops. */
+export type StartEngine = (needs: EngineNeeds) => Promise<Engine>;
+
+/** Write-back waits this long for more changes of the same file, … */
+const DEBOUNCE_MS = 1000;
+/** … but no longer than this. */
+const MAXIMUM_AGE_MS = 10_000;
+const POLL_MS = 1000;
+const UPLOADS = 8;
+const DATABASE = "metadata.db";
+const HEARTBEAT_MS = 1000;
+/** For requests at hand when the mount is gone: the kernel no longer waits for them, their effects count. */
+const DRAIN_LIMIT_MS = 30_000;
+
+type Closer = () => unknown;
+
+/** Resolves with the exit code, when everything is closed. `signaled` aborts on SIGTERM. */
+export async function runDaemon(options: {
+  readonly settings: DaemonSettings;
+  readonly controlDescriptor: number;
+  readonly startEngine: StartEngine;
+  readonly log: DaemonLog;
+  /** For modes the gateway does not know. */
+  readonly umask: number;
+  readonly signaled: AbortSignal;
+}): Promise<number> {
+  const { settings, controlDescriptor, startEngine, log, umask, signaled } = options;
+  const closers: Closer[] = [];
+  const link = openSupervisorLink((onLine, onEnd) => openControl(controlDescriptor, onLine, onEnd), log);
+  closers.push(() => link.close());
+  const heartbeat = setInterval(() => link.heartbeat(), HEARTBEAT_MS);
+  closers.push(() => clearInterval(heartbeat));
+
+  const stopped = Promise.race([link.ending, aborted(signaled)]);
+  const started = start(settings, umask, startEngine, log, link, closers);
+  started.catch(() => {});
+  try {
+    const outcome = await Promise.race([started, stopped.then(() => undefined)]);
+    if (outcome === undefined) {
+      // Told to end while it starts. What is not finished is as after a crash, which every part is made for.
+      log.info({}, "told to end before the mount was usable");
+      return 0;
+    }
+    await serve(settings, outcome, log, link, stopped);
+    return 0;
+  } catch (error) {
+    const exitCode = error instanceof StartError ? error.exitCode : 1;
+    log.error({ err: error, told: true }, "the daemon cannot go on");
+    link.failed(exitCode, error instanceof Error ? error.message : String(error));
+    return exitCode;
+  } finally {
+    await closeAll(closers, log);
+    log.info({}, "ended");
+  }
+}
+
+interface Started {
+  readonly engine: Engine;
+  readonly session: Session;
+  readonly connection: number;
+  /** Resolves once the mount is gone and all that came of it is done. */
+  readonly mountOver: Promise<void>;
+}
+
+async function start(
+  settings: DaemonSettings,
+  umask: number,
+  startEngine: StartEngine,
+  log: DaemonLog,
+  link: SupervisorLink,
+  closers: Closer[],
+): Promise<Started> {
+  const supervisor = identifyProcess(process.ppid);
+  const self = identifyProcess(process.pid);
+  if (supervisor === undefined || self === undefined) throw new StartError("the supervisor is gone");
+
+  const credentials = tokenFile(settings.tokenFile);
+  const client = createClient({ transport: createHttpTransport({ baseUrl: settings.baseUrl }), credentials, log });
+  closers.push(() => client.close());
+
+  const stateDir = settings.stateDir ?? (await chooseStateFolder(settings, client, log));
+  const hashWorkers = createHashWorkers();
+  closers.push(() => hashWorkers.close());
+  const runtime = createRuntime(createDiskFiles({ systemCalls, hashWorkers }));
+  const paths = createLayout(runtime.files, stateDir);
+  const lock = lockState(paths.lock);
+  closers.push(() => lock.release());
+  log.openFile(stateDir);
+  log.info({ settings, stateDir, node: process.version }, "starting");
+  await paths.prepare();
+
+  const databasePath = join(stateDir, DATABASE);
+  const rowSync = createRowSync(runtime.files, databasePath);
+  closers.push(() => rowSync.close());
+  const engine = await startEngine({
+    runtime,
+    client,
+    log,
+    paths,
+    database: openDatabase(databasePath),
+    syncRows: rowSync.sync,
+    settings: engineSettings(settings, umask),
+    workspace: settings.workspace,
+    scopes: await scopesOf(credentials, log),
+  });
+  closers.push(() => engine.stop());
+  const { workspace } = engine.status();
+  if (settings.stateDir === undefined) writeOwner(stateDir, { ...workspace, baseUrl: settings.baseUrl });
+
+  const { connection, descriptor } = await link.prepared();
+  closers.push(() => link.isGone() && detachIfMounted(settings.mountpoint, connection, log));
+  const session = createSession({
+    device: (onRequests, onEnd) => {
+      const device = openDevice(descriptor, DEVICE_BUFFER_SIZE, onRequests, onEnd);
+      device.resumeReading();
+      return { reply: (parts) => device.reply(parts), close: () => device.close() };
+    },
+    fileSystem: engine.fileSystem,
+    log,
+    clock: runtime,
+  });
+  closers.push(() => session.close());
+  await session.initialized;
+
+  const record: MountRecord = {
+    connection,
+    mountpoint: settings.mountpoint,
+    daemon: self,
+    supervisor,
+    stateDir,
+    baseUrl: settings.baseUrl,
+    workspace,
+  };
+  const mountOver = session.ended.then(async (reason) => {
+    log.info({ reason }, "the mount is gone");
+    await withLimit(session.drained(), DRAIN_LIMIT_MS);
+  });
+  await openToCommands(settings, record, { engine, session, mountOver }, log, link, closers);
+  link.ready();
+  log.info({ mountpoint: settings.mountpoint, connection, workspace: workspace.name }, "mounted");
+  return { engine, session, connection, mountOver };
+}
+
+/** Resolves when it is time to end, and all that programs did before is done. */
+async function serve(
+  settings: DaemonSettings,
+  started: Started,
+  log: Logger,
+  link: SupervisorLink,
+  stopped: Promise<"stop" | "unmounted" | "gone" | "signal">,
+): Promise<void> {
+  const why = await Promise.race([stopped, started.mountOver]);
+  if (why === "gone") log.warn({}, "the supervisor is gone; the mount is detached");
+  if (why === "signal" && (await unmountBySupervisor(link)) !== undefined) {
+    log.warn({}, "told to end while programs use the mount; it is detached");
+  }
+  if (why === "gone" || why === "signal") await detachIfMounted(settings.mountpoint, started.connection, log);
+  await withLimit(started.session.drained(), DRAIN_LIMIT_MS);
+}
+
+async function unmountBySupervisor(link: SupervisorLink): Promise<string | undefined> {
+  try {
+    return await link.unmount();
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+async function detachIfMounted(mountpoint: string, connection: number, log: Logger): Promise<void> {
+  const mount = mountAt(readMountTable(), mountpoint);
+  if (!isOurs(mount) || mount.connection !== connection) return;
+  try {
+    await detach(mountpoint);
+  } catch (error) {
+    log.error({ err: error }, "the mount could not be detached");
+  }
+}
+
+/** The record goes last: it says that the state dir is in use and that the gateway is needed. */
+async function openToCommands(
+  settings: DaemonSettings,
+  record: MountRecord,
+  parts: Pick<Started, "engine" | "session" | "mountOver">,
+  log: Logger,
+  link: SupervisorLink,
+  closers: Closer[],
+): Promise<void> {
+  const { engine, session, mountOver } = parts;
+  const { runtimeFolder } = settings;
+  const since = performance.now();
+  const status = (): MountStatus => ({
+    ...engine.status(),
+    mountpoint: record.mountpoint,
+    pid: record.daemon.pid,
+    supervisorPid: record.supervisor.pid,
+    connection: record.connection,
+    stateDir: record.stateDir,
+    baseUrl: record.baseUrl,
+    version: settings.version,
+    uptime: Math.floor((performance.now() - since) / 1000),
+    operations: session.operations(),
+  });
+  const unmount = async (): Promise<UnmountReply> => {
+    const busy = await link.unmount();
+    if (busy !== undefined) return { busy };
+    await mountOver;
+    const { dirty, parked, bytesPending } = engine.status();
+    return { unmounted: { dirty, parked, bytesPending } };
+  };
+  makeRuntimeFolder(runtimeFolder);
+  closers.unshift(() => removeRecord(runtimeFolder, record.connection));
+  const control = await startControlServer({
+    path: socketPath(runtimeFolder, record.connection),
+    handlers: {
+      status,
+      pending: (limit) => engine.pending(limit),
+      drain: (settle, signal, onProgress) => engine.drain({ settle, signal, onProgress }),
+      unmount,
+    },
+    log,
+  });
+  closers.push(() => control.close());
+  writeRecord(runtimeFolder, record);
+}
+
+/** Without --state-dir: named by the workspace's id, for which the gateway is asked, or else found by what lies there. */
+async function chooseStateFolder(settings: DaemonSettings, client: Client, log: Logger): Promise<string> {
+  const { stateHome, baseUrl, workspace: nameOrId } = settings;
+  const known = findStateFolder(stateHome, baseUrl, nameOrId);
+  try {
+    const workspace = await client.findWorkspace(nameOrId);
+    if (workspace !== undefined) return defaultStateFolder(stateHome, workspace.id);
+    throw new StartError(`the gateway ${baseUrl} shows this token no workspace "${nameOrId}"`);
+  } catch (error) {
+    if (!(error instanceof RemoteError)) throw error;
+    if (known !== undefined) {
+      log.info({ err: error, stateDir: known }, "the gateway cannot be asked; the state dir of last time is used");
+      return known;
+    }
+    throw new StartError(
+      `workspace "${nameOrId}" is not known on this machine, and the gateway cannot be asked: ${error.message}`,
+      1,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+function lockState(path: string): StateLock {
+  try {
+    return lockStateFolder(systemCalls, path);
+  } catch (error) {
+    if (error instanceof StateFolderBusy) throw new StartError(error.message, 1, { cause: error });
+    const { code } = error as NodeJS.ErrnoException;
+    throw new StartError(`the state dir ${dirname(path)} cannot be used (${code})`, 1, { cause: error });
+  }
+}
+
+function engineSettings(settings: DaemonSettings, umask: number): EngineSettings {
+  return {
+    owner: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
+    umask,
+    cacheLimit: settings.cacheSize,
+    durability: settings.durability,
+    readOnly: settings.readOnly,
+    hostName: hostname(),
+    boot: readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(),
+    debounceMs: DEBOUNCE_MS,
+    maximumAgeMs: MAXIMUM_AGE_MS,
+    pollMs: POLL_MS,
+    concurrency: UPLOADS,
+  };
+}
+
+/** A token that cannot be read says nothing; whether the mount can do without one is the engine's to judge. */
+async function scopesOf(credentials: Credentials, log: Logger): Promise<ReadonlySet<string> | undefined> {
+  try {
+    const scopes = describeToken(await credentials.token())?.scopes;
+    return scopes === undefined ? undefined : new Set(scopes);
+  } catch (error) {
+    log.info({ err: error }, "there is no token that can be read");
+    return undefined;
+  }
+}
+
+async function closeAll(closers: readonly Closer[], log: Logger): Promise<void> {
+  for (const close of closers.toReversed()) {
+    try {
+      await close();
+    } catch (error) {
+      log.error({ err: error }, "closing failed");
+    }
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<"signal"> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve("signal");
+    signal.addEventListener("abort", () => resolve("signal"), { once: true });
+  });
+}
+
+async function withLimit(promise: Promise<unknown>, milliseconds: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, milliseconds);
+  });
+  await Promise.race([promise, limit]);
+  clearTimeout(timer);
+}

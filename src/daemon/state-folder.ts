@@ -1,0 +1,49 @@
+/**
+ * Which folder holds the metadata, unsent bytes and cache of a mount. Without --state-dir it is
+ * named by the workspace's id, which only the gateway knows; so that a mount also starts without
+ * the gateway, each default folder keeps a small file that says which workspace, of which gateway,
+ * it belongs to. Whether a folder really knows the workspace is the engine's to say.
+ */
+import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+
+const FILE = "workspace.json";
+const owner = z.object({ id: z.string(), name: z.string(), baseUrl: z.string() });
+export type StateOwner = z.infer<typeof owner>;
+
+export function defaultStateFolder(stateHome: string, workspaceId: string): string {
+  // An id is the gateway's text: it must stay one name, and not one of our own folders.
+  return join(stateHome, `workspace-${encodeURIComponent(workspaceId).replaceAll(".", "%2E")}`);
+}
+
+export function writeOwner(stateDir: string, value: StateOwner): void {
+  const path = join(stateDir, FILE);
+  writeFileSync(`${path}.new`, `${JSON.stringify(value)}\n`, { mode: 0o600 });
+  renameSync(`${path}.new`, path);
+}
+
+/** Undefined when the folder has none that can be read. */
+export function readOwner(stateDir: string): StateOwner | undefined {
+  try {
+    return owner.parse(JSON.parse(readFileSync(join(stateDir, FILE), "utf8")));
+  } catch {
+    return undefined;
+  }
+}
+
+/** The default folder that belongs to the workspace of this name or id on this gateway, if there is one. */
+export function findStateFolder(stateHome: string, baseUrl: string, nameOrId: string): string | undefined {
+  let names: string[];
+  try {
+    names = readdirSync(stateHome);
+  } catch {
+    return undefined;
+  }
+  return names
+    .map((name) => join(stateHome, name))
+    .find((path) => {
+      const found = readOwner(path);
+      return found !== undefined && found.baseUrl === baseUrl && (found.name === nameOrId || found.id === nameOrId);
+    });
+}

@@ -1,0 +1,103 @@
+/**
+ * The daemon's end of the socket to its supervisor: one line of text a message. Knows the words
+ * the two exchange, not what is done about them.
+ */
+import { type Deferred, deferred } from "../lib/deferred.ts";
+import type { Logger } from "../lib/log.ts";
+
+/** How the addon carries lines. */
+export interface LineSocket {
+  /** 0, or an errno: EAGAIN when the supervisor does not read, EPIPE when it is gone. */
+  send(line: string): number;
+  close(): void;
+}
+export type OpenLineSocket = (
+  onLine: (line: string, descriptor: number | undefined) => void,
+  onEnd: () => void,
+) => LineSocket;
+
+export interface SupervisorLink {
+  /** All is ready for a mount. Resolves with the connection's number and the /dev/fuse descriptor, now ours. */
+  prepared(): Promise<{ connection: number; descriptor: number }>;
+  /** The mount is usable. */
+  ready(): void;
+  /** The daemon cannot live: the supervisor shows the text and ends with the code. */
+  failed(exitCode: number, text: string): void;
+  heartbeat(): void;
+  /** Asks for the mount to be taken off. Undefined when it is, else who keeps it busy. */
+  unmount(): Promise<string | undefined>;
+  /** The supervisor wants an end ("stop"), has taken the mount off ("unmounted"), or is gone ("gone"). */
+  readonly ending: Promise<"stop" | "unmounted" | "gone">;
+  /** The supervisor has ended before us. */
+  isGone(): boolean;
+  close(): void;
+}
+
+/** Lines are cut where the socket would refuse them. */
+const TEXT_LENGTH = 2000;
+
+export function openSupervisorLink(open: OpenLineSocket, log: Logger): SupervisorLink {
+  const mounted = deferred<{ connection: number; descriptor: number }>();
+  const ending = deferred<"stop" | "unmounted" | "gone">();
+  let unmounting: Deferred<string | undefined> | undefined;
+
+  let gone = false;
+
+  const socket = open(onLine, () => {
+    gone = true;
+    mounted.reject(new Error("the supervisor is gone"));
+    unmounting?.reject(new Error("the supervisor is gone"));
+    ending.resolve("gone");
+  });
+
+  function onLine(line: string, descriptor: number | undefined): void {
+    const [word = "", ...rest] = line.trimEnd().split(" ");
+    const text = rest.join(" ");
+    switch (word) {
+      case "mounted":
+        if (descriptor !== undefined) mounted.resolve({ connection: Number(text), descriptor });
+        else mounted.reject(new Error("the supervisor sent no descriptor of the mount"));
+        break;
+      case "stop":
+        mounted.reject(new Error("the supervisor was told to stop"));
+        ending.resolve("stop");
+        break;
+      case "unmounted":
+        unmounting?.resolve(undefined);
+        ending.resolve("unmounted");
+        break;
+      case "busy":
+        unmounting?.resolve(text || "busy");
+        unmounting = undefined;
+        break;
+      default:
+        log.warn({ line }, "the supervisor said something unknown");
+    }
+  }
+
+  function send(line: string): void {
+    const error = socket.send(line.replace(/\s*\n\s*/g, " ").slice(0, TEXT_LENGTH));
+    // A supervisor that is gone is told by the end of the socket; a full one gets the next heartbeat.
+    if (error !== 0) log.debug({ line: line.split(" ", 1)[0], errno: error }, "the supervisor did not take a line");
+  }
+
+  return {
+    prepared() {
+      send("prepared");
+      return mounted.promise;
+    },
+    ready: () => send("ready"),
+    failed: (exitCode, text) => send(`failed ${exitCode} ${text}`),
+    heartbeat: () => send("heartbeat"),
+    unmount() {
+      if (unmounting === undefined) {
+        unmounting = deferred();
+        send("unmount");
+      }
+      return unmounting.promise;
+    },
+    ending: ending.promise,
+    isGone: () => gone,
+    close: () => socket.close(),
+  };
+}

@@ -1,0 +1,65 @@
+import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { identifyProcess, isAlive } from "../../src/daemon/processes.ts";
+import {
+  listServed,
+  type MountRecord,
+  makeRuntimeFolder,
+  readRecord,
+  recordPath,
+  removeRecord,
+  writeRecord,
+} from "../../src/daemon/runtime-folder.ts";
+
+const self = identifyProcess(process.pid) ?? { pid: 0, startTime: "" };
+const gone = { pid: process.pid, startTime: "1" };
+
+let folder: string;
+beforeEach(() => {
+  folder = join(mkdtempSync(join(tmpdir(), "wsfs-test-")), "run");
+});
+afterEach(() => rmSync(join(folder, ".."), { recursive: true }));
+
+function record(connection: number, daemon = self): MountRecord {
+  const workspace = { id: "i", name: "n" };
+  return { connection, mountpoint: "/m", daemon, supervisor: gone, stateDir: "/s", baseUrl: "http://h", workspace };
+}
+
+it("tells a process from a later one of the same number", () => {
+  expect(isAlive(self)).toBe(true);
+  expect(isAlive(gone)).toBe(false);
+  expect(identifyProcess(2 ** 30)).toBe(undefined);
+});
+
+it("is the owner's alone, also when it was open before", () => {
+  makeRuntimeFolder(folder);
+  expect(statSync(folder).mode & 0o777).toBe(0o700);
+  chmodSync(folder, 0o755);
+  makeRuntimeFolder(folder);
+  expect(statSync(folder).mode & 0o777).toBe(0o700);
+});
+
+it("keeps one record for each connection, readable by nobody else", () => {
+  makeRuntimeFolder(folder);
+  writeRecord(folder, record(4));
+  expect(readRecord(folder, 4)).toEqual(record(4));
+  expect(statSync(recordPath(folder, 4)).mode & 0o777).toBe(0o600);
+  expect(readRecord(folder, 5)).toBe(undefined);
+  removeRecord(folder, 4);
+  removeRecord(folder, 4);
+  expect(readRecord(folder, 4)).toBe(undefined);
+});
+
+it("lists what is served, and forgets what killed daemons left and what is damaged", () => {
+  makeRuntimeFolder(folder);
+  writeRecord(folder, record(4));
+  writeRecord(folder, record(5, gone));
+  writeFileSync(recordPath(folder, 6), "{");
+  expect(listServed(folder).map(({ connection }) => connection)).toEqual([4]);
+  makeRuntimeFolder(folder);
+  expect(existsSync(recordPath(folder, 4))).toBe(true);
+  expect(existsSync(recordPath(folder, 5))).toBe(false);
+  expect(listServed(join(folder, "absent"))).toEqual([]);
+});

@@ -1,0 +1,39 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { defaultStateFolder, findStateFolder, readOwner, writeOwner } from "../../src/daemon/state-folder.ts";
+
+let home: string;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "wsfs-test-"));
+});
+afterEach(() => rmSync(home, { recursive: true }));
+
+function made(id: string, name: string, baseUrl: string): string {
+  const path = defaultStateFolder(home, id);
+  mkdirSync(path);
+  writeOwner(path, { id, name, baseUrl });
+  return path;
+}
+
+it("is one folder below the base whatever the id is", () => {
+  for (const id of ["a", "..", ".", "a/b", "../../etc", "gateway"]) {
+    expect(dirname(defaultStateFolder(home, id)), id).toBe(home);
+    expect(defaultStateFolder(home, id)).not.toBe(join(home, id));
+  }
+  expect(defaultStateFolder(home, "a.b")).not.toBe(defaultStateFolder(home, "a%2Eb"));
+});
+
+it("is found again by name or id, but never for another gateway", () => {
+  mkdirSync(join(home, "run"));
+  const one = made("1", "main", "http://a");
+  const two = made("2", "main", "http://b");
+  writeFileSync(join(made("3", "other", "http://a"), "workspace.json"), "damaged");
+  expect(findStateFolder(home, "http://a", "main")).toBe(one);
+  expect(findStateFolder(home, "http://b", "2")).toBe(two);
+  expect(findStateFolder(home, "http://c", "main")).toBe(undefined);
+  expect(findStateFolder(home, "http://a", "other")).toBe(undefined);
+  expect(findStateFolder(join(home, "absent"), "http://a", "main")).toBe(undefined);
+  expect(readOwner(one)).toEqual({ id: "1", name: "main", baseUrl: "http://a" });
+});

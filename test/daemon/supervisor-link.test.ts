@@ -1,0 +1,64 @@
+import { expect, it } from "vitest";
+import { openSupervisorLink } from "../../src/daemon/supervisor-link.ts";
+import { SILENT } from "../../src/lib/log.ts";
+
+function linked() {
+  const sent: string[] = [];
+  let say: (line: string, descriptor?: number) => void = () => {};
+  let leave: () => void = () => {};
+  const link = openSupervisorLink((onLine, onEnd) => {
+    say = (line, descriptor) => onLine(line, descriptor);
+    leave = onEnd;
+    return { send: (line) => Math.min(0, sent.push(line)), close() {} };
+  }, SILENT);
+  return { link, sent, say: (line: string, descriptor?: number) => say(line, descriptor), leave: () => leave() };
+}
+
+it("gets the mount's number and descriptor for saying that it is prepared", async () => {
+  const { link, sent, say } = linked();
+  const mounted = link.prepared();
+  say("mounted 39\n", 12);
+  expect(await mounted).toEqual({ connection: 39, descriptor: 12 });
+  link.ready();
+  link.heartbeat();
+  link.failed(1, "two\nlines");
+  expect(sent).toEqual(["prepared", "ready", "heartbeat", "failed 1 two lines"]);
+});
+
+it("gets no mount without a descriptor, after a stop, or when the supervisor is gone", async () => {
+  const without = linked();
+  without.say("mounted 39");
+  await expect(without.link.prepared()).rejects.toThrow("no descriptor");
+  const stopped = linked();
+  stopped.say("stop");
+  await expect(stopped.link.prepared()).rejects.toThrow("told to stop");
+  const gone = linked();
+  gone.leave();
+  await expect(gone.link.prepared()).rejects.toThrow("gone");
+  expect(gone.link.isGone()).toBe(true);
+});
+
+it("asks once for an unmount two callers want, and again after it was busy", async () => {
+  const { link, sent, say } = linked();
+  const [first, second] = [link.unmount(), link.unmount()];
+  say("busy Device or resource busy");
+  expect(await Promise.all([first, second])).toEqual(["Device or resource busy", "Device or resource busy"]);
+  const third = link.unmount();
+  say("unmounted");
+  expect(await third).toBe(undefined);
+  expect(sent).toEqual(["unmount", "unmount"]);
+  expect(await link.ending).toBe("unmounted");
+});
+
+it("does not wait for an answer of a supervisor that is gone", async () => {
+  const { link, leave } = linked();
+  const unmounted = link.unmount();
+  leave();
+  await expect(unmounted).rejects.toThrow("gone");
+  expect(await link.ending).toBe("gone");
+});
+
+it("does not mind a word of a later release", () => {
+  const { say } = linked();
+  expect(() => say("reload now")).not.toThrow();
+});

@@ -1,0 +1,99 @@
+/**
+ * A daemon like any other but for its engine, which holds one empty folder and waits for orders in
+ * its settings' workspace name. It runs as a child process, from the compiled files.
+ *
+ *   "ok"           mounts
+ *   "fails"        refuses to start
+ *   "crashes"      dies of an uncaught error once mounted
+ *   "busy-drain"   never finishes a drain
+ *   "slow-start"   never gets ready
+ */
+import { runDaemonProcess } from "../../dist/daemon/process.js";
+import { StartError } from "../../dist/vfs/engine.js";
+import { FsError } from "../../dist/vfs/errors.js";
+
+const time = { seconds: 1_700_000_000, nanoseconds: 0 };
+const stat = {
+  inode: 1,
+  kind: "folder",
+  mode: 0o755,
+  links: 2,
+  uid: process.getuid(),
+  gid: process.getgid(),
+  rdev: 0,
+  size: 4096,
+  blocks: 8,
+  atime: time,
+  mtime: time,
+  ctime: time,
+  btime: time,
+};
+
+const fileSystem = new Proxy(
+  {
+    async lookup() {
+      throw new FsError("ENOENT", "an empty folder");
+    },
+    forget() {},
+    async getattr() {
+      return { stat, validMs: 1000 };
+    },
+    async access() {},
+    async statfs() {
+      const none = { blocks: 0, free: 0, available: 0, files: 0, filesFree: 0 };
+      return { blockSize: 4096, nameLength: 255, ...none };
+    },
+    async opendir() {
+      return { handle: 1, keepCache: false };
+    },
+    async readdir() {
+      return [];
+    },
+    async releasedir() {},
+  },
+  {
+    get: (known, name) =>
+      known[name] ??
+      (async () => {
+        throw new FsError("EROFS", `${String(name)}: an empty folder for ever`);
+      }),
+  },
+);
+
+await runDaemonProcess(async ({ workspace: name, settings, database, log }) => {
+  if (name === "fails") throw new StartError("the engine\nwill not start", 1);
+  if (name === "slow-start") await new Promise((resolve) => setTimeout(resolve, 1e8));
+  if (name === "crashes") {
+    setTimeout(() => {
+      throw new Error("a bug", { cause: new Error("its cause") });
+    }, 300);
+  }
+  const dirty = name === "dirty" || name === "busy-drain" ? 3 : 0;
+  return {
+    fileSystem,
+    status: () => ({
+      workspace: { id: `id-of-${name}`, name },
+      online: true,
+      dirty,
+      uploading: 0,
+      parked: 0,
+      bytesPending: dirty * 1024,
+      settled: dirty === 0,
+      conflicts: 0,
+      cacheBytes: 0,
+      cacheLimit: settings.cacheLimit,
+      oldestPendingMs: 0,
+    }),
+    pending: () => [],
+    async drain({ signal, onProgress }) {
+      onProgress?.({ dirty, bytesPending: dirty * 1024, bytesSent: 0, settled: false });
+      if (dirty === 0) return { drained: true, left: [] };
+      if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      return { drained: false, left: ["/a: time is up"] };
+    },
+    async stop() {
+      database.close();
+      log.info({}, "the fake engine has stopped");
+    },
+  };
+});

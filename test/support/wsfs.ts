@@ -1,0 +1,168 @@
+/**
+ * The built wsfs as tests use it: a place of its own below the system's temporary folder (home,
+ * state, runtime folder, nothing shared with other tests or users), gateways, mounts, and shell
+ * commands in them. Whatever serves or touches a mount is a child process; this one never looks
+ * into a mount. `cleanUp` leaves nothing mounted or running, whatever the test did.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type MountEntry, OUR_TYPE, readMountTable } from "../../src/daemon/mount-table.ts";
+import { identifyProcess, isAlive, type ProcessIdentity } from "../../src/daemon/processes.ts";
+import { listServed } from "../../src/daemon/runtime-folder.ts";
+import { type Finished, type RunOptions, run, spawnUntilLine, until } from "./child.ts";
+
+const MAIN = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+const FUSE_CONTROL = "/sys/fs/fuse/connections";
+
+export interface TestGateway {
+  readonly baseUrl: string;
+  readonly workspace: string;
+  readonly token: string;
+  readonly tokenFile: string;
+  readonly data: string;
+  readonly pid: number;
+  /** SIGTERM, and its end. */
+  stop(): Promise<Finished>;
+}
+
+export interface TestMount {
+  readonly dir: string;
+  readonly stateDir: string;
+  /** Of the daemon. */
+  readonly pid: number;
+  readonly supervisorPid: number;
+  status(): Promise<Record<string, unknown>>;
+  /** A bash script with DIR as its folder. */
+  sh(script: string, options?: RunOptions): Promise<Finished>;
+  /** Rejects when it fails; the arguments follow DIR. */
+  umount(...args: string[]): Promise<Finished>;
+}
+
+export interface Place {
+  readonly folder: string;
+  readonly env: NodeJS.ProcessEnv;
+  /** A path below `folder`; nothing is made. */
+  path(name: string): string;
+  wsfs(args: readonly string[], options?: RunOptions): Promise<Finished>;
+  /** Stays; ended by cleanUp at the latest. */
+  spawnWsfs(args: readonly string[]): ChildProcess;
+  gateway(options?: { name?: string; args?: readonly string[] }): Promise<TestGateway>;
+  /** With --background, into a fresh folder. */
+  mount(gateway: TestGateway, options?: { name?: string; args?: readonly string[] }): Promise<TestMount>;
+  sh(script: string, options?: RunOptions): Promise<Finished>;
+  cleanUp(): Promise<void>;
+}
+
+export function createPlace(): Place {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "wsfs-test-")));
+  const path = (name: string) => join(folder, name);
+  const env: NodeJS.ProcessEnv = {
+    PATH: process.env.PATH,
+    LC_ALL: "C.UTF-8",
+    HOME: path("home"),
+    XDG_STATE_HOME: path("state"),
+    XDG_DATA_HOME: path("data"),
+    WSFS_RUNTIME_DIR: path("run"),
+  };
+  mkdirSync(path("home"));
+  const children: ProcessIdentity[] = [];
+
+  const remember = (pid: number | undefined) => {
+    const identity = pid === undefined ? undefined : identifyProcess(pid);
+    if (identity !== undefined) children.push(identity);
+  };
+
+  const place: Place = {
+    folder,
+    env,
+    path,
+    wsfs: (args, options = {}) =>
+      run(process.execPath, [MAIN, ...args], { cwd: folder, ...options, env: { ...env, ...options.env } }),
+
+    spawnWsfs(args) {
+      const child = spawn(process.execPath, [MAIN, ...args], { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
+      remember(child.pid);
+      return child;
+    },
+
+    async gateway({ name = "gateway", args = [] } = {}) {
+      const data = path(name);
+      const command = [MAIN, "gateway", "--data", data, "--json", ...args];
+      const { child, line, ended } = await spawnUntilLine(process.execPath, command, { cwd: folder, env });
+      remember(child.pid);
+      if (line === undefined) throw new Error(`the gateway did not start: ${(await ended).stderr}`);
+      const { baseUrl, workspace, token } = JSON.parse(line) as Record<"baseUrl" | "workspace" | "token", string>;
+      const tokenFile = path(`${name}.token`);
+      writeFileSync(tokenFile, `${token}\n`, { mode: 0o600 });
+      const stop = () => {
+        child.kill("SIGTERM");
+        return ended;
+      };
+      return { baseUrl, workspace, token, tokenFile, data, pid: child.pid ?? 0, stop };
+    },
+
+    async mount(gateway, { name = "mount", args = [] } = {}) {
+      const dir = path(name);
+      const stateDir = path(`${name}.state`);
+      mkdirSync(dir, { recursive: true });
+      const { baseUrl, workspace, tokenFile } = gateway;
+      const from = ["--base-url", baseUrl, "--workspace", workspace, "--token-file", tokenFile];
+      check(await place.wsfs(["mount", dir, ...from, "--state-dir", stateDir, "--background", ...args]));
+      const record = listServed(path("run")).find(({ mountpoint }) => mountpoint === dir);
+      if (record === undefined) throw new Error(`no daemon serves ${dir} although the mount command succeeded`);
+      children.push(record.daemon, record.supervisor);
+      return {
+        dir,
+        stateDir,
+        pid: record.daemon.pid,
+        supervisorPid: record.supervisor.pid,
+        async status() {
+          return JSON.parse(check(await place.wsfs(["status", dir, "--json"])).stdout) as Record<string, unknown>;
+        },
+        sh: (script, options) => place.sh(`cd '${dir}' || exit 99\n${script}`, options),
+        umount: async (...more) => check(await place.wsfs(["umount", dir, ...more])),
+      };
+    },
+
+    // The folder is changed by the shell: spawn's `cwd` would wait for it in this process.
+    sh: (script, options = {}) =>
+      run("bash", ["-c", script], { cwd: folder, ...options, env: { ...env, ...options.env } }),
+
+    async cleanUp() {
+      for (const record of listServed(path("run"))) children.push(record.daemon, record.supervisor);
+      for (const mount of mountsBelow(folder)) await takeOff(place, mount, children);
+      for (const child of children) if (isAlive(child)) process.kill(child.pid, "SIGKILL");
+      await until("all processes of the test have ended", () => !children.some(isAlive));
+      for (const mount of mountsBelow(folder)) await run("umount", ["-l", mount.mountpoint], { timeoutMs: 5000 });
+      if (mountsBelow(folder).length > 0) throw new Error(`still mounted below ${folder}`);
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+  return place;
+}
+
+/** Throws, with all it said, when the command did not succeed. */
+export function check(finished: Finished): Finished {
+  if (finished.code === 0) return finished;
+  throw new Error(`exit code ${finished.code} (${finished.signal})\n${finished.stdout}\n${finished.stderr}`);
+}
+
+export function mountsBelow(folder: string): MountEntry[] {
+  return readMountTable().filter((entry) => entry.type === OUR_TYPE && entry.mountpoint.startsWith(`${folder}/`));
+}
+
+/** Politely, then by abort of the connection: requests nobody will answer then fail, and every process can end. */
+async function takeOff(place: Place, mount: MountEntry, children: readonly ProcessIdentity[]): Promise<void> {
+  const polite = await place.wsfs(["umount", mount.mountpoint], { timeoutMs: 20_000 });
+  if (polite.code === 0) return;
+  for (const child of children) if (isAlive(child)) process.kill(child.pid, "SIGKILL");
+  if (!existsSync(join(FUSE_CONTROL, String(mount.connection)))) {
+    await run("mount", ["-t", "fusectl", "none", FUSE_CONTROL], { timeoutMs: 5000 });
+  }
+  const abort = join(FUSE_CONTROL, String(mount.connection), "abort");
+  if (existsSync(abort)) writeFileSync(abort, "1");
+  await run("umount", ["-l", mount.mountpoint], { timeoutMs: 5000 });
+}
