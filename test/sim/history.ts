@@ -143,12 +143,14 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
   }
 
   async function crash(mount: Mount, step: Extract<Step, { do: "crash" }>, label: string): Promise<void> {
+    let isDead = false;
     runProgram(callsOf(mount), step.program, `${mount.name}${label}`).catch((error: unknown) => {
-      if (!(error instanceof CallError)) world.fault(String(error));
+      if (!isDead && !(error instanceof CallError)) world.fault(String(error));
     });
     for (let tick = 0; tick < step.ticks; tick += 1) await undefined;
     if (step.ms > 0) await clock.advance(step.ms);
     world.note(`  ${mount.name} dies`);
+    isDead = true;
     oracle.crashed(mount);
     mount.crash();
     held.delete(mount);

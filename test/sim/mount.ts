@@ -133,7 +133,9 @@ export function createMount(options: MountOptions): Mount {
         workspace: options.workspace,
         scopes: undefined,
       });
-      if (isAlive()) current = { engine, kernel: createKernel(engine.fileSystem, clock), database: rows, files };
+      if (!isAlive()) return;
+      const kernel = whileAlive(createKernel(engine.fileSystem, clock), isAlive);
+      current = { engine, kernel, database: rows, files };
     },
 
     async stop() {
@@ -161,6 +163,25 @@ export function createMount(options: MountOptions): Mount {
     },
   };
   return mount;
+}
+
+/** What a dead process would have answered reaches no program. */
+function whileAlive(kernel: Kernel, isAlive: () => boolean): Kernel {
+  return new Proxy(kernel, {
+    get(target, name: keyof Kernel) {
+      const call = target[name] as (...args: unknown[]) => unknown;
+      return (...args: unknown[]) => {
+        const answer = call(...args);
+        if (!(answer instanceof Promise)) return answer;
+        return new Promise((resolve, reject) => {
+          answer.then(
+            (value) => isAlive() && resolve(value),
+            (error: unknown) => isAlive() && reject(error),
+          );
+        });
+      };
+    },
+  });
 }
 
 /** The rows as they are committed now, on a connection of their own. */

@@ -89,6 +89,7 @@ export function createOracle(store: () => Database, fault: (what: string) => voi
 
   /** Takes the last name of a file away; whether it came to that is seen afterwards, or never. */
   async function taking<T>(mount: Mount, path: string, work: () => Promise<T>): Promise<T> {
+    look(mount);
     const inode = lastNamed(mount, path);
     if (inode === undefined) return work();
     const key = keyOf(mount, inode);
@@ -114,15 +115,18 @@ export function createOracle(store: () => Database, fault: (what: string) => voi
     return {
       ...calls,
       async open(path, how) {
+        look(mount);
         // A truncating open destroys before it answers.
         if (how.truncate === true) {
           const inode = await calls.stat(path).then(
             (status) => status.inode,
             () => undefined,
           );
+          look(mount);
           destroy(mount, inode);
         }
         const fd = await calls.open(path, how);
+        look(mount);
         if (how.write === true) {
           const { inode } = await calls.fstat(fd);
           if (how.truncate === true) destroy(mount, inode);
