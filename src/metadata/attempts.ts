@@ -36,6 +36,11 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     "SELECT min(next_at) AS at FROM attempt WHERE state = 'open' AND next_at > ?",
   );
   const openCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM attempt WHERE state = 'open'");
+  const wanting = prepare<{ one: number }>(
+    database,
+    `SELECT 1 AS one FROM attempt WHERE state = 'open' AND node <> ?
+     AND json_extract(request, '$.parent') = ? AND json_extract(request, '$.name') = ? LIMIT 1`,
+  );
   const insert = prepare(
     database,
     `INSERT INTO attempt (node, state, key, request, generation, tries, next_at, last_error, created_at)
@@ -66,6 +71,9 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       due.all(now, limit).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
     /** When the first one that waits may be sent again. */
     nextAt: (now: number): number | undefined => next.get(now)?.at ?? undefined,
+    /** Whether another node may be at this place already: a request of ours put it there, its answer is not known. */
+    isPlaceWanted: (node: number, parent: string, name: string): boolean =>
+      wanting.get(node, parent, name) !== undefined,
     countOpen: (): number => openCount.get()?.count ?? 0,
     create(attempt: {
       node: number;

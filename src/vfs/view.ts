@@ -31,7 +31,7 @@ export function viewOf(context: Context, row: NodeRow): View {
     writers: inode === undefined ? 0 : writersOf(context, inode),
     below: local === null && row.kind === "folder" && row.nodeId !== null ? metadata.nodes.countBelow(row.nodeId) : 0,
     ...(isGone && inode?.kind === "folder" ? countEntries(context, inode.id) : { cleanEntries: 0, dirtyEntries: 0 }),
-    isPlaceTaken: local !== null && occupantOf(context, row, local) !== undefined,
+    isPlaceTaken: local !== null && isPlaceTaken(context, row, local),
     isRing: local !== null && row.base !== null && opensRing(context, row, local),
     isInsideItself: local !== null && entry !== undefined && row.base !== null && isBelowItself(context, row, entry),
     isReferenced: local === null && row.kind === "file" && isReferenced(context, row),
@@ -89,6 +89,13 @@ function countEntries(context: Context, folder: number): { cleanEntries: number;
     }
     if (entries.length < 500) return { cleanEntries, dirtyEntries };
   }
+}
+
+/** By another node in base, or by one that a request of ours may have put there. */
+function isPlaceTaken(context: Context, row: NodeRow, local: Local): boolean {
+  if (local.parent === null || (row.base?.parent === local.parent && row.base.name === local.name)) return false;
+  if (occupantOf(context, row, local) !== undefined) return true;
+  return context.metadata.attempts.isPlaceWanted(row.id, local.parent, local.name);
 }
 
 /** Another node that is, in base, where this one wants to be. */
