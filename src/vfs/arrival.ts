@@ -39,9 +39,11 @@ function makeWay(context: Context, occupant: Entry, node: Node): boolean {
   const { metadata } = context;
   const row = metadata.nodes.ofEntry(occupant.id);
   if (row === undefined) return false;
+  // One that has waited already has woken whom it waits for; each look of the loop tries it again.
+  const isNew = metadata.arrivals.get(node.id)?.revision !== node.revision;
   if (row.nodeId === null) {
     // Whether it is the same thing is known when its own request is answered or refused; see settle.ts.
-    lookAgain(context, row);
+    if (isNew) lookAgain(context, row);
     return false;
   }
   if (isSeenAway(row)) {
@@ -50,8 +52,8 @@ function makeWay(context: Context, occupant: Entry, node: Node): boolean {
   }
   if (row.base?.parent === node.parentId && row.base.name === node.name) {
     // Two nodes cannot have one name: what is known of the other is old.
-    context.refresh.add(row.nodeId);
-    context.activity.wake();
+    if (isNew) context.refresh.add(row.nodeId);
+    if (isNew) context.activity.wake();
     return false;
   }
   // Moved here by a program, while the gateway gave the name to another: the remote place wins.

@@ -32,6 +32,14 @@ export function occupantOf(context: Needs, row: NodeRow): NodeRow | undefined {
     .find((other) => other.id !== row.id && !isSeenAway(other));
 }
 
+/** Where it wants to be is another node in base, or one that a request of ours may have put there. */
+export function isPlaceTaken(context: Needs, row: NodeRow): boolean {
+  const place = wantedPlace(context, row);
+  if (place === null || (row.base?.parent === place.parent && row.base.name === place.name)) return false;
+  if (occupantOf(context, row) !== undefined) return true;
+  return context.metadata.attempts.isPlaceWanted(row.id, place.parent, place.name);
+}
+
 /** From the folder it wants to be in up to itself, in base; empty where that is not below it. */
 export function pathWithin(context: Needs, row: NodeRow): NodeRow[] {
   if (row.kind !== "folder" || row.nodeId === null || row.entry === null) return [];

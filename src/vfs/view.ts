@@ -7,7 +7,7 @@ import type { Context } from "./context.ts";
 import { writersOf } from "./live.ts";
 import { localOf } from "./local.ts";
 import type { View } from "./plan.ts";
-import { occupantOf, opensRing, pathWithin, referrersOf } from "./rings.ts";
+import { isPlaceTaken, opensRing, pathWithin, referrersOf } from "./rings.ts";
 
 /** A remote edit waits this long for the writer of the same file, then both are kept. */
 const WRITER_PATIENCE_MS = 15 * 60_000;
@@ -32,7 +32,7 @@ export function viewOf(context: Context, row: NodeRow): View {
     below: local === null ? countBelow(context, row) : 0,
     ...(isGone && inode?.kind === "folder" ? countEntries(context, inode.id) : { cleanEntries: 0, dirtyEntries: 0 }),
     hasWaited: row.seenAt !== null && context.runtime.now() - row.seenAt > WRITER_PATIENCE_MS,
-    isPlaceTaken: occupantOf(context, row) !== undefined,
+    isPlaceTaken: isPlaceTaken(context, row),
     isRing: opensRing(context, row),
     isInsideItself: pathWithin(context, row).length > 0,
     isReferenced: local === null && row.kind === "file" && referrersOf(context, row).length > 0,
