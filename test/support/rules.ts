@@ -36,7 +36,7 @@ const FILE_ACCESS = ["src/content/disk-files.ts", "src/content/state-lock.ts", "
 const FROM_THE_RUNTIME =
   /\b(?:Date\.now|Math\.random|process\.env|process\.hrtime|performance\.now|randomUUID|setTimeout|setInterval|setImmediate)\b|\bnew Date\(\s*\)|(?<!new )\bDate\(/;
 const ASYNCHRONOUS = /\b(?:async|await|Promise|setTimeout|setInterval|setImmediate|queueMicrotask)\b/;
-const ANY = /(:|<|\bas|\||&|,|=>)\s*any\b(?!\s*[(.:])/;
+const ANY = /(?<![.\w$])any\b(?!\s*\()(?!\s*:)/;
 const UNCHECKED = /@ts-(?:ignore|nocheck)/;
 const LINES = 500;
 const MACHINE_PATH = /(?<![\w.~\-@$*})\]])\/(?:work|root)\b(?![-.\w])/;
