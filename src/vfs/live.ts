@@ -5,7 +5,7 @@
  */
 import { formatRanges, NO_RANGES, parseRanges, rangeOf } from "../lib/ranges.ts";
 import { hasCode } from "../lib/system-error.ts";
-import { formatTime, parseTime, type Time } from "../lib/time.ts";
+import { compareTimes, formatTime, parseTime, type Time } from "../lib/time.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import { lookAfterQuiet, markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
@@ -97,7 +97,7 @@ async function openFile(context: Context, lineage: number): Promise<LiveFile> {
 async function makeFile(context: Context, path: string, size: number): Promise<LiveFile["file"]> {
   await context.paths.prepareFolderOf(path);
   const file = await context.runtime.files.open(path, "w+");
-  await file.truncate(0);
+  if ((await file.stat()).size > 0) await file.truncate(0);
   if (size > 0) await file.truncate(size);
   return file;
 }
@@ -165,6 +165,12 @@ export async function rowsFromFile(context: Context, live: LiveFile): Promise<vo
     const inode = metadata.inodes.get(live.inode);
     if (inode === undefined || inode.lineage !== live.lineage) return;
     const mtime = formatTime(stat.mtime);
+    // Flush and release come one after the other, and mostly nothing happens in between.
+    const ctime = parseTime(inode.ctime);
+    const isKnown = inode.size === stat.size && inode.attributes.mtime === mtime;
+    if (isKnown && ctime !== undefined && compareTimes(ctime, stat.ctime) >= 0) {
+      if (metadata.lives.get(live.lineage)?.missing === formatRanges(live.missing)) return;
+    }
     metadata.inodes.update(inode.id, {
       size: stat.size,
       attributes: { ...inode.attributes, mtime },

@@ -88,7 +88,7 @@ export function createWriteBack(context: Context): WriteBack {
   function step(row: NodeRow): void {
     const pending = advance(context, row.id);
     if (pending === undefined) return;
-    if (pending.step.do !== "wait") run(row.id, () => carryOut(pending));
+    if (pending.step.do !== "wait") run(row.id, () => carryOut(row));
     else if (pending.step.for === "writer") waitForWriter(pending.row);
   }
 
@@ -100,7 +100,7 @@ export function createWriteBack(context: Context): WriteBack {
     const now = runtime.now();
     const quiet = live.writtenAt + (live.isSyncAsked ? settings.debounceMs : QUIET_MS);
     const at = Math.min(quiet, (row.dirtySince ?? now) + OPEN_MS);
-    if (at <= now) run(row.id, () => cut(row));
+    if (at <= now) run(row.id, () => cutOpen(row));
     else metadata.nodes.update(row.id, { due: at });
   }
 
@@ -120,29 +120,39 @@ export function createWriteBack(context: Context): WriteBack {
       });
   }
 
-  async function carryOut({ row }: Pending): Promise<void> {
-    // Its turn came later: what was to be done then may not be what is to be done now.
-    if (stopped.signal.aborted) return;
-    const pending = advance(context, row.id);
-    if (pending === undefined || pending.step.do === "wait") return;
-    if (pending.step.do === "cut") return cut(pending.row);
-    const attempt = prepare(context, pending);
-    if (attempt !== undefined) await sendAttempt(attempt);
+  async function carryOut(row: NodeRow): Promise<void> {
+    // Its turn came later, or a cut took its time: what was to be done then may not be what is to be done now.
+    while (!stopped.signal.aborted && canSend()) {
+      const pending = advance(context, row.id);
+      if (pending === undefined || pending.step.do === "wait") return;
+      if (pending.step.do !== "cut") {
+        const attempt = prepare(context, pending);
+        if (attempt !== undefined) await sendAttempt(attempt);
+        return;
+      }
+      if (!(await cut(pending.row))) return;
+    }
   }
 
-  async function cut(row: NodeRow): Promise<void> {
+  /** False: it did not come about, and is tried again later. */
+  async function cut(row: NodeRow): Promise<boolean> {
     const inode = inodeOf(row);
-    if (inode === undefined) return;
+    if (inode === undefined) return false;
     let due: number;
     try {
-      const result = await cutGeneration(context, inode.id, stopped.signal);
-      due = result === "busy" ? runtime.now() + RECUT_MS : runtime.now();
+      if ((await cutGeneration(context, inode.id, stopped.signal)) !== "busy") return true;
+      due = runtime.now() + RECUT_MS;
     } catch (error) {
-      if (stopped.signal.aborted) return;
+      if (stopped.signal.aborted) return false;
       due = runtime.now() + backoff(context, 2);
       context.log.warn({ err: error, inode: inode.id }, "the content could not be read for sending, it is tried again");
     }
     if (metadata.nodes.get(row.id) !== undefined) metadata.nodes.update(row.id, { due });
+    return false;
+  }
+
+  async function cutOpen(row: NodeRow): Promise<void> {
+    if (await cut(row)) await carryOut(row);
   }
 
   async function sendAttempt(attempt: Attempt<Request>): Promise<void> {
