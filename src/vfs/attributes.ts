@@ -123,8 +123,7 @@ function changeXattrs(
 }
 
 export async function getxattr(context: Context, lineage: Lineage, name: string): Promise<Uint8Array> {
-  // The kernel asks for security.capability at the first write to each file.
-  if (!name.startsWith(PREFIX)) throw new FsError("ENODATA", `no ${name}`);
+  checkXattrName(name);
   const value = inodeOf(context, lineage).attributes.xattrs?.[name];
   if (value === undefined) throw new FsError("ENODATA", `no ${name}`);
   return Buffer.from(value, "base64");

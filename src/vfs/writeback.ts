@@ -17,12 +17,11 @@ import { backoff, send } from "./send.ts";
 
 /** A cut that did not come about (a writer came in between) is tried again after this. */
 const RECUT_MS = 1_000;
-/** A file that stays open is sent after this much quiet, or this long after its first unsent change. */
-const QUIET_MS = 30_000;
-const OPEN_MS = 5 * 60_000;
 /** Rows taken from the table at once, per place in flight. */
 const FEED = 2;
 const ARRIVALS = 200;
+/** Steps of a row in one go: a cut and what it is sent by. Then others have their turn. */
+const TURNS_MAX = 3;
 
 export interface WriteBack {
   start(): void;
@@ -87,21 +86,8 @@ export function createWriteBack(context: Context): WriteBack {
 
   function step(row: NodeRow): void {
     const pending = advance(context, row.id);
-    if (pending === undefined) return;
-    if (pending.step.do !== "wait") run(row.id, () => carryOut(row));
-    else if (pending.step.for === "writer") waitForWriter(pending.row);
-  }
-
-  /** A file that stays open is cut all the same, in a pause of its writer. */
-  function waitForWriter(row: NodeRow): void {
-    const inode = inodeOf(row);
-    const live = inode === undefined ? undefined : context.lives.get(inode.lineage);
-    if (live === undefined || !live.isWritten) return;
-    const now = runtime.now();
-    const quiet = live.writtenAt + (live.isSyncAsked ? settings.debounceMs : QUIET_MS);
-    const at = Math.min(quiet, (row.dirtySince ?? now) + OPEN_MS);
-    if (at <= now) run(row.id, () => cutOpen(row));
-    else metadata.nodes.update(row.id, { due: at });
+    if (pending === undefined || pending.step.do === "wait") return;
+    run(row.id, () => carryOut(row));
   }
 
   function inodeOf(row: NodeRow) {
@@ -122,7 +108,7 @@ export function createWriteBack(context: Context): WriteBack {
 
   async function carryOut(row: NodeRow): Promise<void> {
     // Its turn came later, or a cut took its time: what was to be done then may not be what is to be done now.
-    while (!stopped.signal.aborted && canSend()) {
+    for (let turn = 0; turn < TURNS_MAX && !stopped.signal.aborted && canSend(); turn += 1) {
       const pending = advance(context, row.id);
       if (pending === undefined || pending.step.do === "wait") return;
       if (pending.step.do !== "cut") {
@@ -151,10 +137,6 @@ export function createWriteBack(context: Context): WriteBack {
     return false;
   }
 
-  async function cutOpen(row: NodeRow): Promise<void> {
-    if (await cut(row)) await carryOut(row);
-  }
-
   async function sendAttempt(attempt: Attempt<Request>): Promise<void> {
     if (stopped.signal.aborted || !canSend()) return;
     // Abandoned or answered while it waited for its turn.
@@ -162,7 +144,7 @@ export function createWriteBack(context: Context): WriteBack {
     const limit = new AbortController();
     const abort = () => limit.abort();
     stopped.signal.addEventListener("abort", abort, { once: true });
-    if (attempt.generation !== null) context.sending.set(attempt.generation, abort);
+    context.sending.set(attempt.id, abort);
     progress.set(attempt.node, 0);
     try {
       await send(context, attempt, limit.signal, (sent) => {
@@ -172,7 +154,7 @@ export function createWriteBack(context: Context): WriteBack {
     } finally {
       progress.delete(attempt.node);
       stopped.signal.removeEventListener("abort", abort);
-      if (attempt.generation !== null) context.sending.delete(attempt.generation);
+      context.sending.delete(attempt.id);
     }
   }
 

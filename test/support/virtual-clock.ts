@@ -25,7 +25,7 @@ interface PendingTimer {
 const START = Date.UTC(2026, 0, 1);
 
 /** Mulberry32: small, fast, good enough for choosing faults. */
-function seededRandom(seed: number): () => number {
+export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;
