@@ -15,6 +15,8 @@ const CLOSE_LIMIT_MS = 3000;
 
 export async function gateway(values: Values<"gateway">): Promise<number> {
   const data = resolve(values.data);
+  // Whatever is made in the folder is the owner's alone.
+  process.umask(0o077);
   makeDataFolder(data);
   const other = runningGateway(data);
   if (other !== undefined) {

@@ -11,7 +11,7 @@ import { makeFolders } from "../lib/make-folders.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import { makeDataFolder } from "./gateway.ts";
 import { type GatewayRecord, runningGateway } from "./gateway-record.ts";
-import { MOUNTED, WATCH_FD } from "./gateway-watch.ts";
+import { WATCH_FD } from "./gateway-watch.ts";
 import { checkKernel, mountAndStay, prepareMountpoint } from "./mount.ts";
 import { findPlace } from "./mountpoint.ts";
 import { childEnvironment, FLAGS, userFolders, type Values } from "./options.ts";
@@ -46,7 +46,7 @@ export async function start(values: Values<"start">): Promise<number> {
         logLevel: values.debug ? "debug" : values["log-level"],
       },
       onReady(pid) {
-        gateway.mounted();
+        gateway.letGo();
         process.stdout.write(
           values.json
             ? `${JSON.stringify({ baseUrl, workspace, tokenFile, mountpoint, pid })}\n`
@@ -57,7 +57,6 @@ export async function start(values: Values<"start">): Promise<number> {
     if (!values.background) await gateway.ended();
     return exitCode;
   } catch (error) {
-    // Before the mount is there, the end of the pipe ends a gateway of ours.
     gateway.letGo();
     await gateway.ended();
     throw error;
@@ -102,8 +101,7 @@ async function writeToken(data: string, workspace: string): Promise<string> {
 
 interface UsedGateway {
   readonly record: Pick<GatewayRecord, "baseUrl" | "workspace">;
-  /** A gateway of ours now lives for as long as mounts use it. */
-  mounted(): void;
+  /** From now on a gateway of ours lives for as long as mounts use it. */
   letGo(): void;
   /** Resolves when a gateway of ours has ended; at once for one that ran before. */
   ended(): Promise<void>;
@@ -120,7 +118,7 @@ async function useGateway(data: string): Promise<UsedGateway> {
     const pid = running.process?.pid;
     throw new Failure(`the gateway of ${data} (process ${pid}, ${running.baseUrl}) does not answer: ${lineOf(cause)}`);
   }
-  return { record: running, mounted() {}, letGo() {}, ended: async () => {} };
+  return { record: running, letGo() {}, ended: async () => {} };
 }
 
 /** Leads a session of its own, so that Ctrl-C does not reach it; its words go to gateway.log in its folder. */
@@ -148,17 +146,8 @@ async function startOwnGateway(data: string): Promise<UsedGateway> {
   }
   return {
     record,
-    mounted() {
-      watch.end(`${MOUNTED}\n`);
-      child.unref();
-    },
-    letGo() {
-      watch.destroy();
-    },
-    ended() {
-      child.ref();
-      return exited;
-    },
+    letGo: () => watch.destroy(),
+    ended: () => exited,
   };
 }
 

@@ -9,6 +9,8 @@ const CRASH = 70;
 /** Ends the process when the daemon's life is over. */
 export async function runDaemonProcess(startEngine: StartEngine): Promise<never> {
   const settings = readSettings(process.env);
+  // Whatever a library makes in the state dir is the owner's alone.
+  const umask = process.umask(0o077);
   const log = createDaemonLog({ level: settings.logLevel, foreground: settings.foreground });
   const crash = (error: unknown) => {
     log.error({ err: error }, "the daemon crashed");
@@ -26,6 +28,7 @@ export async function runDaemonProcess(startEngine: StartEngine): Promise<never>
     controlDescriptor: readControlDescriptor(process.env),
     startEngine,
     log,
+    umask,
     signaled: stop.signal,
   });
   process.exit(exitCode);

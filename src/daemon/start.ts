@@ -73,9 +73,11 @@ export async function runDaemon(options: {
   readonly controlDescriptor: number;
   readonly startEngine: StartEngine;
   readonly log: DaemonLog;
+  /** For modes the gateway does not know. */
+  readonly umask: number;
   readonly signaled: AbortSignal;
 }): Promise<number> {
-  const { settings, controlDescriptor, startEngine, log, signaled } = options;
+  const { settings, controlDescriptor, startEngine, log, umask, signaled } = options;
   const closers: Closer[] = [];
   const link = openSupervisorLink((onLine, onEnd) => openControl(controlDescriptor, onLine, onEnd), log);
   closers.push(() => link.close());
@@ -83,7 +85,7 @@ export async function runDaemon(options: {
   closers.push(() => clearInterval(heartbeat));
 
   const stopped = Promise.race([link.ending, aborted(signaled)]);
-  const started = start(settings, startEngine, log, link, closers);
+  const started = start(settings, umask, startEngine, log, link, closers);
   started.catch(() => {});
   try {
     const outcome = await Promise.race([started, stopped.then(() => undefined)]);
@@ -115,6 +117,7 @@ interface Started {
 
 async function start(
   settings: DaemonSettings,
+  umask: number,
   startEngine: StartEngine,
   log: DaemonLog,
   link: SupervisorLink,
@@ -149,7 +152,7 @@ async function start(
     paths,
     database: openDatabase(databasePath),
     syncRows: rowSync.sync,
-    settings: engineSettings(settings),
+    settings: engineSettings(settings, umask),
     workspace: settings.workspace,
     scopes: await scopesOf(credentials, log),
   });
@@ -247,7 +250,7 @@ async function openToCommands(
     stateDir: record.stateDir,
     baseUrl: record.baseUrl,
     version: settings.version,
-    uptime: (performance.now() - since) / 1000,
+    uptime: Math.floor((performance.now() - since) / 1000),
     operations: session.operations(),
   });
   const unmount = async (): Promise<UnmountReply> => {
@@ -307,10 +310,10 @@ function lockState(path: string): StateLock {
   }
 }
 
-function engineSettings(settings: DaemonSettings): EngineSettings {
+function engineSettings(settings: DaemonSettings, umask: number): EngineSettings {
   return {
     owner: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
-    umask: process.umask(),
+    umask,
     cacheLimit: settings.cacheSize,
     durability: settings.durability,
     readOnly: settings.readOnly,

@@ -5,8 +5,8 @@ import type { Context } from "./context.ts";
 import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { once } from "./idempotency.ts";
 import { pageOf, parseOrder } from "./paging.ts";
-import { invalid } from "./problems.ts";
-import { callWorkspace, liveNode } from "./workspaces.ts";
+import { invalid, notFound } from "./problems.ts";
+import { callWorkspace, visibleNode } from "./workspaces.ts";
 
 interface EntryRow {
   readonly position: number;
@@ -34,9 +34,10 @@ export function appendJournal(context: Context, call: Call<"appendJournal">): Ga
   // Entries that lie about a node would mislead those who follow the journal.
   if (json.kind === "deleted") throw invalid("kind", 'kind: "deleted" is the gateway\'s own');
   return context.store.transaction(() => {
-    const row = liveNode(context, call.caller, json.nodeId);
+    const row = visibleNode(context, call.caller, json.nodeId);
     const request = { workspace: row.workspace, key: json.idempotencyKey, same: ["appendJournal", row.id, json.kind] };
     return once(context, request, () => {
+      if (row.deleted === 1) throw notFound(`The node ${JSON.stringify(row.id)} is deleted.`);
       const change = beginChange(context, json.idempotencyKey);
       const position = recordActivity(context, change, row, json.kind);
       const entry = context.store

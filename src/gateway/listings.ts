@@ -99,9 +99,6 @@ function folderAsked(context: Context, call: Call<"listNodes">, asOf: number): N
   if (parentId === undefined) {
     const workspace = callWorkspace(context, call.caller, call.query.workspace);
     const row = nodeByPath(store, workspace.root, parsePath(path ?? "/"), asOf);
-    // A workspace is there before the index has seen it made.
-    if (row === undefined && parsePath(path ?? "/").length === 0)
-      return visibleNode(context, call.caller, workspace.root);
     if (row === undefined) throw notFound(`There is no folder at ${JSON.stringify(path)}.`);
     if (row.kind !== "folder") throw invalid("path", "path: expected a folder, got a file");
     return row;

@@ -89,7 +89,8 @@ export function nodeByPath(store: Store, root: string, names: readonly string[],
     id = placedChild(store, id, name, asOf);
     if (id === undefined) return undefined;
   }
-  const row = nodeAt(store, id, asOf);
+  // A workspace has its root before the index has seen it made.
+  const row = nodeAt(store, id, asOf) ?? (names.length === 0 ? findNode(store, id) : undefined);
   return row === undefined || row.deleted === 1 ? undefined : row;
 }
 

@@ -5,7 +5,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import fastify from "fastify";
 import type { Logger } from "../lib/log.ts";
-import type { Clock } from "../lib/runtime.ts";
+import { type Clock, sleep } from "../lib/runtime.ts";
 import type { Gateway } from "./core.ts";
 import { type GatewayAnswer, type GatewayRequest, jsonAnswer, type RequestBody } from "./exchange.ts";
 import { multipartBoundary, readParts } from "./multipart.ts";
@@ -16,7 +16,9 @@ const HEADERS_SILENCE_MS = 30_000;
 const BODY_SILENCE_MS = 60_000;
 const KEEP_ALIVE_MS = 65_000;
 /** On close, answers under way may take this long. */
-const CLOSE_MS = 4000;
+const CLOSE_MS = 3000;
+/** Then, for what is still at work for connections that are gone. */
+const SETTLE_MS = 1000;
 const IDLE_POLL_MS = 50;
 /** How much of a body nobody wants is read, so that the client sees the answer instead of a reset. */
 const LINGER_BYTES = 16 * 1024 * 1024;
@@ -47,9 +49,13 @@ export async function startServer({ gateway, clock, host, port, log }: ServerOpt
   app.server.headersTimeout = HEADERS_SILENCE_MS;
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _body, done) => done(null));
+  const active = new Set<Promise<void>>();
   const serve = async (request: { raw: IncomingMessage }, reply: { raw: ServerResponse; hijack(): unknown }) => {
     reply.hijack();
-    await answer(gateway, clock, log, request.raw, reply.raw);
+    const work = answer(gateway, clock, log, request.raw, reply.raw);
+    active.add(work);
+    await work;
+    active.delete(work);
   };
   app.all("/*", serve);
   app.setNotFoundHandler(serve);
@@ -73,6 +79,7 @@ export async function startServer({ gateway, clock, host, port, log }: ServerOpt
       await app.close();
       deadline.cancel();
       poll.cancel();
+      await Promise.race([Promise.all(active), sleep(clock, SETTLE_MS)]);
     },
   };
 }

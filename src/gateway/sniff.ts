@@ -23,9 +23,12 @@ function isText(bytes: Uint8Array): boolean {
   return [1, 2, 3].some((cut) => isUtf8(bytes.subarray(0, bytes.length - cut)));
 }
 
-/** The uploader's own type, unless it says nothing. */
+/** A type with its parameters, in characters that may stand in a header when the content is read. */
+const MIME_TYPE = /^([\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127})(?:\s*;[\x20-\x7e]{0,255})?$/;
+
+/** The uploader's own type, unless it says nothing or is none. */
 export async function mimeTypeOf(sent: string | undefined, beginning: Uint8Array): Promise<string> {
   const given = sent?.trim() ?? "";
-  const essence = given.split(";", 1)[0]?.trim().toLowerCase() ?? "";
-  return essence === "" || essence === UNKNOWN ? sniffMimeType(beginning) : given;
+  const essence = MIME_TYPE.exec(given)?.[1]?.toLowerCase() ?? UNKNOWN;
+  return essence === UNKNOWN ? sniffMimeType(beginning) : given;
 }

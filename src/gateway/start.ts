@@ -68,16 +68,19 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     const collected = await gateway.collectBlobs();
     if (collected > 0) log.info({ collected }, "removed blobs of unfinished uploads");
     const server = await startServer({ gateway, clock: systemClock, host, port, log });
+    let closed: Promise<void> | undefined;
     const shownHost = host.includes(":") ? `[${host}]` : host;
     return {
       baseUrl: `http://${shownHost}:${server.port}`,
       port: server.port,
       issueToken: (token) => issueToken(dataDir, token),
       setOptions: (changes) => gateway.setOptions(changes),
-      async close() {
-        await server.close();
-        opened.close();
-        lock.release();
+      close() {
+        closed ??= server.close().finally(() => {
+          opened.close();
+          lock.release();
+        });
+        return closed;
       },
     };
   } catch (error) {

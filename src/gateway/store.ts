@@ -21,7 +21,7 @@ export function openDatabase(path: string): Database.Database {
   // missing, but the store is never damaged.
   database.pragma("synchronous = NORMAL");
   database.pragma("cache_size = -65536");
-  database.pragma("wal_autocheckpoint = 4000");
+  database.pragma("wal_autocheckpoint = 8000");
   database.pragma("temp_store = MEMORY");
   return database;
 }

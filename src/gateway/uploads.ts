@@ -130,7 +130,8 @@ function writeVersion(
 }
 
 export async function writeContent(context: Context, call: Call<"writeContent">): Promise<GatewayAnswer> {
-  const row = liveNode(context, call.caller, call.parameters.nodeId);
+  // A repeated request gets its first answer also when the node is deleted by now.
+  const row = visibleNode(context, call.caller, call.parameters.nodeId);
   if (row.kind !== "file") throw invalid("nodeId", "nodeId: a folder has no content");
   if (call.json !== undefined) return writeReference(context, call, row.id, call.json);
   const staged = await stageUpload(context, call.parts);

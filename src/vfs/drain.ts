@@ -6,11 +6,13 @@ import { cutGeneration } from "./cut.ts";
 import type { DrainProgress, DrainResult } from "./engine.ts";
 import { noteIndexed } from "./listing.ts";
 import { writersOf } from "./live.ts";
-import { bytesPending, pathOfEntry } from "./pending.ts";
+import { pathOfEntry } from "./pending.ts";
 import type { WriteBack } from "./writeback.ts";
 
 const LOOK_MS = 250;
 const LEFT_LINES = 20;
+/** With more left than this, each row is not yet looked at by itself. */
+const LOOKED_AT = 1000;
 
 export interface DrainOptions {
   readonly settle: boolean;
@@ -29,17 +31,19 @@ export async function drain(context: Context, writeBack: WriteBack, options: Dra
     metadata.nodes.hasten(runtime.now());
     activity.wake();
     await cutOpenFiles(context, cutOnce, options.signal);
-    const waiting = unsent(context, start);
-    if (waiting.length === 0 && options.settle && !settled) settled = await isSettled(context, options.signal);
+    const count = metadata.nodes.countDirtyBefore(start);
+    const waiting = count > 0 && count <= LOOKED_AT ? unsent(context, start) : [];
+    const left = count > LOOKED_AT ? count : waiting.length;
+    if (left === 0 && options.settle && !settled) settled = await isSettled(context, options.signal);
     options.onProgress?.({
-      dirty: waiting.length,
-      bytesPending: bytesPending(context),
+      dirty: left,
+      bytesPending: metadata.nodes.bytesPending(),
       bytesSent: writeBack.bytesSent - sentBefore,
       settled,
     });
-    if (waiting.length === 0 && (settled || !options.settle)) return { drained: true, left: [] };
+    if (left === 0 && (settled || !options.settle)) return { drained: true, left: [] };
     const isStuck = waiting.length > 0 && waiting.every((row) => row.parked !== null);
-    if (isStuck || options.signal.aborted) return { drained: false, left: describe(context, waiting, options.settle) };
+    if (isStuck || options.signal.aborted) return { drained: false, left: describe(context, start, left) };
     const limit = new AbortController();
     const stop = () => limit.abort();
     options.signal.addEventListener("abort", stop, { once: true });
@@ -52,7 +56,7 @@ export async function drain(context: Context, writeBack: WriteBack, options: Dra
 /** Rows changed before the drain began that the gateway does not have. */
 function unsent(context: Context, start: number): NodeRow[] {
   return context.metadata.nodes
-    .dirty(100_000)
+    .dirty(LOOKED_AT)
     .filter((row) => row.dirtySince !== null && row.dirtySince <= start && !isAfterCut(context, row, start));
 }
 
@@ -99,10 +103,11 @@ export async function isSettled(context: Context, signal: AbortSignal): Promise<
   return settings.getNumber("indexed") >= written;
 }
 
-function describe(context: Context, rows: NodeRow[], settle: boolean): string[] {
-  if (rows.length === 0) return settle ? ["the gateway's index does not show everything yet"] : [];
-  const lines = rows.slice(0, LEFT_LINES).map((row) => `${pathOfEntry(context, row)}: ${reasonOf(context, row)}`);
-  return rows.length > LEFT_LINES ? [...lines, `and ${rows.length - LEFT_LINES} more`] : lines;
+function describe(context: Context, start: number, count: number): string[] {
+  if (count === 0) return ["the gateway's index does not show everything yet"];
+  const rows = unsent(context, start).slice(0, LEFT_LINES);
+  const lines = rows.map((row) => `${pathOfEntry(context, row)}: ${reasonOf(context, row)}`);
+  return count > rows.length ? [...lines, `and ${count - rows.length} more`] : lines;
 }
 
 function reasonOf(context: Context, row: NodeRow): string {

@@ -15,7 +15,7 @@ export function generationSource(context: Context, generation: Generation): Cont
 /** It was sent, or is not to be. One that another attempt will still send (two names of one file) goes with that. */
 export function dropGeneration(context: Context, id: number): void {
   const generation = context.metadata.generations.get(id);
-  if (generation === undefined || context.metadata.attempts.ofGeneration(id) !== undefined) return;
+  if (generation === undefined || context.metadata.attempts.ofGeneration(id).length > 0) return;
   context.interruptions.delete(generation.inode);
   removeGeneration(context, generation);
 }

@@ -12,7 +12,7 @@ import { hasCode } from "../lib/system-error.ts";
 import { formatTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import { alone, inBackground } from "./byte-state.ts";
-import { lookAgainAtInode, markInode } from "./changes.ts";
+import { lookAfterQuiet, markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import { evictSoon } from "./evict.ts";
@@ -271,7 +271,7 @@ function writersLeft(context: Context, live: LiveFile): void {
     // Opened for writing, and nothing was written.
     if (inode.content === "open") metadata.inodes.update(inode.id, { content: "clean" });
     if (live.firstWriteAt !== undefined) markInode(context, inode.id);
-    else lookAgainAtInode(context, inode.id);
+    else lookAfterQuiet(context, inode.id);
   });
   live.firstWriteAt = undefined;
 }

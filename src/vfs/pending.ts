@@ -7,8 +7,6 @@ import { folderOfNode } from "./from-node.ts";
 import { writersOf } from "./live.ts";
 import type { WriteBack } from "./writeback.ts";
 
-const COUNTED = 10_000;
-
 /** Path in the mount; of a deletion, where it was. */
 export function pathOfEntry(context: Pick<Context, "metadata">, row: NodeRow): string {
   const { entries } = context.metadata;
@@ -42,10 +40,6 @@ function bytesOf(context: Context, row: NodeRow): number {
   const inode = entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
   if (inode === undefined || inode.kind !== "file" || inode.content === "clean") return 0;
   return inode.hash !== null && inode.hash === row.base?.hash ? 0 : inode.size;
-}
-
-export function bytesPending(context: Context): number {
-  return context.metadata.nodes.dirty(COUNTED).reduce((sum, row) => sum + bytesOf(context, row), 0);
 }
 
 export function pendingItems(context: Context, writeBack: WriteBack, limit: number): PendingItem[] {

@@ -23,7 +23,7 @@ import { createFollower } from "./follow.ts";
 import { contentOfNode } from "./from-node.ts";
 import { createFileSystem } from "./mounted.ts";
 import { createNetwork } from "./network.ts";
-import { bytesPending, pendingItems } from "./pending.ts";
+import { pendingItems } from "./pending.ts";
 import { recoverContents } from "./recover.ts";
 import { parseRequest, type Request } from "./request.ts";
 import { isoToTimeText } from "./stat.ts";
@@ -119,7 +119,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         dirty,
         uploading: writeBack.inFlight().length,
         parked,
-        bytesPending: bytesPending(context),
+        bytesPending: metadata.nodes.bytesPending(),
         settled: dirty === 0 && shown >= written,
         conflicts: activity.conflicts,
         cacheBytes: metadata.lives.totalBytes(),

@@ -3,11 +3,10 @@
  * newer content the writer will leave, its key remembered; the third time for one inode it gets a
  * copy instead, so that a file saved again and again still arrives.
  */
-import type { Attempt, Generation } from "../metadata/attempts.ts";
+import type { Generation } from "../metadata/attempts.ts";
 import { lookAgainAtInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { removeGeneration } from "./generation.ts";
-import type { Request } from "./request.ts";
 
 const INTERRUPTIONS_MAX = 2;
 
@@ -16,7 +15,7 @@ export async function freeForWriter(context: Context, lineage: number): Promise<
   const { metadata, interruptions } = context;
   for (const generation of metadata.generations.ofLineage(lineage)) {
     const count = interruptions.get(generation.inode) ?? 0;
-    const isSent = metadata.attempts.ofGeneration(generation.id) !== undefined;
+    const isSent = metadata.attempts.ofGeneration(generation.id).length > 0;
     if (isSent && count >= INTERRUPTIONS_MAX && (await detach(context, lineage, generation))) continue;
     if (isSent) interruptions.set(generation.inode, count + 1);
     giveUp(context, generation);
@@ -26,15 +25,10 @@ export async function freeForWriter(context: Context, lineage: number): Promise<
 /** The content counts as not cut: whoever closes the file last leaves a new cut, written or not. */
 function giveUp(context: Context, generation: Generation): void {
   const { metadata, sending } = context;
-  const attempts: Attempt<Request>[] = [];
+  const attempts = metadata.attempts.ofGeneration(generation.id);
   metadata.transaction(() => {
-    for (;;) {
-      const attempt = metadata.attempts.ofGeneration(generation.id);
-      if (attempt === undefined) break;
-      // Whether it arrived is not known; should it have, its key says that it was ours.
-      metadata.attempts.abandon(attempt.id);
-      attempts.push(attempt);
-    }
+    // Whether they arrived is not known; should they have, their keys say that they were ours.
+    for (const attempt of attempts) metadata.attempts.abandon(attempt.id);
     removeGeneration(context, generation);
     const inode = metadata.inodes.get(generation.inode);
     if (inode === undefined || inode.changes !== generation.changes || inode.content !== "dirty") return;
@@ -66,9 +60,7 @@ async function detach(context: Context, lineage: number, generation: Generation)
   }
   metadata.generations.detach(generation.id);
   // What is under way reads the live file: the same request goes on from the copy.
-  for (const attempt of metadata.attempts.open()) {
-    if (attempt.generation === generation.id) sending.get(attempt.id)?.();
-  }
+  for (const attempt of metadata.attempts.ofGeneration(generation.id)) sending.get(attempt.id)?.();
   return true;
 }
 

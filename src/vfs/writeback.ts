@@ -39,21 +39,21 @@ export function createWriteBack(context: Context): WriteBack {
   const stopped = new AbortController();
   let bytesSent = 0;
   let timer: Timer | undefined;
-  let isScheduled = false;
+  let nextLook = Number.POSITIVE_INFINITY;
   let unsubscribe = () => {};
 
-  /** Looks at the table soon; many calls make one look. */
-  function schedule(): void {
-    if (isScheduled || stopped.signal.aborted) return;
-    isScheduled = true;
+  /** Looks at the table at this time, or soon when it has passed. Many calls make one look, at the earliest of their times. */
+  function lookAt(time: number): void {
+    if (time >= nextLook || stopped.signal.aborted) return;
+    nextLook = time;
     timer?.cancel();
-    timer = runtime.setTimer(0, () => {
-      isScheduled = false;
-      look();
-    });
+    timer = runtime.setTimer(Math.max(0, time - runtime.now()), look);
   }
 
+  const lookSoon = () => lookAt(0);
+
   function look(): void {
+    nextLook = Number.POSITIVE_INFINITY;
     if (stopped.signal.aborted) return;
     try {
       metadata.attempts.removeAbandonedBefore(runtime.now() - OWN_KEY_MS);
@@ -88,6 +88,11 @@ export function createWriteBack(context: Context): WriteBack {
     run(row.id, () => carryOut(pending));
   }
 
+  function inodeOf(row: NodeRow) {
+    const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+    return entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+  }
+
   function run(node: number, work: () => Promise<void>): void {
     busy.add(node);
     void queue
@@ -95,7 +100,7 @@ export function createWriteBack(context: Context): WriteBack {
       .catch((error: unknown) => context.log.error({ err: error, node }, "write-back of a node failed"))
       .finally(() => {
         busy.delete(node);
-        schedule();
+        lookSoon();
       });
   }
 
@@ -110,8 +115,7 @@ export function createWriteBack(context: Context): WriteBack {
   }
 
   async function cut(row: NodeRow): Promise<void> {
-    const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
-    const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+    const inode = inodeOf(row);
     if (inode === undefined) return;
     let due: number;
     try {
@@ -147,22 +151,19 @@ export function createWriteBack(context: Context): WriteBack {
   }
 
   function wakeLater(): void {
-    if (isScheduled || stopped.signal.aborted || !canSend()) return;
+    if (!canSend()) return;
     const now = runtime.now();
     const times = [
       metadata.attempts.nextAt(now),
       busy.size === 0 ? metadata.nodes.nextDue() : metadata.nodes.nextDueAfter(now),
     ];
-    const next = Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY));
-    if (!Number.isFinite(next)) return;
-    timer?.cancel();
-    timer = runtime.setTimer(Math.max(0, next - now), look);
+    lookAt(Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY)));
   }
 
   return {
     start() {
-      unsubscribe = activity.onWake(schedule);
-      schedule();
+      unsubscribe = activity.onWake(lookAt);
+      lookSoon();
     },
     async stop() {
       stopped.abort();

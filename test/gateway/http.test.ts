@@ -1,6 +1,9 @@
+import { once } from "node:events";
+import { readdir, stat } from "node:fs/promises";
 import net from "node:net";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { issueToken, type RunningGateway, type StartGatewayOptions, startGateway } from "../../src/gateway/start.ts";
+import { SILENT } from "../../src/lib/log.ts";
 import type { AnswerJson } from "../support/answer-json.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -85,7 +88,9 @@ test("a raw body is refused by field, without all of it being read", async () =>
 });
 
 test("a body that breaks off leaves nothing", async () => {
-  const { gateway, call, authorization } = await start();
+  const { gateway, call, authorization, dataDir } = await start();
+  const blobs = async () =>
+    (await readdir(`${dataDir}/blobs`, { recursive: true })).filter((name) => name.includes("-"));
   const beginning = `--B\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\n${"x".repeat(200_000)}`;
   const head = (length: number) =>
     `POST /v1/files/new/x HTTP/1.1\r\nHost: h\r\nAuthorization: ${authorization}\r\nContent-Type: multipart/form-data; boundary=B\r\nContent-Length: ${length}\r\nConnection: close\r\n\r\n`;
@@ -93,9 +98,11 @@ test("a body that breaks off leaves nothing", async () => {
   await new Promise<void>((resolve) => {
     const socket = net.connect(gateway.port, "127.0.0.1", () => {
       socket.write(head(1_000_000));
-      socket.write(beginning, () => socket.destroy());
+      socket.write(beginning);
     });
     socket.on("close", () => resolve());
+    // Only once its first bytes have arrived on the disk.
+    void vi.waitUntil(async () => (await blobs()).length > 0).then(() => socket.destroy());
   });
   // The body is whole as HTTP, but has no closing boundary.
   const answer = await raw(gateway, head(beginning.length), beginning);
@@ -103,6 +110,7 @@ test("a body that breaks off leaves nothing", async () => {
   expect(answer).toContain('"field":"file"');
   const listing = await json(await call("/v1/nodes?path=/"));
   expect(listing.items).toEqual([]);
+  await vi.waitUntil(async () => (await blobs()).length === 0);
 });
 
 test("everything is there after a restart", async () => {
@@ -127,6 +135,8 @@ test("a second gateway on the folder is refused, tokens can be issued beside the
   const answer = await json(await fetch(`${gateway.baseUrl}/v1/workspaces`, { headers }));
   expect(answer.items.map((item: { name: string }) => item.name)).toEqual(["one"]);
   await expect(issueToken(dataDir, { workspace: "none" })).rejects.toThrow('There is no workspace "none"');
+  await gateway.close();
+  expect((await issueToken(dataDir, { workspace: "one" })).split(".").length).toBe(3);
   await expect(issueToken(await temporaryFolder())).rejects.toThrow("There is no gateway's data in");
 });
 
@@ -139,4 +149,68 @@ test("JSON over its limit, broken JSON and another type of body are refused", as
   expect((await json(await post("{}", "text/plain"))).field).toBe("body");
   expect((await json(await post("{}"))).field).toBe("parentId");
   expect((await call("/v1/nodes?path=/&path=/")).status).toBe(400);
+});
+
+test("the data folder is its owner's alone, and the first start makes the workspaces named", async () => {
+  const { dataDir, call } = await start({ workspaces: ["workspace", "second"] });
+  const mode = async (path: string) => ((await stat(path)).mode & 0o777).toString(8);
+  expect(await mode(dataDir)).toBe("700");
+  expect(await mode(`${dataDir}/signing-key`)).toBe("600");
+  expect((await json(await call("/v1/workspaces"))).items.map(({ name }) => name)).toEqual(["workspace"]);
+});
+
+test("close ends a connection that is in the middle of an upload", async () => {
+  const { gateway, authorization } = await start();
+  const socket = net.connect(gateway.port, "127.0.0.1");
+  const closed = new Promise<void>((resolve) => socket.on("close", () => resolve()));
+  socket.resume();
+  socket.on("error", () => {});
+  const head = `POST /v1/files/x HTTP/1.1\r\nHost: h\r\nAuthorization: ${authorization}\r\nContent-Type: multipart/form-data; boundary=B\r\nContent-Length: 1000000\r\nExpect: 100-continue\r\n\r\n`;
+  socket.write(head);
+  // The server is waiting for the body.
+  await once(socket, "data");
+  await gateway.close();
+  await closed;
+});
+
+test("each request is one log line, without its token", async () => {
+  const lines: { fields: object; message: string }[] = [];
+  const info = (fields: object, message: string) => void lines.push({ fields, message });
+  const { call } = await start({ log: { ...SILENT, info } });
+  await (await call("/v1/nodes?path=/none")).arrayBuffer();
+  await vi.waitUntil(() => lines.length === 1);
+  expect(lines).toMatchObject([
+    { message: "request", fields: { method: "GET", path: "/v1/nodes", status: 404, bytes: expect.any(Number) } },
+  ]);
+  expect(JSON.stringify(lines)).not.toMatch(/Bearer|eyJ/);
+});
+
+test("a connection is kept after uploads and refusals, and reset by a fault", async () => {
+  const { gateway, authorization } = await start();
+  const part = '--B\r\nContent-Disposition: form-data; name="file"\r\n\r\nhello\r\n--B--\r\n';
+  const request = (body: string, extra: string) =>
+    `POST /v1/files/x HTTP/1.1\r\nHost: h\r\nAuthorization: ${authorization}\r\n${extra}Content-Length: ${body.length}\r\n\r\n${body}`;
+  const multipart = "Content-Type: multipart/form-data; boundary=B\r\n";
+  const all = await raw(
+    gateway,
+    request(part, multipart),
+    request(part.replace("hello", "hello".repeat(50_000)), multipart),
+    request("raw", ""),
+    request(part, multipart),
+    request(part, `${multipart}Connection: close\r\n`),
+  );
+  expect([...all.matchAll(/HTTP\/1.1 (\d+)/g)].map(([, status]) => status)).toEqual([
+    "201",
+    "200",
+    "400",
+    "200",
+    "200",
+  ]);
+  gateway.setOptions({ failRate: 1 });
+  const outcomes = new Set<string>();
+  for (let index = 0; index < 100 && outcomes.size < 2; index++) {
+    const answer = await raw(gateway, request(part, `${multipart}Connection: close\r\n`)).catch(() => "");
+    outcomes.add(answer === "" ? "reset" : answer.slice(9, 12));
+  }
+  expect([...outcomes].toSorted()).toEqual(["503", "reset"]);
 });

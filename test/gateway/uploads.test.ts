@@ -55,6 +55,9 @@ test("a type that says nothing is sniffed", async () => {
   const png = Buffer.from("89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489", "hex");
   expect((await core.file("/png", png)).mimeType).toBe("image/png");
   expect((await core.file("/png2", png, { contentType: "application/octet-stream" })).mimeType).toBe("image/png");
+  for (const none of ["", "png", "a/b/c", "text/plain\u00e4", "text/plain; x=\r\ny: z"]) {
+    expect([none, (await core.file("/none", png, { contentType: none })).mimeType]).toEqual([none, "image/png"]);
+  }
   expect((await core.file("/text", "plain words")).mimeType).toBe("text/plain");
   expect((await core.file("/cut", "x".repeat(4095) + "ä".repeat(20))).mimeType).toBe("text/plain");
   expect((await core.file("/bytes", Buffer.from([1, 0x80, 2, 0]))).mimeType).toBe("application/octet-stream");
@@ -151,11 +154,24 @@ test("a key repeated gets the first answer, also at once, after a restart, and a
   expect([second.status, second.json]).toEqual([201, first.json]);
   await core.call("PATCH", `/v1/nodes/${first.json.id}`, { json: { name: "g" } });
   expect((await core.node(first.json.id)).lastKey).toBe(null);
+  const update = await core.upload(`/v1/nodes/${first.json.id}/content`, "v2", {
+    method: "PUT",
+    metadata: { idempotencyKey: "k2" },
+  });
+  await core.call("DELETE", `/v1/nodes/${first.json.id}`);
   core = core.restart();
+  const repeated = await core.upload(`/v1/nodes/${first.json.id}/content`, "v2", {
+    method: "PUT",
+    metadata: { idempotencyKey: "k2" },
+  });
+  expect([repeated.status, repeated.json]).toEqual([200, update.json]);
+  await core.call("POST", `/v1/nodes/${first.json.id}/restore`);
+  // Later keys make room only of those that have expired.
   await core.clock.advance(23.9 * 3600 * 1000);
+  await core.file("/later", "x", { metadata: { idempotencyKey: "k3" } });
   const third = await core.upload("/v1/files/f", "one", options);
   expect([third.status, third.json]).toEqual([201, first.json]);
-  expect(await core.names("/")).toEqual(["g"]);
+  expect(await core.names("/")).toEqual(["g", "later"]);
   for (const [path, content] of [
     ["f", "two"],
     ["h", "one"],
@@ -163,6 +179,14 @@ test("a key repeated gets the first answer, also at once, after a restart, and a
     const other = await core.upload(`/v1/files/${path}`, content, { metadata });
     expect([other.status, other.json.field]).toEqual([400, "idempotencyKey"]);
   }
+});
+
+test("keys are forgotten after their time", async () => {
+  const keys = () => core.database.prepare("SELECT key FROM idempotency ORDER BY key").pluck().all();
+  for (const key of ["a", "b", "c"]) await core.file(`/${key}`, "x", { metadata: { idempotencyKey: key } });
+  await core.clock.advance(49 * 3600 * 1000);
+  await core.file("/d", "x", { metadata: { idempotencyKey: "d" } });
+  expect(keys()).toEqual(["d"]);
 });
 
 test("keys belong to one workspace", async () => {

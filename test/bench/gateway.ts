@@ -1,0 +1,177 @@
+/**
+ * What the local gateway takes, as a process of its own: small uploads, listings, content up and
+ * down; once through the product's client, once through plain node:http. Both run in this process.
+ */
+import { createHash } from "node:crypto";
+import type { Place } from "../support/wsfs.ts";
+import { runBench } from "./support/bench.ts";
+import { type Caller, type Content, plainCaller, productCaller } from "./support/callers.ts";
+import type { Report } from "./support/figures.ts";
+import { type BenchOptions, describeMachine } from "./support/options.ts";
+import { announce, isAsked, type Observed, runWorkload, type Workload } from "./support/rounds.ts";
+
+const CONNECTIONS = 16;
+const UPLOADS = 1000;
+const READS = 2000;
+const READ_FILES = 100;
+const LISTED = 5000;
+const PAGE = 1000;
+const MIB = 1024 ** 2;
+const STREAM_MIB = 256;
+const BLOCK = 64 * 1024;
+
+interface Side extends Observed, Pick<Caller, "upload" | "download" | "getNode" | "list"> {
+  readonly name: string;
+}
+
+const WORKLOADS = ["uploads", "nodes", "small-contents", "listing", "content-up", "content-down"] as const;
+type Load = Workload<Side> & { readonly name: (typeof WORKLOADS)[number] };
+
+function loads(folder: string): Load[] {
+  const small = contentOf(1024, 1);
+  const big = contentOf(BLOCK, (STREAM_MIB * MIB) / BLOCK);
+  const rate = async (count: number, work: () => Promise<unknown>) => {
+    const started = performance.now();
+    await work();
+    return count / ((performance.now() - started) / 1000);
+  };
+  const uploadMany = (side: Side, prefix: string, count: number) =>
+    inParallel(count, CONNECTIONS, (index) => side.upload(folder, `${prefix}-${index}`, small));
+  const streams = new Map<Side, string>();
+  const files: string[] = [];
+  let filled = 0;
+  const readMany = (work: (id: string) => Promise<unknown>) =>
+    inParallel(READS, CONNECTIONS, (index) => work(files[index % files.length] ?? ""));
+  const setUpReads = async (side: Side) => {
+    if (files.length > 0) return;
+    for (let index = 0; index < READ_FILES; index += 1) files.push(await side.upload(folder, `read-${index}`, small));
+    filled += READ_FILES;
+  };
+
+  return [
+    {
+      name: "uploads",
+      measures: `new files of 1 KiB a second, ${CONNECTIONS} connections`,
+      command: "POST /v1/files/NAME?parentId=ID",
+      unit: "uploads/s",
+      rounds: 5,
+      async measure(side, round) {
+        filled += UPLOADS;
+        return rate(UPLOADS, () => uploadMany(side, `${side.name}-${round}`, UPLOADS));
+      },
+    },
+    {
+      name: "nodes",
+      measures: `nodes read by id a second, ${CONNECTIONS} connections`,
+      command: "GET /v1/nodes/ID",
+      unit: "nodes/s",
+      rounds: 5,
+      setUp: setUpReads,
+      measure: (side) => rate(READS, () => readMany((id) => side.getNode(id))),
+    },
+    {
+      name: "small-contents",
+      measures: `contents of 1 KiB read a second, ${CONNECTIONS} connections`,
+      command: "GET /v1/nodes/ID/content",
+      unit: "files/s",
+      rounds: 5,
+      setUp: setUpReads,
+      measure: (side) =>
+        rate(READS, () => readMany(async (id) => expectBytes(await side.download(id), small.block.length))),
+    },
+    {
+      name: "listing",
+      measures: `pages of ${PAGE} nodes a second, one after the other, of a folder with ${LISTED} or more`,
+      command: `GET /v1/nodes?parentId=ID&pageSize=${PAGE}`,
+      unit: "pages/s",
+      rounds: 5,
+      async setUp(side) {
+        const missing = LISTED - filled;
+        if (missing <= 0) return;
+        filled += missing;
+        await uploadMany(side, "listed", missing);
+      },
+      measure: (side) =>
+        rate(Math.ceil(filled / PAGE), async () => {
+          const count = await side.list(folder, PAGE);
+          if (count < filled) throw new Error(`expected at least ${filled} nodes, got ${count}`);
+        }),
+    },
+    {
+      name: "content-up",
+      measures: `one upload of ${STREAM_MIB} MiB`,
+      command: "POST /v1/files/NAME?parentId=ID",
+      unit: "MB/s",
+      rounds: 5,
+      measure: (side, round) =>
+        rate((STREAM_MIB * MIB) / 1e6, () => side.upload(folder, `stream-${side.name}-${round}`, big)),
+    },
+    {
+      name: "content-down",
+      measures: `one download of ${STREAM_MIB} MiB`,
+      command: "GET /v1/nodes/ID/content",
+      unit: "MB/s",
+      rounds: 5,
+      setUp: async (side) => void streams.set(side, await side.upload(folder, `download-${side.name}`, big)),
+      measure: (side) =>
+        rate((STREAM_MIB * MIB) / 1e6, async () => {
+          expectBytes(await side.download(streams.get(side) ?? ""), STREAM_MIB * MIB);
+        }),
+    },
+  ];
+}
+
+async function bench(place: Place, options: BenchOptions): Promise<Report> {
+  const gateway = await place.gateway();
+  const client = await productCaller(gateway, CONNECTIONS);
+  const other = options.control ? await productCaller(gateway, CONNECTIONS) : plainCaller(gateway, CONNECTIONS);
+  const names = ["client", options.control ? "control" : "node:http"] as const;
+  // Product second, as in the other benchmark: the ratio says how it does beside the plain one.
+  const sides = [
+    { ...other, name: names[1] },
+    { ...client, name: names[0] },
+  ] as const;
+  const folder = await client.makeFolder("bench");
+  const results = [];
+  for (const load of loads(folder)) {
+    if (!isAsked(load.name, options)) continue;
+    announce(load.name);
+    results.push(await runWorkload<Side>(load, sides, options));
+  }
+  await client.close();
+  await other.close();
+  return {
+    bench: "gateway",
+    measures: "the local gateway, asked by node:http and by the product's client; rates, more is better",
+    machine: describeMachine(),
+    sides: [names[1], names[0]],
+    notes: [],
+    results,
+    skipped: [],
+  };
+}
+
+function expectBytes(got: number, expected: number): void {
+  if (got !== expected) throw new Error(`expected ${expected} bytes, got ${got}`);
+}
+
+function contentOf(size: number, times: number): Content {
+  const block = Buffer.alloc(size, "wsfs ");
+  const hash = createHash("sha256");
+  for (let time = 0; time < times; time += 1) hash.update(block);
+  return { block, times, hash: hash.digest("hex") };
+}
+
+async function inParallel(count: number, width: number, work: (index: number) => Promise<unknown>): Promise<void> {
+  let next = 0;
+  const worker = async () => {
+    while (next < count) {
+      const index = next;
+      next += 1;
+      await work(index);
+    }
+  };
+  await Promise.all(Array.from({ length: width }, worker));
+}
+
+await runBench(WORKLOADS, bench);

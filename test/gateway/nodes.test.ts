@@ -1,0 +1,201 @@
+import { beforeEach, expect, test } from "vitest";
+import { createTestCore, type TestCore } from "../support/gateway-core.ts";
+
+let core: TestCore;
+let root: string;
+beforeEach(() => {
+  core = createTestCore();
+  root = core.workspace.root;
+});
+
+const patch = (id: string, json: unknown, headers = {}) => core.call("PATCH", `/v1/nodes/${id}`, { json, headers });
+const create = (json: unknown) => core.call("POST", "/v1/nodes", { json });
+
+test("a node is found by its id and by its path, with its revision as ETag", async () => {
+  const node = await core.file("/a/b", "x");
+  const byId = await core.call("GET", `/v1/nodes/${node.id}`);
+  expect(byId.headers.etag).toBe('"1"');
+  const { position: _, ...shown } = node;
+  expect(byId.json).toEqual(shown);
+  expect((await core.call("GET", "/v1/files/a/b")).json).toEqual(shown);
+  expect((await core.call("GET", `/v1/nodes/${node.id}`, { headers: { "if-none-match": '"1"' } })).status).toBe(304);
+  expect((await core.call("GET", "/v1/files/")).json).toMatchObject({ id: root, path: "/", parentId: null });
+  expect((await core.call("GET", "/v1/files/a/c")).status).toBe(404);
+  expect((await core.call("GET", "/v1/files/a/b/c")).status).toBe(404);
+});
+
+test("a folder is made once; the name taken answers 409 with the node that has it", async () => {
+  const folder = await core.folder(root, "docs");
+  expect(folder).toMatchObject({ kind: "folder", path: "/docs", head: null, mimeType: null, size: 0, revision: 1 });
+  const again = await create({ parentId: root, name: "docs", kind: "folder" });
+  expect([again.status, again.json.node.id]).toEqual([409, folder.id]);
+  const keyed = { parentId: root, name: "keyed", kind: "folder", idempotencyKey: "k" };
+  const first = await create(keyed);
+  expect((await create(keyed)).json).toEqual(first.json);
+  expect((await create({ ...keyed, name: "other" })).json.field).toBe("idempotencyKey");
+});
+
+test("bad creations are refused by field", async () => {
+  const file = await core.file("/f", "x");
+  const cases: [number, string | undefined, unknown][] = [
+    [400, "name", { parentId: root, name: "a/b", kind: "folder" }],
+    [400, "name", { parentId: root, name: "", kind: "folder" }],
+    [400, "name", { parentId: root, name: "ä".repeat(128), kind: "folder" }],
+    [400, "kind", { parentId: root, name: "a" }],
+    [400, "kind", { parentId: root, name: "a", kind: "folder", copyOf: file.id }],
+    [400, "kind", { parentId: root, name: "a", kind: "file" }],
+    [400, "version", { parentId: root, name: "a", kind: "folder", version: "v" }],
+    [400, "extra", { parentId: root, name: "a", kind: "folder", extra: 1 }],
+    [400, "parentId", { parentId: file.id, name: "a", kind: "folder" }],
+    [400, "copyOf", { parentId: root, name: "a", copyOf: root }],
+    [404, undefined, { parentId: "unknown", name: "a", kind: "folder" }],
+    [404, undefined, { parentId: root, name: "a", copyOf: "unknown" }],
+    [404, undefined, { parentId: root, name: "a", copyOf: file.id, version: "unknown" }],
+  ];
+  for (const [status, field, json] of cases) {
+    const answer = await create(json);
+    expect([answer.status, answer.json.field, json]).toEqual([status, field, json]);
+  }
+  expect(await core.names("/")).toEqual(["f"]);
+});
+
+test("a copy has the content and attributes of its source, but no link, and lives on its own", async () => {
+  const source = await core.file("/f", "one", {
+    contentType: "text/x",
+    metadata: { attributes: { mode: 0o600, mtime: "7.000000000", link: { group: "g", hash: "h" } } },
+  });
+  await core.upload("/v1/files/f", "two");
+  const old = await create({ parentId: root, name: "old", copyOf: source.id, version: source.head });
+  expect(old.json).toMatchObject({ contentHash: source.contentHash, mimeType: "text/x", attributes: { mode: 0o600 } });
+  expect(old.json.attributes).toEqual({ mode: 0o600 });
+  await core.call("DELETE", `/v1/nodes/${source.id}`);
+  const late = await create({ parentId: root, name: "late", copyOf: source.id, attributes: { mode: 0o444 } });
+  expect(late.json.attributes).toEqual({ mode: 0o444 });
+  expect((await core.call("GET", `/v1/nodes/${late.json.id}/content`)).bytes.toString()).toBe("two");
+});
+
+test("moves, renames and attributes change what they say and raise the revision", async () => {
+  const folder = await core.folder(root, "d");
+  const file = await core.file("/f", "x", {
+    metadata: { attributes: { mode: 0o644, xattrs: { a: "eA==", b: "eQ==" } } },
+  });
+  const moved = await patch(file.id, { parentId: folder.id, name: "g" }, { "if-match": '"1"' });
+  expect(moved.json).toMatchObject({ path: "/d/g", parentId: folder.id, revision: 2, lastKey: null });
+  expect(moved.json.modifiedAt).toBe(file.modifiedAt);
+  const changed = await patch(file.id, { attributes: { mode: null, uid: 5, xattrs: { b: null } } });
+  expect(changed.json).toMatchObject({ revision: 3, attributes: { uid: 5, xattrs: { a: "eA==" } } });
+  expect(changed.json.attributes.mode).toBeUndefined();
+  const stale = await patch(file.id, { name: "h" }, { "if-match": '"2"' });
+  expect([stale.status, stale.json.node.revision]).toEqual([412, 3]);
+  const entries = (await core.call("GET", "/v1/journal", { query: { after: String(file.position) } })).json.items;
+  expect(entries.map((entry) => [entry.kind, entry.revision, entry.name])).toEqual([
+    ["moved", 2, "g"],
+    ["changed", 3, "g"],
+  ]);
+  // A folder's revision is its own.
+  expect((await core.node(folder.id)).revision).toBe(1);
+});
+
+test("moves that cannot be are refused", async () => {
+  const a = await core.folder(root, "a");
+  const b = await core.folder(a.id, "b");
+  const file = await core.file("/f", "x");
+  expect((await patch(a.id, { parentId: b.id })).json.field).toBe("parentId");
+  expect((await patch(a.id, { parentId: a.id })).json.field).toBe("parentId");
+  expect((await patch(a.id, { parentId: file.id })).json.field).toBe("parentId");
+  expect((await patch(a.id, { name: ".." })).json.field).toBe("name");
+  expect((await patch(root, { name: "x" })).json.field).toBe("name");
+  expect((await patch(a.id, { parentId: "unknown" })).status).toBe(404);
+  expect((await patch(a.id, { size: 5 })).json.field).toBe("size");
+  expect((await patch(a.id, { attributes: { mode: 0o10000 } })).json.field).toBe("attributes.mode");
+  const taken = await patch(a.id, { name: "f" });
+  expect([taken.status, taken.json.node.id]).toEqual([409, file.id]);
+  expect((await patch(a.id, { name: "a" })).json.revision).toBe(2);
+  const other = core.gateway.ensureWorkspace("other");
+  const unbound = core.token(undefined, null);
+  const crossing = { json: { parentId: other.root }, token: unbound };
+  expect((await core.call("PATCH", `/v1/nodes/${a.id}`, crossing)).json.field).toBe("parentId");
+});
+
+test("two nodes exchange their places", async () => {
+  const folder = await core.folder(root, "d");
+  const inside = await core.file("/d/in", "1");
+  const outside = await core.file("/out", "2");
+  const exchange = (id: string, other: string, headers = {}) =>
+    core.call("POST", `/v1/nodes/${id}/exchange`, { json: { with: other }, headers });
+  const answer = await exchange(inside.id, outside.id, { "if-match": '"1"' });
+  expect(answer.json).toMatchObject({ id: inside.id, path: "/out", revision: 2 });
+  expect(await core.node(outside.id)).toMatchObject({ path: "/d/in", revision: 2 });
+  expect((await core.call("GET", "/v1/files/out")).json.id).toBe(inside.id);
+  expect((await core.call("GET", "/v1/files/d/in")).json.id).toBe(outside.id);
+  expect(answer.json.position).toBe((await core.call("GET", "/v1/journal")).json.asOf);
+  // Two names of one folder.
+  const beside = await core.file("/beside", "3");
+  await exchange(beside.id, inside.id);
+  expect((await core.call("GET", "/v1/files/beside")).json.id).toBe(inside.id);
+  expect((await exchange(inside.id, outside.id, { "if-match": '"1"' })).status).toBe(412);
+  expect((await exchange(folder.id, outside.id)).json.field).toBe("with");
+  expect((await exchange(outside.id, outside.id)).json.field).toBe("with");
+  expect((await exchange(outside.id, root)).json.field).toBe("with");
+  expect((await exchange(outside.id, "unknown")).status).toBe(404);
+});
+
+test("a deleted node is gone but for its versions, and comes back to its place", async () => {
+  const folder = await core.folder(root, "d");
+  const file = await core.file("/d/f", "x");
+  const busy = await core.call("DELETE", `/v1/nodes/${folder.id}`);
+  expect([busy.status, busy.json.node.id]).toEqual([409, folder.id]);
+  expect((await core.call("DELETE", `/v1/nodes/${root}`)).status).toBe(400);
+  const stale = await core.call("DELETE", `/v1/nodes/${file.id}`, { headers: { "if-match": '"9"' } });
+  expect([stale.status, stale.json.node.revision]).toEqual([412, 1]);
+  const gone = await core.call("DELETE", `/v1/nodes/${file.id}`, { headers: { "if-match": '"1"' } });
+  expect(gone.json).toMatchObject({ id: file.id, revision: 2, path: "/d/f" });
+  expect(gone.json.position).toBeGreaterThan(file.position);
+  for (const path of [`/v1/nodes/${file.id}`, `/v1/nodes/${file.id}/content`, "/v1/files/d/f"]) {
+    expect([path, (await core.call("GET", path)).status]).toEqual([path, 404]);
+  }
+  expect((await core.call("DELETE", `/v1/nodes/${file.id}`)).status).toBe(404);
+  const versions = (await core.call("GET", `/v1/nodes/${file.id}/versions`)).json.items;
+  expect(versions.map(({ id }) => id)).toEqual([file.head]);
+  const old = await core.call("GET", `/v1/nodes/${file.id}/content`, { query: { version: String(file.head) } });
+  expect(old.bytes.toString()).toBe("x");
+
+  const restore = (id: string) => core.call("POST", `/v1/nodes/${id}/restore`);
+  const other = await core.file("/d/f", "y");
+  expect((await restore(file.id)).json.node.id).toBe(other.id);
+  await core.call("DELETE", `/v1/nodes/${other.id}`);
+  await core.call("DELETE", `/v1/nodes/${folder.id}`);
+  expect([(await restore(file.id)).status, (await restore(file.id)).json.node.id]).toEqual([409, folder.id]);
+  await restore(folder.id);
+  expect((await restore(file.id)).json).toMatchObject({ revision: 3, path: "/d/f", head: file.head });
+  expect((await restore(file.id)).status).toBe(409);
+  expect((await core.call("GET", "/v1/files/d/f")).json.id).toBe(file.id);
+});
+
+test("what a node was is told apart from what it is, by id and by moment", async () => {
+  const file = await core.file("/a", "one");
+  const then = new Date(core.clock.now()).toISOString();
+  await core.clock.advance(1000);
+  await core.upload("/v1/files/a", "two");
+  await patch(file.id, { name: "b" });
+  expect((await core.call("GET", "/v1/files/a")).status).toBe(404);
+  expect((await core.call("GET", "/v1/files/a", { query: { at: then } })).json).toMatchObject({
+    id: file.id,
+    head: file.head,
+    path: "/a",
+    revision: 1,
+  });
+  const content = (at?: string) =>
+    core.call("GET", `/v1/nodes/${file.id}/content`, { query: at === undefined ? {} : { at } });
+  expect((await content(then)).bytes.toString()).toBe("one");
+  expect((await content()).bytes.toString()).toBe("two");
+  expect((await content("2020-01-01T00:00:00Z")).status).toBe(404);
+});
+
+test("a node may be told to be found by its id only a moment later", async () => {
+  core = createTestCore({ idLagMs: 500 });
+  const file = await core.file("/a", "one");
+  expect((await core.call("GET", `/v1/nodes/${file.id}`)).status).toBe(404);
+  await core.clock.advance(500);
+  expect((await core.call("GET", `/v1/nodes/${file.id}`)).status).toBe(200);
+});

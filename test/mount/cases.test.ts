@@ -1,0 +1,63 @@
+/**
+ * Every behaviour case on a plain folder (the control: what is expected there is what a disk does)
+ * and on a mount; and what the cases left on the mount is on the next one, with all its attributes.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createPlace, type Place, type TestGateway, type TestMount } from "../support/wsfs.ts";
+import { CASES } from "./cases/all.ts";
+import { readTree } from "./support/tree.ts";
+import { createWorker, type Worker } from "./support/worker.ts";
+
+let place: Place;
+beforeAll(() => {
+  place = createPlace();
+});
+afterAll(() => place.cleanUp());
+
+function everyCase(worker: () => Worker): void {
+  for (const [group, cases] of Object.entries(CASES)) {
+    describe(group, () => {
+      for (const name of Object.keys(cases)) {
+        test(name, async ({ skip }) => {
+          const outcome = await worker().run(`${group}/${name}`);
+          if ("notHere" in outcome) skip(outcome.notHere);
+          expect(outcome, "error" in outcome ? outcome.error : "").toHaveProperty("passed", true);
+        });
+      }
+    });
+  }
+}
+
+describe("on a plain folder", () => {
+  let worker: Worker;
+  beforeAll(async () => {
+    await place.sh("mkdir plain");
+    worker = createWorker(place.path("plain"));
+  });
+  afterAll(() => worker.end());
+  everyCase(() => worker);
+});
+
+describe("on a mount", () => {
+  let gateway: TestGateway;
+  let mount: TestMount;
+  let worker: Worker;
+  beforeAll(async () => {
+    gateway = await place.gateway();
+    mount = await place.mount(gateway, { args: ["--allow-other"] });
+    // Some cases become another user, who has to get there.
+    await place.sh("chmod 755 .");
+    worker = createWorker(mount.dir);
+  });
+  afterAll(() => worker.end());
+  everyCase(() => worker);
+
+  test("all that the cases left is on another mount, with content, modes, times, links and attributes", async () => {
+    worker.end();
+    const left = await readTree(place, mount.dir);
+    expect(Object.keys(left).length).toBeGreaterThan(500);
+    await mount.umount("--drain=120");
+    const another = await place.mount(gateway, { name: "another" });
+    expect(await readTree(place, another.dir)).toEqual(left);
+  });
+});

@@ -1,0 +1,60 @@
+/** A gateway whose path index and journal are late: nothing of that is seen in the mount. */
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Finished, run } from "../support/child.ts";
+import { check, createPlace, type Place, type TestGateway, type TestMount } from "../support/wsfs.ts";
+import { READER, WRITER } from "./support/flicker.ts";
+import { contentsOf, readGateway, readTree } from "./support/tree.ts";
+
+const PROJECT = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
+const SECONDS = 18;
+
+let place: Place;
+let gateway: TestGateway;
+let mount: TestMount;
+beforeAll(async () => {
+  place = createPlace();
+  gateway = await place.gateway({ args: ["--path-lag", "3000", "--journal-lag", "5000"] });
+  mount = await place.mount(gateway);
+});
+afterAll(() => place.cleanUp());
+
+test("no old name comes back and no new one vanishes while another program works", async () => {
+  const seed = Math.floor(Math.random() * 2 ** 32);
+  const python = (script: string, ...more: string[]): Promise<Finished> =>
+    run("/usr/bin/python3", ["-c", script, `${mount.dir}/busy`, place.path("busy.log"), String(SECONDS), ...more], {
+      env: place.env,
+      timeoutMs: (SECONDS + 60) * 1000,
+    });
+  check(await mount.sh("mkdir busy"));
+  const [writer, reader] = await Promise.all([python(WRITER, String(seed)), python(READER)]);
+  const made = Number(check(writer).stdout);
+  const seen = JSON.parse(check(reader).stdout) as { looks: number; wrong: unknown[] };
+  expect(seen.wrong, `seed ${seed}`).toEqual([]);
+  expect(made).toBeGreaterThan(50);
+  expect(seen.looks).toBeGreaterThan(20);
+});
+
+test("the main job in small: git, cp -a, tar, edits; all of it on another mount and over HTTP", async () => {
+  const identity = {
+    GIT_AUTHOR_NAME: "A",
+    GIT_AUTHOR_EMAIL: "a@e.org",
+    GIT_COMMITTER_NAME: "A",
+    GIT_COMMITTER_EMAIL: "a@e.org",
+  };
+  const script = `set -euo pipefail
+    mkdir repository; cd repository
+    git init --quiet; cp -a "$PROJECT/src/lib" .; git add .; git commit --quiet -m one
+    sed -i 's/^export/EXPORT/' lib/*.ts; git mv lib moved; git commit --quiet -am two; git fsck --strict
+    test -z "$(git status --porcelain)"; cd ..
+    cp -a repository copy; diff -r repository copy; tar cf - repository | (mkdir tar; tar xpf - -C tar); diff -r repository tar/repository
+    rm -rf copy/.git; mv copy copied; diff -r repository/moved copied/moved; rm -rf tar`;
+  check(await mount.sh(script, { env: { PROJECT, ...identity }, timeoutMs: 120_000 }));
+  const left = await readTree(place, mount.dir);
+  expect(Object.keys(left).length).toBeGreaterThan(60);
+  await mount.umount("--drain=120");
+  // Drained means settled: what knows nothing finds everything now, without waiting.
+  expect(await readGateway(place, gateway)).toEqual(contentsOf(left));
+  const another = await place.mount(gateway, { name: "another" });
+  expect(await readTree(place, another.dir)).toEqual(left);
+});
