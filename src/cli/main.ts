@@ -101,6 +101,7 @@ function usageMessage(message: string, argv: readonly string[]): string {
     });
     return `unknown argument: ${typed.join(", ")}`;
   }
+  if (message.startsWith("Did you mean")) return `unknown command: ${argv[0]}. ${message}`;
   const [, flag] = /^Not enough arguments following: (.*)$/.exec(message) ?? [];
   if (flag !== undefined) return `--${flag} needs a value`;
   if (message.startsWith("Not enough non-option arguments")) return `${argv[0]} needs a folder: wsfs ${argv[0]} DIR`;

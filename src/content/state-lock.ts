@@ -5,6 +5,7 @@
  */
 import fs from "node:fs";
 import { dirname } from "node:path";
+import { makeFolders } from "../lib/make-folders.ts";
 import type { SystemCalls } from "./disk-files.ts";
 
 export interface StateLock {
@@ -31,7 +32,7 @@ export class StateFolderBusy extends Error {
  */
 export function lockStateFolder(systemCalls: Pick<SystemCalls, "lockFile">, path: string): StateLock {
   const folder = dirname(path);
-  fs.mkdirSync(folder, { recursive: true, mode: 0o700 });
+  makeFolders(folder, 0o700);
   if (fs.readdirSync(folder).length === 0) fs.chmodSync(folder, 0o700);
 
   const fd = fs.openSync(path, fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600);

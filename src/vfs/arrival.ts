@@ -5,13 +5,16 @@ import type { Entry } from "../metadata/entries.ts";
 import { born } from "../metadata/nodes.ts";
 import { lookAgain } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { folderOfNode, joinGroup, makeInodeOf } from "./from-node.ts";
-import { moveAside } from "./make-room.ts";
+import { joinGroup, makeInodeOf } from "./from-node.ts";
+import { moveAside, stepAside } from "./make-room.ts";
+import { isSeenAway } from "./rings.ts";
+import { reviveFolder } from "./take.ts";
 
 /** A node nobody here has a row of. Placed if its folder is known; else it comes with its folder's listing. */
 export function arrive(context: Context, node: Node): void {
   const { metadata } = context;
-  const folder = node.parentId === null ? undefined : folderOfNode(context, node.parentId);
+  // A folder that was removed here, its deletion not sent: something new in it keeps it.
+  const folder = node.parentId === null ? undefined : reviveFolder(context, node.parentId);
   if (folder === undefined) {
     metadata.arrivals.remove(node.id);
     return;
@@ -42,6 +45,10 @@ function makeWay(context: Context, occupant: Entry, node: Node): boolean {
     // Whether it is the same thing is known when its own request is answered or refused; see settle.ts.
     if (isNew) lookAgain(context, row);
     return false;
+  }
+  if (isSeenAway(row)) {
+    stepAside(context, occupant);
+    return true;
   }
   if (row.base?.parent === node.parentId && row.base.name === node.name) {
     // Two nodes cannot have one name: what is known of the other is old.

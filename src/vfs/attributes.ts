@@ -123,6 +123,7 @@ function changeXattrs(
 }
 
 export async function getxattr(context: Context, lineage: Lineage, name: string): Promise<Uint8Array> {
+  checkXattrName(name);
   const value = inodeOf(context, lineage).attributes.xattrs?.[name];
   if (value === undefined) throw new FsError("ENODATA", `no ${name}`);
   return Buffer.from(value, "base64");

@@ -3,7 +3,7 @@
  * what is news and what is lag; what to do about news is the plan's. Never waits.
  */
 import type { Node } from "../contract/resources.ts";
-import type { Seen } from "../metadata/nodes.ts";
+import type { NodeRow, Seen } from "../metadata/nodes.ts";
 import { advance } from "./advance.ts";
 import { arrive } from "./arrival.ts";
 import type { Context } from "./context.ts";
@@ -21,6 +21,8 @@ export function observeNode(context: Context, node: Node): void {
       return;
     }
     const isNews = node.revision > (row.base?.revision ?? -1) && node.revision > revisionOf(row.seen);
+    // A request given up for a newer cut has arrived all the same: the news is ours.
+    if (isNews && takeOwn(context, node)) return;
     const seen = isNews ? metadata.nodes.update(row.id, { seen: { node }, seenAt: context.runtime.now() }) : row;
     advance(context, seen.id);
   });
@@ -43,6 +45,11 @@ export function observeDeletion(context: Context, nodeId: string, revision: numb
     metadata.nodes.update(row.id, { seen: { deleted: true, revision }, seenAt: context.runtime.now() });
     advance(context, row.id);
   });
+}
+
+/** The newest revision that is known of a node. */
+export function newestRevision(row: NodeRow): number {
+  return Math.max(row.base?.revision ?? 0, revisionOf(row.seen));
 }
 
 function revisionOf(seen: Seen | null): number {

@@ -46,7 +46,7 @@ async function sh(script: string, env: NodeJS.ProcessEnv = {}): Promise<string> 
 test("git clones this repository, finds it clean and whole, and commits", async () => {
   await sh('git clone --quiet "$PROJECT" clone');
   expect(await sh("cd clone; git status --porcelain; git fsck --strict 2>&1")).not.toMatch(
-    /error|missing|dangling|^.M/m,
+    /error|missing|corrupt|^.M/m,
   );
   expect(await sh("cd clone; git log --oneline | wc -l")).toBe(await sh('cd "$PROJECT"; git log --oneline | wc -l'));
   await sh("cd clone; echo a line >> README.md; git mv LICENSE COPYING; git commit --quiet -am change; git gc --quiet");
@@ -76,7 +76,7 @@ test("vim and sed -i edit in each of their ways and leave nothing behind", async
       for backup in backup nobackup; do
         f="$way-$backup"
         seq 1000 > "$f"
-        vim -es -u NONE -i NONE -c "set backupcopy=$way $backup backupdir=." -c '%s/^5/five/' -c wq "$f"
+        vim -es -u NONE -i NONE -c "set backupcopy=$way $backup backupdir=. backupskip=" -c '%s/^5/five/' -c wq "$f"
         seq 1000 | sed 's/^5/five/' | cmp - "$f"
       done
     done
@@ -123,6 +123,7 @@ test("another mount that knows nothing has it all, and so has curl", async () =>
   const left = await readTree(place, mount.dir);
   expect(left["."]).toMatchObject({ mode: "0o40750", mtime: "1323785716171819202", size: 4096 });
   await mount.umount("--drain=200");
+  expect(await readGateway(place, gateway)).toEqual(contentsOf(left));
 
   mount = await place.mount(gateway, { name: "another" });
   expect(await readTree(place, mount.dir)).toEqual(left);
@@ -130,12 +131,8 @@ test("another mount that knows nothing has it all, and so has curl", async () =>
   await sh(
     'rm typescript/link; diff -r "$PROJECT/node_modules/typescript/" typescript; cd clone; git fsck --strict; test -z "$(git status --porcelain)"',
   );
-  await sh("sha256sum < big | cmp - ../big.sum; touch typescript/link; rm typescript/link");
+  await sh("sha256sum < big | cmp - ../big.sum");
   expect(peakMemory(mount.pid), "of the daemon that fetched it all").toBeLessThan(MEMORY_LIMIT);
-
-  check(await place.wsfs(["drain", mount.dir, "--timeout", "60"]));
-  const files = contentsOf(left);
-  expect(await readGateway(place, gateway)).toEqual(files);
 });
 
 type Sized = Record<string, { kind: string; size: number }>;

@@ -8,7 +8,7 @@ import { check, createPlace, type Place, type TestGateway, type TestMount } from
 import { childrenAt, versionsOf } from "./support/nodes.ts";
 
 const vim = (backupcopy: string, backup = "nobackup") =>
-  `vim -es -u NONE -i NONE -c 'set backupcopy=${backupcopy} ${backup} backupdir=.' -c '%s/one/two/' -c wq doc`;
+  `vim -es -u NONE -i NONE -c 'set backupcopy=${backupcopy} ${backup} backupdir=. backupskip=' -c '%s/one/two/' -c wq doc`;
 
 /**
  * Each turns `doc` from "one" into "two". A "#" stands for a pause in which everything is uploaded:
@@ -86,4 +86,40 @@ describe.each(Object.entries(SAVES))("%s", (name, { script, leaves = [] }) => {
     expect(versions.map(({ contentHash }) => contentHash)).toEqual([digest("one\n"), digest("two\n")]);
     for (const left of leaves) expect(after.get(left)?.contentHash).toBe(digest("one\n"));
   });
+});
+
+test("files saved again and again while they are sent stay one file each, without conflicts", async () => {
+  const slow = await place.gateway({ name: "slow", args: ["--latency", "15"] });
+  const busy = await place.mount(slow, { name: "busy" });
+  // The pauses spread over the debounce and what follows it, so that writers come at each moment of an upload.
+  const script = `
+import os, random, sys, time
+chance = random.Random(sys.argv[1])
+until = time.time() + 15
+saves = 0
+while time.time() < until:
+    name = f"f{chance.randrange(3)}"
+    fd = os.open(name, os.O_CREAT | os.O_RDWR)
+    os.pwrite(fd, f"save {saves:06}".encode(), chance.choice([0, 100_000]))
+    if chance.random() < 0.3: os.fsync(fd)
+    os.close(fd)
+    saves += 1
+    time.sleep(chance.choice([0, 0.01, 0.1, 0.5, 0.6, 1.1]) * chance.random())
+print(saves)
+`;
+  const seed = String(Math.random());
+  const saves = Number(
+    check(await busy.sh(`exec /usr/bin/python3 -c "$SCRIPT" ${seed}`, { env: { SCRIPT: script } })).stdout,
+  );
+  expect(saves).toBeGreaterThan(20);
+  check(await place.wsfs(["drain", busy.dir, "--timeout", "60"], { timeoutMs: 70_000 }));
+  expect(await busy.status(), `seed ${seed}`).toMatchObject({ conflicts: 0, parked: 0, dirty: 0 });
+  const nodes = await childrenAt(slow);
+  expect([...nodes.keys()].sort(), `seed ${seed}`).toEqual(["f0", "f1", "f2"]);
+  const digests = check(await busy.sh("sha256sum f0 f1 f2 | cut -d' ' -f1"))
+    .stdout.trim()
+    .split("\n");
+  expect(["f0", "f1", "f2"].map((name) => nodes.get(name)?.contentHash)).toEqual(digests);
+  await busy.umount();
+  await slow.stop();
 });

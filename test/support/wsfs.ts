@@ -44,6 +44,8 @@ export interface TestMount {
 export interface Place {
   readonly folder: string;
   readonly env: NodeJS.ProcessEnv;
+  /** The built command, for node. */
+  readonly program: string;
   /** A path below `folder`; nothing is made. */
   path(name: string): string;
   wsfs(args: readonly string[], options?: RunOptions): Promise<Finished>;
@@ -78,6 +80,7 @@ export function createPlace(): Place {
   const place: Place = {
     folder,
     env,
+    program: MAIN,
     path,
     wsfs: (args, options = {}) =>
       run(process.execPath, [MAIN, ...args], { cwd: folder, ...options, env: { ...env, ...options.env } }),
@@ -123,7 +126,7 @@ export function createPlace(): Place {
           return JSON.parse(check(await place.wsfs(["status", dir, "--json"])).stdout) as Record<string, unknown>;
         },
         sh: (script, options) => place.sh(`cd '${dir}' || exit 99\n${script}`, options),
-        umount: async (...more) => check(await place.wsfs(["umount", dir, ...more])),
+        umount: async (...more) => check(await place.wsfs(["umount", dir, ...more], { timeoutMs: 300_000 })),
       };
     },
 
@@ -157,7 +160,11 @@ export function mountsBelow(folder: string): MountEntry[] {
 /** Politely, then by abort of the connection: requests nobody will answer then fail, and every process can end. */
 async function takeOff(place: Place, mount: MountEntry, children: readonly ProcessIdentity[]): Promise<void> {
   const polite = await place.wsfs(["umount", mount.mountpoint], { timeoutMs: 20_000 });
-  if (polite.code === 0) return;
+  // A connection's number is given again at once: what is gone must not be aborted in another's place.
+  const isThere = mountsBelow(place.folder).some(
+    (other) => other.mountpoint === mount.mountpoint && other.connection === mount.connection,
+  );
+  if (polite.code === 0 || !isThere) return;
   for (const child of children) if (isAlive(child)) process.kill(child.pid, "SIGKILL");
   if (!existsSync(join(FUSE_CONTROL, String(mount.connection)))) {
     await run("mount", ["-t", "fusectl", "none", FUSE_CONTROL], { timeoutMs: 5000 });

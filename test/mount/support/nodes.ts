@@ -19,12 +19,29 @@ async function getAll<T>(gateway: TestGateway, path: string): Promise<T[]> {
   const items: T[] = [];
   for (let pageNo = 1; ; pageNo++) {
     const url = `${gateway.baseUrl}${path}${path.includes("?") ? "&" : "?"}pageNo=${pageNo}&pageSize=1000`;
-    const answer = await fetch(url, { headers: { authorization: `Bearer ${gateway.token}` } });
-    if (!answer.ok) throw new Error(`GET ${path}: ${answer.status} ${await answer.text()}`);
+    const answer = await get(url, gateway.token);
     const page = (await answer.json()) as { items: T[]; totalCount: number };
     items.push(...page.items);
     if (items.length >= page.totalCount) return items;
   }
+}
+
+const TRIES = 8;
+
+/** A gateway that fails on purpose is asked again. */
+async function get(url: string, token: string): Promise<Response> {
+  let failure: unknown;
+  for (let tries = 0; tries < TRIES; tries++) {
+    try {
+      const answer = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
+      if (answer.ok) return answer;
+      failure = new Error(`GET ${url}: ${answer.status} ${await answer.text()}`);
+      if (answer.status < 500) break;
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure;
 }
 
 /** The children of a folder, by name; throws when a name is there twice. */
