@@ -31,7 +31,15 @@ async function workAndWatch(where: TestMount): Promise<void> {
         timeoutMs: (SECONDS + 60) * 1000,
       },
     );
-  const [writer, reader] = await Promise.all([python(WRITER), python(READER)]);
+  let isOver = false;
+  // Without waiting for the debounce, so that more is sent than the last state of each file.
+  async function drainAgainAndAgain(): Promise<void> {
+    while (!isOver) await place.wsfs(["drain", where.dir, "--no-settle", "--timeout", "5"]);
+  }
+  const programs = Promise.all([python(WRITER), python(READER)]).finally(() => {
+    isOver = true;
+  });
+  const [[writer, reader]] = await Promise.all([programs, drainAgainAndAgain()]);
   const made = Number(check(writer).stdout);
   const seen = JSON.parse(check(reader).stdout) as { looks: number; wrong: unknown[] };
   expect(seen.wrong, `seed ${seed}`).toEqual([]);
