@@ -1,7 +1,7 @@
 /**
- * `npm run bench [-- NAME ...]`: set-up, then the benchmarks test/bench/NAME.ts, all when none is
- * named, one after the other, each in a node of its own (types removed by typescript.mjs). They
- * find the compiled program in dist/.
+ * `npm run bench [-- NAME ... [--FLAG ...]]`: set-up, then the benchmarks test/bench/NAME.ts, all
+ * when none is named, one after the other, each in a node of its own (types removed by
+ * typescript.mjs) with the flags. They find the compiled program in dist/.
  */
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
@@ -15,7 +15,10 @@ const all = existsSync(folder)
       .map((name) => name.slice(0, -3))
       .sort()
   : [];
-const asked = process.argv.slice(2);
+const given = process.argv.slice(2);
+const firstFlag = given.findIndex((argument) => argument.startsWith("-"));
+const asked = firstFlag < 0 ? given : given.slice(0, firstFlag);
+const flags = firstFlag < 0 ? [] : given.slice(firstFlag);
 const unknown = asked.find((name) => !all.includes(name));
 if (unknown !== undefined || all.length === 0) {
   process.stderr.write(`bench: expected names out of ${all.join(", ") || "(none yet)"}, got "${unknown ?? ""}"\n`);
@@ -25,7 +28,7 @@ if (unknown !== undefined || all.length === 0) {
 setup();
 for (const name of asked.length > 0 ? asked : all) {
   const loader = join(projectFolder, "scripts/typescript.mjs");
-  const args = ["--enable-source-maps", "--import", loader, join(folder, `${name}.ts`)];
+  const args = ["--enable-source-maps", "--import", loader, join(folder, `${name}.ts`), ...flags];
   const code = await runNode(args, { cwd: projectFolder });
   if (code !== 0) process.exit(code);
 }

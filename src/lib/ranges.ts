@@ -58,6 +58,26 @@ export function missingWithin(ranges: Ranges, start: number, end: number): Range
   return missing;
 }
 
+/** The parts of [start, end) that are in the set, ascending. */
+export function partsWithin(ranges: Ranges, start: number, end: number): Range[] {
+  check(start, end);
+  const parts: Range[] = [];
+  const next = boundsUpTo(ranges, start);
+  for (let i = next - (next % 2); i < ranges.length && bound(ranges, i) < end; i += 2) {
+    const part = { start: Math.max(start, bound(ranges, i)), end: Math.min(end, bound(ranges, i + 1)) };
+    if (part.start < part.end) parts.push(part);
+  }
+  return parts;
+}
+
+/** Whether any byte of [start, end) is in the set. */
+export function touchesRange(ranges: Ranges, start: number, end: number): boolean {
+  check(start, end);
+  if (start === end) return false;
+  const next = boundsUpTo(ranges, start);
+  return next % 2 === 1 || bound(ranges, next) < end;
+}
+
 /** Without everything from `size` on. */
 export function clipRanges(ranges: Ranges, size: number): Ranges {
   check(0, size);

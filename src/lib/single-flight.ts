@@ -1,13 +1,11 @@
 /** One piece of work per key at a time: whoever asks while it runs gets the same result. */
 export interface SingleFlight<Key, Result> {
   run(key: Key, work: () => Promise<Result>): Promise<Result>;
-  has(key: Key): boolean;
 }
 
 export function createSingleFlight<Key, Result>(): SingleFlight<Key, Result> {
   const flights = new Map<Key, Promise<Result>>();
   return {
-    has: (key) => flights.has(key),
     run(key, work) {
       const running = flights.get(key);
       if (running !== undefined) return running;

@@ -27,6 +27,10 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   const openOf = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE node = ? AND state = 'open'`);
   const byKey = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE key = ?`);
   const all = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE state = 'open' ORDER BY id`);
+  const nodesWanting = prepare<{ node: number }>(
+    database,
+    "SELECT node FROM attempt WHERE state = 'open' AND json_extract(request, '$.parent') = ?",
+  );
   const due = prepare<Row>(
     database,
     `SELECT ${COLUMNS} FROM attempt WHERE state = 'open' AND next_at <= ? ORDER BY next_at LIMIT ?`,
@@ -36,6 +40,11 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     "SELECT min(next_at) AS at FROM attempt WHERE state = 'open' AND next_at > ?",
   );
   const openCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM attempt WHERE state = 'open'");
+  const wanting = prepare<{ one: number }>(
+    database,
+    `SELECT 1 AS one FROM attempt WHERE state = 'open' AND node <> ?
+     AND json_extract(request, '$.parent') = ? AND json_extract(request, '$.name') = ? LIMIT 1`,
+  );
   const insert = prepare(
     database,
     `INSERT INTO attempt (node, state, key, request, generation, tries, next_at, last_error, created_at)
@@ -64,10 +73,15 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     ofGeneration: (generation: number): Attempt<Request>[] =>
       ofGeneration.all(generation).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
     open: (): Attempt<Request>[] => all.all().map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
+    /** Node rows with a request under way that puts them into this folder. */
+    nodesWanting: (parent: string): number[] => nodesWanting.all(parent).map((row) => row.node),
     due: (now: number, limit: number): Attempt<Request>[] =>
       due.all(now, limit).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
     /** When the first one that waits may be sent again. */
     nextAt: (now: number): number | undefined => next.get(now)?.at ?? undefined,
+    /** Whether another node may be at this place already: a request of ours put it there, its answer is not known. */
+    isPlaceWanted: (node: number, parent: string, name: string): boolean =>
+      wanting.get(node, parent, name) !== undefined,
     countOpen: (): number => openCount.get()?.count ?? 0,
     create(attempt: {
       node: number;

@@ -63,7 +63,7 @@ export function createInodes(database: Connection) {
   );
   const unfinished = prepare<Row>(
     database,
-    `SELECT ${COLUMNS} FROM inode WHERE content = 'open' OR (content = 'dirty' AND hash IS NULL)`,
+    `SELECT ${COLUMNS} FROM inode WHERE content <> 'clean' AND (content = 'open' OR hash IS NULL) AND kind = 'file'`,
   );
 
   const decode = (row: Row | undefined): Inode | undefined =>

@@ -18,14 +18,15 @@ const COLUMNS = `live.lineage, live.origin_node AS originNode, live.origin_versi
 export function createLiveRows(database: Connection) {
   const byLineage = prepare<LiveRow>(database, `SELECT ${COLUMNS} FROM live WHERE lineage = ?`);
   // What no origin has (dirty), what an upload reads and what is open stays; the caller knows the open ones.
+  const fromEvictable = `FROM live JOIN lineage ON lineage.id = live.lineage JOIN inode ON inode.id = lineage.inode
+     WHERE live.bytes > 0 AND live.origin_version IS NOT NULL
+       AND (inode.lineage <> live.lineage OR inode.content = 'clean')
+       AND NOT EXISTS (SELECT 1 FROM generation WHERE generation.lineage = live.lineage)`;
   const evictable = prepare<LiveRow>(
     database,
-    `SELECT ${COLUMNS} FROM live JOIN lineage ON lineage.id = live.lineage JOIN inode ON inode.id = lineage.inode
-     WHERE live.bytes > 0 AND live.used_at <= ? AND live.origin_version IS NOT NULL
-       AND (inode.lineage <> live.lineage OR inode.content = 'clean')
-       AND NOT EXISTS (SELECT 1 FROM generation WHERE generation.lineage = live.lineage)
-     ORDER BY live.used_at LIMIT ?`,
+    `SELECT ${COLUMNS} ${fromEvictable} AND live.used_at <= ? ORDER BY live.used_at LIMIT ?`,
   );
+  const oneEvictable = prepare(database, `SELECT 1 ${fromEvictable} AND live.lineage = ?`);
   const total = prepare<{ bytes: number | null }>(database, "SELECT sum(bytes) AS bytes FROM live");
   const all = prepare<LiveRow>(database, `SELECT ${COLUMNS} FROM live`);
   const insert = prepare(
@@ -45,6 +46,8 @@ export function createLiveRows(database: Connection) {
     totalBytes: (): number => total.get()?.bytes ?? 0,
     /** Least recently used first, none used after `before`. */
     evictable: (before: number, limit: number): LiveRow[] => evictable.all(before, limit),
+    /** Everything in its file is the gateway's too, and nobody is about to send it. */
+    isEvictable: (lineage: number): boolean => oneEvictable.get(lineage) !== undefined,
     create(row: LiveRow): LiveRow {
       insert.run(row);
       return row;

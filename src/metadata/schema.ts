@@ -141,4 +141,8 @@ export const MIGRATIONS: readonly string[] = [
   -- Cookies 1 and 2 are "." and "..".
   INSERT INTO sqlite_sequence(name, seq) VALUES ('entry', 15);
   `,
+  `
+  -- After a crash the few whose content may have changed are found without a look at all others.
+  CREATE INDEX inode_unfinished ON inode(id) WHERE content <> 'clean';
+  `,
 ];

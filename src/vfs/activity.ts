@@ -3,9 +3,9 @@
  * durable close) hear that something was done.
  */
 export interface Activity {
-  /** The write-back loop should look at the table again. */
-  wake(): void;
-  onWake(listener: () => void): () => void;
+  /** The write-back loop should look at the table: now, or at this time of the wall clock, when the change is due. */
+  wake(at?: number): void;
+  onWake(listener: (at: number) => void): () => void;
   /** Something was acknowledged, adopted, parked, opened or closed. */
   progressed(): void;
   /** A local copy is kept beside a remote change. */
@@ -16,7 +16,7 @@ export interface Activity {
 }
 
 export function createActivity(): Activity {
-  const wakers = new Set<() => void>();
+  const wakers = new Set<(at: number) => void>();
   let waiting: (() => void)[] = [];
   let conflicts = 0;
   return {
@@ -26,8 +26,8 @@ export function createActivity(): Activity {
     conflicted() {
       conflicts += 1;
     },
-    wake() {
-      for (const listener of wakers) listener();
+    wake(at = 0) {
+      for (const listener of wakers) listener(at);
     },
     onWake(listener) {
       wakers.add(listener);

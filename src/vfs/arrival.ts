@@ -5,13 +5,16 @@ import type { Entry } from "../metadata/entries.ts";
 import { born } from "../metadata/nodes.ts";
 import { lookAgain } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { folderOfNode, joinGroup, makeInodeOf } from "./from-node.ts";
-import { moveAside } from "./make-room.ts";
+import { joinGroup, makeInodeOf } from "./from-node.ts";
+import { moveAside, stepAside } from "./make-room.ts";
+import { isSeenAway } from "./rings.ts";
+import { reviveFolder } from "./take.ts";
 
 /** A node nobody here has a row of. Placed if its folder is known; else it comes with its folder's listing. */
 export function arrive(context: Context, node: Node): void {
   const { metadata } = context;
-  const folder = node.parentId === null ? undefined : folderOfNode(context, node.parentId);
+  // A folder that was removed here, its deletion not sent: something new in it keeps it.
+  const folder = node.parentId === null ? undefined : reviveFolder(context, node.parentId);
   if (folder === undefined) {
     metadata.arrivals.remove(node.id);
     return;
@@ -36,15 +39,21 @@ function makeWay(context: Context, occupant: Entry, node: Node): boolean {
   const { metadata } = context;
   const row = metadata.nodes.ofEntry(occupant.id);
   if (row === undefined) return false;
+  // One that has waited already has woken whom it waits for; each look of the loop tries it again.
+  const isNew = metadata.arrivals.get(node.id)?.revision !== node.revision;
   if (row.nodeId === null) {
     // Whether it is the same thing is known when its own request is answered or refused; see settle.ts.
-    lookAgain(context, row);
+    if (isNew) lookAgain(context, row);
     return false;
+  }
+  if (isSeenAway(row)) {
+    stepAside(context, occupant);
+    return true;
   }
   if (row.base?.parent === node.parentId && row.base.name === node.name) {
     // Two nodes cannot have one name: what is known of the other is old.
-    context.refresh.add(row.nodeId);
-    context.activity.wake();
+    if (isNew) context.refresh.add(row.nodeId);
+    if (isNew) context.activity.wake();
     return false;
   }
   // Moved here by a program, while the gateway gave the name to another: the remote place wins.

@@ -17,7 +17,7 @@ export function markNode(context: Needs, node: NodeRow): NodeRow {
   const now = context.runtime.now();
   const dirtySince = node.dirtySince ?? now;
   const due = dueTime(context.settings, now, dirtySince);
-  context.activity.wake();
+  context.activity.wake(due);
   // A person or program touched it again: what the gateway refused may be accepted now.
   return context.metadata.nodes.update(node.id, { changedAt: now, dirtySince, due, parked: null });
 }
@@ -30,6 +30,18 @@ export function markInode(context: Needs, inode: number): void {
   }
 }
 
+/** The inode's last writer closed it: it may be sent once nobody has touched it for a while. */
+export function lookAfterQuiet(context: Needs, inode: number): void {
+  const now = context.runtime.now();
+  for (const entry of context.metadata.entries.ofInode(inode)) {
+    const node = context.metadata.nodes.ofEntry(entry.id);
+    if (node === undefined) continue;
+    const due = dueTime(context.settings, now, node.dirtySince);
+    context.metadata.nodes.update(node.id, { due });
+    context.activity.wake(due);
+  }
+}
+
 /** The plan should look at the row at once, without it counting as a change. */
 export function lookAgain(context: Needs, node: NodeRow | undefined): void {
   if (node === undefined) return;
@@ -37,7 +49,7 @@ export function lookAgain(context: Needs, node: NodeRow | undefined): void {
   context.activity.wake();
 }
 
-/** The same for every name of an inode, for instance because its last writer closed it. */
+/** The same for every name of an inode, at once. */
 export function lookAgainAtInode(context: Needs, inode: number): void {
   for (const entry of context.metadata.entries.ofInode(inode)) {
     lookAgain(context, context.metadata.nodes.ofEntry(entry.id));

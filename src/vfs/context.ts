@@ -11,8 +11,9 @@ import type { Runtime } from "../lib/runtime.ts";
 import type { SingleFlight } from "../lib/single-flight.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import type { Activity } from "./activity.ts";
+import type { ByteState } from "./byte-state.ts";
 import type { HandleId } from "./filesystem.ts";
-import type { LiveFile } from "./live-file.ts";
+import type { LiveFile, SequentialReader } from "./live-file.ts";
 import type { Network } from "./network.ts";
 import type { Request } from "./request.ts";
 
@@ -41,7 +42,13 @@ export interface EngineSettings {
 }
 
 export type Handle =
-  | { readonly kind: "file"; readonly live: LiveFile; readonly write: boolean; readonly append: boolean }
+  | {
+      readonly kind: "file";
+      readonly live: LiveFile;
+      readonly write: boolean;
+      readonly append: boolean;
+      readonly reader: SequentialReader;
+    }
   | { readonly kind: "folder"; readonly inode: number };
 
 export interface Context {
@@ -57,19 +64,16 @@ export interface Context {
   readonly nextHandle: () => HandleId;
   /** Open live files by lineage. */
   readonly lives: Map<number, LiveFile>;
-  /** When the cache limit was last looked at (Runtime.elapsed). */
-  readonly cache: { checkedAt: number };
-  /** Live files being opened. */
-  readonly openings: SingleFlight<number, LiveFile>;
   /** How often a writer gave up an upload of this inode in a row. */
   readonly interruptions: Map<number, number>;
+  readonly bytes: ByteState;
   /** Folders being completed. */
   readonly listings: SingleFlight<number, void>;
   /** When an inode was last cut while a writer had it open. */
   readonly cuts: Map<number, number>;
   /** Makes committed rows survive power loss. */
   readonly syncRows: () => Promise<void>;
-  /** By attempt: how to stop sending its bytes. */
+  /** How to stop sending an attempt, by its id. */
   readonly sending: Map<number, () => void>;
   /** Node ids whose state is to be read again by id, for what was heard of them does not fit together yet. */
   readonly refresh: Set<string>;

@@ -1,84 +1,113 @@
-/** Generations: finished cuts of a live file, synced and hashed, which is what is uploaded. */
-import { compareTimes } from "../lib/time.ts";
+/**
+ * Generations: finished cuts of a live file, whole, synced and hashed, which is what is uploaded.
+ * A cut counts only if nothing changed from before it was begun until its row is written.
+ */
+import type { FileStat } from "../lib/files.ts";
+import { compareTimes, formatTime, toMilliseconds } from "../lib/time.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import type { Context } from "./context.ts";
-import { makeWhole } from "./fetch.ts";
-import { dropGeneration } from "./generation.ts";
+import { removeGeneration } from "./generation.ts";
+import { recordArrived } from "./holes.ts";
+import { closeLive, openLive, rowsFromFile, syncName } from "./live.ts";
 import type { LiveFile } from "./live-file.ts";
-import { EMPTY_HASH, nowText } from "./stat.ts";
+import { mtimeOf } from "./mtime.ts";
+import { bringIn, createWholeReader } from "./readahead.ts";
+import { EMPTY_HASH } from "./stat.ts";
+import { syncCopy } from "./uploads.ts";
 
-/** cut: its hash is known and its bytes can be sent. clean: it turned out to be a known version. busy: written meanwhile. */
+/** cut: its hash is known and its bytes can be sent. clean: it is a version the gateway has. busy: written meanwhile. */
 export type CutResult = "cut" | "clean" | "busy";
 
+/** Pieces in which missing bytes are fetched. */
+const PIECE = 8 * 1024 * 1024;
+/** A store within one tick of the kernel's clock may leave no trace in the times. */
+const TICK_MS = 20;
+
+/** Rejects when the bytes cannot be had (FsError), or with the signal's reason. */
 export async function cutGeneration(context: Context, inodeId: number, signal: AbortSignal): Promise<CutResult> {
-  const { metadata } = context;
+  const { metadata, lives } = context;
   const inode = metadata.inodes.get(inodeId);
-  if (inode === undefined || inode.kind !== "file") return "clean";
-  if (inode.content === "clean") return "clean";
-  const live = context.lives.get(inode.lineage);
-  if (live !== undefined && live.writers > 0) return cutWhileOpen(context, inode, live, signal);
-  if (metadata.lives.get(inode.lineage) === undefined) {
-    if (inode.size > 0) throw new Error(`inode ${inode.id} has ${inode.size} bytes and no live file`);
-    metadata.inodes.update(inode.id, { hash: EMPTY_HASH, content: "dirty" });
-    return "cut";
+  if (inode === undefined || inode.kind !== "file" || inode.content === "clean") return "clean";
+  if (isCut(context, inode)) return "cut";
+  if (inode.size === 0 && !lives.has(inode.lineage) && metadata.lives.get(inode.lineage) === undefined) {
+    return settle(context, inode, { hash: EMPTY_HASH, size: 0, lineage: null }, undefined);
   }
-  return cutLiveItself(context, inode, signal);
+  const live = await openLive(context, inode.lineage, { write: false });
+  try {
+    await makeWhole(context, live, signal);
+    return live.writers === 0 ? await cutItself(context, live, signal) : await cutCopy(context, live, signal);
+  } finally {
+    await closeLive(context, live, { write: false });
+  }
+}
+
+function isCut(context: Context, inode: Inode): boolean {
+  if (inode.content !== "dirty" || inode.hash === null) return false;
+  if (inode.size === 0) return inode.hash === EMPTY_HASH;
+  return context.metadata.generations.newestOf(inode.id)?.changes === inode.changes;
+}
+
+/** Every byte is in the file, and the row says so. */
+async function makeWhole(context: Context, live: LiveFile, signal: AbortSignal): Promise<void> {
+  const reader = createWholeReader();
+  for (let [start] = live.missing; start !== undefined; [start] = live.missing) {
+    const last = live.missing.at(-1) ?? start;
+    reader.next = start;
+    await bringIn(context, live, reader, start, Math.min(last, start + PIECE), signal);
+  }
+  recordArrived(context, live);
 }
 
 /** Nobody can write to it: the live file itself is the cut. */
-async function cutLiveItself(context: Context, inode: Inode, signal: AbortSignal): Promise<CutResult> {
-  const { runtime, paths } = context;
-  const path = paths.live(inode.lineage);
-  await makeWhole(context, inode, signal);
-  await syncFile(context, path);
-  const { hash, size } = await runtime.files.hash(path, signal);
-  return settleCut(context, inode, { hash, size, lineage: inode.lineage, isStill: () => !hasWriter(context, inode) });
+async function cutItself(context: Context, live: LiveFile, signal: AbortSignal): Promise<CutResult> {
+  const before = begin(context, live);
+  if (before === undefined) return "busy";
+  await live.sync();
+  await syncName(context, live);
+  const { hash, size } = await context.runtime.files.hash(live.path, signal);
+  if (live.writers > 0) return "busy";
+  return settle(context, before.inode, { hash, size, lineage: live.lineage }, { live, writes: before.writes });
 }
 
-/** A writer has it open: a copy counts only if nothing changed while it was made. */
-async function cutWhileOpen(context: Context, inode: Inode, live: LiveFile, signal: AbortSignal): Promise<CutResult> {
-  const { runtime, paths, metadata } = context;
-  await makeWhole(context, inode, signal);
-  const writes = live.writes;
-  const before = await live.file.stat();
-  await live.file.sync();
+/** A writer has it open: a copy counts only if nothing changed while it was made and looked at. */
+async function cutCopy(context: Context, live: LiveFile, signal: AbortSignal): Promise<CutResult> {
+  const { runtime, paths, metadata, cuts } = context;
+  await rowsFromFile(context, live);
+  const before = begin(context, live);
+  if (before === undefined) return "busy";
+  const { writes } = before;
+  const first = await live.file.stat();
+  const age = runtime.now() - toMilliseconds(first.mtime);
+  if (age >= 0 && age < TICK_MS) return "busy";
+  // Write-protects mapped pages, so that the next store into one changes the times.
+  await live.sync();
   const id = metadata.generations.reserveId();
   const path = paths.generation(id);
-  await paths.prepareFolderOf(path);
   try {
-    await runtime.files.clone(paths.live(inode.lineage), path);
-    const after = await live.file.stat();
-    const isSame =
-      before.size === after.size &&
-      compareTimes(before.mtime, after.mtime) === 0 &&
-      compareTimes(before.ctime, after.ctime) === 0;
-    if (!isSame || live.writes !== writes) return "busy";
-    await syncFile(context, path);
-    await paths.syncFolderOf(path);
+    await paths.prepareFolderOf(path);
+    await runtime.files.remove(path);
+    await runtime.files.clone(live.path, path);
+    if (!isSame(first, await live.file.stat()) || live.writes !== writes) return "busy";
+    await syncCopy(context, path);
     const { hash, size } = await runtime.files.hash(path, signal);
-    const result = settleCut(context, inode, { id, hash, size, lineage: null, isStill: () => live.writes === writes });
-    if (result !== "busy") {
-      live.isWritten = false;
-      live.isSyncAsked = false;
-      context.cuts.set(inode.id, runtime.now());
-    }
+    if (!isSame(first, await live.file.stat())) return "busy";
+    const result = settle(context, before.inode, { id, hash, size, lineage: null }, { live, writes });
+    if (result !== "busy") cuts.set(live.inode, runtime.now());
     return result;
   } finally {
     if (metadata.generations.get(id) === undefined) await runtime.files.remove(path);
   }
 }
 
-async function syncFile(context: Context, path: string): Promise<void> {
-  const file = await context.runtime.files.open(path, "r+");
-  try {
-    await file.sync();
-  } finally {
-    await file.close();
-  }
+function isSame(a: FileStat, b: FileStat): boolean {
+  return a.size === b.size && compareTimes(a.mtime, b.mtime) === 0 && compareTimes(a.ctime, b.ctime) === 0;
 }
 
-function hasWriter(context: Context, inode: Inode): boolean {
-  return (context.lives.get(inode.lineage)?.writers ?? 0) > 0;
+/** Undefined: something is being written, or there is nothing to cut here any more. */
+function begin(context: Context, live: LiveFile): { inode: Inode; writes: number } | undefined {
+  const inode = context.metadata.inodes.get(live.inode);
+  if (inode === undefined || inode.lineage !== live.lineage || live.inFlight > 0) return undefined;
+  return { inode, writes: live.writes };
 }
 
 interface Cut {
@@ -86,37 +115,66 @@ interface Cut {
   readonly hash: string;
   readonly size: number;
   readonly lineage: number | null;
-  readonly isStill: () => boolean;
 }
 
-/** The inode is read again: only a cut of its newest content counts. */
-function settleCut(context: Context, before: Inode, cut: Cut): CutResult {
-  const { metadata, settings } = context;
-  return metadata.transaction((): CutResult => {
+/** One transaction, if what was cut is still the newest content. */
+function settle(
+  context: Context,
+  before: Inode,
+  cut: Cut,
+  open: { readonly live: LiveFile; readonly writes: number } | undefined,
+): CutResult {
+  const { metadata, settings, lives } = context;
+  const result = metadata.transaction((): CutResult => {
     const inode = metadata.inodes.get(before.id);
-    const isSame = inode !== undefined && inode.changes === before.changes && inode.lineage === before.lineage;
-    if (inode === undefined || !isSame || !cut.isStill()) return "busy";
-    for (const old of metadata.generations.unusedOf(inode.id)) dropGeneration(context, old.id);
+    if (inode === undefined || inode.changes !== before.changes || inode.lineage !== before.lineage) return "busy";
+    if (inode.content === "clean") return "clean";
+    if (open === undefined ? lives.has(inode.lineage) : open.live.writes !== open.writes) return "busy";
+    for (const old of metadata.generations.unusedOf(inode.id)) removeGeneration(context, old);
     const { hash, size } = cut;
-    if (isOriginHash(context, inode, hash)) {
-      const content = hasWriter(context, inode) ? "open" : "clean";
-      metadata.inodes.update(inode.id, { hash, size, content });
+    const agreed = agreement(context, inode, hash);
+    if (agreed !== undefined) {
+      // A writer that has not written since keeps the mark under which a crash makes us look.
+      const content = (open?.live.writers ?? 0) > 0 ? "open" : "clean";
+      metadata.inodes.update(inode.id, { hash, size, content, ...agreed });
+      if (open !== undefined) metadata.lives.update(inode.lineage, agreed);
       return "clean";
     }
-    const mtime = inode.attributes.mtime ?? nowText(context);
-    const common = { inode: inode.id, changes: inode.changes, lineage: cut.lineage, size, hash, mtime };
-    const id = cut.id === undefined ? {} : { id: cut.id };
-    if (size > 0) metadata.generations.create({ ...common, ...id, synced: 1, boot: settings.boot });
     metadata.inodes.update(inode.id, { hash, size, content: "dirty" });
+    if (size > 0) {
+      metadata.generations.create({
+        ...(cut.id === undefined ? {} : { id: cut.id }),
+        inode: inode.id,
+        changes: inode.changes,
+        lineage: cut.lineage,
+        size,
+        hash,
+        mtime: formatTime(mtimeOf(context, inode)),
+        synced: 1,
+        boot: settings.boot,
+      });
+    }
     return "cut";
   });
+  if (result !== "busy" && open !== undefined) {
+    open.live.isWritten = false;
+    open.live.firstWriteAt = undefined;
+  }
+  return result;
 }
 
-/** The bytes are those of the version it grew from: nothing was changed after all. */
-function isOriginHash(context: Context, inode: Inode, hash: string): boolean {
-  if (inode.originVersion === null) return false;
-  return context.metadata.entries.ofInode(inode.id).some((entry) => {
-    const base = context.metadata.nodes.ofEntry(entry.id)?.base;
-    return base?.head === inode.originVersion && base.hash === hash;
-  });
+/** The version with exactly these bytes that the inode's node, or the one it grew from, has in base. */
+function agreement(
+  context: Context,
+  inode: Inode,
+  hash: string,
+): { originNode: string; originVersion: string } | undefined {
+  const { entries, nodes } = context.metadata;
+  const rows = entries.ofInode(inode.id).map((entry) => nodes.ofEntry(entry.id));
+  if (inode.originNode !== null) rows.push(nodes.ofNodeId(inode.originNode));
+  for (const row of rows) {
+    if (row?.nodeId == null || row.base?.head == null || row.base.hash !== hash) continue;
+    return { originNode: row.nodeId, originVersion: row.base.head };
+  }
+  return undefined;
 }

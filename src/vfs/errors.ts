@@ -2,6 +2,8 @@
  * The one kind of error a file operation may end with. The code is an errno name; `fuse/errno.ts`
  * has its number and does not compile while one is missing.
  */
+import { hasCode, isUnsupported } from "../lib/system-error.ts";
+
 export const FS_ERROR_CODES = [
   "EPERM",
   "ENOENT",
@@ -45,4 +47,15 @@ export class FsError extends Error {
     this.name = "FsError";
     this.code = code;
   }
+}
+
+/** What a program may hear of the local disk as it is; anything else (a file of ours is gone) is no news of its file. */
+const DISK_CODES = ["ENOSPC", "EDQUOT", "EFBIG", "ENOMEM", "EINVAL"] as const satisfies FsErrorCode[];
+
+/** What a program gets to hear when the local disk failed. */
+export function fromDisk(error: unknown, doing: string): FsError {
+  if (error instanceof FsError) return error;
+  const code = isUnsupported(error) ? "EOPNOTSUPP" : (DISK_CODES.find((each) => hasCode(error, each)) ?? "EIO");
+  const message = error instanceof Error ? error.message : String(error);
+  return new FsError(code, `${doing}: ${message}`, { cause: error });
 }

@@ -1,29 +1,63 @@
-/** The cache limit: clean local files that were not used for longest go. Never dirty, open or being sent. */
+/**
+ * The cache limit: local files that were not used for longest go, their bytes being the gateway's.
+ * Never dirty ones, open ones, or ones an upload reads (metadata/live-rows.ts selects).
+ */
+import type { LiveRow } from "../metadata/live-rows.ts";
+import { alone, inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
 
-const BATCH = 100;
+type Needs = Pick<Context, "metadata" | "runtime" | "paths" | "settings" | "lives" | "bytes" | "log">;
 
-/** Adding up what is held takes a look at every row: not at each close. */
-const INTERVAL_MS = 500;
+/** Adding up the table costs something: many closes share one look. */
+const LOOK_MS = 1000;
+const BATCH = 64;
+/** Evicting goes on to this part of the limit, so that not every close evicts. */
+const LOW_WATER = 0.95;
 
-export async function evict(context: Context): Promise<void> {
-  const { metadata, runtime, paths, settings, lives, openings, cache } = context;
-  if (runtime.elapsed() - cache.checkedAt < INTERVAL_MS) return;
-  cache.checkedAt = runtime.elapsed();
-  const isInUse = (lineage: number) => lives.has(lineage) || openings.has(lineage);
-  let excess = metadata.lives.totalBytes() - settings.cacheLimit;
-  let before = runtime.now();
-  while (excess > 0) {
-    const rows = metadata.lives.evictable(before, BATCH).filter((row) => !isInUse(row.lineage));
-    if (rows.length === 0) return;
-    for (const row of rows) {
-      if (excess <= 0) return;
-      // Nothing is awaited between this look and the row's end, so nobody can have opened it.
-      if (isInUse(row.lineage)) continue;
-      metadata.lives.remove(row.lineage);
-      excess -= row.bytes;
-      before = row.usedAt;
-      await runtime.files.remove(paths.live(row.lineage));
+/** The cache may have grown. */
+export function evictSoon(context: Needs): void {
+  const { bytes, runtime } = context;
+  if (bytes.evictionTimer !== undefined || bytes.stopped.signal.aborted) return;
+  bytes.evictionTimer = runtime.setTimer(LOOK_MS, () => {
+    inBackground(context, "eviction", () =>
+      evict(context).finally(() => {
+        bytes.evictionTimer = undefined;
+      }),
+    );
+  });
+}
+
+/** Brings the cache below its limit, as far as there is anything that may go. */
+export async function evict(context: Needs): Promise<void> {
+  const { metadata, settings, lives, runtime, bytes } = context;
+  let total = metadata.lives.totalBytes();
+  if (total <= settings.cacheLimit) return;
+  const wanted = settings.cacheLimit * LOW_WATER;
+  const passed = new Set<number>();
+  while (total > wanted && !bytes.stopped.signal.aborted) {
+    const rows = metadata.lives.evictable(runtime.now(), BATCH + lives.size + passed.size);
+    const candidates = rows.filter((row) => !lives.has(row.lineage) && !passed.has(row.lineage)).slice(0, BATCH);
+    if (candidates.length === 0) return;
+    for (const row of candidates) {
+      if (total <= wanted) return;
+      passed.add(row.lineage);
+      if (await forgetLive(context, row)) total -= row.bytes;
     }
   }
+}
+
+/**
+ * Removes file and row of a live file, if it may still go once its turn has come; false if not. The
+ * file goes first: a row without a file is made anew when opened, a file without a row is an orphan.
+ */
+export async function forgetLive(context: Needs, { lineage }: Pick<LiveRow, "lineage">): Promise<boolean> {
+  const { metadata, runtime, paths, lives } = context;
+  let isGone = false;
+  await alone(context, lineage, async () => {
+    if (lives.has(lineage) || !metadata.lives.isEvictable(lineage)) return;
+    await runtime.files.remove(paths.live(lineage));
+    if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
+    isGone = true;
+  });
+  return isGone;
 }

@@ -2,7 +2,7 @@
 import { RemoteError } from "../client/errors.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Context } from "./context.ts";
-import { observeDeletion, observeNode } from "./observe.ts";
+import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
 /** Folders of folders nobody knows yet; deeper is taken for a circle in what a gateway tells. */
 const DEPTH_MAX = 1000;
@@ -56,5 +56,5 @@ async function confirmGone(context: Context, nodeId: string, signal: AbortSignal
   }
   const current = metadata.nodes.ofNodeId(nodeId);
   if (current?.base == null) return;
-  observeDeletion(context, nodeId, current.base.revision + 1, metadata.settings.getNumber("cursor"));
+  observeDeletion(context, nodeId, newestRevision(current) + 1, metadata.settings.getNumber("cursor"));
 }

@@ -1,175 +1,347 @@
 /**
- * Brings missing parts of a live file from the version it grew from. A chunk is only written where
- * the file still misses it at that moment, and changes by programs wait for a chunk that is being
- * written: bytes of the origin never land on bytes of a program.
+ * Brings missing parts of a live file from the version it grew from. Many readers share a download,
+ * and each waits only for its own bytes. A chunk is written only where the file still misses it, and
+ * programs' writes into a hole take turns with chunks: bytes of the origin never land on theirs.
  */
-import {
-  clipRanges,
-  listRanges,
-  missingWithin,
-  type Range,
-  type Ranges,
-  rangeOf,
-  subtractRange,
-} from "../lib/ranges.ts";
+import { createHash } from "node:crypto";
+import type { Content } from "../client/client.ts";
+import { RemoteError } from "../client/errors.ts";
+import { partsWithin, rangeOf, touchesRange } from "../lib/ranges.ts";
+import { sleep } from "../lib/runtime.ts";
 import { unlessAborted } from "../lib/single-flight.ts";
-import type { Inode } from "../metadata/inodes.ts";
+import { timeFromMilliseconds } from "../lib/time.ts";
+import { inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
-import { FsError } from "./errors.ts";
-import { closeLive, openLive } from "./live.ts";
-import type { Fetch, LiveFile } from "./live-file.ts";
+import { FsError, fromDisk } from "./errors.ts";
+import { evictSoon } from "./evict.ts";
+import { arrived, lost, recordArrived, wakeReaders } from "./holes.ts";
+import { closeLive } from "./live.ts";
+import type { Download, LiveFile } from "./live-file.ts";
 import { toFsError } from "./network.ts";
 
-/** A file up to this size comes whole. */
-const SMALL = 1024 * 1024;
-const WINDOW_FIRST = 1024 * 1024;
-const WINDOW_MAX = 8 * 1024 * 1024;
-/** Ranges in flight ahead of a sequential reader. */
-const AHEAD = 2;
+/** Comes in one piece, is checked before a byte of it is used. */
+export const SMALL = 1024 * 1024;
+/** Up to this size a reader who waited also waits for the check of the complete file. */
+const CHECKED_AT_ONCE = 64 * 1024 * 1024;
+/** Known offline, a program waits no longer than this. */
+const OFFLINE_PATIENCE_MS = 1000;
+const TRIES = 4;
+const RETRY_FIRST_MS = 100;
+const RETRY_AFTER_MAX_MS = 5_000;
+const EVERYTHING = Number.MAX_SAFE_INTEGER;
 
-/** The parts of [start, end) that are not here. */
-export function missingParts(missing: Ranges, start: number, end: number): Range[] {
-  const here = missingWithin(missing, start, end);
-  // What is not in the set of missing ranges is here; the rest of the interval is missing.
-  const parts: Range[] = [];
-  let position = start;
-  for (const part of here) {
-    if (position < part.start) parts.push({ start: position, end: part.start });
-    position = part.end;
-  }
-  if (position < end) parts.push({ start: position, end });
-  return parts;
-}
-
-/** Resolves when all of [start, end) is here. Who is interrupted stops waiting; the fetch goes on for others. */
+/**
+ * Resolves when all of [start, end) is here. A download begun for it may go on to `reach`. Rejects
+ * with EINTR when interrupted (the download goes on for others) and with EIO when it cannot be had.
+ */
 export async function requireRange(
   context: Context,
   live: LiveFile,
   start: number,
   end: number,
   signal: AbortSignal,
+  reach = end,
 ): Promise<void> {
-  const isSequential = start === live.readEnd;
-  live.window = isSequential ? Math.min(WINDOW_MAX, Math.max(WINDOW_FIRST, live.window * 2)) : WINDOW_FIRST;
-  live.readEnd = end;
-  for (;;) {
-    const [part] = missingParts(live.missing, start, end);
-    if (part === undefined) break;
-    const running = live.fetches.find((fetch) => fetch.start <= part.start && part.start < fetch.end);
-    const fetch = running ?? begin(context, live, part.start, Math.max(part.end, part.start + live.window));
-    await unlessAborted(fetch.done, signal, () => new FsError("EINTR", "interrupted"));
-  }
-  if (isSequential && live.missing.length > 0) readAhead(context, live, end);
-}
-
-/** What a sequential reader will want next. */
-function readAhead(context: Context, live: LiveFile, from: number): void {
-  let position = from;
-  for (let count = live.fetches.length; count < AHEAD; count += 1) {
-    const [next] = listRanges(subtractRange(live.missing, 0, position));
-    const start = next === undefined ? undefined : Math.max(next.start, position);
-    if (start === undefined || start > from + WINDOW_MAX * AHEAD) return;
-    const running = live.fetches.find((fetch) => fetch.start <= start && start < fetch.end);
-    const fetch = running ?? begin(context, live, start, start + live.window);
-    position = fetch.end;
-  }
-}
-
-function begin(context: Context, live: LiveFile, start: number, wantedEnd: number): Fetch {
-  const [next] = listRanges(subtractRange(live.missing, 0, start));
-  const last = [...listRanges(live.missing)].at(-1)?.end ?? start;
-  const isSmall = last <= SMALL;
-  const end = isSmall ? last : Math.max(start + 1, Math.min(wantedEnd, next?.end ?? start));
-  const from = isSmall ? (next?.start ?? start) : start;
-  const limit = new AbortController();
-  const done = fetchRange(context, live, from, end, limit.signal).finally(() => {
-    live.fetches.splice(live.fetches.indexOf(fetch), 1);
-  });
-  // Whoever waits for it hears of a failure; when nobody does, it is found out when it is wanted.
-  done.catch(() => undefined);
-  const fetch: Fetch = { start: from, end, done, stop: () => limit.abort() };
-  live.fetches.push(fetch);
-  return fetch;
-}
-
-async function fetchRange(
-  context: Context,
-  live: LiveFile,
-  start: number,
-  end: number,
-  stopped: AbortSignal,
-): Promise<void> {
-  const { origin } = live;
-  if (origin === undefined) throw new FsError("EIO", `live file ${live.lineage} misses bytes of no version`);
-  const { client, network } = context;
-  const limit = new AbortController();
-  const stop = () => limit.abort();
-  stopped.addEventListener("abort", stop, { once: true });
-  // Known offline, a program gets its error within a second; an answer that has begun may take its time.
-  const content = await network.ask(stopped, (signal) => {
-    signal.addEventListener("abort", stop, { once: true });
-    return client.getContent(origin.node, { version: origin.version, range: { start, end }, signal: limit.signal });
-  });
-  let position = content.start;
+  if (!touchesRange(live.missing, start, end)) return;
+  const interest = watch(context, live, signal);
   try {
-    for await (const chunk of content.bytes) {
-      await fill(live, chunk, position);
-      position += chunk.length;
+    let watched: Download | undefined;
+    for (let [gap] = partsWithin(live.missing, start, end); gap !== undefined; ) {
+      if (signal.aborted) throw new FsError("EINTR", "interrupted while bytes were fetched");
+      const isOurs = watched !== undefined && watched.start <= gap.start && gap.start < watched.end;
+      // What nobody had asked for may fail; asked for, it is tried once more.
+      if (isOurs && watched?.failure !== undefined && !watched.isAhead) throw readError(watched.failure);
+      if (interest.isOutOfPatience()) throw new FsError("EIO", "the gateway does not answer");
+      watched = downloadOf(live, gap.start) ?? begin(context, live, gap.start, Math.max(gap.end, reach), false);
+      await interest.next();
+      [gap] = partsWithin(live.missing, start, end);
+    }
+  } finally {
+    interest.end();
+  }
+  if (live.check === undefined || live.isChecked) return;
+  if ((await live.file.stat()).size > CHECKED_AT_ONCE) return;
+  const interrupted = () => new FsError("EINTR", "interrupted while a download was checked");
+  const isRight = await unlessAborted(live.check, signal, interrupted).catch((error: unknown) => {
+    throw fromDisk(error, "a download could not be checked");
+  });
+  if (!isRight) throw new FsError("EIO", "downloaded bytes are not the version's");
+}
+
+/** Fetches what is missing from `start` on before anybody asks for it, and returns where that ends. */
+export function fetchAhead(context: Context, live: LiveFile, start: number, end: number): number {
+  const running = downloadOf(live, start);
+  if (running !== undefined) return running.end;
+  return begin(context, live, start, end, true).end;
+}
+
+function downloadOf(live: LiveFile, position: number): Download | undefined {
+  for (const download of live.downloads) {
+    if (download.start <= position && position < download.end && !download.controller.signal.aborted) return download;
+  }
+  return undefined;
+}
+
+function readError(failure: unknown): FsError {
+  if (failure instanceof FsError) return failure;
+  if (!(failure instanceof RemoteError)) return new FsError("EIO", String(failure), { cause: failure });
+  const { code, message } = toFsError(failure);
+  // The file is there; it is its bytes that cannot be had.
+  return new FsError(code === "EACCES" ? code : "EIO", message, { cause: failure });
+}
+
+/** A bell for one reader: rings when something of the file changed, when interrupted, when known offline for too long. */
+function watch(context: Context, live: LiveFile, signal: AbortSignal) {
+  let hasRung = false;
+  let isOut = false;
+  let resolve = () => {};
+  const ring = () => {
+    hasRung = true;
+    resolve();
+  };
+  const runOut = () => {
+    isOut = true;
+    ring();
+  };
+  const timer = context.network.isOnline ? undefined : context.runtime.setTimer(OFFLINE_PATIENCE_MS, runOut);
+  live.waiting.add(ring);
+  signal.addEventListener("abort", ring, { once: true });
+  return {
+    isOutOfPatience: () => isOut,
+    async next() {
+      if (!hasRung) {
+        await new Promise<void>((done) => {
+          resolve = done;
+        });
+      }
+      hasRung = false;
+    },
+    end() {
+      timer?.cancel();
+      live.waiting.delete(ring);
+      signal.removeEventListener("abort", ring);
+    },
+  };
+}
+
+function begin(context: Context, live: LiveFile, from: number, wantedEnd: number, isAhead: boolean): Download {
+  const first = live.missing[0] ?? from;
+  const last = live.missing.at(-1) ?? from;
+  let [start, end] = [from, wantedEnd];
+  if (context.bytes.ignoresRanges) [start, end] = [0, EVERYTHING];
+  else if (last <= SMALL) [start, end] = [first, last];
+  else end = Math.min(wantedEnd, partsWithin(live.missing, from, wantedEnd)[0]?.end ?? wantedEnd);
+  // What is already on its way is not asked for twice.
+  for (const other of live.downloads) {
+    if (other.start > from) end = Math.min(end, other.start);
+    else if (other.end <= from) start = Math.max(start, other.end);
+  }
+  const download: Download = {
+    start,
+    end,
+    isAhead,
+    failure: undefined,
+    controller: new AbortController(),
+    done: Promise.resolve(),
+  };
+  live.downloads.add(download);
+  download.done = carryOut(context, live, download).finally(() => {
+    live.downloads.delete(download);
+    wakeReaders(live);
+  });
+  return download;
+}
+
+/** Never rejects: the failure is left for whoever waits. */
+async function carryOut(context: Context, live: LiveFile, download: Download): Promise<void> {
+  const { controller } = download;
+  try {
+    for (let tries = 1; ; tries += 1) {
+      const missing = live.missing;
+      try {
+        await requestGap(context, live, download);
+        break;
+      } catch (error) {
+        if (controller.signal.aborted) throw error;
+        context.network.failed(error);
+        if (live.missing !== missing) tries = 1;
+        const wait = download.isAhead ? undefined : retryAfter(context, error, tries);
+        if (wait === undefined) throw error;
+        await sleep(context.runtime, wait, controller.signal);
+      }
     }
   } catch (error) {
-    network.failed(error);
-    throw toFsError(error);
-  }
-  if (position < end) throw new FsError("EIO", `version ${origin.version} ended at ${position}, expected ${end}`);
-  await verifyWhole(context, live);
-}
-
-/** Writes those parts of the chunk that are still missing. */
-async function fill(live: LiveFile, chunk: Uint8Array, position: number): Promise<void> {
-  const before = live.filling;
-  const filling = before.then(async () => {
-    for (const part of missingParts(live.missing, position, position + chunk.length)) {
-      await live.file.write(chunk.subarray(part.start - position, part.end - position), part.start);
-      live.missing = subtractRange(live.missing, part.start, part.end);
+    download.failure = error instanceof Error ? error : new Error(String(error));
+    if (!controller.signal.aborted) {
+      const fields = { err: error, inode: live.inode, start: download.start, end: download.end };
+      if (download.isAhead) context.log.debug(fields, "fetching ahead failed");
+      else context.log.warn(fields, "fetching failed");
     }
-  });
-  live.filling = filling.catch(() => undefined);
-  await filling;
+  }
+  // Whoever closes the file writes down what came.
+  if (live.opens === 0 || live.missing === live.recorded) return;
+  recordArrived(context, live);
+  evictSoon(context);
 }
 
-/** A download that has become complete is what the gateway said it is, or it counts as not here. */
-async function verifyWhole(context: Context, live: LiveFile): Promise<void> {
-  if (live.missing.length > 0 || live.writers > 0 || live.writes > 0) return;
-  const inode = context.metadata.inodes.ofLineage(live.lineage);
-  if (inode === undefined || inode.lineage !== live.lineage || inode.hash === null || inode.content !== "clean") return;
-  const { hash, size } = await context.runtime.files.hash(context.paths.live(live.lineage));
-  if (hash === inode.hash || live.writers > 0 || live.writes > 0) return;
-  live.missing = rangeOf(0, inode.size);
-  context.log.error(
-    { inode: inode.id, expected: inode.hash, got: hash, size },
-    "downloaded bytes are not the version's",
-  );
+/** Milliseconds; undefined: the failure will not go away by itself. */
+function retryAfter(context: Context, error: unknown, tries: number): number | undefined {
+  if (!(error instanceof RemoteError) || tries >= TRIES) return undefined;
+  const { code, details } = error;
+  if (code !== "offline" && code !== "server" && code !== "throttled") return undefined;
+  const wait = RETRY_FIRST_MS * 2 ** (tries - 1) * (0.5 + context.runtime.random() / 2);
+  return Math.min(RETRY_AFTER_MAX_MS, Math.max(wait, details.retryAfterMs ?? 0));
+}
+
+/** One request for what is still missing of the download, and its answer into the file. */
+async function requestGap(context: Context, live: LiveFile, download: Download): Promise<void> {
+  const { origin } = live;
+  if (origin === undefined) throw new FsError("EIO", `live file ${live.lineage} misses bytes of no version`);
+  const [gap] = partsWithin(live.missing, download.start, download.end);
+  if (gap === undefined) return;
+  const isWhole = download.end === EVERYTHING;
+  const { signal } = download.controller;
+  const content = await context.client.getContent(origin.node, {
+    version: origin.version,
+    signal,
+    ...(isWhole ? {} : { range: { start: gap.start, end: download.end } }),
+  });
+  context.network.answered();
+  const problem =
+    content.version !== origin.version
+      ? `answered with version ${content.version}`
+      : content.start > gap.start
+        ? `answered from byte ${content.start}, asked from ${gap.start}`
+        : !isWhole && content.size < download.end
+          ? `has ${content.size} bytes, expected at least ${download.end}`
+          : undefined;
+  if (problem !== undefined) {
+    await discard(content);
+    throw new RemoteError("malformed", `version ${origin.version} ${problem}`);
+  }
+  if (content.start < gap.start && !takesWhole(context, live, download)) return discard(content);
+  await store(context, live, download, content);
+}
+
+async function discard(content: Content): Promise<void> {
+  await content.bytes[Symbol.asyncIterator]().return?.();
+}
+
+/** The gateway sends everything whatever it is asked for: one such answer is read, and kept. */
+function takesWhole(context: Context, live: LiveFile, download: Download): boolean {
+  context.bytes.ignoresRanges = true;
+  for (const other of live.downloads) {
+    if (other !== download && other.end === EVERYTHING && !other.controller.signal.aborted) return false;
+  }
+  download.start = 0;
+  download.end = EVERYTHING;
+  return true;
+}
+
+async function store(context: Context, live: LiveFile, download: Download, content: Content): Promise<void> {
+  const isGathered = content.start === 0 && content.size <= SMALL && live.originHash !== null;
+  const gathered: Uint8Array[] = [];
+  let position = content.start;
+  let writing: Promise<void> | undefined;
+  try {
+    for await (const chunk of content.bytes) {
+      download.controller.signal.throwIfAborted();
+      const end = position + chunk.length;
+      if (end > content.size) throw new RemoteError("malformed", `more than the ${content.size} bytes announced`);
+      // More than was asked for, from the start: the range was ignored.
+      if (end > download.end && !takesWhole(context, live, download)) return;
+      await writing;
+      if (isGathered) gathered.push(chunk);
+      else {
+        writing = fill(context, live, chunk, position);
+        // It is awaited with the next chunk; a failure until then is not unhandled.
+        writing.catch(() => {});
+      }
+      position = end;
+    }
+    await writing;
+  } finally {
+    await writing?.catch(() => {});
+  }
+  const expected = Math.min(download.end, content.size);
+  if (position < expected) throw new RemoteError("malformed", `ended at byte ${position} of ${expected}`);
+  if (!isGathered) return;
+  const bytes = Buffer.concat(gathered);
+  if (bytes.length === content.size) checkSmall(context, live, bytes);
+  await fill(context, live, bytes, 0);
+}
+
+function checkSmall(context: Context, live: LiveFile, bytes: Uint8Array): void {
+  const hash = createHash("sha256").update(bytes).digest("hex");
+  if (hash === live.originHash) {
+    live.isChecked = true;
+    return;
+  }
+  const fields = { inode: live.inode, version: live.origin?.version, expected: live.originHash, got: hash };
+  context.log.error(fields, "downloaded bytes are not the version's");
   throw new FsError("EIO", "downloaded bytes are not the version's");
 }
 
-/** Everything of a file is here, before it is read by anybody who cannot fetch. */
-export async function makeWhole(context: Context, inode: Inode, signal: AbortSignal): Promise<void> {
-  const row = context.metadata.lives.get(inode.lineage);
-  const open = context.lives.get(inode.lineage);
-  if (open === undefined && (row === undefined || row.missing === "[]")) return;
-  const live = await openLive(context, inode.lineage, { write: false });
+/** Writes those parts of the chunk that are still missing. */
+async function fill(context: Context, live: LiveFile, chunk: Uint8Array, position: number): Promise<void> {
+  const end = position + chunk.length;
+  if (!touchesRange(live.missing, position, end)) return;
+  const { keepsTimes, file } = live;
+  const free = keepsTimes ? await live.lock.hold(0, EVERYTHING) : await live.lock.hold(position, end);
   try {
-    for (let ranges = [...listRanges(live.missing)]; ranges.length > 0; ranges = [...listRanges(live.missing)]) {
-      const [range] = ranges;
-      if (range !== undefined) await requireRange(context, live, range.start, range.end, signal);
+    const parts = partsWithin(live.missing, position, end);
+    if (parts.length === 0) return;
+    const writes = live.writes;
+    const mtime = keepsTimes ? (await file.stat()).mtime : undefined;
+    for (const part of parts) {
+      await file.write(chunk.subarray(part.start - position, part.end - position), part.start);
     }
-    context.metadata.lives.update(live.lineage, { missing: "[]" });
+    if (mtime !== undefined) {
+      const isUnchanged = live.writes === writes && live.inFlight === 0;
+      await file.setTimes(isUnchanged ? mtime : timeFromMilliseconds(context.runtime.now()));
+    }
+    arrivedAndChecked(context, live, position, end);
+  } catch (error) {
+    throw fromDisk(error, "downloaded bytes could not be kept");
   } finally {
-    await closeLive(context, live, { write: false });
+    free();
   }
 }
 
-/** The file was cut short at `size`: nothing behind it is missing any more. */
-export function cutMissing(live: LiveFile, size: number): void {
-  live.missing = clipRanges(live.missing, size);
+/** With the last missing byte the check of the whole begins, before any reader goes on. */
+function arrivedAndChecked(context: Context, live: LiveFile, start: number, end: number): void {
+  const isLast = partsWithin(live.missing, 0, EVERYTHING).every((part) => part.start >= start && part.end <= end);
+  if (isLast && live.isOriginal && live.originHash !== null && !live.isChecked && live.opens > 0) {
+    live.opens += 1;
+    const check = checkWhole(context, live);
+    live.check = check;
+    check.catch(() => {
+      live.check = undefined;
+    });
+    inBackground(context, "the check of a download", () =>
+      check.then(() => {}).finally(() => closeLive(context, live, { write: false })),
+    );
+  }
+  arrived(live, start, end);
+}
+
+/** Whether the complete file is the version it was said to be; if not, all of it is missing again. */
+async function checkWhole(context: Context, live: LiveFile): Promise<boolean> {
+  // The last bytes are declared here first, by the caller.
+  await undefined;
+  const { writes } = live;
+  const { hash, size } = await context.runtime.files.hash(live.path, context.bytes.stopped.signal);
+  // A program has changed it: nobody can tell any more.
+  if (!live.isOriginal || live.writes !== writes) return true;
+  if (hash === live.originHash) {
+    live.isChecked = true;
+    recordArrived(context, live);
+    return true;
+  }
+  const fields = { inode: live.inode, version: live.origin?.version, expected: live.originHash, got: hash };
+  context.log.error(fields, "downloaded bytes are not the version's, they are fetched again");
+  context.bytes.distrusted.add(live.lineage);
+  live.check = undefined;
+  lost(context, live, rangeOf(0, size));
+  return false;
 }

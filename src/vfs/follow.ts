@@ -1,7 +1,7 @@
 /**
  * Remote changes come in: follows the journal from the cursor on. An entry only says which node to
- * look at; the node itself is read by id, which is never old. The cursor moves in the transaction
- * that has applied everything up to it.
+ * look at; the node itself is read by id, which is never old. The cursor moves after everything up
+ * to it was applied.
  */
 import type { JournalEntry, Node } from "../contract/resources.ts";
 import { sleep } from "../lib/runtime.ts";
@@ -76,8 +76,9 @@ export async function followOnce(context: Context, signal: AbortSignal): Promise
     : Math.max(page.asOf, page.items.at(-1)?.position ?? cursor);
   if (end <= cursor) return false;
   const nodes = await readNews(context, page.items, signal);
+  // Applied twice after a crash in between, they say nothing new.
+  applyEntries(context, page.items, nodes);
   metadata.transaction(() => {
-    applyEntries(context, page.items, nodes);
     metadata.settings.set("cursor", String(end));
     metadata.tombstones.forgetUpTo(Math.min(end, metadata.settings.getNumber("indexed")));
   });
@@ -125,18 +126,27 @@ function isWanted(context: Context, entry: JournalEntry): boolean {
 /** In the order of the journal, so that a name is left before it is taken. */
 export function applyEntries(context: Context, entries: readonly JournalEntry[], nodes: Map<string, Node>): void {
   for (const entry of entries) {
-    if (entry.kind === "deleted") {
-      observeDeletion(context, entry.nodeId, entry.revision, entry.position);
-      continue;
-    }
-    const node = nodes.get(entry.nodeId);
-    if (node === undefined) continue;
-    observeNode(context, node);
-    // Moved below a folder nobody here knows: the folder is looked up first.
-    if (node.parentId !== null && context.metadata.nodes.ofNodeId(node.parentId) === undefined) {
-      if (context.metadata.nodes.ofNodeId(node.id) !== undefined) context.refresh.add(node.id);
+    try {
+      context.metadata.transaction(() => applyEntry(context, entry, nodes.get(entry.nodeId)));
+    } catch (error) {
+      // One node must not keep the journal from being followed: it is read again by itself.
+      context.log.error({ err: error, entry }, "a change could not be applied");
+      context.refresh.add(entry.nodeId);
     }
   }
+}
+
+function applyEntry(context: Context, entry: JournalEntry, node: Node | undefined): void {
+  if (entry.kind === "deleted") {
+    observeDeletion(context, entry.nodeId, entry.revision, entry.position);
+    return;
+  }
+  if (node === undefined) return;
+  observeNode(context, node);
+  // Moved below a folder nobody here knows: the folder is looked up first.
+  const { nodes } = context.metadata;
+  if (node.parentId === null || nodes.ofNodeId(node.parentId) !== undefined) return;
+  if (nodes.ofNodeId(node.id) !== undefined) context.refresh.add(node.id);
 }
 
 /** What did not fit together is read again by id. */

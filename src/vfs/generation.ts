@@ -2,6 +2,7 @@
 import { createFileSource } from "../content/source.ts";
 import type { ContentSource } from "../contract/http.ts";
 import type { Generation } from "../metadata/attempts.ts";
+import { inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
 
 /** The bytes of a generation, from where they are at this moment. */
@@ -11,14 +12,25 @@ export function generationSource(context: Context, generation: Generation): Cont
   return createFileSource(runtime.files, path, generation.size);
 }
 
-/** Removes the row, and the file if it has one of its own. */
+/** It was sent, or is not to be. One that another attempt will still send (two names of one file) goes with that. */
 export function dropGeneration(context: Context, id: number): void {
-  const { metadata, runtime, paths, log } = context;
-  const generation = metadata.generations.get(id);
-  if (generation === undefined) return;
-  metadata.generations.remove(id);
-  if (generation.lineage !== null) return;
-  void runtime.files
-    .remove(paths.generation(id))
-    .catch((error: unknown) => log.warn({ err: error, generation: id }, "a sent cut could not be removed"));
+  const generation = context.metadata.generations.get(id);
+  if (generation === undefined || context.metadata.attempts.ofGeneration(id).length > 0) return;
+  context.interruptions.delete(generation.inode);
+  removeGeneration(context, generation);
+}
+
+/** Removes the row of a cut no attempt needs, and the file if it has one of its own. */
+export function removeGeneration(context: Context, { id, lineage }: Generation): void {
+  context.metadata.generations.remove(id);
+  if (lineage === null) removeFile(context, id);
+}
+
+function removeFile(context: Context, id: number): void {
+  inBackground(context, "removing a cut", async () => {
+    // After the caller's transaction, which may yet be undone.
+    await undefined;
+    if (context.metadata.generations.get(id) !== undefined) return;
+    await context.runtime.files.remove(context.paths.generation(id));
+  });
 }

@@ -27,8 +27,9 @@ export function nodeIdOfFolder(context: Pick<Context, "metadata">, folder: numbe
 
 export function createUnborn(context: Needs, entry: number, kind: "file" | "folder"): NodeRow {
   const now = context.runtime.now();
-  context.activity.wake();
-  return context.metadata.nodes.create(unborn(entry, kind, now, dueTime(context.settings, now, now)));
+  const due = dueTime(context.settings, now, now);
+  context.activity.wake(due);
+  return context.metadata.nodes.create(unborn(entry, kind, now, due));
 }
 
 /** A program made a name: a new entry, with the node the name had or a new one. */

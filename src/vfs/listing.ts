@@ -11,7 +11,7 @@ import { FsError } from "./errors.ts";
 import { readNode } from "./fetch-node.ts";
 import { applyEntries, readNews } from "./follow.ts";
 import { rowOfFolder } from "./identity.ts";
-import { observeDeletion, observeNode } from "./observe.ts";
+import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
 const PAGE = 1000;
 /** Nodes taken over in one synchronous stretch. */
@@ -78,7 +78,7 @@ async function confirmAbsent(
     const id = row.nodeId;
     const node = await network.ask(signal, (limit) => readNode(context, id, limit));
     if (node !== undefined) observeNode(context, node);
-    else observeDeletion(context, id, row.base.revision + 1, metadata.settings.getNumber("cursor"));
+    else observeDeletion(context, id, newestRevision(row) + 1, metadata.settings.getNumber("cursor"));
   }
 }
 
@@ -99,7 +99,7 @@ async function catchUp(
     const page = await network.ask(signal, (limit) => client.readJournal(workspace.id, reached, { signal: limit }));
     const entries = page.items.filter((entry) => concerns(context, entry, nodeId));
     const missed = await network.ask(signal, (limit) => readMissed(context, entries, limit));
-    metadata.transaction(() => applyEntries(context, entries, missed));
+    applyEntries(context, entries, missed);
     const end = Math.max(page.items.at(-1)?.position ?? 0, page.items.length < page.pageSize ? page.asOf : 0);
     if (end <= reached) break;
     reached = end;

@@ -1,38 +1,86 @@
-/** The one local file that every open of a lineage reads and writes, while it is open. */
+/** The one local file that every open of a lineage reads and writes, as it is in memory while open. */
 import type { OpenFile } from "../lib/files.ts";
+import type { RangeLock } from "../lib/range-lock.ts";
 import type { Ranges } from "../lib/ranges.ts";
+import type { Timer } from "../lib/runtime.ts";
 
-export interface Fetch {
-  readonly start: number;
-  readonly end: number;
-  readonly done: Promise<void>;
-  /** Gives it up; `done` settles soon. */
-  readonly stop: () => void;
+/** The version the missing ranges belong to. */
+export interface Origin {
+  readonly node: string;
+  readonly version: string;
+}
+
+/** A request for bytes of the origin that is under way. Its range may grow to the whole content. */
+export interface Download {
+  start: number;
+  end: number;
+  /** Nobody asked for these bytes yet: a failure is nobody's. */
+  readonly isAhead: boolean;
+  failure: Error | undefined;
+  readonly controller: AbortController;
+  done: Promise<void>;
+}
+
+/** Where one handle's sequential reading would go on, and how far ahead of it is fetched. */
+export interface SequentialReader {
+  next: number;
+  window: number;
+  /** The window doubles when reading gets here. */
+  growAt: number;
 }
 
 export interface LiveFile {
   readonly lineage: number;
   readonly inode: number;
+  readonly path: string;
   readonly file: OpenFile;
-  /** The version the missing ranges belong to. */
-  readonly origin: { readonly node: string; readonly version: string } | undefined;
-  /** Parts of the origin that are not in the file yet. */
+  readonly origin: Origin | undefined;
+  /** SHA-256 the file has when it is exactly its origin; null where not known. */
+  readonly originHash: string | null;
+
+  /** Not here yet. */
   missing: Ranges;
+  /** What the row says is missing; never less than `missing`. A crash leaves this. */
+  recorded: Ranges;
+  /** Held while bytes of the origin, or a program's into a hole, are on their way to the disk. */
+  readonly lock: RangeLock;
+  readonly downloads: Set<Download>;
+  /** Called whenever `missing` or the downloads changed. */
+  readonly waiting: Set<() => void>;
+  /** Every byte is the origin's: the whole can be checked against its hash. */
+  isOriginal: boolean;
+  /** The check that the complete file is what its hash says: whether it is. Undefined: not made yet. */
+  check: Promise<boolean> | undefined;
+  isChecked: boolean;
+
+  /** Handles, and whoever else needs the file open for a moment. */
   opens: number;
   writers: number;
-  /** Bytes may have changed since the last cut, or since the content was clean. */
+  /** The row says that the content changed since the last cut or clean state: its hash is null. */
   isWritten: boolean;
-  /** Goes up with every change of bytes, so that a cut can tell whether one came in between. */
+  /** Size and times in the rows are older than the file's. */
+  isUnrecorded: boolean;
+  /** The file's own mtime is the truth, or will be after a crash: fetched bytes must not change it. */
+  keepsTimes: boolean;
+  /** The mtime that was given to the file for a writer to start from. */
+  preparedTime: string | undefined;
+  preparing: Promise<void> | undefined;
+  /** Its name may not survive power loss yet. */
+  isNew: boolean;
+
+  /** Counts changes begun by programs … */
   writes: number;
-  /** The file's own name in the state folder survives power loss. */
-  isNameSynced: boolean;
-  /** When bytes last changed, and whether a program asked for them to be safe since (fsync). */
-  writtenAt: number;
-  isSyncAsked: boolean;
-  /** A chunk of the origin that is being written into the file right now; changes wait for it. */
-  filling: Promise<void>;
-  readonly fetches: Fetch[];
-  /** Where a sequential reader would go on, and how far ahead of it is read. */
-  readEnd: number;
-  window: number;
+  /** … and those that are not done. */
+  inFlight: number;
+  /** Runtime.elapsed() of the first change since the last cut, and of the last one. */
+  firstWriteAt: number | undefined;
+  lastWriteAt: number;
+  cutTimer: Timer | undefined;
+  /** When the timer goes off, as Runtime.elapsed(). */
+  cutAt: number;
+  /** A program asked for its bytes to be safe since the last cut. */
+  isSynced: boolean;
+
+  /** fdatasync, shared by those who come while one runs. */
+  readonly sync: () => Promise<void>;
 }

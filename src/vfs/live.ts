@@ -1,16 +1,24 @@
 /**
  * Live files: opened, shared by every open of a lineage, closed. The row says what may be on disk
- * before the file does, so that a crash at any point leaves bytes that are looked at, never bytes
- * that are taken for clean.
+ * before the file does, and the inode says "open" before a writer can write, so that a crash at any
+ * point leaves bytes that are looked at, never bytes that are taken for clean.
  */
-import { formatRanges, NO_RANGES, parseRanges, rangeOf } from "../lib/ranges.ts";
+import { dirname } from "node:path";
+import type { FileStat, OpenFile } from "../lib/files.ts";
+import { createRangeLock } from "../lib/range-lock.ts";
+import { clipRanges, formatRanges, NO_RANGES, parseRanges, type Ranges, rangeOf } from "../lib/ranges.ts";
+import { shareRuns } from "../lib/shared-run.ts";
 import { hasCode } from "../lib/system-error.ts";
-import { formatTime, parseTime, type Time } from "../lib/time.ts";
+import { formatTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
 import type { Inode } from "../metadata/inodes.ts";
-import { lookAgainAtInode, markInode } from "./changes.ts";
+import { alone, inBackground } from "./byte-state.ts";
+import { lookAfterQuiet, markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { FsError } from "./errors.ts";
-import type { LiveFile } from "./live-file.ts";
+import { FsError, fromDisk } from "./errors.ts";
+import { evictSoon } from "./evict.ts";
+import { missingToRecord } from "./holes.ts";
+import type { LiveFile, Origin } from "./live-file.ts";
+import { mtimeOf } from "./mtime.ts";
 import { freeForWriter } from "./uploads.ts";
 
 /** A lineage whose inode has moved on takes no new opens: the kernel looks the name up again. */
@@ -22,23 +30,40 @@ function requireCurrent(context: Context, lineage: number): Inode {
 
 /** Counts as one open until closeLive. A writable one has marked the inode durably before this resolves. */
 export async function openLive(context: Context, lineage: number, options: { write: boolean }): Promise<LiveFile> {
+  const live = await hold(context, lineage);
+  try {
+    if (options.write) await becomeWriter(context, live);
+    else requireCurrent(context, lineage);
+    return live;
+  } catch (error) {
+    await closeLive(context, live, { write: false });
+    throw fromDisk(error, `live file ${lineage} cannot be opened`);
+  }
+}
+
+async function hold(context: Context, lineage: number): Promise<LiveFile> {
+  const { lives, bytes } = context;
   for (;;) {
     requireCurrent(context, lineage);
-    if (options.write) await freeForWriter(context, lineage);
-    const live = context.lives.get(lineage) ?? (await context.openings.run(lineage, () => openFile(context, lineage)));
-    if (options.write && live.writers === 0) await showRowTimes(context, live);
-    const inode = context.metadata.inodes.ofLineage(lineage);
-    if (context.lives.get(lineage) !== live) continue;
-    if (inode === undefined || inode.lineage !== lineage) {
-      if (live.opens === 0) await closeFile(context, live);
-      throw new FsError("ESTALE", `lineage ${lineage} is superseded`);
+    const changing = bytes.changing.get(lineage);
+    if (changing !== undefined) {
+      await changing;
+      continue;
     }
-    // Somebody cut it meanwhile, and may be sending the live file itself.
-    if (options.write && context.metadata.generations.ofLineage(lineage).length > 0) continue;
-    if (options.write && inode.content === "clean") context.metadata.inodes.update(inode.id, { content: "open" });
-    live.opens += 1;
-    if (options.write) live.writers += 1;
-    return live;
+    const open = lives.get(lineage);
+    if (open !== undefined) {
+      open.opens += 1;
+      return open;
+    }
+    try {
+      return await alone(context, lineage, async () => {
+        const made = await openFile(context, lineage);
+        lives.set(lineage, made);
+        return made;
+      });
+    } catch (error) {
+      throw fromDisk(error, `live file ${lineage} cannot be opened`);
+    }
   }
 }
 
@@ -47,152 +72,259 @@ async function openFile(context: Context, lineage: number): Promise<LiveFile> {
   const inode = requireCurrent(context, lineage);
   const path = paths.live(lineage);
   const row = metadata.lives.get(lineage);
-  let missing = row === undefined ? undefined : parseRanges(row.missing);
-  let origin = originOf(row?.originNode ?? null, row?.originVersion ?? null);
-  let file: LiveFile["file"];
-  try {
-    if (row === undefined) throw new FsError("ENOENT", "no live file yet");
-    if (missing === undefined) throw new FsError("EIO", `the ranges of live file ${lineage} cannot be read`);
-    file = await runtime.files.open(path, "r+");
-  } catch (error) {
-    const isNotThere = (error instanceof FsError && error.code === "ENOENT") || hasCode(error, "ENOENT");
-    const hasBytesOnlyHere = inode.content !== "clean" && inode.size > 0;
-    if (!isNotThere || hasBytesOnlyHere)
-      throw new FsError("EIO", `live file ${lineage} cannot be opened`, { cause: error });
-    origin = originOf(inode.originNode, inode.originVersion);
-    missing = origin === undefined ? NO_RANGES : rangeOf(0, inode.size);
-    file = await makeFile(context, path, inode.size);
-    const usedAt = runtime.now();
-    const made = {
+  const found = row === undefined ? undefined : await openExisting(context, inode, path, row);
+  if (found !== undefined) return liveFile(inode, path, found);
+  if (inode.content !== "clean" && inode.size > 0) {
+    throw new FsError("EIO", `the only copy of inode ${inode.id}, live file ${lineage}, is not there`);
+  }
+  const origin = originOf(inode.originNode, inode.originVersion);
+  if (origin === undefined && inode.size > 0) throw new FsError("EIO", `inode ${inode.id} has bytes of no version`);
+  const missing = origin === undefined ? NO_RANGES : rangeOf(0, inode.size);
+  metadata.transaction(() => {
+    if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
+    metadata.lives.create({
+      lineage,
       originNode: origin?.node ?? null,
       originVersion: origin?.version ?? null,
       size: inode.size,
       bytes: 0,
-    };
-    if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
-    metadata.lives.create({ lineage, ...made, missing: formatRanges(missing), usedAt });
+      missing: formatRanges(missing),
+      usedAt: runtime.now(),
+    });
+  });
+  await paths.prepareFolderOf(path);
+  const file = await runtime.files.open(path, "w+");
+  await closeIfFailed(file, async () => {
+    // One left by a crash may hold anything.
+    if ((await file.stat()).size > 0) await file.truncate(0);
+    if (inode.size > 0) await file.truncate(inode.size);
+  });
+  return liveFile(inode, path, { file, origin, missing, recorded: missing, isNew: true });
+}
+
+interface FoundFile {
+  readonly file: OpenFile;
+  readonly origin: Origin | undefined;
+  readonly missing: Ranges;
+  /** As the row has it. */
+  readonly recorded: Ranges;
+  readonly isNew: boolean;
+}
+
+/** Undefined: there is no such file, or it cannot be what the row says and its bytes can be had again. */
+async function openExisting(
+  context: Context,
+  inode: Inode,
+  path: string,
+  row: { readonly missing: string; readonly originNode: string | null; readonly originVersion: string | null },
+): Promise<FoundFile | undefined> {
+  const recorded = parseRanges(row.missing);
+  let file: OpenFile;
+  try {
+    file = await context.runtime.files.open(path, "r+");
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return undefined;
+    throw error;
   }
-  const live: LiveFile = {
-    lineage,
+  const found = await closeIfFailed(file, async () => {
+    const { size } = await file.stat();
+    if (inode.content === "clean" && (size !== inode.size || recorded === undefined)) return undefined;
+    if (recorded === undefined) {
+      throw new FsError("EIO", `what is missing of live file ${inode.lineage} cannot be read`);
+    }
+    // A crash between cutting the file short and writing that down.
+    const missing = clipRanges(recorded, size);
+    return { file, origin: originOf(row.originNode, row.originVersion), missing, recorded, isNew: false };
+  });
+  if (found === undefined) await file.close();
+  return found;
+}
+
+async function closeIfFailed<T>(file: OpenFile, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+function liveFile(inode: Inode, path: string, { file, origin, missing, recorded, isNew }: FoundFile): LiveFile {
+  const isOriginal = origin !== undefined && inode.content !== "dirty" && origin.version === inode.originVersion;
+  return {
+    lineage: inode.lineage,
     inode: inode.id,
+    path,
     file,
     origin,
+    originHash: isOriginal ? inode.hash : null,
     missing,
-    opens: 0,
+    recorded,
+    lock: createRangeLock(),
+    downloads: new Set(),
+    waiting: new Set(),
+    isOriginal,
+    check: undefined,
+    isChecked: missing.length === 0,
+    opens: 1,
     writers: 0,
-    isWritten: false,
+    isWritten: isUncut(inode),
+    isUnrecorded: false,
+    keepsTimes: inode.content !== "clean",
+    preparedTime: undefined,
+    preparing: undefined,
+    isNew,
     writes: 0,
-    isNameSynced: false,
-    writtenAt: 0,
-    isSyncAsked: false,
-    filling: Promise.resolve(),
-    fetches: [],
-    readEnd: 0,
-    window: 0,
+    inFlight: 0,
+    firstWriteAt: undefined,
+    lastWriteAt: 0,
+    cutTimer: undefined,
+    cutAt: 0,
+    isSynced: false,
+    sync: shareRuns(() => file.sync()),
   };
-  context.lives.set(lineage, live);
-  return live;
 }
 
-async function makeFile(context: Context, path: string, size: number): Promise<LiveFile["file"]> {
-  await context.paths.prepareFolderOf(path);
-  const file = await context.runtime.files.open(path, "w+");
-  await file.truncate(0);
-  if (size > 0) await file.truncate(size);
-  return file;
-}
-
-function originOf(node: string | null, version: string | null): LiveFile["origin"] {
+function originOf(node: string | null, version: string | null): Origin | undefined {
   return node === null || version === null ? undefined : { node, version };
 }
 
-/** While a writer has it open, the file's own times are the truth: they start as the row has them. */
-async function showRowTimes(context: Context, live: LiveFile): Promise<void> {
-  const text = context.metadata.inodes.get(live.inode)?.attributes.mtime;
-  const mtime = text === undefined ? undefined : parseTime(text);
-  if (mtime !== undefined) await live.file.setTimes(mtime);
+/** The rows say that it changed since the last cut: a further change need not say so again. */
+function isUncut(inode: Inode): boolean {
+  return inode.content === "dirty" && inode.hash === null;
 }
 
-/** Ends one open. The last writer leaves size, times and state in the rows. */
-export async function closeLive(context: Context, live: LiveFile, options: { write: boolean }): Promise<void> {
-  try {
-    if (options.write) await rowsFromFile(context, live);
-  } finally {
-    if (options.write) {
-      live.writers -= 1;
-      if (live.writers === 0) writersLeft(context, live);
+/**
+ * Before a writer is let in, no upload reads the file, its times are those of the row, and the inode
+ * is durably marked. All of that must hold in the same moment, so it is looked at again after each wait.
+ */
+async function becomeWriter(context: Context, live: LiveFile): Promise<void> {
+  const { metadata } = context;
+  for (;;) {
+    const inode = requireCurrent(context, live.lineage);
+    const isFree = metadata.generations.ofLineage(live.lineage).length === 0;
+    const isPrepared = live.writers > 0 || live.preparedTime === formatTime(mtimeOf(context, inode));
+    if (isFree && isPrepared) {
+      if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
+      if (live.writers === 0) live.isWritten = isUncut(inode);
+      live.writers += 1;
+      return;
     }
-    live.opens -= 1;
-    if (live.opens === 0) await closeFile(context, live);
+    live.preparing ??= prepareForWriter(context, live).finally(() => {
+      live.preparing = undefined;
+    });
+    await live.preparing;
+  }
+}
+
+async function prepareForWriter(context: Context, live: LiveFile): Promise<void> {
+  await freeForWriter(context, live.lineage);
+  if (live.writers > 0) return;
+  // From here on bytes that are fetched leave the times alone; those on their way are waited for.
+  live.keepsTimes = true;
+  const free = await live.lock.hold(0, Number.POSITIVE_INFINITY);
+  try {
+    if (live.writers > 0) return;
+    const mtime = mtimeOf(context, requireCurrent(context, live.lineage));
+    await live.file.setTimes(mtime);
+    live.preparedTime = formatTime(mtime);
+  } finally {
+    free();
+  }
+}
+
+/** Ends one open. The last writer leaves size, times and state in the rows. Never rejects: the program has gone on. */
+export async function closeLive(context: Context, live: LiveFile, options: { write: boolean }): Promise<void> {
+  if (options.write) {
+    // Until the rows are true, the file is asked: the writer counts until then.
+    while (live.writers === 1 && live.isUnrecorded) {
+      if (!(await logged(context, live, () => rowsFromFile(context, live)))) break;
+    }
+    live.writers -= 1;
+    if (live.writers === 0) await logged(context, live, async () => writersLeft(context, live));
     context.activity.progressed();
+  }
+  live.opens -= 1;
+  if (live.opens > 0) return;
+  await logged(context, live, () => alone(context, live.lineage, () => closeFile(context, live)));
+}
+
+/** Whether it went well. */
+async function logged(context: Context, live: LiveFile, work: () => Promise<void>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch (error) {
+    context.log.error({ err: error, inode: live.inode, lineage: live.lineage }, "closing a live file failed");
+    return false;
   }
 }
 
 function writersLeft(context: Context, live: LiveFile): void {
-  const inode = context.metadata.inodes.get(live.inode);
-  if (inode === undefined) return;
-  // Opened for writing, and nothing was written.
-  if (inode.content === "open") context.metadata.inodes.update(inode.id, { content: "clean" });
-  live.isWritten = false;
-  live.isSyncAsked = false;
-  lookAgainAtInode(context, inode.id);
-}
-
-/**
- * The file leaves memory only when nothing is written into it any more, and in the same step as its
- * row is brought up to date: whoever opens it next must never be overtaken by a fetch of before.
- */
-async function closeFile(context: Context, live: LiveFile): Promise<void> {
-  const { lives, metadata, runtime } = context;
-  for (const fetch of live.fetches) fetch.stop();
-  await Promise.allSettled(live.fetches.map((fetch) => fetch.done));
-  const stat = await live.file.stat();
-  if (live.opens > 0 || live.fetches.length > 0 || lives.get(live.lineage) !== live) return;
-  lives.delete(live.lineage);
-  if (metadata.lives.get(live.lineage) !== undefined) {
-    const missing = formatRanges(live.missing);
-    metadata.lives.update(live.lineage, { size: stat.size, bytes: stat.allocated, usedAt: runtime.now(), missing });
-  }
-  await live.file.close();
-}
-
-/** Size and mtime of a file that was written, from the file to the row. */
-export async function rowsFromFile(context: Context, live: LiveFile): Promise<void> {
   const { metadata } = context;
-  if (!live.isWritten) return;
-  const stat = await live.file.stat();
+  live.preparedTime = undefined;
+  live.cutTimer?.cancel();
+  live.cutTimer = undefined;
   metadata.transaction(() => {
     const inode = metadata.inodes.get(live.inode);
     if (inode === undefined || inode.lineage !== live.lineage) return;
-    const mtime = formatTime(stat.mtime);
+    // Opened for writing, and nothing was written.
+    if (inode.content === "open") metadata.inodes.update(inode.id, { content: "clean" });
+    if (live.firstWriteAt !== undefined) markInode(context, inode.id);
+    else lookAfterQuiet(context, inode.id);
+  });
+  live.firstWriteAt = undefined;
+}
+
+async function closeFile(context: Context, live: LiveFile): Promise<void> {
+  const { metadata, lives, bytes, runtime } = context;
+  // Somebody opened it while this waited for its turn.
+  if (live.opens > 0) return;
+  for (const download of live.downloads) download.controller.abort();
+  await Promise.all([...live.downloads].map((download) => download.done));
+  try {
+    const stat = await live.file.stat();
+    if (metadata.lives.get(live.lineage) !== undefined) {
+      const missing = formatRanges(missingToRecord(live));
+      metadata.lives.update(live.lineage, { size: stat.size, bytes: stat.allocated, usedAt: runtime.now(), missing });
+    }
+  } finally {
+    await live.file.close().finally(() => lives.delete(live.lineage));
+    const then = bytes.afterClose.get(live.lineage);
+    bytes.afterClose.delete(live.lineage);
+    then?.();
+    evictSoon(context);
+  }
+}
+
+/** Size and mtime of a file that was written, from the file to the rows. */
+export async function rowsFromFile(context: Context, live: LiveFile): Promise<void> {
+  while (live.isUnrecorded) {
+    const { writes, inFlight } = live;
+    const stat = await live.file.stat();
+    // Written while it was looked at; while others write, the file is asked anyway.
+    if (live.writes !== writes || inFlight > 0) {
+      if (live.writers > 1 || live.inFlight > 0) return;
+      continue;
+    }
+    recordStat(context, live, stat);
+  }
+}
+
+function recordStat(context: Context, live: LiveFile, stat: FileStat): void {
+  const { metadata, runtime } = context;
+  metadata.transaction(() => {
+    metadata.lives.update(live.lineage, { size: stat.size, bytes: stat.allocated });
+    const inode = metadata.inodes.get(live.inode);
+    if (inode === undefined || inode.lineage !== live.lineage) return;
     metadata.inodes.update(inode.id, {
       size: stat.size,
-      attributes: { ...inode.attributes, mtime },
-      ctime: formatTime(stat.ctime),
+      attributes: { ...inode.attributes, mtime: formatTime(stat.mtime) },
+      ctime: formatTime(timeFromMilliseconds(runtime.now())),
     });
-    metadata.lives.update(live.lineage, { size: stat.size, missing: formatRanges(live.missing) });
     markInode(context, inode.id);
   });
-}
-
-/** To be called before bytes change: the rows say dirty, durably, before the first of them does. */
-export function markWritten(context: Context, live: LiveFile): void {
-  live.writes += 1;
-  live.writtenAt = context.runtime.now();
-  if (live.isWritten) return;
-  const { metadata } = context;
-  metadata.transaction(() => {
-    const inode = metadata.inodes.get(live.inode);
-    if (inode === undefined) throw new FsError("ESTALE", `inode ${live.inode} is gone`);
-    metadata.inodes.update(inode.id, { content: "dirty", changes: inode.changes + 1, hash: null });
-    markInode(context, inode.id);
-  });
-  live.isWritten = true;
-}
-
-/** What is missing of a file that is open for writing must be known after a crash before a change is acknowledged. */
-export function keepMissing(context: Context, live: LiveFile, size: number): void {
-  context.metadata.lives.update(live.lineage, { missing: formatRanges(live.missing), size });
+  live.isUnrecorded = false;
 }
 
 /** Open writable handles of the inode. */
@@ -208,21 +340,49 @@ export async function liveStat(context: Context, inode: Inode): Promise<{ size: 
   return { size, mtime };
 }
 
-/** A program set the time: the open file shows it at once; the row is the caller's. */
+/**
+ * A program set the time; the row is the caller's. The file gets it too if it is, or after a crash
+ * would be, asked for its time: while somebody can write to it, and while its content is only here.
+ */
 export async function setLiveTimes(context: Context, inode: Inode, mtime: Time): Promise<void> {
-  const live = context.lives.get(inode.lineage);
-  if (live !== undefined && live.writers > 0) await live.file.setTimes(mtime);
+  const { metadata, lives } = context;
+  const isAsked = inode.content === "dirty" && metadata.lives.get(inode.lineage) !== undefined;
+  if (!isAsked && (lives.get(inode.lineage)?.writers ?? 0) === 0) return;
+  const live = await openLive(context, inode.lineage, { write: false });
+  try {
+    const free = await live.lock.hold(0, Number.POSITIVE_INFINITY);
+    try {
+      await live.file.setTimes(mtime);
+    } finally {
+      free();
+    }
+  } catch (error) {
+    throw fromDisk(error, "the time could not be set");
+  } finally {
+    await closeLive(context, live, { write: false });
+  }
 }
 
-/** The bytes and rows of a lineage nobody can reach any more. Not while it is open. */
+/** The bytes and rows of a lineage nobody can reach any more. Not while it is open or being sent. */
 export function forgetLineage(context: Context, lineage: number): void {
-  const { metadata, runtime, paths, log } = context;
-  if (context.lives.has(lineage)) return;
-  if (metadata.lives.get(lineage) !== undefined) {
-    metadata.lives.remove(lineage);
-    void runtime.files
-      .remove(paths.live(lineage))
-      .catch((error: unknown) => log.warn({ err: error, lineage }, "a file nobody needs could not be removed"));
-  }
-  metadata.inodes.removeLineage(lineage);
+  const { metadata, runtime, paths, lives } = context;
+  if (lives.has(lineage) || metadata.generations.ofLineage(lineage).length > 0) return;
+  const hasFile = metadata.lives.get(lineage) !== undefined;
+  metadata.transaction(() => {
+    if (hasFile) metadata.lives.remove(lineage);
+    metadata.inodes.removeLineage(lineage);
+  });
+  if (!hasFile) return;
+  inBackground(context, "removing a live file", async () => {
+    // After the caller's transaction, which may yet be undone.
+    await undefined;
+    if (metadata.lives.get(lineage) === undefined) await runtime.files.remove(paths.live(lineage));
+  });
+}
+
+/** Makes the file's name survive power loss, once. */
+export async function syncName(context: Context, live: LiveFile): Promise<void> {
+  if (!live.isNew) return;
+  await context.runtime.files.syncFolder(dirname(live.path));
+  live.isNew = false;
 }

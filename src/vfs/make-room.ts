@@ -1,6 +1,6 @@
 /** A local entry leaves its name to a remote node. Runs inside the caller's transaction. */
 import type { Entry } from "../metadata/entries.ts";
-import { markNode } from "./changes.ts";
+import { lookAgain, markNode } from "./changes.ts";
 import { conflictName } from "./conflict-name.ts";
 import type { Context } from "./context.ts";
 
@@ -22,4 +22,14 @@ export function moveAside(context: Needs, entry: Entry): void {
   metadata.entries.move(entry.id, entry.parent, freeConflictName(context, entry.parent, entry.name));
   const row = metadata.nodes.ofEntry(entry.id);
   if (row !== undefined) markNode(context, row);
+}
+
+/**
+ * The gateway has moved or removed it, and what that means is about to be carried out: until then,
+ * a name nobody uses ("/" is in no name a program can give).
+ */
+export function stepAside(context: Needs, entry: Entry): void {
+  const { metadata } = context;
+  metadata.entries.move(entry.id, entry.parent, `/${entry.id}`);
+  lookAgain(context, metadata.nodes.ofEntry(entry.id));
 }

@@ -5,7 +5,7 @@ import * as create from "./create.ts";
 import type { FileSystem } from "./filesystem.ts";
 import * as lookup from "./lookup.ts";
 import * as open from "./open.ts";
-import { read } from "./read.ts";
+import { read, seek } from "./read.ts";
 import * as readdir from "./readdir.ts";
 import * as remove from "./remove.ts";
 import { rename } from "./rename.ts";
@@ -37,7 +37,7 @@ export function createFileSystem(context: Context): FileSystem {
     fsync: (caller, handle, dataOnly) => write.fsync(context, caller, handle, dataOnly),
     release: (handle) => open.release(context, handle),
     allocate: (caller, handle, mode, offset, length) => write.allocate(context, caller, handle, mode, offset, length),
-    seek: (caller, handle, kind, offset) => write.seek(context, caller, handle, kind, offset),
+    seek: (caller, handle, kind, offset) => seek(context, caller, handle, kind, offset),
 
     opendir: (_caller, lineage) => readdir.opendir(context, lineage),
     readdir: (caller, handle, cookie, limit, withAttributes) =>

@@ -6,12 +6,16 @@ import { forgetLineage } from "./live.ts";
 
 /**
  * The kernel forgot the lineage. If it is superseded, its bytes go; if the inode has no name left,
- * the inode goes. What is open stays: its release comes before its FORGET, and the next mount
- * clears what is left.
+ * the inode goes. What is open (its release, sent before, may still be under way) goes once it is
+ * closed; what a cut needs, with the next mount.
  */
 export function dropIfUnused(context: Context, lineage: number): void {
   const inode = context.metadata.inodes.ofLineage(lineage);
-  if (inode === undefined || inode.id === ROOT_INODE || context.lives.has(lineage)) return;
+  if (inode === undefined || inode.id === ROOT_INODE) return;
+  if (context.lives.has(lineage)) {
+    context.bytes.afterClose.set(lineage, () => dropIfUnused(context, lineage));
+    return;
+  }
   if (inode.lineage !== lineage) {
     forgetLineage(context, lineage);
     return;

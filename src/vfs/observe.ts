@@ -3,7 +3,7 @@
  * what is news and what is lag; what to do about news is the plan's. Never waits.
  */
 import type { Node } from "../contract/resources.ts";
-import type { Seen } from "../metadata/nodes.ts";
+import type { NodeRow, Seen } from "../metadata/nodes.ts";
 import { advance } from "./advance.ts";
 import { arrive } from "./arrival.ts";
 import type { Context } from "./context.ts";
@@ -45,6 +45,11 @@ export function observeDeletion(context: Context, nodeId: string, revision: numb
     metadata.nodes.update(row.id, { seen: { deleted: true, revision }, seenAt: context.runtime.now() });
     advance(context, row.id);
   });
+}
+
+/** The newest revision that is known of a node. */
+export function newestRevision(row: NodeRow): number {
+  return Math.max(row.base?.revision ?? 0, revisionOf(row.seen));
 }
 
 function revisionOf(seen: Seen | null): number {

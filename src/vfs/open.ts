@@ -1,12 +1,13 @@
 /** Handles: open, what create opens, release. */
 import type { Inode } from "../metadata/inodes.ts";
-import type { Context } from "./context.ts";
+import type { Context, Handle } from "./context.ts";
+import { cutWhenQuiet } from "./cut-open.ts";
 import { FsError } from "./errors.ts";
-import { evict } from "./evict.ts";
 import type { Caller, HandleId, Lineage, Opened, OpenFlags } from "./filesystem.ts";
 import { closeLive, openLive } from "./live.ts";
+import { truncateBytes } from "./live-bytes.ts";
+import { createReader } from "./readahead.ts";
 import { inodeOf, requireWritable } from "./stat.ts";
-import { truncateLive } from "./write.ts";
 
 export async function open(context: Context, _caller: Caller, lineage: Lineage, flags: OpenFlags): Promise<Opened> {
   const inode = inodeOf(context, lineage);
@@ -22,31 +23,43 @@ export function openCreated(context: Context, inode: Inode, flags: OpenFlags): P
   return openInode(context, inode, flags);
 }
 
+/** Waits for the local disk only: bytes are fetched when they are read. */
 async function openInode(context: Context, inode: Inode, flags: OpenFlags): Promise<Opened> {
   const write = flags.write || flags.truncate;
   if (write) requireWritable(context);
   const live = await openLive(context, inode.lineage, { write });
   try {
-    if (flags.truncate) await truncateLive(context, live, 0);
+    if (flags.truncate) await truncateBytes(context, live, 0);
   } catch (error) {
     await closeLive(context, live, { write });
     throw error;
   }
+  // What an earlier writer left uncut is not to wait for this one's end.
+  if (write) cutWhenQuiet(context, live);
   const handle = context.nextHandle();
-  context.handles.set(handle, { kind: "file", live, write, append: flags.append });
-  // A lineage has one content only, so pages the kernel has of it are right.
-  return { handle, keepCache: true };
+  context.handles.set(handle, { kind: "file", live, write, append: flags.append, reader: createReader() });
+  // A lineage has one content only, so pages the kernel has of it are right, unless what they were
+  // made of turned out not to be what the gateway said it was.
+  return { handle, keepCache: !context.bytes.distrusted.delete(live.lineage) };
 }
 
 /** Never fails: the program has long gone on. */
 export async function release(context: Context, handleId: HandleId): Promise<void> {
   const handle = context.handles.get(handleId);
   context.handles.delete(handleId);
-  if (handle?.kind !== "file") return;
-  try {
-    await closeLive(context, handle.live, { write: handle.write });
-    await evict(context);
-  } catch (error) {
-    context.log.error({ err: error, inode: handle.live.inode }, "closing a live file failed");
-  }
+  if (handle?.kind === "file") await closeLive(context, handle.live, { write: handle.write });
+}
+
+export type FileHandle = Extract<Handle, { kind: "file" }>;
+
+export function fileOf(context: Pick<Context, "handles">, handleId: HandleId): FileHandle {
+  const handle = context.handles.get(handleId);
+  if (handle?.kind !== "file") throw new FsError("EBADF", `no open file ${handleId}`);
+  return handle;
+}
+
+export function writableOf(context: Pick<Context, "handles">, handleId: HandleId): FileHandle {
+  const handle = fileOf(context, handleId);
+  if (!handle.write) throw new FsError("EBADF", `handle ${handleId} is not open for writing`);
+  return handle;
 }

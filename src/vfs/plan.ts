@@ -51,9 +51,11 @@ export interface View {
   /** Entries in this folder: those that agree with the gateway, and those it does not have like this. */
   readonly cleanEntries: number;
   readonly dirtyEntries: number;
+  /** A remote change has waited long enough for the writers. */
+  readonly hasWaited: boolean;
   /** Another node is, in base, at the place this one wants. */
   readonly isPlaceTaken: boolean;
-  /** The folder this one wants to be in is, in base, below it; or all that block each other form a ring. */
+  /** What waits for the name this one has in base is, by way of others, what this one waits for itself. */
   readonly isRing: boolean;
   /** The wanted folder is, in base, below this node. */
   readonly isInsideItself: boolean;
@@ -98,7 +100,7 @@ const wait = (reason: Waiting): Step => ({ do: "wait", for: reason });
 
 export function plan(view: View): Step {
   if (view.hasAttempt) return wait("answer");
-  if (view.seen !== null) return judge(view, view.seen);
+  if (view.seen !== null && view.base !== null) return judge(view, view.seen, view.base);
   if (view.local === null) return planRemoval(view);
   if (view.base === null || view.nodeId === null) return planBirth(view, view.local);
   return planChange(view, view.local, view.nodeId, view.base);
@@ -106,6 +108,10 @@ export function plan(view: View): Step {
 
 function planRemoval(view: View): Step {
   if (view.base === null || view.nodeId === null) return view.hasGivenUp ? wait("answer") : { do: "forget" };
+  // What is in it, or needs it, may itself wait for this name.
+  if ((view.below > 0 || view.isReferenced) && view.isRing && view.may.update) {
+    return { do: "unring", ifRevision: view.base.revision };
+  }
   if (view.below > 0) return wait("children");
   if (view.isReferenced) return wait("reference");
   if (!view.may.delete) return wait("scope");
@@ -149,8 +155,8 @@ function planChange(view: View, local: Local, nodeId: string, base: Base): Step 
 
 function planContent(view: View, local: Local, content: LocalContent, nodeId: string, base: Base): Step {
   if (!view.may.update) return wait("scope");
-  const { attributes } = local;
   const { originNode, originVersion, hash, size } = content;
+  const attributes = changedAttributes(base.attributes, local.attributes);
   const common = { nodeId, ifHead: base.head, size, attributes };
   if (content.state === "clean" && originNode !== null && originVersion !== null) {
     return { do: "send", request: { do: "reference", ...common, hash, copyOf: originNode, version: originVersion } };
@@ -159,34 +165,49 @@ function planContent(view: View, local: Local, content: LocalContent, nodeId: st
   return { do: "send", request: { do: "content", ...common, hash } };
 }
 
+/**
+ * What goes with new content: only what was changed here, because the request's condition is on the
+ * head alone and somebody may have changed other attributes. What was removed is a patch afterwards.
+ */
+function changedAttributes(base: Attributes, local: Attributes): Attributes {
+  const changed: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(local)) {
+    if (key === "mtime" || !sameValue(base[key], value)) changed[key] = value;
+  }
+  const xattrs = Object.entries(local.xattrs ?? {}).filter(([name, value]) => base.xattrs?.[name] !== value);
+  return { ...changed, ...("xattrs" in changed ? { xattrs: Object.fromEntries(xattrs) } : {}) };
+}
+
 function planMove(
   view: View,
   local: Local,
 ): { do: "move"; parent: string } | { do: "unring" } | { do: "wait"; for: Waiting } {
-  if (local.parent === null) return { do: "wait", for: "parent" };
   if (view.isRing && view.may.update) return { do: "unring" };
+  if (local.parent === null) return { do: "wait", for: "parent" };
   if (view.isInsideItself) return { do: "wait", for: "parent" };
   if (view.isPlaceTaken) return { do: "wait", for: "name" };
   return { do: "move", parent: local.parent };
 }
 
 /** What the gateway told is newer than base: merge it. Nothing is sent before that. */
-function judge(view: View, seen: Seen): Step {
-  if ("deleted" in seen) return judgeDeletion(view);
+function judge(view: View, seen: Seen, base: Base): Step {
+  if ("deleted" in seen) return judgeDeletion(view, base);
   const { node } = seen;
-  const { base, local } = view;
-  if (base === null) return { do: "nothing" };
+  const { local } = view;
   const isContentMoved = view.kind === "file" && node.head !== base.head;
   if (local === null) {
     // Delete against a remote edit: the edit wins. Against a mere move it does not.
-    if (isContentMoved && node.contentHash !== base.hash) return { do: "restore", node };
+    const isSame = node.contentHash !== null && node.contentHash === base.hash;
+    if (isContentMoved && !isSame) return { do: "restore", node };
     return { do: "take", node, attributes: {}, isPlaceTaken: false, isContentTaken: false, isContentAgreed: false };
   }
   let isContentTaken = false;
   let isContentAgreed = false;
   if (isContentMoved && local.content !== null) {
     const { content } = local;
-    if (view.writers > 0) return wait("writer");
+    // Nothing is adopted into a file somebody can write to; what he changed goes its own way in the end.
+    const goesItsOwnWay = view.hasWaited && content.state === "dirty";
+    if (view.writers > 0 && !goesItsOwnWay) return wait("writer");
     if (content.state === "open") return { do: "cut" };
     isContentAgreed = content.hash !== null && content.hash === node.contentHash;
     const isChangedHere = differs(content, base);
@@ -196,19 +217,24 @@ function judge(view: View, seen: Seen): Step {
   }
   const isPlaceTaken = !view.isRoot && (node.parentId !== base.parent || node.name !== base.name);
   const merged = mergeAttributes(base.attributes, local.attributes, node.attributes, view.kind === "folder");
-  const attributes = isContentTaken ? { ...merged, ...timesOf(node.attributes, merged) } : merged;
+  const attributes = isContentTaken ? withTimeOf(node.attributes, merged) : merged;
   return { do: "take", node, attributes, isPlaceTaken, isContentTaken, isContentAgreed };
 }
 
-function judgeDeletion(view: View): Step {
+function judgeDeletion(view: View, base: Base): Step {
   if (view.local === null) return { do: "forget" };
+  // A root that cannot be seen any more says nothing of what is in it.
+  if (view.isRoot) return wait("parent");
   if (view.kind === "folder") {
     if (view.dirtyEntries > 0) return { do: "rebirth" };
     return view.cleanEntries > 0 ? wait("children") : { do: "vanish" };
   }
   const { content } = view.local;
-  if (content?.state === "open") return view.writers > 0 ? wait("writer") : { do: "cut" };
-  return content?.state === "dirty" ? { do: "rebirth" } : { do: "vanish" };
+  if (content === null) return { do: "vanish" };
+  if (view.writers > 0) return wait("writer");
+  if (content.state === "open") return { do: "cut" };
+  if (content.state === "dirty" && content.hash === null) return { do: "cut" };
+  return differs(content, base) ? { do: "rebirth" } : { do: "vanish" };
 }
 
 /** The content here is not the one base names. */
@@ -223,10 +249,9 @@ function isSamePlace(view: View, local: Local, base: Base): boolean {
 }
 
 /** mtime belongs to the version: content taken from there brings its own, or none. */
-function timesOf(remote: Attributes, merged: Attributes): Attributes {
-  if (remote.mtime !== undefined) return { mtime: remote.mtime };
-  delete merged.mtime;
-  return {};
+function withTimeOf(remote: Attributes, merged: Attributes): Attributes {
+  const { mtime: _, ...rest } = merged;
+  return remote.mtime === undefined ? rest : { ...rest, mtime: remote.mtime };
 }
 
 /** By key: one changed here stays, else the remote's. Extended attributes merge by name; of a folder's mtime the later. */

@@ -1,15 +1,11 @@
-/** read(2): from the live file; what is missing of it is fetched first. */
+/** read(2) and lseek(2): from the live file; what is missing of it is fetched first, or counts as data. */
+import { listRanges, partsWithin, touchesRange } from "../lib/ranges.ts";
 import type { Context } from "./context.ts";
-import { FsError } from "./errors.ts";
-import { missingParts, requireRange } from "./fetch.ts";
+import { FsError, fromDisk } from "./errors.ts";
 import type { Caller, HandleId } from "./filesystem.ts";
 import type { LiveFile } from "./live-file.ts";
-
-export function liveOf(context: Context, handleId: HandleId): LiveFile {
-  const handle = context.handles.get(handleId);
-  if (handle?.kind !== "file") throw new FsError("EBADF", `no open file ${handleId}`);
-  return handle.live;
-}
+import { fileOf } from "./open.ts";
+import { bringIn } from "./readahead.ts";
 
 export async function read(
   context: Context,
@@ -18,15 +14,54 @@ export async function read(
   offset: number,
   size: number,
 ): Promise<Uint8Array> {
-  const live = liveOf(context, handleId);
+  const { live, reader } = fileOf(context, handleId);
   const end = offset + size;
-  if (live.missing.length > 0 && missingParts(live.missing, offset, end).length < 1) live.readEnd = end;
-  if (live.missing.length > 0) {
-    const stat = await live.file.stat();
-    const last = Math.min(end, stat.size);
-    if (offset < last) await requireRange(context, live, offset, last, caller.signal);
-  }
+  await bringIn(context, live, reader, offset, end, caller.signal);
   const buffer = Buffer.allocUnsafe(size);
-  const length = await live.file.read(buffer, 0, size, offset);
+  const length = await readFile(live, buffer, offset);
+  // Found out just now not to be what the gateway said: never shown.
+  if (touchesRange(live.missing, offset, end)) throw new FsError("EIO", "downloaded bytes are not the version's");
   return length === size ? buffer : buffer.subarray(0, length);
+}
+
+async function readFile(live: LiveFile, buffer: Uint8Array, offset: number): Promise<number> {
+  try {
+    return await live.file.read(buffer, 0, buffer.length, offset);
+  } catch (error) {
+    throw fromDisk(error, "the local file cannot be read");
+  }
+}
+
+/** Undefined: nothing of that kind at or after the offset. What is missing belongs to the origin: data. */
+export async function seek(
+  context: Context,
+  _caller: Caller,
+  handleId: HandleId,
+  kind: "data" | "hole",
+  offset: number,
+): Promise<number | undefined> {
+  const { live } = fileOf(context, handleId);
+  try {
+    return kind === "data" ? await seekData(live, offset) : await seekHole(live, offset);
+  } catch (error) {
+    throw fromDisk(error, "lseek");
+  }
+}
+
+async function seekData(live: LiveFile, offset: number): Promise<number | undefined> {
+  const here = await live.file.seek("data", offset);
+  const [missing] = partsWithin(live.missing, offset, Math.max(offset, live.missing.at(-1) ?? 0));
+  if (here === undefined || missing === undefined) return here ?? missing?.start;
+  return Math.min(here, missing.start);
+}
+
+async function seekHole(live: LiveFile, offset: number): Promise<number | undefined> {
+  let position = offset;
+  for (;;) {
+    const hole = await live.file.seek("hole", position);
+    if (hole === undefined) return position > offset ? position : undefined;
+    const missing = [...listRanges(live.missing)].find((range) => range.start <= hole && hole < range.end);
+    if (missing === undefined) return hole;
+    position = missing.end;
+  }
 }

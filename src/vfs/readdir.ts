@@ -39,7 +39,8 @@ export async function readdir(
   }
   for (const entry of metadata.entries.list(known.id, Math.max(cookie, FIRST_COOKIE), limit - listed.length)) {
     const inode = metadata.inodes.get(entry.inode);
-    if (inode === undefined) continue;
+    // One that steps aside for a moment (make-room.ts) has no name a program could use.
+    if (inode === undefined || entry.name.includes("/")) continue;
     const line = { name: entry.name, inode: inode.id, kind: inode.kind, cookie: entry.id };
     listed.push(withAttributes ? { ...line, found: await found(context, inode) } : line);
   }

@@ -1,92 +1,141 @@
 /**
  * After a crash, before anything is served: every file a writer may have changed is looked at, and
- * what belongs to nobody is set aside, never removed unless it is empty.
+ * what belongs to nobody is set aside, never removed unless it is empty. Clean files are not read.
  */
+import { clipRanges, formatRanges, parseRanges } from "../lib/ranges.ts";
 import { hasCode } from "../lib/system-error.ts";
-import { formatTime } from "../lib/time.ts";
+import { compareTimes, formatTime } from "../lib/time.ts";
 import type { Inode } from "../metadata/inodes.ts";
+import type { LiveRow } from "../metadata/live-rows.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { dropGeneration } from "./generation.ts";
+import { forgetLive } from "./evict.ts";
+import { removeGeneration } from "./generation.ts";
 import { forgetLineage } from "./live.ts";
+import { mtimeOf } from "./mtime.ts";
 import { removeInode } from "./nameless.ts";
 
+/** A bigger one counts as changed until it is cut, which hashes it while others are served. */
+const HASHED_AT_START = 16 * 1024 * 1024;
+/** Bytes fetched this long before the machine died may not have reached the disk. */
+const UNCERTAIN_MS = 10 * 60_000;
+
 export async function recoverContents(context: Context): Promise<void> {
-  const { metadata } = context;
+  const { metadata, settings } = context;
   for (const inode of metadata.inodes.unfinished()) await recoverInode(context, inode);
   await recoverGenerations(context);
   for (const lineage of metadata.inodes.superseded()) forgetLineage(context, lineage);
   for (const inode of metadata.inodes.nameless()) {
-    for (const generation of metadata.generations.unusedOf(inode.id)) dropGeneration(context, generation.id);
-    removeInode(context, inode);
+    for (const generation of metadata.generations.unusedOf(inode.id)) removeGeneration(context, generation);
+    if (metadata.entries.isEmpty(inode.id)) removeInode(context, inode);
   }
-  await setOrphansAside(context);
+  // Files whose rows have just gone are ours to remove, not orphans.
+  while (context.bytes.tasks.size > 0) await Promise.all(context.bytes.tasks);
+  await matchLiveFiles(context);
+  await setGenerationsAside(context);
+  const boot = metadata.settings.get("boot");
+  if (boot !== undefined && boot !== settings.boot) await distrustRecent(context);
 }
 
-/** Size and time are the file's; whether its content changed is found out when it is cut and hashed. */
 async function recoverInode(context: Context, inode: Inode): Promise<void> {
   const { metadata, runtime, paths } = context;
-  if (inode.content === "open") {
-    // Opened for writing; the row says dirty before the first byte changes, so nothing did.
-    metadata.inodes.update(inode.id, { content: "clean" });
-    return;
-  }
-  if (metadata.lives.get(inode.lineage) === undefined) return;
+  const row = metadata.lives.get(inode.lineage);
   try {
+    if (inode.content === "open") return await recoverOpen(context, inode, row);
+    if (row === undefined) {
+      if (inode.size > 0) context.log.error({ inode: inode.id }, "the only copy of changed content is not there");
+      return;
+    }
     const stat = await runtime.files.stat(paths.live(inode.lineage));
+    const missing = parseRanges(row.missing);
     metadata.transaction(() => {
-      const mtime = formatTime(stat.mtime);
-      if (stat.size === inode.size && mtime === inode.attributes.mtime) return;
-      const attributes = { ...inode.attributes, mtime };
+      const clipped = missing === undefined ? row.missing : formatRanges(clipRanges(missing, stat.size));
+      metadata.lives.update(inode.lineage, { size: stat.size, bytes: stat.allocated, missing: clipped });
+      // The file's time is newer only where a writer was not closed; otherwise the row has had the last word.
+      const isNewer = compareTimes(stat.mtime, mtimeOf(context, inode)) > 0;
+      const attributes = isNewer ? { ...inode.attributes, mtime: formatTime(stat.mtime) } : inode.attributes;
       metadata.inodes.update(inode.id, { size: stat.size, attributes, changes: inode.changes + 1 });
-      metadata.lives.update(inode.lineage, { size: stat.size, bytes: stat.allocated });
       markInode(context, inode.id);
     });
   } catch (error) {
     if (!hasCode(error, "ENOENT")) throw error;
-    context.log.error({ inode: inode.id, content: inode.content }, "the local file of a changed inode is missing");
-    metadata.lives.remove(inode.lineage);
-    if (inode.originVersion !== null) metadata.inodes.update(inode.id, { content: "clean" });
+    if (inode.size === 0) return;
+    context.log.error({ inode: inode.id, lineage: inode.lineage }, "the only copy of changed content is not there");
   }
 }
 
-/** A cut without its file cannot be sent; a cut of the live file that has moved on is none. */
-async function recoverGenerations(context: Context): Promise<void> {
+/**
+ * Opened for writing, and no write went through us: that would have said "dirty" first. A whole file
+ * may have been written past us (passthrough), so it is clean only with its old hash.
+ */
+async function recoverOpen(context: Context, inode: Inode, row: LiveRow | undefined): Promise<void> {
   const { metadata, runtime, paths } = context;
+  let isClean = row === undefined || row.missing !== "[]";
+  if (!isClean && inode.hash !== null) {
+    const path = paths.live(inode.lineage);
+    const { size } = await runtime.files.stat(path);
+    isClean = size === inode.size && size <= HASHED_AT_START && (await runtime.files.hash(path)).hash === inode.hash;
+  }
+  metadata.transaction(() => {
+    if (isClean) {
+      metadata.inodes.update(inode.id, { content: "clean" });
+    } else {
+      metadata.inodes.update(inode.id, { content: "dirty", hash: null, changes: inode.changes + 1 });
+      markInode(context, inode.id);
+    }
+  });
+  const dirty = metadata.inodes.get(inode.id);
+  if (!isClean && dirty !== undefined) await recoverInode(context, dirty);
+}
+
+/** A cut without its file cannot be sent; a cut of a live file that has moved on is none. */
+async function recoverGenerations(context: Context): Promise<void> {
+  const { metadata, paths } = context;
   for (const generation of metadata.generations.all()) {
     const inode = metadata.inodes.get(generation.inode);
     const isStale = generation.lineage !== null && inode?.changes !== generation.changes;
     const path = generation.lineage === null ? paths.generation(generation.id) : paths.live(generation.lineage);
     if (!isStale && (await exists(context, path))) continue;
-    const attempts = metadata.attempts.ofGeneration(generation.id);
     metadata.transaction(() => {
-      for (const attempt of attempts) metadata.attempts.abandon(attempt.id);
-      dropGeneration(context, generation.id);
-      if (inode !== undefined && inode.changes === generation.changes) {
-        metadata.inodes.update(inode.id, { changes: inode.changes + 1, hash: null });
-        markInode(context, inode.id);
-      }
+      for (const attempt of metadata.attempts.ofGeneration(generation.id)) metadata.attempts.abandon(attempt.id);
+      removeGeneration(context, generation);
+      if (inode === undefined || inode.changes !== generation.changes || inode.content !== "dirty") return;
+      metadata.inodes.update(inode.id, { changes: inode.changes + 1, hash: null });
+      markInode(context, inode.id);
     });
-  }
-  async function exists(_context: Context, path: string): Promise<boolean> {
-    try {
-      await runtime.files.stat(path);
-      return true;
-    } catch (error) {
-      if (hasCode(error, "ENOENT")) return false;
-      throw error;
-    }
   }
 }
 
-/** Files without a row. */
-async function setOrphansAside(context: Context): Promise<void> {
-  const { metadata, paths } = context;
-  for await (const lineage of paths.liveFiles()) {
-    if (metadata.lives.get(lineage) === undefined) await setAside(context, paths.live(lineage), `live-${lineage}`);
+async function exists(context: Context, path: string): Promise<boolean> {
+  try {
+    await context.runtime.files.stat(path);
+    return true;
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return false;
+    throw error;
   }
+}
+
+/** Live files without a row are set aside; rows without a file are forgotten where the gateway has the bytes. */
+async function matchLiveFiles(context: Context): Promise<void> {
+  const { metadata, paths } = context;
+  const files = new Set<number>();
+  for await (const lineage of paths.liveFiles()) files.add(lineage);
+  for (const row of metadata.lives.all()) {
+    const hasFile = files.delete(row.lineage);
+    if (!hasFile && metadata.lives.isEvictable(row.lineage)) metadata.lives.remove(row.lineage);
+  }
+  for (const lineage of files) await setAside(context, paths.live(lineage), `live-${lineage}`);
+}
+
+async function setGenerationsAside(context: Context): Promise<void> {
+  const { metadata, paths, runtime } = context;
   for await (const id of paths.generationFiles()) {
-    if (metadata.generations.get(id) === undefined) await setAside(context, paths.generation(id), `generation-${id}`);
+    const generation = metadata.generations.get(id);
+    if (generation?.lineage === null) continue;
+    // One whose copy was not finished: the live file has the bytes.
+    if (generation !== undefined) await runtime.files.remove(paths.generation(id));
+    else await setAside(context, paths.generation(id), `generation-${id}`);
   }
 }
 
@@ -96,4 +145,14 @@ async function setAside(context: Context, path: string, name: string): Promise<v
   if (allocated === 0) return runtime.files.remove(path);
   const target = await paths.quarantine(path, name);
   log.warn({ path: target }, "a local file that belongs to nothing known was set aside");
+}
+
+/**
+ * The machine went down since. What was fetched shortly before may be zeros on the disk, although
+ * its row says that it is here: it is fetched again. What programs wrote is not touched.
+ */
+async function distrustRecent(context: Context): Promise<void> {
+  const rows = context.metadata.lives.all();
+  const last = rows.reduce((latest, row) => Math.max(latest, row.usedAt), 0);
+  for (const row of rows) if (row.usedAt >= last - UNCERTAIN_MS) await forgetLive(context, row);
 }

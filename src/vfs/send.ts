@@ -1,8 +1,9 @@
 /** Carries out one attempt: the request as it is stored, and what its answer or silence means. */
 import type { Client } from "../client/client.ts";
 import { RemoteError } from "../client/errors.ts";
+import { patchAttributes, sameValue } from "../contract/attributes.ts";
 import type { ContentSource } from "../contract/http.ts";
-import type { WrittenNode } from "../contract/resources.ts";
+import type { Node, WrittenNode } from "../contract/resources.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import type { Context } from "./context.ts";
 import { generationSource } from "./generation.ts";
@@ -80,9 +81,13 @@ async function settleByReading(context: Context, attempt: Attempt<Request>, sign
   try {
     const node = await context.client.getNode(request.nodeId, { signal });
     context.network.answered();
+    if (request.do === "patch" && isEffectOf(request, node)) {
+      acknowledge(context, attempt, node, 0);
+      return;
+    }
     context.metadata.transaction(() => {
       context.metadata.attempts.remove(attempt.id);
-      // Where it took effect, what is seen agrees with what is here; where not, the plan asks again.
+      // It had no effect: what is seen is judged, and the plan asks again.
       observeNode(context, node);
       const row = context.metadata.nodes.get(attempt.node);
       if (row !== undefined) context.metadata.nodes.update(row.id, { due: context.runtime.now() });
@@ -92,6 +97,16 @@ async function settleByReading(context: Context, attempt: Attempt<Request>, sign
     if (!(error instanceof RemoteError) || error.code !== "notFound" || request.do !== "delete") throw error;
     deletionIsDone(context, attempt);
   }
+}
+
+/** The node shows what the request asked for, and was changed since the request was made. */
+function isEffectOf(request: Extract<Request, { do: "patch" }>, node: Node): boolean {
+  if (node.revision <= request.ifRevision) return false;
+  if (request.parent !== undefined && request.parent !== node.parentId) return false;
+  if (request.name !== undefined && request.name !== node.name) return false;
+  return (
+    request.attributes === undefined || sameValue(patchAttributes(node.attributes, request.attributes), node.attributes)
+  );
 }
 
 function call(

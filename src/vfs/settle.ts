@@ -37,6 +37,7 @@ export function acknowledge(context: Context, attempt: Sent, node: Node, positio
     notePosition(context, position);
     if (attempt.request.do === "delete") return acknowledgeDeletion(context, row, attempt, node.revision, position);
 
+    absorbStranger(context, row, node.id);
     const isOnlyOurs = node.revision === (row.base?.revision ?? 0) + 1;
     const base = isOnlyOurs ? baseOf(node, position) : effectOf(row.base, attempt, node, position);
     const isSeenOlder = row.seen === null || (!("deleted" in row.seen) && row.seen.node.revision <= node.revision);
@@ -54,6 +55,35 @@ export function acknowledge(context: Context, attempt: Sent, node: Node, positio
   });
 }
 
+/** Somebody changed the node we made before we had the answer, so that it came in as a stranger's. */
+function absorbStranger(context: Context, row: NodeRow, nodeId: string): void {
+  const { metadata } = context;
+  const stranger = metadata.nodes.ofNodeId(nodeId);
+  if (stranger === undefined || stranger.id === row.id) return;
+  // What it knew that is newer is read again.
+  context.refresh.add(nodeId);
+  const entry = stranger.entry === null ? undefined : metadata.entries.get(stranger.entry);
+  const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+  const isUsed =
+    inode !== undefined &&
+    (stranger.dirtySince !== null || writersOf(context, inode) > 0 || !metadata.entries.isEmpty(inode.id));
+  if (isUsed) {
+    const now = context.runtime.now();
+    metadata.nodes.update(stranger.id, {
+      nodeId: null,
+      base: null,
+      seen: null,
+      seenAt: null,
+      dirtySince: now,
+      due: now,
+    });
+    return;
+  }
+  metadata.attempts.removeAllOf(stranger.id);
+  metadata.nodes.remove(stranger.id);
+  if (entry !== undefined) metadata.entries.remove(entry.id);
+}
+
 /** The newest position of ours, for "settled". */
 function notePosition(context: Context, position: number): void {
   const { settings } = context.metadata;
@@ -63,6 +93,7 @@ function notePosition(context: Context, position: number): void {
 /** Base after exactly our request, when the node shows that somebody changed it since. */
 function effectOf(before: Base | null, { request, key }: Sent, node: Node, position: number): Base {
   const common = { ...(before ?? baseOf(node, position)), revision: node.revision, position };
+  const { mtime: _, ...kept } = before?.attributes ?? {};
   switch (request.do) {
     case "folder":
       return { ...common, parent: request.parent, name: request.name, attributes: request.attributes };
@@ -75,7 +106,9 @@ function effectOf(before: Base | null, { request, key }: Sent, node: Node, posit
       const head = isHeadOurs ? node.head : `superseded:${key}`;
       const hash = request.hash ?? node.contentHash;
       const place = "parent" in request ? { parent: request.parent, name: request.name } : {};
-      return { ...common, ...place, head, hash, size: request.size, attributes: request.attributes };
+      // The content's own mtime, or none; of the rest only what was sent is changed.
+      const attributes = patchAttributes(kept, request.attributes);
+      return { ...common, ...place, head, hash, size: request.size, attributes };
     }
     case "patch": {
       const attributes = request.attributes
@@ -200,7 +233,8 @@ function tellApart(context: Context, row: NodeRow, request: Request, error: Remo
   } else if (isCondition) {
     if (request.do === "delete") folderIsNotEmpty(context, row);
     else lookAgainLater(context, row);
-  } else if (error.code === "notFound") {
+  } else if (error.code === "notFound" || (error.code === "invalid" && request.do === "patch" && "parent" in request)) {
+    // A folder is gone, or (400) is by now inside what should move into it: the world is not as thought.
     if ("parent" in request && request.parent !== undefined) context.refresh.add(request.parent);
     lookAgainLater(context, row);
   } else if (error.code !== "forbidden" || error.details.scope === undefined) {

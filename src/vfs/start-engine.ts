@@ -9,11 +9,13 @@ import type { Node, Workspace } from "../contract/resources.ts";
 import { type Scope, UPLOAD_SCOPES } from "../contract/scopes.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Runtime } from "../lib/runtime.ts";
+import { shareRuns } from "../lib/shared-run.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import type { Connection } from "../metadata/database.ts";
 import { createMetadata, type Metadata } from "../metadata/metadata.ts";
 import { born } from "../metadata/nodes.ts";
 import { createActivity } from "./activity.ts";
+import { createByteState, stopBytes } from "./byte-state.ts";
 import type { Context, EngineSettings } from "./context.ts";
 import { drain } from "./drain.ts";
 import { type Engine, StartError } from "./engine.ts";
@@ -77,8 +79,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     handles: new Map(),
     nextHandle: counter(),
     lives: new Map(),
-    cache: { checkedAt: Number.NEGATIVE_INFINITY },
-    openings: createSingleFlight(),
+    bytes: createByteState(),
     interruptions: new Map(),
     listings: createSingleFlight(),
     sending: new Map(),
@@ -86,7 +87,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     refresh: new Set([start.workspace.rootId]),
     network,
     activity,
-    syncRows: options.syncRows,
+    syncRows: shareRuns(options.syncRows),
   };
   await recoverContents(context);
   metadata.settings.set("boot", settings.boot);
@@ -130,6 +131,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       await follower.stop();
       await writeBack.stop();
       for (const handle of [...context.handles.keys()]) await fileSystem.release(handle);
+      await stopBytes(context);
       await options.syncRows();
       metadata.checkpoint();
       metadata.close();

@@ -8,6 +8,7 @@ import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { Attributed, Found, Lineage, Stat } from "./filesystem.ts";
 import { liveStat } from "./live.ts";
+import { mtimeOf } from "./mtime.ts";
 
 /** SHA-256 of nothing. */
 export const EMPTY_HASH = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -46,20 +47,10 @@ function defaultMode(kind: InodeKind, umask: number): number {
   return (kind === "folder" ? 0o755 : 0o644) & ~umask;
 }
 
-/** An mtime nobody set is the time the gateway changed the node. */
-function defaultMtime(context: Context, inode: Inode): Time {
-  for (const entry of context.metadata.entries.ofInode(inode.id)) {
-    const base = context.metadata.nodes.ofEntry(entry.id)?.base;
-    if (base != null) return timeFromMilliseconds(Date.parse(base.modifiedAt));
-  }
-  return parseTime(inode.ctime) ?? EPOCH;
-}
-
 export async function statOf(context: Context, inode: Inode, lineage: Lineage = inode.lineage): Promise<Stat> {
   const { attributes, kind } = inode;
   let size = shownSize(kind, attributes, inode.size);
-  let mtime =
-    (attributes.mtime === undefined ? undefined : parseTime(attributes.mtime)) ?? defaultMtime(context, inode);
+  let mtime = mtimeOf(context, inode);
   if (kind === "file") {
     if (lineage !== inode.lineage) {
       // Old handles and mappings stay on the old bytes, so they see the old size.

@@ -12,8 +12,9 @@ import { markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { contentOfNode, folderOfNode, makeInodeOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
-import { freeConflictName, moveAside } from "./make-room.ts";
+import { freeConflictName, moveAside, stepAside } from "./make-room.ts";
 import type { Step } from "./plan.ts";
+import { isSeenAway } from "./rings.ts";
 import { kindOf, nowText } from "./stat.ts";
 import { isInside } from "./tree.ts";
 
@@ -38,12 +39,12 @@ function takePlace(context: Context, entry: Entry, node: Node): boolean {
   const occupant = metadata.entries.find(folder, node.name);
   if (occupant !== undefined && occupant.id !== entry.id) {
     const other = metadata.nodes.ofEntry(occupant.id);
-    if (other?.base?.parent === node.parentId && other.base.name === node.name && other.nodeId !== null) {
+    if (other !== undefined && isSeenAway(other)) stepAside(context, occupant);
+    else if (other?.base?.parent === node.parentId && other.base.name === node.name && other.nodeId !== null) {
       // Two nodes cannot have one name: what is known of the other is old.
       context.refresh.add(other.nodeId);
       return false;
-    }
-    moveAside(context, occupant);
+    } else moveAside(context, occupant);
   }
   while (isInside(context, folder, entry.inode)) openCircle(context, folder, entry.inode);
   metadata.entries.move(entry.id, folder, node.name);
@@ -108,12 +109,15 @@ function takeContent(context: Context, entry: Entry, inode: Inode, step: Extract
  * The inode of the folder with this node id. One that a program here removed, its deletion not sent
  * yet, comes back: something lives in it. Undefined: not known.
  */
-export function reviveFolder(context: Context, nodeId: string): number | undefined {
+export function reviveFolder(context: Context, nodeId: string, visited = new Set<string>()): number | undefined {
   const { metadata } = context;
+  // Of two moves at the gateway only one is known yet: what is known is a circle.
+  if (visited.has(nodeId)) return undefined;
+  visited.add(nodeId);
   const row = metadata.nodes.ofNodeId(nodeId);
   if (row === undefined || row.kind !== "folder" || row.base === null) return undefined;
   if (row.entry !== null) return metadata.entries.get(row.entry)?.inode;
-  const parent = row.base.parent === null ? undefined : reviveFolder(context, row.base.parent);
+  const parent = row.base.parent === null ? undefined : reviveFolder(context, row.base.parent, visited);
   if (parent === undefined) return undefined;
   const time = nowText(context);
   const inode = metadata.inodes.create({

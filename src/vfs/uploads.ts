@@ -3,38 +3,74 @@
  * newer content the writer will leave, its key remembered; the third time for one inode it gets a
  * copy instead, so that a file saved again and again still arrives.
  */
+import type { Generation } from "../metadata/attempts.ts";
+import { lookAgainAtInode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { dropGeneration } from "./generation.ts";
+import { removeGeneration } from "./generation.ts";
 
 const INTERRUPTIONS_MAX = 2;
 
-/** After this nobody reads the live file of this lineage for sending. */
+/** After this nobody reads the live file of this lineage for sending, unless a new cut was made meanwhile. */
 export async function freeForWriter(context: Context, lineage: number): Promise<void> {
-  const { metadata, runtime, paths, interruptions } = context;
+  const { metadata, interruptions } = context;
   for (const generation of metadata.generations.ofLineage(lineage)) {
-    const attempts = metadata.attempts.ofGeneration(generation.id);
     const count = interruptions.get(generation.inode) ?? 0;
-    if (attempts.length === 0 || count < INTERRUPTIONS_MAX) {
-      interruptions.set(generation.inode, count + 1);
-      metadata.transaction(() => {
-        // Whether it arrived is not known; should it have, its key says that it was ours.
-        for (const attempt of attempts) metadata.attempts.abandon(attempt.id);
-        dropGeneration(context, generation.id);
-      });
-      for (const attempt of attempts) context.sending.get(attempt.id)?.();
-      continue;
-    }
-    const copy = paths.generation(generation.id);
-    await paths.prepareFolderOf(copy);
-    await runtime.files.remove(copy);
-    await runtime.files.clone(paths.live(lineage), copy);
-    if (metadata.generations.get(generation.id) === undefined) {
-      await runtime.files.remove(copy);
-      continue;
-    }
-    metadata.generations.detach(generation.id);
-    interruptions.delete(generation.inode);
-    // What is under way reads the live file: it is sent again from the copy.
-    for (const attempt of metadata.attempts.ofGeneration(generation.id)) context.sending.get(attempt.id)?.();
+    const isSent = metadata.attempts.ofGeneration(generation.id).length > 0;
+    if (isSent && count >= INTERRUPTIONS_MAX && (await detach(context, lineage, generation))) continue;
+    if (isSent) interruptions.set(generation.inode, count + 1);
+    giveUp(context, generation);
   }
+}
+
+/** The content counts as not cut: whoever closes the file last leaves a new cut, written or not. */
+function giveUp(context: Context, generation: Generation): void {
+  const { metadata, sending } = context;
+  const attempts = metadata.attempts.ofGeneration(generation.id);
+  metadata.transaction(() => {
+    // Whether they arrived is not known; should they have, their keys say that they were ours.
+    for (const attempt of attempts) metadata.attempts.abandon(attempt.id);
+    removeGeneration(context, generation);
+    const inode = metadata.inodes.get(generation.inode);
+    if (inode === undefined || inode.changes !== generation.changes || inode.content !== "dirty") return;
+    // A late answer must not take what the writer leaves for what was sent.
+    metadata.inodes.update(inode.id, { hash: null, changes: inode.changes + 1 });
+    lookAgainAtInode(context, inode.id);
+  });
+  for (const attempt of attempts) sending.get(attempt.id)?.();
+}
+
+/** Gives the cut a file of its own; false if the disk does not allow it. */
+async function detach(context: Context, lineage: number, generation: Generation): Promise<boolean> {
+  const { metadata, runtime, paths, log, sending } = context;
+  const path = paths.generation(generation.id);
+  try {
+    await paths.prepareFolderOf(path);
+    // Left by a crash, or a try before.
+    await runtime.files.remove(path);
+    await runtime.files.clone(paths.live(lineage), path);
+    await syncCopy(context, path);
+  } catch (error) {
+    log.warn({ err: error, generation: generation.id }, "a cut could not be copied, its upload is given up");
+    await runtime.files.remove(path).catch(() => {});
+    return false;
+  }
+  if (metadata.generations.get(generation.id) === undefined) {
+    await runtime.files.remove(path);
+    return true;
+  }
+  metadata.generations.detach(generation.id);
+  // What is under way reads the live file: the same request goes on from the copy.
+  for (const attempt of metadata.attempts.ofGeneration(generation.id)) sending.get(attempt.id)?.();
+  return true;
+}
+
+/** The row says that the cut is synced: that must be true of the copy too. */
+export async function syncCopy(context: Context, path: string): Promise<void> {
+  const file = await context.runtime.files.open(path, "r+");
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await context.paths.syncFolderOf(path);
 }

@@ -17,9 +17,6 @@ import { backoff, send } from "./send.ts";
 
 /** A cut that did not come about (a writer came in between) is tried again after this. */
 const RECUT_MS = 1_000;
-/** A file that stays open is sent after this much quiet, or this long after its first unsent change. */
-const QUIET_MS = 30_000;
-const OPEN_MS = 5 * 60_000;
 /** Rows taken from the table at once, per place in flight. */
 const FEED = 2;
 const ARRIVALS = 200;
@@ -42,21 +39,21 @@ export function createWriteBack(context: Context): WriteBack {
   const stopped = new AbortController();
   let bytesSent = 0;
   let timer: Timer | undefined;
-  let isScheduled = false;
+  let nextLook = Number.POSITIVE_INFINITY;
   let unsubscribe = () => {};
 
-  /** Looks at the table soon; many calls make one look. */
-  function schedule(): void {
-    if (isScheduled || stopped.signal.aborted) return;
-    isScheduled = true;
+  /** Looks at the table at this time, or soon when it has passed. Many calls make one look, at the earliest of their times. */
+  function lookAt(time: number): void {
+    if (time >= nextLook || stopped.signal.aborted) return;
+    nextLook = time;
     timer?.cancel();
-    timer = runtime.setTimer(0, () => {
-      isScheduled = false;
-      look();
-    });
+    timer = runtime.setTimer(Math.max(0, time - runtime.now()), look);
   }
 
+  const lookSoon = () => lookAt(0);
+
   function look(): void {
+    nextLook = Number.POSITIVE_INFINITY;
     if (stopped.signal.aborted) return;
     try {
       metadata.attempts.removeAbandonedBefore(runtime.now() - OWN_KEY_MS);
@@ -87,21 +84,8 @@ export function createWriteBack(context: Context): WriteBack {
 
   function step(row: NodeRow): void {
     const pending = advance(context, row.id);
-    if (pending === undefined) return;
-    if (pending.step.do !== "wait") run(row.id, () => carryOut(pending));
-    else if (pending.step.for === "writer") waitForWriter(pending.row);
-  }
-
-  /** A file that stays open is cut all the same, in a pause of its writer. */
-  function waitForWriter(row: NodeRow): void {
-    const inode = inodeOf(row);
-    const live = inode === undefined ? undefined : context.lives.get(inode.lineage);
-    if (live === undefined || !live.isWritten) return;
-    const now = runtime.now();
-    const quiet = live.writtenAt + (live.isSyncAsked ? settings.debounceMs : QUIET_MS);
-    const at = Math.min(quiet, (row.dirtySince ?? now) + OPEN_MS);
-    if (at <= now) run(row.id, () => cut(row));
-    else metadata.nodes.update(row.id, { due: at });
+    if (pending === undefined || pending.step.do === "wait") return;
+    run(row.id, () => carryOut(pending));
   }
 
   function inodeOf(row: NodeRow) {
@@ -116,7 +100,7 @@ export function createWriteBack(context: Context): WriteBack {
       .catch((error: unknown) => context.log.error({ err: error, node }, "write-back of a node failed"))
       .finally(() => {
         busy.delete(node);
-        schedule();
+        lookSoon();
       });
   }
 
@@ -152,7 +136,7 @@ export function createWriteBack(context: Context): WriteBack {
     const limit = new AbortController();
     const abort = () => limit.abort();
     stopped.signal.addEventListener("abort", abort, { once: true });
-    if (attempt.generation !== null) context.sending.set(attempt.id, abort);
+    context.sending.set(attempt.id, abort);
     progress.set(attempt.node, 0);
     try {
       await send(context, attempt, limit.signal, (sent) => {
@@ -162,27 +146,24 @@ export function createWriteBack(context: Context): WriteBack {
     } finally {
       progress.delete(attempt.node);
       stopped.signal.removeEventListener("abort", abort);
-      if (attempt.generation !== null) context.sending.delete(attempt.id);
+      context.sending.delete(attempt.id);
     }
   }
 
   function wakeLater(): void {
-    if (isScheduled || stopped.signal.aborted || !canSend()) return;
+    if (!canSend()) return;
     const now = runtime.now();
     const times = [
       metadata.attempts.nextAt(now),
       busy.size === 0 ? metadata.nodes.nextDue() : metadata.nodes.nextDueAfter(now),
     ];
-    const next = Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY));
-    if (!Number.isFinite(next)) return;
-    timer?.cancel();
-    timer = runtime.setTimer(Math.max(0, next - now), look);
+    lookAt(Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY)));
   }
 
   return {
     start() {
-      unsubscribe = activity.onWake(schedule);
-      schedule();
+      unsubscribe = activity.onWake(lookAt);
+      lookSoon();
     },
     async stop() {
       stopped.abort();

@@ -1,128 +1,177 @@
 /**
- * What the local gateway does over HTTP: small uploads, nodes and contents from 16 connections,
- * pages of a large folder, one large content in and out. The gateway is a process of its own; it
- * shares the machine with this one.
+ * What the local gateway takes, as a process of its own: small uploads, listings, content up and
+ * down; once through the product's client, once through plain node:http. Both run in this process.
  */
-import { mkdtemp, readFile, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import path from "node:path";
-import { Readable } from "node:stream";
-import { Pool } from "undici";
-import { z } from "zod";
-import { startGatewayChild } from "../support/gateway-child.ts";
+import { createHash } from "node:crypto";
+import type { Place } from "../support/wsfs.ts";
+import { runBench } from "./support/bench.ts";
+import { type Caller, type Content, plainCaller, productCaller } from "./support/callers.ts";
+import type { Report } from "./support/figures.ts";
+import { type BenchOptions, describeMachine } from "./support/options.ts";
+import { announce, isAsked, type Observed, runWorkload, type Workload } from "./support/rounds.ts";
 
 const CONNECTIONS = 16;
-const COUNT = 10_000;
+const UPLOADS = 1000;
+const READS = 2000;
+const READ_FILES = 100;
+const LISTED = 5000;
 const PAGE = 1000;
-const LARGE = 1024 ** 3;
+const MIB = 1024 ** 2;
+const STREAM_MIB = 256;
+const BLOCK = 64 * 1024;
 
-const written = z.looseObject({ id: z.string(), parentId: z.string() });
-const page = z.looseObject({ next: z.string().nullable() });
-
-const folder = await mkdtemp(path.join(tmpdir(), "wsfs-bench-"));
-const gateway = await startGatewayChild(folder);
-const pool = new Pool(gateway.baseUrl, { connections: CONNECTIONS, pipelining: 1 });
-const authorization = `Bearer ${gateway.token}`;
-
-function framed(metadata: object, contentType: string): [Buffer, Buffer] {
-  const head = [
-    '--B\r\nContent-Disposition: form-data; name="metadata"\r\n\r\n',
-    JSON.stringify(metadata),
-    `\r\n--B\r\nContent-Disposition: form-data; name="file"; filename="f"\r\nContent-Type: ${contentType}\r\n\r\n`,
-  ].join("");
-  return [Buffer.from(head), Buffer.from("\r\n--B--\r\n")];
+interface Side extends Observed, Pick<Caller, "upload" | "download" | "getNode" | "list"> {
+  readonly name: string;
 }
 
-async function get(url: string): Promise<string> {
-  const { statusCode, body } = await pool.request({ method: "GET", path: url, headers: { authorization } });
-  const text = await body.text();
-  if (statusCode !== 200) throw new Error(`${url}: ${statusCode} ${text}`);
-  return text;
+const WORKLOADS = ["uploads", "nodes", "small-contents", "listing", "content-up", "content-down"] as const;
+type Load = Workload<Side> & { readonly name: (typeof WORKLOADS)[number] };
+
+function loads(folder: string): Load[] {
+  const small = contentOf(1024, 1);
+  const big = contentOf(BLOCK, (STREAM_MIB * MIB) / BLOCK);
+  const rate = async (count: number, work: () => Promise<unknown>) => {
+    const started = performance.now();
+    await work();
+    return count / ((performance.now() - started) / 1000);
+  };
+  const uploadMany = (side: Side, prefix: string, count: number) =>
+    inParallel(count, CONNECTIONS, (index) => side.upload(folder, `${prefix}-${index}`, small));
+  const streams = new Map<Side, string>();
+  const files: string[] = [];
+  let filled = 0;
+  const readMany = (work: (id: string) => Promise<unknown>) =>
+    inParallel(READS, CONNECTIONS, (index) => work(files[index % files.length] ?? ""));
+  const setUpReads = async (side: Side) => {
+    if (files.length > 0) return;
+    for (let index = 0; index < READ_FILES; index += 1) files.push(await side.upload(folder, `read-${index}`, small));
+    filled += READ_FILES;
+  };
+
+  return [
+    {
+      name: "uploads",
+      measures: `new files of 1 KiB a second, ${CONNECTIONS} connections`,
+      command: "POST /v1/files/NAME?parentId=ID",
+      unit: "uploads/s",
+      rounds: 5,
+      async measure(side, round) {
+        filled += UPLOADS;
+        return rate(UPLOADS, () => uploadMany(side, `${side.name}-${round}`, UPLOADS));
+      },
+    },
+    {
+      name: "nodes",
+      measures: `nodes read by id a second, ${CONNECTIONS} connections`,
+      command: "GET /v1/nodes/ID",
+      unit: "nodes/s",
+      rounds: 5,
+      setUp: setUpReads,
+      measure: (side) => rate(READS, () => readMany((id) => side.getNode(id))),
+    },
+    {
+      name: "small-contents",
+      measures: `contents of 1 KiB read a second, ${CONNECTIONS} connections`,
+      command: "GET /v1/nodes/ID/content",
+      unit: "files/s",
+      rounds: 5,
+      setUp: setUpReads,
+      measure: (side) =>
+        rate(READS, () => readMany(async (id) => expectBytes(await side.download(id), small.block.length))),
+    },
+    {
+      name: "listing",
+      measures: `pages of ${PAGE} nodes a second, one after the other, of a folder with ${LISTED} or more`,
+      command: `GET /v1/nodes?parentId=ID&pageSize=${PAGE}`,
+      unit: "pages/s",
+      rounds: 5,
+      async setUp(side) {
+        const missing = LISTED - filled;
+        if (missing <= 0) return;
+        filled += missing;
+        await uploadMany(side, "listed", missing);
+      },
+      measure: (side) =>
+        rate(Math.ceil(filled / PAGE), async () => {
+          const count = await side.list(folder, PAGE);
+          if (count < filled) throw new Error(`expected at least ${filled} nodes, got ${count}`);
+        }),
+    },
+    {
+      name: "content-up",
+      measures: `one upload of ${STREAM_MIB} MiB`,
+      command: "POST /v1/files/NAME?parentId=ID",
+      unit: "MB/s",
+      rounds: 5,
+      measure: (side, round) =>
+        rate((STREAM_MIB * MIB) / 1e6, () => side.upload(folder, `stream-${side.name}-${round}`, big)),
+    },
+    {
+      name: "content-down",
+      measures: `one download of ${STREAM_MIB} MiB`,
+      command: "GET /v1/nodes/ID/content",
+      unit: "MB/s",
+      rounds: 5,
+      setUp: async (side) => void streams.set(side, await side.upload(folder, `download-${side.name}`, big)),
+      measure: (side) =>
+        rate((STREAM_MIB * MIB) / 1e6, async () => {
+          expectBytes(await side.download(streams.get(side) ?? ""), STREAM_MIB * MIB);
+        }),
+    },
+  ];
 }
 
-async function upload(name: string, body: Buffer | Readable): Promise<z.output<typeof written>> {
-  const headers = { authorization, "content-type": "multipart/form-data; boundary=B" };
-  const answer = await pool.request({ method: "POST", path: `/v1/files/${name}`, headers, body });
-  const text = await answer.body.text();
-  if (answer.statusCode !== 201) throw new Error(`${name}: ${answer.statusCode} ${text}`);
-  return written.parse(JSON.parse(text));
+async function bench(place: Place, options: BenchOptions): Promise<Report> {
+  const gateway = await place.gateway();
+  const client = await productCaller(gateway, CONNECTIONS);
+  const other = options.control ? await productCaller(gateway, CONNECTIONS) : plainCaller(gateway, CONNECTIONS);
+  const names = ["client", options.control ? "control" : "node:http"] as const;
+  // Product second, as in the other benchmark: the ratio says how it does beside the plain one.
+  const sides = [
+    { ...other, name: names[1] },
+    { ...client, name: names[0] },
+  ] as const;
+  const folder = await client.makeFolder("bench");
+  const results = [];
+  for (const load of loads(folder)) {
+    if (!isAsked(load.name, options)) continue;
+    announce(load.name);
+    results.push(await runWorkload<Side>(load, sides, options));
+  }
+  await client.close();
+  await other.close();
+  return {
+    bench: "gateway",
+    measures: "the local gateway, asked by node:http and by the product's client; rates, more is better",
+    machine: describeMachine(),
+    sides: [names[1], names[0]],
+    notes: [],
+    results,
+    skipped: [],
+  };
 }
 
-function report(what: string, figure: string): void {
-  process.stdout.write(`${what.padEnd(44)} ${figure}\n`);
+function expectBytes(got: number, expected: number): void {
+  if (got !== expected) throw new Error(`expected ${expected} bytes, got ${got}`);
 }
 
-/** Processor time the gateway has had, milliseconds. */
-async function processorTime(): Promise<number> {
-  const fields = (await readFile(`/proc/${gateway.pid}/stat`, "utf8")).replace(/^.*\) /, "").split(" ");
-  return (Number(fields[11]) + Number(fields[12])) * 10;
+function contentOf(size: number, times: number): Content {
+  const block = Buffer.alloc(size, "wsfs ");
+  const hash = createHash("sha256");
+  for (let time = 0; time < times; time += 1) hash.update(block);
+  return { block, times, hash: hash.digest("hex") };
 }
 
-async function rate(what: string, one: (index: number) => Promise<unknown>): Promise<void> {
+async function inParallel(count: number, width: number, work: (index: number) => Promise<unknown>): Promise<void> {
   let next = 0;
-  const before = await processorTime();
-  const start = performance.now();
   const worker = async () => {
-    while (next < COUNT) await one(next++);
+    while (next < count) {
+      const index = next;
+      next += 1;
+      await work(index);
+    }
   };
-  await Promise.all(Array.from({ length: CONNECTIONS }, worker));
-  const each = Math.round((COUNT / (performance.now() - start)) * 1000);
-  const used = Math.round((((await processorTime()) - before) / COUNT) * 1000);
-  report(what, `${each}/s, ${used} µs of the gateway's processor time each`);
+  await Promise.all(Array.from({ length: width }, worker));
 }
 
-async function timed<T>(body: () => Promise<T>): Promise<[T, number]> {
-  const start = performance.now();
-  return [await body(), performance.now() - start];
-}
-
-try {
-  const content = Buffer.alloc(4096, "content ");
-  const nodes: z.output<typeof written>[] = [];
-  for (const contentType of ["text/plain", "application/octet-stream"]) {
-    await rate(`uploads of 4 KiB, ${contentType}`, async (index) => {
-      const name = `${contentType}/${index}`;
-      const metadata = { idempotencyKey: name, attributes: { mode: 0o644, mtime: "1700000000.123456789" } };
-      const [head, tail] = framed(metadata, contentType);
-      nodes.push(await upload(name, Buffer.concat([head, content, tail])));
-    });
-  }
-  const nodeAt = (index: number) => nodes[(index * 7919) % nodes.length]?.id;
-  await rate("nodes by id", (index) => get(`/v1/nodes/${nodeAt(index)}`));
-  await rate("contents of 4 KiB", (index) => get(`/v1/nodes/${nodeAt(index)}/content`));
-
-  const times: number[] = [];
-  for (let after: string | null = ""; after !== null; ) {
-    const url: string = `/v1/nodes?parentId=${nodes[0]?.parentId}&pageSize=${PAGE}&after=${after}`;
-    const [text, time] = await timed(() => get(url));
-    times.push(time);
-    after = page.parse(JSON.parse(text)).next;
-  }
-  const middle = times.toSorted((a, b) => a - b)[Math.floor(times.length / 2)] ?? 0;
-  report(`a page of ${PAGE} nodes (median of ${times.length})`, `${middle.toFixed(1)} ms`);
-
-  const chunk = Buffer.alloc(1024 ** 2, "content ");
-  const large = async function* () {
-    const [head, tail] = framed({}, "text/plain");
-    yield head;
-    for (let sent = 0; sent < LARGE; sent += chunk.length) yield chunk;
-    yield tail;
-  };
-  const [node, inTime] = await timed(() => upload("large", Readable.from(large())));
-  report("1 GiB in", `${(LARGE / inTime / 1e6).toFixed(2)} GB/s`);
-  const [, outTime] = await timed(async () => {
-    const { body } = await pool.request({
-      method: "GET",
-      path: `/v1/nodes/${node.id}/content`,
-      headers: { authorization },
-    });
-    let received = 0;
-    for await (const bytes of body) received += bytes.length;
-    if (received !== LARGE) throw new Error(`expected ${LARGE} bytes, got ${received}`);
-  });
-  report("1 GiB out", `${(LARGE / outTime / 1e6).toFixed(2)} GB/s`);
-} finally {
-  await pool.close();
-  await gateway.end("SIGTERM");
-  await rm(folder, { recursive: true, force: true });
-}
+await runBench(WORKLOADS, bench);

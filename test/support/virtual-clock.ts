@@ -24,8 +24,11 @@ interface PendingTimer {
 /** 2026-01-01T00:00:00Z */
 const START = Date.UTC(2026, 0, 1);
 
+/** Timers fired at one moment; more is a loop that would never end. */
+const SPIN_MAX = 5_000;
+
 /** Mulberry32: small, fast, good enough for choosing faults. */
-function seededRandom(seed: number): () => number {
+export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;
@@ -76,11 +79,14 @@ export function createVirtualClock(seed = 1): VirtualClock {
     async advance(milliseconds) {
       const end = elapsed + milliseconds;
       await settle();
+      let fired = 0;
       for (let timer = next(); timer !== undefined && timer.due <= end; timer = next()) {
-        const fired = timer;
-        timers = timers.filter((other) => other !== fired);
-        elapsed = Math.max(elapsed, fired.due);
-        fired.callback();
+        const { due, callback, order: own } = timer;
+        timers = timers.filter((other) => other.order !== own);
+        fired = due > elapsed ? 0 : fired + 1;
+        if (fired > SPIN_MAX) throw new Error(`timers fire without end at ${elapsed} ms`);
+        elapsed = Math.max(elapsed, due);
+        callback();
         await settle();
       }
       elapsed = end;

@@ -1,0 +1,35 @@
+/**
+ * Exclusive use of byte ranges within one process. First come, first served: a request waits for
+ * every earlier one that overlaps it, so a large one is never passed over for ever. Whoever holds a
+ * range must not ask for another one of the same lock.
+ */
+export interface RangeLock {
+  /** Resolves to the function that gives [start, end) back. `end` may be Infinity. */
+  hold(start: number, end: number): Promise<() => void>;
+}
+
+interface Hold {
+  readonly start: number;
+  readonly end: number;
+  readonly freed: Promise<void>;
+}
+
+export function createRangeLock(): RangeLock {
+  const holds = new Set<Hold>();
+  return {
+    async hold(start, end) {
+      const earlier = [...holds].filter((other) => other.start < end && start < other.end);
+      let free = () => {};
+      const freed = new Promise<void>((resolve) => {
+        free = resolve;
+      });
+      const hold = { start, end, freed };
+      holds.add(hold);
+      for (const other of earlier) await other.freed;
+      return () => {
+        holds.delete(hold);
+        free();
+      };
+    },
+  };
+}

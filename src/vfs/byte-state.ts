@@ -1,0 +1,77 @@
+/** What the byte flows keep in memory besides the open live files, and the work they leave running. */
+import type { Logger } from "../lib/log.ts";
+import type { Timer } from "../lib/runtime.ts";
+import type { LiveFile } from "./live-file.ts";
+
+export interface ByteState {
+  /** Lineages whose live file is being made, closed or removed: who wants it waits and looks again. */
+  readonly changing: Map<number, Promise<void>>;
+  /** What is to be done once the live file of a lineage is closed. */
+  readonly afterClose: Map<number, () => void>;
+  /** Lineages of which the kernel may hold pages that turned out to be wrong. */
+  readonly distrusted: Set<number>;
+  /** The gateway answers a range with the whole content. */
+  ignoresRanges: boolean;
+  evictionTimer: Timer | undefined;
+  /** Work nobody waits for. */
+  readonly tasks: Set<Promise<void>>;
+  readonly stopped: AbortController;
+}
+
+export function createByteState(): ByteState {
+  return {
+    changing: new Map(),
+    afterClose: new Map(),
+    distrusted: new Set(),
+    ignoresRanges: false,
+    evictionTimer: undefined,
+    tasks: new Set(),
+    stopped: new AbortController(),
+  };
+}
+
+/** Runs the work without anybody waiting; what goes wrong is logged. */
+export function inBackground(
+  context: { readonly bytes: ByteState; readonly log: Logger },
+  what: string,
+  work: () => Promise<void>,
+): void {
+  const { bytes, log } = context;
+  const task = work()
+    .catch((error: unknown) => {
+      if (!bytes.stopped.signal.aborted) log.error({ err: error }, `${what} failed`);
+    })
+    .finally(() => bytes.tasks.delete(task));
+  bytes.tasks.add(task);
+}
+
+/** Only one piece of work at a time makes, closes or removes the live file of a lineage. */
+export async function alone<T>(
+  context: { readonly bytes: ByteState },
+  lineage: number,
+  work: () => Promise<T>,
+): Promise<T> {
+  const { changing } = context.bytes;
+  for (let other = changing.get(lineage); other !== undefined; other = changing.get(lineage)) await other;
+  const run = work();
+  const entry = run.then(
+    () => void changing.delete(lineage),
+    () => void changing.delete(lineage),
+  );
+  changing.set(lineage, entry);
+  await entry;
+  return run;
+}
+
+/** Ends timers and background work; what is open stays open. The rows may be closed afterwards. */
+export async function stopBytes(context: {
+  readonly bytes: ByteState;
+  readonly lives: ReadonlyMap<number, LiveFile>;
+}): Promise<void> {
+  const { bytes, lives } = context;
+  bytes.stopped.abort();
+  bytes.evictionTimer?.cancel();
+  for (const live of lives.values()) live.cutTimer?.cancel();
+  while (bytes.tasks.size > 0) await Promise.all(bytes.tasks);
+  while (bytes.changing.size > 0) await Promise.all(bytes.changing.values());
+}

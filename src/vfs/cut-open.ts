@@ -1,0 +1,63 @@
+/**
+ * When a file that stays open for writing is cut: after it was quiet for a while, at the latest some
+ * minutes after the first change, and soon after an fsync. A cut that meets a write is tried again.
+ */
+import { inBackground } from "./byte-state.ts";
+import { dueTime, lookAgainAtInode } from "./changes.ts";
+import type { Context } from "./context.ts";
+import { cutGeneration } from "./cut.ts";
+import type { LiveFile } from "./live-file.ts";
+
+const QUIET_MS = 30_000;
+const AGE_MAX_MS = 5 * 60_000;
+const BUSY_MS = 1_000;
+
+/** To be called after a change. Cheap: at most one timer a file. */
+export function cutWhenQuiet(context: Context, live: LiveFile): void {
+  if (live.cutTimer === undefined && live.isWritten) cutIn(context, live, QUIET_MS);
+}
+
+/** fsync: what is safe here now should soon be safe there, but not once for each of many in a row. */
+export function cutAfterSync(context: Context, live: LiveFile): void {
+  if (!live.isWritten) return;
+  const { runtime, settings } = context;
+  const now = runtime.elapsed();
+  const wait = Math.max(0, dueTime(settings, now, live.firstWriteAt ?? now) - now);
+  if (live.cutTimer === undefined || now + wait < live.cutAt || live.isSynced) {
+    live.isSynced = true;
+    cutIn(context, live, wait);
+  }
+}
+
+function cutIn(context: Context, live: LiveFile, milliseconds: number): void {
+  const { runtime, bytes } = context;
+  live.cutTimer?.cancel();
+  live.cutTimer = undefined;
+  if (live.writers === 0 || bytes.stopped.signal.aborted) return;
+  live.cutAt = runtime.elapsed() + milliseconds;
+  live.cutTimer = runtime.setTimer(milliseconds, () => {
+    live.cutTimer = undefined;
+    inBackground(context, "cutting an open file", () => look(context, live));
+  });
+}
+
+async function look(context: Context, live: LiveFile): Promise<void> {
+  const { runtime, bytes } = context;
+  if (!live.isWritten || live.writers === 0) return;
+  const now = runtime.elapsed();
+  const due = Math.min(live.lastWriteAt + QUIET_MS, (live.firstWriteAt ?? now) + AGE_MAX_MS);
+  if (!live.isSynced && due > now) return cutIn(context, live, due - now);
+  let again = BUSY_MS;
+  try {
+    if ((await cutGeneration(context, live.inode, bytes.stopped.signal)) !== "busy") {
+      live.isSynced = false;
+      lookAgainAtInode(context, live.inode);
+      return;
+    }
+  } catch (error) {
+    if (bytes.stopped.signal.aborted) return;
+    again = QUIET_MS;
+    context.log.warn({ err: error, inode: live.inode }, "an open file could not be cut, it is tried again");
+  }
+  cutIn(context, live, again);
+}

@@ -1,0 +1,58 @@
+/**
+ * Which parts of a live file are not here. Memory knows what is missing now, the row what is
+ * missing after a crash; the row may name more than is missing (it is fetched again), but never a
+ * byte that a program wrote, and it forgets a range only after the bytes are in the file.
+ */
+import { clipRanges, formatRanges, type Ranges, subtractRange, touchesRange } from "../lib/ranges.ts";
+import type { Context } from "./context.ts";
+import type { LiveFile } from "./live-file.ts";
+
+export function wakeReaders(live: LiveFile): void {
+  for (const look of [...live.waiting]) look();
+}
+
+/** Bytes of the origin are in the file. */
+export function arrived(live: LiveFile, start: number, end: number): void {
+  live.missing = subtractRange(live.missing, start, end);
+  wakeReaders(live);
+}
+
+/** A program's bytes are in the file: after this, no crash makes anybody fetch there. */
+export function overwritten(context: Context, live: LiveFile, start: number, end: number): void {
+  if (touchesRange(live.missing, start, end)) arrived(live, start, end);
+  if (touchesRange(live.recorded, start, end)) record(context, live, subtractRange(live.recorded, start, end));
+}
+
+/** The file ends at `size` now: what was missing behind it is wanted by nobody. */
+export function cutShort(context: Context, live: LiveFile, size: number): void {
+  live.missing = clipRanges(live.missing, size);
+  record(context, live, clipRanges(live.recorded, size));
+  for (const download of live.downloads) {
+    if (download.start >= size) download.controller.abort();
+  }
+  wakeReaders(live);
+}
+
+/** All of it has to come again. */
+export function lost(context: Context, live: LiveFile, missing: Ranges): void {
+  live.missing = missing;
+  record(context, live, missing);
+  wakeReaders(live);
+}
+
+/** What came in is remembered, but a file counts as whole only once it is checked. */
+export function recordArrived(context: Context, live: LiveFile): void {
+  record(context, live, missingToRecord(live));
+}
+
+export function missingToRecord(live: LiveFile): Ranges {
+  const isUnchecked = live.isOriginal && live.originHash !== null && !live.isChecked;
+  return isUnchecked && live.missing.length === 0 ? live.recorded : live.missing;
+}
+
+function record(context: Context, live: LiveFile, missing: Ranges): void {
+  if (missing.length === live.recorded.length && missing.every((bound, index) => bound === live.recorded[index]))
+    return;
+  context.metadata.lives.update(live.lineage, { missing: formatRanges(missing) });
+  live.recorded = missing;
+}

@@ -1,0 +1,100 @@
+/**
+ * Changes bytes of a live file: the rows say dirty before the first byte changes, and what a change
+ * overwrites of the missing parts is forgotten durably after the bytes are in the file and before
+ * the change is acknowledged. A crash in between fetches there what no program was told it wrote.
+ */
+import { touchesRange } from "../lib/ranges.ts";
+import { markInode } from "./changes.ts";
+import type { Context } from "./context.ts";
+import { FsError, fromDisk } from "./errors.ts";
+import { cutShort, overwritten } from "./holes.ts";
+import type { LiveFile } from "./live-file.ts";
+
+const END = Number.MAX_SAFE_INTEGER;
+
+export const KEEP_SIZE = 1;
+export const PUNCH_HOLE = 2;
+export const ZERO_RANGE = 16;
+
+export async function writeBytes(context: Context, live: LiveFile, offset: number, data: Uint8Array): Promise<void> {
+  const end = offset + data.length;
+  if (data.length === 0) return;
+  if (end > END) throw new FsError("EFBIG", `no file has a byte ${end}`);
+  await change(context, live, offset, end, async () => {
+    await live.file.write(data, offset);
+    overwritten(context, live, offset, end);
+  });
+}
+
+/** What was behind the new end is wanted no more; what is new behind the old one are zeros. */
+export async function truncateBytes(context: Context, live: LiveFile, size: number): Promise<void> {
+  await change(context, live, size, END, async () => {
+    await live.file.truncate(size);
+    cutShort(context, live, size);
+  });
+}
+
+/** fallocate(2) with the mode bits of the kernel. Space for bytes that are still missing leaves them missing. */
+export async function allocateBytes(
+  context: Context,
+  live: LiveFile,
+  mode: number,
+  offset: number,
+  length: number,
+): Promise<void> {
+  const known = [0, KEEP_SIZE, KEEP_SIZE | PUNCH_HOLE, ZERO_RANGE, ZERO_RANGE | KEEP_SIZE];
+  if (!known.includes(mode)) throw new FsError("EOPNOTSUPP", `fallocate mode ${mode}`);
+  if (length <= 0 || offset < 0) throw new FsError("EINVAL", `fallocate of ${length} bytes at ${offset}`);
+  const end = offset + length;
+  if (end > END) throw new FsError("EFBIG", `no file has a byte ${end}`);
+  await change(context, live, offset, end, async () => {
+    await live.file.allocate(mode, offset, length);
+    if ((mode & (PUNCH_HOLE | ZERO_RANGE)) !== 0) overwritten(context, live, offset, end);
+  });
+}
+
+async function change(
+  context: Context,
+  live: LiveFile,
+  start: number,
+  end: number,
+  work: () => Promise<void>,
+): Promise<void> {
+  markWritten(context, live);
+  live.inFlight += 1;
+  try {
+    // Only where bytes are missing can a download be about to write.
+    const free = touchesRange(live.missing, start, end) ? await live.lock.hold(start, end) : undefined;
+    try {
+      await work();
+    } finally {
+      free?.();
+    }
+  } catch (error) {
+    throw fromDisk(error, "the local disk refused a change");
+  } finally {
+    live.inFlight -= 1;
+  }
+}
+
+/** The rows say dirty, durably, before the first byte changes since the last cut or clean state. */
+function markWritten(context: Context, live: LiveFile): void {
+  const { metadata, runtime } = context;
+  if (!live.isWritten) {
+    metadata.transaction(() => {
+      const inode = metadata.inodes.get(live.inode);
+      if (inode === undefined || inode.lineage !== live.lineage) {
+        throw new FsError("ESTALE", `lineage ${live.lineage} is superseded`);
+      }
+      metadata.inodes.update(inode.id, { content: "dirty", changes: inode.changes + 1, hash: null });
+      markInode(context, inode.id);
+    });
+    live.isWritten = true;
+    live.firstWriteAt = undefined;
+  }
+  live.isOriginal = false;
+  live.isUnrecorded = true;
+  live.writes += 1;
+  live.lastWriteAt = runtime.elapsed();
+  live.firstWriteAt ??= live.lastWriteAt;
+}

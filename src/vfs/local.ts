@@ -1,0 +1,39 @@
+/** What the mount shows of one node, in the terms of the plan. Reads only. */
+import type { Entry } from "../metadata/entries.ts";
+import type { Inode } from "../metadata/inodes.ts";
+import { ROOT_INODE } from "../metadata/metadata.ts";
+import type { NodeRow } from "../metadata/nodes.ts";
+import type { Context } from "./context.ts";
+import { nodeIdOfFolder } from "./identity.ts";
+import type { Local, LocalContent } from "./plan.ts";
+import { EMPTY_HASH } from "./stat.ts";
+
+export function localOf(context: Pick<Context, "metadata">, row: NodeRow, entry: Entry, inode: Inode): Local {
+  const isRoot = inode.id === ROOT_INODE;
+  const group = inode.linkGroup;
+  const hash = inode.kind === "file" ? inode.hash : EMPTY_HASH;
+  // While the content is not cut, the group's last written content is the one before.
+  const link = group === null || hash === null ? row.base?.attributes.link : { group, hash };
+  const { link: _, ...attributes } = inode.attributes;
+  return {
+    parent: isRoot ? null : (nodeIdOfFolder(context, entry.parent) ?? null),
+    name: entry.gatewayName ?? entry.name,
+    attributes: link === undefined ? attributes : { ...attributes, link },
+    content: inode.kind === "folder" ? null : contentOf(context, inode),
+  };
+}
+
+function contentOf(context: Pick<Context, "metadata">, inode: Inode): LocalContent {
+  const isPlain = inode.kind === "file";
+  const size = isPlain ? inode.size : 0;
+  const isEmpty = size === 0 && inode.hash === EMPTY_HASH;
+  const generation = isPlain && !isEmpty ? context.metadata.generations.newestOf(inode.id) : undefined;
+  return {
+    state: inode.content,
+    hash: inode.hash,
+    size,
+    originNode: inode.originNode,
+    originVersion: inode.originVersion,
+    isCut: isEmpty || (generation !== undefined && generation.changes === inode.changes),
+  };
+}

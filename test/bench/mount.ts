@@ -1,0 +1,108 @@
+/**
+ * A mount beside a plain folder on the same disk, in one run: what programs wait for. This process
+ * touches no mount; whatever does is a child, and so is whatever serves one.
+ */
+import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { check, type Place } from "../support/wsfs.ts";
+import { runBench } from "./support/bench.ts";
+import { compileCalls } from "./support/calls.ts";
+import { COLD_WORKLOADS, coldWorkloads, LATENCY_MS } from "./support/cold-workloads.ts";
+import type { Figures, Report, Skipped } from "./support/figures.ts";
+import { LOCAL_WORKLOADS, localWorkloads, type Tools } from "./support/local-workloads.ts";
+import { type BenchOptions, describeMachine } from "./support/options.ts";
+import { announce, isAsked, runWorkload, type Workload } from "./support/rounds.ts";
+import { makeSampleTar } from "./support/sample-tree.ts";
+import { type ColdSide, coldMountSide, mountSide, plainSide, type Side } from "./support/sides.ts";
+
+const PROJECT = fileURLToPath(new URL("../..", import.meta.url));
+
+const WORKLOADS: readonly string[] = [...LOCAL_WORKLOADS, ...COLD_WORKLOADS];
+
+async function bench(place: Place, options: BenchOptions): Promise<Report> {
+  // The checkout may be another user's.
+  writeFileSync(join(place.path("home"), ".gitconfig"), "[safe]\n\tdirectory = *\n");
+  const tools: Tools = {
+    place,
+    calls: await compileCalls(place.path("calls"), place.env),
+    sampleTar: await makeSampleTar(place),
+    repository: PROJECT,
+  };
+  const asked = WORKLOADS.filter((name) => isAsked(name, options));
+  const skipped = await findMissing(place, asked);
+  const isToRun = ({ name }: { name: string }) =>
+    asked.includes(name) && !skipped.some(({ workload }) => workload === name);
+  const results = [
+    ...(await runAll(localWorkloads(tools).filter(isToRun), () => nearSides(place, options), options)),
+    ...(await runAll(coldWorkloads(tools).filter(isToRun), () => farSides(tools, options), options)),
+  ];
+  const disk = check(await place.sh(`stat -f -c %T '${place.folder}'`)).stdout.trim();
+  return {
+    bench: "mount",
+    measures: "a mount beside a plain folder on the same disk; figures are the median (smallest-largest)",
+    machine: describeMachine(),
+    sides: ["plain", options.control ? "control" : "mount"],
+    notes: [`disk: ${disk}; gateway: a process of this machine`],
+    results,
+    skipped,
+  };
+}
+
+async function findMissing(place: Place, asked: readonly string[]): Promise<Skipped[]> {
+  const mayDrop = (await place.sh("test -w /proc/sys/vm/drop_caches")).code === 0;
+  const needsDrop = (name: string) => name.endsWith("-dropped") || name.endsWith("-cold");
+  return asked.flatMap((workload) => {
+    if (needsDrop(workload) && !mayDrop) return [{ workload, why: "this user may not drop the machine's caches" }];
+    if (workload === "git" && !existsSync(join(PROJECT, ".git"))) return [{ workload, why: "no git repository here" }];
+    return [];
+  });
+}
+
+/** The sides are made only when there is something to run on them. */
+async function runAll<S extends Side>(
+  workloads: readonly Workload<S>[],
+  makeSides: () => Promise<readonly [S, S]>,
+  options: BenchOptions,
+): Promise<Figures[]> {
+  if (workloads.length === 0) return [];
+  const sides = await makeSides();
+  const results: Figures[] = [];
+  for (const workload of workloads) {
+    announce(workload.name);
+    results.push(await runWorkload(workload, sides, options));
+  }
+  return results;
+}
+
+async function nearSides(place: Place, { control }: BenchOptions): Promise<readonly [Side, Side]> {
+  const plain = plainSide(place, "plain");
+  if (control) return [plain, plainSide(place, "control")];
+  return [plain, await mountSide(place, await place.gateway({ name: "near" }), "mount")];
+}
+
+/** Both hold the sample tree. */
+async function farSides(tools: Tools, { control }: BenchOptions): Promise<readonly [ColdSide, ColdSide]> {
+  const { place, sampleTar } = tools;
+  const plain = plainSide(place, "far-plain");
+  const untar = async (side: Side) => {
+    check(await place.sh(`tar -xf '${sampleTar}' -C '${side.folder}'`));
+    await side.settle();
+  };
+  await untar(plain);
+  if (control) {
+    const second = plainSide(place, "far-control");
+    await untar(second);
+    return [plain, second];
+  }
+  const near = await place.gateway({ name: "far" });
+  const mount = await place.mount(near, { name: "far-filler" });
+  check(await mount.sh(`tar -xf '${sampleTar}'`));
+  await mount.umount("--drain=300");
+  check(await near.stop());
+  // The same data again, from now on far away.
+  const gateway = await place.gateway({ name: "far", args: ["--latency", String(LATENCY_MS)] });
+  return [plain, coldMountSide(place, gateway, "far-mount")];
+}
+
+await runBench(WORKLOADS, bench);

@@ -1,0 +1,286 @@
+/** Plays a history: the steps, what is checked after each, and the end in which all must agree. */
+import { CallError, type Calls } from "./calls.ts";
+import { violations } from "./invariants.ts";
+import { createModel } from "./model.ts";
+import type { Mount, Process } from "./mount.ts";
+import { createOracle, type Oracle } from "./oracle.ts";
+import { edit } from "./outside.ts";
+import { createPaired, type Paired } from "./paired.ts";
+import { bytesOf, type Program, runProgram } from "./programs.ts";
+import { describeStep, type Step } from "./steps.ts";
+import { differences, gatewayTree, treeOf } from "./tree.ts";
+import { createWorld, Fault, type World } from "./world.ts";
+
+export interface HistoryOptions {
+  readonly seed: number;
+  /** Two share the folders and conflict; one alone must behave like a plain folder throughout. */
+  readonly mounts: 1 | 2;
+  /** At the start, milliseconds. */
+  readonly lag?: { readonly path: number; readonly journal: number };
+  /** Whatever breaks the engine on purpose, before it starts. */
+  readonly sabotage?: (world: World) => void;
+}
+
+const NAMES = ["alpha", "beta"];
+/** Longer than any time after which rows are looked at again. */
+const QUIET_MS = 15_000;
+const ROUNDS_MAX = 20;
+/** Between two looks at a mount alone while time goes by. */
+const LOOK_MS = 700;
+
+/** What may go wrong for a program when somebody else changes the same names. */
+const ORDINARY = new Set(["ENOENT", "EEXIST", "ENOTDIR", "EISDIR", "ENOTEMPTY", "EINVAL", "ELOOP", "EPERM", "EBUSY"]);
+
+/** Rejects with a Fault when something did not hold; resolves with the lines of what happened. */
+export async function playHistory(steps: readonly Step[], options: HistoryOptions): Promise<readonly string[]> {
+  let world: World | undefined;
+  try {
+    const names = NAMES.slice(0, options.mounts);
+    const faults: string[] = [];
+    const oracle: Oracle = createOracle(
+      () => (world as World).store,
+      (what) => faults.push(what),
+    );
+    world = await createWorld({ seed: options.seed, mounts: names, onAnswer: oracle.onAnswer });
+    const player = await createPlayer(world, oracle, options);
+    for (const [index, step] of steps.entries()) {
+      world.note(`step ${index}: ${describeStep(step, names)}`);
+      await player.play(step, `${index}`);
+      await player.check();
+      const [first] = faults;
+      if (first !== undefined) throw new Fault(first);
+    }
+    await player.end();
+    const [first] = faults;
+    if (first !== undefined) throw new Fault(first);
+    return world.lines;
+  } catch (error) {
+    if (error instanceof Error) Object.assign(error, { lines: world?.lines ?? [] });
+    throw error;
+  }
+}
+
+interface Held {
+  readonly fd: number;
+  readonly write: boolean;
+}
+
+async function createPlayer(world: World, oracle: Oracle, options: HistoryOptions) {
+  const { clock, mounts } = world;
+  const held = new Map<Mount, Held>();
+  const watched = new Map<Process, Calls>();
+  let paired: Paired | undefined;
+  if (options.lag !== undefined) world.setLag(options.lag.path, options.lag.journal);
+
+  const isTrusted = (mount: Mount) => !mount.weather.isOffline && mount.weather.faultShare === 0;
+
+  function mountOf(index: number): Mount {
+    const mount = mounts[index];
+    if (mount === undefined) throw new Error(`no mount ${index}`);
+    return mount;
+  }
+
+  function callsOf(mount: Mount): Calls {
+    const { process } = mount;
+    if (process === undefined) throw new Fault(`${mount.name} is down`);
+    if (paired !== undefined) return paired.calls;
+    let calls = watched.get(process);
+    if (calls === undefined) {
+      calls = oracle.watch(mount, process.kernel);
+      watched.set(process, calls);
+    }
+    return calls;
+  }
+
+  if (options.mounts === 1) {
+    const [mount] = mounts;
+    if (mount?.process === undefined) throw new Error("no mount");
+    const calls = oracle.watch(mount, mount.process.kernel);
+    paired = createPaired(calls, createModel(), () => !isTrusted(mount));
+    // From here on the root is known: whatever the network does, it can be listed.
+    await world.run(paired.compare(true));
+  }
+
+  /** What a program may run into is no fault. */
+  async function tolerate(mount: Mount, work: Promise<unknown>): Promise<void> {
+    try {
+      await world.run(work);
+    } catch (error) {
+      if (!(error instanceof CallError)) throw error;
+      world.note(`  ${error.message}`);
+      if (ORDINARY.has(error.code) || paired !== undefined) return;
+      if (error.code === "EIO" && !isTrusted(mount)) return;
+      throw new Fault(`${mount.name}: a program gets ${error.message}`, { cause: error });
+    }
+  }
+
+  const run = (mount: Mount, program: Program, label: string) =>
+    tolerate(mount, runProgram(callsOf(mount), program, `${mount.name}${label}`));
+
+  async function release(mount: Mount): Promise<void> {
+    const file = held.get(mount);
+    if (file === undefined) return;
+    held.delete(mount);
+    await tolerate(mount, callsOf(mount).close(file.fd));
+  }
+
+  async function hold(mount: Mount, path: string, write: boolean): Promise<void> {
+    await release(mount);
+    const opened = callsOf(mount)
+      .open(path, { write })
+      .then((fd) => void held.set(mount, { fd, write }));
+    await tolerate(mount, opened);
+  }
+
+  async function poke(mount: Mount, step: Extract<Step, { do: "poke" }>, label: string): Promise<void> {
+    const file = held.get(mount);
+    if (file === undefined) return;
+    const calls = callsOf(mount);
+    if (!file.write) return tolerate(mount, calls.read(file.fd, step.at, step.size));
+    const data = bytesOf(`${mount.name}${label}`, step.size);
+    const work = calls.write(file.fd, step.at, data).then(() => (step.sync ? calls.fsync(file.fd) : undefined));
+    await tolerate(mount, work);
+  }
+
+  async function crash(mount: Mount, step: Extract<Step, { do: "crash" }>, label: string): Promise<void> {
+    let isDead = false;
+    runProgram(callsOf(mount), step.program, `${mount.name}${label}`).catch((error: unknown) => {
+      if (!isDead && !(error instanceof CallError)) world.fault(String(error));
+    });
+    for (let tick = 0; tick < step.ticks; tick += 1) await undefined;
+    if (step.ms > 0) await clock.advance(step.ms);
+    world.note(`  ${mount.name} dies`);
+    isDead = true;
+    oracle.crashed(mount);
+    mount.crash();
+    held.delete(mount);
+    await up(mount, true);
+  }
+
+  async function up(mount: Mount, isCrash: boolean): Promise<void> {
+    await world.run(mount.start());
+    if (mount.process === undefined) throw new Fault(`${mount.name} does not start`);
+    if (paired === undefined) return;
+    const calls = oracle.watch(mount, mount.process.kernel);
+    await world.run(paired.crashed(calls));
+    world.note(`  ${mount.name} is up again${isCrash ? "" : ", after an orderly end"}`);
+  }
+
+  async function drain(mount: Mount): Promise<void> {
+    if (!isTrusted(mount) || mount.process === undefined) return;
+    const limit = new AbortController();
+    const timer = clock.setTimer(10 * 60_000, () => limit.abort());
+    const { drained, left } = await world.run(mount.process.engine.drain({ settle: true, signal: limit.signal }));
+    timer.cancel();
+    if (!drained) throw new Fault(`${mount.name} does not drain: ${left.join("; ")}`);
+    const [lost] = held.has(mount) ? [] : oracle.drained(mount);
+    if (lost !== undefined) throw new Fault(`drained, but ${lost}`);
+  }
+
+  async function wait(ms: number): Promise<void> {
+    if (paired === undefined) return clock.advance(ms);
+    const end = clock.elapsed() + ms;
+    while (clock.elapsed() < end) {
+      await clock.advance(Math.min(LOOK_MS, end - clock.elapsed()));
+      await world.run(paired.compare(false));
+    }
+  }
+
+  async function play(step: Step, label: string): Promise<void> {
+    switch (step.do) {
+      case "run":
+        return run(mountOf(step.mount), step.program, label);
+      case "race":
+        await Promise.all(step.programs.map((program, index) => run(mountOf(index), program, label)));
+        return;
+      case "hold":
+        return hold(mountOf(step.mount), step.path, step.write);
+      case "poke":
+        return poke(mountOf(step.mount), step, label);
+      case "release":
+        return release(mountOf(step.mount));
+      case "wait":
+        return wait(step.ms);
+      case "weather": {
+        const { isOffline, latencyMs, faultShare } = step;
+        Object.assign(mountOf(step.mount).weather, { isOffline, latencyMs, faultShare });
+        return;
+      }
+      case "lag":
+        return world.setLag(step.path, step.journal);
+      case "crash":
+        return crash(mountOf(step.mount), step, label);
+      case "remount": {
+        const mount = mountOf(step.mount);
+        await release(mount);
+        await world.run(mount.stop());
+        return up(mount, false);
+      }
+      case "drain":
+        return drain(mountOf(step.mount));
+      case "drop caches":
+        return mountOf(step.mount).process?.kernel.dropCaches();
+      case "restart gateway":
+        return world.restartGateway();
+      case "outside":
+        return edit(world, step, label);
+    }
+  }
+
+  async function check(): Promise<void> {
+    await clock.settle();
+    world.check();
+    for (const mount of mounts) {
+      if (mount.process === undefined) continue;
+      oracle.look(mount);
+      const [first] = violations(mount.process);
+      if (first !== undefined) throw new Fault(`${mount.name}: ${first}`);
+    }
+    if (paired !== undefined) await world.run(paired.compare(false));
+  }
+
+  /** Nothing is in the way any more: everybody must come to the same, and to rest. */
+  async function end(): Promise<void> {
+    world.note("end: fair weather");
+    for (const mount of mounts) Object.assign(mount.weather, { isOffline: false, latencyMs: 20, faultShare: 0 });
+    await clock.advance(1_000);
+    world.setLag(0, 0);
+    for (const mount of mounts) await release(mount);
+    await comeToRest();
+    await check();
+    const lost = oracle.missing();
+    if (lost.length > 0) throw new Fault(lost.join("\n"));
+    await compareAll();
+  }
+
+  async function comeToRest(): Promise<void> {
+    for (let round = 0; round < ROUNDS_MAX; round += 1) {
+      for (const mount of mounts) await drain(mount);
+      const before = world.position();
+      await clock.advance(QUIET_MS);
+      world.check();
+      const isAtRest = mounts.every(
+        ({ process }) =>
+          process?.engine.status().dirty === 0 &&
+          process.engine.context.metadata.arrivals.count() === 0 &&
+          process.engine.context.metadata.settings.getNumber("cursor") >= before,
+      );
+      if (isAtRest && world.position() === before) return;
+    }
+    const states = mounts.map(({ name, process }) => `${name}: ${JSON.stringify(process?.engine.pending(5))}`);
+    throw new Fault(`they do not come to rest: ${states.join("; ")}`);
+  }
+
+  async function compareAll(): Promise<void> {
+    const gateway = await world.run(gatewayTree(world.outside, world.workspace.root));
+    for (const mount of mounts) {
+      if (mount.process === undefined) continue;
+      if (paired !== undefined) await world.run(paired.compare(true));
+      const shown = await world.run(treeOf(mount.process.kernel, { withContent: true }));
+      const found = differences(shown, gateway, [mount.name, "the gateway"]);
+      if (found.length > 0) throw new Fault(found.join("\n"));
+    }
+  }
+
+  return { play, check, end };
+}

@@ -1,0 +1,97 @@
+/** What must be true of a mount's rows between any two things that happen. Reads only. */
+import type { Connection } from "../../src/metadata/database.ts";
+import { plan } from "../../src/vfs/plan.ts";
+import { viewOf } from "../../src/vfs/view.ts";
+import type { Process } from "./mount.ts";
+
+/** Each finds the rows for which it does not hold. */
+const RULES: readonly (readonly [rule: string, violations: string])[] = [
+  [
+    "every entry reaches the root",
+    `WITH RECURSIVE reached(inode) AS (
+       SELECT 1 UNION SELECT entry.inode FROM entry JOIN reached ON entry.parent = reached.inode WHERE entry.id <> 3)
+     SELECT id, parent, name, inode FROM entry WHERE id <> 3 AND parent NOT IN (SELECT inode FROM reached)`,
+  ],
+  [
+    "a folder has one name",
+    `SELECT inode, count(*) AS names FROM entry JOIN inode ON inode.id = entry.inode
+     WHERE inode.kind = 'folder' GROUP BY inode HAVING count(*) > 1`,
+  ],
+  [
+    "entries are in folders",
+    "SELECT entry.id, entry.name FROM entry JOIN inode ON inode.id = entry.parent WHERE inode.kind <> 'folder'",
+  ],
+  [
+    "an entry has one node row",
+    `SELECT entry.id, entry.name, count(node.id) AS rows FROM entry LEFT JOIN node ON node.entry = entry.id
+     GROUP BY entry.id HAVING count(node.id) <> 1`,
+  ],
+  [
+    "node row and inode are of one kind",
+    `SELECT node.id, node.kind, inode.kind FROM node JOIN entry ON entry.id = node.entry
+     JOIN inode ON inode.id = entry.inode WHERE (node.kind = 'folder') <> (inode.kind = 'folder')`,
+  ],
+  [
+    "unborn is without base, born with",
+    "SELECT id FROM node WHERE (node_id IS NULL) <> (base_revision IS NULL) OR (node_id IS NULL AND seen IS NOT NULL)",
+  ],
+  [
+    "a row that lost its entry is a deletion to send",
+    `SELECT id, node_id FROM node WHERE entry IS NULL AND due IS NULL
+     AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.node = node.id AND state = 'open')`,
+  ],
+  [
+    "attempts belong to node rows, and their generations are there",
+    `SELECT id, node, generation FROM attempt WHERE node NOT IN (SELECT id FROM node)
+     OR (generation IS NOT NULL AND generation NOT IN (SELECT id FROM generation))`,
+  ],
+  [
+    "generations belong to inodes",
+    `SELECT id, inode FROM generation WHERE inode NOT IN (SELECT id FROM inode)
+     OR (lineage IS NOT NULL AND lineage NOT IN (SELECT lineage FROM live))`,
+  ],
+  ["live files belong to lineages", "SELECT lineage FROM live WHERE lineage NOT IN (SELECT id FROM lineage)"],
+  ["lineages belong to inodes", "SELECT id, inode FROM lineage WHERE inode NOT IN (SELECT id FROM inode)"],
+  [
+    "an inode's lineage is its own",
+    `SELECT inode.id, inode.lineage FROM inode LEFT JOIN lineage ON lineage.id = inode.lineage
+     WHERE lineage.inode IS NULL OR lineage.inode <> inode.id`,
+  ],
+  [
+    "clean content has the version it is",
+    "SELECT id FROM inode WHERE kind <> 'folder' AND content = 'clean' AND (origin_version IS NULL OR origin_node IS NULL)",
+  ],
+  ["references between tables hold", "PRAGMA foreign_key_check"],
+];
+
+const prepared = new WeakMap<Connection, { rule: string; find: { all(): unknown[] } }[]>();
+
+/** One line for each violation. */
+export function violations({ database, engine }: Process): string[] {
+  let rules = prepared.get(database);
+  if (rules === undefined) {
+    rules = RULES.map(([rule, sql]) => ({ rule, find: database.prepare(sql) }));
+    prepared.set(database, rules);
+  }
+  const found = rules.flatMap(({ rule, find }) => find.all().map((row) => `not so: ${rule}: ${JSON.stringify(row)}`));
+  return [...found, ...forgotten(engine.context, database)];
+}
+
+/** A row nobody will look at again has nothing left to do. */
+function forgotten(context: Process["engine"]["context"], database: Connection): string[] {
+  const ids = database
+    .prepare(
+      `SELECT id FROM node WHERE due IS NULL AND parked IS NULL
+       AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.node = node.id AND state = 'open')`,
+    )
+    .pluck()
+    .all() as number[];
+  return ids.flatMap((id) => {
+    const row = context.metadata.nodes.get(id);
+    if (row === undefined) return [];
+    const step = plan(viewOf(context, row));
+    // With a writer open nothing is due before its release or the next cut.
+    const isAtRest = step.do === "nothing" || step.do === "cut" || (step.do === "wait" && step.for === "writer");
+    return isAtRest ? [] : [`not so: what is to be done is due: node row ${id}: ${JSON.stringify(step)}`];
+  });
+}

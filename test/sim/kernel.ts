@@ -1,0 +1,349 @@
+/**
+ * What the kernel is to a file system: system calls by path become operations on lineages. Names
+ * are looked up before they are used and kept for as long as the answer allows, lineages are
+ * counted and forgotten, a stale one is looked up again once. Knows only the FileSystem interface.
+ */
+import type { Clock } from "../../src/lib/runtime.ts";
+import { formatTime } from "../../src/lib/time.ts";
+import { FsError } from "../../src/vfs/errors.ts";
+import type { Attributed, Caller, FileSystem, Found, Lineage, Stat } from "../../src/vfs/filesystem.ts";
+import { CallError, type Calls, type OpenHow, type Status, split } from "./calls.ts";
+
+export interface Kernel extends Calls {
+  /** As `echo 2 > /proc/sys/vm/drop_caches`: nothing that is not open is remembered. */
+  dropCaches(): void;
+}
+
+const ROOT: Lineage = 1;
+const PAGE = 7;
+const CHUNK = 128 * 1024;
+
+interface Dentry {
+  readonly parent: Lineage;
+  readonly name: string;
+  readonly lineage: Lineage;
+  readonly kind: Stat["kind"];
+  until: number;
+}
+
+interface Descriptor {
+  readonly lineage: Lineage;
+  readonly handle: number;
+  readonly how: OpenHow;
+}
+
+export function createKernel(fileSystem: FileSystem, clock: Pick<Clock, "elapsed">): Kernel {
+  const dentries = new Map<string, Dentry>();
+  /** How often each lineage was handed out. */
+  const counts = new Map<Lineage, number>();
+  const descriptors = new Map<number, Descriptor>();
+  const pins = new Map<Lineage, number>();
+  let lastFd = 2;
+  const caller: Caller = { uid: 1000, gid: 1000, pid: 1, signal: new AbortController().signal };
+
+  const keyOf = (parent: Lineage, name: string) => `${parent}/${name}`;
+
+  function pin(lineage: Lineage, by: 1 | -1): void {
+    const count = (pins.get(lineage) ?? 0) + by;
+    if (count === 0) pins.delete(lineage);
+    else pins.set(lineage, count);
+  }
+
+  function take(parent: Lineage, name: string, found: Found): Dentry {
+    counts.set(found.lineage, (counts.get(found.lineage) ?? 0) + 1);
+    const { lineage, stat } = found;
+    const dentry = { parent, name, lineage, kind: stat.kind, until: clock.elapsed() + found.entryValidMs };
+    const old = dentries.get(keyOf(parent, name));
+    dentries.set(keyOf(parent, name), dentry);
+    if (old !== undefined && old.lineage !== lineage) forgetUnused();
+    return dentry;
+  }
+
+  function drop(parent: Lineage, name: string): void {
+    if (dentries.delete(keyOf(parent, name))) forgetUnused();
+  }
+
+  /** A lineage nobody names, opens or has names below is forgotten; so may be the ones above it. */
+  function forgetUnused(): void {
+    for (;;) {
+      const used = new Set<Lineage>([ROOT, ...pins.keys()]);
+      for (const dentry of dentries.values()) used.add(dentry.lineage).add(dentry.parent);
+      const gone = [...counts].filter(([lineage]) => !used.has(lineage));
+      if (gone.length === 0) return;
+      for (const [lineage] of gone) counts.delete(lineage);
+      fileSystem.forget(gone.map(([lineage, count]) => ({ lineage, count })));
+      const unreachable = [...dentries].filter(([, { parent }]) => parent !== ROOT && !counts.has(parent));
+      if (unreachable.length === 0) return;
+      for (const [key] of unreachable) dentries.delete(key);
+    }
+  }
+
+  /** Undefined: no such name. */
+  async function find(parent: Lineage, name: string): Promise<Dentry | undefined> {
+    const known = dentries.get(keyOf(parent, name));
+    if (known !== undefined && clock.elapsed() < known.until) return known;
+    try {
+      return take(parent, name, await fileSystem.lookup(caller, parent, name));
+    } catch (error) {
+      if (!(error instanceof FsError) || error.code !== "ENOENT") throw error;
+      drop(parent, name);
+      return undefined;
+    }
+  }
+
+  async function walk(names: readonly string[]): Promise<{ lineage: Lineage; kind: Stat["kind"] }> {
+    let at: { lineage: Lineage; kind: Stat["kind"] } = { lineage: ROOT, kind: "folder" };
+    for (const name of names) {
+      if (at.kind !== "folder") throw new CallError("ENOTDIR", `on the way to ${name}`);
+      const next = await find(at.lineage, name);
+      if (next === undefined) throw new CallError("ENOENT", name);
+      at = next;
+    }
+    return at;
+  }
+
+  async function place(path: string): Promise<{ parent: Lineage; name: string }> {
+    const names = split(path);
+    const name = names.pop();
+    if (name === undefined) throw new CallError("EBUSY", "the root");
+    const folder = await walk(names);
+    if (folder.kind !== "folder") throw new CallError("ENOTDIR", path);
+    return { parent: folder.lineage, name };
+  }
+
+  /** Runs a call; on a stale lineage once more, with everything on the way looked up again. */
+  async function call<T>(path: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof FsError)) throw error;
+      if (error.code !== "ESTALE") throw new CallError(error.code, `${path}: ${error.message}`, { cause: error });
+    }
+    for (const dentry of dentries.values()) dentry.until = -1;
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof FsError)) throw error;
+      throw new CallError(error.code, `${path}: ${error.message}`, { cause: error });
+    }
+  }
+
+  function descriptor(fd: number): Descriptor {
+    const found = descriptors.get(fd);
+    if (found === undefined) throw new CallError("EBADF", `descriptor ${fd}`);
+    return found;
+  }
+
+  const flagsOf = (how: OpenHow) => ({
+    read: true,
+    write: how.write === true,
+    append: how.append === true,
+    truncate: how.truncate === true,
+    exclusive: how.exclusive === true,
+  });
+
+  function install(lineage: Lineage, handle: number, how: OpenHow): number {
+    lastFd += 1;
+    descriptors.set(lastFd, { lineage, handle, how });
+    pin(lineage, 1);
+    return lastFd;
+  }
+
+  async function open(path: string, how: OpenHow): Promise<number> {
+    const { parent, name } = await place(path);
+    const known = await find(parent, name);
+    if (known === undefined) {
+      if (how.create !== true) throw new CallError("ENOENT", path);
+      const made = await fileSystem.create(caller, parent, name, 0o644, flagsOf(how));
+      take(parent, name, made);
+      return install(made.lineage, made.handle, how);
+    }
+    if (how.create === true && how.exclusive === true) throw new CallError("EEXIST", path);
+    if (known.kind === "symlink") throw new CallError("ELOOP", path);
+    if (known.kind === "folder") throw new CallError("EISDIR", path);
+    pin(known.lineage, 1);
+    try {
+      const { handle } = await fileSystem.open(caller, known.lineage, flagsOf(how));
+      return install(known.lineage, handle, how);
+    } finally {
+      pin(known.lineage, -1);
+    }
+  }
+
+  async function list(path: string): Promise<string[]> {
+    const folder = await walk(split(path));
+    if (folder.kind !== "folder") throw new CallError("ENOTDIR", path);
+    const { handle } = await fileSystem.opendir(caller, folder.lineage);
+    pin(folder.lineage, 1);
+    const names: string[] = [];
+    try {
+      for (let cookie = 0; ; ) {
+        const entries = await fileSystem.readdir(caller, handle, cookie, PAGE, true);
+        for (const entry of entries) {
+          cookie = entry.cookie;
+          if (entry.name === "." || entry.name === "..") continue;
+          names.push(entry.name);
+          if (entry.found !== undefined) take(folder.lineage, entry.name, entry.found);
+        }
+        if (entries.length === 0) return names.sort();
+      }
+    } finally {
+      await fileSystem.releasedir(handle);
+      pin(folder.lineage, -1);
+    }
+  }
+
+  const toStatus = ({ stat }: Attributed): Status => ({
+    inode: stat.inode,
+    kind: stat.kind,
+    size: stat.size,
+    mode: stat.mode,
+    mtime: formatTime(stat.mtime),
+    links: stat.links,
+  });
+
+  async function lineageAt(path: string): Promise<Lineage> {
+    return (await walk(split(path))).lineage;
+  }
+
+  async function requireFree(path: string): Promise<{ parent: Lineage; name: string }> {
+    const target = await place(path);
+    if ((await find(target.parent, target.name)) !== undefined) throw new CallError("EEXIST", path);
+    return target;
+  }
+
+  return {
+    dropCaches() {
+      dentries.clear();
+      forgetUnused();
+    },
+
+    open: (path, how) => call(path, () => open(path, how)),
+    fstat: (fd) =>
+      call(`fd ${fd}`, async () => {
+        const { lineage, handle } = descriptor(fd);
+        return toStatus(await fileSystem.getattr(caller, lineage, handle));
+      }),
+    read: (fd, offset, length) =>
+      call(`fd ${fd}`, async () => {
+        const pieces: Uint8Array[] = [];
+        for (let at = 0; at < length; ) {
+          const wanted = Math.min(CHUNK, length - at);
+          const piece = await fileSystem.read(caller, descriptor(fd).handle, offset + at, wanted);
+          pieces.push(Uint8Array.from(piece));
+          at += piece.length;
+          if (piece.length < wanted) break;
+        }
+        return Buffer.concat(pieces);
+      }),
+    write: (fd, offset, data) =>
+      call(`fd ${fd}`, async () => {
+        const { lineage, handle, how } = descriptor(fd);
+        if (how.write !== true) throw new CallError("EBADF", `descriptor ${fd} is not for writing`);
+        const start = how.append === true ? (await fileSystem.getattr(caller, lineage, handle)).stat.size : offset;
+        for (let at = 0; at < data.length; at += CHUNK) {
+          const piece = data.slice(at, at + CHUNK);
+          await fileSystem.write(caller, handle, start + at, piece, { killPrivileges: false });
+        }
+      }),
+    ftruncate: (fd, size) =>
+      call(`fd ${fd}`, async () => {
+        const { lineage, handle, how } = descriptor(fd);
+        if (how.write !== true) throw new CallError("EINVAL", `descriptor ${fd} is not for writing`);
+        await fileSystem.setattr(caller, lineage, { size, handle });
+      }),
+    fsync: (fd) => call(`fd ${fd}`, () => fileSystem.fsync(caller, descriptor(fd).handle, false)),
+    close: (fd) =>
+      call(`fd ${fd}`, async () => {
+        const { lineage, handle } = descriptor(fd);
+        descriptors.delete(fd);
+        try {
+          await fileSystem.flush(caller, handle);
+        } finally {
+          await fileSystem.release(handle);
+          pin(lineage, -1);
+          forgetUnused();
+        }
+      }),
+
+    stat: (path) => call(path, async () => toStatus(await fileSystem.getattr(caller, await lineageAt(path)))),
+    list: (path) => call(path, () => list(path)),
+    readlink: (path) => call(path, async () => fileSystem.readlink(caller, await lineageAt(path))),
+    truncate: (path, size) =>
+      call(path, async () => {
+        const { lineage, kind } = await walk(split(path));
+        if (kind === "folder") throw new CallError("EISDIR", path);
+        if (kind !== "file") throw new CallError("EINVAL", path);
+        await fileSystem.setattr(caller, lineage, { size });
+      }),
+    mkdir: (path) =>
+      call(path, async () => {
+        const { parent, name } = await requireFree(path);
+        take(parent, name, await fileSystem.mkdir(caller, parent, name, 0o755));
+      }),
+    rmdir: (path) =>
+      call(path, async () => {
+        const { parent, name } = await place(path);
+        const known = await find(parent, name);
+        if (known === undefined) throw new CallError("ENOENT", path);
+        if (known.kind !== "folder") throw new CallError("ENOTDIR", path);
+        await fileSystem.rmdir(caller, parent, name);
+        drop(parent, name);
+      }),
+    unlink: (path) =>
+      call(path, async () => {
+        const { parent, name } = await place(path);
+        const known = await find(parent, name);
+        if (known === undefined) throw new CallError("ENOENT", path);
+        if (known.kind === "folder") throw new CallError("EISDIR", path);
+        await fileSystem.unlink(caller, parent, name);
+        drop(parent, name);
+      }),
+    rename: (from, to) =>
+      call(from, async () => {
+        const source = await place(from);
+        const target = await place(to);
+        const moved = await find(source.parent, source.name);
+        if (moved === undefined) throw new CallError("ENOENT", from);
+        if (`${split(to).join("/")}/`.startsWith(`${split(from).join("/")}/`) && from !== to) {
+          throw new CallError("EINVAL", `${to} is inside ${from}`);
+        }
+        if (`${split(from).join("/")}/`.startsWith(`${split(to).join("/")}/`) && from !== to) {
+          throw new CallError("ENOTEMPTY", `${from} is inside ${to}`);
+        }
+        const over = await find(target.parent, target.name);
+        if (over !== undefined && moved.kind !== "folder" && over.kind === "folder") throw new CallError("EISDIR", to);
+        if (over !== undefined && moved.kind === "folder" && over.kind !== "folder") throw new CallError("ENOTDIR", to);
+        await fileSystem.rename(caller, source, target, { noReplace: false, exchange: false });
+        drop(source.parent, source.name);
+        drop(target.parent, target.name);
+      }),
+    symlink: (to, path) =>
+      call(path, async () => {
+        const { parent, name } = await requireFree(path);
+        take(parent, name, await fileSystem.symlink(caller, parent, name, to));
+      }),
+    link: (from, to) =>
+      call(from, async () => {
+        const { lineage, kind } = await walk(split(from));
+        const { parent, name } = await requireFree(to);
+        if (kind === "folder") throw new CallError("EPERM", from);
+        take(parent, name, await fileSystem.link(caller, lineage, parent, name));
+      }),
+    chmod: (path, mode) =>
+      call(path, async () => void (await fileSystem.setattr(caller, await lineageAt(path), { mode }))),
+    utimens: (path, seconds) =>
+      call(path, async () => {
+        await fileSystem.setattr(caller, await lineageAt(path), { mtime: { seconds, nanoseconds: 123_456_789 } });
+      }),
+    setxattr: (path, name, value) =>
+      call(path, async () => {
+        const flags = { create: false, replace: false };
+        await fileSystem.setxattr(caller, await lineageAt(path), name, Buffer.from(value), flags);
+      }),
+    getxattr: (path, name) =>
+      call(path, async () => {
+        return Buffer.from(await fileSystem.getxattr(caller, await lineageAt(path), name)).toString();
+      }),
+  };
+}

@@ -1,0 +1,213 @@
+/**
+ * One mount without a kernel module: an engine with its files and rows in memory, and the process
+ * around it, which can be killed between any two microtasks. What a dead process still has in hand
+ * reaches nobody: its timers and answers never come, its files are closed, its rows are not those
+ * the next one starts from.
+ */
+import Database from "better-sqlite3";
+import { createClient } from "../../src/client/create-client.ts";
+import { staticToken } from "../../src/client/credentials.ts";
+import { createLayout } from "../../src/content/layout.ts";
+import type { HttpRequest } from "../../src/contract/http.ts";
+import type { Gateway } from "../../src/gateway/core.ts";
+import type { GatewayAnswer } from "../../src/gateway/exchange.ts";
+import { describeError, type Logger } from "../../src/lib/log.ts";
+import type { Clock, Runtime } from "../../src/lib/runtime.ts";
+import { timeFromMilliseconds } from "../../src/lib/time.ts";
+import { type Connection, openDatabase } from "../../src/metadata/database.ts";
+import type { EngineSettings } from "../../src/vfs/context.ts";
+import type { Engine } from "../../src/vfs/engine.ts";
+import { startEngine } from "../../src/vfs/start-engine.ts";
+import { createMemoryFiles, type MemoryFiles } from "../support/memory-files.ts";
+import { seededRandom } from "../support/virtual-clock.ts";
+import { createKernel, type Kernel } from "./kernel.ts";
+import { createSimTransport, type Weather } from "./transport.ts";
+
+export interface MountOptions {
+  readonly name: string;
+  readonly seed: number;
+  readonly clock: Clock;
+  readonly gateway: () => Gateway;
+  readonly token: string;
+  readonly workspace: string;
+  readonly settings?: Partial<EngineSettings>;
+  readonly onAnswer: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
+  readonly note: (line: string) => void;
+  /** Something that must not happen did. */
+  readonly fault: (what: string) => void;
+}
+
+/** What is there while the process lives. */
+export interface Process {
+  readonly engine: Engine;
+  readonly kernel: Kernel;
+  readonly database: Connection;
+  readonly files: MemoryFiles;
+}
+
+export interface Mount {
+  readonly name: string;
+  readonly weather: Weather;
+  /** Undefined while it is down. */
+  readonly process: Process | undefined;
+  start(): Promise<void>;
+  /** As umount. */
+  stop(): Promise<void>;
+  /** As kill -9, at this very moment. */
+  crash(): void;
+}
+
+const STATE = "/state";
+
+export function createMount(options: MountOptions): Mount {
+  const { name, clock, seed } = options;
+  const now = () => timeFromMilliseconds(clock.now());
+  const weather: Weather = { isOffline: false, latencyMs: 0, faultShare: 0 };
+  const settings: EngineSettings = {
+    owner: { uid: 1000, gid: 1000 },
+    umask: 0o022,
+    cacheLimit: 1 << 20,
+    durability: "local",
+    readOnly: false,
+    hostName: name,
+    boot: "boot",
+    debounceMs: 500,
+    maximumAgeMs: 3_000,
+    pollMs: 1_000,
+    concurrency: 4,
+    ...options.settings,
+  };
+  let files = createMemoryFiles({ now });
+  let database: Connection | undefined;
+  let current: Process | undefined;
+  let starts = 0;
+  let uuids = 0;
+
+  const mount: Mount = {
+    name,
+    weather,
+    get process() {
+      return current;
+    },
+
+    async start() {
+      starts += 1;
+      const own = starts;
+      // A zombie of an earlier start asks here before it does anything to the world.
+      const isAlive = () => starts === own;
+      const random = seededRandom(seed * 31 + own);
+      const runtime: Runtime = {
+        now: clock.now,
+        elapsed: clock.elapsed,
+        setTimer: (milliseconds, callback) => clock.setTimer(milliseconds, () => isAlive() && callback()),
+        random,
+        uuid() {
+          uuids += 1;
+          return `${name}-${uuids}`;
+        },
+        files,
+      };
+      const transport = createSimTransport({
+        clock,
+        gateway: options.gateway,
+        weather,
+        random: seededRandom(seed * 37 + own),
+        isAlive,
+        onAnswer: (request, answer) => options.onAnswer(mount, request, answer),
+        note: (line) => options.note(`${name} ${line}`),
+      });
+      const log = createLog(name, isAlive, options);
+      const client = createClient({ transport, credentials: staticToken(options.token), now: clock.now });
+      const paths = createLayout(files, STATE);
+      await paths.prepare();
+      database ??= openDatabase(":memory:");
+      const rows = database;
+      const engine = await startEngine({
+        runtime,
+        client,
+        log,
+        paths,
+        database: rows,
+        syncRows: async () => {},
+        settings,
+        workspace: options.workspace,
+        scopes: undefined,
+      });
+      if (!isAlive()) return;
+      const kernel = whileAlive(createKernel(engine.fileSystem, clock), isAlive);
+      current = { engine, kernel, database: rows, files };
+    },
+
+    async stop() {
+      const stopping = current;
+      if (stopping === undefined) return;
+      current = undefined;
+      // stop() closes the rows: the next start goes on from a copy made where it does.
+      const close = stopping.database.close.bind(stopping.database);
+      stopping.database.close = () => {
+        database = copyOf(stopping.database);
+        return close();
+      };
+      await stopping.engine.stop();
+      starts += 1;
+    },
+
+    crash() {
+      starts += 1;
+      current = undefined;
+      if (database === undefined) return;
+      database = copyOf(database);
+      const left = files.snapshot();
+      files.kill();
+      files = createMemoryFiles({ now, snapshot: left });
+    },
+  };
+  return mount;
+}
+
+/** What a dead process would have answered reaches no program. */
+function whileAlive(kernel: Kernel, isAlive: () => boolean): Kernel {
+  return new Proxy(kernel, {
+    get(target, name: keyof Kernel) {
+      const call = target[name] as (...args: unknown[]) => unknown;
+      return (...args: unknown[]) => {
+        const answer = call(...args);
+        if (!(answer instanceof Promise)) return answer;
+        return new Promise((resolve, reject) => {
+          answer.then(
+            (value) => isAlive() && resolve(value),
+            (error: unknown) => isAlive() && reject(error),
+          );
+        });
+      };
+    },
+  });
+}
+
+/** The rows as they are committed now, on a connection of their own. */
+function copyOf(database: Connection): Connection {
+  const copy = new Database(database.serialize());
+  copy.pragma("foreign_keys = ON");
+  return copy;
+}
+
+/** What an engine logs as an error is a fault; the rest is told when somebody looks. */
+function createLog(name: string, isAlive: () => boolean, options: MountOptions): Logger {
+  const note = (level: string) => (fields: object, message: string) => {
+    if (!isAlive()) return;
+    const { err } = fields as { err?: unknown };
+    options.note(`${name} ${level}: ${message}${err === undefined ? "" : `: ${describeError(err)}`}`);
+  };
+  return {
+    isLevelEnabled: () => true,
+    debug: () => {},
+    info: note("info"),
+    warn: note("warn"),
+    error(fields, message) {
+      if (!isAlive()) return;
+      const { err } = fields as { err?: unknown };
+      const stack = err instanceof Error ? err.stack : "";
+      options.fault(`${name} logged an error: ${message}: ${describeError(err)}\n${stack}`);
+    },
+  };
+}

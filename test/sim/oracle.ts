@@ -1,0 +1,223 @@
+/**
+ * Remembers what programs were promised, and says whether it was kept:
+ *
+ * 1. A content a program finished writing (its close returned) is at the gateway at the end, as a
+ *    version of some node, deleted ones included, unless a program destroyed those very bytes
+ *    through the same mount before they were sent: wrote into the file, truncated it, or took its
+ *    last name. Which file an operation meets is read from the mount's rows, so a content that
+ *    moved aside is not destroyed by what happens to its old name.
+ * 2. Nobody overwrites or deletes what he has not seen: when a mount's request replaces or deletes
+ *    a head, that head is a version it wrote itself or showed before.
+ *
+ * Contents are known by their hash; no two programs write the same bytes.
+ */
+import type { Database } from "better-sqlite3";
+import type { HttpRequest } from "../../src/contract/http.ts";
+import { type WrittenNode, writtenNode } from "../../src/contract/resources.ts";
+import type { GatewayAnswer } from "../../src/gateway/exchange.ts";
+import type { Connection } from "../../src/metadata/database.ts";
+import { ROOT_INODE } from "../../src/metadata/metadata.ts";
+import { type Calls, split } from "./calls.ts";
+import type { Mount } from "./mount.ts";
+import { hashOf } from "./tree.ts";
+
+interface Finished {
+  readonly mount: string;
+  readonly path: string;
+  readonly hash: string;
+}
+
+export interface Oracle {
+  /** The mount's system calls, watched. */
+  watch(mount: Mount, calls: Calls): Calls;
+  /** The mount has just died: what was being destroyed may or may not be. */
+  crashed(mount: Mount): void;
+  /** The mount was drained: what it holds must be at the gateway now. One line for each that is not. */
+  drained(mount: Mount): string[];
+  /** For the world's onAnswer: rule 2. */
+  onAnswer(mount: Mount, request: HttpRequest, answer: GatewayAnswer): void;
+  /** To be called whenever something may have been taken over: what the mount shows now. */
+  look(mount: Mount): void;
+  /** Rule 1, at the end. */
+  missing(): string[];
+}
+
+const READ_MAX = 1 << 24;
+
+export function createOracle(store: () => Database, fault: (what: string) => void): Oracle {
+  /** Newest finished content of an inode, by mount and inode. */
+  const finished = new Map<string, Finished>();
+  /** What was finished under an inode that has lost its last name since or is about to. */
+  const shown = new Map<string, Set<string>>();
+  const endangered = new Map<string, Set<string>>();
+
+  const keyOf = (mount: Mount, inode: number) => `${mount.name} ${inode}`;
+
+  function shownOn(mount: Mount): Set<string> {
+    let versions = shown.get(mount.name);
+    if (versions === undefined) {
+      versions = new Set();
+      shown.set(mount.name, versions);
+    }
+    return versions;
+  }
+
+  function destroy(mount: Mount, inode: number | undefined): void {
+    if (inode !== undefined) finished.delete(keyOf(mount, inode));
+  }
+
+  function rows(mount: Mount): Connection | undefined {
+    return mount.process?.database;
+  }
+
+  /** The inode an operation on this path meets, if it would take its last name. */
+  function lastNamed(mount: Mount, path: string): number | undefined {
+    const database = rows(mount);
+    if (database === undefined) return undefined;
+    const step = database.prepare("SELECT inode FROM entry WHERE parent = ? AND name = ?").pluck();
+    let inode: number | undefined = ROOT_INODE;
+    for (const name of split(path)) {
+      inode = step.get(inode, name) as number | undefined;
+      if (inode === undefined) return undefined;
+    }
+    return links(database, inode) === 1 ? inode : undefined;
+  }
+
+  function links(database: Connection, inode: number): number {
+    return Number(database.prepare("SELECT count(*) FROM entry WHERE inode = ?").pluck().get(inode));
+  }
+
+  /** Takes the last name of a file away; whether it came to that is seen afterwards, or never. */
+  async function taking<T>(mount: Mount, path: string, work: () => Promise<T>): Promise<T> {
+    look(mount);
+    const inode = lastNamed(mount, path);
+    if (inode === undefined) return work();
+    const key = keyOf(mount, inode);
+    const risks = endangered.get(mount.name) ?? new Set();
+    endangered.set(mount.name, risks.add(key));
+    try {
+      return await work();
+    } finally {
+      risks.delete(key);
+      const database = rows(mount);
+      if (database !== undefined && links(database, inode) === 0) finished.delete(key);
+    }
+  }
+
+  function watch(mount: Mount, calls: Calls): Calls {
+    const open = new Map<number, { path: string; inode: number; isWritten: boolean }>();
+    const writing = (fd: number) => {
+      const file = open.get(fd);
+      if (file === undefined) return;
+      file.isWritten = true;
+      destroy(mount, file.inode);
+    };
+    return {
+      ...calls,
+      async open(path, how) {
+        look(mount);
+        // A truncating open destroys before it answers.
+        if (how.truncate === true) {
+          const inode = await calls.stat(path).then(
+            (status) => status.inode,
+            () => undefined,
+          );
+          look(mount);
+          destroy(mount, inode);
+        }
+        const fd = await calls.open(path, how);
+        look(mount);
+        if (how.write === true) {
+          const { inode } = await calls.fstat(fd);
+          if (how.truncate === true) destroy(mount, inode);
+          open.set(fd, { path, inode, isWritten: how.truncate === true || how.create === true });
+        }
+        return fd;
+      },
+      async write(fd, offset, data) {
+        writing(fd);
+        await calls.write(fd, offset, data);
+      },
+      async ftruncate(fd, size) {
+        writing(fd);
+        await calls.ftruncate(fd, size);
+      },
+      async close(fd) {
+        const file = open.get(fd);
+        open.delete(fd);
+        const content = file?.isWritten === true ? await calls.read(fd, 0, READ_MAX) : undefined;
+        await calls.close(fd);
+        const database = rows(mount);
+        if (file === undefined || content === undefined || database === undefined) return;
+        if (links(database, file.inode) === 0 || content.length === 0) return;
+        finished.set(keyOf(mount, file.inode), { mount: mount.name, path: file.path, hash: hashOf(content) });
+      },
+      async truncate(path, size) {
+        destroy(mount, (await calls.stat(path)).inode);
+        await calls.truncate(path, size);
+      },
+      unlink: (path) => taking(mount, path, () => calls.unlink(path)),
+      rename: (from, to) => taking(mount, to, () => calls.rename(from, to)),
+    };
+  }
+
+  function isKept(hash: string): boolean {
+    return store().prepare("SELECT 1 FROM version WHERE hash = ?").get(hash) !== undefined;
+  }
+
+  const describe = ({ mount, path, hash }: Finished) =>
+    `${mount}: the content saved as ${path} is nowhere at the gateway (${hash})`;
+
+  function look(mount: Mount): void {
+    const versions = rows(mount)
+      ?.prepare("SELECT origin_version FROM inode WHERE origin_version IS NOT NULL")
+      .pluck()
+      .all() as string[] | undefined;
+    const all = shownOn(mount);
+    for (const version of versions ?? []) all.add(version);
+  }
+
+  function versionsOf(node: string): { id: string; hash: string }[] {
+    return store().prepare("SELECT id, hash FROM version WHERE node = ? ORDER BY number").all(node) as {
+      id: string;
+      hash: string;
+    }[];
+  }
+
+  function expectSeen(mount: Mount, node: WrittenNode, version: string | undefined, what: string): void {
+    if (version !== undefined && !shownOn(mount).has(version)) {
+      fault(`${mount.name} ${what} ${node.name} (${node.id}): it never showed version ${version}`);
+    }
+  }
+
+  return {
+    watch,
+    look,
+    crashed(mount) {
+      for (const key of endangered.get(mount.name) ?? []) finished.delete(key);
+      endangered.delete(mount.name);
+    },
+    drained(mount) {
+      return [...finished.values()].filter((one) => one.mount === mount.name && !isKept(one.hash)).map(describe);
+    },
+    onAnswer(mount, request, answer) {
+      look(mount);
+      if (answer.status >= 300 || answer.body?.kind !== "json") return;
+      if (request.method === "GET" || /\/(journal|exchange|restore)$/.test(request.path)) return;
+      const node = writtenNode.parse(JSON.parse(answer.body.text));
+      if (node.kind === "folder") return;
+      if (request.method === "DELETE") {
+        expectSeen(mount, node, versionsOf(node.id).at(-1)?.id, "deleted");
+        return;
+      }
+      if (request.method === "PATCH") return;
+      const versions = versionsOf(node.id);
+      const index = versions.findIndex(({ id }) => id === node.head);
+      const before = versions[index - 1];
+      const isSame = before?.hash === versions[index]?.hash;
+      if (!isSame) expectSeen(mount, node, before?.id, "overwrote");
+      if (node.head !== null) shownOn(mount).add(node.head);
+    },
+    missing: () => [...finished.values()].filter(({ hash }) => !isKept(hash)).map(describe),
+  };
+}

@@ -1,0 +1,178 @@
+/** The steps a history is made of, and how fast-check makes them up: few names, so that they meet. */
+import fc from "fast-check";
+import { describeProgram, type Program } from "./programs.ts";
+
+export type Step =
+  | { readonly do: "run"; readonly mount: number; readonly program: Program }
+  /** Both at the same time. */
+  | { readonly do: "race"; readonly programs: readonly [Program, Program] }
+  /** Opens a file and keeps it open; whatever was kept before is closed. */
+  | { readonly do: "hold"; readonly mount: number; readonly path: string; readonly write: boolean }
+  | { readonly do: "poke"; readonly mount: number; readonly at: number; readonly size: number; readonly sync: boolean }
+  | { readonly do: "release"; readonly mount: number }
+  | { readonly do: "wait"; readonly ms: number }
+  | {
+      readonly do: "weather";
+      readonly mount: number;
+      readonly isOffline: boolean;
+      readonly latencyMs: number;
+      readonly faultShare: number;
+    }
+  | { readonly do: "lag"; readonly path: number; readonly journal: number }
+  /** Dies `ticks` microtasks and `ms` after the program began. */
+  | {
+      readonly do: "crash";
+      readonly mount: number;
+      readonly program: Program;
+      readonly ticks: number;
+      readonly ms: number;
+    }
+  | { readonly do: "remount" | "drain" | "drop caches"; readonly mount: number }
+  | { readonly do: "restart gateway" }
+  | {
+      readonly do: "outside";
+      readonly edit: "write" | "delete" | "move" | "mkdir" | "chmod";
+      readonly path: string;
+      readonly to: string;
+    };
+
+const FOLDERS = ["", "d", "e", "d/e"];
+const NAMES = ["a", "b", "c"];
+const FILES = FOLDERS.flatMap((folder) => NAMES.map((name) => (folder === "" ? name : `${folder}/${name}`)));
+
+/** Mostly a file of the root or of d, so that histories as short as these meet themselves. */
+const file = fc.oneof(
+  { weight: 5, arbitrary: fc.constantFrom("a", "b", "d/a", "d/b") },
+  { weight: 2, arbitrary: fc.constantFrom(...FILES) },
+  { weight: 1, arbitrary: fc.constantFrom("a~", "d/a~", "d", "e") },
+);
+const folder = fc.constantFrom("d", "d", "e", "d/e", "e/d", "a");
+const anyPath = fc.oneof({ weight: 3, arbitrary: file }, { weight: 2, arbitrary: folder });
+const size = fc.oneof(
+  { weight: 6, arbitrary: fc.integer({ min: 1, max: 100 }) },
+  { weight: 1, arbitrary: fc.constant(0) },
+  { weight: 1, arbitrary: fc.constantFrom(5_000, 70_000, 200_000) },
+);
+const at = fc.constantFrom(0, 0, 3, 60, 4_096);
+
+const program: fc.Arbitrary<Program> = fc.oneof(
+  { weight: 6, arbitrary: fc.record({ do: fc.constant("save" as const), path: file, size }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("overwrite" as const), path: file, at, size }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("append" as const), path: file, size }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("truncate" as const), path: file, size }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("replace" as const), path: file, size }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("backup" as const), path: file, size, keeps: fc.boolean() }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("recreate" as const), path: file, size }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("unlink" as const), path: file }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant("mkdir" as const), path: folder }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("rmdir" as const), path: folder }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("symlink" as const), path: file }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("link" as const), path: file, to: file }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant("rename" as const), path: anyPath, to: anyPath }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({ do: fc.constant("chmod" as const), path: anyPath, mode: fc.constantFrom(0o600, 0o755) }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant("utimens" as const),
+      path: file,
+      seconds: fc.constantFrom(1_000, 1_700_000_000),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("setxattr" as const), path: anyPath }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant("read" as const), path: file }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("list" as const), path: fc.constantFrom("", "d", "e") }) },
+);
+
+export interface StepOptions {
+  readonly mounts: number;
+  readonly isOutside: boolean;
+}
+
+export function stepsOf(
+  { mounts, isOutside }: StepOptions,
+  lengths: { min: number; max: number },
+): fc.Arbitrary<Step[]> {
+  const mount = fc.integer({ min: 0, max: mounts - 1 });
+  const on = <D extends string>(name: D) => fc.record({ do: fc.constant(name), mount });
+  const weather = fc.record({
+    do: fc.constant("weather" as const),
+    mount,
+    isOffline: fc.oneof({ weight: 3, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.constant(true) }),
+    latencyMs: fc.constantFrom(0, 50, 400),
+    faultShare: fc.constantFrom(0, 0.1, 0.5),
+  });
+  const ms = fc.constantFrom(0, 100, 600, 1_500, 4_000, 12_000, 40_000);
+  const outside = fc.record({
+    do: fc.constant("outside" as const),
+    edit: fc.constantFrom(
+      "write" as const,
+      "write" as const,
+      "delete" as const,
+      "move" as const,
+      "mkdir" as const,
+      "chmod" as const,
+    ),
+    path: anyPath,
+    to: anyPath,
+  });
+  const step: fc.Arbitrary<Step> = fc.oneof(
+    { weight: 22, arbitrary: fc.record({ do: fc.constant("run" as const), mount, program }) },
+    { weight: 8, arbitrary: fc.record({ do: fc.constant("wait" as const), ms }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant("hold" as const), mount, path: file, write: fc.boolean() }) },
+    { weight: 2, arbitrary: fc.record({ do: fc.constant("poke" as const), mount, at, size, sync: fc.boolean() }) },
+    { weight: 1, arbitrary: on("release") },
+    { weight: 2, arbitrary: weather },
+    {
+      weight: 1,
+      arbitrary: fc.record({
+        do: fc.constant("lag" as const),
+        path: fc.constantFrom(0, 3_000, 8_000),
+        journal: fc.constantFrom(0, 5_000, 2_000),
+      }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        do: fc.constant("crash" as const),
+        mount,
+        program,
+        ticks: fc.integer({ min: 0, max: 120 }),
+        ms: fc.constantFrom(0, 0, 30, 700),
+      }),
+    },
+    { weight: 1, arbitrary: on("remount") },
+    { weight: 1, arbitrary: on("drain") },
+    { weight: 1, arbitrary: on("drop caches") },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant("restart gateway" as const) }) },
+    ...(isOutside ? [{ weight: 3, arbitrary: outside }] : []),
+    ...(mounts > 1
+      ? [
+          {
+            weight: 3,
+            arbitrary: fc.record({ do: fc.constant("race" as const), programs: fc.tuple(program, program) }),
+          },
+        ]
+      : []),
+  );
+  return fc.array(step, { minLength: lengths.min, maxLength: lengths.max, size: "max" });
+}
+
+export function describeStep(step: Step, names: readonly string[]): string {
+  const on = "mount" in step ? `${names[step.mount]}: ` : "";
+  switch (step.do) {
+    case "run":
+      return `${on}${describeProgram(step.program)}`;
+    case "race":
+      return step.programs.map((program, index) => `${names[index]}: ${describeProgram(program)}`).join(" | ");
+    case "crash":
+      return `${on}crash ${step.ticks} ticks and ${step.ms} ms into: ${describeProgram(step.program)}`;
+    default: {
+      const { do: name, ...rest } = step;
+      const fields = Object.entries(rest).filter(([key]) => key !== "mount");
+      return `${on}${[name, ...fields.map(([key, value]) => `${key}=${value}`)].join(" ")}`;
+    }
+  }
+}

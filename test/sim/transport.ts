@@ -1,0 +1,195 @@
+/**
+ * The network between one mount and the gateway, on the virtual clock: a Transport that hands
+ * requests to the gateway's core and misbehaves by seed. Knows nothing of engines and of what a
+ * request is for.
+ */
+import { RemoteError } from "../../src/client/errors.ts";
+import type { HttpAnswer, HttpRequest, Transport, UploadBody } from "../../src/contract/http.ts";
+import type { Gateway } from "../../src/gateway/core.ts";
+import { type GatewayAnswer, jsonBody, type RequestBody } from "../../src/gateway/exchange.ts";
+import { invalid } from "../../src/gateway/problems.ts";
+import { type Clock, sleep } from "../../src/lib/runtime.ts";
+
+export const FAULTS = [
+  /** The connection breaks, nothing was done. */
+  "lost-before",
+  /** The connection breaks, it was done. */
+  "lost-after",
+  /** 503, nothing was done. */
+  "unavailable",
+  /** 429 with Retry-After. */
+  "throttled",
+  /** No answer until the client gives up; nothing was done … */
+  "silent-before",
+  /** … it was done … */
+  "silent-after",
+  /** … it will be done when nobody thinks of it any more. */
+  "late",
+  /** The answer breaks off in its body. */
+  "broken-body",
+] as const;
+export type Fault = (typeof FAULTS)[number];
+
+/** What the network is like right now; the simulation changes it while requests are under way. */
+export interface Weather {
+  isOffline: boolean;
+  /** One way takes up to this, milliseconds. */
+  latencyMs: number;
+  /** Share of requests that meet a fault, 0..1. */
+  faultShare: number;
+}
+
+/** Silence after which the client gives up; shorter than the real one's, which is 10 s and more. */
+const PATIENCE_MS = 10_000;
+const LATE_MS = 30_000;
+
+export interface SimTransportOptions {
+  readonly clock: Clock;
+  /** The gateway that is up now. */
+  readonly gateway: () => Gateway;
+  readonly weather: Weather;
+  readonly random: () => number;
+  /** False once the process that sends is dead: nothing reaches it any more. */
+  readonly isAlive: () => boolean;
+  /** Right after the gateway carried a request out, before anybody hears of it. */
+  readonly onAnswer: (request: HttpRequest, answer: GatewayAnswer) => void;
+  readonly note: (line: string) => void;
+}
+
+export function createSimTransport(options: SimTransportOptions): Transport {
+  const { clock, gateway, weather, random, isAlive, note } = options;
+
+  const way = () => sleep(clock, Math.floor(random() * weather.latencyMs));
+  const broken = (what: string) => new RemoteError("offline", `the connection broke, ${what}`);
+  const silence = async (request: HttpRequest): Promise<never> => {
+    await sleep(clock, PATIENCE_MS, request.signal);
+    throw new RemoteError("silent", `no answer within ${PATIENCE_MS} ms`);
+  };
+
+  async function effect(request: HttpRequest, body: RequestBody | undefined): Promise<GatewayAnswer> {
+    const asked = gateway();
+    const { method, path, query, headers } = request;
+    const answer = await asked.handle({ method, path, query, headers, body });
+    options.onAnswer(request, answer);
+    if (gateway() !== asked) throw broken("the gateway was restarted");
+    return answer;
+  }
+
+  async function exchange(request: HttpRequest, fault: Fault | undefined): Promise<HttpAnswer> {
+    await way();
+    if (weather.isOffline) throw broken("offline");
+    switch (fault) {
+      case "lost-before":
+        throw broken("nothing was done");
+      case "unavailable":
+        return problem(503, {});
+      case "throttled":
+        return problem(429, { "retry-after": String(1 + Math.floor(random() * 3)) });
+      case "silent-before":
+        return silence(request);
+      case "late": {
+        const body = await inFull(request);
+        clock.setTimer(PATIENCE_MS + Math.floor(random() * LATE_MS), () => {
+          note(`late: ${request.method} ${request.path}`);
+          effect(request, body).catch(() => undefined);
+        });
+        return silence(request);
+      }
+    }
+    const answer = await effect(request, streamed(request, way));
+    if (fault === "silent-after") return silence(request);
+    await way();
+    if (weather.isOffline || fault === "lost-after") throw broken("the answer is lost");
+    return received(answer, fault === "broken-body");
+  }
+
+  return {
+    send(request) {
+      const fault = random() < weather.faultShare ? FAULTS[Math.floor(random() * FAULTS.length)] : undefined;
+      const line = `${request.method} ${request.path}${fault === undefined ? "" : ` (${fault})`}`;
+      return new Promise((resolve, reject) => {
+        // What happens to a dead process is that nothing happens.
+        if (!isAlive()) return;
+        const abort = () => reject(new RemoteError("aborted", "the call was aborted"));
+        if (request.signal?.aborted === true) return abort();
+        request.signal?.addEventListener("abort", abort, { once: true });
+        exchange(request, fault)
+          .then(
+            (answer) => {
+              note(`${line}: ${answer.status}`);
+              if (isAlive()) resolve(answer);
+            },
+            (error: unknown) => {
+              note(`${line}: ${error instanceof RemoteError ? error.code : String(error)}`);
+              if (isAlive()) reject(error);
+            },
+          )
+          .finally(() => request.signal?.removeEventListener("abort", abort));
+      });
+    },
+    async close() {},
+  };
+}
+
+/** The body as the gateway reads it: piece by piece, each as it is when its turn comes. */
+function streamed(request: HttpRequest, way: () => Promise<void>): RequestBody | undefined {
+  const { body, signal } = request;
+  if (body === undefined) return undefined;
+  if (body.kind === "json") return jsonBody(JSON.parse(JSON.stringify(body.value)));
+  async function* pieces(content: UploadBody["content"]): AsyncGenerator<Uint8Array> {
+    try {
+      for await (const piece of content.read()) {
+        await way();
+        if (signal?.aborted === true) throw new Error("aborted");
+        yield Uint8Array.from(piece);
+      }
+    } catch {
+      throw invalid("file", "file: the body ended before its closing boundary");
+    }
+  }
+  return parts(body, pieces(body.content));
+}
+
+/** The body all at once, as it is now: what lies in buffers on the way. */
+async function inFull(request: HttpRequest): Promise<RequestBody | undefined> {
+  const { body } = request;
+  if (body === undefined) return undefined;
+  if (body.kind === "json") return jsonBody(JSON.parse(JSON.stringify(body.value)));
+  const pieces: Uint8Array[] = [];
+  for await (const piece of body.content.read()) pieces.push(Uint8Array.from(piece));
+  return parts(body, once(Buffer.concat(pieces)));
+}
+
+function parts(body: UploadBody, data: AsyncIterable<Uint8Array>): RequestBody {
+  const metadata = Buffer.from(JSON.stringify(body.metadata));
+  return {
+    kind: "upload",
+    parts: (async function* () {
+      yield { name: "metadata", contentType: "application/json", filename: undefined, data: once(metadata) };
+      yield { name: "file", contentType: body.contentType, filename: "file", data };
+    })(),
+  };
+}
+
+function received({ status, headers, body }: GatewayAnswer, isBroken: boolean): HttpAnswer {
+  const whole =
+    body === undefined ? once(Buffer.alloc(0)) : body.kind === "json" ? once(Buffer.from(body.text)) : body.stream;
+  return { status, headers, body: isBroken ? brokenOff(whole) : whole };
+}
+
+function problem(status: number, headers: Record<string, string>): HttpAnswer {
+  const text = JSON.stringify({ status, title: "on purpose" });
+  return { status, headers: { "content-type": "application/problem+json", ...headers }, body: once(Buffer.from(text)) };
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  if (bytes.length > 0) yield bytes;
+}
+
+async function* brokenOff(whole: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  for await (const piece of whole) {
+    yield piece.subarray(0, Math.floor(piece.length / 2));
+    break;
+  }
+  throw new RemoteError("offline", "the connection broke in the body");
+}

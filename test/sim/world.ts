@@ -1,0 +1,153 @@
+/**
+ * Everything of one history: the clock, one gateway, the mounts, and a client of somebody else.
+ * What happens is written down line by line; the same seed gives the same lines.
+ */
+import Database from "better-sqlite3";
+import type { Client } from "../../src/client/client.ts";
+import { createClient } from "../../src/client/create-client.ts";
+import { staticToken } from "../../src/client/credentials.ts";
+import type { HttpRequest } from "../../src/contract/http.ts";
+import { SCOPES } from "../../src/contract/scopes.ts";
+import { createGateway, type Gateway } from "../../src/gateway/core.ts";
+import type { GatewayAnswer } from "../../src/gateway/exchange.ts";
+import { describeError, type Logger, SILENT } from "../../src/lib/log.ts";
+import type { EngineSettings } from "../../src/vfs/context.ts";
+import { createMemoryBlobs } from "../support/memory-blobs.ts";
+import { createVirtualClock, seededRandom, type VirtualClock } from "../support/virtual-clock.ts";
+import { createMount, type Mount } from "./mount.ts";
+import { createSimTransport } from "./transport.ts";
+
+/** What must not happen, happened. */
+export class Fault extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "Fault";
+  }
+}
+
+export interface World {
+  readonly clock: VirtualClock;
+  readonly mounts: readonly Mount[];
+  /** The gateway's own rows. */
+  readonly store: Database.Database;
+  /** Reaches the gateway at once and always. */
+  readonly outside: Client;
+  readonly workspace: { readonly id: string; readonly root: string };
+  /** What happened, each line with its time. */
+  readonly lines: readonly string[];
+  note(line: string): void;
+  fault(what: string): void;
+  /** Throws the first fault that was told of. */
+  check(): void;
+  /** Lets time go by until the work is done. A Fault when that takes longer than `limitMs` of it. */
+  run<T>(work: Promise<T>, limitMs?: number): Promise<T>;
+  setLag(path: number, journal: number): void;
+  restartGateway(): void;
+  /** Position of the latest change at the gateway. */
+  position(): number;
+}
+
+export interface WorldOptions {
+  readonly seed: number;
+  readonly mounts: readonly string[];
+  readonly settings?: Partial<EngineSettings>;
+  readonly onAnswer?: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
+}
+
+const LIMIT_MS = 15 * 60_000;
+
+export async function createWorld(options: WorldOptions): Promise<World> {
+  const { seed } = options;
+  const clock = createVirtualClock(seed);
+  const store = new Database(":memory:");
+  const blobs = createMemoryBlobs(clock);
+  const signingKey = Buffer.alloc(32, 7);
+  const lag = { pathLagMs: 0, journalLagMs: 0 };
+  const lines: string[] = [];
+  const faults: string[] = [];
+  const note = (line: string) => void lines.push(`${(clock.elapsed() / 1000).toFixed(3)} ${line}`);
+  const fault = (what: string) => {
+    note(`FAULT ${what}`);
+    faults.push(what);
+  };
+  const log: Logger = {
+    ...SILENT,
+    error(fields, message) {
+      const { err } = fields as { err?: unknown };
+      fault(`the gateway: ${message}: ${JSON.stringify({ ...fields, err: undefined })} ${describeError(err)}`);
+    },
+  };
+  const up = () => createGateway({ clock, database: store, blobs, signingKey, options: lag, log });
+  let gateway: Gateway = up();
+  const row = gateway.ensureWorkspace("workspace");
+  const token = gateway.issueToken({ scopes: SCOPES, ttlSeconds: 30 * 86400, workspace: row.id });
+
+  const mounts = options.mounts.map((name, index) =>
+    createMount({
+      name,
+      seed: seed + index,
+      clock,
+      gateway: () => gateway,
+      token,
+      workspace: "workspace",
+      ...(options.settings === undefined ? {} : { settings: options.settings }),
+      onAnswer: (mount, request, answer) => options.onAnswer?.(mount, request, answer),
+      note,
+      fault,
+    }),
+  );
+  const outside = createClient({
+    transport: createSimTransport({
+      clock,
+      gateway: () => gateway,
+      weather: { isOffline: false, latencyMs: 0, faultShare: 0 },
+      random: seededRandom(seed),
+      isAlive: () => true,
+      onAnswer: () => {},
+      note: () => {},
+    }),
+    credentials: staticToken(token),
+    now: clock.now,
+  });
+
+  const world: World = {
+    clock,
+    mounts,
+    store,
+    outside,
+    workspace: row,
+    lines,
+    note,
+    fault,
+    check() {
+      const [first] = faults;
+      if (first !== undefined) throw new Fault(first);
+    },
+    async run(work, limitMs = LIMIT_MS) {
+      let isDone = false;
+      const done = () => {
+        isDone = true;
+      };
+      work.then(done, done);
+      const end = clock.elapsed() + limitMs;
+      await clock.settle();
+      while (!isDone) {
+        const next = clock.nextTimer();
+        if (next === undefined) throw new Fault("hangs: nothing is under way that could end it");
+        if (next > end) throw new Fault(`hangs: not done after ${limitMs / 1000} s`);
+        await clock.advance(Math.max(0, next - clock.elapsed()));
+      }
+      return await work;
+    },
+    setLag(path, journal) {
+      Object.assign(lag, { pathLagMs: path, journalLagMs: journal });
+      gateway.setOptions(lag);
+    },
+    restartGateway() {
+      gateway = up();
+    },
+    position: () => Number(store.prepare("SELECT max(position) FROM change").pluck().get() ?? 0),
+  };
+  for (const mount of mounts) await world.run(mount.start());
+  return world;
+}

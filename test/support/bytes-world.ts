@@ -1,0 +1,253 @@
+/**
+ * The byte flows with everything around them in memory: rows, files, a scripted gateway, a clock
+ * that stands still. `crash` gives what a successor of the killed process would find.
+ */
+import { createHash } from "node:crypto";
+import Database from "better-sqlite3";
+import { createLayout } from "../../src/content/layout.ts";
+import type { Attributes } from "../../src/contract/attributes.ts";
+import type { Logger } from "../../src/lib/log.ts";
+import { timeFromMilliseconds } from "../../src/lib/time.ts";
+import { type Connection, openDatabase } from "../../src/metadata/database.ts";
+import type { Inode } from "../../src/metadata/inodes.ts";
+import { createMetadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
+import { born, unborn } from "../../src/metadata/nodes.ts";
+import { createActivity } from "../../src/vfs/activity.ts";
+import { createByteState } from "../../src/vfs/byte-state.ts";
+import type { Context, EngineSettings } from "../../src/vfs/context.ts";
+import type { Caller, HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
+import { createNetwork } from "../../src/vfs/network.ts";
+import { open, openCreated, release } from "../../src/vfs/open.ts";
+import { read } from "../../src/vfs/read.ts";
+import { parseRequest, type Request } from "../../src/vfs/request.ts";
+import { EMPTY_HASH, nowText } from "../../src/vfs/stat.ts";
+import { flush, write } from "../../src/vfs/write.ts";
+import { createMemoryFiles, type MemoryFiles } from "./memory-files.ts";
+import { createScriptedContent, type ScriptedContent } from "./scripted-content.ts";
+import { slowFiles } from "./slow-files.ts";
+import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";
+
+export const CALLER: Caller = { uid: 1000, gid: 1000, pid: 1, signal: new AbortController().signal };
+const READ: OpenFlags = { read: true, write: false, append: false, truncate: false, exclusive: false };
+
+export interface BytesWorld {
+  readonly context: Context;
+  readonly clock: VirtualClock;
+  readonly files: MemoryFiles;
+  readonly gateway: ScriptedContent;
+  /** What was logged as an error or warning. */
+  readonly complaints: string[];
+  /** A file the gateway has, nothing of it here; `hash: null`: the gateway does not tell. */
+  addRemote(content: Uint8Array, options?: { hash?: string | null; attributes?: Attributes; name?: string }): Inode;
+  inode(id: number): Inode;
+  /** Made here, open for reading and writing. */
+  create(): Promise<{ inode: Inode; handle: HandleId }>;
+  open(inode: Inode, flags?: Partial<OpenFlags>): Promise<HandleId>;
+  close(handle: HandleId): Promise<void>;
+  read(handle: HandleId, offset: number, size: number, signal?: AbortSignal): Promise<Uint8Array>;
+  write(handle: HandleId, offset: number, data: Uint8Array): Promise<void>;
+  readAll(inode: Inode): Promise<Uint8Array>;
+  /** As kill -9: the world is dead, the one it returns goes on from its rows and files. */
+  crash(options?: { boot?: string }): BytesWorld;
+}
+
+interface Remains {
+  readonly database: Connection;
+  readonly files: MemoryFiles;
+  readonly clock: VirtualClock;
+  readonly gateway: ScriptedContent;
+  /** Turns of the microtask queue that each call on a file takes. */
+  readonly turns: () => number;
+}
+
+export async function createBytesWorld(
+  settings: Partial<EngineSettings> = {},
+  options: { capacity?: number; turns?: () => number } = {},
+): Promise<BytesWorld> {
+  const clock = createVirtualClock();
+  const now = () => timeFromMilliseconds(clock.now());
+  const { capacity, turns = () => 0 } = options;
+  const files = createMemoryFiles({ now, ...(capacity === undefined ? {} : { capacity }) });
+  const database = openDatabase(":memory:");
+  const world = build({ database, files, clock, gateway: createScriptedContent(), turns }, settings);
+  await world.context.paths.prepare();
+  world.context.metadata.transaction(() => {
+    const { inodes } = world.context.metadata;
+    inodes.create({ ...EMPTY, kind: "folder", attributes: {}, hash: null, content: "clean" });
+    world.context.metadata.createRootEntry();
+  });
+  return world;
+}
+
+const EMPTY = {
+  size: 0,
+  originNode: null,
+  originVersion: null,
+  atime: "0.000000000",
+  ctime: "0.000000000",
+} as const;
+
+export function hashOf(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+/** Bytes that are never zero and differ from place to place. */
+export function pattern(length: number, seed = 1): Uint8Array {
+  const bytes = new Uint8Array(length);
+  for (let i = 0; i < length; i += 1) bytes[i] = ((i * 31 + (i >>> 8) * 17 + seed * 101) % 255) + 1;
+  return bytes;
+}
+
+function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
+  const { database, files, clock, gateway } = remains;
+  const complaints: string[] = [];
+  const complain = (fields: object, message: string) => {
+    const { err } = fields as { err?: unknown };
+    complaints.push(err instanceof Error ? `${message}: ${err.message}` : message);
+  };
+  const log: Logger = { debug() {}, info() {}, warn: complain, error: complain, isLevelEnabled: () => true };
+  const slow = slowFiles(files, remains.turns);
+  const runtime = { ...clock, files: slow };
+  const metadata = createMetadata<Request>(database, parseRequest);
+  const activity = createActivity();
+  const network = createNetwork(runtime, {
+    scopes: undefined,
+    isOnline: true,
+    onChange: () => activity.progressed(),
+  });
+  let lastHandle = 0;
+  const settings: EngineSettings = {
+    owner: { uid: 1000, gid: 1000 },
+    umask: 0o022,
+    cacheLimit: 2 ** 40,
+    durability: "local",
+    readOnly: false,
+    hostName: "here",
+    boot: "boot",
+    debounceMs: 500,
+    maximumAgeMs: 3_000,
+    pollMs: 1_000,
+    concurrency: 4,
+    ...changed,
+  };
+  const context: Context = {
+    metadata,
+    client: gateway.client,
+    runtime,
+    paths: createLayout(slow, "/state"),
+    log,
+    settings,
+    workspace: { id: "workspace", name: "workspace", rootId: "root" },
+    handles: new Map(),
+    nextHandle: () => {
+      lastHandle += 1;
+      return lastHandle;
+    },
+    lives: new Map(),
+    bytes: createByteState(),
+    interruptions: new Map(),
+    listings: { run: (_key, work) => work() },
+    cuts: new Map(),
+    syncRows: async () => {},
+    sending: new Map(),
+    refresh: new Set(),
+    network,
+    activity,
+  };
+  let names = metadata.inodes.nameless().length + metadata.lives.all().length;
+
+  const world: BytesWorld = {
+    context,
+    clock,
+    files,
+    gateway,
+    complaints,
+    addRemote(content, { hash = hashOf(content), attributes = {}, name = `remote-${++names}` } = {}) {
+      const version = `version of ${name}`;
+      gateway.versions.set(version, content);
+      return metadata.transaction(() => {
+        const inode = metadata.inodes.create({
+          ...EMPTY,
+          kind: "file",
+          attributes,
+          hash,
+          content: "clean",
+          size: content.length,
+          originNode: name,
+          originVersion: version,
+        });
+        const entry = metadata.entries.create(ROOT_INODE, name, inode.id);
+        const node = {
+          id: name,
+          kind: "file",
+          path: `/${name}`,
+          name,
+          parentId: "root",
+          mimeType: null,
+          size: content.length,
+          head: version,
+          contentHash: hash,
+          lastKey: null,
+          revision: 1,
+          createdAt: "2026-01-01T00:00:00.000Z",
+          modifiedAt: "2026-01-01T00:00:00.000Z",
+          attributes,
+        } as const;
+        metadata.nodes.create(born(entry.id, node));
+        return inode;
+      });
+    },
+    inode(id) {
+      const inode = metadata.inodes.get(id);
+      if (inode === undefined) throw new Error(`no inode ${id}`);
+      return inode;
+    },
+    async create() {
+      const made = metadata.transaction(() => {
+        const mtime = nowText(context);
+        const inode = metadata.inodes.create({
+          ...EMPTY,
+          kind: "file",
+          attributes: { mode: 0o644, mtime },
+          hash: EMPTY_HASH,
+          content: "dirty",
+        });
+        const entry = metadata.entries.create(ROOT_INODE, `made-${inode.id}`, inode.id);
+        metadata.nodes.create(unborn(entry.id, "file", clock.now(), clock.now()));
+        return inode;
+      });
+      const { handle } = await openCreated(context, made, { ...READ, write: true });
+      return { inode: world.inode(made.id), handle };
+    },
+    async open(inode, flags = {}) {
+      return (await open(context, CALLER, inode.lineage, { ...READ, ...flags })).handle;
+    },
+    async close(handle) {
+      await flush(context, CALLER, handle);
+      await release(context, handle);
+    },
+    read: (handle, offset, size, signal = CALLER.signal) => read(context, { ...CALLER, signal }, handle, offset, size),
+    write: (handle, offset, data) => write(context, CALLER, handle, offset, data, { killPrivileges: false }),
+    async readAll(inode) {
+      const handle = await world.open(world.inode(inode.id));
+      const parts: Uint8Array[] = [];
+      for (let offset = 0; ; ) {
+        const part = await world.read(handle, offset, 128 * 1024);
+        if (part.length === 0) break;
+        parts.push(part);
+        offset += part.length;
+      }
+      await world.close(handle);
+      return Buffer.concat(parts);
+    },
+    crash({ boot = settings.boot } = {}) {
+      const copy = new Database(database.serialize());
+      copy.pragma("foreign_keys = ON");
+      const snapshot = files.snapshot();
+      files.kill();
+      const now = () => timeFromMilliseconds(clock.now());
+      return build({ ...remains, database: copy, files: createMemoryFiles({ now, snapshot }) }, { ...settings, boot });
+    },
+  };
+  return world;
+}

@@ -1,0 +1,242 @@
+/**
+ * What a mount does by itself, as values, for the planner's property test: carries out the plan's
+ * steps (as src/vfs/advance.ts and take.ts) and takes in what is heard (observe.ts, arrival.ts).
+ */
+import type { Node } from "../../src/contract/resources.ts";
+import { baseOf, type Seen } from "../../src/metadata/nodes.ts";
+import { plan, type Step } from "../../src/vfs/plan.ts";
+import type { Gateway } from "./plan-gateway.ts";
+import { type Entry, folderInode, type Inode, inodeOfNode, type Row, type Tree } from "./plan-tree.ts";
+
+type LocalStep = Extract<Step, { do: "take" | "restore" | "vanish" | "rebirth" | "conflict" }>;
+export type Pending = Extract<Step, { do: "send" | "cut" | "unring" | "wait" }>;
+
+const STEPS_MAX = 20;
+
+export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: string) => void) {
+  const { root, rows, entries, tombstones, arrivals, refresh, keys } = tree;
+  const { rowOf, rowOfNode, find, isInside, addEntry, addRow, viewOf } = tree;
+
+  /** Carries out what happens here; the first step that needs more, or undefined when nothing is left. */
+  function advance(row: Row): Pending | undefined {
+    for (let count = 0; count < STEPS_MAX; count += 1) {
+      if (!rows.has(row)) return undefined;
+      const step = plan(viewOf(row));
+      if (step.do !== "nothing" && step.do !== "wait")
+        tell(`row ${row.id} ${row.entry?.name}: ${JSON.stringify(step)}`);
+      switch (step.do) {
+        case "nothing":
+          return undefined;
+        case "forget":
+          bury(row);
+          rows.delete(row);
+          return undefined;
+        case "send":
+        case "cut":
+        case "unring":
+        case "wait":
+          return step;
+        default:
+          if (!carryOut(row, step)) {
+            if (row.nodeId !== null) refresh.add(row.nodeId);
+            return { do: "wait", for: "name" };
+          }
+      }
+    }
+    throw new Error("the plan does not settle");
+  }
+
+  function carryOut(row: Row, step: LocalStep): boolean {
+    switch (step.do) {
+      case "take":
+        return takeNode(row, step);
+      case "restore":
+        return restore(row, step.node);
+      case "vanish":
+        if (row.entry !== null) requireKept(row.entry.inode);
+        bury(row);
+        rows.delete(row);
+        if (row.entry !== null) entries.delete(row.entry);
+        return true;
+      case "rebirth":
+        bury(row);
+        Object.assign(row, { nodeId: null, base: null, seen: null, attempt: null, left: null });
+        return true;
+      case "conflict":
+        return keepBoth(row, step.node);
+    }
+  }
+
+  /** The inode stops showing what a program had finished writing: that must be somewhere else. */
+  function requireKept({ finished }: Inode): void {
+    if (finished !== null && !gateway.contents().has(finished)) throw new Error(`${finished} is lost`);
+  }
+
+  function bury(row: Row): void {
+    if (row.nodeId === null) return;
+    const revision = row.seen !== null && "deleted" in row.seen ? row.seen.revision : (row.base?.revision ?? 0);
+    tombstones.set(row.nodeId, Math.max(revision, tombstones.get(row.nodeId) ?? 0));
+  }
+
+  function takeNode(row: Row, step: Extract<Step, { do: "take" }>): boolean {
+    const { entry } = row;
+    if (entry !== null) {
+      if (step.isPlaceTaken && gateway.isPlacedByUs(step.node))
+        throw new Error("our own move came back as a remote one");
+      if (step.isPlaceTaken && !takePlace(entry, step.node)) return false;
+      const { inode } = entry;
+      const taken = step.isContentTaken ? inodeOfNode(step.node) : inode;
+      if (step.isContentTaken && inode.writers > 0) throw new Error("content was adopted under a writer");
+      if (step.isContentTaken) requireKept(inode);
+      Object.assign(inode, taken, { attributes: step.attributes, writers: inode.writers });
+      if (step.isContentAgreed) {
+        Object.assign(inode, { state: "clean", originNode: step.node.id, originVersion: step.node.head });
+      }
+    }
+    row.base = baseOf(step.node, row.base?.position ?? 0);
+    row.seen = null;
+    return true;
+  }
+
+  function takePlace(entry: Entry, node: Node): boolean {
+    const folder = node.parentId === null ? undefined : reviveFolder(node.parentId);
+    if (folder === undefined) return false;
+    const occupant = find(folder, node.name);
+    if (occupant !== undefined && occupant !== entry) {
+      const other = rowOf(occupant);
+      if (other?.nodeId != null && isAtHome(other, node)) {
+        refresh.add(other.nodeId);
+        return false;
+      }
+      moveAside(occupant);
+    }
+    while (isInside(folder, entry)) openCircle(folder, entry);
+    entry.parent = folder;
+    entry.name = node.name;
+    return true;
+  }
+
+  /** As far as is known it is where this one wants to be: one of the two is old. What is seen to leave is not. */
+  function isAtHome(row: Row, node: Node): boolean {
+    return row.base?.parent === node.parentId && row.base.name === node.name && !tree.isSeenAway(row);
+  }
+
+  function openCircle(target: Entry, moved: Entry): void {
+    for (let at: Entry | null = target; at !== null && at !== moved; at = at.parent) {
+      const base = rowOf(at)?.base;
+      const home = base?.parent == null ? undefined : folderOfNode(base.parent);
+      if (base == null || home === undefined || isInside(home, moved)) continue;
+      const name = find(home, base.name) === undefined ? base.name : freeName(home, base.name);
+      at.parent = home;
+      at.name = name;
+      return;
+    }
+    target.name = freeName(root, target.name);
+    target.parent = root;
+  }
+
+  const folderOfNode = (nodeId: string): Entry | undefined => {
+    const row = rowOfNode(nodeId);
+    return row?.kind === "folder" ? (row.entry ?? undefined) : undefined;
+  };
+
+  /** Bases may for a while form a circle, as long as one move of two is known. */
+  function reviveFolder(nodeId: string, inside: readonly string[] = []): Entry | undefined {
+    const row = rowOfNode(nodeId);
+    if (row === undefined || row.kind !== "folder" || row.base === null || inside.includes(nodeId)) return undefined;
+    if (row.entry !== null) return row.entry;
+    const parent = row.base.parent === null ? undefined : reviveFolder(row.base.parent, [...inside, nodeId]);
+    if (parent === undefined) return undefined;
+    const name = find(parent, row.base.name) === undefined ? row.base.name : freeName(parent, row.base.name);
+    row.entry = addEntry(parent, name, folderInode(row.base.attributes));
+    return row.entry;
+  }
+
+  function freeName(folder: Entry, name: string): string {
+    for (let number = 1; ; number += 1) {
+      const candidate = `${name} (conflict ${number})`;
+      if (find(folder, candidate) === undefined) return candidate;
+    }
+  }
+
+  function moveAside(entry: Entry): void {
+    if (entry.parent !== null) entry.name = freeName(entry.parent, entry.name);
+  }
+
+  function restore(row: Row, node: Node): boolean {
+    const folder = node.parentId === null ? undefined : reviveFolder(node.parentId);
+    if (folder === undefined) return false;
+    const occupant = find(folder, node.name);
+    if (occupant !== undefined) moveAside(occupant);
+    row.entry = addEntry(folder, node.name, inodeOfNode(node));
+    row.base = baseOf(node, 0);
+    row.seen = null;
+    return true;
+  }
+
+  function keepBoth(row: Row, node: Node): boolean {
+    const { entry, base } = row;
+    if (entry?.parent == null || base === null) throw new Error("a conflict without a name");
+    addRow({ kind: "file", entry: addEntry(entry.parent, freeName(entry.parent, entry.name), entry.inode) });
+    entry.inode = inodeOfNode(node);
+    row.base = { ...base, head: node.head, hash: node.contentHash, size: node.size };
+    return true;
+  }
+
+  // --- observe.ts, arrival.ts
+
+  const revisionOf = (seen: Seen | null) =>
+    seen === null ? -1 : "deleted" in seen ? seen.revision : seen.node.revision;
+
+  function observeNode(node: Node): void {
+    if (node.revision <= (tombstones.get(node.id) ?? -1)) return;
+    const row = rowOfNode(node.id);
+    if (row === undefined) {
+      if (node.lastKey === null || keys.get(node.lastKey)?.attempt?.key !== node.lastKey) arrive(node);
+      return;
+    }
+    if (node.revision > (row.base?.revision ?? -1) && node.revision > revisionOf(row.seen)) row.seen = { node };
+    advance(row);
+  }
+
+  function observeDeletion(nodeId: string, revision: number): void {
+    arrivals.delete(nodeId);
+    const row = rowOfNode(nodeId);
+    if (row === undefined) {
+      tombstones.set(nodeId, Math.max(revision, tombstones.get(nodeId) ?? 0));
+      return;
+    }
+    if (revision <= (row.base?.revision ?? -1) || revision <= revisionOf(row.seen)) return;
+    row.seen = { deleted: true, revision };
+    advance(row);
+  }
+
+  function arrive(node: Node): void {
+    arrivals.delete(node.id);
+    // Something new is in it: a folder that was to be deleted lives.
+    const folder = node.parentId === null ? undefined : (folderOfNode(node.parentId) ?? reviveFolder(node.parentId));
+    if (folder === undefined) return;
+    const occupant = find(folder, node.name);
+    if (occupant !== undefined && !makeWay(occupant, node)) {
+      arrivals.set(node.id, node);
+      return;
+    }
+    const entry = addEntry(folder, node.name, inodeOfNode(node));
+    addRow({ kind: node.kind, entry, nodeId: node.id, base: baseOf(node, 0) });
+  }
+
+  function makeWay(occupant: Entry, node: Node): boolean {
+    const row = rowOf(occupant);
+    if (row === undefined || row.nodeId === null) return false;
+    if (isAtHome(row, node)) {
+      refresh.add(row.nodeId);
+      return false;
+    }
+    moveAside(occupant);
+    return true;
+  }
+
+  return { advance, bury, observeNode, observeDeletion, arrive, reviveFolder, moveAside, revisionOf };
+}
+
+export type LocalSteps = ReturnType<typeof createLocalSteps>;
