@@ -88,7 +88,9 @@ export function createOracle(store: () => Database, fault: (what: string) => voi
   }
 
   /** Takes the last name of a file away; whether it came to that is seen afterwards, or never. */
-  async function taking<T>(mount: Mount, path: string, work: () => Promise<T>): Promise<T> {
+  async function taking<T>(mount: Mount, calls: Calls, path: string, work: () => Promise<T>): Promise<T> {
+    // Looked up first, as the kernel does: what is there now is what the operation meets.
+    await calls.stat(path).catch(() => undefined);
     look(mount);
     const inode = lastNamed(mount, path);
     if (inode === undefined) return work();
@@ -156,8 +158,8 @@ export function createOracle(store: () => Database, fault: (what: string) => voi
         destroy(mount, (await calls.stat(path)).inode);
         await calls.truncate(path, size);
       },
-      unlink: (path) => taking(mount, path, () => calls.unlink(path)),
-      rename: (from, to) => taking(mount, to, () => calls.rename(from, to)),
+      unlink: (path) => taking(mount, calls, path, () => calls.unlink(path)),
+      rename: (from, to) => taking(mount, calls, to, () => calls.rename(from, to)),
     };
   }
 
