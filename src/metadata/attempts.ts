@@ -27,7 +27,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   const openOf = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE node = ? AND state = 'open'`);
   const byKey = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE key = ?`);
   const all = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE state = 'open' ORDER BY id`);
-  const wanting = prepare<{ node: number }>(
+  const nodesWanting = prepare<{ node: number }>(
     database,
     "SELECT node FROM attempt WHERE state = 'open' AND json_extract(request, '$.parent') = ?",
   );
@@ -74,7 +74,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       ofGeneration.all(generation).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
     open: (): Attempt<Request>[] => all.all().map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
     /** Node rows with a request under way that puts them into this folder. */
-    nodesWanting: (parent: string): number[] => wanting.all(parent).map((row) => row.node),
+    nodesWanting: (parent: string): number[] => nodesWanting.all(parent).map((row) => row.node),
     due: (now: number, limit: number): Attempt<Request>[] =>
       due.all(now, limit).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
     /** When the first one that waits may be sent again. */

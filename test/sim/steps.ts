@@ -47,7 +47,7 @@ const file = fc.oneof(
   { weight: 1, arbitrary: fc.constantFrom("a~", "d/a~", "d", "e") },
 );
 const folder = fc.constantFrom("d", "d", "e", "d/e", "e/d", "a");
-const any = fc.oneof({ weight: 3, arbitrary: file }, { weight: 2, arbitrary: folder });
+const anyPath = fc.oneof({ weight: 3, arbitrary: file }, { weight: 2, arbitrary: folder });
 const size = fc.oneof(
   { weight: 6, arbitrary: fc.integer({ min: 1, max: 100 }) },
   { weight: 1, arbitrary: fc.constant(0) },
@@ -68,10 +68,10 @@ const program: fc.Arbitrary<Program> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant("rmdir" as const), path: folder }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("symlink" as const), path: file }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("link" as const), path: file, to: file }) },
-  { weight: 4, arbitrary: fc.record({ do: fc.constant("rename" as const), path: any, to: any }) },
+  { weight: 4, arbitrary: fc.record({ do: fc.constant("rename" as const), path: anyPath, to: anyPath }) },
   {
     weight: 1,
-    arbitrary: fc.record({ do: fc.constant("chmod" as const), path: any, mode: fc.constantFrom(0o600, 0o755) }),
+    arbitrary: fc.record({ do: fc.constant("chmod" as const), path: anyPath, mode: fc.constantFrom(0o600, 0o755) }),
   },
   {
     weight: 1,
@@ -81,7 +81,7 @@ const program: fc.Arbitrary<Program> = fc.oneof(
       seconds: fc.constantFrom(1_000, 1_700_000_000),
     }),
   },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("setxattr" as const), path: any }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("setxattr" as const), path: anyPath }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("read" as const), path: file }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("list" as const), path: fc.constantFrom("", "d", "e") }) },
 );
@@ -115,8 +115,8 @@ export function stepsOf(
       "mkdir" as const,
       "chmod" as const,
     ),
-    path: any,
-    to: any,
+    path: anyPath,
+    to: anyPath,
   });
   const step: fc.Arbitrary<Step> = fc.oneof(
     { weight: 22, arbitrary: fc.record({ do: fc.constant("run" as const), mount, program }) },
