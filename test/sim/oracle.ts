@@ -11,7 +11,7 @@
  *
  * Contents are known by their hash; no two programs write the same bytes.
  */
-import type { Database } from "better-sqlite3";
+import type { Database, Statement } from "better-sqlite3";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { type WrittenNode, writtenNode } from "../../src/contract/resources.ts";
 import type { GatewayAnswer } from "../../src/gateway/exchange.ts";
@@ -44,6 +44,17 @@ export interface Oracle {
 
 const READ_MAX = 1 << 24;
 
+const statements = new WeakMap<Database, Map<string, Statement>>();
+
+/** Prepared once. */
+function pluck(database: Database, sql: string): Statement {
+  const known = statements.get(database) ?? new Map<string, Statement>();
+  statements.set(database, known);
+  const statement = known.get(sql) ?? database.prepare(sql).pluck();
+  known.set(sql, statement);
+  return statement;
+}
+
 export function createOracle(store: () => Database, fault: (what: string) => void): Oracle {
   /** Newest finished content of an inode, by mount and inode. */
   const finished = new Map<string, Finished>();
@@ -74,7 +85,7 @@ export function createOracle(store: () => Database, fault: (what: string) => voi
   function lastNamed(mount: Mount, path: string): number | undefined {
     const database = rows(mount);
     if (database === undefined) return undefined;
-    const step = database.prepare("SELECT inode FROM entry WHERE parent = ? AND name = ?").pluck();
+    const step = pluck(database, "SELECT inode FROM entry WHERE parent = ? AND name = ?");
     let inode: number | undefined = ROOT_INODE;
     for (const name of split(path)) {
       inode = step.get(inode, name) as number | undefined;
@@ -84,7 +95,7 @@ export function createOracle(store: () => Database, fault: (what: string) => voi
   }
 
   function links(database: Connection, inode: number): number {
-    return Number(database.prepare("SELECT count(*) FROM entry WHERE inode = ?").pluck().get(inode));
+    return Number(pluck(database, "SELECT count(*) FROM entry WHERE inode = ?").get(inode));
   }
 
   /** Takes the last name of a file away; whether it came to that is seen afterwards, or never. */
@@ -164,19 +175,18 @@ export function createOracle(store: () => Database, fault: (what: string) => voi
   }
 
   function isKept(hash: string): boolean {
-    return store().prepare("SELECT 1 FROM version WHERE hash = ?").get(hash) !== undefined;
+    return pluck(store(), "SELECT 1 FROM version WHERE hash = ?").get(hash) !== undefined;
   }
 
   const describe = ({ mount, path, hash }: Finished) =>
     `${mount}: the content saved as ${path} is nowhere at the gateway (${hash})`;
 
   function look(mount: Mount): void {
-    const versions = rows(mount)
-      ?.prepare("SELECT origin_version FROM inode WHERE origin_version IS NOT NULL")
-      .pluck()
-      .all() as string[] | undefined;
+    const database = rows(mount);
+    if (database === undefined) return;
     const all = shownOn(mount);
-    for (const version of versions ?? []) all.add(version);
+    const versions = pluck(database, "SELECT origin_version FROM inode WHERE origin_version IS NOT NULL").all();
+    for (const version of versions as string[]) all.add(version);
   }
 
   function versionsOf(node: string): { id: string; hash: string }[] {
