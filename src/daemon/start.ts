@@ -21,6 +21,7 @@ import { DEVICE_BUFFER_SIZE, openControl, openDevice } from "../fuse/native.ts";
 import { createSession, type Session } from "../fuse/session.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Runtime } from "../lib/runtime.ts";
+import { systemClock } from "../lib/system-clock.ts";
 import { type Connection, openDatabase } from "../metadata/database.ts";
 import type { EngineSettings } from "../vfs/context.ts";
 import { type Engine, StartError } from "../vfs/engine.ts";
@@ -134,7 +135,7 @@ async function start(
   const stateDir = settings.stateDir ?? (await chooseStateFolder(settings, client, log));
   const hashWorkers = createHashWorkers();
   closers.push(() => hashWorkers.close());
-  const runtime = createRuntime(createDiskFiles({ systemCalls, hashWorkers }));
+  const runtime = createRuntime(createDiskFiles({ systemCalls, hashWorkers, elapsed: systemClock.elapsed }));
   const paths = createLayout(runtime.files, stateDir);
   const lock = lockState(paths.lock);
   closers.push(() => lock.release());

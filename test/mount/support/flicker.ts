@@ -19,10 +19,19 @@ chance = random.Random(int(sys.argv[4]))
 out = os.open(log, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
 def say(*line): os.write(out, (json.dumps(line) + "\\n").encode())
 files, made = {}, 0
+# Goes on where an earlier one with the same log has ended.
+if os.path.exists(log):
+    for line in open(log):
+        word, what = json.loads(line)
+        if word != "end": continue
+        made += 1
+        for name, text in what.items():
+            files[name] = text
+            if text is None: del files[name]
 def write(name):
     global made
     made += 1
-    text = f"content {made} " + "." * chance.randrange(2000)
+    text = f"content {made} {sys.argv[4]} " + "." * chance.randrange(2000)
     with open(name, "w") as f: f.write(text)
     return text
 while time.time() < until:
