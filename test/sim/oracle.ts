@@ -8,6 +8,7 @@
  *    moved aside is not destroyed by what happens to its old name.
  * 2. Nobody overwrites or deletes what he has not seen: when a mount's request replaces or deletes
  *    a head, that head is a version it wrote itself or showed before.
+ * 3. What a mount deleted at the gateway does not come back there, however late listings are.
  *
  * Contents are known by their hash; no two programs write the same bytes.
  */
@@ -38,6 +39,8 @@ export interface Oracle {
   onAnswer(mount: Mount, request: HttpRequest, answer: GatewayAnswer): void;
   /** To be called whenever something may have been taken over: what the mount shows now. */
   look(mount: Mount): void;
+  /** Rule 3: one line for each node that came back. */
+  returned(mount: Mount): string[];
   /** Rule 1, at the end. */
   missing(): string[];
 }
@@ -61,6 +64,9 @@ export function createOracle(store: () => Database, fault: (what: string) => voi
   /** What was finished under an inode that has lost its last name since or is about to. */
   const shown = new Map<string, Set<string>>();
   const endangered = new Map<string, Set<string>>();
+
+  /** Revision of their deletion, by mount and node. */
+  const deleted = new Map<string, { mount: string; node: string; revision: number }>();
 
   const keyOf = (mount: Mount, inode: number) => `${mount.name} ${inode}`;
 
@@ -202,9 +208,24 @@ export function createOracle(store: () => Database, fault: (what: string) => voi
     }
   }
 
+  function returned(mount: Mount): string[] {
+    const database = rows(mount);
+    if (database === undefined) return [];
+    const find = pluck(
+      database,
+      `SELECT entry.name FROM node JOIN entry ON entry.id = node.entry WHERE node_id = ? AND base_revision <= ?
+       AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.node = node.id AND state = 'open')`,
+    );
+    return [...deleted.values()].flatMap(({ mount: name, node, revision }) => {
+      const found = name === mount.name ? find.get(node, revision) : undefined;
+      return found === undefined ? [] : [`${name}: ${found} (${node}) is back after it was deleted`];
+    });
+  }
+
   return {
     watch,
     look,
+    returned,
     crashed(mount) {
       for (const key of endangered.get(mount.name) ?? []) finished.delete(key);
       endangered.delete(mount.name);
@@ -217,12 +238,12 @@ export function createOracle(store: () => Database, fault: (what: string) => voi
       if (answer.status >= 300 || answer.body?.kind !== "json") return;
       if (request.method === "GET" || /\/(journal|exchange|restore)$/.test(request.path)) return;
       const node = writtenNode.parse(JSON.parse(answer.body.text));
-      if (node.kind === "folder") return;
       if (request.method === "DELETE") {
+        deleted.set(`${mount.name} ${node.id}`, { mount: mount.name, node: node.id, revision: node.revision });
         expectSeen(mount, node, versionsOf(node.id).at(-1)?.id, "deleted");
         return;
       }
-      if (request.method === "PATCH") return;
+      if (node.kind === "folder" || request.method === "PATCH") return;
       const versions = versionsOf(node.id);
       const index = versions.findIndex(({ id }) => id === node.head);
       const before = versions[index - 1];
