@@ -160,7 +160,8 @@ function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: 
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry === undefined) return;
-  const name = freeConflictName(context, entry.parent, entry.name);
+  // The entry itself may be between two names (make-room.ts); the node's is the one it is known by.
+  const name = freeConflictName(context, entry.parent, node.name);
   metadata.entries.setInode(entry.id, makeInodeOf(context, node).id);
   const copy = metadata.entries.create(entry.parent, name, entry.inode);
   createUnborn(context, copy.id, "file", row.dirtySince);

@@ -14,7 +14,7 @@ import { contentOfNode, folderOfNode, makeInodeOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
 import { freeConflictName, moveAside, stepAside } from "./make-room.ts";
 import type { Step } from "./plan.ts";
-import { isSeenAway } from "./rings.ts";
+import { isSeenAway, isSeenElsewhere } from "./rings.ts";
 import { kindOf, nowText } from "./stat.ts";
 import { isInside } from "./tree.ts";
 
@@ -39,7 +39,8 @@ function takePlace(context: Context, entry: Entry, node: Node): boolean {
   const occupant = metadata.entries.find(folder, node.name);
   if (occupant !== undefined && occupant.id !== entry.id) {
     const other = metadata.nodes.ofEntry(occupant.id);
-    if (other !== undefined && isSeenAway(other)) stepAside(context, occupant);
+    if (other !== undefined && isSeenElsewhere(other)) stepAside(context, occupant);
+    else if (other !== undefined && isSeenAway(other)) moveAside(context, occupant);
     else if (other?.base?.parent === node.parentId && other.base.name === node.name && other.nodeId !== null) {
       // Two nodes cannot have one name: what is known of the other is old.
       context.refresh.add(other.nodeId);
