@@ -1,9 +1,10 @@
 /**
  * `Files` on a real disk. It must not know what the files are for. The folder is taken to be on a
  * local disk: fstat of an open file is answered from memory there, so it is asked synchronously
- * (2 µs; 10 to 30 µs through the thread pool). Everything else that may wait goes through the pool,
- * by Node's callback functions on plain descriptors, which the native calls need too; they cost up
- * to a sixth less than FileHandle.
+ * (2 µs; 10 to 30 µs through the thread pool). So are small writes, which end in the page cache,
+ * unless one of them had to wait a moment ago. Everything else that may wait goes through the pool, by
+ * Node's callback functions on plain descriptors, which the native calls need too; they cost up to
+ * a sixth less than FileHandle.
  */
 import { createHash } from "node:crypto";
 import fs from "node:fs";
@@ -37,11 +38,23 @@ const OPEN_FLAGS: Readonly<Record<OpenMode, number>> = {
 /** Up to here a worker would cost more than hashing on the JS thread, which stays below 5 ms. */
 const HASH_INLINE = 1 << 20;
 
-export function createDiskFiles(needs: { systemCalls: SystemCalls; hashWorkers: HashWorkers }): Files {
-  const { systemCalls, hashWorkers } = needs;
+/** Up to here a write costs less than its way through the pool. */
+const WRITE_INLINE = 64 * 1024;
+/** The kernel makes writers wait when the disk does not keep up: one wait this long sends the others through the pool for a while. */
+const WAIT_MS = 10;
+const WARY_MS = 1000;
+
+/** `elapsed`: milliseconds that never go back. */
+export function createDiskFiles(needs: {
+  systemCalls: SystemCalls;
+  hashWorkers: HashWorkers;
+  elapsed: () => number;
+}): Files {
+  const { systemCalls, hashWorkers, elapsed } = needs;
+  const pace = { elapsed, waryUntil: Number.NEGATIVE_INFINITY };
 
   async function open(path: string, mode: OpenMode): Promise<DiskFile> {
-    return new DiskFile(await openDescriptor(path, OPEN_FLAGS[mode]), path, systemCalls);
+    return new DiskFile(await openDescriptor(path, OPEN_FLAGS[mode]), path, systemCalls, pace);
   }
 
   return {
@@ -122,6 +135,7 @@ export function createDiskFiles(needs: { systemCalls: SystemCalls; hashWorkers: 
  * for the calls under way, and a call after it never reaches the kernel.
  */
 class DiskFile implements OpenFile {
+  readonly #pace: Pace;
   readonly #fd: number;
   readonly #path: string;
   readonly #system: SystemCalls;
@@ -130,7 +144,8 @@ class DiskFile implements OpenFile {
   #whenIdle: (() => void) | undefined;
   #lostBytes: unknown;
 
-  constructor(fd: number, path: string, system: SystemCalls) {
+  constructor(fd: number, path: string, system: SystemCalls, pace: Pace) {
+    this.#pace = pace;
     this.#fd = fd;
     this.#path = path;
     this.#system = system;
@@ -155,7 +170,10 @@ class DiskFile implements OpenFile {
       this.#expectOffset(position, "write");
       let total = 0;
       while (total < buffer.length) {
-        const written = await writeOnce(fd, buffer, total, buffer.length - total, position + total);
+        const length = buffer.length - total;
+        const written = mayWriteInline(this.#pace, length)
+          ? writeInline(this.#pace, fd, buffer, total, length, position + total)
+          : await writeOnce(fd, buffer, total, length, position + total);
         if (written === 0) throw systemError("EIO", "write", this.#path);
         total += written;
       }
@@ -235,6 +253,30 @@ class DiskFile implements OpenFile {
     }
     await closeDescriptor(this.#fd);
   }
+}
+
+interface Pace {
+  readonly elapsed: () => number;
+  waryUntil: number;
+}
+
+function mayWriteInline({ elapsed, waryUntil }: Pace, length: number): boolean {
+  return length <= WRITE_INLINE && elapsed() >= waryUntil;
+}
+
+function writeInline(
+  pace: Pace,
+  fd: number,
+  buffer: Uint8Array,
+  offset: number,
+  length: number,
+  position: number,
+): number {
+  const start = pace.elapsed();
+  const written = fs.writeSync(fd, buffer, offset, length, position);
+  const end = pace.elapsed();
+  if (end - start >= WAIT_MS) pace.waryUntil = end + WARY_MS;
+  return written;
 }
 
 function toStat(stat: fs.BigIntStats): FileStat {

@@ -21,9 +21,11 @@ import { DEVICE_BUFFER_SIZE, openControl, openDevice } from "../fuse/native.ts";
 import { createSession, type Session } from "../fuse/session.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Runtime } from "../lib/runtime.ts";
+import { systemClock } from "../lib/system-clock.ts";
 import { type Connection, openDatabase } from "../metadata/database.ts";
 import type { EngineSettings } from "../vfs/context.ts";
 import { type Engine, StartError } from "../vfs/engine.ts";
+import { startCheckpoints } from "./checkpoints.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { startControlServer } from "./control-server.ts";
 import { detach } from "./detach.ts";
@@ -134,7 +136,7 @@ async function start(
   const stateDir = settings.stateDir ?? (await chooseStateFolder(settings, client, log));
   const hashWorkers = createHashWorkers();
   closers.push(() => hashWorkers.close());
-  const runtime = createRuntime(createDiskFiles({ systemCalls, hashWorkers }));
+  const runtime = createRuntime(createDiskFiles({ systemCalls, hashWorkers, elapsed: systemClock.elapsed }));
   const paths = createLayout(runtime.files, stateDir);
   const lock = lockState(paths.lock);
   closers.push(() => lock.release());
@@ -157,6 +159,8 @@ async function start(
     scopes: await scopesOf(credentials, log),
   });
   closers.push(() => engine.stop());
+  const checkpoints = startCheckpoints(databasePath, log);
+  closers.push(() => checkpoints.close());
   const { workspace } = engine.status();
   if (settings.stateDir === undefined) writeOwner(stateDir, { ...workspace, baseUrl: settings.baseUrl });
 

@@ -40,7 +40,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     "SELECT min(next_at) AS at FROM attempt WHERE state = 'open' AND next_at > ?",
   );
   const openCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM attempt WHERE state = 'open'");
-  const wanting = prepare<{ one: number }>(
+  const filling = prepare<{ one: number }>(
     database,
     `SELECT 1 AS one FROM attempt WHERE state = 'open' AND node <> ?
      AND json_extract(request, '$.parent') = ? AND json_extract(request, '$.name') = ? LIMIT 1`,
@@ -81,7 +81,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     nextAt: (now: number): number | undefined => next.get(now)?.at ?? undefined,
     /** Whether another node may be at this place already: a request of ours put it there, its answer is not known. */
     isPlaceWanted: (node: number, parent: string, name: string): boolean =>
-      wanting.get(node, parent, name) !== undefined,
+      filling.get(node, parent, name) !== undefined,
     countOpen: (): number => openCount.get()?.count ?? 0,
     create(attempt: {
       node: number;

@@ -130,14 +130,20 @@ export function createNodes(database: Connection) {
     database,
     `SELECT count(*) AS dirty, count(parked) AS parked, min(dirty_since) AS oldest FROM node WHERE dirty_since IS NOT NULL`,
   );
-  const dirtyBefore = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM node WHERE dirty_since <= ?");
+  const dirtyBefore = prepare<{ dirty: number; parked: number }>(
+    database,
+    "SELECT count(*) AS dirty, count(parked) AS parked FROM node WHERE dirty_since <= ?",
+  );
   const pendingBytes = prepare<{ bytes: number | null }>(
     database,
     `SELECT sum(inode.size) AS bytes FROM node JOIN entry ON entry.id = node.entry JOIN inode ON inode.id = entry.inode
      WHERE node.dirty_since IS NOT NULL AND inode.kind = 'file' AND inode.content <> 'clean'
        AND (inode.hash IS NULL OR node.base_hash IS NULL OR inode.hash <> node.base_hash)`,
   );
-  const hasten = prepare(database, "UPDATE node SET due = ? WHERE dirty_since IS NOT NULL AND parked IS NULL");
+  const hasten = prepare(
+    database,
+    "UPDATE node SET due = @now WHERE dirty_since IS NOT NULL AND parked IS NULL AND (due IS NULL OR due > @now)",
+  );
   const hastenIn = prepare(
     database,
     `UPDATE node SET due = ? WHERE dirty_since IS NOT NULL AND parked IS NULL
@@ -181,12 +187,12 @@ export function createNodes(database: Connection) {
     /** Oldest first. */
     dirty: (limit: number): NodeRow[] => dirty.all(limit).map(decode),
     counts: () => counts.get() ?? { dirty: 0, parked: 0, oldest: null },
-    countDirtyBefore: (time: number): number => dirtyBefore.get(time)?.count ?? 0,
+    countDirtyBefore: (time: number) => dirtyBefore.get(time) ?? { dirty: 0, parked: 0 },
     /** Bytes of contents the gateway does not have. */
     bytesPending: (): number => pendingBytes.get()?.bytes ?? 0,
     /** Everything dirty is to be looked at now. */
     hasten(now: number): void {
-      hasten.run(now);
+      hasten.run({ now });
     },
     /** Everything dirty in this folder (an inode) is to be looked at now. */
     hastenIn(folder: number, now: number): void {

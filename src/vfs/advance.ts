@@ -163,7 +163,7 @@ function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: 
   const name = freeConflictName(context, entry.parent, entry.name);
   metadata.entries.setInode(entry.id, makeInodeOf(context, node).id);
   const copy = metadata.entries.create(entry.parent, name, entry.inode);
-  createUnborn(context, copy.id, "file");
+  createUnborn(context, copy.id, "file", row.dirtySince);
   // What else was seen (a move, attributes) is judged next, with the content out of the way.
   const base = row.base === null ? null : { ...row.base, head: node.head, hash: node.contentHash, size: node.size };
   metadata.nodes.update(row.id, { base });

@@ -7,6 +7,9 @@ import type { Context } from "./context.ts";
 
 type Needs = Pick<Context, "metadata" | "runtime" | "settings" | "activity">;
 
+/** A burst of changes is one: a mark that would only move the time by less than this is not written again. */
+const MARK_MS = 100;
+
 /** When a change made now should be sent: after some quiet, but not later than the maximum age. */
 export function dueTime(settings: Context["settings"], now: number, dirtySince: number | null): number {
   return Math.min(now + settings.debounceMs, (dirtySince ?? now) + settings.maximumAgeMs);
@@ -17,9 +20,15 @@ export function markNode(context: Needs, node: NodeRow): NodeRow {
   const now = context.runtime.now();
   const dirtySince = node.dirtySince ?? now;
   const due = dueTime(context.settings, now, dirtySince);
+  if (node.dirtySince !== null && node.parked === null && isMarked(context, node, due)) return node;
   context.activity.wake(due);
   // A person or program touched it again: what the gateway refused may be accepted now.
   return context.metadata.nodes.update(node.id, { changedAt: now, dirtySince, due, parked: null });
+}
+
+function isMarked({ settings }: Needs, node: NodeRow, due: number): boolean {
+  const later = node.due === null ? Number.POSITIVE_INFINITY : due - node.due;
+  return later >= 0 && later < Math.min(MARK_MS, settings.debounceMs / 10);
 }
 
 /** The inode's content or attributes changed: every name of it has something to send. */
@@ -37,6 +46,7 @@ export function lookAfterQuiet(context: Needs, inode: number): void {
     const node = context.metadata.nodes.ofEntry(entry.id);
     if (node === undefined) continue;
     const due = dueTime(context.settings, now, node.dirtySince);
+    if (isMarked(context, node, due)) continue;
     context.metadata.nodes.update(node.id, { due });
     context.activity.wake(due);
   }

@@ -10,9 +10,9 @@ import { pathOfEntry } from "./pending.ts";
 import type { WriteBack } from "./writeback.ts";
 
 const LOOK_MS = 250;
+/** Between two reports of progress, the last one excepted. */
+const REPORT_MS = 100;
 const LEFT_LINES = 20;
-/** With more left than this, each row is not yet looked at by itself. */
-const LOOKED_AT = 1000;
 
 export interface DrainOptions {
   readonly settle: boolean;
@@ -27,22 +27,26 @@ export async function drain(context: Context, writeBack: WriteBack, options: Dra
   metadata.attempts.rush(start);
   const cutOnce = new Set<number>();
   let settled = false;
+  let reportedAt = Number.NEGATIVE_INFINITY;
   for (;;) {
     metadata.nodes.hasten(runtime.now());
     activity.wake();
     await cutOpenFiles(context, cutOnce, options.signal);
-    const count = metadata.nodes.countDirtyBefore(start);
-    const waiting = count > 0 && count <= LOOKED_AT ? unsent(context, start) : [];
-    const left = count > LOOKED_AT ? count : waiting.length;
+    const { dirty, parked } = metadata.nodes.countDirtyBefore(start);
+    const left = dirty - countAfterCut(context, start);
     if (left === 0 && options.settle && !settled) settled = await isSettled(context, options.signal);
-    options.onProgress?.({
-      dirty: left,
-      bytesPending: metadata.nodes.bytesPending(),
-      bytesSent: writeBack.bytesSent - sentBefore,
-      settled,
-    });
-    if (left === 0 && (settled || !options.settle)) return { drained: true, left: [] };
-    const isStuck = waiting.length > 0 && waiting.every((row) => row.parked !== null);
+    const isDone = left === 0 && (settled || !options.settle);
+    if (isDone || runtime.elapsed() - reportedAt >= REPORT_MS) {
+      reportedAt = runtime.elapsed();
+      options.onProgress?.({
+        dirty: left,
+        bytesPending: metadata.nodes.bytesPending(),
+        bytesSent: writeBack.bytesSent - sentBefore,
+        settled,
+      });
+    }
+    if (isDone) return { drained: true, left: [] };
+    const isStuck = left > 0 && left === parked;
     if (isStuck || options.signal.aborted) return { drained: false, left: describe(context, start, left) };
     const limit = new AbortController();
     const stop = () => limit.abort();
@@ -53,20 +57,25 @@ export async function drain(context: Context, writeBack: WriteBack, options: Dra
   }
 }
 
-/** Rows changed before the drain began that the gateway does not have. */
-function unsent(context: Context, start: number): NodeRow[] {
-  return context.metadata.nodes
-    .dirty(LOOKED_AT)
-    .filter((row) => row.dirtySince !== null && row.dirtySince <= start && !isAfterCut(context, row, start));
+/** Rows open for writing, cut after the drain began, whose cut has arrived: the rest was written later. */
+function countAfterCut(context: Context, start: number): number {
+  const { metadata, lives } = context;
+  let count = 0;
+  for (const live of lives.values()) {
+    if (live.writers === 0) continue;
+    for (const entry of metadata.entries.ofInode(live.inode)) {
+      const row = metadata.nodes.ofEntry(entry.id);
+      if (row !== undefined && isAfterCut(context, row, live.inode, start)) count += 1;
+    }
+  }
+  return count;
 }
 
-/** Open for writing, cut after the drain began, and that cut has arrived: the rest was written later. */
-function isAfterCut(context: Context, row: NodeRow, start: number): boolean {
-  const inode = inodeOf(context, row);
-  if (inode === undefined || writersOf(context, inode) === 0) return false;
-  const { metadata } = context;
-  if (metadata.attempts.openOf(row.id) !== undefined || row.nodeId === null) return false;
-  return metadata.generations.newestOf(inode.id) === undefined && (context.cuts.get(inode.id) ?? 0) >= start;
+function isAfterCut(context: Context, row: NodeRow, inode: number, start: number): boolean {
+  const { metadata, cuts } = context;
+  if (row.dirtySince === null || row.dirtySince > start || row.parked !== null || row.nodeId === null) return false;
+  if (metadata.attempts.openOf(row.id) !== undefined) return false;
+  return metadata.generations.newestOf(inode) === undefined && (cuts.get(inode) ?? 0) >= start;
 }
 
 function inodeOf(context: Context, row: NodeRow) {
@@ -105,9 +114,19 @@ export async function isSettled(context: Context, signal: AbortSignal): Promise<
 
 function describe(context: Context, start: number, count: number): string[] {
   if (count === 0) return ["the gateway's index does not show everything yet"];
-  const rows = unsent(context, start).slice(0, LEFT_LINES);
+  const rows = unsent(context, start);
   const lines = rows.map((row) => `${pathOfEntry(context, row)}: ${reasonOf(context, row)}`);
   return count > rows.length ? [...lines, `and ${count - rows.length} more`] : lines;
+}
+
+/** The first rows changed before the drain began that the gateway does not have. */
+function unsent(context: Context, start: number): NodeRow[] {
+  const isUnsent = (row: NodeRow) => {
+    const inode = inodeOf(context, row);
+    return inode === undefined || writersOf(context, inode) === 0 || !isAfterCut(context, row, inode.id, start);
+  };
+  const rows = context.metadata.nodes.dirty(LEFT_LINES + context.lives.size);
+  return rows.filter((row) => (row.dirtySince ?? 0) <= start && isUnsent(row)).slice(0, LEFT_LINES);
 }
 
 function reasonOf(context: Context, row: NodeRow): string {

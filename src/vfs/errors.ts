@@ -39,11 +39,15 @@ export const FS_ERROR_CODES = [
 
 export type FsErrorCode = (typeof FS_ERROR_CODES)[number];
 
+/** Most are no surprise (a name that is not there), and a stack would cost more than the operation: there is none. */
 export class FsError extends Error {
   readonly code: FsErrorCode;
 
   constructor(code: FsErrorCode, message: string, options?: { cause?: unknown }) {
+    const { stackTraceLimit } = Error;
+    Error.stackTraceLimit = 0;
     super(message, options);
+    Error.stackTraceLimit = stackTraceLimit;
     this.name = "FsError";
     this.code = code;
   }

@@ -21,7 +21,7 @@ import { toFsError } from "./network.ts";
 
 /** Comes in one piece, is checked before a byte of it is used. */
 export const SMALL = 1024 * 1024;
-/** Up to this size a reader who waited also waits for the check of the complete file. */
+/** Up to this size readers wait for the check of the complete file. */
 const CHECKED_AT_ONCE = 64 * 1024 * 1024;
 /** Known offline, a program waits no longer than this. */
 const OFFLINE_PATIENCE_MS = 1000;
@@ -59,13 +59,16 @@ export async function requireRange(
   } finally {
     interest.end();
   }
+}
+
+/** A complete file of modest size is read only once it is known to be what the gateway said it is. */
+export async function untilChecked(live: LiveFile, signal: AbortSignal): Promise<void> {
   if (live.check === undefined || live.isChecked) return;
-  if ((await live.file.stat()).size > CHECKED_AT_ONCE) return;
   const interrupted = () => new FsError("EINTR", "interrupted while a download was checked");
-  const isRight = await unlessAborted(live.check, signal, interrupted).catch((error: unknown) => {
-    throw fromDisk(error, "a download could not be checked");
-  });
-  if (!isRight) throw new FsError("EIO", "downloaded bytes are not the version's");
+  const check = live.check;
+  const result =
+    (await live.file.stat()).size <= CHECKED_AT_ONCE ? await unlessAborted(check, signal, interrupted) : true;
+  if (!result) throw new FsError("EIO", "downloaded bytes are not the version's");
 }
 
 /** Fetches what is missing from `start` on before anybody asks for it, and returns where that ends. */
@@ -157,15 +160,16 @@ async function carryOut(context: Context, live: LiveFile, download: Download): P
   const { controller } = download;
   try {
     for (let tries = 1; ; tries += 1) {
-      const missing = live.missing;
+      const before = firstGap(live, download);
       try {
         await requestGap(context, live, download);
         break;
       } catch (error) {
         if (controller.signal.aborted) throw error;
         context.network.failed(error);
-        if (live.missing !== missing) tries = 1;
-        const wait = download.isAhead ? undefined : retryAfter(context, error, tries);
+        const hasProgressed = firstGap(live, download) !== before;
+        if (hasProgressed) tries = 1;
+        const wait = download.isAhead ? undefined : retryAfter(context, error, tries, hasProgressed);
         if (wait === undefined) throw error;
         await sleep(context.runtime, wait, controller.signal);
       }
@@ -184,11 +188,16 @@ async function carryOut(context: Context, live: LiveFile, download: Download): P
   evictSoon(context);
 }
 
+function firstGap(live: LiveFile, download: Download): number | undefined {
+  return partsWithin(live.missing, download.start, download.end)[0]?.start;
+}
+
 /** Milliseconds; undefined: the failure will not go away by itself. */
-function retryAfter(context: Context, error: unknown, tries: number): number | undefined {
+function retryAfter(context: Context, error: unknown, tries: number, hasProgressed: boolean): number | undefined {
   if (!(error instanceof RemoteError) || tries >= TRIES) return undefined;
   const { code, details } = error;
-  if (code !== "offline" && code !== "server" && code !== "throttled") return undefined;
+  const isPassing = code === "offline" || code === "server" || code === "throttled";
+  if (!isPassing && !(hasProgressed && (code === "silent" || code === "malformed"))) return undefined;
   const wait = RETRY_FIRST_MS * 2 ** (tries - 1) * (0.5 + context.runtime.random() / 2);
   return Math.min(RETRY_AFTER_MAX_MS, Math.max(wait, details.retryAfterMs ?? 0));
 }

@@ -25,11 +25,18 @@ export function nodeIdOfFolder(context: Pick<Context, "metadata">, folder: numbe
   return rowOfFolder(context, folder)?.nodeId ?? undefined;
 }
 
-export function createUnborn(context: Needs, entry: number, kind: "file" | "folder"): NodeRow {
+/** `dirtySince`: of the row that had the content so far, so that who waits for that content goes on waiting. */
+export function createUnborn(
+  context: Needs,
+  entry: number,
+  kind: "file" | "folder",
+  dirtySince: number | null = null,
+): NodeRow {
   const now = context.runtime.now();
-  const due = dueTime(context.settings, now, now);
+  const since = dirtySince ?? now;
+  const due = dueTime(context.settings, now, since);
   context.activity.wake(due);
-  return context.metadata.nodes.create(unborn(entry, kind, now, due));
+  return context.metadata.nodes.create({ ...unborn(entry, kind, now, due), dirtySince: since });
 }
 
 /** A program made a name: a new entry, with the node the name had or a new one. */
@@ -88,7 +95,7 @@ export function claimName(context: Needs, entry: Entry): boolean {
     context,
     metadata.nodes.update(heir.id, { entry: entry.id, leftParent: null, leftName: null, leftAt: null }),
   );
-  if (formerEntry !== null) createUnborn(context, formerEntry, "file");
+  if (formerEntry !== null) createUnborn(context, formerEntry, "file", heir.dirtySince);
   if (own !== undefined) orphan(context, { ...own, entry: null });
   return true;
 }

@@ -2,6 +2,7 @@
 import { listRanges, partsWithin, touchesRange } from "../lib/ranges.ts";
 import type { Context } from "./context.ts";
 import { FsError, fromDisk } from "./errors.ts";
+import { untilChecked } from "./fetch.ts";
 import type { Caller, HandleId } from "./filesystem.ts";
 import type { LiveFile } from "./live-file.ts";
 import { fileOf } from "./open.ts";
@@ -17,6 +18,7 @@ export async function read(
   const { live, reader } = fileOf(context, handleId);
   const end = offset + size;
   await bringIn(context, live, reader, offset, end, caller.signal);
+  await untilChecked(live, caller.signal);
   const buffer = Buffer.allocUnsafe(size);
   const length = await readFile(live, buffer, offset);
   // Found out just now not to be what the gateway said: never shown.

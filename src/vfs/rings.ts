@@ -32,7 +32,7 @@ export function occupantOf(context: Needs, row: NodeRow): NodeRow | undefined {
     .find((other) => other.id !== row.id && !isSeenAway(other));
 }
 
-/** Where it wants to be is another node in base, or one that a request of ours may have put there. */
+/** By another node in base, or by one that a request of ours may have put there, its answer not known yet. */
 export function isPlaceTaken(context: Needs, row: NodeRow): boolean {
   const place = wantedPlace(context, row);
   if (place === null || (row.base?.parent === place.parent && row.base.name === place.name)) return false;

@@ -43,7 +43,9 @@ export function acknowledge(context: Context, attempt: Sent, node: Node, positio
     const isSeenOlder = row.seen === null || (!("deleted" in row.seen) && row.seen.node.revision <= node.revision);
     const seen = isSeenOlder ? (isOnlyOurs ? null : { node }) : row.seen;
     metadata.nodes.update(row.id, { nodeId: node.id, base, seen, parked: null });
-    metadata.arrivals.remove(node.id);
+    // A repeated request gets its first answer, however old: what was heard of the node since then is news.
+    if ((metadata.arrivals.get(node.id)?.revision ?? 0) <= node.revision) metadata.arrivals.remove(node.id);
+    if (row.base === null && position <= metadata.settings.getNumber("cursor")) context.refresh.add(node.id);
     contentArrived(context, row, attempt, base, node.id);
     closeAttempt(context, attempt);
     metadata.attempts.removeAbandonedOf(row.id);

@@ -20,6 +20,8 @@ const RECUT_MS = 1_000;
 /** Rows taken from the table at once, per place in flight. */
 const FEED = 2;
 const ARRIVALS = 200;
+/** Steps of a row in one go: a cut and what it is sent by. Then others have their turn. */
+const TURNS_MAX = 3;
 
 export interface WriteBack {
   start(): void;
@@ -85,7 +87,7 @@ export function createWriteBack(context: Context): WriteBack {
   function step(row: NodeRow): void {
     const pending = advance(context, row.id);
     if (pending === undefined || pending.step.do === "wait") return;
-    run(row.id, () => carryOut(pending));
+    run(row.id, () => carryOut(row));
   }
 
   function inodeOf(row: NodeRow) {
@@ -104,29 +106,35 @@ export function createWriteBack(context: Context): WriteBack {
       });
   }
 
-  async function carryOut({ row }: Pending): Promise<void> {
-    // Its turn came later: what was to be done then may not be what is to be done now.
-    if (stopped.signal.aborted) return;
-    const pending = advance(context, row.id);
-    if (pending === undefined || pending.step.do === "wait") return;
-    if (pending.step.do === "cut") return cut(pending.row);
-    const attempt = prepare(context, pending);
-    if (attempt !== undefined) await sendAttempt(attempt);
+  async function carryOut(row: NodeRow): Promise<void> {
+    // Its turn came later, or a cut took its time: what was to be done then may not be what is to be done now.
+    for (let turn = 0; turn < TURNS_MAX && !stopped.signal.aborted && canSend(); turn += 1) {
+      const pending = advance(context, row.id);
+      if (pending === undefined || pending.step.do === "wait") return;
+      if (pending.step.do !== "cut") {
+        const attempt = prepare(context, pending);
+        if (attempt !== undefined) await sendAttempt(attempt);
+        return;
+      }
+      if (!(await cut(pending.row))) return;
+    }
   }
 
-  async function cut(row: NodeRow): Promise<void> {
+  /** False: it did not come about, and is tried again later. */
+  async function cut(row: NodeRow): Promise<boolean> {
     const inode = inodeOf(row);
-    if (inode === undefined) return;
+    if (inode === undefined) return false;
     let due: number;
     try {
-      const result = await cutGeneration(context, inode.id, stopped.signal);
-      due = result === "busy" ? runtime.now() + RECUT_MS : runtime.now();
+      if ((await cutGeneration(context, inode.id, stopped.signal)) !== "busy") return true;
+      due = runtime.now() + RECUT_MS;
     } catch (error) {
-      if (stopped.signal.aborted) return;
+      if (stopped.signal.aborted) return false;
       due = runtime.now() + backoff(context, 2);
       context.log.warn({ err: error, inode: inode.id }, "the content could not be read for sending, it is tried again");
     }
     if (metadata.nodes.get(row.id) !== undefined) metadata.nodes.update(row.id, { due });
+    return false;
   }
 
   async function sendAttempt(attempt: Attempt<Request>): Promise<void> {

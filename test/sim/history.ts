@@ -2,7 +2,7 @@
 import { CallError, type Calls } from "./calls.ts";
 import { violations } from "./invariants.ts";
 import { createModel } from "./model.ts";
-import type { Mount, Process } from "./mount.ts";
+import type { Mount, Process, Sabotage } from "./mount.ts";
 import { createOracle, type Oracle } from "./oracle.ts";
 import { edit } from "./outside.ts";
 import { createPaired, type Paired } from "./paired.ts";
@@ -18,7 +18,7 @@ export interface HistoryOptions {
   /** At the start, milliseconds. */
   readonly lag?: { readonly path: number; readonly journal: number };
   /** Whatever breaks the engine on purpose, before it starts. */
-  readonly sabotage?: (world: World) => void;
+  readonly sabotage?: Sabotage;
 }
 
 const NAMES = ["alpha", "beta"];
@@ -41,7 +41,12 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
       () => (world as World).store,
       (what) => faults.push(what),
     );
-    world = await createWorld({ seed: options.seed, mounts: names, onAnswer: oracle.onAnswer });
+    world = await createWorld({
+      seed: options.seed,
+      mounts: names,
+      sabotage: options.sabotage,
+      onAnswer: oracle.onAnswer,
+    });
     const player = await createPlayer(world, oracle, options);
     for (const [index, step] of steps.entries()) {
       world.note(`step ${index}: ${describeStep(step, names)}`);
@@ -233,7 +238,7 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
     for (const mount of mounts) {
       if (mount.process === undefined) continue;
       oracle.look(mount);
-      const [first] = violations(mount.process);
+      const [first] = [...violations(mount.process), ...oracle.returned(mount)];
       if (first !== undefined) throw new Fault(`${mount.name}: ${first}`);
     }
     if (paired !== undefined) await world.run(paired.compare(false));

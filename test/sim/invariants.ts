@@ -64,28 +64,31 @@ const RULES: readonly (readonly [rule: string, violations: string])[] = [
   ["references between tables hold", "PRAGMA foreign_key_check"],
 ];
 
-const prepared = new WeakMap<Connection, { rule: string; find: { all(): unknown[] } }[]>();
+const AT_REST = `SELECT id FROM node WHERE due IS NULL AND parked IS NULL
+  AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.node = node.id AND state = 'open')`;
+
+interface Prepared {
+  readonly rules: readonly { rule: string; find: { all(): unknown[] } }[];
+  readonly atRest: { all(): unknown[] };
+}
+const prepared = new WeakMap<Connection, Prepared>();
 
 /** One line for each violation. */
 export function violations({ database, engine }: Process): string[] {
-  let rules = prepared.get(database);
-  if (rules === undefined) {
-    rules = RULES.map(([rule, sql]) => ({ rule, find: database.prepare(sql) }));
-    prepared.set(database, rules);
+  let known = prepared.get(database);
+  if (known === undefined) {
+    const rules = RULES.map(([rule, sql]) => ({ rule, find: database.prepare(sql) }));
+    known = { rules, atRest: database.prepare(AT_REST).pluck() };
+    prepared.set(database, known);
   }
-  const found = rules.flatMap(({ rule, find }) => find.all().map((row) => `not so: ${rule}: ${JSON.stringify(row)}`));
-  return [...found, ...forgotten(engine.context, database)];
+  const found = known.rules.flatMap(({ rule, find }) =>
+    find.all().map((row) => `not so: ${rule}: ${JSON.stringify(row)}`),
+  );
+  return [...found, ...forgotten(engine.context, known.atRest.all() as number[])];
 }
 
 /** A row nobody will look at again has nothing left to do. */
-function forgotten(context: Process["engine"]["context"], database: Connection): string[] {
-  const ids = database
-    .prepare(
-      `SELECT id FROM node WHERE due IS NULL AND parked IS NULL
-       AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.node = node.id AND state = 'open')`,
-    )
-    .pluck()
-    .all() as number[];
+function forgotten(context: Process["engine"]["context"], ids: readonly number[]): string[] {
   return ids.flatMap((id) => {
     const row = context.metadata.nodes.get(id);
     if (row === undefined) return [];

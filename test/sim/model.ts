@@ -128,6 +128,7 @@ function modelOf(state: State): Model {
     read: async (fd, offset, length) => Buffer.from(fileOf(fd).file.data.subarray(offset, offset + length)),
     async write(fd, offset, data) {
       const { file, how } = fileOf(fd, "EBADF");
+      if (data.length === 0) return;
       const start = how.append === true ? file.data.length : offset;
       if (start + data.length > file.data.length) resize(file, start + data.length);
       Buffer.from(data).copy(file.data, start);

@@ -23,6 +23,16 @@ import { seededRandom } from "../support/virtual-clock.ts";
 import { createKernel, type Kernel } from "./kernel.ts";
 import { createSimTransport, type Weather } from "./transport.ts";
 
+/** An engine broken on purpose, to see that it is noticed. */
+export interface Sabotage {
+  /** Changes requests on their way. */
+  readonly request?: (request: HttpRequest) => HttpRequest;
+  /** Breaks a part of the engine after its start. */
+  readonly engine?: (engine: Engine) => void;
+  /** A crash takes back what the last system call committed. */
+  readonly losesLastCall?: boolean;
+}
+
 export interface MountOptions {
   readonly name: string;
   readonly seed: number;
@@ -31,6 +41,7 @@ export interface MountOptions {
   readonly token: string;
   readonly workspace: string;
   readonly settings?: Partial<EngineSettings>;
+  readonly sabotage?: Sabotage | undefined;
   readonly onAnswer: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
   readonly note: (line: string) => void;
   /** Something that must not happen did. */
@@ -79,6 +90,7 @@ export function createMount(options: MountOptions): Mount {
   };
   let files = createMemoryFiles({ now });
   let database: Connection | undefined;
+  let before: Connection | undefined;
   let current: Process | undefined;
   let starts = 0;
   let uuids = 0;
@@ -115,6 +127,7 @@ export function createMount(options: MountOptions): Mount {
         isAlive,
         onAnswer: (request, answer) => options.onAnswer(mount, request, answer),
         note: (line) => options.note(`${name} ${line}`),
+        tamper: options.sabotage?.request,
       });
       const log = createLog(name, isAlive, options);
       const client = createClient({ transport, credentials: staticToken(options.token), now: clock.now });
@@ -134,7 +147,11 @@ export function createMount(options: MountOptions): Mount {
         scopes: undefined,
       });
       if (!isAlive()) return;
-      const kernel = whileAlive(createKernel(engine.fileSystem, clock), isAlive);
+      options.sabotage?.engine?.(engine);
+      const keep = () => {
+        if (options.sabotage?.losesLastCall === true) before = copyOf(rows);
+      };
+      const kernel = whileAlive(createKernel(engine.fileSystem, clock), isAlive, keep);
       current = { engine, kernel, database: rows, files };
     },
 
@@ -156,7 +173,8 @@ export function createMount(options: MountOptions): Mount {
       starts += 1;
       current = undefined;
       if (database === undefined) return;
-      database = copyOf(database);
+      database = before ?? copyOf(database);
+      before = undefined;
       const left = files.snapshot();
       files.kill();
       files = createMemoryFiles({ now, snapshot: left });
@@ -166,11 +184,12 @@ export function createMount(options: MountOptions): Mount {
 }
 
 /** What a dead process would have answered reaches no program. */
-function whileAlive(kernel: Kernel, isAlive: () => boolean): Kernel {
+function whileAlive(kernel: Kernel, isAlive: () => boolean, onCall: () => void): Kernel {
   return new Proxy(kernel, {
     get(target, name: keyof Kernel) {
       const call = target[name] as (...args: unknown[]) => unknown;
       return (...args: unknown[]) => {
+        onCall();
         const answer = call(...args);
         if (!(answer instanceof Promise)) return answer;
         return new Promise((resolve, reject) => {

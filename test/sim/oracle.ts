@@ -8,10 +8,11 @@
  *    moved aside is not destroyed by what happens to its old name.
  * 2. Nobody overwrites or deletes what he has not seen: when a mount's request replaces or deletes
  *    a head, that head is a version it wrote itself or showed before.
+ * 3. What a mount deleted at the gateway does not come back there, however late listings are.
  *
  * Contents are known by their hash; no two programs write the same bytes.
  */
-import type { Database } from "better-sqlite3";
+import type { Database, Statement } from "better-sqlite3";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { type WrittenNode, writtenNode } from "../../src/contract/resources.ts";
 import type { GatewayAnswer } from "../../src/gateway/exchange.ts";
@@ -38,11 +39,24 @@ export interface Oracle {
   onAnswer(mount: Mount, request: HttpRequest, answer: GatewayAnswer): void;
   /** To be called whenever something may have been taken over: what the mount shows now. */
   look(mount: Mount): void;
+  /** Rule 3: one line for each node that came back. */
+  returned(mount: Mount): string[];
   /** Rule 1, at the end. */
   missing(): string[];
 }
 
 const READ_MAX = 1 << 24;
+
+const statements = new WeakMap<Database, Map<string, Statement>>();
+
+/** Prepared once. */
+function pluck(database: Database, sql: string): Statement {
+  const known = statements.get(database) ?? new Map<string, Statement>();
+  statements.set(database, known);
+  const statement = known.get(sql) ?? database.prepare(sql).pluck();
+  known.set(sql, statement);
+  return statement;
+}
 
 export function createOracle(store: () => Database, fault: (what: string) => void): Oracle {
   /** Newest finished content of an inode, by mount and inode. */
@@ -50,6 +64,9 @@ export function createOracle(store: () => Database, fault: (what: string) => voi
   /** What was finished under an inode that has lost its last name since or is about to. */
   const shown = new Map<string, Set<string>>();
   const endangered = new Map<string, Set<string>>();
+
+  /** Revision of their deletion, by mount and node. */
+  const deleted = new Map<string, { mount: string; node: string; revision: number }>();
 
   const keyOf = (mount: Mount, inode: number) => `${mount.name} ${inode}`;
 
@@ -74,7 +91,7 @@ export function createOracle(store: () => Database, fault: (what: string) => voi
   function lastNamed(mount: Mount, path: string): number | undefined {
     const database = rows(mount);
     if (database === undefined) return undefined;
-    const step = database.prepare("SELECT inode FROM entry WHERE parent = ? AND name = ?").pluck();
+    const step = pluck(database, "SELECT inode FROM entry WHERE parent = ? AND name = ?");
     let inode: number | undefined = ROOT_INODE;
     for (const name of split(path)) {
       inode = step.get(inode, name) as number | undefined;
@@ -84,11 +101,13 @@ export function createOracle(store: () => Database, fault: (what: string) => voi
   }
 
   function links(database: Connection, inode: number): number {
-    return Number(database.prepare("SELECT count(*) FROM entry WHERE inode = ?").pluck().get(inode));
+    return Number(pluck(database, "SELECT count(*) FROM entry WHERE inode = ?").get(inode));
   }
 
   /** Takes the last name of a file away; whether it came to that is seen afterwards, or never. */
-  async function taking<T>(mount: Mount, path: string, work: () => Promise<T>): Promise<T> {
+  async function taking<T>(mount: Mount, calls: Calls, path: string, work: () => Promise<T>): Promise<T> {
+    // Looked up first, as the kernel does: what is there now is what the operation meets.
+    await calls.stat(path).catch(() => undefined);
     look(mount);
     const inode = lastNamed(mount, path);
     if (inode === undefined) return work();
@@ -156,25 +175,24 @@ export function createOracle(store: () => Database, fault: (what: string) => voi
         destroy(mount, (await calls.stat(path)).inode);
         await calls.truncate(path, size);
       },
-      unlink: (path) => taking(mount, path, () => calls.unlink(path)),
-      rename: (from, to) => taking(mount, to, () => calls.rename(from, to)),
+      unlink: (path) => taking(mount, calls, path, () => calls.unlink(path)),
+      rename: (from, to) => taking(mount, calls, to, () => calls.rename(from, to)),
     };
   }
 
   function isKept(hash: string): boolean {
-    return store().prepare("SELECT 1 FROM version WHERE hash = ?").get(hash) !== undefined;
+    return pluck(store(), "SELECT 1 FROM version WHERE hash = ?").get(hash) !== undefined;
   }
 
   const describe = ({ mount, path, hash }: Finished) =>
     `${mount}: the content saved as ${path} is nowhere at the gateway (${hash})`;
 
   function look(mount: Mount): void {
-    const versions = rows(mount)
-      ?.prepare("SELECT origin_version FROM inode WHERE origin_version IS NOT NULL")
-      .pluck()
-      .all() as string[] | undefined;
+    const database = rows(mount);
+    if (database === undefined) return;
     const all = shownOn(mount);
-    for (const version of versions ?? []) all.add(version);
+    const versions = pluck(database, "SELECT origin_version FROM inode WHERE origin_version IS NOT NULL").all();
+    for (const version of versions as string[]) all.add(version);
   }
 
   function versionsOf(node: string): { id: string; hash: string }[] {
@@ -190,9 +208,24 @@ export function createOracle(store: () => Database, fault: (what: string) => voi
     }
   }
 
+  function returned(mount: Mount): string[] {
+    const database = rows(mount);
+    if (database === undefined) return [];
+    const find = pluck(
+      database,
+      `SELECT entry.name FROM node JOIN entry ON entry.id = node.entry WHERE node_id = ? AND base_revision <= ?
+       AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.node = node.id AND state = 'open')`,
+    );
+    return [...deleted.values()].flatMap(({ mount: name, node, revision }) => {
+      const found = name === mount.name ? find.get(node, revision) : undefined;
+      return found === undefined ? [] : [`${name}: ${found} (${node}) is back after it was deleted`];
+    });
+  }
+
   return {
     watch,
     look,
+    returned,
     crashed(mount) {
       for (const key of endangered.get(mount.name) ?? []) finished.delete(key);
       endangered.delete(mount.name);
@@ -205,12 +238,12 @@ export function createOracle(store: () => Database, fault: (what: string) => voi
       if (answer.status >= 300 || answer.body?.kind !== "json") return;
       if (request.method === "GET" || /\/(journal|exchange|restore)$/.test(request.path)) return;
       const node = writtenNode.parse(JSON.parse(answer.body.text));
-      if (node.kind === "folder") return;
       if (request.method === "DELETE") {
+        deleted.set(`${mount.name} ${node.id}`, { mount: mount.name, node: node.id, revision: node.revision });
         expectSeen(mount, node, versionsOf(node.id).at(-1)?.id, "deleted");
         return;
       }
-      if (request.method === "PATCH") return;
+      if (node.kind === "folder" || request.method === "PATCH") return;
       const versions = versionsOf(node.id);
       const index = versions.findIndex(({ id }) => id === node.head);
       const before = versions[index - 1];

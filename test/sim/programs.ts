@@ -19,9 +19,10 @@ export type Program =
   | { readonly do: "utimens"; readonly path: string; readonly seconds: number }
   | { readonly do: "setxattr"; readonly path: string };
 
-/** Recognizable bytes: no two labels give the same, but at size 0. */
+/** Recognizable bytes: no two labels give the same, but at size 0; what is too short for its label is as long as that. */
 export function bytesOf(label: string, size: number): Buffer {
-  return Buffer.alloc(size, `${label};`);
+  const text = `${label};`;
+  return Buffer.alloc(size === 0 ? 0 : Math.max(size, text.length), text);
 }
 
 /** Rejects with a CallError as soon as one of its calls does. */

@@ -86,6 +86,26 @@ const program: fc.Arbitrary<Program> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant("list" as const), path: fc.constantFrom("", "d", "e") }) },
 );
 
+/** What there is when two mounts begin: nothing, late listings, files both know, a folder both have just made. */
+const save = (mount: number, path: string): Step => ({ do: "run", mount, program: { do: "save", path, size: 20 } });
+const LATE: Step = { do: "lag", path: 8_000, journal: 5_000 };
+const KNOWN: readonly Step[] = [
+  save(0, "a"),
+  { do: "run", mount: 0, program: { do: "mkdir", path: "d" } },
+  save(0, "d/a"),
+  { do: "wait", ms: 4_000 },
+  { do: "run", mount: 1, program: { do: "list", path: "" } },
+  { do: "run", mount: 1, program: { do: "list", path: "d" } },
+];
+const MADE_TWICE: Step = {
+  do: "race",
+  programs: [
+    { do: "mkdir", path: "d" },
+    { do: "mkdir", path: "d" },
+  ],
+};
+const BEGINNINGS: readonly (readonly Step[])[] = [[], [LATE], KNOWN, [...KNOWN, LATE], [LATE, MADE_TWICE]];
+
 export interface StepOptions {
   readonly mounts: number;
   readonly isOutside: boolean;
@@ -157,7 +177,8 @@ export function stepsOf(
         ]
       : []),
   );
-  return fc.array(step, { minLength: lengths.min, maxLength: lengths.max, size: "max" });
+  const own = fc.array(step, { minLength: lengths.min, maxLength: lengths.max, size: "max" });
+  return mounts === 1 ? own : fc.tuple(fc.constantFrom(...BEGINNINGS), own).map((parts) => parts.flat());
 }
 
 export function describeStep(step: Step, names: readonly string[]): string {

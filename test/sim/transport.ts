@@ -54,6 +54,8 @@ export interface SimTransportOptions {
   /** Right after the gateway carried a request out, before anybody hears of it. */
   readonly onAnswer: (request: HttpRequest, answer: GatewayAnswer) => void;
   readonly note: (line: string) => void;
+  /** What becomes of a request on its way; for breaking things on purpose. */
+  readonly tamper?: ((request: HttpRequest) => HttpRequest) | undefined;
 }
 
 export function createSimTransport(options: SimTransportOptions): Transport {
@@ -104,7 +106,8 @@ export function createSimTransport(options: SimTransportOptions): Transport {
   }
 
   return {
-    send(request) {
+    send(asked) {
+      const request = options.tamper === undefined ? asked : options.tamper(asked);
       const fault = random() < weather.faultShare ? FAULTS[Math.floor(random() * FAULTS.length)] : undefined;
       const line = `${request.method} ${request.path}${fault === undefined ? "" : ` (${fault})`}`;
       return new Promise((resolve, reject) => {

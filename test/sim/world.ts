@@ -14,7 +14,7 @@ import { describeError, type Logger, SILENT } from "../../src/lib/log.ts";
 import type { EngineSettings } from "../../src/vfs/context.ts";
 import { createMemoryBlobs } from "../support/memory-blobs.ts";
 import { createVirtualClock, seededRandom, type VirtualClock } from "../support/virtual-clock.ts";
-import { createMount, type Mount } from "./mount.ts";
+import { createMount, type Mount, type Sabotage } from "./mount.ts";
 import { createSimTransport } from "./transport.ts";
 
 /** What must not happen, happened. */
@@ -51,6 +51,7 @@ export interface WorldOptions {
   readonly seed: number;
   readonly mounts: readonly string[];
   readonly settings?: Partial<EngineSettings>;
+  readonly sabotage?: Sabotage | undefined;
   readonly onAnswer?: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
 }
 
@@ -91,6 +92,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       token,
       workspace: "workspace",
       ...(options.settings === undefined ? {} : { settings: options.settings }),
+      sabotage: options.sabotage,
       onAnswer: (mount, request, answer) => options.onAnswer?.(mount, request, answer),
       note,
       fault,

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createDiskFiles } from "../../src/content/disk-files.ts";
 import { createHashWorkers } from "../../src/content/hash-workers.ts";
+import { systemClock } from "../../src/lib/system-clock.ts";
 import { compareTimes } from "../../src/lib/time.ts";
 import type { FilesUnderTest } from "./files-cases.ts";
 import { systemCalls } from "./system-calls.ts";
@@ -12,7 +13,7 @@ export async function createDiskUnderTest(): Promise<FilesUnderTest> {
   const root = await mkdtemp(join(tmpdir(), "wsfs-files-"));
   const clockFolder = await mkdtemp(join(tmpdir(), "wsfs-clock-"));
   const hashWorkers = createHashWorkers();
-  const files = createDiskFiles({ systemCalls, hashWorkers });
+  const files = createDiskFiles({ systemCalls, hashWorkers, elapsed: systemClock.elapsed });
 
   /** The kernel stamps with a coarse clock: writes until the stamp has moved. */
   async function tick(): Promise<void> {

@@ -1,0 +1,61 @@
+/** An engine broken on purpose does not get through: how many histories it takes is printed. */
+import { expect, test } from "vitest";
+import type { HttpRequest } from "../../src/contract/http.ts";
+import type { Sabotage } from "./mount.ts";
+import { playHistories } from "./run.ts";
+
+const SEED = 1;
+const HISTORIES_MAX = 400;
+
+function withoutHeader(name: string, only: (request: HttpRequest) => boolean = () => true): Sabotage {
+  return {
+    request(request) {
+      if (!only(request)) return request;
+      const { [name]: _, ...headers } = request.headers;
+      return { ...request, headers };
+    },
+  };
+}
+
+let keys = 0;
+
+/** Each sending of a request has a key of its own. */
+function withOtherKey(request: HttpRequest): HttpRequest {
+  const { body } = request;
+  if (body === undefined) return request;
+  keys += 1;
+  const idempotencyKey = `other-${keys}`;
+  if (body.kind === "upload") {
+    return { ...request, body: { ...body, metadata: { ...(body.metadata as object), idempotencyKey } } };
+  }
+  const isKeyed = typeof body.value === "object" && body.value !== null && "idempotencyKey" in body.value;
+  return isKeyed ? { ...request, body: { ...body, value: { ...body.value, idempotencyKey } } } : request;
+}
+
+const SABOTAGES: readonly { name: string; mounts: 1 | 2; sabotage: Sabotage }[] = [
+  {
+    name: "new versions go without If-Match",
+    mounts: 2,
+    sabotage: withoutHeader("if-match", ({ method }) => method === "PUT"),
+  },
+  {
+    name: "deletions go without If-Match",
+    mounts: 2,
+    sabotage: withoutHeader("if-match", ({ method }) => method === "DELETE"),
+  },
+  { name: "uploads go without If-None-Match", mounts: 2, sabotage: withoutHeader("if-none-match") },
+  { name: "repeated requests have other keys", mounts: 1, sabotage: { request: withOtherKey } },
+  { name: "a call is answered before its commit", mounts: 1, sabotage: { losesLastCall: true } },
+  {
+    name: "tombstones are forgotten",
+    mounts: 2,
+    sabotage: { engine: ({ context }) => void Object.assign(context.metadata.tombstones, { add() {} }) },
+  },
+];
+
+test.each(SABOTAGES)("$name: noticed", { timeout: 300_000 }, async ({ name, mounts, sabotage }) => {
+  const lag = mounts === 1 ? { lag: { path: 3_000, journal: 5_000 } } : {};
+  const failure = await playHistories({ mounts, ...lag, sabotage, seed: SEED, count: HISTORIES_MAX, shrinkMs: 0 });
+  console.log(`${name}: history ${failure?.runs}: ${failure?.error.message.split("\n")[0]?.slice(0, 150)}`);
+  expect(failure).toBeDefined();
+});

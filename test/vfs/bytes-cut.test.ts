@@ -1,0 +1,218 @@
+/** Cuts, the uploads that read them, and writers that arrive meanwhile. */
+import { expect, test } from "vitest";
+import type { Attempt } from "../../src/metadata/attempts.ts";
+import { cutGeneration } from "../../src/vfs/cut.ts";
+import { dropGeneration, generationSource } from "../../src/vfs/generation.ts";
+import { recoverContents } from "../../src/vfs/recover.ts";
+import type { Request } from "../../src/vfs/request.ts";
+import { EMPTY_HASH } from "../../src/vfs/stat.ts";
+import { fsync } from "../../src/vfs/write.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
+
+const TEXT = Buffer.from("written here");
+
+async function written(world: BytesWorld, bytes: Uint8Array = TEXT): Promise<number> {
+  const { inode, handle } = await world.create();
+  await world.write(handle, 0, bytes);
+  await world.close(handle);
+  return inode.id;
+}
+
+const cut = (world: BytesWorld, id: number) => cutGeneration(world.context, id, CALLER.signal);
+const newest = (world: BytesWorld, id: number) => world.context.metadata.generations.newestOf(id);
+
+async function bytesOf(world: BytesWorld, id: number): Promise<Buffer> {
+  const generation = newest(world, id);
+  if (generation === undefined) throw new Error("no generation");
+  const parts: Uint8Array[] = [];
+  for await (const part of generationSource(world.context, generation).read()) parts.push(part);
+  return Buffer.concat(parts);
+}
+
+/** As the write-back loop makes one. */
+function attempt(world: BytesWorld, id: number, key: string): Attempt<Request> {
+  const { metadata } = world.context;
+  const [entry] = metadata.entries.ofInode(id);
+  const row = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
+  const generation = newest(world, id);
+  if (row === undefined || generation === undefined) throw new Error("nothing to send");
+  const { hash, size } = generation;
+  const request: Request = { do: "upload", parent: "root", name: "a", hash, size, attributes: {} };
+  return metadata.attempts.create({
+    node: row.id,
+    key,
+    request,
+    generation: generation.id,
+    nextAt: 0,
+    createdAt: 0,
+  });
+}
+
+test("closed, the live file itself is the cut", async () => {
+  const world = await createBytesWorld();
+  const id = await written(world);
+  expect(await cut(world, id)).toBe("cut");
+  const inode = world.inode(id);
+  expect(newest(world, id)).toMatchObject({
+    lineage: inode.lineage,
+    changes: inode.changes,
+    size: TEXT.length,
+    synced: 1,
+  });
+  expect(inode.hash).toBe(hashOf(TEXT));
+  expect(await bytesOf(world, id)).toEqual(TEXT);
+  expect(world.files.openHandles()).toBe(0);
+});
+
+test("an empty file without a live file needs none", async () => {
+  const world = await createBytesWorld();
+  const { inode, handle } = await world.create();
+  await world.close(handle);
+  expect(await cut(world, inode.id)).toBe("cut");
+  expect(world.inode(inode.id)).toMatchObject({ hash: EMPTY_HASH, size: 0 });
+  expect(newest(world, inode.id)).toBeUndefined();
+});
+
+test("written back to what it was, it is clean again", async () => {
+  const world = await createBytesWorld();
+  const { id } = world.addRemote(pattern(1000));
+  const handle = await world.open(world.inode(id), { write: true });
+  await world.write(handle, 0, pattern(1000).subarray(0, 500));
+  await world.close(handle);
+  expect(world.inode(id).content).toBe("dirty");
+  expect(await cut(world, id)).toBe("clean");
+  expect(world.inode(id)).toMatchObject({ content: "clean", hash: hashOf(pattern(1000)) });
+  expect(newest(world, id)).toBeUndefined();
+});
+
+test("open for writing, a copy is cut; a change after it makes the row dirty anew", async () => {
+  const world = await createBytesWorld();
+  const { inode, handle } = await world.create();
+  await world.write(handle, 0, TEXT);
+  await world.clock.advance(1000);
+  expect(await cut(world, inode.id)).toBe("cut");
+  const { changes } = world.inode(inode.id);
+  expect(newest(world, inode.id)).toMatchObject({ lineage: null, changes });
+  await world.write(handle, 0, Buffer.from("WRITTEN"));
+  expect(world.inode(inode.id)).toMatchObject({ changes: changes + 1, hash: null });
+  expect(await bytesOf(world, inode.id)).toEqual(TEXT);
+});
+
+test("a write during a cut makes it count for nothing", async () => {
+  for (let turns = 0; turns < 150; turns += 1) {
+    const world = await createBytesWorld({}, { turns: () => 5 });
+    const { inode, handle } = await world.create();
+    await world.write(handle, 0, TEXT);
+    await world.clock.advance(1000);
+    const cutting = cut(world, inode.id);
+    for (let turn = 0; turn < turns; turn += 1) await undefined;
+    await world.write(handle, 3, Buffer.from("XY"));
+    const result = await cutting;
+    // Either it was over before the write began, or it is void.
+    const { hash, changes } = world.inode(inode.id);
+    expect(hash, `${result} after ${turns} turns`).toBeNull();
+    expect(newest(world, inode.id)?.changes).not.toBe(changes);
+    await world.clock.advance(1000);
+    expect(await cut(world, inode.id)).toBe("cut");
+    expect(hashOf(await bytesOf(world, inode.id))).toBe(world.inode(inode.id).hash);
+  }
+});
+
+test("a file that stays open is cut after it was quiet, and soon after an fsync", async () => {
+  const world = await createBytesWorld();
+  const { inode, handle } = await world.create();
+  await world.write(handle, 0, TEXT);
+  await world.clock.advance(20_000);
+  await world.write(handle, 0, TEXT);
+  await world.clock.advance(20_000);
+  expect(newest(world, inode.id)).toBeUndefined();
+  await world.clock.advance(15_000);
+  expect(newest(world, inode.id)?.hash).toBe(hashOf(TEXT));
+  await world.write(handle, 0, Buffer.from("W"));
+  await world.clock.advance(100);
+  await fsync(world.context, CALLER, handle, false);
+  await world.clock.advance(1000);
+  expect(await bytesOf(world, inode.id)).toEqual(Buffer.from("Written here"));
+});
+
+test("a file that is written all the time is cut within minutes", async () => {
+  const world = await createBytesWorld();
+  const { inode, handle } = await world.create();
+  for (let seconds = 0; seconds < 310; seconds += 10) {
+    await world.write(handle, 0, TEXT);
+    await world.clock.advance(10_000);
+  }
+  expect(world.context.cuts.get(inode.id)).toBeGreaterThan(0);
+});
+
+test("a writer stops an upload of the live file twice; the third time the upload gets a copy", async () => {
+  const world = await createBytesWorld();
+  const id = await written(world);
+  const stopped: number[] = [];
+  for (let round = 1; round <= 3; round += 1) {
+    expect(await cut(world, id)).toBe("cut");
+    const sent = attempt(world, id, `key ${round}`);
+    world.context.sending.set(sent.id, () => stopped.push(round));
+    const before = newest(world, id);
+    const handle = await world.open(world.inode(id), { write: true });
+    const kept = world.context.metadata.attempts.ofKey(`key ${round}`);
+    if (round < 3) {
+      expect(kept).toMatchObject({ state: "abandoned", generation: null });
+      expect(world.context.metadata.generations.get(before?.id ?? 0)).toBeUndefined();
+      expect(world.inode(id).hash).toBeNull();
+    } else {
+      expect(kept).toMatchObject({ state: "open", generation: before?.id });
+      expect(newest(world, id)).toMatchObject({ id: before?.id, lineage: null });
+      await world.write(handle, 0, Buffer.from("changed"));
+      expect(await bytesOf(world, id)).toEqual(TEXT);
+    }
+    world.context.sending.delete(sent.id);
+    await world.close(handle);
+  }
+  expect(stopped).toEqual([1, 2, 3]);
+});
+
+test("two names send one cut: a writer stops both, and the first answer leaves it for the second", async () => {
+  const world = await createBytesWorld();
+  const id = await written(world);
+  await cut(world, id);
+  const { metadata } = world.context;
+  const first = attempt(world, id, "one");
+  const second = { ...metadata.entries.create(1, "other", id) };
+  const { unborn } = await import("../../src/metadata/nodes.ts");
+  const row = metadata.nodes.create(unborn(second.id, "file", 0, 0));
+  metadata.attempts.create({
+    node: row.id,
+    key: "two",
+    request: first.request,
+    generation: first.generation,
+    nextAt: 0,
+    createdAt: 0,
+  });
+  metadata.attempts.remove(first.id);
+  dropGeneration(world.context, first.generation ?? 0);
+  expect(newest(world, id)?.id).toBe(first.generation);
+  const handle = await world.open(world.inode(id), { write: true });
+  expect(metadata.attempts.ofKey("two")).toMatchObject({ state: "abandoned" });
+  await world.close(handle);
+});
+
+test("after a crash a cut without its file is none, and one with it is as it was", async () => {
+  const world = await createBytesWorld();
+  const id = await written(world);
+  await cut(world, id);
+  const { inode: open, handle } = await world.create();
+  await world.write(handle, 0, TEXT);
+  await world.clock.advance(1000);
+  await cut(world, open.id);
+  const copy = newest(world, open.id);
+  await world.files.remove(world.context.paths.generation(copy?.id ?? 0));
+  const next = world.crash();
+  await recoverContents(next.context);
+  expect(await bytesOf(next, id)).toEqual(TEXT);
+  expect(next.inode(id).hash).toBe(hashOf(TEXT));
+  expect(newest(next, open.id)).toBeUndefined();
+  expect(next.inode(open.id).hash).toBeNull();
+  expect(await cut(next, open.id)).toBe("cut");
+  expect(await bytesOf(next, open.id)).toEqual(TEXT);
+});

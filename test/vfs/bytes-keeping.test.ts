@@ -1,0 +1,204 @@
+/** What is kept on disk and what goes: the cache limit, forgotten lineages, and what a crash left behind. */
+import { expect, test } from "vitest";
+import { cutGeneration } from "../../src/vfs/cut.ts";
+import { evict } from "../../src/vfs/evict.ts";
+import { forget } from "../../src/vfs/lookup.ts";
+import { recoverContents } from "../../src/vfs/recover.ts";
+import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
+
+const KIB = 1024;
+const TEXT = Buffer.from("written here");
+
+/** Lineages that have a file. */
+async function filesOf(world: BytesWorld): Promise<number[]> {
+  const lineages: number[] = [];
+  for await (const lineage of world.context.paths.liveFiles()) lineages.push(lineage);
+  return lineages;
+}
+
+async function cached(world: BytesWorld, size = 100 * KIB) {
+  const inode = world.addRemote(pattern(size));
+  await world.readAll(inode);
+  await world.clock.advance(10);
+  return inode;
+}
+
+test("over the limit, what was not used for longest goes, and comes again when read", async () => {
+  const world = await createBytesWorld({ cacheLimit: 350 * KIB });
+  const inodes = [];
+  for (let count = 0; count < 4; count += 1) inodes.push(await cached(world));
+  const [oldest, ...rest] = inodes;
+  if (oldest === undefined) throw new Error("no inode");
+  await world.clock.advance(2000);
+  expect(await filesOf(world)).toEqual(rest.map((inode) => inode.lineage));
+  expect(world.context.metadata.lives.totalBytes()).toBeLessThanOrEqual(350 * KIB);
+  expect(Buffer.compare(await world.readAll(oldest), pattern(100 * KIB))).toBe(0);
+});
+
+test("what is dirty, open, or being sent never goes", async () => {
+  const world = await createBytesWorld({ cacheLimit: 0 });
+  const { inode: dirty, handle } = await world.create();
+  await world.write(handle, 0, TEXT);
+  await world.close(handle);
+  const open = world.addRemote(pattern(1000));
+  const reader = await world.open(open);
+  await world.read(reader, 0, 1000);
+  const grown = await cached(world);
+  const writer = await world.open(grown, { write: true });
+  await world.write(writer, 0, TEXT);
+  await world.close(writer);
+  const sent = await written(world);
+  await cutGeneration(world.context, sent, CALLER.signal);
+  world.context.metadata.inodes.update(sent, { content: "clean", originNode: "n", originVersion: "v" });
+  world.context.metadata.lives.update(world.inode(sent).lineage, { originNode: "n", originVersion: "v" });
+  await cached(world);
+  await world.clock.advance(5000);
+  const kept = [dirty, open, grown, world.inode(sent)].map((inode) => inode.lineage);
+  expect((await filesOf(world)).sort()).toEqual(kept.sort());
+  expect(Buffer.from(await world.readAll(dirty))).toEqual(TEXT);
+});
+
+async function written(world: BytesWorld): Promise<number> {
+  const { inode, handle } = await world.create();
+  await world.write(handle, 0, TEXT);
+  await world.close(handle);
+  return inode.id;
+}
+
+test("opened for writing while it is evicted, a file loses nothing", async () => {
+  for (let turns = 0; turns < 60; turns += 3) {
+    const world = await createBytesWorld({ cacheLimit: 0 }, { turns: () => 6 });
+    const inode = world.addRemote(pattern(1000));
+    await world.readAll(inode);
+    const evicting = evict(world.context);
+    for (let turn = 0; turn < turns; turn += 1) await undefined;
+    const handle = await world.open(world.inode(inode.id), { write: true });
+    await world.write(handle, 100, TEXT);
+    await evicting;
+    await world.close(handle);
+    const expected = Buffer.from(pattern(1000));
+    expected.set(TEXT, 100);
+    expect(Buffer.compare(await world.readAll(inode), expected), `after ${turns} turns`).toBe(0);
+  }
+});
+
+test("a crash while evicting leaves a file that comes again", async () => {
+  for (let turns = 0; turns < 40; turns += 3) {
+    const world = await createBytesWorld({ cacheLimit: 0 }, { turns: () => 6 });
+    const inode = world.addRemote(pattern(1000));
+    await world.readAll(inode);
+    evict(world.context).catch(() => {});
+    for (let turn = 0; turn < turns; turn += 1) await undefined;
+    const next = world.crash();
+    await recoverContents(next.context);
+    expect(Buffer.compare(await next.readAll(inode), pattern(1000)), `after ${turns} turns`).toBe(0);
+    expect(next.complaints).toEqual([]);
+  }
+});
+
+test("unlinked while open: readable until closed, and gone once the kernel has forgotten it too", async () => {
+  const world = await createBytesWorld();
+  const { inode, handle } = await world.create();
+  await world.write(handle, 0, TEXT);
+  const { metadata } = world.context;
+  for (const entry of metadata.entries.ofInode(inode.id)) {
+    const row = metadata.nodes.ofEntry(entry.id);
+    if (row !== undefined) metadata.nodes.remove(row.id);
+    metadata.entries.remove(entry.id);
+  }
+  forget(world.context, [{ lineage: inode.lineage }]);
+  expect(Buffer.from(await world.read(handle, 0, 100))).toEqual(TEXT);
+  await world.close(handle);
+  await world.clock.settle();
+  expect(metadata.inodes.get(inode.id)).toBeUndefined();
+  expect(await filesOf(world)).toEqual([]);
+});
+
+test("a superseded lineage is read by whom it was open for, and goes when forgotten", async () => {
+  const world = await createBytesWorld();
+  const inode = world.addRemote(pattern(3000 * KIB));
+  const handle = await world.open(inode);
+  await world.read(handle, 0, 10);
+  const next = world.context.metadata.inodes.switchLineage(inode.id, { originVersion: "newer", size: 5, hash: null });
+  world.gateway.versions.set("newer", Buffer.from("newer"));
+  expect(Buffer.from(await world.read(handle, 2500 * KIB, 10))).toEqual(
+    Buffer.from(pattern(3000 * KIB).subarray(2500 * KIB, 2500 * KIB + 10)),
+  );
+  expect(Buffer.from(await world.readAll(world.inode(inode.id))).length).toBe(5);
+  await world.close(handle);
+  expect(await filesOf(world)).toContain(inode.lineage);
+  forget(world.context, [{ lineage: inode.lineage }]);
+  await world.clock.settle();
+  expect(await filesOf(world)).toEqual([next.lineage]);
+});
+
+test("after a crash: superseded and nameless go, unknown files are set aside, empty ones removed", async () => {
+  const world = await createBytesWorld();
+  const inode = await cached(world);
+  world.context.metadata.inodes.switchLineage(inode.id, {});
+  const { inode: nameless, handle } = await world.create();
+  await world.write(handle, 0, TEXT);
+  const { metadata, paths } = world.context;
+  for (const entry of metadata.entries.ofInode(nameless.id)) {
+    const row = metadata.nodes.ofEntry(entry.id);
+    if (row !== undefined) metadata.nodes.remove(row.id);
+    metadata.entries.remove(entry.id);
+  }
+  for (const [lineage, bytes] of [
+    [700, TEXT],
+    [701, new Uint8Array()],
+  ] as const) {
+    const file = await world.files.open(paths.live(lineage), "w+");
+    await file.write(bytes, 0);
+    await file.close();
+  }
+  const next = world.crash();
+  await recoverContents(next.context);
+  expect(await filesOf(next)).toEqual([]);
+  expect(next.context.metadata.inodes.get(nameless.id)).toBeUndefined();
+  expect(await next.files.list("/state/quarantine")).toEqual(["live-700"]);
+});
+
+test("after the machine went down, what was fetched shortly before is fetched again; what programs wrote stays", async () => {
+  const world = await createBytesWorld();
+  const old = await cached(world);
+  await world.clock.advance(3_600_000);
+  const recent = await cached(world);
+  const dirty = await written(world);
+  const next = world.crash({ boot: "next" });
+  next.context.metadata.settings.set("boot", "boot");
+  await recoverContents(next.context);
+  expect((await filesOf(next)).sort()).toEqual([old.lineage, next.inode(dirty).lineage].sort());
+  expect(Buffer.compare(await next.readAll(recent), pattern(100 * KIB))).toBe(0);
+  expect(Buffer.from(await next.readAll(next.inode(dirty)))).toEqual(TEXT);
+});
+
+test("recovery reads no clean file", async () => {
+  const world = await createBytesWorld();
+  for (let count = 0; count < 50; count += 1) await cached(world, 1000);
+  const next = world.crash();
+  next.files.fail({ path: /live\/\d+\/\d+$/, code: "EIO", on: ["open", "read", "hash", "stat"], times: 1000 });
+  await recoverContents(next.context);
+});
+
+test("opened for writing at the crash and not written, whole or not, a file is clean", async () => {
+  const world = await createBytesWorld();
+  const whole = await cached(world);
+  const partly = world.addRemote(pattern(3000 * KIB));
+  for (const inode of [whole, partly]) await world.open(inode, { write: true });
+  const next = world.crash();
+  await recoverContents(next.context);
+  expect(next.inode(whole.id).content).toBe("clean");
+  expect(next.inode(partly.id).content).toBe("clean");
+});
+
+test("opened for writing and changed past us before the crash, a file is dirty", async () => {
+  const world = await createBytesWorld();
+  const inode = await cached(world);
+  await world.open(inode, { write: true });
+  const file = await world.files.open(world.context.paths.live(inode.lineage), "r+");
+  await file.write(TEXT, 0);
+  const next = world.crash();
+  await recoverContents(next.context);
+  expect(next.inode(inode.id)).toMatchObject({ content: "dirty", hash: null });
+});
