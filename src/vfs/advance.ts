@@ -8,7 +8,7 @@ import { lookAgain, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { folderOfNode, makeInodeOf } from "./from-node.ts";
 import { createUnborn } from "./identity.ts";
-import { freeConflictName, moveAside } from "./make-room.ts";
+import { freeConflictName, moveAside, stepBack } from "./make-room.ts";
 import { plan, type Step } from "./plan.ts";
 import { reviveFolder, takeNode } from "./take.ts";
 import { viewOf } from "./view.ts";
@@ -150,6 +150,8 @@ function vanish(context: Context, row: NodeRow): void {
 
 function rebirth(context: Context, row: NodeRow): void {
   bury(context, row);
+  const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
+  if (entry !== undefined) stepBack(context, entry);
   context.metadata.attempts.removeAllOf(row.id);
   markNode(context, context.metadata.nodes.update(row.id, { nodeId: null, base: null, seen: null, seenAt: null }));
   leftPlace(context, row);
@@ -160,8 +162,7 @@ function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: 
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry === undefined) return;
-  // The entry itself may be between two names (make-room.ts); the node's is the one it is known by.
-  const name = freeConflictName(context, entry.parent, node.name);
+  const name = freeConflictName(context, entry.parent, entry.gatewayName ?? entry.name);
   metadata.entries.setInode(entry.id, makeInodeOf(context, node).id);
   const copy = metadata.entries.create(entry.parent, name, entry.inode);
   createUnborn(context, copy.id, "file", row.dirtySince);

@@ -7,7 +7,7 @@ import { lookAgain } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { joinGroup, makeInodeOf } from "./from-node.ts";
 import { moveAside, stepAside } from "./make-room.ts";
-import { isSeenAway, isSeenElsewhere } from "./rings.ts";
+import { isSeenAway } from "./rings.ts";
 import { reviveFolder } from "./take.ts";
 
 /** A node nobody here has a row of. Placed if its folder is known; else it comes with its folder's listing. */
@@ -46,13 +46,8 @@ function makeWay(context: Context, occupant: Entry, node: Node): boolean {
     if (isNew) lookAgain(context, row);
     return false;
   }
-  if (isSeenElsewhere(row)) {
-    stepAside(context, occupant);
-    return true;
-  }
   if (isSeenAway(row)) {
-    // Removed there; what was changed of it here is a new file now, under another name.
-    moveAside(context, occupant);
+    stepAside(context, occupant);
     return true;
   }
   if (row.base?.parent === node.parentId && row.base.name === node.name) {

@@ -19,7 +19,8 @@ export function freeConflictName(context: Needs, folder: number, name: string): 
 /** The entry, node and all, goes on under a conflict name. */
 export function moveAside(context: Needs, entry: Entry): void {
   const { metadata } = context;
-  metadata.entries.move(entry.id, entry.parent, freeConflictName(context, entry.parent, entry.name));
+  const name = entry.gatewayName ?? entry.name;
+  metadata.entries.move(entry.id, entry.parent, freeConflictName(context, entry.parent, name));
   const row = metadata.nodes.ofEntry(entry.id);
   if (row !== undefined) markNode(context, row);
 }
@@ -29,6 +30,15 @@ export function moveAside(context: Needs, entry: Entry): void {
  */
 export function stepAside(context: Needs, entry: Entry): void {
   const { metadata } = context;
-  metadata.entries.move(entry.id, entry.parent, `/${entry.id}`);
+  metadata.entries.move(entry.id, entry.parent, `/${entry.id}`, entry.gatewayName ?? entry.name);
   lookAgain(context, metadata.nodes.ofEntry(entry.id));
+}
+
+/** It stays after all: under its name, if that is still free. */
+export function stepBack(context: Needs, entry: Entry): void {
+  if (!entry.name.startsWith("/")) return;
+  const { metadata } = context;
+  const name = entry.gatewayName ?? entry.name.slice(1);
+  const isFree = metadata.entries.find(entry.parent, name) === undefined;
+  metadata.entries.move(entry.id, entry.parent, isFree ? name : freeConflictName(context, entry.parent, name));
 }

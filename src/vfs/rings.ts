@@ -23,11 +23,6 @@ export function isSeenAway({ base, seen }: NodeRow): boolean {
   return "deleted" in seen || seen.node.parentId !== base?.parent || seen.node.name !== base.name;
 }
 
-/** The gateway said that it has another place now. */
-export function isSeenElsewhere(row: NodeRow): boolean {
-  return isSeenAway(row) && row.seen !== null && "node" in row.seen;
-}
-
 /** Another node that is, in base, where this one wants to be. */
 export function occupantOf(context: Needs, row: NodeRow): NodeRow | undefined {
   const place = wantedPlace(context, row);

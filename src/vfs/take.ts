@@ -8,13 +8,13 @@ import type { Entry } from "../metadata/entries.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import { ROOT_INODE } from "../metadata/metadata.ts";
 import { baseOf, type NodeRow } from "../metadata/nodes.ts";
-import { markNode } from "./changes.ts";
+import { markInode, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { contentOfNode, folderOfNode, makeInodeOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
 import { freeConflictName, moveAside, stepAside } from "./make-room.ts";
 import type { Step } from "./plan.ts";
-import { isSeenAway, isSeenElsewhere } from "./rings.ts";
+import { isSeenAway } from "./rings.ts";
 import { kindOf, nowText } from "./stat.ts";
 import { isInside } from "./tree.ts";
 
@@ -39,8 +39,7 @@ function takePlace(context: Context, entry: Entry, node: Node): boolean {
   const occupant = metadata.entries.find(folder, node.name);
   if (occupant !== undefined && occupant.id !== entry.id) {
     const other = metadata.nodes.ofEntry(occupant.id);
-    if (other !== undefined && isSeenElsewhere(other)) stepAside(context, occupant);
-    else if (other !== undefined && isSeenAway(other)) moveAside(context, occupant);
+    if (other !== undefined && isSeenAway(other)) stepAside(context, occupant);
     else if (other?.base?.parent === node.parentId && other.base.name === node.name && other.nodeId !== null) {
       // Two nodes cannot have one name: what is known of the other is old.
       context.refresh.add(other.nodeId);
@@ -94,6 +93,7 @@ function takeContent(context: Context, entry: Entry, inode: Inode, step: Extract
     const { link: _, ...own } = attributes;
     const changes = inode.changes + 1;
     metadata.inodes.switchLineage(inode.id, { ...contentOfNode(node), attributes: own, kind, changes });
+    if (metadata.entries.links(inode.id) > 1) markInode(context, inode.id);
     return;
   }
   const { link: _, ...own } = attributes;
@@ -102,6 +102,8 @@ function takeContent(context: Context, entry: Entry, inode: Inode, step: Extract
     ...(isChanged ? { attributes: own, ctime: nowText(context) } : {}),
     ...(isContentAgreed ? { content: "clean", originNode: node.id, originVersion: node.head } : {}),
   });
+  // Its other names show it too, and their nodes do not have it yet.
+  if (isChanged && metadata.entries.links(inode.id) > 1) markInode(context, inode.id);
   if (!isContentAgreed) return;
   for (const generation of metadata.generations.unusedOf(inode.id)) dropGeneration(context, generation.id);
 }
