@@ -228,13 +228,14 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
 /** The request certainly had no effect. What does the refusal tell? */
 function tellApart(context: Context, row: NodeRow, request: Request, error: RemoteError, node: Node | undefined): void {
   const isCondition = error.code === "changed" || error.code === "conflict";
-  if (isCondition && node !== undefined) {
+  if (request.do === "delete" && error.code === "conflict") {
+    folderIsNotEmpty(context, row);
+  } else if (isCondition && node !== undefined) {
     if ("parent" in request && node.id !== row.nodeId) nameIsTaken(context, row, node);
     else if (node.revision === row.base?.revision) lookAgainLater(context, row);
     else observeNode(context, node);
   } else if (isCondition) {
-    if (request.do === "delete") folderIsNotEmpty(context, row);
-    else lookAgainLater(context, row);
+    lookAgainLater(context, row);
   } else if (error.code === "notFound" || (error.code === "invalid" && request.do === "patch" && "parent" in request)) {
     // A folder is gone, or (400) is by now inside what should move into it: the world is not as thought.
     if ("parent" in request && request.parent !== undefined) context.refresh.add(request.parent);
