@@ -25,6 +25,7 @@ import { systemClock } from "../lib/system-clock.ts";
 import { type Connection, openDatabase } from "../metadata/database.ts";
 import type { EngineSettings } from "../vfs/context.ts";
 import { type Engine, StartError } from "../vfs/engine.ts";
+import { startCheckpoints } from "./checkpoints.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { startControlServer } from "./control-server.ts";
 import { detach } from "./detach.ts";
@@ -158,6 +159,8 @@ async function start(
     scopes: await scopesOf(credentials, log),
   });
   closers.push(() => engine.stop());
+  const checkpoints = startCheckpoints(databasePath, log);
+  closers.push(() => checkpoints.close());
   const { workspace } = engine.status();
   if (settings.stateDir === undefined) writeOwner(stateDir, { ...workspace, baseUrl: settings.baseUrl });
 

@@ -24,6 +24,9 @@ export function openDatabase(path: string): Connection {
   database.pragma("journal_mode = WAL");
   // Commits survive a crash of the process without a sync; fsync(2) of a program syncs the WAL itself.
   database.pragma("synchronous = NORMAL");
+  // A checkpoint syncs the disk: checkpoint-worker.ts makes them, not the thread that answers programs.
+  database.pragma("wal_autocheckpoint = 0");
+  database.pragma(`journal_size_limit = ${64 * 1024 * 1024}`);
   database.pragma("foreign_keys = ON");
   database.pragma("cache_size = -65536");
   migrate(database);

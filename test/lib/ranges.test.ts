@@ -9,11 +9,13 @@ import {
   missingWithin,
   NO_RANGES,
   parseRanges,
+  partsWithin,
   type Range,
   type Ranges,
   rangeOf,
   subtractRange,
   totalBytes,
+  touchesRange,
 } from "../../src/lib/ranges.ts";
 
 const SIZE = 40;
@@ -121,4 +123,24 @@ test.each([
   [0, 2 ** 60],
 ])("a range that is none is named: [%d, %d)", (start, end) => {
   expect(() => addRange(NO_RANGES, start, end)).toThrow(`got [${start}, ${end})`);
+});
+
+test("partsWithin and missingWithin divide any interval between them; touchesRange says whether there is a part", () => {
+  const bounds = fc.uniqueArray(fc.nat(60), { maxLength: 12 }).map((list) => list.sort((a, b) => a - b));
+  fc.assert(
+    fc.property(bounds, fc.nat(60), fc.nat(60), (list, a, b) => {
+      const ranges = parseRanges(JSON.stringify(list.slice(0, list.length - (list.length % 2)))) ?? NO_RANGES;
+      const [start, end] = a < b ? [a, b] : [b, a];
+      const parts = partsWithin(ranges, start, end);
+      const all = [...parts, ...missingWithin(ranges, start, end)].sort((x, y) => x.start - y.start);
+      let position = start;
+      for (const part of all) {
+        expect(part.start).toBe(position);
+        position = part.end;
+      }
+      expect(position).toBe(end);
+      for (const part of parts) expect(containsRange(ranges, part.start, part.end)).toBe(true);
+      expect(touchesRange(ranges, start, end)).toBe(parts.length > 0);
+    }),
+  );
 });

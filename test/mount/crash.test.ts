@@ -69,7 +69,11 @@ describe.each([
       );
       // Random on purpose: the moment is what varies.
       const promises = 5 + Math.random() * 120;
-      await until("the programs have done something", () => linesOf(`${log}-a`) + linesOf(`${log}-b`) > promises);
+      await until("the programs have done something", () => {
+        const lines = [linesOf(`${log}-a`), linesOf(`${log}-b`)] as const;
+        // One that has not begun would find the bare folder instead of the mount, and never fail.
+        return lines[0] > 0 && lines[1] > 0 && lines[0] + lines[1] > promises;
+      });
       await pause(Math.random() * 30);
       process.kill(killed.pid, "SIGKILL");
       for (const worker of workers) check(await worker);

@@ -99,7 +99,7 @@ test("open for writing, a copy is cut; a change after it makes the row dirty ane
 });
 
 test("a write during a cut makes it count for nothing", async () => {
-  for (let turns = 0; turns < 120; turns += 7) {
+  for (let turns = 0; turns < 150; turns += 1) {
     const world = await createBytesWorld({}, { turns: () => 5 });
     const { inode, handle } = await world.create();
     await world.write(handle, 0, TEXT);

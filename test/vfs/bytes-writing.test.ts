@@ -124,6 +124,22 @@ test("a write into what is missing survives a crash, and so does the origin arou
   expect(next.inode(id).hash).toBe(hashOf(expected));
 });
 
+test("at whatever moment of a write the process dies, changed bytes never count as the origin's", async () => {
+  const content = pattern(1500 * KIB);
+  for (let turns = 0; turns < 40; turns += 1) {
+    const world = await createBytesWorld({}, { turns: () => 3 });
+    const { id } = world.addRemote(content, { hash: null });
+    const handle = await world.open(world.inode(id), { write: true });
+    await world.read(handle, 0, 100);
+    world.write(handle, 0, TEXT).catch(() => {});
+    for (let turn = 0; turn < turns; turn += 1) await undefined;
+    const next = await successor(world);
+    const isChanged =
+      Buffer.compare((await next.readAll(next.inode(id))).subarray(0, 12), content.subarray(0, 12)) !== 0;
+    if (isChanged) expect(next.inode(id).content, `after ${turns} turns`).toBe("dirty");
+  }
+});
+
 test("what was fetched and then overwritten is not fetched again after a crash", async () => {
   const world = await createBytesWorld();
   const content = pattern(3 * MIB);
