@@ -96,7 +96,8 @@ function difference(from: Record<string, unknown>, to: Record<string, unknown>):
   for (const [key, value] of Object.entries(to)) {
     const before = from[key];
     if (sameValue(before, value)) continue;
-    patch[key] = isRecord(before) && isRecord(value) ? difference(before, value) : value;
+    // A link is one value: its parts mean nothing alone.
+    patch[key] = key !== "link" && isRecord(before) && isRecord(value) ? difference(before, value) : value;
   }
   return Object.keys(patch).length === 0 ? undefined : patch;
 }

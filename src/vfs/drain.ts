@@ -28,9 +28,14 @@ export async function drain(context: Context, writeBack: WriteBack, options: Dra
   const cutOnce = new Set<number>();
   let settled = false;
   let reportedAt = Number.NEGATIVE_INFINITY;
+  let hastenedAt = Number.NEGATIVE_INFINITY;
   for (;;) {
-    metadata.nodes.hasten(runtime.now());
-    activity.wake();
+    // Not at each progress: a refusal is one too, and what was refused would be sent again without pause.
+    if (runtime.elapsed() - hastenedAt >= LOOK_MS) {
+      hastenedAt = runtime.elapsed();
+      metadata.nodes.hasten(runtime.now());
+      activity.wake();
+    }
     await cutOpenFiles(context, cutOnce, options.signal);
     const { dirty, parked } = metadata.nodes.countDirtyBefore(start);
     const left = dirty - countAfterCut(context, start);

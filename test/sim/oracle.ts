@@ -164,7 +164,9 @@ export function createOracle(store: () => Database, fault: (what: string) => voi
       async close(fd) {
         const file = open.get(fd);
         open.delete(fd);
-        const content = file?.isWritten === true ? await calls.read(fd, 0, READ_MAX) : undefined;
+        // What cannot be read back (offline, not all of it here) is not remembered.
+        const reading = file?.isWritten === true ? calls.read(fd, 0, READ_MAX).catch(() => undefined) : undefined;
+        const content = await reading;
         await calls.close(fd);
         const database = rows(mount);
         if (file === undefined || content === undefined || database === undefined) return;
