@@ -32,6 +32,8 @@ export interface Launched {
 }
 
 const STATUS_FD = 3;
+/** Threads for file access: the syncs of several uploads must not keep a program's read waiting. */
+const POOL_THREADS = "24";
 const DAEMON = fileURLToPath(new URL("../daemon/main.js", import.meta.url));
 
 export function launch(options: LaunchOptions): Launched {
@@ -50,7 +52,7 @@ export function launch(options: LaunchOptions): Launched {
     {
       // Not the caller's folder, which could then not be unmounted.
       cwd: "/",
-      env: childEnvironment({ [SETTINGS_VARIABLE]: JSON.stringify(settings) }),
+      env: childEnvironment({ [SETTINGS_VARIABLE]: JSON.stringify(settings), UV_THREADPOOL_SIZE: POOL_THREADS }),
       detached: background,
       stdio: background ? ["ignore", output, output, "pipe"] : ["ignore", "inherit", "inherit", "pipe"],
     },

@@ -8,7 +8,7 @@ import type { Layout } from "../content/layout.ts";
 import type { Node, Workspace } from "../contract/resources.ts";
 import { type Scope, UPLOAD_SCOPES } from "../contract/scopes.ts";
 import type { Logger } from "../lib/log.ts";
-import type { Runtime } from "../lib/runtime.ts";
+import { type Runtime, sleep } from "../lib/runtime.ts";
 import { shareRuns } from "../lib/shared-run.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import type { Connection } from "../metadata/database.ts";
@@ -29,6 +29,8 @@ import { parseRequest, type Request } from "./request.ts";
 import { isoToTimeText } from "./stat.ts";
 import { createWriteBack } from "./writeback.ts";
 
+const START_RETRY_FIRST_MS = 50;
+const START_RETRY_LAST_MS = 200;
 const READ_SCOPES = ["account.workspace.read", "node.node.read-all", "node.file.read"] as const satisfies Scope[];
 const WRITE_SCOPES = [...new Set<Scope>([...UPLOAD_SCOPES, "node.node.update"])];
 
@@ -58,7 +60,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       ? `the token lacks ${missing.join(", ")}`
       : undefined;
 
-  const start = await findOut(metadata, client, options.workspace, scopes, log);
+  const start = await findOut(metadata, runtime, client, options.workspace, scopes, log);
   const network = createNetwork(runtime, {
     scopes,
     isOnline: start.trouble === undefined,
@@ -159,6 +161,7 @@ interface Start {
 
 async function findOut(
   metadata: Metadata<Request>,
+  runtime: Runtime,
   client: Client,
   name: string,
   scopes: ReadonlySet<string> | undefined,
@@ -174,7 +177,7 @@ async function findOut(
     );
   }
   try {
-    const workspace = await client.findWorkspace(name);
+    const workspace = await insistently(runtime, () => client.findWorkspace(name));
     if (workspace === undefined) throw new StartError(`no workspace "${name}" is visible to this token`);
     if (known !== undefined && known.id !== workspace.id) {
       throw new StartError(
@@ -182,8 +185,8 @@ async function findOut(
       );
     }
     if (known === undefined) {
-      const root = await client.getNode(workspace.rootId);
-      const { asOf } = await client.listFolder(workspace.rootId, { pageSize: 1 });
+      const root = await insistently(runtime, () => client.getNode(workspace.rootId));
+      const { asOf } = await insistently(runtime, () => client.listFolder(workspace.rootId, { pageSize: 1 }));
       firstStart(metadata, workspace, root, asOf);
     }
     metadata.settings.set("workspaceName", workspace.name);
@@ -194,6 +197,19 @@ async function findOut(
     if (known === undefined || !isPassing) throw new StartError(startProblem(error), 1, { cause: error });
     log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");
     return { workspace: known, trouble: error };
+  }
+}
+
+/** One broken connection is no reason not to start; a gateway that is silent or away is found out soon enough. */
+async function insistently<T>(runtime: Runtime, ask: () => Promise<T>): Promise<T> {
+  for (let wait = START_RETRY_FIRST_MS; ; wait *= 2) {
+    try {
+      return await ask();
+    } catch (error) {
+      const isPassing = error instanceof RemoteError && (error.code === "offline" || error.code === "server");
+      if (!isPassing || wait > START_RETRY_LAST_MS) throw error;
+      await sleep(runtime, wait);
+    }
   }
 }
 
