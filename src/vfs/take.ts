@@ -82,7 +82,8 @@ function openCircle(context: Context, target: number, moved: number): void {
 function takeContent(context: Context, entry: Entry, inode: Inode, step: Extract<Step, { do: "take" }>): void {
   const { metadata } = context;
   const { node, attributes, isContentTaken, isContentAgreed } = step;
-  const kind = kindOf(node);
+  // By the merged attributes: a kind that was changed here is not the remote's to take back.
+  const kind = kindOf({ ...node, attributes });
   if (isContentTaken || kind !== inode.kind) {
     const isGroupUpdate = node.attributes.link !== undefined && node.attributes.link.hash === node.contentHash;
     if (metadata.entries.links(inode.id) > 1 && inode.kind !== "folder" && !isGroupUpdate) {
