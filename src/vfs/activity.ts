@@ -41,8 +41,12 @@ export function createActivity(): Activity {
     nextProgress(signal) {
       return new Promise((resolve) => {
         if (signal?.aborted === true) return resolve();
-        waiting.push(resolve);
-        signal?.addEventListener("abort", () => resolve(), { once: true });
+        const done = () => {
+          signal?.removeEventListener("abort", done);
+          resolve();
+        };
+        waiting.push(done);
+        signal?.addEventListener("abort", done, { once: true });
       });
     },
   };

@@ -8,6 +8,7 @@ import { FsError } from "./errors.ts";
 import type { Caller, FileKind, Found, Lineage, Opened, OpenFlags } from "./filesystem.ts";
 import { addName } from "./identity.ts";
 import { completeFolder } from "./listing.ts";
+import { pinMtime } from "./mtime.ts";
 import { open, openCreated } from "./open.ts";
 import { EMPTY_HASH, folderOf, found, inodeOf, nowText, requireNamed, requireWritable } from "./stat.ts";
 
@@ -163,6 +164,7 @@ export async function link(
       throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
     }
     const linkGroup = source.linkGroup ?? context.runtime.uuid();
+    pinMtime(context, source.id);
     const linked = metadata.inodes.update(source.id, { linkGroup, ctime: nowText(context) });
     addName(context, folder.id, name, source.id, "file");
     markInode(context, source.id);

@@ -3,6 +3,7 @@
  * look at; the node itself is read by id, which is never old. The cursor moves after everything up
  * to it was applied.
  */
+import { setMaxListeners } from "node:events";
 import type { JournalEntry, Node } from "../contract/resources.ts";
 import { sleep } from "../lib/runtime.ts";
 import type { Context } from "./context.ts";
@@ -24,6 +25,7 @@ export interface Follower {
 export function createFollower(context: Context): Follower {
   const { runtime, settings, network, log } = context;
   const stopped = new AbortController();
+  setMaxListeners(0, stopped.signal);
   let loop: Promise<void> = Promise.resolve();
 
   async function run(): Promise<void> {

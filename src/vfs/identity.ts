@@ -7,6 +7,7 @@ import type { Entry } from "../metadata/entries.ts";
 import { type NodeRow, unborn } from "../metadata/nodes.ts";
 import { dueTime, markInode, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
+import { pinMtime } from "./mtime.ts";
 import { nowText } from "./stat.ts";
 
 type Needs = Pick<Context, "metadata" | "runtime" | "settings" | "activity">;
@@ -90,6 +91,9 @@ export function claimName(context: Needs, entry: Entry): boolean {
   if (heir === undefined || heir.id === own?.id) return false;
 
   const formerEntry = heir.entry;
+  const former = formerEntry === null ? undefined : metadata.entries.get(formerEntry);
+  if (former !== undefined) pinMtime(context, former.inode);
+  pinMtime(context, entry.inode);
   if (own !== undefined) metadata.nodes.update(own.id, { entry: null });
   markNode(
     context,
@@ -105,6 +109,7 @@ export function replaceTarget(context: Needs, source: Entry, target: Entry): voi
   const { metadata } = context;
   const sourceRow = metadata.nodes.ofEntry(source.id);
   const targetRow = metadata.nodes.ofEntry(target.id);
+  pinMtime(context, source.inode);
   metadata.entries.remove(source.id);
   metadata.entries.setInode(target.id, source.inode);
   if (targetRow !== undefined) markNode(context, targetRow);

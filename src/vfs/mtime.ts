@@ -1,9 +1,20 @@
 /** The time of last modification as the rows have it; while a file is open for writing its live file knows better. */
-import { parseTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
+import { formatTime, parseTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import type { Context } from "./context.ts";
 
 const EPOCH: Time = { seconds: 0, nanoseconds: 0 };
+
+/**
+ * Content on its way to another node: a time that was only the node's default becomes its own, for
+ * there the default would be another. Runs inside the caller's transaction.
+ */
+export function pinMtime(context: Pick<Context, "metadata">, inodeId: number): void {
+  const inode = context.metadata.inodes.get(inodeId);
+  if (inode === undefined || inode.kind === "folder" || inode.attributes.mtime !== undefined) return;
+  const mtime = formatTime(mtimeOf(context, inode));
+  context.metadata.inodes.update(inodeId, { attributes: { ...inode.attributes, mtime } });
+}
 
 /** One that nobody set is the time the gateway changed the node. */
 export function mtimeOf(context: Pick<Context, "metadata">, inode: Inode): Time {

@@ -3,6 +3,7 @@
  * send, a few at a time. The queue is the table; what is in memory is only what is in flight. A
  * crash at any point loses at most the knowledge of an answer, and the attempt row repeats it.
  */
+import { setMaxListeners } from "node:events";
 import PQueue from "p-queue";
 import type { Timer } from "../lib/runtime.ts";
 import type { Attempt } from "../metadata/attempts.ts";
@@ -39,6 +40,8 @@ export function createWriteBack(context: Context): WriteBack {
   const busy = new Set<number>();
   const progress = new Map<number, number>();
   const stopped = new AbortController();
+  // As many listen as requests are in flight.
+  setMaxListeners(0, stopped.signal);
   let bytesSent = 0;
   let timer: Timer | undefined;
   let nextLook = Number.POSITIVE_INFINITY;
