@@ -14,17 +14,17 @@ import { createHttpTransport } from "../client/http-transport.ts";
 import { describeToken } from "../client/token-claims.ts";
 import { createDiskFiles } from "../content/disk-files.ts";
 import { createHashWorkers } from "../content/hash-workers.ts";
-import { createLayout, type Layout } from "../content/layout.ts";
+import { createLayout } from "../content/layout.ts";
 import { lockStateFolder, StateFolderBusy, type StateLock } from "../content/state-lock.ts";
 import * as systemCalls from "../content/system-calls.ts";
 import { DEVICE_BUFFER_SIZE, openControl, openDevice } from "../fuse/native.ts";
 import { createSession, type Session } from "../fuse/session.ts";
 import type { Logger } from "../lib/log.ts";
-import type { Runtime } from "../lib/runtime.ts";
 import { systemClock } from "../lib/system-clock.ts";
-import { type Connection, openDatabase } from "../metadata/database.ts";
+import { openDatabase } from "../metadata/database.ts";
 import type { EngineSettings } from "../vfs/context.ts";
 import { type Engine, StartError } from "../vfs/engine.ts";
+import type { EngineOptions } from "../vfs/start-engine.ts";
 import { startCheckpoints } from "./checkpoints.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { startControlServer } from "./control-server.ts";
@@ -39,22 +39,8 @@ import type { DaemonSettings } from "./settings.ts";
 import { defaultStateFolder, findStateFolder, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
 
-/** What `vfs` is given to start an engine. */
-export interface EngineNeeds {
-  readonly runtime: Runtime;
-  readonly client: Client;
-  readonly log: Logger;
-  readonly paths: Layout;
-  readonly database: Connection;
-  readonly syncRows: () => Promise<void>;
-  readonly settings: EngineSettings;
-  /** Name or id. */
-  readonly workspace: string;
-  /** What the token says it may do; undefined when it does not say. */
-  readonly scopes: ReadonlySet<string> | undefined;
-}
 /** The engine closes the database when it stops. */
-export type StartEngine = (needs: EngineNeeds) => Promise<Engine>;
+export type StartEngine = (options: EngineOptions) => Promise<Engine>;
 
 /** Write-back waits this long for more changes of the same file, … */
 const DEBOUNCE_MS = 1000;
