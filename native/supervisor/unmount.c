@@ -26,7 +26,11 @@ static int unmount_as_root(const char *path, enum unmount_how how)
 {
   static const int flags[] = {
     [UNMOUNT_IF_FREE] = 0, [UNMOUNT_LAZILY] = MNT_DETACH, [UNMOUNT_BY_FORCE] = MNT_DETACH | MNT_FORCE};
-  return umount2(path, flags[how] | UMOUNT_NOFOLLOW) < 0 ? errno : 0;
+  /* A signal that came between fork and setsid may interrupt the wait for the write-back. */
+  int result;
+  do result = umount2(path, flags[how] | UMOUNT_NOFOLLOW);
+  while (result < 0 && errno == EINTR);
+  return result < 0 ? errno : 0;
 }
 
 static int unmount_as_user(const char *path, enum unmount_how how)

@@ -25,6 +25,9 @@ import { reviveFolder } from "./take.ts";
 
 type Sent = Attempt<Request>;
 
+/** Begins what stands for a head whose id is not known. Equals no head of the gateway. */
+const STAND_IN = "superseded:";
+
 /** After a refusal that says the world is not as thought: time for it to be looked at again. */
 const LOOK_AGAIN_MS = 1_000;
 
@@ -105,7 +108,7 @@ function effectOf(before: Base | null, { request, key }: Sent, node: Node, posit
     case "reference": {
       const isHeadOurs = request.hash === null || node.contentHash === request.hash;
       // Somebody's newer head hides the id of ours: a stand-in that equals no head.
-      const head = isHeadOurs ? node.head : `superseded:${key}`;
+      const head = isHeadOurs ? node.head : `${STAND_IN}${key}`;
       const hash = request.hash ?? node.contentHash;
       const place = "parent" in request ? { parent: request.parent, name: request.name } : {};
       // The content's own mtime, or none; of the rest only what was sent is changed.
@@ -136,7 +139,8 @@ function contentArrived(context: Context, row: NodeRow, attempt: Sent, base: Bas
       : "copyOf" in request
         ? inode.content === "clean" && inode.originVersion === request.version
         : inode.hash === request.hash && inode.content !== "open";
-  if (!isNewest) return;
+  // Somebody's newer head hides the version it became: no reference to it can be made, its bytes stay the local ones.
+  if (!isNewest || base.head?.startsWith(STAND_IN)) return;
   context.interruptions.delete(inode.id);
   const hash = request.hash ?? inode.hash ?? base.hash;
   // A writer that has not written yet keeps the mark under which a crash makes us look.

@@ -145,7 +145,8 @@ export function createMount(gateway: Gateway, scopes: { readonly delete: boolean
     Object.assign(row, { nodeId: node.id, base, attempt: null });
     arrivals.delete(node.id);
     const inode = row.entry?.inode;
-    if ("size" in attempt.request && inode === attempt.inode && inode?.changes === attempt.changes) {
+    const isKnown = base.head?.startsWith("superseded:") !== true;
+    if (isKnown && "size" in attempt.request && inode === attempt.inode && inode?.changes === attempt.changes) {
       const state = inode.writers > 0 ? "open" : "clean";
       Object.assign(inode, { state, hash: inode.bytes, originNode: node.id, originVersion: base.head });
     }
