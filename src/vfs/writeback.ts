@@ -5,7 +5,7 @@
  */
 import { setMaxListeners } from "node:events";
 import PQueue from "p-queue";
-import type { Timer } from "../lib/runtime.ts";
+import { sleep, type Timer } from "../lib/runtime.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import { advance, type Pending } from "./advance.ts";
@@ -21,12 +21,14 @@ const RECUT_MS = 1_000;
 /** Rows taken from the table at once, per place in flight. */
 const FEED = 2;
 const ARRIVALS = 200;
+/** What is under way at the end may finish for so long. */
+const GRACE_MS = 2_000;
 /** Steps of a row in one go: a cut and what it is sent by. Then others have their turn. */
 const TURNS_MAX = 3;
 
 export interface WriteBack {
   start(): void;
-  /** Nothing new is sent; requests in flight are aborted and awaited. */
+  /** Nothing new is sent; what is in flight may finish for a moment, then it is aborted and awaited. */
   stop(): Promise<void>;
   /** Attempts in flight, with the bytes each has handed to the network. */
   inFlight(): { node: number; sent: number }[];
@@ -42,6 +44,7 @@ export function createWriteBack(context: Context): WriteBack {
   const stopped = new AbortController();
   // As many listen as requests are in flight.
   setMaxListeners(0, stopped.signal);
+  let isStopping = false;
   let bytesSent = 0;
   let timer: Timer | undefined;
   let nextLook = Number.POSITIVE_INFINITY;
@@ -49,7 +52,7 @@ export function createWriteBack(context: Context): WriteBack {
 
   /** Looks at the table at this time, or soon when it has passed. Many calls make one look, at the earliest of their times. */
   function lookAt(time: number): void {
-    if (time >= nextLook || stopped.signal.aborted) return;
+    if (time >= nextLook || isStopping) return;
     nextLook = time;
     timer?.cancel();
     timer = runtime.setTimer(Math.max(0, time - runtime.now()), look);
@@ -59,7 +62,7 @@ export function createWriteBack(context: Context): WriteBack {
 
   function look(): void {
     nextLook = Number.POSITIVE_INFINITY;
-    if (stopped.signal.aborted) return;
+    if (isStopping) return;
     try {
       metadata.attempts.removeAbandonedBefore(runtime.now() - OWN_KEY_MS);
       if (metadata.arrivals.count() > 0) retryArrivals(context, ARRIVALS);
@@ -111,7 +114,7 @@ export function createWriteBack(context: Context): WriteBack {
 
   async function carryOut(row: NodeRow): Promise<void> {
     // Its turn came later, or a cut took its time: what was to be done then may not be what is to be done now.
-    for (let turn = 0; turn < TURNS_MAX && !stopped.signal.aborted && canSend(); turn += 1) {
+    for (let turn = 0; turn < TURNS_MAX && !isStopping && canSend(); turn += 1) {
       const pending = advance(context, row.id);
       if (pending === undefined || pending.step.do === "wait") return;
       if (pending.step.do !== "cut") {
@@ -132,7 +135,7 @@ export function createWriteBack(context: Context): WriteBack {
       if ((await cutGeneration(context, inode.id, stopped.signal)) !== "busy") return true;
       due = runtime.now() + RECUT_MS;
     } catch (error) {
-      if (stopped.signal.aborted) return false;
+      if (isStopping) return false;
       due = runtime.now() + backoff(context, 2);
       context.log.warn({ err: error, inode: inode.id }, "the content could not be read for sending, it is tried again");
     }
@@ -141,7 +144,7 @@ export function createWriteBack(context: Context): WriteBack {
   }
 
   async function sendAttempt(attempt: Attempt<Request>): Promise<void> {
-    if (stopped.signal.aborted || !canSend()) return;
+    if (isStopping || !canSend()) return;
     // Abandoned or answered while it waited for its turn.
     if (metadata.attempts.openOf(attempt.node)?.id !== attempt.id) return;
     const limit = new AbortController();
@@ -177,9 +180,12 @@ export function createWriteBack(context: Context): WriteBack {
       lookSoon();
     },
     async stop() {
-      stopped.abort();
+      isStopping = true;
       unsubscribe();
       timer?.cancel();
+      // A request without a key that is broken off may arrive later than the next mount asks about it.
+      await Promise.race([queue.onIdle(), sleep(runtime, GRACE_MS)]);
+      stopped.abort();
       await queue.onIdle();
     },
     inFlight: () => [...progress].map(([node, sent]) => ({ node, sent })),
