@@ -56,9 +56,10 @@ export async function readProblem(answer: HttpAnswer, operation: string, now: ()
     ...(problem.node === undefined ? undefined : { node: problem.node }),
     ...(retryAfterMs === undefined ? undefined : { retryAfterMs }),
   };
-  const said = [`${status} ${STATUS_CODES[status] ?? ""}`.trim(), problem.detail ?? problem.title ?? ""];
-  if (field !== undefined) said.push(`field ${field}`);
-  if (scope !== undefined) said.push(`scope ${scope}`);
+  const reason = problem.detail ?? problem.title ?? "";
+  const said = [`${status} ${STATUS_CODES[status] ?? ""}`.trim(), reason];
+  if (field !== undefined && !reason.includes(field)) said.push(`field ${field}`);
+  if (scope !== undefined && !reason.includes(scope)) said.push(`scope ${scope}`);
   const message = said
     .filter((part) => part !== "")
     .map((part) => oneLine(part))
