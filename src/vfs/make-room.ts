@@ -26,7 +26,8 @@ export function moveAside(context: Needs, entry: Entry): void {
 }
 
 /**
- * The gateway has moved it, and that is about to be carried out here: until then, a name nobody uses ("/" is in no name a program can give).
+ * The gateway has moved or removed it, and what that means is about to be carried out: until then,
+ * a name nobody uses ("/" is in no name a program can give).
  */
 export function stepAside(context: Needs, entry: Entry): void {
   const { metadata } = context;
