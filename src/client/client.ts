@@ -3,6 +3,7 @@
  * It repeats by itself only what is safe (a new token after 401); every other retry is the caller's.
  */
 import type { Attributes, AttributesPatch } from "../contract/attributes.ts";
+import type { Features } from "../contract/features.ts";
 import type { ContentSource } from "../contract/http.ts";
 import type { JournalPage, Node, NodePage, VersionPage, Workspace, WrittenNode } from "../contract/resources.ts";
 
@@ -48,6 +49,9 @@ export interface UploadOptions extends CallOptions {
 }
 
 export interface Client {
+  /** What the gateway can do; see profile.ts. */
+  readonly features: Features;
+
   listWorkspaces(options?: CallOptions): Promise<Workspace[]>;
   /** By name or id; undefined when the token shows none such. */
   findWorkspace(nameOrId: string, options?: CallOptions): Promise<Workspace | undefined>;

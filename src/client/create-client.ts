@@ -1,12 +1,14 @@
 /** The client put together: every operation bound to one way of sending. */
 import type { Transport } from "../contract/http.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
+import { adaptTransport } from "./adapt.ts";
 import { createSend } from "./call.ts";
 import type { Client } from "./client.ts";
 import { getContent } from "./content.ts";
 import type { Credentials } from "./credentials.ts";
 import { listFolder, listVersions, readJournal } from "./listings.ts";
 import { copyNode, createFolder, deleteNode, exchangeNodes, getNode, patchNode, restoreNode } from "./nodes.ts";
+import { OWN_PROFILE, type Profile } from "./profile.ts";
 import { upload, writeContent, writeContentByReference } from "./uploads.ts";
 import { findWorkspace, listWorkspaces } from "./workspaces.ts";
 
@@ -16,14 +18,19 @@ export interface ClientOptions {
   readonly credentials: Credentials;
   /** One line per request at debug, never with a token. Default: none. */
   readonly log?: Logger;
-  /** Wall clock in milliseconds, for Retry-After dates. Default: Date.now. */
+  /** Wall clock in milliseconds, for Retry-After dates and where positions are missing. Default: Date.now. */
   readonly now?: () => number;
+  /** How the gateway words what is asked. Default: as the contract. */
+  readonly profile?: Profile;
 }
 
 export function createClient(options: ClientOptions): Client {
-  const { transport, credentials, log = SILENT, now = Date.now } = options;
+  const { credentials, log = SILENT, now = Date.now, profile = OWN_PROFILE } = options;
+  const { transport: network } = options;
+  const transport = profile === OWN_PROFILE ? network : adaptTransport(network, profile, now);
   const send = createSend({ transport, credentials, log, now });
   return {
+    features: profile.features,
     listWorkspaces: (...args) => listWorkspaces(send, ...args),
     findWorkspace: (...args) => findWorkspace(send, ...args),
     listFolder: (...args) => listFolder(send, ...args),

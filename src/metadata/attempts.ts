@@ -52,6 +52,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   );
   const failed = prepare(database, "UPDATE attempt SET tries = tries + 1, next_at = ?, last_error = ? WHERE id = ?");
   const rush = prepare(database, "UPDATE attempt SET next_at = min(next_at, ?) WHERE state = 'open'");
+  const doubt = prepare(database, "UPDATE attempt SET tries = max(tries, 1) WHERE state = 'open'");
   const abandon = prepare(database, "UPDATE attempt SET state = 'abandoned', generation = NULL WHERE id = ?");
   const remove = prepare(database, "DELETE FROM attempt WHERE id = ?");
   const removeOf = prepare(database, "DELETE FROM attempt WHERE node = ?");
@@ -101,6 +102,10 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     /** None waits longer than until `at`. */
     rush(at: number): void {
       rush.run(at);
+    },
+    /** After a start nobody knows which of them were sent. */
+    doubt(): void {
+      doubt.run();
     },
     abandon(id: number): void {
       abandon.run(id);

@@ -9,6 +9,7 @@ import { createInodes } from "./inodes.ts";
 import { createLiveRows } from "./live-rows.ts";
 import { createNodes } from "./nodes.ts";
 import { createArrivals, createSettings } from "./settings.ts";
+import { createVacated } from "./vacated.ts";
 
 export const ROOT_INODE = 1;
 /** Entry ids up to here are never shown: the root's own, "." and "..". */
@@ -31,6 +32,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     generations: createGenerations(database),
     tombstones: createTombstones(database),
     arrivals: createArrivals(database),
+    vacated: createVacated(database),
     lives: createLiveRows(database),
 
     /** All of `change` or nothing. Nested calls belong to the outermost. Must not await. */

@@ -112,7 +112,8 @@ export function bury(context: Context, row: NodeRow, position?: number): void {
   if (row.nodeId === null) return;
   const revision = row.seen !== null && "deleted" in row.seen ? row.seen.revision : (row.base?.revision ?? 0);
   const { settings, tombstones } = context.metadata;
-  tombstones.add({ nodeId: row.nodeId, revision, position: position ?? settings.getNumber("cursor") + 1 });
+  const here = context.client.features.positions ? settings.getNumber("cursor") + 1 : context.runtime.now();
+  tombstones.add({ nodeId: row.nodeId, revision, position: position ?? here });
 }
 
 /** The node is, in base, no longer where it was: who waited for the name, and the folder, look again. */

@@ -15,6 +15,7 @@ import type { ByteState } from "./byte-state.ts";
 import type { HandleId } from "./filesystem.ts";
 import type { LiveFile, SequentialReader } from "./live-file.ts";
 import type { Network } from "./network.ts";
+import type { PollState } from "./poll.ts";
 import type { Request } from "./request.ts";
 
 export interface EngineSettings {
@@ -77,6 +78,8 @@ export interface Context {
   readonly sending: Map<number, () => void>;
   /** Node ids whose state is to be read again by id, for what was heard of them does not fit together yet. */
   readonly refresh: Set<string>;
+  /** Which folders are listed again next; see poll.ts. */
+  readonly polled: PollState;
   readonly network: Network;
   readonly activity: Activity;
 }

@@ -35,7 +35,7 @@ export async function refreshNode(context: Context, nodeId: string, signal: Abor
     if (parent === undefined) return;
     chain.unshift(parent);
   }
-  for (const link of chain) observeNode(context, link);
+  for (const link of chain) observeNode(context, link, "id");
 }
 
 /**

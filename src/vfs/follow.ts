@@ -7,9 +7,11 @@ import { setMaxListeners } from "node:events";
 import type { JournalEntry, Node } from "../contract/resources.ts";
 import { sleep } from "../lib/runtime.ts";
 import type { Context } from "./context.ts";
+import { forgetEchoes } from "./echo.ts";
 import { readNode, refreshNode } from "./fetch-node.ts";
 import { folderOfNode } from "./from-node.ts";
 import { observeDeletion, observeNode } from "./observe.ts";
+import { pollFolders } from "./poll.ts";
 
 const PAGE = 500;
 /** Nodes read by id at the same time. */
@@ -32,7 +34,8 @@ export function createFollower(context: Context): Follower {
     while (!stopped.signal.aborted) {
       const wasOnline = network.isOnline && network.loginNeeded === undefined;
       try {
-        const isMore = await followOnce(context, stopped.signal);
+        const isMore = await hearOnce(context, stopped.signal);
+        forgetEchoes(context);
         await refreshAll(context, stopped.signal);
         if (!wasOnline) comeBack(context);
         if (isMore) continue;
@@ -57,6 +60,13 @@ export function createFollower(context: Context): Follower {
       await loop;
     },
   };
+}
+
+/** True when there is more to hear at once. */
+async function hearOnce(context: Context, signal: AbortSignal): Promise<boolean> {
+  if (context.client.features.journal) return followOnce(context, signal);
+  await pollFolders(context, signal);
+  return false;
 }
 
 /** The gateway answers again: nothing waits for its backoff. */
@@ -113,13 +123,14 @@ function isNews(context: Context, entry: JournalEntry): boolean {
   if (entry.key != null && metadata.attempts.ofKey(entry.key)?.state === "open") return false;
   const row = metadata.nodes.ofNodeId(entry.nodeId);
   if (row === undefined) return isWanted(context, entry);
-  return entry.revision > (row.base?.revision ?? -1);
+  return !context.client.features.revisions || entry.revision > (row.base?.revision ?? -1);
 }
 
 /** A node without a row matters when its folder's listing is, or is becoming, complete without it. */
 function isWanted(context: Context, entry: JournalEntry): boolean {
   const tombstone = context.metadata.tombstones.get(entry.nodeId);
-  if (tombstone !== undefined && entry.revision <= tombstone.revision) return false;
+  if (context.client.features.revisions && tombstone !== undefined && entry.revision <= tombstone.revision)
+    return false;
   if (entry.parentId === null) return false;
   const folder = folderOfNode(context, entry.parentId);
   return folder !== undefined && context.metadata.inodes.get(folder)?.listed != null;
@@ -139,12 +150,17 @@ export function applyEntries(context: Context, entries: readonly JournalEntry[],
 }
 
 function applyEntry(context: Context, entry: JournalEntry, node: Node | undefined): void {
+  if (entry.kind === "deleted" && !context.client.features.revisions) {
+    // Whether that was before or after what is known only its id can say.
+    if (context.metadata.nodes.ofNodeId(entry.nodeId) !== undefined) context.refresh.add(entry.nodeId);
+    return;
+  }
   if (entry.kind === "deleted") {
     observeDeletion(context, entry.nodeId, entry.revision, entry.position);
     return;
   }
   if (node === undefined) return;
-  observeNode(context, node);
+  observeNode(context, node, "id");
   // Moved below a folder nobody here knows: the folder is looked up first.
   const { nodes } = context.metadata;
   if (node.parentId === null || nodes.ofNodeId(node.parentId) !== undefined) return;

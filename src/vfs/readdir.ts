@@ -4,6 +4,7 @@ import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { Caller, FolderEntry, HandleId, Lineage, Opened } from "./filesystem.ts";
 import { completeFolder } from "./listing.ts";
+import { visitFolder } from "./poll.ts";
 import { folderOf, found } from "./stat.ts";
 
 const DOT = 1;
@@ -29,6 +30,7 @@ export async function readdir(
   const { metadata } = context;
   const known = metadata.inodes.get(handle.inode);
   if (known === undefined) return [];
+  visitFolder(context, known.id);
   if (known.listed === null) await completeFolder(context, known.id, caller.signal);
 
   const listed: FolderEntry[] = [];

@@ -13,6 +13,7 @@ import { type Base, baseOf, type NodeRow } from "../metadata/nodes.ts";
 import { advance, bury, leftPlace } from "./advance.ts";
 import { arrive } from "./arrival.ts";
 import type { Context } from "./context.ts";
+import { afterWrite, isOnlyOurs, leaveState } from "./echo.ts";
 import { dropGeneration } from "./generation.ts";
 import { nodeIdOfFolder } from "./identity.ts";
 import { writersOf } from "./live.ts";
@@ -32,20 +33,25 @@ const STAND_IN = "superseded:";
 const LOOK_AGAIN_MS = 1_000;
 
 /** The request was carried out; `node` is the node after it, in the journal at `position` (0: not told). */
-export function acknowledge(context: Context, attempt: Sent, node: Node, position: number): void {
-  const { metadata } = context;
+export function acknowledge(context: Context, attempt: Sent, told: Node, toldPosition: number): void {
+  const { metadata, client, runtime } = context;
   metadata.transaction(() => {
     const row = metadata.nodes.get(attempt.node);
     if (row === undefined) return metadata.attempts.remove(attempt.id);
+    const node = afterWrite(context, row, told);
+    const position = client.features.positions ? toldPosition : runtime.now();
     notePosition(context, position);
     if (attempt.request.do === "delete") return acknowledgeDeletion(context, row, attempt, node.revision, position);
 
     absorbStranger(context, row, node.id);
-    const isOnlyOurs = node.revision === (row.base?.revision ?? 0) + 1;
-    const base = isOnlyOurs ? baseOf(node, position) : effectOf(row.base, attempt, node, position);
+    const effect = effectOf(row.base, attempt, node, position);
+    const isOurs = isOnlyOurs(context, row.base, effect, node);
+    // A gateway that tells no hashes has what was sent.
+    const base = isOurs ? { ...baseOf(node, position), hash: node.contentHash ?? effect.hash } : effect;
     const isSeenOlder = row.seen === null || (!("deleted" in row.seen) && row.seen.node.revision <= node.revision);
-    const seen = isSeenOlder ? (isOnlyOurs ? null : { node }) : row.seen;
+    const seen = isSeenOlder ? (isOurs ? null : { node }) : row.seen;
     metadata.nodes.update(row.id, { nodeId: node.id, base, seen, parked: null });
+    leaveState(context, node.id, row.base, base);
     // A repeated request gets its first answer, however old: what was heard of the node since then is news.
     if ((metadata.arrivals.get(node.id)?.revision ?? 0) <= node.revision) metadata.arrivals.remove(node.id);
     if (row.base === null && position <= metadata.settings.getNumber("cursor")) context.refresh.add(node.id);
@@ -176,6 +182,7 @@ function folderIsBorn(context: Context, row: NodeRow, position: number): void {
 function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revision: number, position: number): void {
   const { metadata } = context;
   closeAttempt(context, attempt);
+  if (row.nodeId !== null) leaveState(context, row.nodeId, row.base, null);
   bury(context, { ...row, seen: { deleted: true, revision } }, position === 0 ? undefined : position);
   metadata.attempts.removeAllOf(row.id);
   if (row.entry === null) {

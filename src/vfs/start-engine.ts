@@ -24,6 +24,7 @@ import { contentOfNode } from "./from-node.ts";
 import { createFileSystem } from "./mounted.ts";
 import { createNetwork } from "./network.ts";
 import { pendingItems } from "./pending.ts";
+import { createPollState } from "./poll.ts";
 import { recoverContents } from "./recover.ts";
 import { parseRequest, type Request } from "./request.ts";
 import { isoToTimeText } from "./stat.ts";
@@ -81,12 +82,13 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     handles: new Map(),
     nextHandle: counter(),
     lives: new Map(),
-    bytes: createByteState(),
+    bytes: { ...createByteState(), ignoresRanges: !client.features.ranges },
     interruptions: new Map(),
     listings: createSingleFlight(),
     sending: new Map(),
     cuts: new Map(),
     refresh: new Set([start.workspace.rootId]),
+    polled: createPollState(),
     network,
     activity,
     syncRows: shareRuns(options.syncRows),
@@ -96,6 +98,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   // What was waiting when the last mount ended is looked at at once.
   metadata.nodes.hasten(runtime.now());
   metadata.attempts.rush(runtime.now());
+  metadata.attempts.doubt();
 
   const writeBack = createWriteBack(context);
   const follower = createFollower(context);
@@ -122,7 +125,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         uploading: writeBack.inFlight().length,
         parked,
         bytesPending: metadata.nodes.bytesPending(),
-        settled: dirty === 0 && shown >= written,
+        settled: dirty === 0 && (shown >= written || !client.features.positions),
         conflicts: activity.conflicts,
         cacheBytes: metadata.lives.totalBytes(),
         cacheLimit: settings.cacheLimit,
@@ -168,6 +171,7 @@ async function findOut(
   log: Logger,
 ): Promise<Start> {
   const known = knownWorkspace(metadata);
+  requireSameCounting(metadata, client, known !== undefined);
   const missing = missingScopes(scopes, READ_SCOPES);
   if (missing.length > 0)
     throw new StartError(`the token lacks ${missing.join(", ")}, without which nothing can be read`);
@@ -198,6 +202,18 @@ async function findOut(
     log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");
     return { workspace: known, trouble: error };
   }
+}
+
+/** Revisions and positions of a gateway and those made here cannot be compared. */
+function requireSameCounting({ settings }: Metadata<Request>, { features }: Client, isKnown: boolean): void {
+  const counting = `revisions ${features.revisions ? "there" : "here"}, positions ${features.positions ? "there" : "here"}`;
+  const before = settings.get("counting") ?? (isKnown ? "revisions there, positions there" : counting);
+  if (before !== counting) {
+    throw new StartError(
+      `the state dir was used with another profile (${before}, now ${counting}): give another --state-dir`,
+    );
+  }
+  settings.set("counting", counting);
 }
 
 /** One broken connection is no reason not to start; a gateway that is silent or away is found out soon enough. */

@@ -7,7 +7,9 @@
 import Database from "better-sqlite3";
 import { createClient } from "../../src/client/create-client.ts";
 import { staticToken } from "../../src/client/credentials.ts";
+import { OWN_PROFILE, withoutFeatures } from "../../src/client/profile.ts";
 import { createLayout } from "../../src/content/layout.ts";
+import type { Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import type { Gateway } from "../../src/gateway/core.ts";
 import type { GatewayAnswer } from "../../src/gateway/exchange.ts";
@@ -21,7 +23,7 @@ import { startEngine } from "../../src/vfs/start-engine.ts";
 import { createMemoryFiles, type MemoryFiles } from "../support/memory-files.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
 import { createKernel, type Kernel } from "./kernel.ts";
-import { createSimTransport, type Weather } from "./transport.ts";
+import { createSimTransport, type Fault, type Weather } from "./transport.ts";
 
 /** An engine broken on purpose, to see that it is noticed. */
 export interface Sabotage {
@@ -42,6 +44,9 @@ export interface MountOptions {
   readonly workspace: string;
   readonly settings?: Partial<EngineSettings>;
   readonly sabotage?: Sabotage | undefined;
+  /** What the gateway is taken not to have. */
+  readonly lacks?: readonly Feature[];
+  readonly faults?: readonly Fault[];
   readonly onAnswer: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
   readonly note: (line: string) => void;
   /** Something that must not happen did. */
@@ -128,9 +133,12 @@ export function createMount(options: MountOptions): Mount {
         onAnswer: (request, answer) => options.onAnswer(mount, request, answer),
         note: (line) => options.note(`${name} ${line}`),
         tamper: options.sabotage?.request,
+        ...(options.faults === undefined ? {} : { faults: options.faults }),
       });
       const log = createLog(name, isAlive, options);
-      const client = createClient({ transport, credentials: staticToken(options.token), now: clock.now });
+      const { lacks = [] } = options;
+      const profile = lacks.length === 0 ? OWN_PROFILE : withoutFeatures(OWN_PROFILE, lacks);
+      const client = createClient({ transport, credentials: staticToken(options.token), now: clock.now, profile });
       const paths = createLayout(files, STATE);
       await paths.prepare();
       database ??= openDatabase(":memory:");

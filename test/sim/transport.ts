@@ -55,11 +55,13 @@ export interface SimTransportOptions {
   readonly onAnswer: (request: HttpRequest, answer: GatewayAnswer) => void;
   readonly note: (line: string) => void;
   /** What becomes of a request on its way; for breaking things on purpose. */
+  /** Those it may meet. */
+  readonly faults?: readonly Fault[];
   readonly tamper?: ((request: HttpRequest) => HttpRequest) | undefined;
 }
 
 export function createSimTransport(options: SimTransportOptions): Transport {
-  const { clock, gateway, weather, random, isAlive, note } = options;
+  const { clock, gateway, weather, random, isAlive, note, faults = FAULTS } = options;
 
   const way = () => sleep(clock, Math.floor(random() * weather.latencyMs));
   const broken = (what: string) => new RemoteError("offline", `the connection broke, ${what}`);
@@ -108,7 +110,7 @@ export function createSimTransport(options: SimTransportOptions): Transport {
   return {
     send(asked) {
       const request = options.tamper === undefined ? asked : options.tamper(asked);
-      const fault = random() < weather.faultShare ? FAULTS[Math.floor(random() * FAULTS.length)] : undefined;
+      const fault = random() < weather.faultShare ? faults[Math.floor(random() * faults.length)] : undefined;
       const line = `${request.method} ${request.path}${fault === undefined ? "" : ` (${fault})`}`;
       return new Promise((resolve, reject) => {
         // What happens to a dead process is that nothing happens.
