@@ -65,6 +65,7 @@ async function listen(values: Values<"gateway">, data: string, workspaces: reado
       pathLagMs: values["path-lag"],
       journalLagMs: values["journal-lag"],
       failRate: values["fail-rate"],
+      bare: values.bare,
       log: standardErrorLog(values.debug ? "debug" : "warn"),
     });
   const last = readGatewayRecord(data)?.port ?? 0;
@@ -94,12 +95,15 @@ async function announce(values: Values<"gateway">, data: string, baseUrl: string
     process.stdout.write(`${JSON.stringify({ baseUrl, workspace, token })}\n`);
     return;
   }
+  const { BARE_PROFILE } = await import("../gateway/start.ts");
+  const list = values.bare ? "/v1/workspaces" : "/v1/nodes?path=/";
+  const profile = values.bare ? ` --profile '${BARE_PROFILE}'` : "";
   process.stdout.write(
     [
       `Gateway at ${baseUrl}, workspace ${workspace}, data in ${data}. Ctrl-C ends it.`,
       `  token:  wsfs gateway token --data '${data}' --workspace '${workspace}' > token; chmod 600 token`,
-      `  list:   curl -H "Authorization: Bearer $(cat token)" '${baseUrl}/v1/nodes?path=/'`,
-      `  mount:  wsfs mount DIR --base-url ${baseUrl} --workspace '${workspace}' --token-file token`,
+      `  list:   curl -H "Authorization: Bearer $(cat token)" '${baseUrl}${list}'`,
+      `  mount:  wsfs mount DIR --base-url ${baseUrl} --workspace '${workspace}' --token-file token${profile}`,
       "",
     ].join("\n"),
   );

@@ -114,6 +114,13 @@ export const FLAGS = {
   },
   "journal-lag": { type: "value", kind: values.milliseconds, default: 0, help: "Show changes late in the journal" },
   "fail-rate": { type: "value", kind: values.rate, default: 0, help: "Share of requests to fail on purpose" },
+  bare: { type: "switch", help: "Speak only what every gateway can, in other words; mount it with its profile" },
+  profile: {
+    type: "value",
+    kind: values.named("FILE"),
+    variable: true,
+    help: "How another gateway words things and what it lacks, as JSON",
+  },
   scope: {
     type: "list",
     kind: { ...values.oneOf(...SCOPES), placeholder: "S" },
@@ -147,7 +154,7 @@ export const COMMANDS = {
   start: {
     dir: "optional",
     summary: "Local gateway and mount in one",
-    flags: ["data", "state-dir", "background", "json", "log-level", "debug"],
+    flags: ["data", "state-dir", "profile", "background", "json", "log-level", "debug"],
     examples: [
       ["wsfs start", "mount ~/Workspace; Ctrl-C unmounts"],
       ["wsfs start ~/work --background", "mount ~/work and return"],
@@ -160,6 +167,7 @@ export const COMMANDS = {
       "base-url",
       "workspace",
       "token-file",
+      "profile",
       "state-dir",
       "cache-size",
       "read-only",
@@ -215,6 +223,7 @@ export const COMMANDS = {
       "path-lag",
       "journal-lag",
       "fail-rate",
+      "bare",
       "debug",
       "until-unmounted",
     ],

@@ -12,7 +12,7 @@ import { EXIT, Failure, lineOf } from "./failure.ts";
 import { makeDataFolder } from "./gateway.ts";
 import { type GatewayRecord, runningGateway } from "./gateway-record.ts";
 import { WATCH_FD } from "./gateway-watch.ts";
-import { checkKernel, mountAndStay, prepareMountpoint } from "./mount.ts";
+import { checkKernel, mountAndStay, prepareMountpoint, readProfile } from "./mount.ts";
 import { findPlace } from "./mountpoint.ts";
 import { childEnvironment, FLAGS, userFolders, type Values } from "./options.ts";
 
@@ -24,6 +24,7 @@ export async function start(values: Values<"start">): Promise<number> {
   const folders = userFolders();
   const dir = values.dir ?? join(folders.home, "Workspace");
   const data = resolve(values.data ?? join(folders.data, "gateway"));
+  const profile = readProfile(values.profile);
   const mountpoint = await makeMountpoint(dir);
   makeDataFolder(data);
   const gateway = await useGateway(data);
@@ -39,6 +40,7 @@ export async function start(values: Values<"start">): Promise<number> {
         baseUrl,
         workspace,
         tokenFile,
+        ...profile,
         ...(values["state-dir"] === undefined ? {} : { stateDir: resolve(values["state-dir"]) }),
         cacheSize: FLAGS["cache-size"].default,
         readOnly: false,

@@ -1,9 +1,11 @@
 /** A gateway as a program uses it: a data folder served over HTTP, and tokens for it. */
 import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
 import { SCOPES } from "../contract/scopes.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
+import { createBareGateway } from "./bare.ts";
 import type { GatewayOptions } from "./context.ts";
 import { createGateway } from "./core.ts";
 import {
@@ -19,6 +21,8 @@ import { startServer } from "./server.ts";
 import { openDatabase } from "./store.ts";
 import { signToken } from "./tokens.ts";
 
+/** How `wsfs mount` learns to speak to a bare gateway. */
+export const BARE_PROFILE = fileURLToPath(new URL("../../src/gateway/bare.profile.json", import.meta.url));
 export const DEFAULT_WORKSPACE = "workspace";
 
 export interface StartGatewayOptions extends Partial<GatewayOptions> {
@@ -30,6 +34,8 @@ export interface StartGatewayOptions extends Partial<GatewayOptions> {
   readonly port?: number;
   /** Names of workspaces to be there; made when missing. Without any, a gateway that has none gets "workspace". */
   readonly workspaces?: readonly string[];
+  /** Speak only the plainest calls; see bare.ts. */
+  readonly bare?: boolean;
   readonly log?: Logger;
 }
 
@@ -54,7 +60,7 @@ export interface RunningGateway {
 
 /** Throws when the folder is served already, when it is from a newer program, or the port is taken. */
 export async function startGateway(options: StartGatewayOptions): Promise<RunningGateway> {
-  const { dataDir, host = "127.0.0.1", port = 0, workspaces, log = SILENT, ...behaviour } = options;
+  const { dataDir, host = "127.0.0.1", port = 0, workspaces, log = SILENT, bare = false, ...behaviour } = options;
   await makeDataFolder(dataDir);
   const lock = lockDataFolder(dataDir);
   let database: Database.Database | undefined;
@@ -67,7 +73,8 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     for (const name of workspaces ?? [DEFAULT_WORKSPACE]) gateway.ensureWorkspace(name);
     const collected = await gateway.collectBlobs();
     if (collected > 0) log.info({ collected }, "removed blobs of unfinished uploads");
-    const server = await startServer({ gateway, clock: systemClock, host, port, log });
+    const served = bare ? createBareGateway(gateway) : gateway;
+    const server = await startServer({ gateway: served, clock: systemClock, host, port, log });
     let closed: Promise<void> | undefined;
     const shownHost = host.includes(":") ? `[${host}]` : host;
     return {

@@ -15,7 +15,7 @@ import type { ByteState } from "./byte-state.ts";
 import type { HandleId } from "./filesystem.ts";
 import type { LiveFile, SequentialReader } from "./live-file.ts";
 import type { Network } from "./network.ts";
-import type { PollState } from "./poll.ts";
+import type { PollState } from "./poll-state.ts";
 import type { Request } from "./request.ts";
 
 export interface EngineSettings {

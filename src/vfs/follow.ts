@@ -11,7 +11,6 @@ import { forgetEchoes } from "./echo.ts";
 import { readNode, refreshNode } from "./fetch-node.ts";
 import { folderOfNode } from "./from-node.ts";
 import { observeDeletion, observeNode } from "./observe.ts";
-import { pollFolders } from "./poll.ts";
 
 const PAGE = 500;
 /** Nodes read by id at the same time. */
@@ -24,7 +23,11 @@ export interface Follower {
   stop(): Promise<void>;
 }
 
-export function createFollower(context: Context): Follower {
+/** Asks for what is new; true when there is more to hear at once. */
+export type Hear = (context: Context, signal: AbortSignal) => Promise<boolean>;
+
+/** `hear`: followOnce, or whatever does its work where there is no journal. */
+export function createFollower(context: Context, hear: Hear): Follower {
   const { runtime, settings, network, log } = context;
   const stopped = new AbortController();
   setMaxListeners(0, stopped.signal);
@@ -34,7 +37,7 @@ export function createFollower(context: Context): Follower {
     while (!stopped.signal.aborted) {
       const wasOnline = network.isOnline && network.loginNeeded === undefined;
       try {
-        const isMore = await hearOnce(context, stopped.signal);
+        const isMore = await hear(context, stopped.signal);
         forgetEchoes(context);
         await refreshAll(context, stopped.signal);
         if (!wasOnline) comeBack(context);
@@ -60,13 +63,6 @@ export function createFollower(context: Context): Follower {
       await loop;
     },
   };
-}
-
-/** True when there is more to hear at once. */
-async function hearOnce(context: Context, signal: AbortSignal): Promise<boolean> {
-  if (context.client.features.journal) return followOnce(context, signal);
-  await pollFolders(context, signal);
-  return false;
 }
 
 /** The gateway answers again: nothing waits for its backoff. */

@@ -15,22 +15,6 @@ const IN_TURN = 2;
 const VISIT_MS = 10 * 60_000;
 const VISITS_MAX = 1_000;
 
-interface Visit {
-  readonly at: number;
-  readonly polledAt: number;
-}
-
-export interface PollState {
-  /** By folder (an inode), in the order of their visits. */
-  readonly visits: Map<number, Visit>;
-  /** The last folder listed in turn. */
-  turn: number;
-}
-
-export function createPollState(): PollState {
-  return { visits: new Map(), turn: 0 };
-}
-
 /** A program looked into the folder. */
 export function visitFolder({ client, polled, runtime }: Context, folder: number): void {
   if (client.features.journal) return;
@@ -42,11 +26,11 @@ export function visitFolder({ client, polled, runtime }: Context, folder: number
   if (visits.size > VISITS_MAX && oldest !== undefined) visits.delete(oldest);
 }
 
-/** Rejects when the gateway does not answer. */
-export async function pollFolders(context: Context, signal: AbortSignal): Promise<void> {
+/** One round. Rejects when the gateway does not answer; false: the next one can wait. */
+export async function pollFolders(context: Context, signal: AbortSignal): Promise<boolean> {
   const { metadata, polled, runtime } = context;
   for (const folder of nextFolders(context)) {
-    if (signal.aborted) return;
+    if (signal.aborted) return false;
     const visit = polled.visits.get(folder);
     if (visit !== undefined) polled.visits.set(folder, { ...visit, polledAt: runtime.elapsed() });
     try {
@@ -62,6 +46,7 @@ export async function pollFolders(context: Context, signal: AbortSignal): Promis
     metadata.settings.set("cursor", String(indexed));
     metadata.tombstones.forgetUpTo(indexed);
   });
+  return false;
 }
 
 function nextFolders({ metadata, polled, runtime }: Context): Set<number> {

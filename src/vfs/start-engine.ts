@@ -19,12 +19,13 @@ import { createByteState, stopBytes } from "./byte-state.ts";
 import type { Context, EngineSettings } from "./context.ts";
 import { drain } from "./drain.ts";
 import { type Engine, StartError } from "./engine.ts";
-import { createFollower } from "./follow.ts";
+import { createFollower, followOnce } from "./follow.ts";
 import { contentOfNode } from "./from-node.ts";
 import { createFileSystem } from "./mounted.ts";
 import { createNetwork } from "./network.ts";
 import { pendingItems } from "./pending.ts";
-import { createPollState } from "./poll.ts";
+import { pollFolders } from "./poll.ts";
+import { createPollState } from "./poll-state.ts";
 import { recoverContents } from "./recover.ts";
 import { parseRequest, type Request } from "./request.ts";
 import { isoToTimeText } from "./stat.ts";
@@ -101,7 +102,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   metadata.attempts.doubt();
 
   const writeBack = createWriteBack(context);
-  const follower = createFollower(context);
+  const follower = createFollower(context, client.features.journal ? followOnce : pollFolders);
   writeBack.start();
   follower.start();
   const fileSystem = createFileSystem(context);

@@ -18,7 +18,7 @@ import type { Context, EngineSettings } from "../../src/vfs/context.ts";
 import type { Caller, HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
 import { createNetwork } from "../../src/vfs/network.ts";
 import { open, openCreated, release } from "../../src/vfs/open.ts";
-import { createPollState } from "../../src/vfs/poll.ts";
+import { createPollState } from "../../src/vfs/poll-state.ts";
 import { read } from "../../src/vfs/read.ts";
 import { parseRequest, type Request } from "../../src/vfs/request.ts";
 import { EMPTY_HASH, nowText } from "../../src/vfs/stat.ts";
