@@ -31,6 +31,7 @@ export function toOurs(profile: Profile, resource: ResourceName, value: unknown)
   const result: Record<string, unknown> = {};
   for (const [field, place] of Object.entries(profile.fields[resource])) {
     if (place === null || isLacking(profile, field)) continue;
+    if (field === "contentHash" && !profile.features.hashes) continue;
     const found = get(value, place.at);
     if (found !== undefined) result[field] = readField(place, field, found);
   }

@@ -18,6 +18,8 @@ export const FEATURES = {
   changeKeys: "idempotency keys of other changes",
   /** Nodes tell the key of their latest change. */
   lastKey: "the key of a node's latest change",
+  /** Nodes tell the hash of their content. */
+  hashes: "the hash of a node's content",
   /** Parts of a content can be read. */
   ranges: "ranges of content",
   /** Earlier versions can be read. */

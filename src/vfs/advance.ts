@@ -6,6 +6,7 @@ import type { NodeRow } from "../metadata/nodes.ts";
 import { baseOf } from "../metadata/nodes.ts";
 import { lookAgain, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
+import { leaveState } from "./echo.ts";
 import { folderOfNode, makeInodeOf } from "./from-node.ts";
 import { createUnborn } from "./identity.ts";
 import { freeConflictName, moveAside, stepBack } from "./make-room.ts";
@@ -112,6 +113,7 @@ export function bury(context: Context, row: NodeRow, position?: number): void {
   if (row.nodeId === null) return;
   const revision = row.seen !== null && "deleted" in row.seen ? row.seen.revision : (row.base?.revision ?? 0);
   const { settings, tombstones } = context.metadata;
+  leaveState(context, row.nodeId, row.base, null);
   const here = context.client.features.positions ? settings.getNumber("cursor") + 1 : context.runtime.now();
   tombstones.add({ nodeId: row.nodeId, revision, position: position ?? here });
 }

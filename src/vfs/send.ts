@@ -27,7 +27,9 @@ export async function send(
 ): Promise<void> {
   const { features } = context.client;
   try {
-    if (attempt.tries > 0 && !isKeyed(attempt.request, features)) {
+    // Where conditions are only looked at, the first try would stand in the way of the second.
+    const isRepeatable = isKeyed(attempt.request, features) && features.conditions;
+    if (attempt.tries > 0 && !isRepeatable) {
       if (await settleByReading(context, attempt, signal)) return;
     }
     if (!features.revisions) await requireUnchanged(context, attempt, signal);

@@ -4,7 +4,8 @@
  * node, whichever entry carries it by then, if any. Each function is one transaction and never waits.
  */
 import type { RemoteError } from "../client/errors.ts";
-import { patchAttributes, sameValue } from "../contract/attributes.ts";
+import { type Attributes, patchAttributes, sameValue } from "../contract/attributes.ts";
+import type { Features } from "../contract/features.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import type { Entry } from "../metadata/entries.ts";
@@ -44,7 +45,7 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     if (attempt.request.do === "delete") return acknowledgeDeletion(context, row, attempt, node.revision, position);
 
     absorbStranger(context, row, node.id);
-    const effect = effectOf(row.base, attempt, node, position);
+    const effect = effectOf(row.base, attempt, node, position, client.features);
     const isOurs = isOnlyOurs(context, row.base, effect, node);
     // A gateway that tells no hashes has what was sent.
     const base = isOurs ? { ...baseOf(node, position), hash: node.contentHash ?? effect.hash } : effect;
@@ -102,23 +103,24 @@ function notePosition(context: Context, position: number): void {
 }
 
 /** Base after exactly our request, when the node shows that somebody changed it since. */
-function effectOf(before: Base | null, { request, key }: Sent, node: Node, position: number): Base {
+function effectOf(before: Base | null, { request, key }: Sent, node: Node, position: number, features: Features): Base {
   const common = { ...(before ?? baseOf(node, position)), revision: node.revision, position };
   const { mtime: _, ...kept } = before?.attributes ?? {};
+  const held = (attributes: Attributes): Attributes => (features.attributes ? attributes : {});
   switch (request.do) {
     case "folder":
-      return { ...common, parent: request.parent, name: request.name, attributes: request.attributes };
+      return { ...common, parent: request.parent, name: request.name, attributes: held(request.attributes) };
     case "upload":
     case "copy":
     case "content":
     case "reference": {
-      const isHeadOurs = request.hash === null || node.contentHash === request.hash;
+      const isHeadOurs = request.hash === null || !features.hashes || node.contentHash === request.hash;
       // Somebody's newer head hides the id of ours: a stand-in that equals no head.
       const head = isHeadOurs ? node.head : `${STAND_IN}${key}`;
       const hash = request.hash ?? node.contentHash;
       const place = "parent" in request ? { parent: request.parent, name: request.name } : {};
       // The content's own mtime, or none; of the rest only what was sent is changed.
-      const attributes = patchAttributes(kept, request.attributes);
+      const attributes = patchAttributes(kept, held(request.attributes));
       return { ...common, ...place, head, hash, size: request.size, attributes };
     }
     case "patch": {
@@ -182,7 +184,6 @@ function folderIsBorn(context: Context, row: NodeRow, position: number): void {
 function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revision: number, position: number): void {
   const { metadata } = context;
   closeAttempt(context, attempt);
-  if (row.nodeId !== null) leaveState(context, row.nodeId, row.base, null);
   bury(context, { ...row, seen: { deleted: true, revision } }, position === 0 ? undefined : position);
   metadata.attempts.removeAllOf(row.id);
   if (row.entry === null) {
@@ -244,7 +245,11 @@ function tellApart(context: Context, row: NodeRow, request: Request, error: Remo
   } else if (isCondition && node !== undefined) {
     if ("parent" in request && node.id !== row.nodeId) nameIsTaken(context, row, node);
     else if (node.revision === row.base?.revision) lookAgainLater(context, row);
-    else observeNode(context, node);
+    else {
+      observeNode(context, node);
+      // Where only a read by id is believed, that comes first.
+      if (context.metadata.nodes.get(row.id)?.seen === null) lookAgainLater(context, row);
+    }
   } else if (isCondition) {
     lookAgainLater(context, row);
   } else if (error.code === "notFound" || (error.code === "invalid" && request.do === "patch" && "parent" in request)) {
