@@ -30,13 +30,15 @@ export interface Change {
   readonly journaled: boolean;
 }
 
-/** Times never go back along positions, whatever the clock does (`positionAt` relies on it). */
+/**
+ * Once in a transaction. Times never go back along positions, whatever the clock does (`positionAt`
+ * relies on it).
+ */
 export function beginChange(context: Context, key: string | null | undefined, journaled = true): Change {
-  return {
-    time: Math.max(Math.floor(context.clock.now()), lastChange(context.store).time),
-    key: key ?? null,
-    journaled,
-  };
+  const last = lastChange(context.store);
+  context.pathLag.begin(last.position);
+  context.journalLag.begin(last.position);
+  return { time: Math.max(Math.floor(context.clock.now()), last.time), key: key ?? null, journaled };
 }
 
 interface State {
@@ -135,6 +137,7 @@ export function createNodeRow(
     addVersion(store, change, { id, workspace: node.workspace }, head, 1, position, node.content);
   }
   if (provisioned === 1) beginPlace(store, id, node.parent, node.name, position);
+  context.births.note(id);
   return { id, position };
 }
 

@@ -8,6 +8,7 @@ import type { Context } from "./context.ts";
 import { type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { invalid } from "./problems.ts";
 
+/** Twice what is promised: the clock may be set by up to a day (fault-options.ts). */
 const LIFETIME_MS = 48 * 3600 * 1000;
 /** How many expired keys one request removes: more than it adds, and still little work. */
 const EXPIRE_COUNT = 4;
@@ -17,6 +18,11 @@ export interface KeyedRequest {
   readonly key: string | null | undefined;
   /** What must be the same for the request to be the same one: operation, place, content. */
   readonly same: readonly (string | number | null)[];
+}
+
+/** All that have lived long enough; within a transaction. */
+export function forgetKeys({ store, clock }: Context): void {
+  store.prepare("DELETE FROM idempotency WHERE time < ?").run(clock.now() - LIFETIME_MS);
 }
 
 interface StoredAnswer {

@@ -8,6 +8,7 @@ import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep } from "../lib/runtime.ts";
 import type { Gateway } from "./core.ts";
 import { type GatewayAnswer, type GatewayRequest, jsonAnswer, type RequestBody } from "./exchange.ts";
+import { ConnectionReset } from "./faults.ts";
 import { multipartBoundary, readParts } from "./multipart.ts";
 import { invalid, ProblemError, tooLarge } from "./problems.ts";
 
@@ -105,7 +106,8 @@ async function answer(
   } catch (error) {
     // A fault on purpose, a client that went away, or content that broke: there is no answer any more.
     log.debug({ err: error, method, path }, "connection broken off");
-    incoming.socket.resetAndDestroy();
+    if (error instanceof ConnectionReset && error.isPartial && response.headersSent) incoming.socket.destroySoon();
+    else incoming.socket.resetAndDestroy();
   }
   log.info({ method, path, status, ms: Math.round((clock.elapsed() - start) * 10) / 10, bytes }, "request");
 }

@@ -28,6 +28,7 @@ const header = z.looseObject({ alg: z.literal("HS256"), crit: z.undefined().opti
 const claims = z.looseObject({
   scope: z.string(),
   exp: z.number(),
+  iat: z.number().optional(),
   nbf: z.number().optional(),
   workspace: z.string().min(1).optional(),
 });
@@ -54,6 +55,7 @@ interface KnownToken {
   /** Milliseconds since the epoch. */
   readonly from: number;
   readonly until: number;
+  readonly issued: number;
 }
 
 function parsePart(text: string): unknown {
@@ -72,16 +74,24 @@ function readToken(key: Uint8Array, token: string): KnownToken | undefined {
   if (actual.length !== expected.length || !timingSafeEqual(actual, expected)) return undefined;
   const parsed = claims.safeParse(parsePart(payload));
   if (!parsed.success) return undefined;
-  const { scope, exp, nbf, workspace } = parsed.data;
+  const { scope, exp, iat, nbf, workspace } = parsed.data;
   return {
     caller: { scopes: new Set(scope.split(" ").filter((name) => name !== "")), workspace },
     from: (nbf ?? 0) * 1000,
     until: exp * 1000,
+    issued: (iat ?? 0) * 1000,
   };
 }
 
-/** Answers who calls by the Authorization header, or throws a 401. */
-export function createTokenCheck(key: Uint8Array, clock: Pick<Clock, "now">): (header: string | undefined) => Caller {
+/**
+ * Answers who calls by the Authorization header, or throws a 401. `lifeSeconds`: how long a token
+ * is good at most, whatever it says itself (0: as it says).
+ */
+export function createTokenCheck(
+  key: Uint8Array,
+  clock: Pick<Clock, "now">,
+  lifeSeconds: () => number,
+): (header: string | undefined) => Caller {
   const known = new LRUCache<string, KnownToken>({ max: 1000 });
   return (authorization) => {
     if (authorization === undefined) throw unauthorized("The request carries no access token.");
@@ -94,7 +104,9 @@ export function createTokenCheck(key: Uint8Array, clock: Pick<Clock, "now">): (h
       known.set(token, entry);
     }
     const now = clock.now();
-    if (now >= entry.until) throw unauthorized("The access token has expired.");
+    const life = lifeSeconds() * 1000;
+    if (now >= entry.until || (life > 0 && now >= entry.issued + life))
+      throw unauthorized("The access token has expired.");
     if (now < entry.from) throw unauthorized("The access token is not valid yet.");
     return entry.caller;
   };

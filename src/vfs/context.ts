@@ -16,6 +16,7 @@ import type { HandleId } from "./filesystem.ts";
 import type { LiveFile, SequentialReader } from "./live-file.ts";
 import type { Network } from "./network.ts";
 import type { Request } from "./request.ts";
+import type { Unfound } from "./unfound.ts";
 
 export interface EngineSettings {
   /** Whom every node belongs to, as shown. */
@@ -77,6 +78,7 @@ export interface Context {
   readonly sending: Map<number, () => void>;
   /** Node ids whose state is to be read again by id, for what was heard of them does not fit together yet. */
   readonly refresh: Set<string>;
+  readonly unfound: Unfound;
   readonly network: Network;
   readonly activity: Activity;
 }

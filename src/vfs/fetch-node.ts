@@ -12,6 +12,7 @@ export async function readNode(context: Context, nodeId: string, signal: AbortSi
   try {
     const node = await context.client.getNode(nodeId, { signal });
     context.network.answered();
+    context.unfound.forget(nodeId);
     return node;
   } catch (error) {
     if (error instanceof RemoteError && error.code === "notFound") {
@@ -32,21 +33,26 @@ export async function refreshNode(context: Context, nodeId: string, signal: Abor
     const parentId = chain[0]?.parentId ?? null;
     if (parentId === null || context.metadata.nodes.ofNodeId(parentId) !== undefined) break;
     const parent = await readNode(context, parentId, signal);
-    if (parent === undefined) return;
+    if (parent === undefined) {
+      // Not found yet, or for good: then what is below it is not to be seen either.
+      if (context.unfound.note(nodeId)) context.unfound.forget(nodeId);
+      return;
+    }
     chain.unshift(parent);
   }
   for (const link of chain) observeNode(context, link);
 }
 
 /**
- * The id answers 404. The node is gone only if its folder still answers (else it is merely not
- * visible, and everything is kept) and the journal is past our last write to it (a gateway may not
- * find a node for a moment after its creation).
+ * The id answers 404. The node is gone only if it does so for the settle time (a gateway may not
+ * find a node for a moment after its creation), its folder still answers (else it is merely not
+ * visible, and everything is kept) and the journal is past our last write to it.
  */
 async function confirmGone(context: Context, nodeId: string, signal: AbortSignal): Promise<void> {
-  const { metadata } = context;
+  const { metadata, unfound } = context;
+  if (!unfound.note(nodeId)) return;
   const row = metadata.nodes.ofNodeId(nodeId);
-  if (row?.base == null || row.base.parent === null) return;
+  if (row?.base == null || row.base.parent === null) return unfound.forget(nodeId);
   if (row.base.position > metadata.settings.getNumber("cursor")) return;
   const folderRow = metadata.nodes.ofNodeId(row.base.parent);
   const isFolderGone = folderRow === undefined || (folderRow.seen !== null && "deleted" in folderRow.seen);
@@ -55,6 +61,6 @@ async function confirmGone(context: Context, nodeId: string, signal: AbortSignal
     return;
   }
   const current = metadata.nodes.ofNodeId(nodeId);
-  if (current?.base == null) return;
+  if (current?.base == null) return unfound.forget(nodeId);
   observeDeletion(context, nodeId, newestRevision(current) + 1, metadata.settings.getNumber("cursor"));
 }

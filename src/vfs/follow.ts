@@ -88,18 +88,17 @@ export async function followOnce(context: Context, signal: AbortSignal): Promise
   return isFull;
 }
 
-/** Reads the nodes the entries tell news of. A node that is gone has no value; its own entry says so. */
+/** Reads the nodes the entries tell news of. Null: its id answers 404. */
 export async function readNews(
   context: Context,
   entries: readonly JournalEntry[],
   signal: AbortSignal,
-): Promise<Map<string, Node>> {
+): Promise<Map<string, Node | null>> {
   const wanted = [...new Set(entries.filter((entry) => isNews(context, entry)).map((entry) => entry.nodeId))];
-  const nodes = new Map<string, Node>();
+  const nodes = new Map<string, Node | null>();
   async function reader(): Promise<void> {
     for (let id = wanted.pop(); id !== undefined; id = wanted.pop()) {
-      const node = await readNode(context, id, signal);
-      if (node !== undefined) nodes.set(id, node);
+      nodes.set(id, (await readNode(context, id, signal)) ?? null);
     }
   }
   await Promise.all(Array.from({ length: Math.min(READERS, wanted.length) }, reader));
@@ -126,7 +125,11 @@ function isWanted(context: Context, entry: JournalEntry): boolean {
 }
 
 /** In the order of the journal, so that a name is left before it is taken. */
-export function applyEntries(context: Context, entries: readonly JournalEntry[], nodes: Map<string, Node>): void {
+export function applyEntries(
+  context: Context,
+  entries: readonly JournalEntry[],
+  nodes: Map<string, Node | null>,
+): void {
   for (const entry of entries) {
     try {
       context.metadata.transaction(() => applyEntry(context, entry, nodes.get(entry.nodeId)));
@@ -138,12 +141,17 @@ export function applyEntries(context: Context, entries: readonly JournalEntry[],
   }
 }
 
-function applyEntry(context: Context, entry: JournalEntry, node: Node | undefined): void {
+function applyEntry(context: Context, entry: JournalEntry, node: Node | null | undefined): void {
   if (entry.kind === "deleted") {
     observeDeletion(context, entry.nodeId, entry.revision, entry.position);
     return;
   }
   if (node === undefined) return;
+  if (node === null) {
+    // Gone by now, which an entry will tell, or not found yet.
+    context.unfound.note(entry.nodeId, entry.position);
+    return;
+  }
   observeNode(context, node);
   // Moved below a folder nobody here knows: the folder is looked up first.
   const { nodes } = context.metadata;
@@ -153,7 +161,7 @@ function applyEntry(context: Context, entry: JournalEntry, node: Node | undefine
 
 /** What did not fit together is read again by id. */
 async function refreshAll(context: Context, signal: AbortSignal): Promise<void> {
-  const ids = [...context.refresh];
+  const ids = new Set([...context.refresh, ...context.unfound.due()]);
   for (const id of ids) {
     context.refresh.delete(id);
     try {

@@ -33,6 +33,7 @@ export function observeDeletion(context: Context, nodeId: string, revision: numb
   const { metadata } = context;
   metadata.transaction(() => {
     metadata.arrivals.remove(nodeId);
+    context.unfound.forget(nodeId);
     const row = metadata.nodes.ofNodeId(nodeId);
     if (row === undefined) {
       const tombstone = metadata.tombstones.get(nodeId);

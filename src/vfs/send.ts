@@ -95,6 +95,23 @@ async function settleByReading(context: Context, attempt: Attempt<Request>, sign
     context.activity.wake();
   } catch (error) {
     if (!(error instanceof RemoteError) || error.code !== "notFound" || request.do !== "delete") throw error;
+    // Gone, or born so lately that it is not found yet: the deletion itself is certain.
+    await repeatDeletion(context, attempt, request, signal);
+  }
+}
+
+async function repeatDeletion(
+  context: Context,
+  attempt: Attempt<Request>,
+  { nodeId, ifRevision }: Extract<Request, { do: "delete" }>,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    const node = await context.client.deleteNode(nodeId, { signal, ifRevision });
+    context.network.answered();
+    acknowledge(context, attempt, node, node.position);
+  } catch (error) {
+    if (!(error instanceof RemoteError) || error.code !== "notFound") throw error;
     deletionIsDone(context, attempt);
   }
 }

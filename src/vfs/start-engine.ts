@@ -27,6 +27,7 @@ import { pendingItems } from "./pending.ts";
 import { recoverContents } from "./recover.ts";
 import { parseRequest, type Request } from "./request.ts";
 import { isoToTimeText } from "./stat.ts";
+import { createUnfound } from "./unfound.ts";
 import { createWriteBack } from "./writeback.ts";
 
 const START_RETRY_FIRST_MS = 50;
@@ -87,6 +88,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     sending: new Map(),
     cuts: new Map(),
     refresh: new Set([start.workspace.rootId]),
+    unfound: createUnfound(metadata, runtime),
     network,
     activity,
     syncRows: shareRuns(options.syncRows),

@@ -16,7 +16,7 @@ export interface HistoryOptions {
   /** Two share the folders and conflict; one alone must behave like a plain folder throughout. */
   readonly mounts: 1 | 2;
   /** At the start, milliseconds. */
-  readonly lag?: { readonly path: number; readonly journal: number };
+  readonly lag?: { readonly path: number; readonly journal: number; readonly id: number };
   /** Whatever breaks the engine on purpose, before it starts. */
   readonly sabotage?: Sabotage;
 }
@@ -75,7 +75,7 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
   const held = new Map<Mount, Held>();
   const watched = new Map<Process, Calls>();
   let paired: Paired | undefined;
-  if (options.lag !== undefined) world.setLag(options.lag.path, options.lag.journal);
+  if (options.lag !== undefined) world.setLag(options.lag);
 
   const isTrusted = (mount: Mount) => !mount.weather.isOffline && mount.weather.faultShare === 0;
 
@@ -212,7 +212,7 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
         return;
       }
       case "lag":
-        return world.setLag(step.path, step.journal);
+        return world.setLag(step);
       case "crash":
         return crash(mountOf(step.mount), step, label);
       case "remount": {
@@ -249,7 +249,7 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
     world.note("end: fair weather");
     for (const mount of mounts) Object.assign(mount.weather, { isOffline: false, latencyMs: 20, faultShare: 0 });
     await clock.advance(1_000);
-    world.setLag(0, 0);
+    world.setLag({ path: 0, journal: 0, id: 0 });
     for (const mount of mounts) await release(mount);
     await comeToRest();
     await check();

@@ -21,6 +21,7 @@ import { open, openCreated, release } from "../../src/vfs/open.ts";
 import { read } from "../../src/vfs/read.ts";
 import { parseRequest, type Request } from "../../src/vfs/request.ts";
 import { EMPTY_HASH, nowText } from "../../src/vfs/stat.ts";
+import { createUnfound } from "../../src/vfs/unfound.ts";
 import { flush, write } from "../../src/vfs/write.ts";
 import { createMemoryFiles, type MemoryFiles } from "./memory-files.ts";
 import { createScriptedContent, type ScriptedContent } from "./scripted-content.ts";
@@ -151,6 +152,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     syncRows: async () => {},
     sending: new Map(),
     refresh: new Set(),
+    unfound: createUnfound(metadata, clock),
     network,
     activity,
   };
