@@ -199,15 +199,10 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   };
 }
 
-function checkedOptions(given: Partial<GatewayOptions>): Partial<GatewayOptions> {
-  const { maxFileBytes, ...faults } = given;
-  const result = faultChanges.safeParse(faults);
-  if (!result.success) {
-    const [issue] = result.error.issues;
-    throw new Error(`${issue?.path.join(".") ?? "options"}: ${issue?.message ?? "is not valid"}`);
-  }
-  const known = Object.fromEntries(Object.entries(result.data).filter(([, value]) => value !== undefined));
-  return maxFileBytes === undefined ? known : { ...known, maxFileBytes };
+function checkedOptions({ maxFileBytes, ...faults }: Partial<GatewayOptions>): Partial<GatewayOptions> {
+  const checked = check(faultChanges, faults, "options");
+  const given = Object.fromEntries(Object.entries(checked).filter(([, value]) => value !== undefined));
+  return maxFileBytes === undefined ? given : { ...given, maxFileBytes };
 }
 
 /** The JSON body, checked. Operations that take one say themselves when it is missing. */
