@@ -57,8 +57,11 @@ function append(
   kind: string,
   activity: 0 | 1,
   state: State,
+  /** Of the content that comes with it. */
+  size = 0,
 ): number {
-  const entry = change.journaled ? nextEntry(store, node.workspace) : null;
+  const entry = change.journaled ? nextEntry(store, node.workspace, size) : null;
+  if (!change.journaled && size > 0) addUsed(store, node.workspace, size);
   const { lastInsertRowid } = store
     .prepare(
       `INSERT INTO change (time, workspace, node, kind, activity, entry, revision, parent, name, head, attributes, deleted, key)
@@ -82,10 +85,17 @@ function append(
   return Number(lastInsertRowid);
 }
 
-function nextEntry(store: Store, workspace: string): number {
+function addUsed(store: Store, workspace: string, size: number): void {
+  store.prepare("UPDATE workspace SET used = used + ? WHERE id = ?").run(size, workspace);
+}
+
+/** Both numbers of the workspace in one step. */
+function nextEntry(store: Store, workspace: string, size: number): number {
   const row = store
-    .prepare<{ entries: number }>("UPDATE workspace SET entries = entries + 1 WHERE id = ? RETURNING entries")
-    .get(workspace);
+    .prepare<{ entries: number }>(
+      "UPDATE workspace SET entries = entries + 1, used = used + ? WHERE id = ? RETURNING entries",
+    )
+    .get(size, workspace);
   if (row === undefined) throw new Error(`Workspace ${workspace} is gone.`);
   return row.entries;
 }
@@ -108,14 +118,16 @@ export function createNodeRow(
   const { store, clock } = context;
   const id = clock.uuid();
   const head = node.content === undefined ? null : clock.uuid();
-  const position = append(store, change, { id, workspace: node.workspace }, "created", 0, {
+  const state = {
     revision: 1,
     parent: node.parent,
     name: node.name,
     head,
     attributes: JSON.stringify(node.attributes),
     deleted: 0,
-  });
+  };
+  const owner = { id, workspace: node.workspace };
+  const position = append(store, change, owner, "created", 0, state, node.content?.size);
   const provisioned = node.kind === "file" || change.journaled ? 1 : 0;
   store
     .prepare(
@@ -134,7 +146,7 @@ export function createNodeRow(
       change.time,
     );
   if (node.content !== undefined && head !== null) {
-    addVersion(store, change, { id, workspace: node.workspace }, head, 1, position, node.content);
+    addVersion(store, change, id, head, 1, position, node.content);
   }
   if (provisioned === 1) beginPlace(store, id, node.parent, node.name, position);
   context.births.note(id);
@@ -144,7 +156,7 @@ export function createNodeRow(
 function addVersion(
   store: Store,
   change: Change,
-  node: { readonly id: string; readonly workspace: string },
+  node: string,
   id: string,
   number: number,
   position: number,
@@ -155,8 +167,7 @@ function addVersion(
       `INSERT INTO version (id, node, number, branch, position, content, size, hash, mime_type, created_at)
        VALUES (?, ?, ?, 'main', ?, ?, ?, ?, ?, ?)`,
     )
-    .run(id, node.id, number, position, content.content, content.size, content.hash, content.mimeType, change.time);
-  store.prepare("UPDATE workspace SET used = used + ? WHERE id = ?").run(content.size, node.workspace);
+    .run(id, node, number, position, content.content, content.size, content.hash, content.mimeType, change.time);
 }
 
 function beginPlace(store: Store, id: string, parent: string | null, name: string, position: number): void {
@@ -211,9 +222,9 @@ export function changeNodeRows(
       attributes: to.attributes === undefined ? row.attributes : JSON.stringify(to.attributes),
       deleted: to.deleted === undefined ? row.deleted : Number(to.deleted),
     };
-    const position = append(store, change, row, kind, 0, state);
+    const position = append(store, change, row, kind, 0, state, to.content?.size);
     if (to.content !== undefined && head !== null) {
-      addVersion(store, change, row, head, row.versions + 1, position, to.content);
+      addVersion(store, change, row.id, head, row.versions + 1, position, to.content);
     }
     const moved = state.parent !== row.parent || state.name !== row.name || state.deleted !== row.deleted;
     // Any journal entry that names a folder provisions it.

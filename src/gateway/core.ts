@@ -7,7 +7,7 @@ import type { Database } from "better-sqlite3";
 import { INPUTS } from "../contract/inputs.ts";
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
 import type { Logger } from "../lib/log.ts";
-import type { Clock } from "../lib/runtime.ts";
+import { type Clock, sleep } from "../lib/runtime.ts";
 import { createBirths } from "./births.ts";
 import type { Blobs } from "./blobs.ts";
 import { getContent } from "./content.ts";
@@ -75,8 +75,8 @@ export interface Gateway {
   issueToken(claims: TokenClaims): string;
   /** Removes blobs no version refers to, but for those of uploads under way. Answers how many. */
   collectBlobs(): Promise<number>;
-  /** Removes keys that have lived long enough. */
-  forgetKeys(): void;
+  /** Removes keys that have lived long enough, a few at a time. */
+  forgetKeys(): Promise<void>;
   /** Commits what waits, and resolves when nothing goes on any more for callers that were let go. */
   settle(): Promise<void>;
 }
@@ -178,7 +178,10 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       return row;
     },
     issueToken: (claims) => signToken(signingKey, clock, claims),
-    forgetKeys: () => store.transaction(() => forgetKeys(context)),
+    async forgetKeys() {
+      // Requests come in between.
+      while (store.transaction(() => forgetKeys(context))) await sleep(clock, 0);
+    },
     async settle() {
       store.flush();
       await Promise.all(background);

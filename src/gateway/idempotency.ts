@@ -10,8 +10,8 @@ import { invalid } from "./problems.ts";
 
 /** Twice what is promised: the clock may be set by up to a day (fault-options.ts). */
 const LIFETIME_MS = 48 * 3600 * 1000;
-/** How many expired keys one request removes: more than it adds, and still little work. */
-const EXPIRE_COUNT = 4;
+/** How many expired keys are removed in one go. */
+const EXPIRE_COUNT = 500;
 
 export interface KeyedRequest {
   readonly workspace: string;
@@ -20,9 +20,15 @@ export interface KeyedRequest {
   readonly same: readonly (string | number | null)[];
 }
 
-/** All that have lived long enough; within a transaction. */
-export function forgetKeys({ store, clock }: Context): void {
-  store.prepare("DELETE FROM idempotency WHERE time < ?").run(clock.now() - LIFETIME_MS);
+/** Some of those that have lived long enough, within a transaction; false when there are no more. */
+export function forgetKeys({ store, clock }: Context): boolean {
+  const { changes } = store
+    .prepare(
+      `DELETE FROM idempotency WHERE (workspace, key) IN
+       (SELECT workspace, key FROM idempotency WHERE time < ? ORDER BY time LIMIT ${EXPIRE_COUNT})`,
+    )
+    .run(clock.now() - LIFETIME_MS);
+  return changes === EXPIRE_COUNT;
 }
 
 interface StoredAnswer {
@@ -57,11 +63,5 @@ export function once(
   store
     .prepare("INSERT INTO idempotency (workspace, key, request, status, answer, time) VALUES (?, ?, ?, ?, ?, ?)")
     .run(workspace, key, fingerprint, status, JSON.stringify(value), clock.now());
-  store
-    .prepare(
-      `DELETE FROM idempotency WHERE (workspace, key) IN
-       (SELECT workspace, key FROM idempotency WHERE time < ? ORDER BY time LIMIT ${EXPIRE_COUNT})`,
-    )
-    .run(clock.now() - LIFETIME_MS);
   return jsonAnswer(status, value);
 }

@@ -4,6 +4,7 @@ import Database from "better-sqlite3";
 import { SCOPES } from "../contract/scopes.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
+import { type Checkpoints, startCheckpoints } from "./checkpoints.ts";
 import type { GatewayOptions } from "./context.ts";
 import { createGateway, type Gateway } from "./core.ts";
 import {
@@ -62,10 +63,17 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
   await makeDataFolder(dataDir);
   const lock = lockDataFolder(dataDir);
   let database: Database.Database | undefined;
+  let checkpoints: Checkpoints | undefined;
+  let tidying: NodeJS.Timeout | undefined;
+  const free = async () => {
+    clearInterval(tidying);
+    await checkpoints?.close();
+    database?.close();
+    lock.release();
+  };
   try {
     const signingKey = await ensureSigningKey(dataDir);
     database = openDatabase(databasePath(dataDir));
-    const opened = database;
     const blobs = await openDiskBlobs(blobFolder(dataDir));
     const gateway = createGateway({
       clock: systemClock,
@@ -79,8 +87,9 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     });
     for (const name of workspaces ?? [DEFAULT_WORKSPACE]) gateway.ensureWorkspace(name);
     await tidy(gateway, log);
-    const tidying = setInterval(() => void tidy(gateway, log), TIDY_MS);
+    tidying = setInterval(() => void tidy(gateway, log), TIDY_MS);
     tidying.unref();
+    checkpoints = startCheckpoints(databasePath(dataDir), log);
     const server = await startServer({ gateway, clock: systemClock, host, port, log });
     let closed: Promise<void> | undefined;
     const shownHost = host.includes(":") ? `[${host}]` : host;
@@ -90,20 +99,15 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
       issueToken: (token) => issueToken(dataDir, token),
       setOptions: (changes) => gateway.setOptions(changes),
       close() {
-        clearInterval(tidying);
         closed ??= server
           .close()
           .then(() => gateway.settle())
-          .finally(() => {
-            opened.close();
-            lock.release();
-          });
+          .finally(free);
         return closed;
       },
     };
   } catch (error) {
-    database?.close();
-    lock.release();
+    await free();
     throw error;
   }
 }
@@ -111,7 +115,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
 /** What nothing refers to any more, and keys that have lived long enough. */
 async function tidy(gateway: Gateway, log: Logger): Promise<void> {
   try {
-    gateway.forgetKeys();
+    await gateway.forgetKeys();
     const collected = await gateway.collectBlobs();
     if (collected > 0) log.info({ collected }, "removed blobs of unfinished uploads");
   } catch (error) {
