@@ -47,7 +47,15 @@ export interface UploadOptions extends CallOptions {
   readonly onProgress?: (sent: number) => void;
 }
 
+/** What a gateway can do beyond what gateway-spec.md shows. */
+export interface Capabilities {
+  /** Moves, attributes, exchanges, deletions and restores take an idempotency key; if not, none is sent. */
+  readonly keyedChanges: boolean;
+}
+
 export interface Client {
+  readonly capabilities: Capabilities;
+
   listWorkspaces(options?: CallOptions): Promise<Workspace[]>;
   /** By name or id; undefined when the token shows none such. */
   findWorkspace(nameOrId: string, options?: CallOptions): Promise<Workspace | undefined>;
@@ -86,11 +94,18 @@ export interface Client {
   patchNode(
     nodeId: string,
     patch: { parentId?: string; name?: string; attributes?: AttributesPatch },
-    options?: CallOptions & { ifRevision?: number },
+    options?: CallOptions & { ifRevision?: number; idempotencyKey?: string },
   ): Promise<WrittenNode>;
-  exchangeNodes(nodeId: string, other: string, options?: CallOptions & { ifRevision?: number }): Promise<WrittenNode>;
-  deleteNode(nodeId: string, options?: CallOptions & { ifRevision?: number }): Promise<WrittenNode>;
-  restoreNode(nodeId: string, options?: CallOptions): Promise<WrittenNode>;
+  exchangeNodes(
+    nodeId: string,
+    other: string,
+    options?: CallOptions & { ifRevision?: number; idempotencyKey?: string },
+  ): Promise<WrittenNode>;
+  deleteNode(
+    nodeId: string,
+    options?: CallOptions & { ifRevision?: number; idempotencyKey?: string },
+  ): Promise<WrittenNode>;
+  restoreNode(nodeId: string, options?: CallOptions & { idempotencyKey?: string }): Promise<WrittenNode>;
 
   /** Entries after `position` (0: from the start), oldest first, at most `pageSize`. `asOf`: how far the journal shows. */
   readJournal(

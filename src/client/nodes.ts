@@ -2,11 +2,12 @@
 import type { z } from "zod";
 import type { Attributes, AttributesPatch } from "../contract/attributes.ts";
 import {
-  type exchange,
+  type Exchange,
   type NewNode,
   type Node,
   type NodePatch,
   node,
+  type Restoration,
   type WrittenNode,
   writtenNode,
 } from "../contract/resources.ts";
@@ -14,12 +15,15 @@ import { malformed } from "./answers.ts";
 import { askJson, type Call, type Send } from "./call.ts";
 import type { CallOptions } from "./client.ts";
 
-interface CreateOptions extends CallOptions {
+interface KeyOptions extends CallOptions {
   idempotencyKey?: string;
+}
+
+interface CreateOptions extends KeyOptions {
   attributes?: Attributes;
 }
 
-interface RevisionOptions extends CallOptions {
+interface RevisionOptions extends KeyOptions {
   ifRevision?: number;
 }
 
@@ -69,7 +73,7 @@ export function patchNode(
   patch: { parentId?: string; name?: string; attributes?: AttributesPatch },
   options: RevisionOptions = {},
 ): Promise<WrittenNode> {
-  const value: NodePatch = patch;
+  const value: NodePatch = { ...patch, idempotencyKey: options.idempotencyKey };
   return askNode(
     send,
     nodeId,
@@ -89,7 +93,7 @@ export function exchangeNodes(
   other: string,
   options: RevisionOptions = {},
 ): Promise<WrittenNode> {
-  const value: z.infer<typeof exchange> = { with: other };
+  const value: Exchange = { with: other, idempotencyKey: options.idempotencyKey };
   return askNode(
     send,
     nodeId,
@@ -107,11 +111,19 @@ export function deleteNode(send: Send, nodeId: string, options: RevisionOptions 
   return askNode(
     send,
     nodeId,
-    { operation: "deleteNode", headers: ifRevision(options), signal: options.signal },
+    {
+      operation: "deleteNode",
+      query: { idempotencyKey: options.idempotencyKey },
+      headers: ifRevision(options),
+      signal: options.signal,
+    },
     writtenNode,
   );
 }
 
-export function restoreNode(send: Send, nodeId: string, options: CallOptions = {}): Promise<WrittenNode> {
-  return askNode(send, nodeId, { operation: "restoreNode", signal: options.signal }, writtenNode);
+export function restoreNode(send: Send, nodeId: string, options: KeyOptions = {}): Promise<WrittenNode> {
+  const { idempotencyKey, signal } = options;
+  const value: Restoration = { idempotencyKey };
+  const body = idempotencyKey === undefined ? undefined : ({ kind: "json", value } as const);
+  return askNode(send, nodeId, { operation: "restoreNode", body, signal }, writtenNode);
 }
