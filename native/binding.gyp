@@ -31,6 +31,7 @@
         "supervisor/mount.c",
         "supervisor/fusermount.c",
         "supervisor/mount-table.c",
+        "supervisor/mount-id.c",
         "supervisor/unmount.c"
       ]
     }
