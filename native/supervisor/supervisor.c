@@ -1,7 +1,7 @@
 /*
  * The supervisor's life: start the daemon, mount when it is prepared, pass the device on, watch it,
  * detach the mount. Lines from the daemon: prepared, ready, failed CODE TEXT, note TEXT, heartbeat,
- * unmount. Lines to it: mounted N (with the device), stop, unmounted, busy TEXT. Lines on the status
+ * unmount. Lines to it: mounted N (with the device), stop, unmounted [elsewhere: not], busy TEXT. Lines on the status
  * descriptor, for whoever started us: note TEXT, and at last ready PID or failed CODE TEXT.
  */
 #include "supervisor.h"
@@ -148,7 +148,9 @@ static void on_unmount_end(enum unmount_how how, int status)
   self.unmounts[how] = 0;
   int error = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
   if (error == 0) {
-    if (self.unmount_asked) tell("unmounted", -1);
+    /* A copy in another mount namespace keeps the connection: the daemon must not wait for its end. */
+    bool elsewhere = self.mount.device >= 0 && is_connected(self.mount.device);
+    if (self.unmount_asked) tell(elsewhere ? "unmounted elsewhere" : "unmounted", -1);
     self.unmount_asked = false;
     self.phase = ENDING;
     self.watched = true;

@@ -81,9 +81,13 @@ describe.skipIf(!canMount)(
   "a supervisor whose mount was taken off leaves a stranger's of the same numbers alone",
   () => {
     it.each([
-      ["when it is told to end", 0, (trial: Trial) => trial.supervisor.kill("SIGTERM")],
-      ["when its daemon asks for the unmount", 0, (trial: Trial) => process.kill(trial.daemonPid(), "SIGUSR2")],
-      ["when its daemon is killed", 1, (trial: Trial) => process.kill(trial.daemonPid(), "SIGKILL")],
+      ["when it is told to end", 0, (trial: Trial): boolean => trial.supervisor.kill("SIGTERM")],
+      [
+        "when its daemon asks for the unmount",
+        0,
+        (trial: Trial): boolean => process.kill(trial.daemonPid(), "SIGUSR2"),
+      ],
+      ["when its daemon is killed", 1, (trial: Trial): boolean => process.kill(trial.daemonPid(), "SIGKILL")],
     ] as const)("%s", async (_, code, end) => {
       const found = await strange();
       // Only where other programs mount and unmount all the time.
