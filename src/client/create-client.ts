@@ -5,10 +5,20 @@ import { createSend } from "./call.ts";
 import type { Client } from "./client.ts";
 import { getContent } from "./content.ts";
 import type { Credentials } from "./credentials.ts";
-import { listFolder, listVersions, readJournal } from "./listings.ts";
-import { copyNode, createFolder, deleteNode, exchangeNodes, getNode, patchNode, restoreNode } from "./nodes.ts";
-import { upload, writeContent, writeContentByReference } from "./uploads.ts";
-import { findWorkspace, listWorkspaces } from "./workspaces.ts";
+import { appendJournal, readJournal, streamJournal } from "./journal.ts";
+import { listFolder, listNodes, listVersions } from "./listings.ts";
+import {
+  copyNode,
+  createFolder,
+  deleteNode,
+  exchangeNodes,
+  getNode,
+  getNodeByPath,
+  patchNode,
+  restoreNode,
+} from "./nodes.ts";
+import { upload, uploadByPath, writeContent, writeContentByReference } from "./uploads.ts";
+import { findWorkspace, listWorkspacePage, listWorkspaces } from "./workspaces.ts";
 
 export interface ClientOptions {
   /** Closed with the client. */
@@ -26,11 +36,15 @@ export function createClient(options: ClientOptions): Client {
   return {
     listWorkspaces: (...args) => listWorkspaces(send, ...args),
     findWorkspace: (...args) => findWorkspace(send, ...args),
+    listWorkspacePage: (...args) => listWorkspacePage(send, ...args),
     listFolder: (...args) => listFolder(send, ...args),
+    listNodes: (...args) => listNodes(send, ...args),
     getNode: (...args) => getNode(send, ...args),
+    getNodeByPath: (...args) => getNodeByPath(send, ...args),
     getContent: (...args) => getContent(send, ...args),
     listVersions: (...args) => listVersions(send, ...args),
     upload: (...args) => upload(send, ...args),
+    uploadByPath: (...args) => uploadByPath(send, ...args),
     writeContent: (...args) => writeContent(send, ...args),
     writeContentByReference: (...args) => writeContentByReference(send, ...args),
     createFolder: (...args) => createFolder(send, ...args),
@@ -40,6 +54,8 @@ export function createClient(options: ClientOptions): Client {
     deleteNode: (...args) => deleteNode(send, ...args),
     restoreNode: (...args) => restoreNode(send, ...args),
     readJournal: (...args) => readJournal(send, ...args),
+    streamJournal: (...args) => streamJournal(send, ...args),
+    appendJournal: (...args) => appendJournal(send, ...args),
     close: () => transport.close(),
   };
 }

@@ -12,7 +12,8 @@ import {
 } from "../contract/resources.ts";
 import { malformed } from "./answers.ts";
 import { askJson, type Call, type Send } from "./call.ts";
-import type { CallOptions } from "./client.ts";
+import { checkPath } from "./check-names.ts";
+import type { CallOptions, PathOptions } from "./client.ts";
 
 interface CreateOptions extends CallOptions {
   idempotencyKey?: string;
@@ -34,8 +35,19 @@ function ifRevision(options: RevisionOptions): { "if-match": string | undefined 
   return { "if-match": options.ifRevision === undefined ? undefined : `"${options.ifRevision}"` };
 }
 
-export function getNode(send: Send, nodeId: string, options: CallOptions = {}): Promise<Node> {
-  return askNode(send, nodeId, { operation: "getNode", signal: options.signal }, node);
+export function getNode(
+  send: Send,
+  nodeId: string,
+  options: CallOptions & { branch?: string | undefined } = {},
+): Promise<Node> {
+  const { branch, signal } = options;
+  return askNode(send, nodeId, { operation: "getNode", query: { branch }, signal }, node);
+}
+
+export async function getNodeByPath(send: Send, path: string, options: PathOptions = {}): Promise<Node> {
+  const { workspace, at, branch, signal } = options;
+  const parameters = { path: checkPath("getNodeByPath", path) };
+  return askJson(send, { operation: "getNodeByPath", parameters, query: { workspace, at, branch }, signal }, node);
 }
 
 export function createFolder(
