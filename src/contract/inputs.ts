@@ -70,6 +70,7 @@ export const INPUTS = {
   readJournal: {
     query: z.strictObject({ workspace, ...paging, after: wholeNumber(0, Number.MAX_SAFE_INTEGER).default(0) }),
   },
+  streamJournal: { query: z.strictObject({ workspace, after: wholeNumber(0, Number.MAX_SAFE_INTEGER).default(0) }) },
 } as const satisfies Record<OperationName, { query: z.ZodType; metadata?: z.ZodType; body?: z.ZodType }>;
 
 export type Inputs = typeof INPUTS;

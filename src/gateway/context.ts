@@ -2,6 +2,7 @@
 import type { Clock } from "../lib/runtime.ts";
 import type { Blobs } from "./blobs.ts";
 import type { Lag } from "./lag.ts";
+import type { Signal } from "./signal.ts";
 import type { Store } from "./store.ts";
 
 export interface GatewayOptions {
@@ -35,4 +36,6 @@ export interface Context {
   readonly options: Readonly<GatewayOptions>;
   readonly pathLag: Lag;
   readonly journalLag: Lag;
+  /** Fired after every transaction, and when options change. */
+  readonly news: Signal;
 }

@@ -35,7 +35,7 @@ export interface GatewayRequest {
 
 export interface GatewayAnswer {
   readonly status: number;
-  /** Names in lower case; content-length is there unless the body is absent. */
+  /** Names in lower case; content-length is there unless the body is absent or has no end of its own. */
   readonly headers: Readonly<Record<string, string>>;
   /** `json` is encoded once, `bytes` is to be read to its end or returned. */
   readonly body?:

@@ -26,7 +26,8 @@ export function openDatabase(path: string): Database.Database {
   return database;
 }
 
-export function createStore(database: Database.Database): Store {
+/** `onCommit` is called after each transaction. */
+export function createStore(database: Database.Database, onCommit: () => void = () => {}): Store {
   migrate(database);
   const statements = new Map<string, Database.Statement<unknown[], unknown>>();
   const begin = database.prepare("BEGIN IMMEDIATE");
@@ -42,16 +43,18 @@ export function createStore(database: Database.Database): Store {
       }
       return statement as Database.Statement<unknown[], Row>;
     },
-    transaction(body) {
+    transaction<T>(body: () => T) {
+      let result: T;
       begin.run();
       try {
-        const result = body();
+        result = body();
         commit.run();
-        return result;
       } catch (error) {
         if (database.inTransaction) rollback.run();
         throw error;
       }
+      onCommit();
+      return result;
     },
   };
 }
