@@ -17,7 +17,7 @@ import type {
 } from "../contract/resources.ts";
 
 export interface CallOptions {
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Which page of a list. Without `pageNo` and `orderBy`: pages of one snapshot, by `after`. */
@@ -68,9 +68,9 @@ export interface JournalStreamOptions extends WorkspaceOptions {
 
 export interface ContentOptions extends CallOptions {
   /** Default: the head. */
-  readonly version?: string;
+  readonly version?: string | undefined;
   /** Bytes [start, end). Absent: the whole content. */
-  readonly range?: { readonly start: number; readonly end: number };
+  readonly range?: { readonly start: number; readonly end: number } | undefined;
   /** With `range`: only if the content is still of this version, else the whole content comes. */
   readonly ifVersion?: string | undefined;
   /** A moment of the past, ISO 8601: the content the file had then. */
@@ -92,15 +92,15 @@ export interface Content {
 }
 
 export interface UploadOptions extends CallOptions {
-  readonly idempotencyKey?: string;
+  readonly idempotencyKey?: string | undefined;
   /** Lower-case hex SHA-256. */
-  readonly contentHash?: string;
-  readonly contentType?: string;
-  readonly attributes?: Attributes;
+  readonly contentHash?: string | undefined;
+  readonly contentType?: string | undefined;
+  readonly attributes?: Attributes | undefined;
   /** The head to move. Default: the gateway's main branch. */
   readonly branch?: string | undefined;
   /** Bytes of the content handed to the network so far, for progress. */
-  readonly onProgress?: (sent: number) => void;
+  readonly onProgress?: ((sent: number) => void) | undefined;
 }
 
 export interface PathOptions extends WorkspaceOptions {
@@ -142,33 +142,41 @@ export interface Client {
   writeContent(
     nodeId: string,
     content: ContentSource,
-    options?: UploadOptions & { ifHead?: string },
+    options?: UploadOptions & { ifHead?: string | undefined },
   ): Promise<WrittenNode>;
   /** A new version with content the gateway has. */
   writeContentByReference(
     nodeId: string,
-    reference: { copyOf: string; version?: string },
-    options?: CallOptions & { ifHead?: string; idempotencyKey?: string; attributes?: Attributes },
+    reference: { copyOf: string; version?: string | undefined },
+    options?: CallOptions & {
+      ifHead?: string | undefined;
+      idempotencyKey?: string | undefined;
+      attributes?: Attributes | undefined;
+    },
   ): Promise<WrittenNode>;
   createFolder(
     parentId: string,
     name: string,
-    options?: CallOptions & { idempotencyKey?: string; attributes?: Attributes },
+    options?: CallOptions & { idempotencyKey?: string | undefined; attributes?: Attributes | undefined },
   ): Promise<WrittenNode>;
   copyNode(
     parentId: string,
     name: string,
-    reference: { copyOf: string; version?: string },
-    options?: CallOptions & { idempotencyKey?: string; attributes?: Attributes },
+    reference: { copyOf: string; version?: string | undefined },
+    options?: CallOptions & { idempotencyKey?: string | undefined; attributes?: Attributes | undefined },
   ): Promise<WrittenNode>;
   /** Move, rename, change attributes, if the revision is still `ifRevision`. */
   patchNode(
     nodeId: string,
-    patch: { parentId?: string; name?: string; attributes?: AttributesPatch },
-    options?: CallOptions & { ifRevision?: number },
+    patch: { parentId?: string | undefined; name?: string | undefined; attributes?: AttributesPatch | undefined },
+    options?: CallOptions & { ifRevision?: number | undefined },
   ): Promise<WrittenNode>;
-  exchangeNodes(nodeId: string, other: string, options?: CallOptions & { ifRevision?: number }): Promise<WrittenNode>;
-  deleteNode(nodeId: string, options?: CallOptions & { ifRevision?: number }): Promise<WrittenNode>;
+  exchangeNodes(
+    nodeId: string,
+    other: string,
+    options?: CallOptions & { ifRevision?: number | undefined },
+  ): Promise<WrittenNode>;
+  deleteNode(nodeId: string, options?: CallOptions & { ifRevision?: number | undefined }): Promise<WrittenNode>;
   restoreNode(nodeId: string, options?: CallOptions): Promise<WrittenNode>;
 
   /** Entries after `position` (0: from the start), oldest first, at most `pageSize`. `asOf`: how far the journal shows. */

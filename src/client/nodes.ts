@@ -16,12 +16,12 @@ import { checkPath } from "./check-names.ts";
 import type { CallOptions, PathOptions } from "./client.ts";
 
 interface CreateOptions extends CallOptions {
-  idempotencyKey?: string;
-  attributes?: Attributes;
+  idempotencyKey?: string | undefined;
+  attributes?: Attributes | undefined;
 }
 
 interface RevisionOptions extends CallOptions {
-  ifRevision?: number;
+  ifRevision?: number | undefined;
 }
 
 /** Asks for the node and makes sure that the answer is about it. */
@@ -63,7 +63,7 @@ export function copyNode(
   send: Send,
   parentId: string,
   name: string,
-  reference: { copyOf: string; version?: string },
+  reference: { copyOf: string; version?: string | undefined },
   options: CreateOptions = {},
 ): Promise<WrittenNode> {
   return createNode(send, { parentId, name, ...reference }, options);
@@ -78,7 +78,7 @@ function createNode(send: Send, place: NewNode, options: CreateOptions): Promise
 export function patchNode(
   send: Send,
   nodeId: string,
-  patch: { parentId?: string; name?: string; attributes?: AttributesPatch },
+  patch: { parentId?: string | undefined; name?: string | undefined; attributes?: AttributesPatch | undefined },
   options: RevisionOptions = {},
 ): Promise<WrittenNode> {
   const value: NodePatch = patch;

@@ -55,7 +55,7 @@ export function writeContent(
   send: Send,
   nodeId: string,
   content: ContentSource,
-  options: UploadOptions & { ifHead?: string } = {},
+  options: UploadOptions & { ifHead?: string | undefined } = {},
 ): Promise<WrittenNode> {
   return askNode(
     send,
@@ -73,8 +73,12 @@ export function writeContent(
 export function writeContentByReference(
   send: Send,
   nodeId: string,
-  reference: { copyOf: string; version?: string },
-  options: CallOptions & { ifHead?: string; idempotencyKey?: string; attributes?: Attributes } = {},
+  reference: { copyOf: string; version?: string | undefined },
+  options: CallOptions & {
+    ifHead?: string | undefined;
+    idempotencyKey?: string | undefined;
+    attributes?: Attributes | undefined;
+  } = {},
 ): Promise<WrittenNode> {
   const { signal, attributes, idempotencyKey } = options;
   const value: ContentReference = { ...reference, attributes, idempotencyKey };
