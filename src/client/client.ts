@@ -103,6 +103,23 @@ export interface UploadOptions extends CallOptions {
   readonly onProgress?: ((sent: number) => void) | undefined;
 }
 
+export interface KeyOptions extends CallOptions {
+  /** A repeated request with the key of the first gets the first answer. */
+  readonly idempotencyKey?: string | undefined;
+}
+
+export interface RevisionOptions extends KeyOptions {
+  /** Only if the node's revision is still this; else `changed` with the node as it is. */
+  readonly ifRevision?: number | undefined;
+}
+
+/** What is not named stays. Attributes merge by key, null removes one. */
+export interface NodeChange {
+  readonly parentId?: string | undefined;
+  readonly name?: string | undefined;
+  readonly attributes?: AttributesPatch | undefined;
+}
+
 export interface PathOptions extends WorkspaceOptions {
   /** A moment of the past, ISO 8601: what had the path then. */
   readonly at?: string | undefined;
@@ -116,7 +133,15 @@ export interface UploadConditions {
   readonly ifHead?: string | undefined;
 }
 
+/** What a gateway can do beyond what gateway-spec.md shows. */
+export interface Capabilities {
+  /** Moves, attributes, exchanges, deletions and restores take an idempotency key; if not, none is sent. */
+  readonly keyedChanges: boolean;
+}
+
 export interface Client {
+  readonly capabilities: Capabilities;
+
   listWorkspaces(options?: CallOptions): Promise<Workspace[]>;
   /** By name or id; undefined when the token shows none such. */
   findWorkspace(nameOrId: string, options?: CallOptions): Promise<Workspace | undefined>;
@@ -166,28 +191,16 @@ export interface Client {
     options?: CallOptions & { idempotencyKey?: string | undefined; attributes?: Attributes | undefined },
   ): Promise<WrittenNode>;
   /** Move, rename, change attributes, if the revision is still `ifRevision`. */
-  patchNode(
-    nodeId: string,
-    patch: { parentId?: string | undefined; name?: string | undefined; attributes?: AttributesPatch | undefined },
-    options?: CallOptions & { ifRevision?: number | undefined },
-  ): Promise<WrittenNode>;
-  exchangeNodes(
-    nodeId: string,
-    other: string,
-    options?: CallOptions & { ifRevision?: number | undefined },
-  ): Promise<WrittenNode>;
-  deleteNode(nodeId: string, options?: CallOptions & { ifRevision?: number | undefined }): Promise<WrittenNode>;
-  restoreNode(nodeId: string, options?: CallOptions): Promise<WrittenNode>;
+  patchNode(nodeId: string, patch: NodeChange, options?: RevisionOptions): Promise<WrittenNode>;
+  exchangeNodes(nodeId: string, other: string, options?: RevisionOptions): Promise<WrittenNode>;
+  deleteNode(nodeId: string, options?: RevisionOptions): Promise<WrittenNode>;
+  restoreNode(nodeId: string, options?: KeyOptions): Promise<WrittenNode>;
 
   /** Entries after `position` (0: from the start), oldest first, at most `pageSize`. `asOf`: how far the journal shows. */
   readJournal(workspaceId: string | undefined, position: number, options?: JournalOptions): Promise<JournalPage>;
   /** Entries after `position` as they come, without end. The request is sent by the first `next`. */
   streamJournal(position: number, options?: JournalStreamOptions): AsyncGenerator<JournalEntry, void, undefined>;
-  appendJournal(
-    nodeId: string,
-    kind: string,
-    options?: CallOptions & { idempotencyKey?: string | undefined },
-  ): Promise<JournalEntry>;
+  appendJournal(nodeId: string, kind: string, options?: KeyOptions): Promise<JournalEntry>;
 
   close(): Promise<void>;
 }

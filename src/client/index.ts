@@ -26,7 +26,15 @@ export type {
   Workspace,
   WrittenNode,
 } from "../contract/resources.ts";
-export type { CallOptions, Client, Content, ContentOptions, ListOptions, UploadOptions } from "./client.ts";
+export type {
+  CallOptions,
+  Capabilities,
+  Client,
+  Content,
+  ContentOptions,
+  ListOptions,
+  UploadOptions,
+} from "./client.ts";
 export { type ClientOptions, createClient } from "./create-client.ts";
 export { type Credentials, staticToken, tokenFile } from "./credentials.ts";
 export { REMOTE_ERROR_CODES, RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./errors.ts";

@@ -3,7 +3,7 @@ import { createParser } from "eventsource-parser";
 import { type JournalEntry, type JournalPage, journalEntry, journalPage } from "../contract/resources.ts";
 import { checkedJson, discard, malformed, transportFailure } from "./answers.ts";
 import { askJson, type Send } from "./call.ts";
-import type { CallOptions, JournalOptions, JournalStreamOptions } from "./client.ts";
+import type { JournalOptions, JournalStreamOptions, KeyOptions } from "./client.ts";
 
 /** Characters of one event; a gateway that sends more is none of ours. */
 const EVENT_SIZE_MAX = 1024 * 1024;
@@ -24,7 +24,7 @@ export function appendJournal(
   send: Send,
   nodeId: string,
   kind: string,
-  options: CallOptions & { idempotencyKey?: string | undefined } = {},
+  options: KeyOptions = {},
 ): Promise<JournalEntry> {
   const { idempotencyKey, signal } = options;
   const value = { nodeId, kind, idempotencyKey };

@@ -8,11 +8,13 @@ import type { OperationName } from "./operations.ts";
 import {
   contentReference,
   exchange,
+  idempotencyKey,
   newJournalEntry,
   newNode,
   nodePatch,
   PAGE_SIZE_DEFAULT,
   PAGE_SIZE_MAX,
+  restoration,
   uploadMetadata,
 } from "./resources.ts";
 
@@ -63,8 +65,8 @@ export const INPUTS = {
   createNode: { query: onlyWorkspace, body: newNode },
   patchNode: { query: onlyWorkspace, body: nodePatch },
   exchangeNodes: { query: onlyWorkspace, body: exchange },
-  deleteNode: { query: onlyWorkspace },
-  restoreNode: { query: onlyWorkspace },
+  deleteNode: { query: z.strictObject({ workspace, idempotencyKey: idempotencyKey.optional() }) },
+  restoreNode: { query: onlyWorkspace, body: restoration },
   listVersions: { query: z.strictObject({ workspace, ...paging, after }) },
   appendJournal: { query: onlyWorkspace, body: newJournalEntry },
   readJournal: {
