@@ -4,6 +4,8 @@ import type { Births } from "./births.ts";
 import type { Blobs } from "./blobs.ts";
 import { type FaultOptions, faultOptions } from "./fault-options.ts";
 import type { Lag } from "./lag.ts";
+import type { Signal } from "./signal.ts";
+import type { SortedLists } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
 
 export interface GatewayOptions extends FaultOptions {
@@ -23,4 +25,8 @@ export interface Context {
   readonly births: Births;
   /** Blobs that are being written, or are not referred to yet: not to be collected. */
   readonly staged: Set<string>;
+  /** Of this store's rows, as long as it is open. */
+  readonly lists: SortedLists;
+  /** Fired after every transaction, and when options change. */
+  readonly news: Signal;
 }

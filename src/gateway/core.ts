@@ -18,12 +18,15 @@ import { faultChanges } from "./fault-options.ts";
 import { ConnectionReset, withFaults } from "./faults.ts";
 import { forgetKeys } from "./idempotency.ts";
 import { appendJournal, readJournal } from "./journal.ts";
+import { streamJournal } from "./journal-stream.ts";
 import { createLag } from "./lag.ts";
 import { listNodes } from "./listings.ts";
 import { createNode, deleteNode, exchangeNodes, getNode, getNodeByPath, patchNode, restoreNode } from "./nodes.ts";
 import { check, invalid, ProblemError } from "./problems.ts";
 import { findRoute, type Route } from "./routes.ts";
 import { checkScopes } from "./scopes.ts";
+import { createSignal } from "./signal.ts";
+import { createSortedLists } from "./sorted-lists.ts";
 import { createStore } from "./store.ts";
 import { createTokenCheck, signToken, type TokenClaims } from "./tokens.ts";
 import { upload, writeContent } from "./uploads.ts";
@@ -48,6 +51,7 @@ const HANDLERS: { readonly [N in OperationName]: Handler<N> } = {
   listVersions,
   appendJournal,
   readJournal,
+  streamJournal,
 };
 
 export interface GatewayNeeds {
@@ -70,6 +74,8 @@ export interface Gateway {
   handle(request: GatewayRequest): Promise<GatewayAnswer>;
   /** Throws when they are not what fault-options.ts says. */
   setOptions(options: Partial<GatewayOptions>): void;
+  /** Answers that would go on for ever end, at what they have said so far. Before the gateway closes. */
+  endStreams(): void;
   /** Makes it when there is none of this name. */
   ensureWorkspace(name: string): WorkspaceRow;
   issueToken(claims: TokenClaims): string;
@@ -83,9 +89,13 @@ export interface Gateway {
 
 export function createGateway(needs: GatewayNeeds): Gateway {
   const { blobs, signingKey, log } = needs;
+  const news = createSignal();
   const store = createStore(needs.database, needs.turn);
   const options: GatewayOptions = { ...DEFAULT_OPTIONS, ...checkedOptions(needs.options ?? {}) };
   const clock: Clock = { ...needs.clock, now: () => needs.clock.now() + options.clockSkewMs };
+  const lists = createSortedLists();
+  store.afterCommit(news.fire);
+  store.afterRollback(lists.forget);
   const context: Context = {
     clock,
     store,
@@ -101,6 +111,8 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     })),
     births: createBirths(store, clock, options),
     staged: new Set(),
+    lists,
+    news,
   };
   const checkToken = createTokenCheck(signingKey, clock, () => options.tokenSeconds);
   const background = new Set<Promise<unknown>>();
@@ -117,6 +129,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     context.journalLag.shown();
     context.births.settle();
     Object.assign(options, checked);
+    news.fire();
   }
 
   async function perform(route: Route, request: GatewayRequest): Promise<GatewayAnswer> {
@@ -172,6 +185,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       }
     },
     setOptions,
+    endStreams: () => news.end(),
     ensureWorkspace(name) {
       const row = ensureWorkspace(context, name);
       store.flush();

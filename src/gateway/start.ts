@@ -99,6 +99,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
       issueToken: (token) => issueToken(dataDir, token),
       setOptions: (changes) => gateway.setOptions(changes),
       close() {
+        gateway.endStreams();
         closed ??= server
           .close()
           .then(() => gateway.settle())

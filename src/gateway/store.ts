@@ -24,6 +24,8 @@ export interface Store {
   isChanging(): boolean;
   /** Done within each commit. */
   beforeCommit(work: () => void): void;
+  /** Done after each commit. */
+  afterCommit(work: () => void): void;
   /** Done when changes were undone after their flows had ended. */
   afterRollback(work: () => void): void;
   readonly database: Database.Database;
@@ -36,6 +38,8 @@ export function openDatabase(path: string): Database.Database {
   // missing, but the store is never damaged.
   database.pragma("synchronous = NORMAL");
   database.pragma("cache_size = -65536");
+  // Rows beyond the cache are read where the system keeps them, not copied page by page.
+  database.pragma("mmap_size = 4294967296");
   // In pages of 4 KiB: what checkpoints.ts could not keep up with.
   database.pragma("wal_autocheckpoint = 65536");
   database.pragma("temp_store = MEMORY");
@@ -69,6 +73,7 @@ export function createStore(database: Database.Database, turn?: (callback: () =>
   const release = database.prepare("RELEASE flow");
   const undo = database.prepare("ROLLBACK TO flow");
   const committing: (() => void)[] = [];
+  const committed: (() => void)[] = [];
   const undone: (() => void)[] = [];
   let group: Group | undefined;
   let isChanging = false;
@@ -94,6 +99,7 @@ export function createStore(database: Database.Database, turn?: (callback: () =>
     }
     group = undefined;
     done.resolve();
+    for (const work of committed) work();
     return undefined;
   }
 
@@ -143,6 +149,7 @@ export function createStore(database: Database.Database, turn?: (callback: () =>
     },
     isChanging: () => isChanging,
     beforeCommit: (work) => void committing.push(work),
+    afterCommit: (work) => void committed.push(work),
     afterRollback: (work) => void undone.push(work),
   };
 }

@@ -14,6 +14,8 @@ export interface Caller {
   readonly scopes: ReadonlySet<string>;
   /** Id of the workspace the token is bound to. */
   readonly workspace: string | undefined;
+  /** When the token expires, milliseconds since the epoch. */
+  readonly until: number;
 }
 
 export interface TokenClaims {
@@ -54,7 +56,6 @@ interface KnownToken {
   readonly caller: Caller;
   /** Milliseconds since the epoch. */
   readonly from: number;
-  readonly until: number;
   readonly issued: number;
 }
 
@@ -76,9 +77,8 @@ function readToken(key: Uint8Array, token: string): KnownToken | undefined {
   if (!parsed.success) return undefined;
   const { scope, exp, iat, nbf, workspace } = parsed.data;
   return {
-    caller: { scopes: new Set(scope.split(" ").filter((name) => name !== "")), workspace },
+    caller: { scopes: new Set(scope.split(" ").filter((name) => name !== "")), workspace, until: exp * 1000 },
     from: (nbf ?? 0) * 1000,
-    until: exp * 1000,
     issued: (iat ?? 0) * 1000,
   };
 }
@@ -105,9 +105,9 @@ export function createTokenCheck(
     }
     const now = clock.now();
     const life = lifeSeconds() * 1000;
-    if (now >= entry.until || (life > 0 && now >= entry.issued + life))
-      throw unauthorized("The access token has expired.");
+    const until = life > 0 ? Math.min(entry.caller.until, entry.issued + life) : entry.caller.until;
+    if (now >= until) throw unauthorized("The access token has expired.");
     if (now < entry.from) throw unauthorized("The access token is not valid yet.");
-    return entry.caller;
+    return until === entry.caller.until ? entry.caller : { ...entry.caller, until };
   };
 }

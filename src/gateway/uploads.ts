@@ -11,16 +11,7 @@ import { sourceOfCopy } from "./content.ts";
 import type { Context } from "./context.ts";
 import type { Call, GatewayAnswer } from "./exchange.ts";
 import { once } from "./idempotency.ts";
-import {
-  attributesOf,
-  childPlacing,
-  findChild,
-  findPlacing,
-  type NodeRow,
-  type Placing,
-  showCurrent,
-  showWritten,
-} from "./node-rows.ts";
+import { attributesOf, findChild, type NodeRow, showCurrent, showWritten } from "./node-rows.ts";
 import { decodePath } from "./paths.ts";
 import { changed, conflict, invalid, notFound } from "./problems.ts";
 import { mayJournal } from "./scopes.ts";
@@ -84,25 +75,22 @@ function walk(
   context: Context,
   start: string,
   names: readonly string[],
-): { parent: Placing; missing: readonly string[] } {
-  let parent = findPlacing(context.store, start);
+): { parent: NodeRow; missing: readonly string[] } {
+  let parent = reread(context, start);
   // It may have been deleted while the body came in.
-  if (parent === undefined || parent.deleted === 1) throw notFound(`The folder ${JSON.stringify(start)} is deleted.`);
+  if (parent.deleted === 1) throw notFound(`The folder ${JSON.stringify(start)} is deleted.`);
   for (const [index, name] of names.entries()) {
-    const child = childPlacing(context.store, parent.id, name);
+    const child = findChild(context.store, parent.id, name);
     if (child === undefined) return { parent, missing: names.slice(index) };
     if (child.kind !== "folder") {
-      throw conflict(
-        `${JSON.stringify(name)} on the way is a file.`,
-        showCurrent(context.store, reread(context, child.id)),
-      );
+      throw conflict(`${JSON.stringify(name)} on the way is a file.`, showCurrent(context.store, child));
     }
     parent = child;
   }
   return { parent, missing: [] };
 }
 
-function makeFolders(context: Context, change: Change, parent: Placing, names: readonly string[]): string {
+function makeFolders(context: Context, change: Change, parent: NodeRow, names: readonly string[]): string {
   let id = parent.id;
   for (const name of names) {
     id = createNodeRow(context, change, {

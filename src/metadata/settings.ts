@@ -2,8 +2,8 @@
 import type { Node } from "../contract/resources.ts";
 import { type Connection, prepare } from "./database.ts";
 
-/** workspace: id; workspaceName; root: node id; cursor: journal position everything is applied up to; boot: id of the last boot; indexed: position the path index showed; written: position of our newest acknowledged write; unread: position from which on the journal is to be read again after a restart (0: none). */
-export type SettingKey = "workspace" | "workspaceName" | "root" | "cursor" | "boot" | "indexed" | "written" | "unread";
+/** workspace: id; workspaceName; root: node id; cursor: journal position everything is applied up to; boot: id of the last boot; indexed: position the path index showed; written: position of our newest acknowledged write. */
+export type SettingKey = "workspace" | "workspaceName" | "root" | "cursor" | "boot" | "indexed" | "written";
 
 export function createSettings(database: Connection) {
   const byKey = prepare<{ value: string }>(database, "SELECT value FROM setting WHERE key = ?");

@@ -11,7 +11,7 @@ import { FsError } from "./errors.ts";
 import { readNode } from "./fetch-node.ts";
 import { applyEntries, readNews } from "./follow.ts";
 import { rowOfFolder } from "./identity.ts";
-import { observeNode } from "./observe.ts";
+import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
 const PAGE = 1000;
 /** Nodes taken over in one synchronous stretch. */
@@ -78,8 +78,7 @@ async function confirmAbsent(
     const id = row.nodeId;
     const node = await network.ask(signal, (limit) => readNode(context, id, limit));
     if (node !== undefined) observeNode(context, node);
-    // Gone, which the journal tells, or moved and not found yet: asked for again by itself.
-    else context.unfound.note(id);
+    else observeDeletion(context, id, newestRevision(row) + 1, null);
   }
 }
 
@@ -121,7 +120,8 @@ async function readMissed(context: Context, entries: readonly JournalEntry[], si
   for (const entry of entries) {
     if (entry.kind === "deleted" || nodes.has(entry.nodeId)) continue;
     if (context.metadata.nodes.ofNodeId(entry.nodeId) !== undefined) continue;
-    nodes.set(entry.nodeId, (await readNode(context, entry.nodeId, signal)) ?? null);
+    const node = await readNode(context, entry.nodeId, signal);
+    if (node !== undefined) nodes.set(entry.nodeId, node);
   }
   return nodes;
 }

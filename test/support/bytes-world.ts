@@ -21,7 +21,6 @@ import { open, openCreated, release } from "../../src/vfs/open.ts";
 import { read } from "../../src/vfs/read.ts";
 import { parseRequest, type Request } from "../../src/vfs/request.ts";
 import { EMPTY_HASH, nowText } from "../../src/vfs/stat.ts";
-import { createUnfound } from "../../src/vfs/unfound.ts";
 import { flush, write } from "../../src/vfs/write.ts";
 import { createMemoryFiles, type MemoryFiles } from "./memory-files.ts";
 import { createScriptedContent, type ScriptedContent } from "./scripted-content.ts";
@@ -151,8 +150,6 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     cuts: new Map(),
     syncRows: async () => {},
     sending: new Map(),
-    refresh: new Set(),
-    unfound: createUnfound(metadata, clock),
     network,
     activity,
   };
