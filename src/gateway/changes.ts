@@ -8,7 +8,7 @@
 import type { Attributes } from "../contract/attributes.ts";
 import type { Context } from "./context.ts";
 import { lastChange } from "./lag.ts";
-import { findNode, type NodeRow } from "./node-rows.ts";
+import { findNode, MAIN, type NodeRow } from "./node-rows.ts";
 import { beginPlace, endPlace, forgetMarks } from "./places.ts";
 import type { Store } from "./store.ts";
 
@@ -22,9 +22,6 @@ export interface Content {
   /** Row of `content`. */
   readonly content: number;
 }
-
-/** The branch whose head a node shows where none is named. Every file has one. */
-export const MAIN = "main";
 
 /** What all changes of one request have in common. */
 export interface Change {

@@ -14,6 +14,7 @@ import {
   findChild,
   type NodeRow,
   nodeByPath,
+  onBranch,
   pathOf,
   showCurrent,
   showNode,
@@ -30,7 +31,7 @@ export function getNode(context: Context, call: Call<"getNode">): GatewayAnswer 
   if (idLagMs > 0 && context.clock.now() - row.createdAt < idLagMs) {
     throw notFound(`There is no node ${JSON.stringify(row.id)} yet.`);
   }
-  return nodeAnswer(call.headers, showCurrent(context.store, row));
+  return nodeAnswer(call.headers, showCurrent(context.store, row, call.query.branch));
 }
 
 export function getNodeByPath(context: Context, call: Call<"getNodeByPath">): GatewayAnswer {
@@ -39,7 +40,8 @@ export function getNodeByPath(context: Context, call: Call<"getNodeByPath">): Ga
   const asOf = shownPosition(context, call.query.at);
   const row = nodeByPath(context.store, workspace.root, names, asOf);
   if (row === undefined) throw notFound(`There is no node at ${JSON.stringify(`/${names.join("/")}`)}.`);
-  return nodeAnswer(call.headers, showNode(row, pathOf(context.store, row, asOf)));
+  const shown = onBranch(context.store, row, call.query.branch, asOf);
+  return nodeAnswer(call.headers, showNode(shown, pathOf(context.store, row, asOf)));
 }
 
 function nodeAnswer(headers: Call<"getNode">["headers"], node: Node): GatewayAnswer {
