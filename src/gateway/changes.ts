@@ -1,6 +1,7 @@
 /**
  * The only writer of nodes and their history: every change is one row of `change`, moves `node`
- * on, and keeps `place` (what the path index will show) in step. Called within a transaction.
+ * on, and keeps `place` (what the path index will show) in step. Called within a transaction. `tree-rows.ts` makes
+ * the rows of many new nodes at once.
  *
  * Invariant: a folder is placed iff it is provisioned, a file always; what is placed at P is what
  * `node` said at P.
