@@ -9,11 +9,13 @@ import {
   branch as branchName,
   contentReference,
   exchange,
+  idempotencyKey,
   newJournalEntry,
   newNode,
   nodePatch,
   PAGE_SIZE_DEFAULT,
   PAGE_SIZE_MAX,
+  restoration,
   uploadMetadata,
 } from "./resources.ts";
 
@@ -71,8 +73,8 @@ export const INPUTS = {
   createNode: { query: onlyWorkspace, body: newNode },
   patchNode: { query: onlyWorkspace, body: nodePatch },
   exchangeNodes: { query: onlyWorkspace, body: exchange },
-  deleteNode: { query: onlyWorkspace },
-  restoreNode: { query: onlyWorkspace },
+  deleteNode: { query: z.strictObject({ workspace, idempotencyKey: idempotencyKey.optional() }) },
+  restoreNode: { query: onlyWorkspace, body: restoration },
   listVersions: { query: z.strictObject({ workspace, branch, ...paging, after }) },
   appendJournal: { query: onlyWorkspace, body: newJournalEntry },
   readJournal: {
