@@ -5,10 +5,20 @@ import { createSend } from "./call.ts";
 import type { Capabilities, Client } from "./client.ts";
 import { getContent } from "./content.ts";
 import type { Credentials } from "./credentials.ts";
-import { listFolder, listVersions, readJournal } from "./listings.ts";
-import { copyNode, createFolder, deleteNode, exchangeNodes, getNode, patchNode, restoreNode } from "./nodes.ts";
-import { upload, writeContent, writeContentByReference } from "./uploads.ts";
-import { findWorkspace, listWorkspaces } from "./workspaces.ts";
+import { appendJournal, readJournal, streamJournal } from "./journal.ts";
+import { listFolder, listNodes, listVersions } from "./listings.ts";
+import {
+  copyNode,
+  createFolder,
+  deleteNode,
+  exchangeNodes,
+  getNode,
+  getNodeByPath,
+  patchNode,
+  restoreNode,
+} from "./nodes.ts";
+import { upload, uploadByPath, writeContent, writeContentByReference } from "./uploads.ts";
+import { findWorkspace, listWorkspacePage, listWorkspaces } from "./workspaces.ts";
 
 export interface ClientOptions {
   /** Closed with the client. */
@@ -30,11 +40,15 @@ export function createClient(options: ClientOptions): Client {
     capabilities,
     listWorkspaces: (...args) => listWorkspaces(send, ...args),
     findWorkspace: (...args) => findWorkspace(send, ...args),
+    listWorkspacePage: (...args) => listWorkspacePage(send, ...args),
     listFolder: (...args) => listFolder(send, ...args),
+    listNodes: (...args) => listNodes(send, ...args),
     getNode: (...args) => getNode(send, ...args),
+    getNodeByPath: (...args) => getNodeByPath(send, ...args),
     getContent: (...args) => getContent(send, ...args),
     listVersions: (...args) => listVersions(send, ...args),
     upload: (...args) => upload(send, ...args),
+    uploadByPath: (...args) => uploadByPath(send, ...args),
     writeContent: (...args) => writeContent(send, ...args),
     writeContentByReference: (...args) => writeContentByReference(send, ...args),
     createFolder: (...args) => createFolder(send, ...args),
@@ -44,12 +58,14 @@ export function createClient(options: ClientOptions): Client {
     deleteNode: (id, given) => deleteNode(send, id, keyed(capabilities, given)),
     restoreNode: (id, given) => restoreNode(send, id, keyed(capabilities, given)),
     readJournal: (...args) => readJournal(send, ...args),
+    streamJournal: (...args) => streamJournal(send, ...args),
+    appendJournal: (...args) => appendJournal(send, ...args),
     close: () => transport.close(),
   };
 }
 
 /** Options of a change, without the key where the gateway takes none. */
-function keyed<O extends { idempotencyKey?: string }>(capabilities: Capabilities, options?: O) {
+function keyed<O extends { readonly idempotencyKey?: string | undefined }>(capabilities: Capabilities, options?: O) {
   if (options === undefined || capabilities.keyedChanges) return options;
   const { idempotencyKey: _, ...rest } = options;
   return rest;

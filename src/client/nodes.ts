@@ -1,6 +1,6 @@
 /** Nodes one by one: read, make, move, change, delete, restore. */
 import type { z } from "zod";
-import type { Attributes, AttributesPatch } from "../contract/attributes.ts";
+import type { Attributes } from "../contract/attributes.ts";
 import {
   type Exchange,
   type NewNode,
@@ -13,18 +13,11 @@ import {
 } from "../contract/resources.ts";
 import { malformed } from "./answers.ts";
 import { askJson, type Call, type Send } from "./call.ts";
-import type { CallOptions } from "./client.ts";
-
-interface KeyOptions extends CallOptions {
-  idempotencyKey?: string;
-}
+import { checkPath } from "./check-names.ts";
+import type { CallOptions, KeyOptions, NodeChange, PathOptions, RevisionOptions } from "./client.ts";
 
 interface CreateOptions extends KeyOptions {
-  attributes?: Attributes;
-}
-
-interface RevisionOptions extends KeyOptions {
-  ifRevision?: number;
+  attributes?: Attributes | undefined;
 }
 
 /** Asks for the node and makes sure that the answer is about it. */
@@ -38,8 +31,19 @@ function ifRevision(options: RevisionOptions): { "if-match": string | undefined 
   return { "if-match": options.ifRevision === undefined ? undefined : `"${options.ifRevision}"` };
 }
 
-export function getNode(send: Send, nodeId: string, options: CallOptions = {}): Promise<Node> {
-  return askNode(send, nodeId, { operation: "getNode", signal: options.signal }, node);
+export function getNode(
+  send: Send,
+  nodeId: string,
+  options: CallOptions & { branch?: string | undefined } = {},
+): Promise<Node> {
+  const { branch, signal } = options;
+  return askNode(send, nodeId, { operation: "getNode", query: { branch }, signal }, node);
+}
+
+export async function getNodeByPath(send: Send, path: string, options: PathOptions = {}): Promise<Node> {
+  const { workspace, at, branch, signal } = options;
+  const parameters = { path: checkPath("getNodeByPath", path) };
+  return askJson(send, { operation: "getNodeByPath", parameters, query: { workspace, at, branch }, signal }, node);
 }
 
 export function createFolder(
@@ -55,7 +59,7 @@ export function copyNode(
   send: Send,
   parentId: string,
   name: string,
-  reference: { copyOf: string; version?: string },
+  reference: { copyOf: string; version?: string | undefined },
   options: CreateOptions = {},
 ): Promise<WrittenNode> {
   return createNode(send, { parentId, name, ...reference }, options);
@@ -70,7 +74,7 @@ function createNode(send: Send, place: NewNode, options: CreateOptions): Promise
 export function patchNode(
   send: Send,
   nodeId: string,
-  patch: { parentId?: string; name?: string; attributes?: AttributesPatch },
+  patch: NodeChange,
   options: RevisionOptions = {},
 ): Promise<WrittenNode> {
   const value: NodePatch = { ...patch, idempotencyKey: options.idempotencyKey };

@@ -219,7 +219,7 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
   return metadata.transaction((): Verdict => {
     const row = metadata.nodes.get(attempt.node);
     if (row === undefined || metadata.attempts.openOf(row.id)?.id !== attempt.id) return { retry: false };
-    if (error.isAmbiguous || error.code === "unauthorized") return { retry: true };
+    if (error.isTransient || error.code === "unauthorized") return { retry: true };
     if (error.code === "throttled") {
       return {
         retry: true,

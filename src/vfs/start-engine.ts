@@ -193,7 +193,7 @@ async function findOut(
     return { workspace, trouble: undefined };
   } catch (error) {
     if (error instanceof StartError || !(error instanceof RemoteError)) throw error;
-    const isPassing = error.isAmbiguous || error.code === "unauthorized" || error.code === "throttled";
+    const isPassing = error.isTransient || error.code === "unauthorized" || error.code === "throttled";
     if (known === undefined || !isPassing) throw new StartError(startProblem(error), 1, { cause: error });
     log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");
     return { workspace: known, trouble: error };

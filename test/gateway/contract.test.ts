@@ -50,6 +50,7 @@ beforeEach(async () => {
     listVersions: () => ({ nodeId: file.id, shape: versionPage }),
     appendJournal: () => ({ json: { nodeId: file.id, kind: "seen" }, status: 201, shape: journalEntry }),
     readJournal: () => ({ shape: journalPage }),
+    streamJournal: () => ({}),
   };
 });
 
