@@ -7,7 +7,7 @@ import type { HttpRequest } from "../../src/contract/http.ts";
 import type { Sabotage } from "./mount.ts";
 import { bytesOf, runProgram } from "./programs.ts";
 import type { Fault } from "./transport.ts";
-import { gatewayTree, readFile } from "./tree.ts";
+import { gatewayTree, readFile, treeOf } from "./tree.ts";
 import { createWorld, type World } from "./world.ts";
 
 const SEED = 1;
@@ -85,7 +85,8 @@ async function begin(hasKeys: boolean, sabotage: Sabotage = {}) {
       await this.drain();
       await world.clock.advance(15_000);
       world.check();
-      expect([await this.names(), world.lines.filter((line) => line.includes("kept"))]).toEqual([names, []]);
+      const shown = [...(await world.run(treeOf(calls(), { withContent: true }))).keys()];
+      expect([shown, world.lines.filter((line) => line.includes("kept"))]).toEqual([names, []]);
       expect([...(await there(world)).keys()]).toEqual(names);
     },
   };
@@ -198,12 +199,56 @@ test("refused for a name that is taken, and carried out late when it is free: ou
   await it.until(move.isSent);
   const taken = await it.world.run(outside.createFolder(workspace.root, "b"));
   await it.until(() => it.asked.includes("PATCH /v1/nodes/ID 409"));
+  // Set aside for the folder and moved on; nothing of that gets through before the late one does.
+  it.rules.choose = (request) => (isMove(request) ? "silent-before" : undefined);
+  const [name = ""] = (await it.names()).filter((one) => one !== "b");
+  await it.rename(name, "c");
   await it.world.run(outside.deleteNode(taken.id));
   await it.until(() => it.world.lines.some((line) => line.includes("late: PATCH")), ALL_ARRIVED_MS);
+  expect(it.asked.at(-1)).toBe("PATCH /v1/nodes/ID 200");
+  it.rules.choose = () => undefined;
   await it.world.clock.advance(ALL_ARRIVED_MS);
   await it.drain();
-  expect(await it.names()).toEqual([...(await there(it.world)).keys()]);
-  expect(await it.names()).toHaveLength(1);
+  expect([...(await there(it.world)).keys()]).toEqual(["c"]);
+  expect(await it.names()).toEqual(["c"]);
+});
+
+test("without keys: what arrives between the reading and the repetition is ours all the same", async () => {
+  const it = await begin(false);
+  await it.save("a");
+  await it.drain();
+  const { outside, workspace } = it.world;
+  const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+  it.mount.weather.latencyMs = 50;
+  const late = () => outside.patchNode(node?.id ?? "", { name: "b" }, { ifRevision: node?.revision ?? 0 });
+  const arrivals: Promise<unknown>[] = [];
+  let moves = 0;
+  it.rules.choose = (request) => {
+    if (!isMove(request)) return undefined;
+    moves += 1;
+    if (moves === 2) arrivals.push(late());
+    return moves === 1 ? "silent-before" : undefined;
+  };
+  await it.rename("a", "b");
+  await it.until(() => moves === 1);
+  await it.rename("b", "c");
+  await it.ends(["c"]);
+  await it.world.run(Promise.all(arrivals));
+  expect(it.asked.filter((line) => line.endsWith("412"))).toEqual(["PATCH /v1/nodes/ID 412"]);
+});
+
+test("a folder whose birth was answered late is listed: what was put into it meanwhile was passed over", async () => {
+  const it = await begin(true);
+  const { outside, workspace } = it.world;
+  await it.drain();
+  const birth = it.once("silent-after", ({ method, path }) => method === "POST" && path === "/v1/nodes");
+  await it.world.run(it.calls().mkdir("d"));
+  await it.until(birth.isSent);
+  await it.world.clock.advance(1_000);
+  const [folder] = (await it.world.run(outside.listFolder(workspace.root))).items;
+  await it.world.run(outside.createFolder(folder?.id ?? "", "e"));
+  await it.world.clock.advance(5_000);
+  await it.ends(["d", "d/e"]);
 });
 
 test.each([false, true])(
