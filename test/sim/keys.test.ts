@@ -281,6 +281,35 @@ test.each([false, true])(
   },
 );
 
+const READERS = [
+  { who: "the journal is followed", isListed: true },
+  { who: "a late listing catches up", isListed: false },
+];
+
+test.each(READERS)("$who, and an id told of answers 404 for a moment: the news is not lost", async ({ isListed }) => {
+  let isFound = true;
+  let asked = 0;
+  const it = await begin(true, {
+    request(request) {
+      if (isFound || request.method !== "GET" || !/^\/v1\/nodes\/[^/]+$/.test(request.path)) return request;
+      asked += 1;
+      return { ...request, path: "/v1/nodes/not-to-be-found-yet" };
+    },
+  });
+  const { outside, workspace } = it.world;
+  if (isListed) expect(await it.names()).toEqual([]);
+  else it.world.setLag(60_000, 0);
+  isFound = false;
+  await it.world.run(outside.createFolder(workspace.root, "d"));
+  await it.until(() => it.metadata().settings.getNumber("cursor") >= it.world.position());
+  expect(await it.names()).toEqual([]);
+  expect(asked).toBeGreaterThan(0);
+  isFound = true;
+  await it.again("crash");
+  await it.world.clock.advance(15_000);
+  expect(await it.names()).toEqual(["d"]);
+});
+
 test("an id that answers 404 before the journal tells anything: gone after the settle time, restarts or not", async () => {
   const it = await begin(true);
   const { outside, workspace, clock } = it.world;
