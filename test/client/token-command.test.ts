@@ -11,22 +11,24 @@ import { answerJson, clientFor, failureOf } from "./support/server.ts";
 /** A program that prints one line of `outputs` after the other, and counts. */
 async function program(outputs: readonly string[], options: Omit<TokenCommandOptions, "clock"> = {}) {
   const folder = await temporaryFolder();
-  const [script, counter] = [join(folder, "token.mjs"), join(folder, "count")];
+  const [script, counter] = [join(folder, "token.sh"), join(folder, "count")];
   await writeFile(
     script,
-    `import { appendFileSync, readFileSync } from "node:fs";
-     const [, , counter, outputs] = process.argv;
-     appendFileSync(counter, "x");
-     const all = JSON.parse(outputs);
-     const text = all[Math.min(readFileSync(counter).length, all.length) - 1];
-     if (text.startsWith("exit ")) { console.error("line\\nthe reason"); process.exit(Number(text.slice(5))); }
-     else if (text === "hang") setInterval(() => {}, 1000);
-     else if (text === "ask") process.stdin.resume().on("end", () => console.log("asked"));
-     else console.log(text);`,
+    `counter=$1
+     shift
+     printf x >>"$counter"
+     number=$(wc -c <"$counter")
+     [ "$number" -le $# ] || number=$#
+     shift $((number - 1))
+     case $1 in
+       exit*) printf 'line\nthe reason\n' >&2; exit \${1#exit } ;;
+       hang) exec sleep 1000 ;;
+       ask) cat; echo asked ;;
+       *) printf '%s\n' "$1" ;;
+     esac`,
   );
   const clock = createVirtualClock();
-  const args = [script, counter, JSON.stringify(outputs)];
-  const credentials = tokenCommand(process.execPath, args, { clock, ...options });
+  const credentials = tokenCommand("sh", [script, counter, ...outputs], { clock, ...options });
   return { credentials, clock, runs: async () => (await readFile(counter, "utf8")).length };
 }
 
@@ -119,9 +121,9 @@ test.each<[string, string, string]>([
   const { credentials } = await program([output]);
   const error = await failureOf(credentials.token());
   expect(error.code).toBe("unauthorized");
-  expect(error.message).toContain("token command node: ");
+  expect(error.message).toContain("token command sh: ");
   expect(error.message).toContain(message);
-  expect(error.message).not.toMatch(/secret|token\.mjs/);
+  expect(error.message).not.toMatch(/secret|token\.sh/);
 });
 
 test("a program that takes too long is ended", async () => {
