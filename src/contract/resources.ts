@@ -14,7 +14,7 @@ const moment = z.iso.datetime({ precision: 3 });
 /** Lower-case hex SHA-256 of the content. */
 export const contentHash = z.string().regex(/^[0-9a-f]{64}$/, "expected 64 lower-case hex digits");
 export const idempotencyKey = z.string().min(1).max(255);
-const branch = z.string().min(1).max(255);
+export const branch = z.string().min(1).max(255);
 
 export const workspace = z
   .object({ id, name: z.string(), rootId: id, quota: count.optional(), used: count.optional() })

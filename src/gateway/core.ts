@@ -22,6 +22,7 @@ import { check, invalid, ProblemError } from "./problems.ts";
 import { findRoute } from "./routes.ts";
 import { checkScopes } from "./scopes.ts";
 import { createSignal } from "./signal.ts";
+import { createSortedLists } from "./sorted-lists.ts";
 import { createStore } from "./store.ts";
 import { createTokenCheck, signToken, type TokenClaims } from "./tokens.ts";
 import { upload, writeContent } from "./uploads.ts";
@@ -85,6 +86,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     options,
     pathLag: createLag(store, clock, "path", () => options.pathLagMs),
     journalLag: createLag(store, clock, "journal", () => options.journalLagMs),
+    lists: createSortedLists(),
     news,
   };
   const checkToken = createTokenCheck(signingKey, clock);

@@ -55,7 +55,11 @@ export interface Call<N extends OperationName> {
 }
 
 export function jsonAnswer(status: number, value: unknown, headers: Record<string, string> = {}): GatewayAnswer {
-  const text = JSON.stringify(value);
+  return jsonTextAnswer(status, JSON.stringify(value), headers);
+}
+
+/** Of JSON that is text already. */
+export function jsonTextAnswer(status: number, text: string, headers: Record<string, string> = {}): GatewayAnswer {
   return {
     status,
     headers: {

@@ -21,6 +21,8 @@ export function openDatabase(path: string): Database.Database {
   // missing, but the store is never damaged.
   database.pragma("synchronous = NORMAL");
   database.pragma("cache_size = -65536");
+  // Rows beyond the cache are read where the system keeps them, not copied page by page.
+  database.pragma("mmap_size = 4294967296");
   database.pragma("wal_autocheckpoint = 8000");
   database.pragma("temp_store = MEMORY");
   return database;

@@ -81,8 +81,6 @@ export interface Context {
   readonly syncRows: () => Promise<void>;
   /** How to stop sending an attempt, by its id. */
   readonly sending: Map<number, () => void>;
-  /** Node ids whose state is to be read again by id, for what was heard of them does not fit together yet. */
-  readonly refresh: Set<string>;
   readonly network: Network;
   readonly activity: Activity;
 }

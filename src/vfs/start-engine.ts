@@ -86,7 +86,6 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     listings: createSingleFlight(),
     sending: new Map(),
     cuts: new Map(),
-    refresh: new Set([start.workspace.rootId]),
     network,
     activity,
     syncRows: shareRuns(options.syncRows),
@@ -95,7 +94,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   metadata.settings.set("boot", settings.boot);
   // What was waiting when the last mount ended is looked at at once.
   metadata.nodes.hasten(runtime.now());
-  metadata.attempts.rush(runtime.now());
+  metadata.attempts.resume(runtime.now());
+  metadata.rereads.add(start.workspace.rootId);
 
   const writeBack = createWriteBack(context);
   const follower = createFollower(context);
