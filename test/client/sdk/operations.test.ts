@@ -6,7 +6,9 @@ import { staticToken } from "../../../src/client/credentials.ts";
 import { createHttpTransport } from "../../../src/client/http-transport.ts";
 import type { Transport } from "../../../src/contract/http.ts";
 import { OPERATIONS } from "../../../src/contract/operations.ts";
+import { examplePage, exampleWritten } from "../support/examples.ts";
 import { realGateway } from "../support/real-gateway.ts";
+import { json, scripted } from "../support/scripted-transport.ts";
 import { failureOf } from "../support/server.ts";
 
 /** The operation a request is of, by the contract's table. */
@@ -97,16 +99,6 @@ test("a program does everything the gateway can, and each operation was asked fo
   const below = await nodes.list({ path: "/a", recursive: true, pageSize: 2 }).all();
   expect(below.map(({ path }) => path).sort()).toEqual(["/a/b", "/a/b/c", "/a/b/c/copy"]);
 
-  const branched = await files.write(own.id, "on a branch", { branch: "draft" });
-  expect(branched.id).toBe(own.id);
-  expect(await (await files.read(own.id, { branch: "draft" })).text()).toBe("on a branch");
-  expect(await (await files.read(own.id)).text()).toBe("own");
-  expect(await nodes.get(own.id, { branch: "draft" })).toMatchObject({ size: 11 });
-  expect((await nodes.byPath("/a/b/c/copy", { branch: "draft" })).size).toBe(11);
-  expect(await nodes.list({ parentId: folder.id, branch: "draft" }).all()).toMatchObject([{ size: 11 }]);
-  const drafts = await versions.list(own.id, { branch: "draft" }).all();
-  expect(drafts.map(({ branch }) => branch)).toEqual(["draft"]);
-
   const entry = await journal.append(uploaded.id, "reviewed");
   const entries = await journal.list({ pageSize: 3 }).all();
   expect(entries.at(-1)).toEqual(entry);
@@ -149,4 +141,38 @@ test("what a program hands over goes up and comes back, its size known or not", 
   expect(refused).toMatchObject({ code: "invalid", field: "contentHash" });
   const names = await gateway.nodes.list().all();
   expect(names.map(({ name }) => name)).not.toContain("short");
+});
+
+test("a branch, a moment and a workspace are asked for where the contract has them", async () => {
+  const node = json(200, exampleWritten({ contentHash: "0".repeat(64) }));
+  const page = json(200, examplePage([]));
+  const { gateway, run, requests } = scripted(
+    [(request) => (/(nodes|versions|journal|workspaces)$/.test(request.path) ? page(request) : node(request))],
+    { workspace: "w" },
+  );
+  const { nodes, files, versions, journal } = gateway;
+  const at = "2026-01-02T03:04:05.678Z";
+  await run(nodes.get("n1", { branch: "b" }));
+  await run(nodes.byPath("/a", { branch: "b", at: new Date(at) }));
+  await run(nodes.list({ branch: "b", at, recursive: true }).all());
+  await run(nodes.list({ parentId: "n2", workspace: "ignored: an id says its own" }).page(3));
+  await run(versions.list("n1", { branch: "b" }).all());
+  await run(journal.list({ workspace: "other" }).all());
+  await run(files.upload("/a", "x", { branch: "b" }));
+  await run(files.write("n1", "x", { branch: "b" }));
+  const asked = requests.map(({ method, path, query, body }) => {
+    const metadata = body?.kind === "upload" ? body.metadata : {};
+    return [`${method} ${path}`, query, metadata];
+  });
+  const metadata = expect.objectContaining({ branch: "b" });
+  expect(asked).toEqual([
+    ["GET /v1/nodes/n1", { branch: "b" }, {}],
+    ["GET /v1/files/a", { workspace: "w", branch: "b", at }, {}],
+    ["GET /v1/nodes", { workspace: "w", branch: "b", at, recursive: "true", after: "" }, {}],
+    ["GET /v1/nodes", { parentId: "n2", pageNo: "3" }, {}],
+    ["GET /v1/nodes/n1/versions", { branch: "b", after: "" }, {}],
+    ["GET /v1/journal", { workspace: "other", after: "0" }, {}],
+    ["POST /v1/files/a", { workspace: "w" }, metadata],
+    ["PUT /v1/nodes/n1/content", {}, metadata],
+  ]);
 });
