@@ -37,6 +37,7 @@ const ANSWERS: Readonly<Record<OperationName, { is: "node" | "page" | "bytes"; o
   listVersions: { is: "page", of: "version" },
   appendJournal: { is: "node", of: "journalEntry" },
   readJournal: { is: "page", of: "journalEntry" },
+  streamJournal: { is: "bytes", of: "journalEntry" },
 };
 
 const BODIES: Readonly<Partial<Record<OperationName, ResourceName>>> = {
@@ -44,6 +45,7 @@ const BODIES: Readonly<Partial<Record<OperationName, ResourceName>>> = {
   createNode: "newNode",
   patchNode: "nodePatch",
   exchangeNodes: "exchange",
+  restoreNode: "restoration",
   appendJournal: "newJournalEntry",
 };
 
@@ -107,7 +109,11 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     const strip = (value: unknown, isUpload: boolean): unknown => {
       if (!isRecord(value)) return value;
       const { idempotencyKey, ...rest } = value;
-      const takesKey = isUpload ? features.uploadKeys : features.changeKeys;
+      const takesKey = isUpload
+        ? features.uploadKeys
+        : operation === "createNode"
+          ? features.folderKeys
+          : features.changeKeys;
       return takesKey && idempotencyKey !== undefined ? { ...rest, idempotencyKey } : rest;
     };
     if (body.kind === "upload") {
@@ -325,6 +331,8 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     switch (asked.operation) {
       case "getContent":
         return content(asked);
+      case "streamJournal":
+        return exchange(asked);
       case "listNodes":
       case "listVersions":
         if (asked.request.query.name !== undefined && !features.names) return listOneName(asked);

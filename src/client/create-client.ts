@@ -1,4 +1,5 @@
 /** The client put together: every operation bound to one way of sending. */
+import type { Features } from "../contract/features.ts";
 import type { Transport } from "../contract/http.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
 import { adaptTransport } from "./adapt.ts";
@@ -6,11 +7,21 @@ import { createSend } from "./call.ts";
 import type { Client } from "./client.ts";
 import { getContent } from "./content.ts";
 import type { Credentials } from "./credentials.ts";
-import { listFolder, listVersions, readJournal } from "./listings.ts";
-import { copyNode, createFolder, deleteNode, exchangeNodes, getNode, patchNode, restoreNode } from "./nodes.ts";
+import { appendJournal, readJournal, streamJournal } from "./journal.ts";
+import { listFolder, listNodes, listVersions } from "./listings.ts";
+import {
+  copyNode,
+  createFolder,
+  deleteNode,
+  exchangeNodes,
+  getNode,
+  getNodeByPath,
+  patchNode,
+  restoreNode,
+} from "./nodes.ts";
 import { OWN_PROFILE, type Profile } from "./profile.ts";
-import { upload, writeContent, writeContentByReference } from "./uploads.ts";
-import { findWorkspace, listWorkspaces } from "./workspaces.ts";
+import { upload, uploadByPath, writeContent, writeContentByReference } from "./uploads.ts";
+import { findWorkspace, listWorkspacePage, listWorkspaces } from "./workspaces.ts";
 
 export interface ClientOptions {
   /** Closed with the client. */
@@ -29,24 +40,38 @@ export function createClient(options: ClientOptions): Client {
   const { transport: network } = options;
   const transport = profile === OWN_PROFILE ? network : adaptTransport(network, profile, now);
   const send = createSend({ transport, credentials, log, now });
+  const { features } = profile;
   return {
-    features: profile.features,
+    features,
     listWorkspaces: (...args) => listWorkspaces(send, ...args),
     findWorkspace: (...args) => findWorkspace(send, ...args),
+    listWorkspacePage: (...args) => listWorkspacePage(send, ...args),
     listFolder: (...args) => listFolder(send, ...args),
+    listNodes: (...args) => listNodes(send, ...args),
     getNode: (...args) => getNode(send, ...args),
+    getNodeByPath: (...args) => getNodeByPath(send, ...args),
     getContent: (...args) => getContent(send, ...args),
     listVersions: (...args) => listVersions(send, ...args),
     upload: (...args) => upload(send, ...args),
+    uploadByPath: (...args) => uploadByPath(send, ...args),
     writeContent: (...args) => writeContent(send, ...args),
     writeContentByReference: (...args) => writeContentByReference(send, ...args),
     createFolder: (...args) => createFolder(send, ...args),
     copyNode: (...args) => copyNode(send, ...args),
-    patchNode: (...args) => patchNode(send, ...args),
-    exchangeNodes: (...args) => exchangeNodes(send, ...args),
-    deleteNode: (...args) => deleteNode(send, ...args),
-    restoreNode: (...args) => restoreNode(send, ...args),
+    patchNode: (id, patch, given) => patchNode(send, id, patch, keyed(features, given)),
+    exchangeNodes: (id, other, given) => exchangeNodes(send, id, other, keyed(features, given)),
+    deleteNode: (id, given) => deleteNode(send, id, keyed(features, given)),
+    restoreNode: (id, given) => restoreNode(send, id, keyed(features, given)),
     readJournal: (...args) => readJournal(send, ...args),
+    streamJournal: (...args) => streamJournal(send, ...args),
+    appendJournal: (...args) => appendJournal(send, ...args),
     close: () => transport.close(),
   };
+}
+
+/** Options of a change, without the key where the gateway takes none. */
+function keyed<O extends { readonly idempotencyKey?: string | undefined }>(features: Features, options?: O) {
+  if (options === undefined || features.changeKeys) return options;
+  const { idempotencyKey: _, ...rest } = options;
+  return rest;
 }

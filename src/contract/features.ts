@@ -14,8 +14,10 @@ export const FEATURES = {
   conditions: "conditional requests",
   /** Uploads and new versions take an idempotency key. */
   uploadKeys: "idempotency keys of uploads",
-  /** So do all other changes. */
-  changeKeys: "idempotency keys of other changes",
+  /** So do new folders and copies. */
+  folderKeys: "idempotency keys of new folders and copies",
+  /** So do moves, attributes, exchanges, deletions and restores. */
+  changeKeys: "idempotency keys of moves, attributes, exchanges, deletions and restores",
   /** Nodes tell the key of their latest change. */
   lastKey: "the key of a node's latest change",
   /** Nodes tell the hash of their content. */

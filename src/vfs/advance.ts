@@ -68,7 +68,7 @@ export function advance(context: Context, id: number): Pending | undefined {
 }
 
 function waitForRefresh(context: Context, row: NodeRow): Pending {
-  if (row.nodeId !== null) context.refresh.add(row.nodeId);
+  if (row.nodeId !== null) context.metadata.rereads.add(row.nodeId);
   context.activity.wake();
   const due = context.runtime.now() + REFRESH_MS;
   return { row: context.metadata.nodes.update(row.id, { due }), step: { do: "wait", for: "name" } };
@@ -109,13 +109,16 @@ function forgetRow(context: Context, row: NodeRow): void {
 }
 
 /** Remembers the deletion until listings and journal are past it. */
-export function bury(context: Context, row: NodeRow, position?: number): void {
-  if (row.nodeId === null) return;
-  const revision = row.seen !== null && "deleted" in row.seen ? row.seen.revision : (row.base?.revision ?? 0);
-  const { settings, tombstones } = context.metadata;
-  leaveState(context, row.nodeId, row.base, null);
-  const here = context.client.features.positions ? settings.getNumber("cursor") + 1 : context.runtime.now();
-  tombstones.add({ nodeId: row.nodeId, revision, position: position ?? here });
+export function bury(context: Context, { nodeId, seen, base }: NodeRow): void {
+  if (nodeId === null) return;
+  const deletion = seen !== null && "deleted" in seen ? seen : undefined;
+  const revision = deletion?.revision ?? base?.revision ?? 0;
+  const { metadata, client, runtime } = context;
+  leaveState(context, nodeId, base, null);
+  // Without a journal nothing will tell where it was: from here on, by what counts for positions.
+  const here = client.features.positions ? metadata.settings.getNumber("indexed") + 1 : runtime.now();
+  const position = deletion?.position ?? (client.features.journal ? null : here);
+  metadata.tombstones.add({ nodeId, revision, position });
 }
 
 /** The node is, in base, no longer where it was: who waited for the name, and the folder, look again. */

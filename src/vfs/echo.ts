@@ -10,7 +10,7 @@ import type { Node } from "../contract/resources.ts";
 import type { Base, NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 
-type Needs = Pick<Context, "metadata" | "runtime" | "client" | "refresh">;
+type Needs = Pick<Context, "metadata" | "runtime" | "client">;
 
 /** by id: never old. by others: lists, refusals, which may be. */
 export type Source = "id" | "others";
@@ -34,7 +34,7 @@ export function withRevision(context: Needs, node: Node, source: Source): Node {
 }
 
 function revisionHere(context: Needs, node: Node, source: Source): number {
-  const { metadata, refresh } = context;
+  const { metadata } = context;
   const row = metadata.nodes.ofNodeId(node.id);
   const state = stateOf(node);
   if (row === undefined) {
@@ -49,7 +49,7 @@ function revisionHere(context: Needs, node: Node, source: Source): number {
   }
   if (isEcho(context, node.id, textOf(state))) return LAG;
   if (source === "id") return newest(row) + 1;
-  refresh.add(node.id);
+  metadata.rereads.add(node.id);
   return LAG;
 }
 
@@ -77,9 +77,11 @@ export function leaveState(context: Needs, nodeId: string, before: State | null,
 
 /** The settle time is over for some: those that were seen in a state they had left are read again. */
 export function forgetEchoes(context: Needs): void {
-  const { client, metadata, runtime, refresh } = context;
+  const { client, metadata, runtime } = context;
   if (client.features.revisions) return;
-  for (const nodeId of metadata.vacated.forgetUpTo(runtime.now() - SETTLE_MS)) refresh.add(nodeId);
+  metadata.transaction(() => {
+    for (const nodeId of metadata.vacated.forgetUpTo(runtime.now() - SETTLE_MS)) metadata.rereads.add(nodeId);
+  });
 }
 
 /** Stands for every state of a node that was removed. */

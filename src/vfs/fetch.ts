@@ -178,7 +178,7 @@ async function carryOut(context: Context, live: LiveFile, download: Download): P
     download.failure = error instanceof Error ? error : new Error(String(error));
     const isGone = error instanceof RemoteError && error.code === "notFound";
     // The node has moved on, and nobody has told yet.
-    if (isGone && live.origin !== undefined) context.refresh.add(live.origin.node);
+    if (isGone && live.origin !== undefined) context.metadata.rereads.add(live.origin.node);
     if (!controller.signal.aborted) {
       const fields = { err: error, inode: live.inode, start: download.start, end: download.end };
       if (download.isAhead) context.log.debug(fields, "fetching ahead failed");

@@ -38,7 +38,7 @@ export async function pollFolders(context: Context, signal: AbortSignal): Promis
     } catch (error) {
       if (!(error instanceof FsError) || error.code !== "ENOENT") throw error;
       const nodeId = rowOfFolder(context, folder)?.nodeId;
-      if (nodeId != null) context.refresh.add(nodeId);
+      if (nodeId != null) context.metadata.rereads.add(nodeId);
     }
   }
   metadata.transaction(() => {

@@ -58,9 +58,9 @@ export function isKeyed(value: Request, features: Features): boolean {
       return features.uploadKeys;
     case "folder":
     case "copy":
-      return features.changeKeys;
+      return features.folderKeys;
     case "patch":
     case "delete":
-      return false;
+      return features.changeKeys;
   }
 }

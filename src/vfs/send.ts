@@ -11,10 +11,11 @@ import { withRevision } from "./echo.ts";
 import { generationSource } from "./generation.ts";
 import { observeNode } from "./observe.ts";
 import { isKeyed, type Request } from "./request.ts";
-import { acknowledge, deletionIsDone, refused } from "./settle.ts";
+import { acknowledge, deletionIsDone, refused, type Verdict } from "./settle.ts";
 
 const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 5 * 60_000;
+const REREAD: Verdict = { retry: true, afterMs: 0 };
 
 const NOTHING: ContentSource = { size: 0, async *read() {} };
 
@@ -25,20 +26,23 @@ export async function send(
   signal: AbortSignal,
   onProgress: (sent: number) => void,
 ): Promise<void> {
-  const { features } = context.client;
   try {
-    // Where conditions are only looked at, the first try would stand in the way of the second.
-    const isRepeatable = isKeyed(attempt.request, features) && features.conditions;
-    if (attempt.tries > 0 && !isRepeatable) {
-      if (await settleByReading(context, attempt, signal)) return;
-    }
-    if (!features.revisions) await requireUnchanged(context, attempt, signal);
+    if (isUncertain(context, attempt) && (await settleByReading(context, attempt, signal))) return;
+    if (!context.client.features.revisions) await requireUnchanged(context, attempt, signal);
     const node = await call(context, attempt, signal, onProgress);
     context.network.answered();
     acknowledge(context, attempt, node, node.position);
   } catch (error) {
     failed(context, attempt, await withContentHash(context, attempt, error, signal));
   }
+}
+
+/** Sent before without an answer, and without a key by which the gateway would know it again. */
+function isUncertain({ client }: Context, { tries, request }: Attempt<Request>): boolean {
+  const { features } = client;
+  // Where conditions are only looked at, the first try would stand in the way of the second.
+  const isLookedAt = !features.conditions || (!features.revisions && "ifRevision" in request);
+  return tries > 0 && (isLookedAt || !isKeyed(request, features));
 }
 
 function failed(context: Context, attempt: Attempt<Request>, error: unknown): void {
@@ -52,7 +56,7 @@ function failed(context: Context, attempt: Attempt<Request>, error: unknown): vo
     err: error,
   };
   if (error instanceof RemoteError) {
-    const verdict = refused(context, attempt, error);
+    const verdict = isOvertaken(context, attempt, error) ? REREAD : refused(context, attempt, error);
     if (!verdict.retry) {
       log.info(fields, "refused");
       return;
@@ -81,7 +85,8 @@ export function backoff(context: Pick<Context, "runtime">, tries: number): numbe
 
 /**
  * A request without a key is not repeated blindly: the gateway is read to see whether it took
- * effect. False: it did not, and may be sent.
+ * effect. False: not yet, but an earlier sending may still arrive. Sent again just as it was, only
+ * one of the two can take effect where conditions are kept, for both ask for the same state.
  */
 async function settleByReading(context: Context, attempt: Attempt<Request>, signal: AbortSignal): Promise<boolean> {
   const { request } = attempt;
@@ -123,9 +128,11 @@ async function settleByNode(
       acknowledge(context, attempt, node, 0);
       return true;
     }
+    const { revision } = withRevision(context, node, "id");
+    if ("ifRevision" in request && revision <= request.ifRevision) return false;
     context.metadata.transaction(() => {
       context.metadata.attempts.remove(attempt.id);
-      // It had no effect: what is seen is judged, and the plan asks again.
+      // It had no effect and can have none any more: what is seen is judged, and the plan asks again.
       observeNode(context, node, "id");
       const row = context.metadata.nodes.get(attempt.node);
       if (row !== undefined) context.metadata.nodes.update(row.id, { due: context.runtime.now() });
@@ -178,6 +185,12 @@ async function withContentHash(
   } catch (failure) {
     return failure;
   }
+}
+
+/** The earlier sending arrived between the reading and the repetition: the node is read again. */
+function isOvertaken(context: Context, attempt: Attempt<Request>, error: RemoteError): boolean {
+  if (!isUncertain(context, attempt) || !("nodeId" in attempt.request)) return false;
+  return error.code === "changed" || (error.code === "notFound" && attempt.request.do === "delete");
 }
 
 /** The node shows what the request asked for, and was changed since the request was made. */
@@ -235,10 +248,10 @@ function call(
         ...(name === undefined ? {} : { name }),
         ...(attributes === undefined ? {} : { attributes }),
       };
-      return client.patchNode(nodeId, patch, { signal, ifRevision });
+      return client.patchNode(nodeId, patch, { ...common, ifRevision });
     }
     case "delete":
-      return client.deleteNode(request.nodeId, { signal, ifRevision: request.ifRevision });
+      return client.deleteNode(request.nodeId, { ...common, ifRevision: request.ifRevision });
   }
 }
 

@@ -88,7 +88,6 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     listings: createSingleFlight(),
     sending: new Map(),
     cuts: new Map(),
-    refresh: new Set([start.workspace.rootId]),
     polled: createPollState(),
     network,
     activity,
@@ -98,8 +97,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   metadata.settings.set("boot", settings.boot);
   // What was waiting when the last mount ended is looked at at once.
   metadata.nodes.hasten(runtime.now());
-  metadata.attempts.rush(runtime.now());
-  metadata.attempts.doubt();
+  metadata.attempts.resume(runtime.now());
+  metadata.rereads.add(start.workspace.rootId);
 
   const writeBack = createWriteBack(context);
   const follower = createFollower(context, client.features.journal ? followOnce : pollFolders);
@@ -198,7 +197,7 @@ async function findOut(
     return { workspace, trouble: undefined };
   } catch (error) {
     if (error instanceof StartError || !(error instanceof RemoteError)) throw error;
-    const isPassing = error.isAmbiguous || error.code === "unauthorized" || error.code === "throttled";
+    const isPassing = error.isTransient || error.code === "unauthorized" || error.code === "throttled";
     if (known === undefined || !isPassing) throw new StartError(startProblem(error), 1, { cause: error });
     log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");
     return { workspace: known, trouble: error };

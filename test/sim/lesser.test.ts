@@ -7,7 +7,7 @@ import { FEATURE_NAMES, type Feature } from "../../src/contract/features.ts";
 import { playHistories, runSettings } from "./run.ts";
 import { FAULTS } from "./transport.ts";
 
-const KEYS: readonly Feature[] = ["uploadKeys", "changeKeys", "lastKey"];
+const KEYS: readonly Feature[] = ["uploadKeys", "folderKeys", "changeKeys", "lastKey"];
 const LESSER: readonly { name: string; lacks: readonly Feature[] }[] = [
   { name: "revisions", lacks: ["revisions"] },
   { name: "the journal", lacks: ["journal"] },
@@ -18,7 +18,7 @@ const LESSER: readonly { name: string; lacks: readonly Feature[] }[] = [
   { name: "attributes", lacks: ["attributes"] },
   { name: "anything of it", lacks: FEATURE_NAMES },
 ];
-const LAG = { path: 3_000, journal: 5_000 };
+const LAG = { path: 3_000, journal: 5_000, id: 0 };
 
 /** Without conditions a request that arrives when nobody thinks of it any more undoes what came after it. */
 function faultsOf(lacks: readonly Feature[]) {
@@ -32,6 +32,7 @@ test.each(LESSER)("a mount alone is a plain folder on a gateway without $name", 
     lag: LAG,
     lacks: one.lacks,
     faults: faultsOf(one.lacks),
+    hasKeys: true,
     ...settings,
   });
   expect(failure?.text).toBeUndefined();
@@ -39,6 +40,6 @@ test.each(LESSER)("a mount alone is a plain folder on a gateway without $name", 
 
 test.each(LESSER)("two mounts agree on a gateway without $name", { timeout: 600_000 }, async ({ lacks }) => {
   const settings = runSettings(40, 1);
-  const failure = await playHistories({ mounts: 2, lacks, faults: faultsOf(lacks), ...settings });
+  const failure = await playHistories({ mounts: 2, lacks, faults: faultsOf(lacks), hasKeys: true, ...settings });
   expect(failure?.text).toBeUndefined();
 });

@@ -33,6 +33,8 @@ export interface Sabotage {
   readonly engine?: (engine: Engine) => void;
   /** A crash takes back what the last system call committed. */
   readonly losesLastCall?: boolean;
+  /** What goes wrong with a request, instead of what the weather says. */
+  readonly choose?: (request: HttpRequest) => Fault | "none" | undefined;
 }
 
 export interface MountOptions {
@@ -132,6 +134,7 @@ export function createMount(options: MountOptions): Mount {
         isAlive,
         onAnswer: (request, answer) => options.onAnswer(mount, request, answer),
         note: (line) => options.note(`${name} ${line}`),
+        choose: options.sabotage?.choose,
         tamper: options.sabotage?.request,
         ...(options.faults === undefined ? {} : { faults: options.faults }),
       });

@@ -42,7 +42,7 @@ export interface World {
   check(): void;
   /** Lets time go by until the work is done. A Fault when that takes longer than `limitMs` of it. */
   run<T>(work: Promise<T>, limitMs?: number): Promise<T>;
-  setLag(path: number, journal: number): void;
+  setLag(lag: { readonly path: number; readonly journal: number; readonly id: number }): void;
   restartGateway(): void;
   /** Position of the latest change at the gateway. */
   position(): number;
@@ -53,6 +53,7 @@ export interface WorldOptions {
   readonly mounts: readonly string[];
   readonly settings?: Partial<EngineSettings>;
   readonly sabotage?: Sabotage | undefined;
+  /** What the gateway is taken not to have. */
   readonly lacks?: readonly Feature[] | undefined;
   readonly faults?: readonly TransportFault[] | undefined;
   readonly onAnswer?: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
@@ -64,9 +65,9 @@ export async function createWorld(options: WorldOptions): Promise<World> {
   const { seed } = options;
   const clock = createVirtualClock(seed);
   const store = new Database(":memory:");
-  const blobs = createMemoryBlobs(clock);
+  const blobs = createMemoryBlobs();
   const signingKey = Buffer.alloc(32, 7);
-  const lag = { pathLagMs: 0, journalLagMs: 0 };
+  const lag = { pathLagMs: 0, journalLagMs: 0, idLagMs: 0 };
   const lines: string[] = [];
   const faults: string[] = [];
   const note = (line: string) => void lines.push(`${(clock.elapsed() / 1000).toFixed(3)} ${line}`);
@@ -146,8 +147,8 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       }
       return await work;
     },
-    setLag(path, journal) {
-      Object.assign(lag, { pathLagMs: path, journalLagMs: journal });
+    setLag({ path, journal, id }) {
+      Object.assign(lag, { pathLagMs: path, journalLagMs: journal, idLagMs: id });
       gateway.setOptions(lag);
     },
     restartGateway() {

@@ -151,7 +151,6 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     cuts: new Map(),
     syncRows: async () => {},
     sending: new Map(),
-    refresh: new Set(),
     polled: createPollState(),
     network,
     activity,
