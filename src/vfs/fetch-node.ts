@@ -53,7 +53,8 @@ export async function refreshNode(context: Context, reread: Reread, signal: Abor
 /**
  * The id answers 404. The node is gone only if its folder still answers (else it is merely not
  * visible, and everything is kept) and it is not just not to be found yet: the journal is past our
- * last write to it, or the id has answered so for long.
+ * last write to it, or the id has answered so for long. Without revisions the journal's own word
+ * of a deletion counts (follow.ts), without a journal a list that does not show it (listing.ts).
  */
 async function confirmGone(context: Context, reread: Reread, signal: AbortSignal): Promise<void> {
   const { metadata } = context;
@@ -88,7 +89,9 @@ function takeAsGone(context: Context, reread: Reread): void {
 
 function isSettled(context: Context, { missingSince }: Reread, base: Base): boolean {
   const { metadata, runtime } = context;
-  if (base.position <= metadata.settings.getNumber("cursor")) return true;
+  const { features } = context.client;
+  const isJudged = features.journal && features.revisions;
+  if (isJudged && base.position <= metadata.settings.getNumber("cursor")) return true;
   return missingSince !== null && runtime.now() - missingSince >= SETTLE_MS;
 }
 

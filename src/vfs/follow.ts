@@ -11,7 +11,7 @@ import type { Context } from "./context.ts";
 import { forgetEchoes } from "./echo.ts";
 import { readNode, refreshNode } from "./fetch-node.ts";
 import { folderOfNode } from "./from-node.ts";
-import { observeDeletion, observeNode } from "./observe.ts";
+import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
 const PAGE = 500;
 /** Nodes read by id at the same time. */
@@ -119,13 +119,14 @@ export async function readNews(
 }
 
 function isNews(context: Context, entry: JournalEntry): boolean {
-  if (entry.kind === "deleted") return false;
-  const { metadata } = context;
+  const { metadata, client } = context;
+  // Whether that was before or after what is known only its id can say, where revisions do not.
+  if (entry.kind === "deleted" && client.features.revisions) return false;
   // The answer to our own request says the same, sooner or later.
   if (entry.key != null && metadata.attempts.ofKey(entry.key)?.state === "open") return false;
   const row = metadata.nodes.ofNodeId(entry.nodeId);
   if (row === undefined) return isWanted(context, entry);
-  if (context.client.features.revisions) return entry.revision > (row.base?.revision ?? -1);
+  if (client.features.revisions) return entry.revision > (row.base?.revision ?? -1);
   // Up to our last write its answer showed all there was.
   return entry.position > (row.base?.position ?? 0);
 }
@@ -143,7 +144,8 @@ function isWanted(context: Context, entry: JournalEntry): boolean {
 /** News of a node whose id answers 404: deleted since, which the journal has yet to tell, or not to be found yet. */
 function readAgain(context: Context, entries: readonly JournalEntry[], nodes: ReadonlyMap<string, Node>): void {
   for (const entry of entries) {
-    if (!nodes.has(entry.nodeId) && isNews(context, entry)) context.metadata.rereads.add(entry.nodeId);
+    if (entry.kind !== "deleted" && !nodes.has(entry.nodeId) && isNews(context, entry))
+      context.metadata.rereads.add(entry.nodeId);
   }
 }
 
@@ -162,9 +164,11 @@ export function applyEntries(context: Context, entries: readonly JournalEntry[],
 
 function applyEntry(context: Context, entry: JournalEntry, node: Node | undefined): void {
   if (entry.kind === "deleted" && !context.client.features.revisions) {
-    // Whether that was before or after what is known only its id can say.
     const row = context.metadata.nodes.ofNodeId(entry.nodeId);
-    if (row !== undefined && entry.position > (row.base?.position ?? 0)) context.metadata.rereads.add(entry.nodeId);
+    const isOlder = row !== undefined && entry.position <= (row.base?.position ?? 0);
+    if (row === undefined || isOlder) return;
+    if (node === undefined) observeDeletion(context, entry.nodeId, newestRevision(row) + 1, entry.position);
+    else observeNode(context, node, "id");
     return;
   }
   if (entry.kind === "deleted") {

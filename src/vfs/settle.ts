@@ -332,7 +332,8 @@ function join(context: Context, row: NodeRow, entry: Entry, node: Node): boolean
     ...(sameValue(attributes, inode.attributes) ? {} : { attributes }),
     ...(isFolder ? { listed: null } : { content: "clean", originNode: node.id, originVersion: node.head }),
   });
-  metadata.nodes.update(row.id, { nodeId: node.id, base: baseOf(node, 0), seen: null, seenAt: null });
+  const position = context.client.features.positions ? 0 : context.runtime.now();
+  metadata.nodes.update(row.id, { nodeId: node.id, base: baseOf(node, position), seen: null, seenAt: null });
   metadata.arrivals.remove(node.id);
   if (isFolder) metadata.nodes.hastenIn(inode.id, context.runtime.now());
   advance(context, row.id);

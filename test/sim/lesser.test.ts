@@ -26,7 +26,7 @@ function faultsOf(lacks: readonly Feature[]) {
 }
 
 test.each(LESSER)("a mount alone is a plain folder on a gateway without $name", { timeout: 600_000 }, async (one) => {
-  const settings = runSettings(40, 1);
+  const settings = runSettings(15, 1);
   const failure = await playHistories({
     mounts: 1,
     lag: LAG,
@@ -39,7 +39,7 @@ test.each(LESSER)("a mount alone is a plain folder on a gateway without $name", 
 });
 
 test.each(LESSER)("two mounts agree on a gateway without $name", { timeout: 600_000 }, async ({ lacks }) => {
-  const settings = runSettings(40, 1);
+  const settings = runSettings(15, 1);
   const failure = await playHistories({ mounts: 2, lacks, faults: faultsOf(lacks), hasKeys: true, ...settings });
   expect(failure?.text).toBeUndefined();
 });

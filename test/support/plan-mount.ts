@@ -58,7 +58,7 @@ export function createMount(gateway: Gateway, scopes: { readonly delete: boolean
     const { attempt } = row;
     if (attempt === null) return;
     if (attempt.answer === null) {
-      if (attempt.tries > 0 && !isKeyed(attempt.request, ALL_FEATURES)) {
+      if (attempt.tries > 0 && !isKeyed(attempt.request, { ...ALL_FEATURES, changeKeys: false })) {
         settleByReading(row, attempt);
         return;
       }
