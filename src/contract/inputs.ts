@@ -10,35 +10,50 @@ import {
   exchange,
   newJournalEntry,
   newNode,
+  nodeName,
   nodePatch,
   PAGE_SIZE_DEFAULT,
   PAGE_SIZE_MAX,
   uploadMetadata,
 } from "./resources.ts";
 
+/** Text in the query, a number to the operation and in the OpenAPI document. */
 function wholeNumber(minimum: number, maximum: number) {
   const expected = `expected a whole number from ${minimum} to ${maximum}`;
   return z
     .string()
     .regex(/^\d{1,16}$/, expected)
     .transform(Number)
-    .pipe(z.number().min(minimum, expected).max(maximum, expected));
+    .pipe(z.number().min(minimum, expected).max(maximum, expected))
+    .meta({ type: "integer", minimum, maximum });
 }
 
-/** Name or id. Needed where neither the token nor a node id says the workspace. */
-const workspace = z.string().min(1).optional();
+const workspace = z
+  .string()
+  .min(1)
+  .optional()
+  .describe("Name or id. Needed where neither the token nor a node id says the workspace");
 
 const paging = {
-  pageNo: wholeNumber(1, 1_000_000_000).default(1),
-  pageSize: wholeNumber(1, PAGE_SIZE_MAX).default(PAGE_SIZE_DEFAULT),
-  /** A field of the item, `-field` for descending. */
-  orderBy: z.string().min(1).optional(),
+  pageNo: wholeNumber(1, 1_000_000_000).default(1).describe("Which page; 1 when absent"),
+  pageSize: wholeNumber(1, PAGE_SIZE_MAX)
+    .default(PAGE_SIZE_DEFAULT)
+    .describe(`How many items a page has at most; ${PAGE_SIZE_DEFAULT} when absent`),
+  orderBy: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ description: 'A field of the item, with "-" before it for descending', examples: ["-createdAt"] }),
 };
 
-/** `next` of the page before, empty for the first page: all pages show one snapshot. */
-const after = z.string().optional();
-/** A moment of the past: the answer is as it was then. */
-const at = z.iso.datetime({ offset: true }).optional();
+const after = z
+  .string()
+  .optional()
+  .describe("The `next` of the page before, empty for the first page: all these pages show one snapshot");
+const at = z.iso
+  .datetime({ offset: true })
+  .optional()
+  .meta({ description: "A moment of the past: the answer is as it was then", examples: ["2026-01-31T12:00:00Z"] });
 
 const onlyWorkspace = z.strictObject({ workspace });
 
@@ -47,9 +62,12 @@ export const INPUTS = {
   listNodes: {
     query: z.strictObject({
       workspace,
-      path: z.string().optional(),
-      parentId: z.string().min(1).optional(),
-      name: z.string().optional(),
+      path: z
+        .string()
+        .optional()
+        .meta({ description: "The folder, by its path", examples: ["/docs"] }),
+      parentId: z.string().min(1).optional().describe("The folder, by its id"),
+      name: nodeName.optional().describe("Only the node of this name"),
       at,
       ...paging,
       after,
@@ -57,8 +75,20 @@ export const INPUTS = {
   },
   getNode: { query: onlyWorkspace },
   getNodeByPath: { query: z.strictObject({ workspace, at }) },
-  getContent: { query: z.strictObject({ workspace, version: z.string().min(1).optional(), at }) },
-  upload: { query: z.strictObject({ workspace, parentId: z.string().min(1).optional() }), metadata: uploadMetadata },
+  getContent: {
+    query: z.strictObject({
+      workspace,
+      version: z.string().min(1).optional().describe("A version's id; the head when absent"),
+      at,
+    }),
+  },
+  upload: {
+    query: z.strictObject({
+      workspace,
+      parentId: z.string().min(1).optional().describe("The folder the path begins at; the root when absent"),
+    }),
+    metadata: uploadMetadata,
+  },
   writeContent: { query: onlyWorkspace, metadata: uploadMetadata, body: contentReference },
   createNode: { query: onlyWorkspace, body: newNode },
   patchNode: { query: onlyWorkspace, body: nodePatch },
@@ -68,7 +98,13 @@ export const INPUTS = {
   listVersions: { query: z.strictObject({ workspace, ...paging, after }) },
   appendJournal: { query: onlyWorkspace, body: newJournalEntry },
   readJournal: {
-    query: z.strictObject({ workspace, ...paging, after: wholeNumber(0, Number.MAX_SAFE_INTEGER).default(0) }),
+    query: z.strictObject({
+      workspace,
+      ...paging,
+      after: wholeNumber(0, Number.MAX_SAFE_INTEGER)
+        .default(0)
+        .describe("A position: only what came after it; from the start when absent"),
+    }),
   },
 } as const satisfies Record<OperationName, { query: z.ZodType; metadata?: z.ZodType; body?: z.ZodType }>;
 

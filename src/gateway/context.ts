@@ -17,6 +17,8 @@ export interface GatewayOptions {
   failRate: number;
   /** Largest content of one version, bytes. */
   maxFileBytes: number;
+  /** Largest JSON body or metadata part, bytes. */
+  maxJsonBytes: number;
 }
 
 export const DEFAULT_OPTIONS: GatewayOptions = {
@@ -26,6 +28,7 @@ export const DEFAULT_OPTIONS: GatewayOptions = {
   latencyMs: 0,
   failRate: 0,
   maxFileBytes: 64 * 2 ** 30,
+  maxJsonBytes: 2 ** 20,
 };
 
 export interface Context {

@@ -5,6 +5,7 @@
  */
 import type { Database } from "better-sqlite3";
 import { INPUTS } from "../contract/inputs.ts";
+import { type OpenApiDocument, openApiDocument } from "../contract/openapi.ts";
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Clock } from "../lib/runtime.ts";
@@ -17,7 +18,7 @@ import { appendJournal, readJournal } from "./journal.ts";
 import { createLag } from "./lag.ts";
 import { listNodes } from "./listings.ts";
 import { createNode, deleteNode, exchangeNodes, getNode, getNodeByPath, patchNode, restoreNode } from "./nodes.ts";
-import { check, invalid, ProblemError } from "./problems.ts";
+import { check, invalid, ProblemError, tooLarge } from "./problems.ts";
 import { findRoute } from "./routes.ts";
 import { checkScopes } from "./scopes.ts";
 import { createStore } from "./store.ts";
@@ -46,6 +47,10 @@ const HANDLERS: { readonly [N in OperationName]: Handler<N> } = {
   readJournal,
 };
 
+const OPEN_API = "/openapi.json";
+/** More than the boundaries and headers of a multipart body take. */
+const FRAMING_BYTES = 64 * 1024;
+
 export interface GatewayNeeds {
   readonly clock: Clock;
   /** Opened by the caller (`openDatabase`), who also closes it; in memory for a simulation. */
@@ -64,6 +69,7 @@ export interface Gateway {
   /** Makes it when there is none of this name. */
   ensureWorkspace(name: string): WorkspaceRow;
   issueToken(claims: TokenClaims): string;
+  openApi(): OpenApiDocument;
   /** Removes blobs no version refers to, of those that were there when it began. Answers how many. */
   collectBlobs(): Promise<number>;
 }
@@ -89,12 +95,13 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     checkScopes(caller, operation);
     const input: { query: (typeof INPUTS)[OperationName]["query"]; body?: object } = INPUTS[route.operation];
     const query = check(input.query, request.query, "query");
+    checkLength(request, options);
     const call = {
       parameters: { nodeId: route.nodeId, path: route.path },
       query,
       headers: request.headers,
       caller,
-      json: await jsonOf(route.operation, request),
+      json: await jsonOf(route.operation, request, options),
       parts: request.body?.kind === "upload" ? request.body.parts : undefined,
     };
     // The table pairs each operation with its own input and handler; the compiler cannot follow that.
@@ -102,9 +109,16 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     return handler(context, call);
   }
 
+  let document: OpenApiDocument | undefined;
+  const openApi = () => {
+    document ??= openApiDocument();
+    return document;
+  };
+
   return {
     async handle(request) {
       try {
+        if (request.method === "GET" && request.path === OPEN_API) return jsonAnswer(200, openApi());
         return await withFaults(options, clock, () => answer(request));
       } catch (error) {
         if (error instanceof ConnectionReset) throw error;
@@ -113,6 +127,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
         return jsonAnswer(500, new ProblemError(500, "The gateway failed; its log says why.").document);
       }
     },
+    openApi,
     setOptions(changes) {
       Object.assign(options, changes);
     },
@@ -133,11 +148,22 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   };
 }
 
+/** An upload that says itself that it is too large is refused before any of it is received. */
+function checkLength({ body, headers }: GatewayRequest, { maxFileBytes, maxJsonBytes }: GatewayOptions): void {
+  const length = Number(headers["content-length"] ?? 0);
+  if (body?.kind !== "upload" || length <= maxFileBytes + maxJsonBytes + FRAMING_BYTES) return;
+  throw tooLarge(`file: more than ${maxFileBytes} bytes`, "file");
+}
+
 /** The JSON body, checked. Operations that take one say themselves when it is missing. */
-async function jsonOf(name: OperationName, request: GatewayRequest): Promise<unknown> {
+async function jsonOf(
+  name: OperationName,
+  request: GatewayRequest,
+  { maxJsonBytes }: GatewayOptions,
+): Promise<unknown> {
   const input = INPUTS[name];
   if (!("body" in input) || request.body === undefined) return undefined;
-  if (request.body.kind === "json") return check(input.body, await request.body.read(), "body");
+  if (request.body.kind === "json") return check(input.body, await request.body.read(maxJsonBytes), "body");
   if ("metadata" in input) return undefined;
   throw invalid("body", "body: expected a JSON object (content-type application/json)");
 }

@@ -7,13 +7,14 @@ import fastify from "fastify";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep } from "../lib/runtime.ts";
 import type { Gateway } from "./core.ts";
+import { createDocs, type Docs, isDocs } from "./docs.ts";
 import { type GatewayAnswer, type GatewayRequest, jsonAnswer, type RequestBody } from "./exchange.ts";
+import { parseJson } from "./json.ts";
+import { answerMalformed } from "./malformed.ts";
 import { multipartBoundary, readParts } from "./multipart.ts";
 import { invalid, ProblemError, tooLarge } from "./problems.ts";
+import { parseQuery } from "./query.ts";
 
-const JSON_BYTES = 1024 * 1024;
-const HEADERS_SILENCE_MS = 30_000;
-const BODY_SILENCE_MS = 60_000;
 const KEEP_ALIVE_MS = 65_000;
 /** On close, answers under way may take this long. */
 const CLOSE_MS = 3000;
@@ -30,6 +31,18 @@ export interface Server {
   close(): Promise<void>;
 }
 
+/** How long a client may be silent, milliseconds; a transfer that goes on may take any time. */
+export interface Silence {
+  /** From the beginning of a request to the end of its headers. */
+  readonly headersMs: number;
+  /** Within a body or an answer. */
+  readonly bodyMs: number;
+}
+
+const SILENCE: Silence = { headersMs: 30_000, bodyMs: 60_000 };
+/** Overdue headers are looked for so many times within their limit. */
+const HEADER_CHECKS = 6;
+
 export interface ServerOptions {
   readonly gateway: Gateway;
   readonly clock: Clock;
@@ -37,26 +50,33 @@ export interface ServerOptions {
   /** 0: any that is free. */
   readonly port: number;
   readonly log: Logger;
+  readonly silence?: Silence;
 }
 
-export async function startServer({ gateway, clock, host, port, log }: ServerOptions): Promise<Server> {
+export async function startServer(options: ServerOptions): Promise<Server> {
+  const { gateway, clock, host, port, log, silence = SILENCE } = options;
   const app = fastify({
     logger: false,
     requestTimeout: 0,
-    connectionTimeout: BODY_SILENCE_MS,
+    connectionTimeout: silence.bodyMs,
     keepAliveTimeout: KEEP_ALIVE_MS,
+    http: { connectionsCheckingInterval: Math.ceil(silence.headersMs / HEADER_CHECKS) },
+    clientErrorHandler: answerMalformed,
+    // A path that is not percent-encoded UTF-8 is the core's to refuse.
+    frameworkErrors: (_error, request, reply) => void serve(request, reply),
   });
-  app.server.headersTimeout = HEADERS_SILENCE_MS;
+  app.server.headersTimeout = silence.headersMs;
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _body, done) => done(null));
   const active = new Set<Promise<void>>();
-  const serve = async (request: { raw: IncomingMessage }, reply: { raw: ServerResponse; hijack(): unknown }) => {
+  const docs = createDocs(() => gateway.openApi());
+  async function serve(request: { raw: IncomingMessage }, reply: { raw: ServerResponse; hijack(): unknown }) {
     reply.hijack();
-    const work = answer(gateway, clock, log, request.raw, reply.raw);
+    const work = answer({ gateway, docs, clock, log }, request.raw, reply.raw);
     active.add(work);
     await work;
     active.delete(work);
-  };
+  }
   app.all("/*", serve);
   app.setNotFoundHandler(serve);
   app.setErrorHandler((error, _request, reply) => {
@@ -85,9 +105,7 @@ export async function startServer({ gateway, clock, host, port, log }: ServerOpt
 }
 
 async function answer(
-  gateway: Gateway,
-  clock: Clock,
-  log: Logger,
+  { gateway, docs, clock, log }: { gateway: Gateway; docs: Docs; clock: Clock; log: Logger },
   incoming: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -99,9 +117,12 @@ async function answer(
   let status = 0;
   let bytes = 0;
   try {
-    const result = await handle(gateway, incoming, method, path, mark === -1 ? "" : url.slice(mark + 1));
-    status = result.status;
-    bytes = await send(clock, incoming, response, result);
+    if (isDocs(path)) ({ status, bytes } = await docs(incoming, response));
+    else {
+      const result = await handle(gateway, incoming, method, path, mark === -1 ? "" : url.slice(mark + 1));
+      status = result.status;
+      bytes = await send(clock, incoming, response, result);
+    }
   } catch (error) {
     // A fault on purpose, a client that went away, or content that broke: there is no answer any more.
     log.debug({ err: error, method, path }, "connection broken off");
@@ -133,18 +154,6 @@ async function handle(
   return gateway.handle(request);
 }
 
-const NO_QUERY: Readonly<Record<string, string>> = {};
-
-function parseQuery(search: string): Readonly<Record<string, string>> {
-  if (search === "") return NO_QUERY;
-  const query: Record<string, string> = Object.create(null);
-  for (const [name, value] of new URLSearchParams(search)) {
-    if (name in query) throw invalid(name, `${name}: came twice`);
-    query[name] = value;
-  }
-  return { ...query };
-}
-
 function plainHeaders(incoming: IncomingMessage): Record<string, string | undefined> {
   const headers: Record<string, string | undefined> = {};
   for (const [name, value] of Object.entries(incoming.headers)) {
@@ -164,34 +173,30 @@ function bodyOf(incoming: IncomingMessage): RequestBody | undefined {
   if (boundary !== undefined) return { kind: "upload", parts: readParts(incoming, boundary) };
   if (!hasBody(incoming)) return undefined;
   if (contentType !== undefined && /^application\/(json|[\w.-]+\+json)\s*(;|$)/i.test(contentType)) {
-    return { kind: "json", read: () => readJson(incoming) };
+    return { kind: "json", read: (limit) => readJson(incoming, limit) };
   }
   return { kind: "other", contentType };
 }
 
-async function readJson(incoming: IncomingMessage): Promise<unknown> {
-  if (Number(incoming.headers["content-length"] ?? 0) > JSON_BYTES)
-    throw tooLarge(`body: more than ${JSON_BYTES} bytes`);
+async function readJson(incoming: IncomingMessage, limit: number): Promise<unknown> {
+  const large = () => tooLarge(`body: more than ${limit} bytes`, "body");
+  if (Number(incoming.headers["content-length"] ?? 0) > limit) throw large();
   const chunks: Buffer[] = [];
   let size = 0;
   await new Promise<void>((resolve, reject) => {
     incoming.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size > JSON_BYTES) {
+      if (size > limit) {
         incoming.removeAllListeners("data");
         incoming.pause();
-        reject(tooLarge(`body: more than ${JSON_BYTES} bytes`));
+        reject(large());
       } else chunks.push(chunk);
     });
     incoming.on("end", resolve);
     incoming.on("error", () => reject(invalid("body", "body: broken off")));
     incoming.on("close", () => reject(invalid("body", "body: broken off")));
   });
-  try {
-    return JSON.parse(Buffer.concat(chunks).toString());
-  } catch {
-    throw invalid("body", "body: expected JSON");
-  }
+  return parseJson(chunks, "body");
 }
 
 /** Answers how many bytes of body went out. */
