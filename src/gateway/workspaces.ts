@@ -99,12 +99,12 @@ export function relatedNode(context: Context, workspace: string, id: string, fie
 
 export function listWorkspaces(context: Context, call: Call<"listWorkspaces">): GatewayAnswer {
   const { store } = context;
-  const asked = call.caller.workspace ?? call.query.workspace;
+  const { caller, query } = call;
+  const bound = caller.workspace === undefined ? undefined : callWorkspace(context, caller, query.workspace);
+  const asked = bound?.id ?? query.workspace;
   const rows = store.prepare<WorkspaceRow>("SELECT id, name, root, used FROM workspace ORDER BY name").all();
   const items: Workspace[] = rows
-    .filter(
-      (row) => asked === undefined || row.id === asked || (call.caller.workspace === undefined && row.name === asked),
-    )
+    .filter((row) => asked === undefined || row.id === asked || (bound === undefined && row.name === asked))
     .map((row) => ({ id: row.id, name: row.name, rootId: row.root, used: row.used }));
   const asOf = lastChange(store).position;
   return jsonAnswer(
