@@ -44,6 +44,7 @@ export type Flag = ValueFlag | ListFlag | SwitchFlag | OptionalValueFlag;
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 const CACHE_SIZE = 10 * 1024 ** 3;
+const MAX_UPLOAD = 64 * 1024 ** 3;
 
 export const FLAGS = {
   "base-url": { type: "value", kind: values.baseUrl, variable: true, help: "Address of the gateway" },
@@ -113,6 +114,14 @@ export const FLAGS = {
     help: "Show changes late by path and in listings",
   },
   "journal-lag": { type: "value", kind: values.milliseconds, default: 0, help: "Show changes late in the journal" },
+  "max-upload": {
+    type: "value",
+    kind: values.size,
+    default: MAX_UPLOAD,
+    defaultHelp: "64G",
+    help: "Largest file to take",
+  },
+  quiet: { type: "switch", help: "No line for each request" },
   "fail-rate": { type: "value", kind: values.rate, default: 0, help: "Share of requests to fail on purpose" },
   scope: {
     type: "list",
@@ -215,6 +224,8 @@ export const COMMANDS = {
       "path-lag",
       "journal-lag",
       "fail-rate",
+      "max-upload",
+      "quiet",
       "debug",
       "until-unmounted",
     ],

@@ -114,21 +114,30 @@ async function answer(
   const mark = url.indexOf("?");
   const path = mark === -1 ? url : url.slice(0, mark);
   const method = incoming.method ?? "GET";
-  let status = 0;
-  let bytes = 0;
+  const search = mark === -1 ? "" : url.slice(mark + 1);
+  const sent = { status: 0, bytes: 0 };
+  let broken = false;
   try {
-    if (isDocs(path)) ({ status, bytes } = await docs(incoming, response));
+    if (isDocs(path)) Object.assign(sent, await docs(incoming, response));
     else {
-      const result = await handle(gateway, incoming, method, path, mark === -1 ? "" : url.slice(mark + 1));
-      status = result.status;
-      bytes = await send(clock, incoming, response, result);
+      const result = await handle(gateway, incoming, method, path, search);
+      sent.status = result.status;
+      await send(clock, incoming, response, result, sent);
     }
   } catch (error) {
     // A fault on purpose, a client that went away, or content that broke: there is no answer any more.
+    broken = true;
     log.debug({ err: error, method, path }, "connection broken off");
     incoming.socket.resetAndDestroy();
   }
-  log.info({ method, path, status, ms: Math.round((clock.elapsed() - start) * 10) / 10, bytes }, "request");
+  const ms = Math.round((clock.elapsed() - start) * 10) / 10;
+  const query = search === "" ? {} : { query: withoutSecrets(search) };
+  log.info({ method, path, ...query, ...sent, ms, ...(broken ? { broken } : {}) }, "request");
+}
+
+/** Tokens do not belong in a query, but somebody will try. */
+function withoutSecrets(search: string): string {
+  return search.replace(/((?:^|&)[^=&]*(?:token|secret|password|authorization)[^=&]*=)[^&]*/gi, "$1…");
 }
 
 async function handle(
@@ -199,39 +208,40 @@ async function readJson(incoming: IncomingMessage, limit: number): Promise<unkno
   return parseJson(chunks, "body");
 }
 
-/** Answers how many bytes of body went out. */
+/** Counts in `sent` the bytes of body that went out. */
 async function send(
   clock: Clock,
   incoming: IncomingMessage,
   response: ServerResponse,
   answer: GatewayAnswer,
-): Promise<number> {
+  sent: { bytes: number },
+): Promise<void> {
   const unread = hasBody(incoming) && !incoming.readableEnded;
   const small = Number(incoming.headers["content-length"] ?? Number.POSITIVE_INFINITY) <= SMALL_BODY_BYTES;
   const lingers = unread && !small;
   response.writeHead(answer.status, lingers ? { ...answer.headers, connection: "close" } : answer.headers);
-  let bytes = 0;
   if (answer.body?.kind === "json") {
-    bytes = Buffer.byteLength(answer.body.text);
+    sent.bytes = Buffer.byteLength(answer.body.text);
     if (lingers) response.write(answer.body.text);
     else response.end(answer.body.text);
   } else if (answer.body !== undefined) {
-    bytes = await sendBytes(response, answer.body.stream);
+    await sendBytes(response, answer.body.stream, sent);
   }
   if (lingers) await discardBody(clock, incoming);
   else if (unread) incoming.resume();
   response.end();
-  return bytes;
 }
 
-async function sendBytes(response: ServerResponse, stream: AsyncIterable<Uint8Array>): Promise<number> {
-  let bytes = 0;
+async function sendBytes(
+  response: ServerResponse,
+  stream: AsyncIterable<Uint8Array>,
+  sent: { bytes: number },
+): Promise<void> {
   for await (const chunk of stream) {
     if (response.destroyed) throw new Error("The client went away.");
-    bytes += chunk.length;
+    sent.bytes += chunk.length;
     if (!response.write(chunk)) await drained(response);
   }
-  return bytes;
 }
 
 function drained(response: ServerResponse): Promise<void> {
