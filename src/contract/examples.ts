@@ -88,6 +88,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   ContentReference: contentReference,
   NewNode: newNode,
   NodePatch: nodePatch,
+  Restoration: { idempotencyKey: "restore-1" },
   Exchange: { with: ids.file },
   NewJournalEntry: newJournalEntry,
   Problem: problem,

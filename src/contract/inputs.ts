@@ -6,14 +6,17 @@
 import { z } from "zod";
 import type { OperationName } from "./operations.ts";
 import {
+  branch as branchName,
   contentReference,
   exchange,
+  idempotencyKey,
   newJournalEntry,
   newNode,
   nodeName,
   nodePatch,
   PAGE_SIZE_DEFAULT,
   PAGE_SIZE_MAX,
+  restoration,
   uploadMetadata,
 } from "./resources.ts";
 
@@ -50,10 +53,18 @@ const after = z
   .string()
   .optional()
   .describe("The `next` of the page before, empty for the first page: all these pages show one snapshot");
+const branch = branchName.optional().describe('Content as it is on this branch; "main" when absent');
+const flag = z
+  .enum(["true", "false"], 'expected "true" or "false"')
+  .transform((text) => text === "true")
+  .default(false);
 const at = z.iso
   .datetime({ offset: true })
   .optional()
   .meta({ description: "A moment of the past: the answer is as it was then", examples: ["2026-01-31T12:00:00Z"] });
+const since = wholeNumber(0, Number.MAX_SAFE_INTEGER)
+  .default(0)
+  .describe("A position: only what came after it; from the start when absent");
 
 const onlyWorkspace = z.strictObject({ workspace });
 
@@ -68,17 +79,20 @@ export const INPUTS = {
         .meta({ description: "The folder, by its path", examples: ["/docs"] }),
       parentId: z.string().min(1).optional().describe("The folder, by its id"),
       name: nodeName.optional().describe("Only the node of this name"),
+      recursive: flag.describe("Whether to list all that is below the folder, too; false when absent"),
+      branch,
       at,
       ...paging,
       after,
     }),
   },
-  getNode: { query: onlyWorkspace },
-  getNodeByPath: { query: z.strictObject({ workspace, at }) },
+  getNode: { query: z.strictObject({ workspace, branch }) },
+  getNodeByPath: { query: z.strictObject({ workspace, branch, at }) },
   getContent: {
     query: z.strictObject({
       workspace,
       version: z.string().min(1).optional().describe("A version's id; the head when absent"),
+      branch,
       at,
     }),
   },
@@ -93,19 +107,14 @@ export const INPUTS = {
   createNode: { query: onlyWorkspace, body: newNode },
   patchNode: { query: onlyWorkspace, body: nodePatch },
   exchangeNodes: { query: onlyWorkspace, body: exchange },
-  deleteNode: { query: onlyWorkspace },
-  restoreNode: { query: onlyWorkspace },
-  listVersions: { query: z.strictObject({ workspace, ...paging, after }) },
+  deleteNode: { query: z.strictObject({ workspace, idempotencyKey: idempotencyKey.optional() }) },
+  restoreNode: { query: onlyWorkspace, body: restoration },
+  listVersions: { query: z.strictObject({ workspace, branch, ...paging, after }) },
   appendJournal: { query: onlyWorkspace, body: newJournalEntry },
   readJournal: {
-    query: z.strictObject({
-      workspace,
-      ...paging,
-      after: wholeNumber(0, Number.MAX_SAFE_INTEGER)
-        .default(0)
-        .describe("A position: only what came after it; from the start when absent"),
-    }),
+    query: z.strictObject({ workspace, ...paging, after: since }),
   },
+  streamJournal: { query: z.strictObject({ workspace, after: since }) },
 } as const satisfies Record<OperationName, { query: z.ZodType; metadata?: z.ZodType; body?: z.ZodType }>;
 
 export type Inputs = typeof INPUTS;

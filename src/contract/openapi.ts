@@ -138,7 +138,11 @@ function headerParameters(output: Output): JsonObject[] {
   });
 }
 
-function requestBody(components: Components, input: { metadata?: z.ZodType; body?: z.ZodType }): JsonObject {
+function requestBody(
+  components: Components,
+  input: { metadata?: z.ZodType; body?: z.ZodType },
+  required: boolean,
+): JsonObject {
   const content: Record<string, JsonObject> = {};
   if (input.metadata !== undefined) {
     content["multipart/form-data"] = {
@@ -157,7 +161,7 @@ function requestBody(components: Components, input: { metadata?: z.ZodType; body
   if (input.body !== undefined) {
     content["application/json"] = { schema: schemaOf(components, input.body, "input") };
   }
-  return Object.keys(content).length === 0 ? {} : { requestBody: { required: true, content } };
+  return Object.keys(content).length === 0 ? {} : { requestBody: { required, content } };
 }
 
 function answerHeaders(names: readonly (keyof typeof ANSWER_HEADERS)[]): JsonObject {
@@ -172,7 +176,9 @@ function answerOf(components: Components, { description, body, headers = [] }: A
       ? {}
       : body === "bytes"
         ? { content: { "*/*": { schema: { type: "string", format: "binary" } } } }
-        : { content: { "application/json": { schema: schemaOf(components, body, "output") } } };
+        : body === "events"
+          ? { content: { "text/event-stream": { schema: { type: "string" } } } }
+          : { content: { "application/json": { schema: schemaOf(components, body, "output") } } };
   return { description, ...content, ...answerHeaders(headers) };
 }
 
@@ -214,7 +220,7 @@ function describeOperation(components: Components, name: OperationName): JsonObj
       ...queryParameters(components, input.query),
       ...headerParameters(output),
     ],
-    ...requestBody(components, input),
+    ...requestBody(components, input, output.bodyOptional !== true),
     responses: Object.fromEntries([
       ...Object.entries(output.answers).map(([status, answer]) => [status, answerOf(components, answer)]),
       ...statuses.map((status) => [String(status), { $ref: `#/components/responses/${status}` }]),

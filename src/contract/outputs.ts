@@ -17,6 +17,10 @@ export const REQUEST_HEADERS = {
     example: "*",
   },
   Range: { description: "One range of bytes; several, or another unit, are answered whole", example: "bytes=0-99" },
+  "Last-Event-ID": {
+    description: "Go on after this event, as readers of event streams send by themselves; stronger than after=",
+    example: "42",
+  },
   "If-Range": { description: "The range only if the ETag is still this one, else all of it", example: '"7"' },
 } as const;
 
@@ -30,8 +34,8 @@ export const ANSWER_HEADERS = {
 
 export interface Answer {
   readonly description: string;
-  /** A JSON body; `bytes`: content, of any type; neither: no body. */
-  readonly body?: z.ZodType | "bytes";
+  /** A JSON body; `bytes`: content, of any type; `events`: server-sent events without end; absent: no body. */
+  readonly body?: z.ZodType | "bytes" | "events";
   readonly headers?: readonly (keyof typeof ANSWER_HEADERS)[];
 }
 
@@ -55,6 +59,8 @@ export interface Output {
   readonly answers: Readonly<Record<number, Answer>>;
   /** Besides those of COMMON_PROBLEMS. */
   readonly problems: readonly ProblemStatus[];
+  /** The JSON body may be left out. */
+  readonly bodyOptional?: boolean;
   readonly takes?: readonly (keyof typeof REQUEST_HEADERS)[];
 }
 
@@ -91,11 +97,22 @@ export const OUTPUTS = {
     problems: [404, 409, 412],
     takes: ["If-Match"],
   },
-  restoreNode: { answers: { 200: written }, problems: [404, 409] },
+  restoreNode: { answers: { 200: written }, problems: [404, 409, 413], bodyOptional: true },
   listVersions: { answers: { 200: { description: "A page of versions", body: versionPage } }, problems: [404] },
   appendJournal: {
     answers: { 201: { description: "The journal entry", body: journalEntry } },
     problems: [404, 413],
   },
   readJournal: { answers: { 200: { description: "A page of journal entries", body: journalPage } }, problems: [404] },
+  streamJournal: {
+    answers: {
+      200: {
+        description:
+          "An event for each journal entry, now and as they come: its id is the position, its data a JournalEntry as JSON. A comment at least each 10 seconds",
+        body: "events",
+      },
+    },
+    problems: [404],
+    takes: ["Last-Event-ID"],
+  },
 } as const satisfies Record<OperationName, Output>;

@@ -22,7 +22,7 @@ export const idempotencyKey = z
   .describe(
     "Chosen by the caller, unique in the workspace for at least 24 hours: the same request sent again with it gets the first answer, and nothing is done twice",
   );
-const branch = z.string().min(1).max(255);
+export const branch = z.string().min(1).max(255);
 export const nodeName = z
   .string()
   .superRefine((name, { addIssue }) => {
@@ -172,13 +172,25 @@ export const newNode = z
 export type NewNode = z.infer<typeof newNode>;
 
 export const nodePatch = z
-  .strictObject({ parentId: id.optional(), name: nodeName.optional(), attributes: attributesPatch.optional() })
+  .strictObject({
+    parentId: id.optional(),
+    name: nodeName.optional(),
+    attributes: attributesPatch.optional(),
+    idempotencyKey: idempotencyKey.nullish(),
+  })
   .meta({ id: "NodePatch", description: "What is to be another: the folder, the name, attributes" });
 export type NodePatch = z.infer<typeof nodePatch>;
 
 export const exchange = z
-  .strictObject({ with: id.describe("The other node") })
+  .strictObject({ with: id.describe("The other node"), idempotencyKey: idempotencyKey.nullish() })
   .meta({ id: "Exchange", description: "With which node places are exchanged" });
+export type Exchange = z.infer<typeof exchange>;
+
+/** POST /v1/nodes/{id}/restore; the body may be left out. */
+export const restoration = z
+  .strictObject({ idempotencyKey: idempotencyKey.nullish() })
+  .meta({ id: "Restoration", description: "How a node is brought back; may be left out" });
+export type Restoration = z.infer<typeof restoration>;
 
 /** POST /v1/journal. Naming an unprovisioned folder provisions it (gateway-spec §6). */
 export const newJournalEntry = z

@@ -15,12 +15,15 @@ import { type Context, DEFAULT_OPTIONS, type GatewayOptions } from "./context.ts
 import { type Call, type GatewayAnswer, type GatewayRequest, jsonAnswer } from "./exchange.ts";
 import { ConnectionReset, withFaults } from "./faults.ts";
 import { appendJournal, readJournal } from "./journal.ts";
+import { streamJournal } from "./journal-stream.ts";
 import { createLag } from "./lag.ts";
 import { listNodes } from "./listings.ts";
 import { createNode, deleteNode, exchangeNodes, getNode, getNodeByPath, patchNode, restoreNode } from "./nodes.ts";
 import { check, invalid, ProblemError, tooLarge } from "./problems.ts";
 import { findRoute } from "./routes.ts";
 import { checkScopes } from "./scopes.ts";
+import { createSignal } from "./signal.ts";
+import { createSortedLists } from "./sorted-lists.ts";
 import { createStore } from "./store.ts";
 import { createTokenCheck, signToken, type TokenClaims } from "./tokens.ts";
 import { upload, writeContent } from "./uploads.ts";
@@ -45,6 +48,7 @@ const HANDLERS: { readonly [N in OperationName]: Handler<N> } = {
   listVersions,
   appendJournal,
   readJournal,
+  streamJournal,
 };
 
 const OPEN_API = "/openapi.json";
@@ -66,6 +70,8 @@ export interface Gateway {
   /** Never rejects but with ConnectionReset: then the caller's connection is to break without an answer. */
   handle(request: GatewayRequest): Promise<GatewayAnswer>;
   setOptions(options: Partial<GatewayOptions>): void;
+  /** Answers that would go on for ever end, at what they have said so far. Before the gateway closes. */
+  endStreams(): void;
   /** Makes it when there is none of this name. */
   ensureWorkspace(name: string): WorkspaceRow;
   issueToken(claims: TokenClaims): string;
@@ -76,7 +82,8 @@ export interface Gateway {
 
 export function createGateway(needs: GatewayNeeds): Gateway {
   const { clock, blobs, signingKey, log } = needs;
-  const store = createStore(needs.database);
+  const news = createSignal();
+  const store = createStore(needs.database, news.fire);
   const options: GatewayOptions = { ...DEFAULT_OPTIONS, ...needs.options };
   const context: Context = {
     clock,
@@ -85,6 +92,8 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     options,
     pathLag: createLag(store, clock, "path", () => options.pathLagMs),
     journalLag: createLag(store, clock, "journal", () => options.journalLagMs),
+    lists: createSortedLists(),
+    news,
   };
   const checkToken = createTokenCheck(signingKey, clock);
 
@@ -130,7 +139,9 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     openApi,
     setOptions(changes) {
       Object.assign(options, changes);
+      news.fire();
     },
+    endStreams: () => news.end(),
     ensureWorkspace: (name) => ensureWorkspace(context, name),
     issueToken: (claims) => signToken(signingKey, clock, claims),
     async collectBlobs() {

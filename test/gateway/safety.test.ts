@@ -288,7 +288,8 @@ describe("silence", () => {
     socket.pause();
     socket.write(requestText("GET", `/v1/nodes/${node.id}/content`, core.token()));
     await vi.waitUntil(() => done.length === 1, PATIENCE);
-    // Far from all of it went out.
-    expect(done).toMatchObject([{ status: 200, bytes: 0 }]);
+    expect(done).toMatchObject([{ status: 200, broken: true, bytes: expect.any(Number) }]);
+    // What the sockets hold, not all of it.
+    expect(Object(done[0]).bytes).toBeLessThan(64 * 2 ** 20);
   });
 });

@@ -23,7 +23,10 @@ export async function serveCore(
     log: SILENT,
     ...options,
   });
-  onTestFinished(() => server.close());
+  onTestFinished(() => {
+    core.gateway.endStreams();
+    return server.close();
+  });
   return { baseUrl: `http://127.0.0.1:${server.port}`, port: server.port };
 }
 

@@ -53,6 +53,7 @@ export interface WalkedOperation {
   /** Of a JSON body and of the `metadata` part. */
   readonly body: Schema | undefined;
   readonly metadata: Schema | undefined;
+  readonly bodyRequired: boolean;
   readonly responses: Readonly<Record<string, z.infer<typeof response>>>;
 }
 
@@ -106,6 +107,7 @@ export function walkDocument(given: unknown): WalkedDocument {
         query: Object.fromEntries(parameters.map(({ name, schema }) => [name, resolve(schema)])),
         body: json === undefined ? undefined : resolve(json),
         metadata: metadata === undefined ? undefined : resolve(metadata),
+        bodyRequired: operation.requestBody?.required === true,
         responses: Object.fromEntries(
           Object.entries(operation.responses).map(([status, one]) => [status, response.parse(follow(one))]),
         ),
