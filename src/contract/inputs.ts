@@ -112,7 +112,17 @@ export const INPUTS = {
   listVersions: { query: z.strictObject({ workspace, branch, ...paging, after }) },
   appendJournal: { query: onlyWorkspace, body: newJournalEntry },
   readJournal: {
-    query: z.strictObject({ workspace, ...paging, after: since }),
+    query: z.strictObject({
+      workspace,
+      ...paging,
+      after: z
+        .string()
+        .default("0")
+        .meta({
+          description: "A position: only what came after it; or the `next` of the page before. All when absent",
+          examples: ["42"],
+        }),
+    }),
   },
   streamJournal: { query: z.strictObject({ workspace, after: since }) },
 } as const satisfies Record<OperationName, { query: z.ZodType; metadata?: z.ZodType; body?: z.ZodType }>;

@@ -104,9 +104,13 @@ export const journalEntry = z
     revision: count,
     parentId: id.nullable(),
     name: z.string(),
+    /** Of main, as is the hash. */
     head: id.nullish(),
     contentHash: contentHash.nullish(),
     key: z.string().nullish(),
+    /** The branch whose head the change moved, and its head since then; null when content stayed as it was. */
+    branch: branch.nullish(),
+    branchHead: id.nullish(),
   })
   .meta({ id: "JournalEntry" });
 export type JournalEntry = z.infer<typeof journalEntry>;
@@ -151,6 +155,7 @@ export const contentReference = z
   .strictObject({
     copyOf: id.describe("The node whose content is taken, a deleted one too"),
     version: id.optional().describe("Which version of it; its head when absent"),
+    branch: branch.optional().describe('The branch whose head it becomes; "main" when absent'),
     attributes: attributes.optional(),
     idempotencyKey: idempotencyKey.nullish(),
   })

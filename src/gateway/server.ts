@@ -2,18 +2,20 @@
  * HTTP around the core: bodies in and answers out as streams, limits on silence, one log line a
  * request. Routing and every decision are the core's.
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import fastify from "fastify";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep } from "../lib/runtime.ts";
 import type { Gateway } from "./core.ts";
 import { createDocs, type Docs, isDocs } from "./docs.ts";
 import { type GatewayAnswer, type GatewayRequest, jsonAnswer, type RequestBody } from "./exchange.ts";
+import { ConnectionReset } from "./faults.ts";
 import { parseJson } from "./json.ts";
 import { answerMalformed } from "./malformed.ts";
 import { multipartBoundary, readParts } from "./multipart.ts";
 import { invalid, ProblemError, tooLarge } from "./problems.ts";
 import { parseQuery } from "./query.ts";
+import { readSmallParts, SMALL_BODY_BYTES } from "./small-multipart.ts";
 
 const KEEP_ALIVE_MS = 65_000;
 /** On close, answers under way may take this long. */
@@ -24,7 +26,7 @@ const IDLE_POLL_MS = 50;
 /** How much of a body nobody wants is read, so that the client sees the answer instead of a reset. */
 const LINGER_BYTES = 16 * 1024 * 1024;
 const LINGER_MS = 1000;
-const SMALL_BODY_BYTES = 64 * 1024;
+const CORE_PREFIX = "/v1/";
 
 export interface Server {
   readonly port: number;
@@ -55,28 +57,38 @@ export interface ServerOptions {
 
 export async function startServer(options: ServerOptions): Promise<Server> {
   const { gateway, clock, host, port, log, silence = SILENCE } = options;
-  const app = fastify({
-    logger: false,
-    requestTimeout: 0,
-    connectionTimeout: silence.bodyMs,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    http: { connectionsCheckingInterval: Math.ceil(silence.headersMs / HEADER_CHECKS) },
-    clientErrorHandler: answerMalformed,
-    // A path that is not percent-encoded UTF-8 is the core's to refuse.
-    frameworkErrors: (_error, request, reply) => void serve(request, reply),
-  });
-  app.server.headersTimeout = silence.headersMs;
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser("*", (_request, _body, done) => done(null));
   const active = new Set<Promise<void>>();
   const docs = createDocs(() => gateway.openApi());
-  async function serve(request: { raw: IncomingMessage }, reply: { raw: ServerResponse; hijack(): unknown }) {
-    reply.hijack();
-    const work = answer({ gateway, docs, clock, log }, request.raw, reply.raw);
+  const begin = async (request: IncomingMessage, response: ServerResponse) => {
+    const work = answer({ gateway, docs, clock, log }, request, response);
     active.add(work);
     await work;
     active.delete(work);
-  }
+  };
+  const serve = async (request: { raw: IncomingMessage }, reply: { raw: ServerResponse; hijack(): unknown }) => {
+    reply.hijack();
+    await begin(request.raw, reply.raw);
+  };
+  const app = fastify({
+    logger: false,
+    clientErrorHandler: answerMalformed,
+    frameworkErrors: (_error, request, reply) => void serve(request, reply),
+    serverFactory(handler) {
+      const checks = { connectionsCheckingInterval: Math.ceil(silence.headersMs / HEADER_CHECKS) };
+      // What the core answers needs none of the framework.
+      const server = createServer(checks, (request, response) => {
+        if (request.url?.startsWith(CORE_PREFIX) === true) void begin(request, response);
+        else handler(request, response);
+      });
+      server.requestTimeout = 0;
+      server.setTimeout(silence.bodyMs);
+      server.keepAliveTimeout = KEEP_ALIVE_MS;
+      server.headersTimeout = silence.headersMs;
+      return server;
+    },
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_request, _body, done) => done(null));
   app.all("/*", serve);
   app.setNotFoundHandler(serve);
   app.setErrorHandler((error, _request, reply) => {
@@ -128,7 +140,8 @@ async function answer(
     // A fault on purpose, a client that went away, or content that broke: there is no answer any more.
     broken = true;
     log.debug({ err: error, method, path }, "connection broken off");
-    incoming.socket.resetAndDestroy();
+    if (error instanceof ConnectionReset && error.isPartial && response.headersSent) incoming.socket.destroySoon();
+    else incoming.socket.resetAndDestroy();
   }
   const ms = Math.round((clock.elapsed() - start) * 10) / 10;
   const query = search === "" ? {} : { query: withoutSecrets(search) };
@@ -165,7 +178,9 @@ async function handle(
 
 function plainHeaders(incoming: IncomingMessage): Record<string, string | undefined> {
   const headers: Record<string, string | undefined> = {};
-  for (const [name, value] of Object.entries(incoming.headers)) {
+  const { headers: given } = incoming;
+  for (const name in given) {
+    const value = given[name];
     headers[name] = Array.isArray(value) ? value.join(", ") : value;
   }
   return headers;
@@ -176,10 +191,17 @@ function hasBody(incoming: IncomingMessage): boolean {
   return encoding !== undefined || (length !== undefined && length !== "0");
 }
 
+function isSmall(incoming: IncomingMessage): boolean {
+  return Number(incoming.headers["content-length"] ?? Number.POSITIVE_INFINITY) <= SMALL_BODY_BYTES;
+}
+
 function bodyOf(incoming: IncomingMessage): RequestBody | undefined {
   const contentType = incoming.headers["content-type"];
   const boundary = multipartBoundary(contentType);
-  if (boundary !== undefined) return { kind: "upload", parts: readParts(incoming, boundary) };
+  if (boundary !== undefined) {
+    const parts = isSmall(incoming) ? readSmallParts(incoming, boundary) : readParts(incoming, boundary);
+    return { kind: "upload", parts };
+  }
   if (!hasBody(incoming)) return undefined;
   if (contentType !== undefined && /^application\/(json|[\w.-]+\+json)\s*(;|$)/i.test(contentType)) {
     return { kind: "json", read: (limit) => readJson(incoming, limit) };
@@ -217,8 +239,7 @@ async function send(
   sent: { bytes: number },
 ): Promise<void> {
   const unread = hasBody(incoming) && !incoming.readableEnded;
-  const small = Number(incoming.headers["content-length"] ?? Number.POSITIVE_INFINITY) <= SMALL_BODY_BYTES;
-  const lingers = unread && !small;
+  const lingers = unread && !isSmall(incoming);
   response.writeHead(answer.status, lingers ? { ...answer.headers, connection: "close" } : answer.headers);
   if (answer.body?.kind === "json") {
     sent.bytes = Buffer.byteLength(answer.body.text);
