@@ -1,6 +1,7 @@
 /**
  * The only writer of nodes and their history: every change is one row of `change`, moves `node`
- * on, and keeps `place` (what the path index will show) in step. Called within a transaction.
+ * on, and keeps `place` (what the path index will show) in step. Called within a transaction. `tree-rows.ts` makes
+ * the rows of many new nodes at once.
  *
  * Invariant: a folder is placed iff it is provisioned, a file always; what is placed at P is what
  * `node` said at P.
@@ -8,7 +9,7 @@
 import type { Attributes } from "../contract/attributes.ts";
 import type { Context } from "./context.ts";
 import { lastChange } from "./lag.ts";
-import { findNode, type NodeRow } from "./node-rows.ts";
+import { findNode, MAIN, type NodeRow } from "./node-rows.ts";
 import { beginPlace, endPlace, forgetMarks } from "./places.ts";
 import type { Store } from "./store.ts";
 
@@ -22,9 +23,6 @@ export interface Content {
   /** Row of `content`. */
   readonly content: number;
 }
-
-/** The branch whose head a node shows where none is named. Every file has one. */
-export const MAIN = "main";
 
 /** What all changes of one request have in common. */
 export interface Change {

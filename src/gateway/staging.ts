@@ -61,9 +61,6 @@ export async function stageUpload(context: Context, parts: AsyncIterable<Part> |
     if (content === undefined) throw invalid("file", "file: the part is missing");
     const { size, hash, mimeType, blob, bytes } = content;
     const checked = metadata ?? {};
-    if (checked.branch !== undefined && checked.branch !== "main") {
-      throw invalid("branch", `branch: expected "main", got ${JSON.stringify(checked.branch)}`);
-    }
     if (checked.contentHash !== undefined && checked.contentHash !== null && checked.contentHash !== hash) {
       throw invalid("contentHash", `contentHash: the content has ${hash}, expected ${checked.contentHash}`);
     }

@@ -15,6 +15,8 @@ export interface HistoryOptions {
   readonly seed: number;
   /** Two share the folders and conflict; one alone must behave like a plain folder throughout. */
   readonly mounts: 1 | 2;
+  /** Whether the gateway knows keys of moves, attributes and deletions. Default: it does. */
+  readonly hasKeys?: boolean;
   /** At the start, milliseconds. */
   readonly lag?: { readonly path: number; readonly journal: number; readonly id: number };
   /** Whatever breaks the engine on purpose, before it starts. */
@@ -45,6 +47,7 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
       seed: options.seed,
       mounts: names,
       sabotage: options.sabotage,
+      hasKeys: options.hasKeys ?? true,
       onAnswer: oracle.onAnswer,
     });
     const player = await createPlayer(world, oracle, options);
@@ -267,6 +270,7 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
       const isAtRest = mounts.every(
         ({ process }) =>
           process?.engine.status().dirty === 0 &&
+          process.engine.context.metadata.rereads.countKnown() === 0 &&
           process.engine.context.metadata.arrivals.count() === 0 &&
           process.engine.context.metadata.settings.getNumber("cursor") >= before,
       );

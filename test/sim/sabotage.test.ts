@@ -23,10 +23,12 @@ let keys = 0;
 
 /** Each sending of a request has a key of its own. */
 function withOtherKey(request: HttpRequest): HttpRequest {
-  const { body } = request;
-  if (body === undefined) return request;
+  const { body, query } = request;
   keys += 1;
   const idempotencyKey = `other-${keys}`;
+  if (body === undefined) {
+    return "idempotencyKey" in query ? { ...request, query: { ...query, idempotencyKey } } : request;
+  }
   if (body.kind === "upload") {
     return { ...request, body: { ...body, metadata: { ...(body.metadata as object), idempotencyKey } } };
   }

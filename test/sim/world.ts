@@ -52,6 +52,8 @@ export interface WorldOptions {
   readonly mounts: readonly string[];
   readonly settings?: Partial<EngineSettings>;
   readonly sabotage?: Sabotage | undefined;
+  /** Whether the gateway knows keys of moves, attributes and deletions. Default: it does. */
+  readonly hasKeys?: boolean;
   readonly onAnswer?: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
 }
 
@@ -93,6 +95,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       workspace: "workspace",
       ...(options.settings === undefined ? {} : { settings: options.settings }),
       sabotage: options.sabotage,
+      capabilities: { keyedChanges: options.hasKeys ?? true },
       onAnswer: (mount, request, answer) => options.onAnswer?.(mount, request, answer),
       note,
       fault,
