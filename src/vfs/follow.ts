@@ -132,7 +132,7 @@ function isWanted(context: Context, entry: JournalEntry): boolean {
 }
 
 /** News of a node whose id answers 404: deleted since, which the journal has yet to tell, or not to be found yet. */
-function readAgain(context: Context, entries: readonly JournalEntry[], nodes: ReadonlyMap<string, Node>): void {
+export function readAgain(context: Context, entries: readonly JournalEntry[], nodes: ReadonlyMap<string, Node>): void {
   for (const entry of entries) {
     if (!nodes.has(entry.nodeId) && isNews(context, entry)) context.metadata.rereads.add(entry.nodeId);
   }
