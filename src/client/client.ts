@@ -54,6 +54,11 @@ export interface NodeListOptions extends ListOptions, WorkspaceOptions {
   readonly branch?: string | undefined;
 }
 
+export interface VersionListOptions extends PageOptions {
+  /** Only those written on the branch. */
+  readonly branch?: string | undefined;
+}
+
 export interface JournalOptions extends WorkspaceOptions {
   /** 1..1000; the gateway's default is 50. */
   readonly pageSize?: number | undefined;
@@ -153,7 +158,7 @@ export interface Client {
   /** "/" is the root. As late as the gateway's path index. */
   getNodeByPath(path: string, options?: PathOptions): Promise<Node>;
   getContent(nodeId: string, options?: ContentOptions): Promise<Content>;
-  listVersions(nodeId: string, options?: PageOptions): Promise<VersionPage>;
+  listVersions(nodeId: string, options?: VersionListOptions): Promise<VersionPage>;
 
   /** A new file below a known folder. `changed` (412) with the node that has the name. */
   upload(parentId: string, name: string, content: ContentSource, options?: UploadOptions): Promise<WrittenNode>;

@@ -29,10 +29,7 @@ import { callWorkspace, liveNode, relatedNode, visibleNode } from "./workspaces.
 
 export function getNode(context: Context, call: Call<"getNode">): GatewayAnswer {
   const row = liveNode(context, call.caller, call.parameters.nodeId);
-  const { idLagMs } = context.options;
-  if (idLagMs > 0 && context.clock.now() - row.createdAt < idLagMs) {
-    throw notFound(`There is no node ${JSON.stringify(row.id)} yet.`);
-  }
+  if (!context.births.isFound(row.id)) throw notFound(`There is no node ${JSON.stringify(row.id)} yet.`);
   return nodeAnswer(call.headers, showCurrent(context.store, row, call.query.branch));
 }
 

@@ -4,6 +4,8 @@ import { type Context, type RequestOptions, read } from "./context.ts";
 import { type Paged, paged } from "./paged.ts";
 
 export interface VersionListOptions extends RequestOptions {
+  /** Only those written on the branch. */
+  readonly branch?: string | undefined;
   /** 1..1000; the gateway's default is 50. */
   readonly pageSize?: number | undefined;
   /** A field of the version, `-field` for descending. Default: number, so the oldest first. */
@@ -19,10 +21,12 @@ export interface Versions {
 export function createVersions(context: Context): Versions {
   return {
     list(nodeId, options = {}) {
-      const { pageSize, orderBy, signal } = options;
+      const { branch, pageSize, orderBy, signal } = options;
       return paged(
         (which) =>
-          read(context, options, (client) => client.listVersions(nodeId, { ...which, pageSize, orderBy, signal })),
+          read(context, options, (client) =>
+            client.listVersions(nodeId, { ...which, branch, pageSize, orderBy, signal }),
+          ),
         orderBy !== undefined && orderBy !== "number",
       );
     },
