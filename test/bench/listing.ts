@@ -110,7 +110,7 @@ async function main(): Promise<void> {
     });
   }
   try {
-    const blobs = createMemoryBlobs(systemClock);
+    const blobs = createMemoryBlobs();
     const needs = { clock: systemClock, database, blobs, signingKey: Buffer.alloc(32, 1), log: SILENT };
     const gateway = createGateway(needs);
     const { id: workspace, root } = gateway.ensureWorkspace("bench");
