@@ -112,6 +112,7 @@ function copyFolder(
   const change = beginChange(context, idempotencyKey, mayJournal(call.caller));
   const first = { ...root, parent: parent.id, name, attributes: attributes ?? root.attributes };
   const position = createTreeRows(context, change, parent.workspace, [first, ...below]);
+  for (const { id } of plan.rows) context.births.note(id);
   return showWritten(context, root.id, position);
 }
 
