@@ -48,6 +48,12 @@ export interface CopySource {
   readonly version?: string | undefined;
 }
 
+/**
+ * Sizes in bytes, `createdAt` and `modifiedAt` ISO 8601 in UTC, `attributes` as file systems have
+ * them (`mode` permission bits, `mtime` "seconds.nanoseconds"). A write answers the node as it is
+ * after it, with the change's `position` in the journal. Every call may fail with "notFound" and
+ * "forbidden" (gateway-spec §5, §7).
+ */
 export interface Nodes {
   /** The nodes of a folder. Scope: node.node.read-all. As late as the gateway's path index. */
   list(options?: NodeListOptions): Paged<Node>;

@@ -12,7 +12,7 @@ export interface VersionListOptions extends RequestOptions {
   readonly orderBy?: string | undefined;
 }
 
-/** Scope: node.file.read. */
+/** Numbers count from 1, sizes are bytes (gateway-spec §3). Scope: node.file.read. */
 export interface Versions {
   /** Also of a deleted file. */
   list(nodeId: string, options?: VersionListOptions): Paged<Version>;

@@ -10,7 +10,7 @@ export interface WorkspaceListOptions extends RequestOptions {
   readonly orderBy?: string | undefined;
 }
 
-/** Scope: account.workspace.read. */
+/** `quota` and `used` are bytes, where the gateway says them (gateway-spec §2). Scope: account.workspace.read. */
 export interface Workspaces {
   list(options?: WorkspaceListOptions): Paged<Workspace>;
   /** By name or id; undefined when the token shows none such. */
