@@ -78,7 +78,12 @@ export const INPUTS = {
   listVersions: { query: z.strictObject({ workspace, branch, ...paging, after }) },
   appendJournal: { query: onlyWorkspace, body: newJournalEntry },
   readJournal: {
-    query: z.strictObject({ workspace, ...paging, after: wholeNumber(0, Number.MAX_SAFE_INTEGER).default(0) }),
+    query: z.strictObject({
+      workspace,
+      ...paging,
+      /** A position: only what came after it; or the `next` of the page before. */
+      after: z.string().default("0"),
+    }),
   },
   streamJournal: { query: z.strictObject({ workspace, after: wholeNumber(0, Number.MAX_SAFE_INTEGER).default(0) }) },
 } as const satisfies Record<OperationName, { query: z.ZodType; metadata?: z.ZodType; body?: z.ZodType }>;

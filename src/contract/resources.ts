@@ -74,9 +74,13 @@ export const journalEntry = z
     revision: count,
     parentId: id.nullable(),
     name: z.string(),
+    /** Of main, as is the hash. */
     head: id.nullish(),
     contentHash: contentHash.nullish(),
     key: z.string().nullish(),
+    /** The branch whose head the change moved, and its head since then; null when content stayed as it was. */
+    branch: branch.nullish(),
+    branchHead: id.nullish(),
   })
   .meta({ id: "JournalEntry" });
 export type JournalEntry = z.infer<typeof journalEntry>;
@@ -121,6 +125,7 @@ export const contentReference = z
   .strictObject({
     copyOf: id,
     version: id.optional(),
+    branch: branch.optional(),
     attributes: attributes.optional(),
     idempotencyKey: idempotencyKey.nullish(),
   })

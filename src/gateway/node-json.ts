@@ -3,9 +3,7 @@
  * which is far cheaper than a thousand objects made here.
  */
 import { joinPath } from "../contract/names.ts";
-import { onBranch } from "./branches.ts";
-import { MAIN } from "./changes.ts";
-import { nodeAt, pathOf, showNode } from "./node-rows.ts";
+import { MAIN, nodeAt, onBranch, pathOf, showNode } from "./node-rows.ts";
 import type { Store } from "./store.ts";
 
 /** How nodes are named: by the number of their row, which is good as long as the store is open, or by id. */

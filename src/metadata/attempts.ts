@@ -31,6 +31,10 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     database,
     "SELECT node FROM attempt WHERE state = 'open' AND json_extract(request, '$.parent') = ?",
   );
+  const nodesCopying = prepare<{ node: number }>(
+    database,
+    "SELECT node FROM attempt WHERE state = 'open' AND json_extract(request, '$.copyOf') = ?",
+  );
   const due = prepare<Row>(
     database,
     `SELECT ${COLUMNS} FROM attempt WHERE state = 'open' AND next_at <= ? ORDER BY next_at LIMIT ?`,
@@ -82,6 +86,8 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     open: (): Attempt<Request>[] => all.all().map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
     /** Node rows with a request under way that puts them into this folder. */
     nodesWanting: (parent: string): number[] => nodesWanting.all(parent).map((row) => row.node),
+    /** Node rows with a request under way that takes its content from a version of this node. */
+    nodesCopying: (nodeId: string): number[] => nodesCopying.all(nodeId).map((row) => row.node),
     due: (now: number, limit: number): Attempt<Request>[] =>
       due.all(now, limit).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
     /** When the first one that waits may be sent again. */

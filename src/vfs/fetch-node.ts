@@ -99,7 +99,13 @@ function waitOrForget(context: Context, reread: Reread): void {
   const since = reread.missingSince ?? now;
   const isOurs = metadata.nodes.ofNodeId(reread.nodeId) !== undefined;
   const isOver = metadata.tombstones.get(reread.nodeId) !== undefined || now - since >= SETTLE_MS;
-  const pause = Math.min(SETTLE_MS, Math.max(ASK_AGAIN_MS, now - since));
   if (!isOurs && isOver) metadata.rereads.done(reread);
-  else metadata.rereads.missing(reread, since, now + pause);
+  else metadata.rereads.missing(reread, since, nextAsk(since, now));
+}
+
+/** Each time after twice as long, but also when it is settled. */
+function nextAsk(since: number, now: number): number {
+  const next = now + Math.min(SETTLE_MS, Math.max(ASK_AGAIN_MS, now - since));
+  const settled = since + SETTLE_MS;
+  return now < settled ? Math.min(next, settled) : next;
 }

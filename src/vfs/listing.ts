@@ -122,6 +122,7 @@ async function readMissed(context: Context, entries: readonly JournalEntry[], si
     if (context.metadata.nodes.ofNodeId(entry.nodeId) !== undefined) continue;
     const node = await readNode(context, entry.nodeId, signal);
     if (node !== undefined) nodes.set(entry.nodeId, node);
+    else context.metadata.rereads.add(entry.nodeId);
   }
   return nodes;
 }

@@ -175,11 +175,15 @@ function closeRefused(context: Context, attempt: Sent, error: RemoteError): void
   closeAttempt(context, attempt, isLast || attempt.request.do === "delete" ? "remove" : "abandon");
 }
 
-/** What waits in it may go now. Only what we put there can be in it, so it stays completely known. */
+/**
+ * What waits in it may go now. Only what we put there can be in it, so it stays completely known;
+ * but what the journal told of a folder nobody here knew yet was passed over.
+ */
 function folderIsBorn(context: Context, row: NodeRow, position: number): void {
   const inode = inodeOfRow(context, row);
   if (inode === undefined) return;
-  if (inode.listed !== null) context.metadata.inodes.update(inode.id, { listed: position });
+  const isPassed = position < context.metadata.settings.getNumber("cursor");
+  if (inode.listed !== null) context.metadata.inodes.update(inode.id, { listed: isPassed ? null : position });
   context.metadata.nodes.hastenIn(inode.id, context.runtime.now());
 }
 
