@@ -298,7 +298,7 @@ test.each(READERS)("$who, and an id told of answers 404 for a moment: the news i
   });
   const { outside, workspace } = it.world;
   if (isListed) expect(await it.names()).toEqual([]);
-  else it.world.setLag(60_000, 0);
+  else it.world.setLag({ path: 60_000, journal: 0, id: 0 });
   isFound = false;
   await it.world.run(outside.createFolder(workspace.root, "d"));
   await it.until(() => it.metadata().settings.getNumber("cursor") >= it.world.position());
@@ -314,7 +314,7 @@ test("an id that answers 404 before the journal tells anything: gone after the s
   const it = await begin(true);
   const { outside, workspace, clock } = it.world;
   await it.drain();
-  it.world.setLag(0, 3_600_000);
+  it.world.setLag({ path: 0, journal: 3_600_000, id: 0 });
   await it.save("a");
   await it.until(() => it.metadata().nodes.counts().dirty === 0);
   const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
@@ -330,7 +330,7 @@ test("an id that answers 404 before the journal tells anything: gone after the s
   await clock.advance(60_000);
   expect(await it.names()).toEqual([]);
   expect(it.metadata().tombstones.get(node?.id ?? "")).toMatchObject({ position: null });
-  it.world.setLag(0, 0);
+  it.world.setLag({ path: 0, journal: 0, id: 0 });
   await clock.advance(5_000);
   expect(it.metadata().tombstones.get(node?.id ?? "")).not.toMatchObject({ position: null });
 });
@@ -341,7 +341,7 @@ test("a deletion told several entries after the cursor is remembered until the i
   await it.save("a");
   await it.save("b");
   await it.drain();
-  it.world.setLag(8_000, 0);
+  it.world.setLag({ path: 8_000, journal: 0, id: 0 });
   const nodes = (await it.world.run(outside.listFolder(workspace.root))).items;
   const [a, b] = nodes.map((node) => node.id);
   // Offline meanwhile, so that one page of the journal tells all of it.
