@@ -22,12 +22,10 @@ export function createVersions(context: Context): Versions {
   return {
     list(nodeId, options = {}) {
       const { branch, pageSize, orderBy, signal } = options;
-      return paged(
-        (which) =>
-          read(context, options, (client) =>
-            client.listVersions(nodeId, { ...which, branch, pageSize, orderBy, signal }),
-          ),
-        orderBy !== undefined && orderBy !== "number",
+      return paged((which) =>
+        read(context, options, (client) =>
+          client.listVersions(nodeId, { ...which, branch, pageSize, orderBy, signal }),
+        ),
       );
     },
   };
