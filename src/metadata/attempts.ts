@@ -10,6 +10,7 @@ export interface Attempt<Request> {
   readonly request: Request;
   readonly generation: number | null;
   readonly tries: number;
+  /** When it may be sent again; of one given up, when that was. */
   readonly nextAt: number;
   readonly lastError: string | null;
   readonly createdAt: number;
@@ -52,15 +53,18 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   );
   const failed = prepare(database, "UPDATE attempt SET tries = tries + 1, next_at = ?, last_error = ? WHERE id = ?");
   const rush = prepare(database, "UPDATE attempt SET next_at = min(next_at, ?) WHERE state = 'open'");
-  const abandon = prepare(database, "UPDATE attempt SET state = 'abandoned', generation = NULL WHERE id = ?");
+  const abandon = prepare(
+    database,
+    "UPDATE attempt SET state = 'abandoned', generation = NULL, next_at = ? WHERE id = ?",
+  );
   const remove = prepare(database, "DELETE FROM attempt WHERE id = ?");
   const removeOf = prepare(database, "DELETE FROM attempt WHERE node = ?");
   const abandoned = prepare<{ one: number }>(
     database,
-    "SELECT 1 AS one FROM attempt WHERE node = ? AND state = 'abandoned' LIMIT 1",
+    `SELECT 1 AS one FROM attempt WHERE node = ? AND state = 'abandoned'
+     AND json_extract(request, '$.parent') IS NOT NULL LIMIT 1`,
   );
-  const removeOld = prepare(database, "DELETE FROM attempt WHERE state = 'abandoned' AND created_at < ?");
-  const removeAbandoned = prepare(database, "DELETE FROM attempt WHERE node = ? AND state = 'abandoned'");
+  const removeOld = prepare(database, "DELETE FROM attempt WHERE state = 'abandoned' AND next_at < ?");
   const ofGeneration = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE generation = ?`);
 
   const decode = (row: Row | undefined): Attempt<Request> | undefined =>
@@ -102,8 +106,8 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     rush(at: number): void {
       rush.run(at);
     },
-    abandon(id: number): void {
-      abandon.run(id);
+    abandon(id: number, now: number): void {
+      abandon.run(now, id);
     },
     remove(id: number): void {
       remove.run(id);
@@ -111,13 +115,11 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     removeAllOf(node: number): void {
       removeOf.run(node);
     },
-    hasAbandoned: (node: number): boolean => abandoned.get(node) !== undefined,
+    /** Whether a node may still be made for this row by a request that was given up. */
+    hasAbandonedBirth: (node: number): boolean => abandoned.get(node) !== undefined,
     /** Given up so long ago that they can no longer arrive. */
     removeAbandonedBefore(time: number): void {
       removeOld.run(time);
-    },
-    removeAbandonedOf(node: number): void {
-      removeAbandoned.run(node);
     },
   };
 }

@@ -77,6 +77,8 @@ export interface Context {
   readonly sending: Map<number, () => void>;
   /** Node ids whose state is to be read again by id, for what was heard of them does not fit together yet. */
   readonly refresh: Set<string>;
+  /** Folders removed here, by node id, that the gateway does not delete because something is in them; see look-inside.ts. */
+  readonly notEmpty: Map<string, { readonly since: number; readonly isAsked: boolean }>;
   readonly network: Network;
   readonly activity: Activity;
 }

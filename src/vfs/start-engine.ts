@@ -87,6 +87,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     sending: new Map(),
     cuts: new Map(),
     refresh: new Set([start.workspace.rootId]),
+    notEmpty: new Map(),
     network,
     activity,
     syncRows: shareRuns(options.syncRows),

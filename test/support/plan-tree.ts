@@ -42,6 +42,16 @@ export interface Attempt {
   answer: Answer | null;
 }
 
+/** A request that was given up for a newer cut. */
+export interface GivenUp {
+  readonly row: Row;
+  readonly key: string;
+  readonly request: Request;
+  readonly bytes: string;
+  /** It may still reach the gateway. */
+  isUnderWay: boolean;
+}
+
 export interface Row {
   readonly id: number;
   readonly kind: "file" | "folder";
@@ -77,6 +87,9 @@ export function createTree(gateway: Gateway, scopes: { readonly delete: boolean 
   const arrivals = new Map<string, Node>();
   const refresh = new Set<string>();
   const keys = new Map<string, Row>();
+  const givenUp = new Map<string, GivenUp>();
+  /** Folders removed here that were not empty at the gateway when that was asked. */
+  const notEmpty = new Set<string>();
   let ids = 0;
   const nextId = () => ++ids;
 
@@ -105,6 +118,15 @@ export function createTree(gateway: Gateway, scopes: { readonly delete: boolean 
     return made;
   }
 
+  const hasGivenUpBirth = (row: Row) =>
+    [...givenUp.values()].some((given) => given.row === row && "parent" in given.request);
+
+  /** As src/vfs/given-up.ts. */
+  function dropRow(row: Row): void {
+    if (!hasGivenUpBirth(row)) rows.delete(row);
+    else Object.assign(row, { entry: null, nodeId: null, base: null, seen: null, attempt: null, left: null });
+  }
+
   const root = addEntry(null, "", folderInode({}));
   const rootNode = gateway.live(ROOT);
   if (rootNode === undefined) throw new Error("no root");
@@ -130,6 +152,19 @@ export function createTree(gateway: Gateway, scopes: { readonly delete: boolean 
     const local = row.entry === null ? undefined : localOf(row.entry);
     if (local === undefined || local.parent === null) return undefined;
     return rowsAt(local.parent, local.name).find((other) => other !== row && !isSeenAway(other));
+  }
+
+  /** By another node in base, or by one that a request of ours may have put there. */
+  function isPlaceTaken(row: Row): boolean {
+    const local = row.entry === null ? undefined : localOf(row.entry);
+    if (local === undefined || local.parent === null) return false;
+    const { parent, name } = local;
+    if (row.base?.parent === parent && row.base.name === name) return false;
+    if (occupantOf(row) !== undefined) return true;
+    return [...rows].some((other) => {
+      const request = other === row ? undefined : other.attempt?.request;
+      return request !== undefined && "parent" in request && request.parent === parent && request.name === name;
+    });
   }
 
   /** From the folder it wants to be in up to itself, in base; empty where that is not below it. */
@@ -218,13 +253,13 @@ export function createTree(gateway: Gateway, scopes: { readonly delete: boolean 
       seen: row.seen,
       local: entry === null ? null : localOf(entry),
       hasAttempt: row.attempt !== null,
-      hasGivenUp: false,
+      hasGivenUp: entry === null && row.nodeId === null && hasGivenUpBirth(row),
       hasWaited: false,
       writers: entry?.inode.writers ?? 0,
       below: entry === null && row.kind === "folder" ? below(row).length : 0,
       cleanEntries: inner.length - dirty.length,
       dirtyEntries: dirty.length,
-      isPlaceTaken: occupantOf(row) !== undefined,
+      isPlaceTaken: isPlaceTaken(row),
       isRing: isRing(row),
       isInsideItself: row.base !== null && pathWithin(row).length > 0,
       isReferenced: entry === null && row.kind === "file" && referrersOf(row).length > 0,
@@ -254,6 +289,10 @@ export function createTree(gateway: Gateway, scopes: { readonly delete: boolean 
     arrivals,
     refresh,
     keys,
+    givenUp,
+    notEmpty,
+    hasGivenUpBirth,
+    dropRow,
     nextId,
     rowOf,
     rowOfNode,

@@ -54,8 +54,10 @@ function hearAll(mount: Mount, gateway: Gateway, choose: Choose): void {
 
 /** Nobody changes anything any more: mount and gateway come to agree, in a bounded number of rounds. */
 function becomeQuiet(mount: Mount, gateway: Gateway, choose: Choose): void {
+  for (const key of [...mount.givenUp.keys()]) mount.endGivenUp(key, choose(2) === 1);
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     hearAll(mount, gateway, choose);
+    mount.forgetGivenUp();
     mount.refreshAll();
     const rows = [...mount.rows];
     while (rows.length > 0) {
@@ -180,6 +182,7 @@ function act(world: World, numbers: readonly number[], choose: Choose, seed: num
       if (row !== undefined) mount.turn(row, pick(choose, FATES) ?? "answered");
     } else if (what === 14) mount.refreshAll();
     else if (choose(4) === 1) mount.crash();
+    else mount.endGivenUp(pick(choose, [...mount.givenUp.keys()]) ?? "", choose(4) !== 1);
     mount.check();
   }
   programs.closeAll();
