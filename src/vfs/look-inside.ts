@@ -3,9 +3,7 @@
  * it, nor whether that still is: it is listed, and what the listing shows comes in as everything
  * that is heard. Something new brings the folder back; what was sent or removed here goes first.
  */
-
 import { RemoteError } from "../client/errors.ts";
-import type { Node } from "../contract/resources.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 import { observeNode } from "./observe.ts";
@@ -76,19 +74,8 @@ async function list(context: Context, nodeId: string, signal: AbortSignal): Prom
     });
     network.answered();
     metadata.transaction(() => {
-      for (const node of page.items) {
-        observeNode(context, node);
-        if (metadata.nodes.ofNodeId(nodeId)?.entry === null && !isExplained(context, node)) comeBack(context, nodeId);
-      }
+      for (const node of page.items) observeNode(context, node);
     });
     after = page.next ?? undefined;
   } while (after !== undefined);
-}
-
-/** It goes, or the folder comes back for it, by itself: it has a row, is late, or waits for an answer. */
-function isExplained({ metadata }: Context, node: Node): boolean {
-  if (metadata.nodes.ofNodeId(node.id) !== undefined) return true;
-  const tombstone = metadata.tombstones.get(node.id);
-  if (tombstone !== undefined && node.revision <= tombstone.revision) return true;
-  return node.lastKey !== null && metadata.attempts.ofKey(node.lastKey) !== undefined;
 }
