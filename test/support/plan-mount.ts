@@ -8,13 +8,13 @@ import { type Base, baseOf } from "../../src/metadata/nodes.ts";
 import { isKeyed, type Request } from "../../src/vfs/request.ts";
 import type { Answer, Gateway } from "./plan-gateway.ts";
 import { createLocalSteps } from "./plan-local-steps.ts";
-import { type Attempt, createTree, type Entry, type Row } from "./plan-tree.ts";
+import { type Attempt, createTree, type Entry, type Row, type Scopes } from "./plan-tree.ts";
 
 /** What happens to a request: both ways whole, lost before or after its effect, or answered later. */
 export type Fate = "answered" | "lost" | "answer lost" | "late";
 
 /** `tell`: one line for each thing that happens, for whoever reads a failure. */
-export function createMount(gateway: Gateway, scopes: { readonly delete: boolean }, tell: (line: string) => void) {
+export function createMount(gateway: Gateway, scopes: Scopes, tell: (line: string) => void) {
   const tree = createTree(gateway, scopes);
   const steps = createLocalSteps(tree, gateway, tell);
   const { rows, entries, tombstones, arrivals, refresh, keys, givenUp, notEmpty } = tree;

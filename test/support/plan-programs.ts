@@ -158,7 +158,8 @@ export function createPrograms(mount: Mount, gateway: Gateway, choose: Choose, t
       if (entry !== undefined) entry.inode.attributes = { ...entry.inode.attributes, ...attributes };
     },
     () => {
-      for (const row of mount.rows) row.left = null;
+      // Time passes.
+      for (const row of mount.rows) Object.assign(row, { left: null, waitedFor: row.seen });
     },
   ];
 

@@ -9,6 +9,9 @@ import type { Local, View } from "../../src/vfs/plan.ts";
 import type { Request } from "../../src/vfs/request.ts";
 import { type Answer, type Gateway, ROOT } from "./plan-gateway.ts";
 
+/** What the token may do. */
+export type Scopes = View["may"];
+
 export interface Inode {
   readonly kind: "file" | "folder";
   attributes: Attributes;
@@ -59,6 +62,8 @@ export interface Row {
   nodeId: string | null;
   base: Base | null;
   seen: Seen | null;
+  /** What was seen has waited long for the writers. */
+  waitedFor: Seen | null;
   attempt: Attempt | null;
   /** The place a program moved it away from a moment ago. */
   left: { readonly parent: Entry; readonly name: string } | null;
@@ -80,7 +85,7 @@ export function inodeOfNode(node: Node): Inode {
   return { ...inode, state: "clean", originNode: node.id, originVersion: node.head, finished: null };
 }
 
-export function createTree(gateway: Gateway, scopes: { readonly delete: boolean }) {
+export function createTree(gateway: Gateway, scopes: Scopes) {
   const rows = new Set<Row>();
   const entries = new Set<Entry>();
   const tombstones = new Map<string, number>();
@@ -113,7 +118,16 @@ export function createTree(gateway: Gateway, scopes: { readonly delete: boolean 
   }
 
   function addRow(row: Pick<Row, "kind" | "entry"> & Partial<Row>): Row {
-    const made: Row = { id: nextId(), nodeId: null, base: null, seen: null, attempt: null, left: null, ...row };
+    const made: Row = {
+      id: nextId(),
+      nodeId: null,
+      base: null,
+      seen: null,
+      waitedFor: null,
+      attempt: null,
+      left: null,
+      ...row,
+    };
     rows.add(made);
     return made;
   }
@@ -254,7 +268,7 @@ export function createTree(gateway: Gateway, scopes: { readonly delete: boolean 
       local: entry === null ? null : localOf(entry),
       hasAttempt: row.attempt !== null,
       hasGivenUp: entry === null && row.nodeId === null && hasGivenUpBirth(row),
-      hasWaited: false,
+      hasWaited: row.seen !== null && row.waitedFor === row.seen,
       writers: entry?.inode.writers ?? 0,
       below: entry === null && row.kind === "folder" ? below(row).length : 0,
       cleanEntries: inner.length - dirty.length,
@@ -263,7 +277,7 @@ export function createTree(gateway: Gateway, scopes: { readonly delete: boolean 
       isRing: isRing(row),
       isInsideItself: row.base !== null && pathWithin(row).length > 0,
       isReferenced: entry === null && row.kind === "file" && referrersOf(row).length > 0,
-      may: { create: true, update: true, delete: scopes.delete },
+      may: { ...scopes },
     };
   }
 

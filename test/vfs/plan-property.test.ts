@@ -115,7 +115,7 @@ interface World {
   readonly story: string[];
   readonly gateway: Gateway;
   readonly mount: Mount;
-  readonly scopes: { delete: boolean };
+  readonly scopes: { create: boolean; update: boolean; delete: boolean };
 }
 
 function makeWorld(choose: Choose): World {
@@ -128,14 +128,14 @@ function makeWorld(choose: Choose): World {
   for (let count = choose(6); count > 0; count -= 1) {
     gateway.theirs.create(pick(choose, folders) ?? ROOT, "abcd"[choose(4)] ?? "a", `first${count}`, { mode: 0o644 });
   }
-  const scopes = { delete: choose(8) !== 1 };
+  const scopes = { create: choose(8) !== 1, update: choose(8) !== 1, delete: choose(8) !== 1 };
   const story: string[] = [];
   const mount = createMount(gateway, scopes, (line) => story.at(-1) !== line && story.push(line));
   return { gateway, mount, scopes, story };
 }
 
 function finish(world: World, choose: Choose): void {
-  world.scopes.delete = true;
+  Object.assign(world.scopes, { create: true, update: true, delete: true });
   becomeQuiet(world.mount, world.gateway, choose);
   expect(lost(world.mount, world.gateway)).toEqual([]);
 }
