@@ -77,6 +77,8 @@ export interface Context {
   readonly sending: Map<number, () => void>;
   /** Node ids whose state is to be read again by id, for what was heard of them does not fit together yet. */
   readonly refresh: Set<string>;
+  /** Node ids that answered 404 and may only be late: since when, and when to ask again; see fetch-node.ts. */
+  readonly missing: Map<string, { readonly since: number; readonly nextAt: number }>;
   /** Folders removed here, by node id, that the gateway does not delete because something is in them; see look-inside.ts. */
   readonly notEmpty: Map<string, { readonly since: number; readonly isAsked: boolean }>;
   readonly network: Network;

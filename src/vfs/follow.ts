@@ -7,7 +7,7 @@ import { setMaxListeners } from "node:events";
 import type { JournalEntry, Node } from "../contract/resources.ts";
 import { sleep } from "../lib/runtime.ts";
 import type { Context } from "./context.ts";
-import { readNode, refreshNode } from "./fetch-node.ts";
+import { isTimeToAsk, readNode, refreshNode } from "./fetch-node.ts";
 import { folderOfNode } from "./from-node.ts";
 import { lookInside } from "./look-inside.ts";
 import { observeDeletion, observeNode } from "./observe.ts";
@@ -149,7 +149,10 @@ function applyEntry(context: Context, entry: JournalEntry, node: Node | undefine
     observeDeletion(context, entry.nodeId, entry.revision, entry.position);
     return;
   }
-  if (node === undefined) return;
+  if (node === undefined) {
+    if (isNews(context, entry)) context.refresh.add(entry.nodeId);
+    return;
+  }
   observeNode(context, node);
   // Moved below a folder nobody here knows: the folder is looked up first.
   const { nodes } = context.metadata;
@@ -161,6 +164,7 @@ function applyEntry(context: Context, entry: JournalEntry, node: Node | undefine
 async function refreshAll(context: Context, signal: AbortSignal): Promise<void> {
   const ids = [...context.refresh];
   for (const id of ids) {
+    if (!isTimeToAsk(context, id)) continue;
     context.refresh.delete(id);
     try {
       await refreshNode(context, id, signal);

@@ -87,6 +87,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     sending: new Map(),
     cuts: new Map(),
     refresh: new Set([start.workspace.rootId]),
+    missing: new Map(),
     notEmpty: new Map(),
     network,
     activity,

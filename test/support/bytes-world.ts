@@ -151,6 +151,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     syncRows: async () => {},
     sending: new Map(),
     refresh: new Set(),
+    missing: new Map(),
     notEmpty: new Map(),
     network,
     activity,

@@ -8,6 +8,7 @@ import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, type NodeRow } from "../../src/metadata/nodes.ts";
 import { advance } from "../../src/vfs/advance.ts";
 import type { Context } from "../../src/vfs/context.ts";
+import { refreshNode } from "../../src/vfs/fetch-node.ts";
 import { applyEntries, readNews } from "../../src/vfs/follow.ts";
 import { OWN_KEY_MS } from "../../src/vfs/given-up.ts";
 import { addName, moveName, removeName } from "../../src/vfs/identity.ts";
@@ -368,4 +369,65 @@ test("a node that came in as a stranger and is in use: its request is dropped, l
   expect(rowOf(world, "n").id).toBe(row.id);
   expect(world.metadata.nodes.get(stranger.id)).toMatchObject({ nodeId: null });
   expect(world.metadata.nodes.get(stranger.id)?.entry).not.toBeNull();
+});
+
+/** A gateway where these nodes are found by id, now or later. */
+function finding(world: BytesWorld, nodes: ReadonlyMap<string, Node>): Context {
+  const client: Pick<Client, "getNode"> = {
+    async getNode(id) {
+      const node = nodes.get(id);
+      if (node === undefined) throw new RemoteError("notFound", "no such node");
+      return node;
+    },
+  };
+  return { ...world.context, client: { ...world.context.client, ...client } };
+}
+
+test("a file whose id is not found yet after its upload stays; missing for the settle time, it is gone", async () => {
+  const world = await makeWorld();
+  world.metadata.settings.set("cursor", "9");
+  const row = make(world, ROOT_INODE, "a");
+  const made = nodeOf("n", { name: "a", lastKey: "key", contentHash: EMPTY, size: 0 });
+  acknowledge(world.context, sendNext(world, row, "key"), made, 9);
+  expect(world.context.refresh).toContain("n");
+  const nodes = new Map([["root", nodeOf("root", { kind: "folder", parentId: null, name: "" })]]);
+  const context = finding(world, nodes);
+  for (let seconds = 0; seconds < 5 * 60; seconds += 1) {
+    await refreshNode(context, "n", SIGNAL);
+    expect(namesIn(world, ROOT_INODE)).toEqual(["a"]);
+    await world.clock.advance(1000);
+  }
+  await refreshNode(context, "n", SIGNAL);
+  expect(namesIn(world, ROOT_INODE)).toEqual([]);
+});
+
+test("a node the journal tells of and its id does not find yet is asked for again", async () => {
+  const world = await makeWorld();
+  world.metadata.inodes.update(ROOT_INODE, { listed: 0 });
+  const node = nodeOf("theirs");
+  const told = { position: 5, time: TIME, nodeId: "theirs", revision: 1, parentId: "root", name: "theirs" };
+  const entry: JournalEntry = { ...told, kind: "created" };
+  const nodes = new Map<string, Node>();
+  const context = finding(world, nodes);
+  applyEntries(context, [entry], await readNews(context, [entry], SIGNAL));
+  expect(context.refresh).toContain("theirs");
+  context.refresh.clear();
+  await refreshNode(context, "theirs", SIGNAL);
+  expect(context.refresh).toContain("theirs");
+  nodes.set("theirs", node);
+  await refreshNode(context, "theirs", SIGNAL);
+  expect(namesIn(world, ROOT_INODE)).toEqual(["theirs"]);
+  expect(context.missing.size).toBe(0);
+});
+
+test("names of a hard-linked file that came in while it was being updated show one file afterwards", async () => {
+  const world = await makeWorld();
+  const link = (hash: string) => ({ link: { group: "g", hash } });
+  observeNode(world.context, nodeOf("a", { contentHash: "new", attributes: link("new") }));
+  observeNode(world.context, nodeOf("b", { contentHash: "old", attributes: link("old") }));
+  const inodeOf = (name: string) => world.metadata.entries.find(ROOT_INODE, name)?.inode;
+  expect(inodeOf("b")).not.toBe(inodeOf("a"));
+  observeNode(world.context, nodeOf("b", { contentHash: "new", head: "h2", revision: 2, attributes: link("new") }));
+  expect(inodeOf("b")).toBe(inodeOf("a"));
+  expect(nextOf(world, rowOf(world, "b"))).toBeUndefined();
 });
