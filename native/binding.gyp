@@ -6,6 +6,10 @@
   "targets": [
     {
       "target_name": "wsfs",
+      # Never unloaded: Node unloads an addon when the worker that loaded it ends, and a thread of the
+      # notifier may still be inside write(2) then, which ends when the kernel says so. It cannot be
+      # waited for: the answer it waits for may be one that this very worker owes.
+      "ldflags": ["-Wl,-z,nodelete"],
       "sources": [
         "addon/addon.c",
         "addon/values.c",
@@ -27,6 +31,7 @@
         "supervisor/mount.c",
         "supervisor/fusermount.c",
         "supervisor/mount-table.c",
+        "supervisor/mount-id.c",
         "supervisor/unmount.c"
       ]
     }

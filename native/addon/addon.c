@@ -21,6 +21,7 @@ NAPI_MODULE_INIT()
     {"backingOpen", backing_open},
     {"backingClose", backing_close},
     {"connectionNumber", connection_number},
+    {"isConnected", is_connected},
     {"setTimes", set_times},
     {"seek", seek_file},
     {"lockFile", lock_file},

@@ -58,6 +58,7 @@ napi_value socket_pair(napi_env env, napi_callback_info info);
 napi_value backing_open(napi_env env, napi_callback_info info);
 napi_value backing_close(napi_env env, napi_callback_info info);
 napi_value connection_number(napi_env env, napi_callback_info info);
+napi_value is_connected(napi_env env, napi_callback_info info);
 napi_value set_times(napi_env env, napi_callback_info info);
 napi_value seek_file(napi_env env, napi_callback_info info);
 napi_value lock_file(napi_env env, napi_callback_info info);

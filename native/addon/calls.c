@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -84,6 +85,21 @@ napi_value connection_number(napi_env env, napi_callback_info info)
   while (!found && fgets(text, sizeof text, file) != NULL) found = sscanf(text, "fuse_connection: %u", &number) == 1;
   fclose(file);
   return found ? make_number(env, number) : make_undefined(env);
+}
+
+/* isConnected(fd): whether the kernel still sends requests to this /dev/fuse descriptor. */
+napi_value is_connected(napi_env env, napi_callback_info info)
+{
+  napi_value value, result;
+  struct pollfd source = {0};
+  if (!get_arguments(env, info, &value, 1) || !get_int(env, value, &source.fd)) return NULL;
+  int count;
+  do {
+    count = poll(&source, 1, 0);
+  } while (count < 0 && errno == EINTR);
+  if (count < 0) return throw_system_error(env, errno, "poll");
+  CHECK(env, napi_get_boolean(env, (source.revents & (POLLERR | POLLHUP | POLLNVAL)) == 0, &result));
+  return result;
 }
 
 /* A time argument is seconds and nanoseconds; -1 nanoseconds leave that time as it is. */

@@ -1,9 +1,12 @@
 /*
  * Which mounts there are, read from /proc/self/mountinfo: to look at a mounted folder itself would
- * send the daemon a request. A mount is ours when its id and its device number are.
+ * send the daemon a request. The numbers in that table are given to the next mount as soon as one is
+ * gone, so they alone do not say that a mount is ours.
  */
 #include "supervisor.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +67,7 @@ static void each_mount(bool (*visit)(const struct line *line, void *context), vo
 
 struct search {
   const char *path;
+  unsigned connection;
   const struct mount *mount;
   struct table_entry *entry;
   bool found;
@@ -79,14 +83,31 @@ static bool visit_at(const struct line *line, void *context)
   return true;
 }
 
+static bool visit_of_connection(const struct line *line, void *context)
+{
+  struct search *search = context;
+  if (line->major != 0 || line->entry.minor != search->connection) return true;
+  *search->entry = line->entry;
+  search->found = true;
+  return false;
+}
+
 static bool visit_ours(const struct line *line, void *context)
 {
   struct search *search = context;
-  if (line->entry.id != search->mount->id || line->major != 0 || line->entry.minor != search->mount->connection) {
-    return true;
-  }
+  if (line->entry.id != search->mount->id) return true;
+  if (line->major != 0 || line->entry.minor != search->mount->connection || !line->wsfs) return false;
   *search->entry = line->entry;
   search->found = true;
+  return false;
+}
+
+/* The first one made at the path is not us. */
+static bool visit_first_at(const struct line *line, void *context)
+{
+  struct search *search = context;
+  if (strcmp(line->entry.path, search->entry->path) != 0) return true;
+  search->found = line->entry.id != search->entry->id;
   return false;
 }
 
@@ -97,9 +118,59 @@ bool find_mount_at(const char *path, struct table_entry *entry)
   return search.found;
 }
 
+bool find_mount_of(unsigned connection, struct table_entry *entry)
+{
+  struct search search = {.connection = connection, .entry = entry};
+  each_mount(visit_of_connection, &search);
+  return search.found;
+}
+
+struct list {
+  unsigned connection;
+  int *ids;
+  size_t size, count;
+};
+
+static bool visit_listed(const struct line *line, void *context)
+{
+  struct list *list = context;
+  if (line->major == 0 && line->entry.minor == list->connection) list->ids[list->count++] = line->entry.id;
+  return list->count < list->size;
+}
+
+size_t list_mounts_of(unsigned connection, int *ids, size_t size)
+{
+  struct list list = {.connection = connection, .ids = ids, .size = size};
+  each_mount(visit_listed, &list);
+  return list.count;
+}
+
+bool covers_another(const struct table_entry *entry)
+{
+  struct table_entry copy = *entry;
+  struct search search = {.entry = &copy};
+  each_mount(visit_first_at, &search);
+  return search.found;
+}
+
 bool find_our_mount(const struct mount *mount, struct table_entry *entry)
 {
+  if (mount->unique != 0) {
+    int error = find_mount_by_unique_id(mount->unique, entry);
+    if (error == 0 || error == ENOENT) return error == 0;
+  }
   struct search search = {.mount = mount, .entry = entry};
   each_mount(visit_ours, &search);
-  return search.found;
+  /* Asked after the table was read: what was there then was ours, or the connection was gone before. */
+  return search.found && (mount->device < 0 || is_connected(mount->device));
+}
+
+bool is_connected(int device)
+{
+  struct pollfd source = {.fd = device};
+  int count;
+  do {
+    count = poll(&source, 1, 0);
+  } while (count < 0 && errno == EINTR);
+  return (source.revents & (POLLERR | POLLHUP | POLLNVAL)) == 0;
 }

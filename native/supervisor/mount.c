@@ -93,12 +93,31 @@ static bool read_connection(int device, unsigned *number)
   return found;
 }
 
-/* Nothing is known of the mount but its place; it was made a moment ago. */
-static void undo(const char *folder)
+/* Which mount is ours: the one of our connection, or what shows at the folder where the kernel does not tell its number. */
+static bool find_new_mount(const char *folder, int device, struct mount *mount, struct table_entry *entry)
 {
+  unsigned connection;
+  bool knows = read_connection(device, &connection);
+  bool found = knows ? find_mount_of(connection, entry) : find_mount_at(folder, entry);
+  if (!found || !is_connected(device)) return false; /* unmounted by somebody already; the number may be another's */
+  *mount = (struct mount){.device = device, .connection = entry->minor, .id = entry->id};
+  /* Somebody may have mounted over it: the path then says whose id this is not. */
+  struct table_entry same;
+  uint64_t unique = unique_id_at(folder);
+  if (unique != 0 && find_mount_by_unique_id(unique, &same) == 0 && same.id == entry->id && same.minor == entry->minor) {
+    mount->unique = unique;
+  }
+  return true;
+}
+
+/* A mount that lies under another is left to those who end with the device. */
+static void undo(const struct mount *mount)
+{
+  struct table_entry ours, top;
   char message[LINE_LENGTH];
-  const char *arguments[] = {"fusermount3", "-u", "-z", "--", folder, NULL};
-  if (geteuid() == 0) umount2(folder, MNT_DETACH | UMOUNT_NOFOLLOW);
+  if (!find_our_mount(mount, &ours) || !find_mount_at(ours.path, &top) || top.id != ours.id) return;
+  const char *arguments[] = {"fusermount3", "-u", "-z", "--", ours.path, NULL};
+  if (geteuid() == 0) umount2(ours.path, MNT_DETACH | UMOUNT_NOFOLLOW);
   else run_fusermount(arguments, NULL, message, sizeof message);
 }
 
@@ -117,13 +136,16 @@ bool mount_device(const struct options *options, struct mount *mount, char *text
                                 : mount_as_user(options, folder, &device, reason);
   if (!mounted) return false;
   struct table_entry entry;
-  unsigned connection;
-  bool found = find_mount_at(folder, &entry);
-  if (!found || (read_connection(device, &connection) && connection != entry.minor)) {
-    undo(folder);
+  struct mount made;
+  if (!find_new_mount(folder, device, &made, &entry)) {
+    close(device);
+    return refuse(reason, "cannot mount on %s: it was unmounted at the same time", folder);
+  }
+  if (covers_another(&entry)) {
+    undo(&made);
     close(device);
     return refuse(reason, "cannot mount on %s: another mount was made there at the same time", folder);
   }
-  *mount = (struct mount){.device = device, .connection = entry.minor, .id = entry.id};
+  *mount = made;
   return true;
 }

@@ -35,11 +35,23 @@ void settle_descriptors(int keep)
   }
 }
 
-void become_child(int first_closed)
+/*
+ * A Ctrl-C that came between fork and setsid waits, blocked as all signals of the supervisor are.
+ * It was meant for the supervisor alone: ignoring a signal drops the one that waits.
+ */
+static void drop_signals(void)
 {
   static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE};
+  for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++) {
+    signal(handled[i], SIG_IGN);
+    signal(handled[i], SIG_DFL);
+  }
+}
+
+void become_child(int first_closed)
+{
   sigset_t none;
-  for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++) signal(handled[i], SIG_DFL);
+  drop_signals();
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, NULL);
   close_from((unsigned)first_closed, ~0U);

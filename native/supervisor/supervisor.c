@@ -1,7 +1,8 @@
 /*
  * The supervisor's life: start the daemon, mount when it is prepared, pass the device on, watch it,
- * detach the mount. Lines from the daemon: prepared, ready, failed CODE TEXT, heartbeat, unmount.
- * Lines to it: mounted N (with the device), stop, unmounted, busy TEXT.
+ * detach the mount. Lines from the daemon: prepared, ready, failed CODE TEXT, note TEXT, heartbeat,
+ * unmount. Lines to it: mounted N (with the device), stop, unmounted [elsewhere: not], busy TEXT. Lines on the status
+ * descriptor, for whoever started us: note TEXT, and at last ready PID or failed CODE TEXT.
  */
 #include "supervisor.h"
 
@@ -35,6 +36,7 @@ static struct {
   int control;       /* -1: closed */
   struct mount mount;
   pid_t unmounts[3]; /* children at work, by enum unmount_how */
+  pid_t detaching;   /* a child that takes off copies of the mount; 0: none */
   bool unmount_asked; /* the daemon waits for the answer */
   bool signaled;
   bool failed; /* the reason has been printed */
@@ -54,7 +56,14 @@ static void __attribute__((format(printf, 1, 2))) say(const char *format, ...)
   fprintf(stderr, "wsfs: %s\n", line);
 }
 
-/* Whoever started us in the background waits for this one line. */
+/* Lost when the reader does not read: it must not make us wait. */
+static void write_note(const char *text)
+{
+  struct pollfd reader = {.fd = self.options.status_fd, .events = POLLOUT};
+  if (poll(&reader, 1, 0) == 1 && reader.revents == POLLOUT) dprintf(self.options.status_fd, "note %s\n", text);
+}
+
+/* Whoever started us waits for this line, the last one. */
 static void write_status(const char *line)
 {
   if (self.options.status_fd < 0) return;
@@ -107,14 +116,31 @@ static bool unmounting(void)
          self.unmounts[UNMOUNT_BY_FORCE] != 0;
 }
 
+/*
+ * What is left of the connection once our mount is gone: bind mounts, which nobody will serve. Those
+ * in other mount namespaces are out of reach; programs there get ENOTCONN.
+ */
+static void detach_copies(void)
+{
+  struct table_entry copy;
+  if (self.mount.device < 0 || self.detaching != 0) return;
+  if (!find_mount_of(self.mount.connection, &copy) || !is_connected(self.mount.device)) return;
+  pid_t pid = start_detaching_copies(&self.mount);
+  if (pid > 0) self.detaching = pid;
+}
+
 /* The daemon serves until the mount is gone, then finishes what it does. */
 static void end(enum unmount_how how)
 {
   self.phase = ENDING;
   self.watched = true;
   if (unmounting()) return; /* its result goes on from there */
-  if (still_mounted()) unmount(how);
-  else tell("stop", -1);
+  if (still_mounted()) {
+    unmount(how);
+  } else {
+    tell("stop", -1);
+    detach_copies();
+  }
 }
 
 static void on_unmount_end(enum unmount_how how, int status)
@@ -122,11 +148,14 @@ static void on_unmount_end(enum unmount_how how, int status)
   self.unmounts[how] = 0;
   int error = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
   if (error == 0) {
-    if (self.unmount_asked) tell("unmounted", -1);
+    /* A copy in another mount namespace keeps the connection: the daemon must not wait for its end. */
+    bool elsewhere = self.mount.device >= 0 && is_connected(self.mount.device);
+    if (self.unmount_asked) tell(elsewhere ? "unmounted elsewhere" : "unmounted", -1);
     self.unmount_asked = false;
     self.phase = ENDING;
     self.watched = true;
     tell("stop", -1);
+    detach_copies();
     return;
   }
   if (self.unmount_asked) {
@@ -189,6 +218,8 @@ static void on_line(const char *line)
     if (self.phase == PREPARING) on_prepared();
   } else if (strcmp(line, "ready") == 0) {
     if (self.phase == MOUNTED) on_ready();
+  } else if (strncmp(line, "note ", 5) == 0) {
+    write_note(line + 5);
   } else if (strncmp(line, "failed ", 7) == 0) {
     on_failed(line + 7);
   } else if (strcmp(line, "unmount") == 0) {
@@ -260,6 +291,7 @@ static void on_daemon_end(int status)
   self.phase = ENDING;
   if (self.mount.device >= 0) {
     if (mounted) unmount(UNMOUNT_BY_FORCE);
+    detach_copies();
     close(self.mount.device);
     self.mount.device = -1;
   }
@@ -273,6 +305,7 @@ static void reap(void)
       on_daemon_end(status);
       continue;
     }
+    if (pid == self.detaching) self.detaching = 0;
     for (int how = 0; how < 3; how++) {
       if (pid == self.unmounts[how]) on_unmount_end(how, status);
     }
@@ -303,6 +336,15 @@ static void on_stop_signal(void)
   self.signaled = true;
   if (self.phase != SERVING) fail(1, "stopped before the mount was usable");
   end(UNMOUNT_IF_FREE);
+}
+
+/* Nobody would ever take off what they never heard of. */
+static void on_starter_gone(void)
+{
+  close(self.options.status_fd);
+  self.options.status_fd = -1;
+  fail(1, "the command that started the mount is gone");
+  if (self.phase != ENDING) end(UNMOUNT_IF_FREE);
 }
 
 static void read_signals(int signals)
@@ -348,15 +390,18 @@ int main(int argc, char **argv)
     fail(1, "cannot start the daemon: %s", strerror(error));
     return self.exit_code;
   }
-  for (int64_t before = now_ms(); self.daemon != 0 || unmounting();) {
-    struct pollfd sources[] = {{.fd = signals, .events = POLLIN}, {.fd = self.control, .events = POLLIN}};
-    if (poll(sources, 2, TICK_MS) < 0 && errno != EINTR) {
+  for (int64_t before = now_ms(); self.daemon != 0 || unmounting() || self.detaching != 0;) {
+    struct pollfd sources[] = {
+      {.fd = signals, .events = POLLIN}, {.fd = self.control, .events = POLLIN}, {.fd = self.options.status_fd}};
+    if (poll(sources, 3, TICK_MS) < 0 && errno != EINTR) {
       say("cannot wait for events: %s", strerror(errno)); /* out of memory: try again, slowly */
       sleep(1);
     }
+    bool starter_gone = (sources[2].revents & (POLLHUP | POLLERR)) != 0;
     int64_t now = now_ms();
     read_signals(signals);
     read_control();
+    if (starter_gone && self.options.status_fd >= 0) on_starter_gone();
     reap();
     watch(now - before);
     before = now;

@@ -32,7 +32,10 @@ struct options read_options(int argc, char **argv);
 
 /* Opens descriptors 0 to 2 where the caller left them closed, and closes all others but `keep`. */
 void settle_descriptors(int keep);
-/* In a child after fork: signals as a program expects them, no descriptor from `first` on. */
+/*
+ * In a child after fork and setsid: signals as a program expects them, those sent to the
+ * supervisor's group meanwhile forgotten; no descriptor from `first_closed` on.
+ */
 void become_child(int first_closed);
 /* The daemon in a session of its own, its control socket as descriptor 3. 0 or an errno. */
 int start_daemon(char **program, pid_t *pid, int *control);
@@ -55,11 +58,12 @@ struct mount {
   int device;          /* /dev/fuse of this mount; -1: none */
   unsigned connection; /* its number: minor of the mount's st_dev */
   int id;              /* of the mount, as in mountinfo */
+  uint64_t unique;     /* of the mount, never given again; 0: the kernel does not tell */
 };
 /* False: `reason` holds one line without newline; nothing is mounted then. */
 bool mount_device(const struct options *options, struct mount *mount, char *reason, size_t size);
 
-/* mount-table.c: /proc/self/mountinfo. */
+/* mount-table.c: which mounts there are. */
 struct table_entry {
   int id;
   unsigned minor;
@@ -67,8 +71,26 @@ struct table_entry {
 };
 /* What shows at this path, if it is a wsfs. */
 bool find_mount_at(const char *path, struct table_entry *entry);
+/* The first mount of a connection that was made, wherever it is. */
+bool find_mount_of(unsigned connection, struct table_entry *entry);
+/* The ids of all mounts of a connection, at most `size`. */
+size_t list_mounts_of(unsigned connection, int *ids, size_t size);
+/* Whether another mount was at its place before. */
+bool covers_another(const struct table_entry *entry);
 /* Where our mount is now; false: it is there no more. */
 bool find_our_mount(const struct mount *mount, struct table_entry *entry);
+/*
+ * Whether the kernel still sends requests to this device. While it does, the number of its
+ * connection is given to no other; it is given again at once when the last mount of it is gone.
+ */
+bool is_connected(int device);
+
+/* mount-id.c: mounts by the number that is never given again (Linux 6.8). */
+
+/* Of the mount that shows at this path; 0: the kernel does not tell. Asks no daemon. */
+uint64_t unique_id_at(const char *path);
+/* 0, ENOENT when there is no such mount (any more), another errno when the kernel does not tell. */
+int find_mount_by_unique_id(uint64_t unique, struct table_entry *entry);
 
 /* unmount.c */
 enum unmount_how {
@@ -78,5 +100,7 @@ enum unmount_how {
 };
 /* Starts a child that does it: its exit status is 0 or an errno (0 too when our mount is gone). -1: errno is set. */
 pid_t start_unmount(const struct mount *mount, enum unmount_how how);
+/* Starts a child that detaches every mount of the connection, such as bind mounts. -1: errno is set. */
+pid_t start_detaching_copies(const struct mount *mount);
 
 #endif

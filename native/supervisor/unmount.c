@@ -11,26 +11,24 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
-/* The only way for an ordinary user; needs the control file system, which most systems mount. */
-static void abort_connection(unsigned number)
+#define COPIES 64 /* more are left to umount(8) */
+
+/*
+ * What aborts the connection: the only way for an ordinary user; needs the control file system,
+ * which most systems mount. Once open, it does nothing to a later connection of the same number.
+ */
+static int open_abort(unsigned number)
 {
   char path[64];
   snprintf(path, sizeof path, "/sys/fs/fuse/connections/%u/abort", number);
-  int fd = open(path, O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return;
-  if (write(fd, "1", 1) < 0) fprintf(stderr, "wsfs: %s: %s\n", path, strerror(errno));
-  close(fd);
+  return open(path, O_WRONLY | O_CLOEXEC);
 }
 
 static int unmount_as_root(const char *path, enum unmount_how how)
 {
   static const int flags[] = {
     [UNMOUNT_IF_FREE] = 0, [UNMOUNT_LAZILY] = MNT_DETACH, [UNMOUNT_BY_FORCE] = MNT_DETACH | MNT_FORCE};
-  /* A signal that came between fork and setsid may interrupt the wait for the write-back. */
-  int result;
-  do result = umount2(path, flags[how] | UMOUNT_NOFOLLOW);
-  while (result < 0 && errno == EINTR);
-  return result < 0 ? errno : 0;
+  return umount2(path, flags[how] | UMOUNT_NOFOLLOW) < 0 ? errno : 0;
 }
 
 static int unmount_as_user(const char *path, enum unmount_how how)
@@ -41,22 +39,83 @@ static int unmount_as_user(const char *path, enum unmount_how how)
   return run_fusermount(how == UNMOUNT_IF_FREE ? if_free : detached, NULL, message, sizeof message);
 }
 
-static int unmount(const struct mount *mount, enum unmount_how how)
+static int unmount_path(const char *path, enum unmount_how how)
 {
-  if (how == UNMOUNT_BY_FORCE) abort_connection(mount->connection);
-  struct table_entry ours, top;
-  if (!find_our_mount(mount, &ours)) return 0;
-  /* The calls below take a path: they must not hit what somebody mounted over ours. */
-  if (!find_mount_at(ours.path, &top) || top.id != ours.id) return EBUSY;
-  int error = geteuid() == 0 ? unmount_as_root(ours.path, how) : unmount_as_user(ours.path, how);
-  return error != 0 && !find_our_mount(mount, &ours) ? 0 : error;
+  return geteuid() == 0 ? unmount_as_root(path, how) : unmount_as_user(path, how);
+}
+
+/* The calls take a path: they must not hit what somebody mounted over ours, unless it is a copy of ours. */
+static int unmount_entry(const struct table_entry *entry, enum unmount_how how)
+{
+  struct table_entry top;
+  int error = 0;
+  for (int covers = 0; error == 0 && covers < COPIES; covers++) {
+    if (!find_mount_at(entry->path, &top)) return EBUSY;
+    if (top.id == entry->id) return unmount_path(entry->path, how);
+    if (how == UNMOUNT_IF_FREE || top.minor != entry->minor) return EBUSY;
+    error = unmount_path(entry->path, UNMOUNT_LAZILY);
+  }
+  return error != 0 ? error : EBUSY;
+}
+
+/* The device helps to tell our mount from another, but would keep the connection when the daemon is gone. */
+static void close_device(struct mount *mount)
+{
+  if (mount->device >= 0) close(mount->device);
+  mount->device = -1;
+}
+
+static int unmount(struct mount mount, enum unmount_how how)
+{
+  int abort = how == UNMOUNT_BY_FORCE ? open_abort(mount.connection) : -1;
+  struct table_entry ours;
+  bool found = find_our_mount(&mount, &ours);
+  close_device(&mount);
+  if (!found) return 0;
+  if (abort >= 0 && write(abort, "1", 1) < 0) fprintf(stderr, "wsfs: abort: %s\n", strerror(errno));
+  int error = unmount_entry(&ours, how);
+  return error != 0 && !find_our_mount(&mount, &ours) ? 0 : error;
+}
+
+static int detach_copies(struct mount mount)
+{
+  int ids[COPIES];
+  size_t count = list_mounts_of(mount.connection, ids, COPIES);
+  bool certain = mount.device < 0 || is_connected(mount.device);
+  close_device(&mount);
+  int result = 0;
+  for (size_t i = 0; i < count && certain; i++) {
+    /* As long as one of them is mounted, the number of the connection is given to no other. */
+    struct mount copy = {.device = -1, .connection = mount.connection, .id = ids[i]};
+    struct table_entry entry;
+    if (!find_our_mount(&copy, &entry)) continue;
+    int error = unmount_entry(&entry, UNMOUNT_LAZILY);
+    if (error != 0) result = error;
+  }
+  return result;
+}
+
+/* In a session of its own, not for a Ctrl-C at the terminal to stop; it keeps no descriptor but the device. */
+static pid_t start_child(const struct mount *mount)
+{
+  pid_t pid = fork();
+  if (pid != 0) return pid;
+  setsid();
+  settle_descriptors(mount->device);
+  become_child(INT_MAX);
+  return 0;
 }
 
 pid_t start_unmount(const struct mount *mount, enum unmount_how how)
 {
-  pid_t pid = fork();
-  if (pid != 0) return pid;
-  setsid(); /* not for a Ctrl-C at the terminal to stop */
-  become_child(STDERR_FILENO + 1); /* above all, without the device: it would keep the connection */
-  _exit(unmount(mount, how));
+  pid_t pid = start_child(mount);
+  if (pid == 0) _exit(unmount(*mount, how));
+  return pid;
+}
+
+pid_t start_detaching_copies(const struct mount *mount)
+{
+  pid_t pid = start_child(mount);
+  if (pid == 0) _exit(detach_copies(*mount));
+  return pid;
 }

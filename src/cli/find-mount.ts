@@ -1,16 +1,21 @@
-/** From a folder to the daemon that serves it: the mount table says which connection, the runtime folder where it listens. */
-import { join } from "node:path";
+/** From a folder to the daemon that serves it: the mount table says which connection, the runtime folder who has it. */
 import type { MountEntry } from "../daemon/mount-table.ts";
 import { readMountTable } from "../daemon/mount-table.ts";
-import { isServed, type MountRecord, readRecord, socketPath } from "../daemon/runtime-folder.ts";
+import { listServed, type MountRecord, socketPath } from "../daemon/runtime-folder.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { findPlace } from "./mountpoint.ts";
 import { userFolders } from "./options.ts";
 
+/** Who serves a mount, and where it can be asked. */
+export interface Served {
+  readonly record: MountRecord;
+  readonly socket: string;
+}
+
 export interface FoundMount {
   readonly mount: MountEntry;
   /** Absent: nobody who could be asked serves it. */
-  readonly served?: { readonly record: MountRecord; readonly socket: string };
+  readonly served?: Served;
 }
 
 /** Undefined when DIR is no mount of ours. */
@@ -34,20 +39,29 @@ export function requireServed(dir: string): Required<FoundMount> {
   return { mount, served };
 }
 
+/** By the number of the connection, wherever the mount was moved or copied to. */
 export function serving(mount: MountEntry): Pick<FoundMount, "served"> {
-  for (const folder of runtimeFolders(mount)) {
-    const record = readRecord(folder, mount.connection);
-    // Connection numbers are used again: a record left by a killed daemon may name an older mount.
-    if (record?.mountpoint !== mount.mountpoint || !isServed(record)) continue;
-    return { served: { record, socket: socketPath(folder, mount.connection) } };
-  }
-  return {};
+  const [found] = recordsFor(mount)
+    .filter(({ record }) => record.connection === mount.connection && record.isOver !== true)
+    // A daemon may not have noticed yet that its connection is over and the number another's: the later one is right.
+    .sort((a, b) => Number(b.record.daemon.startTime) - Number(a.record.daemon.startTime));
+  return found === undefined ? {} : { served: found };
 }
 
-/** Ours; for root also the one of the user who mounted, which the mount's options name. */
-function runtimeFolders(mount: MountEntry): string[] {
+/** Who made a mount at this path, and still runs though it is not there any more. */
+export function servedFrom(path: string): Served | undefined {
+  return recordsIn(userFolders().runtime).find(({ record }) => record.mountpoint === path);
+}
+
+function recordsIn(folder: string): Served[] {
+  return listServed(folder).map((record) => ({ record, socket: socketPath(folder, record.daemon.pid) }));
+}
+
+/** Those of the user; for root also those of the user who mounted, whom the mount's options name. */
+function recordsFor(mount: MountEntry): Served[] {
   const own = userFolders().runtime;
   const user = /(?:^|,)user_id=(\d+)/.exec(mount.superOptions)?.[1];
-  if (process.getuid?.() !== 0 || user === undefined || user === "0") return [own];
-  return [own, join("/run/user", user, "wsfs")];
+  const folders =
+    process.getuid?.() !== 0 || user === undefined || user === "0" ? [own] : [own, `/run/user/${user}/wsfs`];
+  return folders.flatMap(recordsIn);
 }

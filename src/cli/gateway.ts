@@ -55,16 +55,15 @@ export function makeDataFolder(data: string): void {
 /** On the port of last time where none is asked for, so that addresses written down stay true. */
 async function listen(values: Values<"gateway">, data: string, workspaces: readonly string[]) {
   const { startGateway } = await import("../gateway/start.ts");
+  const faults = await misbehaviour(values);
   const at = (port: number) =>
     startGateway({
       dataDir: data,
       host: values.host,
       port,
       workspaces,
-      latencyMs: values.latency,
-      pathLagMs: values["path-lag"],
-      journalLagMs: values["journal-lag"],
-      failRate: values["fail-rate"],
+      ...faults,
+      control: values.faults,
       log: standardErrorLog(values.debug ? "debug" : "warn"),
     });
   const last = readGatewayRecord(data)?.port ?? 0;
@@ -75,6 +74,47 @@ async function listen(values: Values<"gateway">, data: string, workspaces: reado
     if (code === "EADDRINUSE" && values.port === undefined && last !== 0) return at(0);
     throw listenFailure(error, values);
   }
+}
+
+/** In the words of gateway/fault-options.ts, and checked by it. */
+async function misbehaviour(values: Values<"gateway">) {
+  const { FAULT_TARGETS, FAULTS, faultOptions } = await import("../gateway/fault-options.ts");
+  const times = (name: "latency" | "path-lag" | "journal-lag" | "id-lag") => values[name];
+  const faults: Record<string, Record<string, number>> = {};
+  for (const { target, fault, rate } of values.fault) {
+    const name = fault.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+    if (!FAULT_TARGETS.some((known) => known === target)) {
+      throw new Failure(`--fault: expected one of ${FAULT_TARGETS.join(", ")}, got "${target}"`, EXIT.usage);
+    }
+    if (!FAULTS.some((known) => known === name)) {
+      const known = FAULTS.map((one) => one.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`));
+      throw new Failure(`--fault: expected one of ${known.join(", ")}, got "${fault}"`, EXIT.usage);
+    }
+    faults[target] = { ...faults[target], [name]: rate };
+  }
+  const result = faultOptions.safeParse({
+    latencyMs: times("latency").ms,
+    latencyJitterMs: times("latency").jitterMs,
+    pathLagMs: times("path-lag").ms,
+    pathLagJitterMs: times("path-lag").jitterMs,
+    journalLagMs: times("journal-lag").ms,
+    journalLagJitterMs: times("journal-lag").jitterMs,
+    idLagMs: times("id-lag").ms,
+    idLagJitterMs: times("id-lag").jitterMs,
+    failRate: values["fail-rate"],
+    faults,
+    retryAfterSeconds: values["retry-after"],
+    uploadBytesPerSecond: values["upload-speed"],
+    downloadBytesPerSecond: values["download-speed"],
+    tokenSeconds: values["token-life"] ?? 0,
+    clockSkewMs: values["clock-skew"],
+  });
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  throw new Failure(
+    `--${issue?.path[0] === "faults" ? "fault" : String(issue?.path[0])}: ${issue?.message}`,
+    EXIT.usage,
+  );
 }
 
 function listenFailure(error: unknown, values: Values<"gateway">): unknown {

@@ -21,6 +21,8 @@ export interface LaunchOptions {
   readonly mountOptions: readonly string[];
   /** A process session of its own, nothing of ours kept. */
   readonly background: boolean;
+  /** What the user should know while the mount is not usable yet. */
+  readonly onNote: (text: string) => void;
 }
 
 export interface Launched {
@@ -64,16 +66,22 @@ export function launch(options: LaunchOptions): Launched {
   });
   ended.catch(() => {});
   const statusPipe = supervisor.stdio[STATUS_FD] as Socket;
-  const ready = readStatus(statusPipe, ended, background ? outputPath : undefined);
+  const ready = readStatus(statusPipe, ended, options.onNote, background ? outputPath : undefined);
   ready.then(() => background && letGo(supervisor, statusPipe)).catch(() => {});
   return { supervisor, ready, ended };
 }
 
-/** "ready PID", or "failed CODE TEXT", or the end of the pipe when neither could be said any more. */
-async function readStatus(pipe: Socket, ended: Promise<number>, output: string | undefined): Promise<number> {
+/** "note TEXT", then "ready PID", or "failed CODE TEXT", or the end of the pipe when neither could be said any more. */
+async function readStatus(
+  pipe: Socket,
+  ended: Promise<number>,
+  onNote: (text: string) => void,
+  output: string | undefined,
+): Promise<number> {
   let failure: Failure | undefined;
   pipe.on("error", () => {});
   for await (const line of createInterface({ input: pipe })) {
+    if (line.startsWith("note ")) onNote(line.slice("note ".length));
     const [, word, number, text] = /^(\w+) (\d+) ?(.*)$/.exec(line) ?? [];
     if (word === "ready") return Number(number);
     if (word === "failed") {

@@ -1,10 +1,9 @@
 /** `wsfs mount`: checks what can be checked without the daemon, starts it, and stays with it in the foreground. */
-import { execFile } from "node:child_process";
 import { accessSync, constants, statSync } from "node:fs";
 import { resolve } from "node:path";
-import { detach } from "../daemon/detach.ts";
 import { readMountTable } from "../daemon/mount-table.ts";
 import type { DaemonSettings } from "../daemon/settings.ts";
+import { detachDead } from "./dead-mount.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import { findMount, serving } from "./find-mount.ts";
 import { type Launched, launch } from "./launch.ts";
@@ -58,6 +57,7 @@ export async function mountAndStay(options: {
     source: sourceName(settings.workspace),
     mountOptions: ["default_permissions", ...(options.allowOther ? ["allow_other"] : [])],
     background,
+    onNote: note,
   });
   const stopForwarding = forwardSignals(launched);
   try {
@@ -133,28 +133,14 @@ export async function prepareMountpoint(dir: string): Promise<string> {
         `${dir} is already a mount (of ${served.record.workspace.name}, served by process ${served.record.daemon.pid})`,
       );
     }
-    if (!(await isStale(place.path)))
-      throw new Failure(`${dir} is already a mount (of ${place.mount.source}, by another user)`);
-    await detach(place.path);
+    if (!(await detachDead(place.mount))) {
+      throw new Failure(`${dir} is already a mount (of ${place.mount.source}, by a daemon that this user cannot ask)`);
+    }
     note(`${dir} was a mount whose daemon is gone; it was detached`);
     place = findPlace(dir, readMountTable());
   }
   checkMountpoint(dir, place, readMountTable());
   return place.path;
-}
-
-/** Asked by a child that can be killed: a mount whose daemon hangs would keep us waiting. */
-function isStale(path: string): Promise<boolean> {
-  return new Promise((answer) => {
-    execFile(
-      "stat",
-      ["--file-system", "--", path],
-      { timeout: 2000, killSignal: "SIGKILL", env: { LC_ALL: "C", PATH: "/usr/bin:/bin" } },
-      (error, _, stderr) => {
-        answer(error !== null && /not connected|connection abort/i.test(stderr));
-      },
-    );
-  });
 }
 
 function checkTokenFile(path: string): void {

@@ -1,11 +1,13 @@
 /** `wsfs umount`: ends when mount, daemon and supervisor are gone. */
-
-import { detach } from "../daemon/detach.ts";
-import { readMountTable } from "../daemon/mount-table.ts";
+import type { UnmountReply } from "../daemon/control-messages.ts";
+import { type MountEntry, mountsOf, readMountTable } from "../daemon/mount-table.ts";
 import { isAlive, type MountUser, type ProcessIdentity, usersOf } from "../daemon/processes.ts";
+import type { MountRecord } from "../daemon/runtime-folder.ts";
+import { detachDead } from "./dead-mount.ts";
 import { drainWithProgress, reportDrain } from "./drain.ts";
 import { EXIT, Failure } from "./failure.ts";
-import { type FoundMount, requireMount } from "./find-mount.ts";
+import { findMount, type Served, servedFrom } from "./find-mount.ts";
+import { findPlace } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
 import { pollUntil } from "./poll.ts";
 import { describeLeft } from "./wording.ts";
@@ -13,35 +15,93 @@ import { describeLeft } from "./wording.ts";
 /** What programs wrote last is taken in before the answer: no disk is slower than that. */
 const UNMOUNT_LIMIT_MS = 60_000;
 const END_LIMIT_MS = 60_000;
+/** A daemon that breaks off an answer ends at once. */
+const GOING_LIMIT_MS = 10_000;
 const USERS_SHOWN = 5;
 
 export async function umount(values: Values<"umount">): Promise<number> {
-  const { mount, served } = requireMount(values.dir);
-  if (served === undefined) return removeStale(values.dir, mount);
+  const { dir } = values;
+  const found = findMount(dir);
+  if (found === undefined) return finishUnmounted(values);
+  const { mount, served } = found;
+  if (served === undefined) return removeStale(dir, mount);
+  refuseCopy(dir, mount, served.record);
   if (values.drain !== undefined) {
     const seconds = values.drain === true ? undefined : values.drain;
     const result = await drainWithProgress(served.socket, { settle: true, seconds });
     if (!result.drained) {
       const exitCode = reportDrain(result);
-      process.stderr.write(`wsfs: ${values.dir} is still mounted\n`);
+      process.stderr.write(`wsfs: ${dir} is still mounted\n`);
       return exitCode;
     }
   }
-  const { postUnmount } = await import("../daemon/control-client.ts");
-  const reply = await postUnmount(served.socket, UNMOUNT_LIMIT_MS);
-  if ("busy" in reply) throw new Failure(describeBusy(values.dir, mount.mountpoint));
+  const reply = await askToUnmount(served);
+  if (reply !== undefined && "busy" in reply) throw new Failure(describeBusy(dir, mount.mountpoint));
   await ended([served.record.daemon, served.record.supervisor]);
-  const { unmounted } = reply;
-  const parked = unmounted.parked === 0 ? "" : `; ${unmounted.parked} refused by the gateway`;
-  process.stdout.write(
-    `${values.dir} unmounted; left to upload with the next mount: ${describeLeft(unmounted)}${parked}\n`,
-  );
+  process.stdout.write(`${dir} unmounted; ${describeUnmounted(reply)}\n`);
   return EXIT.ok;
 }
 
+/** Undefined when the daemon ended before it could say what is left. */
+async function askToUnmount({ record, socket }: Served): Promise<UnmountReply | undefined> {
+  const { ControlError, postUnmount } = await import("../daemon/control-client.ts");
+  try {
+    return await postUnmount(socket, UNMOUNT_LIMIT_MS);
+  } catch (error) {
+    if (!(error instanceof ControlError)) throw error;
+    // Another command was faster, or the daemon was killed: then its supervisor takes the mount off.
+    const isGoing = () => !isAlive(record.daemon) || mountsOf(readMountTable(), record.connection).length === 0;
+    if (!(await pollUntil(isGoing, GOING_LIMIT_MS))) throw error;
+    return undefined;
+  }
+}
+
+function describeUnmounted(reply: UnmountReply | undefined): string {
+  if (reply === undefined || "busy" in reply) return "what its daemon had not uploaded is in its state dir";
+  const { unmounted } = reply;
+  const parked = unmounted.parked === 0 ? "" : `; ${unmounted.parked} refused by the gateway`;
+  const elsewhere = unmounted.elsewhere === true ? "; copies of it in other mount namespaces have ended too" : "";
+  return `left to upload with the next mount: ${describeLeft(unmounted)}${parked}${elsewhere}`;
+}
+
+/** With a copy left, the mount would go on or the copy be dead; which one is meant, only the user knows. */
+function refuseCopy(dir: string, mount: MountEntry, record: MountRecord): void {
+  const others = mountsOf(readMountTable(), mount.connection).filter(({ id }) => id !== mount.id);
+  const [other] = others;
+  if (other === undefined) return;
+  const original = others.find(({ mountpoint }) => mountpoint === record.mountpoint);
+  if (original !== undefined && mount.mountpoint !== record.mountpoint) {
+    throw new Failure(
+      `${dir} is a copy (mount --bind) of the mount at ${original.mountpoint}; "umount ${dir}" takes the copy off`,
+    );
+  }
+  throw new Failure(
+    `${dir} is busy: ${other.mountpoint} is a copy (mount --bind) of it; "umount ${other.mountpoint}" takes it off`,
+  );
+}
+
+/** Unmounted by umount(8) or another command a moment ago: it is over when its daemon has ended. */
+async function finishUnmounted({ dir, drain }: Values<"umount">): Promise<number> {
+  const { path } = findPlace(dir, readMountTable());
+  const served = servedFrom(path);
+  if (served === undefined) throw new Failure(`nothing of wsfs is mounted at ${dir}`, EXIT.notMounted);
+  const { record } = served;
+  const [moved] = record.isOver === true ? [] : mountsOf(readMountTable(), record.connection);
+  if (moved !== undefined) {
+    throw new Failure(`nothing of wsfs is mounted at ${dir}: its mount is now at ${moved.mountpoint}`, EXIT.notMounted);
+  }
+  process.stderr.write(`wsfs: ${dir} was unmounted already; waiting for its daemon (process ${record.daemon.pid})\n`);
+  // A copy in another mount namespace keeps it alive until it is told to end.
+  const reply = await askToUnmount(served);
+  await ended([record.daemon, record.supervisor]);
+  process.stdout.write(`${dir} unmounted; ${describeUnmounted(reply)}\n`);
+  if (drain === undefined) return EXIT.ok;
+  throw new Failure(`${dir} could not be drained: it was unmounted already`);
+}
+
 /** Nobody serves it, so nothing can be asked of it; its state dir has all that was saved. */
-async function removeStale(dir: string, mount: FoundMount["mount"]): Promise<number> {
-  await detach(mount.mountpoint);
+async function removeStale(dir: string, mount: MountEntry): Promise<number> {
+  if (!(await detachDead(mount))) throw new Failure(`${dir} is served by a daemon that this user cannot ask`);
   process.stdout.write(`${dir} unmounted; its daemon was gone, what it had not uploaded is in its state dir\n`);
   return EXIT.ok;
 }

@@ -68,7 +68,13 @@ export const drainLine = z.union([z.object({ progress: drainProgress }), z.objec
 export type DrainLine = z.infer<typeof drainLine>;
 
 /** `dirty` and `bytesPending`: what the next mount of this state dir still has to upload. */
-const unmounted = z.object({ dirty: count, parked: count, bytesPending: count });
+const unmounted = z.object({
+  dirty: count,
+  parked: count,
+  bytesPending: count,
+  /** Other mount namespaces have copies of the mount, which nobody serves any more. */
+  elsewhere: z.boolean().optional(),
+});
 export type Unmounted = z.infer<typeof unmounted>;
 export const unmountReply = z.union([z.object({ unmounted }), z.object({ busy: z.string() })]);
 export type UnmountReply = z.infer<typeof unmountReply>;

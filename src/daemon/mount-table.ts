@@ -56,3 +56,8 @@ export function mountAt(table: readonly MountEntry[], path: string): MountEntry 
 export function isOurs(entry: MountEntry | undefined): entry is MountEntry {
   return entry?.type === OUR_TYPE;
 }
+
+/** All of one connection: the mount itself, and copies of it (mount --bind). */
+export function mountsOf(table: readonly MountEntry[], connection: number): MountEntry[] {
+  return table.filter((entry) => isOurs(entry) && entry.connection === connection);
+}

@@ -1,7 +1,8 @@
 /**
  * Where running daemons are found: one owner-only folder that does not outlive the machine's
- * uptime, and in it, by the number N of the mount's connection, N.sock (control) and N.json (who
- * serves what). No secret stands there.
+ * uptime, and in it, by the daemon's process id N, N.sock (control) and N.json (who serves what). Not
+ * by the number of the mount's connection: the next mount gets that while this daemon still finishes.
+ * No secret stands there.
  */
 import { chmodSync, lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +11,11 @@ import { makeFolders } from "../lib/make-folders.ts";
 import { isAlive, processIdentity } from "./processes.ts";
 
 export const mountRecord = z.object({
+  /** Of the mount, for as long as there is one. */
   connection: z.number().int(),
+  /** The connection is over, and the daemon finishes what came of it. */
+  isOver: z.boolean().optional(),
+  /** Where it was mounted. */
   mountpoint: z.string(),
   daemon: processIdentity,
   supervisor: processIdentity,
@@ -20,12 +25,12 @@ export const mountRecord = z.object({
 });
 export type MountRecord = z.infer<typeof mountRecord>;
 
-export function recordPath(folder: string, connection: number): string {
-  return join(folder, `${connection}.json`);
+export function recordPath(folder: string, pid: number): string {
+  return join(folder, `${pid}.json`);
 }
 
-export function socketPath(folder: string, connection: number): string {
-  return join(folder, `${connection}.sock`);
+export function socketPath(folder: string, pid: number): string {
+  return join(folder, `${pid}.sock`);
 }
 
 /** Makes the folder, mode 0700, and clears away what killed daemons left in it. Throws with one clear line when it is not ours alone. */
@@ -37,29 +42,29 @@ export function makeRuntimeFolder(folder: string): void {
   }
   if ((stat.mode & 0o077) !== 0) chmodSync(folder, 0o700);
   for (const record of listRecords(folder)) {
-    if (!isServed(record)) removeRecord(folder, record.connection);
+    if (!isServed(record)) removeRecord(folder, record.daemon.pid);
   }
 }
 
 export function writeRecord(folder: string, record: MountRecord): void {
-  const path = recordPath(folder, record.connection);
+  const path = recordPath(folder, record.daemon.pid);
   writeFileSync(`${path}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600 });
   renameSync(`${path}.new`, path);
 }
 
 /** Undefined when there is none, or none that can be read. */
-export function readRecord(folder: string, connection: number): MountRecord | undefined {
+export function readRecord(folder: string, pid: number): MountRecord | undefined {
   try {
-    return mountRecord.parse(JSON.parse(readFileSync(recordPath(folder, connection), "utf8")));
+    return mountRecord.parse(JSON.parse(readFileSync(recordPath(folder, pid), "utf8")));
   } catch {
     return undefined;
   }
 }
 
 /** No error when they are not there. */
-export function removeRecord(folder: string, connection: number): void {
-  rmSync(recordPath(folder, connection), { force: true });
-  rmSync(socketPath(folder, connection), { force: true });
+export function removeRecord(folder: string, pid: number): void {
+  rmSync(recordPath(folder, pid), { force: true });
+  rmSync(socketPath(folder, pid), { force: true });
 }
 
 /** Whether anybody still serves the mount or looks after it. */
@@ -81,7 +86,7 @@ function listRecords(folder: string): MountRecord[] {
   }
   return names
     .map((name) => /^(\d+)\.json$/.exec(name)?.[1])
-    .filter((number) => number !== undefined)
-    .map((number) => readRecord(folder, Number(number)))
+    .filter((pid) => pid !== undefined)
+    .map((pid) => readRecord(folder, Number(pid)))
     .filter((record) => record !== undefined);
 }

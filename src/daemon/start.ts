@@ -17,7 +17,7 @@ import { createHashWorkers } from "../content/hash-workers.ts";
 import { createLayout } from "../content/layout.ts";
 import { lockStateFolder, StateFolderBusy, type StateLock } from "../content/state-lock.ts";
 import * as systemCalls from "../content/system-calls.ts";
-import { DEVICE_BUFFER_SIZE, openControl, openDevice } from "../fuse/native.ts";
+import { DEVICE_BUFFER_SIZE, isConnected, openControl, openDevice } from "../fuse/native.ts";
 import { createSession, type Session } from "../fuse/session.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
@@ -30,7 +30,7 @@ import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { startControlServer } from "./control-server.ts";
 import { detach } from "./detach.ts";
 import type { DaemonLog } from "./log-file.ts";
-import { isOurs, mountAt, readMountTable } from "./mount-table.ts";
+import { mountsOf, readMountTable } from "./mount-table.ts";
 import { identifyProcess } from "./processes.ts";
 import { createRowSync } from "./row-sync.ts";
 import { createRuntime } from "./runtime.ts";
@@ -82,7 +82,7 @@ export async function runDaemon(options: {
       log.info({}, "told to end before the mount was usable");
       return 0;
     }
-    await serve(settings, outcome, log, link, stopped);
+    await serve(outcome, log, link, stopped);
     return 0;
   } catch (error) {
     const exitCode = error instanceof StartError ? error.exitCode : 1;
@@ -95,10 +95,15 @@ export async function runDaemon(options: {
   }
 }
 
+interface ServedMount {
+  readonly connection: number;
+  readonly descriptor: number;
+}
+
 interface Started {
   readonly engine: Engine;
   readonly session: Session;
-  readonly connection: number;
+  readonly mount: ServedMount;
   /** Resolves once the mount is gone and all that came of it is done. */
   readonly mountOver: Promise<void>;
 }
@@ -150,8 +155,8 @@ async function start(
   const { workspace } = engine.status();
   if (settings.stateDir === undefined) writeOwner(stateDir, { ...workspace, baseUrl: settings.baseUrl });
 
-  const { connection, descriptor } = await link.prepared();
-  closers.push(() => link.isGone() && detachIfMounted(settings.mountpoint, connection, log));
+  const mount = await link.prepared();
+  const { connection, descriptor } = mount;
   const session = createSession({
     device: (onRequests, onEnd) => {
       const device = openDevice(descriptor, DEVICE_BUFFER_SIZE, onRequests, onEnd);
@@ -163,6 +168,8 @@ async function start(
     clock: runtime,
   });
   closers.push(() => session.close());
+  // Before the session is closed: the device says whether the mount is still ours.
+  closers.push(() => link.isGone() && detachMounts(mount, log));
   await session.initialized;
 
   const record: MountRecord = {
@@ -181,12 +188,11 @@ async function start(
   await openToCommands(settings, record, { engine, session, mountOver }, log, link, closers);
   link.ready();
   log.info({ mountpoint: settings.mountpoint, connection, workspace: workspace.name }, "mounted");
-  return { engine, session, connection, mountOver };
+  return { engine, session, mount, mountOver };
 }
 
 /** Resolves when it is time to end, and all that programs did before is done. */
 async function serve(
-  settings: DaemonSettings,
   started: Started,
   log: Logger,
   link: SupervisorLink,
@@ -194,28 +200,32 @@ async function serve(
 ): Promise<void> {
   const why = await Promise.race([stopped, started.mountOver]);
   if (why === "gone") log.warn({}, "the supervisor is gone; the mount is detached");
-  if (why === "signal" && (await unmountBySupervisor(link)) !== undefined) {
+  if (why === "signal" && (await isBusy(link))) {
     log.warn({}, "told to end while programs use the mount; it is detached");
   }
-  if (why === "gone" || why === "signal") await detachIfMounted(settings.mountpoint, started.connection, log);
+  if (why === "gone" || why === "signal") await detachMounts(started.mount, log);
   await withLimit(started.session.drained(), DRAIN_LIMIT_MS);
 }
 
-async function unmountBySupervisor(link: SupervisorLink): Promise<string | undefined> {
+/** Whether the mount could not be taken off by the supervisor. */
+async function isBusy(link: SupervisorLink): Promise<boolean> {
   try {
-    return await link.unmount();
-  } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return "busy" in (await link.unmount());
+  } catch {
+    return true;
   }
 }
 
-async function detachIfMounted(mountpoint: string, connection: number, log: Logger): Promise<void> {
-  const mount = mountAt(readMountTable(), mountpoint);
-  if (!isOurs(mount) || mount.connection !== connection) return;
-  try {
-    await detach(mountpoint);
-  } catch (error) {
-    log.error({ err: error }, "the mount could not be detached");
+/** Every mount of the connection: while the device is connected, its number is no other's. */
+async function detachMounts({ connection, descriptor }: ServedMount, log: Logger): Promise<void> {
+  const mounts = mountsOf(readMountTable(), connection);
+  if (!isConnected(descriptor)) return;
+  for (const { mountpoint } of mounts.toReversed()) {
+    try {
+      await detach(mountpoint);
+    } catch (error) {
+      log.error({ err: error }, "the mount could not be detached");
+    }
   }
 }
 
@@ -244,16 +254,16 @@ async function openToCommands(
     operations: session.operations(),
   });
   const unmount = async (): Promise<UnmountReply> => {
-    const busy = await link.unmount();
-    if (busy !== undefined) return { busy };
-    await mountOver;
+    const result = await link.unmount();
+    if ("busy" in result) return result;
+    await (result.isOver ? mountOver : withLimit(session.drained(), DRAIN_LIMIT_MS));
     const { dirty, parked, bytesPending } = engine.status();
-    return { unmounted: { dirty, parked, bytesPending } };
+    return { unmounted: { dirty, parked, bytesPending, ...(result.isOver ? {} : { elsewhere: true }) } };
   };
   makeRuntimeFolder(runtimeFolder);
-  closers.unshift(() => removeRecord(runtimeFolder, record.connection));
+  closers.unshift(() => removeRecord(runtimeFolder, record.daemon.pid));
   const control = await startControlServer({
-    path: socketPath(runtimeFolder, record.connection),
+    path: socketPath(runtimeFolder, record.daemon.pid),
     handlers: {
       status,
       pending: (limit) => engine.pending(limit),
@@ -264,6 +274,16 @@ async function openToCommands(
   });
   closers.push(() => control.close());
   writeRecord(runtimeFolder, record);
+  void session.ended.then(() => tellOver(runtimeFolder, record, log));
+}
+
+/** The number of the connection is another mount's from now on. */
+function tellOver(runtimeFolder: string, record: MountRecord, log: Logger): void {
+  try {
+    writeRecord(runtimeFolder, { ...record, isOver: true });
+  } catch (error) {
+    log.warn({ err: error }, "the record of the mount could not be written");
+  }
 }
 
 /** Without --state-dir: named by the workspace's id, for which the gateway is asked, or else found by what lies there. */

@@ -16,6 +16,9 @@ export type OpenLineSocket = (
   onEnd: () => void,
 ) => LineSocket;
 
+/** `isOver`: no copy of the mount is left in another mount namespace, so that the kernel ends the connection. */
+export type UnmountResult = { readonly busy: string } | { readonly isOver: boolean };
+
 export interface SupervisorLink {
   /** All is ready for a mount. Resolves with the connection's number and the /dev/fuse descriptor, now ours. */
   prepared(): Promise<{ connection: number; descriptor: number }>;
@@ -23,9 +26,11 @@ export interface SupervisorLink {
   ready(): void;
   /** The daemon cannot live: the supervisor shows the text and ends with the code. */
   failed(exitCode: number, text: string): void;
+  /** Whoever started the mount is told, before it is usable. */
+  note(text: string): void;
   heartbeat(): void;
-  /** Asks for the mount to be taken off. Undefined when it is, else who keeps it busy. */
-  unmount(): Promise<string | undefined>;
+  /** Asks for the mount to be taken off. */
+  unmount(): Promise<UnmountResult>;
   /** The supervisor wants an end ("stop"), has taken the mount off ("unmounted"), or is gone ("gone"). */
   readonly ending: Promise<"stop" | "unmounted" | "gone">;
   /** The supervisor has ended before us. */
@@ -39,7 +44,7 @@ const TEXT_LENGTH = 2000;
 export function openSupervisorLink(open: OpenLineSocket, log: Logger): SupervisorLink {
   const mounted = deferred<{ connection: number; descriptor: number }>();
   const ending = deferred<"stop" | "unmounted" | "gone">();
-  let unmounting: Deferred<string | undefined> | undefined;
+  let unmounting: Deferred<UnmountResult> | undefined;
 
   let gone = false;
 
@@ -63,11 +68,11 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger): Superviso
         ending.resolve("stop");
         break;
       case "unmounted":
-        unmounting?.resolve(undefined);
+        unmounting?.resolve({ isOver: text !== "elsewhere" });
         ending.resolve("unmounted");
         break;
       case "busy":
-        unmounting?.resolve(text || "busy");
+        unmounting?.resolve({ busy: text || "busy" });
         unmounting = undefined;
         break;
       default:
@@ -88,6 +93,7 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger): Superviso
     },
     ready: () => send("ready"),
     failed: (exitCode, text) => send(`failed ${exitCode} ${text}`),
+    note: (text) => send(`note ${text}`),
     heartbeat: () => send("heartbeat"),
     unmount() {
       if (unmounting === undefined) {

@@ -27,6 +27,7 @@ interface Addon {
   backingOpen(deviceFd: number, fd: number): number;
   backingClose(deviceFd: number, id: number): number;
   connectionNumber(fd: number): number | undefined;
+  isConnected(fd: number): boolean;
 }
 
 const addon = loadAddon([
@@ -44,6 +45,7 @@ const addon = loadAddon([
   "backingOpen",
   "backingClose",
   "connectionNumber",
+  "isConnected",
 ]) as Addon;
 
 /** Room for the largest message of a connection with max_write 1 MiB. */
@@ -168,4 +170,9 @@ export function backingClose(deviceFd: number, id: number): number {
 /** The number of a mounted device's connection: the minor of the mount's st_dev. Undefined: the kernel does not say. */
 export function connectionNumber(deviceFd: number): number | undefined {
   return addon.connectionNumber(deviceFd);
+}
+
+/** Whether the kernel still sends requests to this device. While it does, its connection's number is no other's. */
+export function isConnected(deviceFd: number): boolean {
+  return addon.isConnected(deviceFd);
 }

@@ -8,15 +8,27 @@ import type { Context } from "./context.ts";
 import { type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { invalid } from "./problems.ts";
 
+/** Twice what is promised: the clock may be set by up to a day (fault-options.ts). */
 const LIFETIME_MS = 48 * 3600 * 1000;
-/** How many expired keys one request removes: more than it adds, and still little work. */
-const EXPIRE_COUNT = 4;
+/** How many expired keys are removed in one go. */
+const EXPIRE_COUNT = 500;
 
 export interface KeyedRequest {
   readonly workspace: string;
   readonly key: string | null | undefined;
-  /** What must be the same for the request to be the same one: operation, place, content. */
-  readonly same: readonly (string | number | null)[];
+  /** What must be the same for the request to be the same one: operation, place, content. Objects by key, in any order. */
+  readonly same: readonly (string | number | null | object)[];
+}
+
+/** Some of those that have lived long enough, within a transaction; false when there are no more. */
+export function forgetKeys({ store, clock }: Context): boolean {
+  const { changes } = store
+    .prepare(
+      `DELETE FROM idempotency WHERE (workspace, key) IN
+       (SELECT workspace, key FROM idempotency WHERE time < ? ORDER BY time LIMIT ${EXPIRE_COUNT})`,
+    )
+    .run(clock.now() - LIFETIME_MS);
+  return changes === EXPIRE_COUNT;
 }
 
 interface StoredAnswer {
@@ -37,7 +49,7 @@ export function once(
     const { status, value } = effect();
     return jsonAnswer(status, value);
   }
-  const fingerprint = createHash("sha256").update(JSON.stringify(request.same)).digest("base64url");
+  const fingerprint = createHash("sha256").update(JSON.stringify(request.same, inOrder)).digest("base64url");
   const first = store
     .prepare<StoredAnswer>("SELECT request, status, answer FROM idempotency WHERE workspace = ? AND key = ?")
     .get(workspace, key);
@@ -51,11 +63,11 @@ export function once(
   store
     .prepare("INSERT INTO idempotency (workspace, key, request, status, answer, time) VALUES (?, ?, ?, ?, ?, ?)")
     .run(workspace, key, fingerprint, status, JSON.stringify(value), clock.now());
-  store
-    .prepare(
-      `DELETE FROM idempotency WHERE (workspace, key) IN
-       (SELECT workspace, key FROM idempotency WHERE time < ? ORDER BY time LIMIT ${EXPIRE_COUNT})`,
-    )
-    .run(clock.now() - LIFETIME_MS);
   return jsonAnswer(status, value);
+}
+
+/** For JSON.stringify: the keys of objects in one order. */
+function inOrder(_: string, value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -1,12 +1,13 @@
 /** Nodes by id and by path; folders and copies made; moved, renamed, changed, exchanged, deleted, restored. */
 import { patchAttributes } from "../contract/attributes.ts";
 import { nameProblem } from "../contract/names.ts";
-import type { Node } from "../contract/resources.ts";
+import type { Node, WrittenNode } from "../contract/resources.ts";
 import { shownPosition } from "./as-of.ts";
 import { beginChange, changeNodeRow, changeNodeRows, createNodeRow, reread } from "./changes.ts";
 import { isKnown, matches, quoted } from "./conditions.ts";
 import { sourceOfCopy } from "./content.ts";
 import type { Context } from "./context.ts";
+import { type CopyPlan, isCurrent, PlanNeeded, withPlan } from "./copies.ts";
 import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { once } from "./idempotency.ts";
 import {
@@ -14,6 +15,7 @@ import {
   findChild,
   type NodeRow,
   nodeByPath,
+  onBranch,
   pathOf,
   showCurrent,
   showNode,
@@ -22,15 +24,13 @@ import {
 import { decodePath } from "./paths.ts";
 import { changed, conflict, invalid, notFound } from "./problems.ts";
 import { mayJournal } from "./scopes.ts";
+import { createTreeRows } from "./tree-rows.ts";
 import { callWorkspace, liveNode, relatedNode, visibleNode } from "./workspaces.ts";
 
 export function getNode(context: Context, call: Call<"getNode">): GatewayAnswer {
   const row = liveNode(context, call.caller, call.parameters.nodeId);
-  const { idLagMs } = context.options;
-  if (idLagMs > 0 && context.clock.now() - row.createdAt < idLagMs) {
-    throw notFound(`There is no node ${JSON.stringify(row.id)} yet.`);
-  }
-  return nodeAnswer(call.headers, showCurrent(context.store, row));
+  if (!context.births.isFound(row.id)) throw notFound(`There is no node ${JSON.stringify(row.id)} yet.`);
+  return nodeAnswer(call.headers, showCurrent(context.store, row, call.query.branch));
 }
 
 export function getNodeByPath(context: Context, call: Call<"getNodeByPath">): GatewayAnswer {
@@ -39,7 +39,8 @@ export function getNodeByPath(context: Context, call: Call<"getNodeByPath">): Ga
   const asOf = shownPosition(context, call.query.at);
   const row = nodeByPath(context.store, workspace.root, names, asOf);
   if (row === undefined) throw notFound(`There is no node at ${JSON.stringify(`/${names.join("/")}`)}.`);
-  return nodeAnswer(call.headers, showNode(row, pathOf(context.store, row, asOf)));
+  const shown = onBranch(context.store, row, call.query.branch, asOf);
+  return nodeAnswer(call.headers, showNode(shown, pathOf(context.store, row, asOf)));
 }
 
 function nodeAnswer(headers: Call<"getNode">["headers"], node: Node): GatewayAnswer {
@@ -65,7 +66,7 @@ function checkFolder(row: NodeRow, field: string): void {
   if (row.kind !== "folder") throw invalid(field, `${field}: expected a folder, got a file`);
 }
 
-export function createNode(context: Context, call: Call<"createNode">): GatewayAnswer {
+export function createNode(context: Context, call: Call<"createNode">): Promise<GatewayAnswer> {
   const body = required(call.json);
   checkName(body.name);
   if ((body.kind === undefined) === (body.copyOf === undefined)) {
@@ -73,7 +74,7 @@ export function createNode(context: Context, call: Call<"createNode">): GatewayA
   }
   if (body.version !== undefined && body.copyOf === undefined) throw invalid("version", "version: only with copyOf");
   const { store } = context;
-  return store.transaction(() => {
+  const create = (plan: CopyPlan | undefined) => {
     const parent = visibleNode(context, call.caller, body.parentId);
     const request = {
       workspace: parent.workspace,
@@ -82,8 +83,10 @@ export function createNode(context: Context, call: Call<"createNode">): GatewayA
     };
     return once(context, request, () => {
       checkFolder(parent, "parentId");
-      const source =
-        body.copyOf === undefined ? undefined : sourceOfCopy(context, parent.workspace, body.copyOf, body.version);
+      const from =
+        body.copyOf === undefined ? undefined : relatedNode(context, parent.workspace, body.copyOf, "copyOf");
+      if (from?.kind === "folder") return { status: 201, value: copyFolder(context, call, parent, from, plan) };
+      const source = from === undefined ? undefined : sourceOfCopy(context, parent.workspace, from.id, body.version);
       checkFree(context, parent.id, body.name);
       const change = beginChange(context, body.idempotencyKey, mayJournal(call.caller));
       const { id, position } = createNodeRow(context, change, {
@@ -96,7 +99,27 @@ export function createNode(context: Context, call: Call<"createNode">): GatewayA
       });
       return { status: 201, value: showWritten(context, id, position) };
     });
-  });
+  };
+  return withPlan(context, (plan) => store.transaction(() => create(plan)));
+}
+
+function copyFolder(
+  context: Context,
+  call: Call<"createNode">,
+  parent: NodeRow,
+  source: NodeRow,
+  plan: CopyPlan | undefined,
+): WrittenNode {
+  const { name, version, attributes, idempotencyKey } = required(call.json);
+  if (version !== undefined) throw invalid("version", "version: a folder has no versions");
+  checkFree(context, parent.id, name);
+  if (plan === undefined || plan.source !== source.id || !isCurrent(context.store, plan)) throw new PlanNeeded(source);
+  const [root, ...below] = plan.rows;
+  if (root === undefined) throw new Error(`The plan of ${source.id} is empty.`);
+  const change = beginChange(context, idempotencyKey, mayJournal(call.caller));
+  const first = { ...root, parent: parent.id, name, attributes: attributes ?? root.attributes };
+  const position = createTreeRows(context, change, parent.workspace, [first, ...below]);
+  return showWritten(context, root.id, position);
 }
 
 export function patchNode(context: Context, call: Call<"patchNode">): GatewayAnswer {
@@ -104,21 +127,30 @@ export function patchNode(context: Context, call: Call<"patchNode">): GatewayAns
   if (patch.name !== undefined) checkName(patch.name);
   const { store } = context;
   return store.transaction(() => {
-    const row = liveNode(context, call.caller, call.parameters.nodeId);
-    checkRevision(context, call.headers, row);
-    const parent = patch.parentId ?? row.parent ?? undefined;
-    const name = patch.name ?? row.name;
-    const moves = parent !== (row.parent ?? undefined) || name !== row.name;
-    if (moves) checkMove(context, row, parent, name, patch.parentId === undefined ? "name" : "parentId");
-    const attributes =
-      patch.attributes === undefined ? undefined : patchAttributes(attributesOf(row), patch.attributes);
-    const position = changeNodeRow(context, beginChange(context, null), row, moves ? "moved" : "changed", {
-      name,
-      ...(parent === undefined ? {} : { parent }),
-      ...(attributes === undefined ? {} : { attributes }),
+    const row = visibleNode(context, call.caller, call.parameters.nodeId);
+    const { idempotencyKey: key, ...change } = patch;
+    return once(context, { workspace: row.workspace, key, same: ["patchNode", row.id, change] }, () => {
+      checkLive(row);
+      checkRevision(context, call.headers, row);
+      const parent = patch.parentId ?? row.parent ?? undefined;
+      const name = patch.name ?? row.name;
+      const moves = parent !== (row.parent ?? undefined) || name !== row.name;
+      if (moves) checkMove(context, row, parent, name, patch.parentId === undefined ? "name" : "parentId");
+      const attributes =
+        patch.attributes === undefined ? undefined : patchAttributes(attributesOf(row), patch.attributes);
+      const position = changeNodeRow(context, beginChange(context, key), row, moves ? "moved" : "changed", {
+        name,
+        ...(parent === undefined ? {} : { parent }),
+        ...(attributes === undefined ? {} : { attributes }),
+      });
+      return { status: 200, value: showWritten(context, row.id, position) };
     });
-    return jsonAnswer(200, showWritten(context, row.id, position));
   });
+}
+
+/** Looked at only when the effect is at hand: a repeated request gets its first answer also when the node is deleted by now. */
+function checkLive(row: NodeRow): void {
+  if (row.deleted === 1) throw notFound(`The node ${JSON.stringify(row.id)} is deleted.`);
 }
 
 function checkMove(context: Context, row: NodeRow, parent: string | undefined, name: string, field: string): void {
@@ -149,32 +181,40 @@ function checkRevision(context: Context, headers: Call<"patchNode">["headers"], 
 export function exchangeNodes(context: Context, call: Call<"exchangeNodes">): GatewayAnswer {
   const body = required(call.json);
   return context.store.transaction(() => {
-    const row = liveNode(context, call.caller, call.parameters.nodeId);
-    const other = relatedNode(context, row.workspace, body.with, "with");
-    if (other.deleted === 1) throw notFound(`with: the node ${JSON.stringify(other.id)} is deleted.`);
-    checkRevision(context, call.headers, row);
-    if (row.parent === null || other.parent === null) throw invalid("with", "with: a root cannot be exchanged");
-    if (isWithin(context, row.id, other.id) || isWithin(context, other.id, row.id)) {
-      throw invalid("with", "with: a node cannot be exchanged with itself or with a folder it is in");
-    }
-    const position = changeNodeRows(context, beginChange(context, null), [
-      { row: other, kind: "moved", to: { parent: row.parent, name: row.name } },
-      { row, kind: "moved", to: { parent: other.parent, name: other.name } },
-    ]);
-    return jsonAnswer(200, showWritten(context, row.id, position));
+    const row = visibleNode(context, call.caller, call.parameters.nodeId);
+    const key = body.idempotencyKey;
+    return once(context, { workspace: row.workspace, key, same: ["exchangeNodes", row.id, body.with] }, () => {
+      checkLive(row);
+      const other = relatedNode(context, row.workspace, body.with, "with");
+      if (other.deleted === 1) throw notFound(`with: the node ${JSON.stringify(other.id)} is deleted.`);
+      checkRevision(context, call.headers, row);
+      if (row.parent === null || other.parent === null) throw invalid("with", "with: a root cannot be exchanged");
+      if (isWithin(context, row.id, other.id) || isWithin(context, other.id, row.id)) {
+        throw invalid("with", "with: a node cannot be exchanged with itself or with a folder it is in");
+      }
+      const position = changeNodeRows(context, beginChange(context, key), [
+        { row: other, kind: "moved", to: { parent: row.parent, name: row.name } },
+        { row, kind: "moved", to: { parent: other.parent, name: other.name } },
+      ]);
+      return { status: 200, value: showWritten(context, row.id, position) };
+    });
   });
 }
 
 export function deleteNode(context: Context, call: Call<"deleteNode">): GatewayAnswer {
   const { store } = context;
   return store.transaction(() => {
-    const row = liveNode(context, call.caller, call.parameters.nodeId);
-    checkRevision(context, call.headers, row);
-    if (row.parent === null) throw invalid("nodeId", "nodeId: a root cannot be deleted");
-    const child = store.prepare("SELECT 1 FROM node WHERE parent = ? AND deleted = 0 LIMIT 1").get(row.id);
-    if (child !== undefined) throw conflict("The folder is not empty.", showCurrent(store, row));
-    const position = changeNodeRow(context, beginChange(context, null), row, "deleted", { deleted: true });
-    return jsonAnswer(200, showWritten(context, row.id, position));
+    const row = visibleNode(context, call.caller, call.parameters.nodeId);
+    const key = call.query.idempotencyKey;
+    return once(context, { workspace: row.workspace, key, same: ["deleteNode", row.id] }, () => {
+      checkLive(row);
+      checkRevision(context, call.headers, row);
+      if (row.parent === null) throw invalid("nodeId", "nodeId: a root cannot be deleted");
+      const child = store.prepare("SELECT 1 FROM node WHERE parent = ? AND deleted = 0 LIMIT 1").get(row.id);
+      if (child !== undefined) throw conflict("The folder is not empty.", showCurrent(store, row));
+      const position = changeNodeRow(context, beginChange(context, key), row, "deleted", { deleted: true });
+      return { status: 200, value: showWritten(context, row.id, position) };
+    });
   });
 }
 
@@ -182,16 +222,19 @@ export function restoreNode(context: Context, call: Call<"restoreNode">): Gatewa
   const { store } = context;
   return store.transaction(() => {
     const row = visibleNode(context, call.caller, call.parameters.nodeId);
-    if (row.deleted === 0) throw conflict("The node is not deleted.", showCurrent(store, row));
-    if (row.parent !== null) {
-      const parent = reread(context, row.parent);
-      if (parent.deleted === 1) {
-        throw conflict("The node's folder is deleted: restore that first.", showCurrent(store, parent));
+    const key = call.json?.idempotencyKey;
+    return once(context, { workspace: row.workspace, key, same: ["restoreNode", row.id] }, () => {
+      if (row.deleted === 0) throw conflict("The node is not deleted.", showCurrent(store, row));
+      if (row.parent !== null) {
+        const parent = reread(context, row.parent);
+        if (parent.deleted === 1) {
+          throw conflict("The node's folder is deleted: restore that first.", showCurrent(store, parent));
+        }
+        checkFree(context, row.parent, row.name);
       }
-      checkFree(context, row.parent, row.name);
-    }
-    const position = changeNodeRow(context, beginChange(context, null), row, "restored", { deleted: false });
-    return jsonAnswer(200, showWritten(context, row.id, position));
+      const position = changeNodeRow(context, beginChange(context, key), row, "restored", { deleted: false });
+      return { status: 200, value: showWritten(context, row.id, position) };
+    });
   });
 }
 

@@ -2,14 +2,16 @@
  * HTTP around the core: bodies in and answers out as streams, limits on silence, one log line a
  * request. Routing and every decision are the core's.
  */
-import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import fastify from "fastify";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep } from "../lib/runtime.ts";
 import type { Gateway } from "./core.ts";
 import { type GatewayAnswer, type GatewayRequest, jsonAnswer, type RequestBody } from "./exchange.ts";
+import { ConnectionReset } from "./faults.ts";
 import { multipartBoundary, readParts } from "./multipart.ts";
 import { invalid, ProblemError, tooLarge } from "./problems.ts";
+import { readSmallParts, SMALL_BODY_BYTES } from "./small-multipart.ts";
 
 const JSON_BYTES = 1024 * 1024;
 const HEADERS_SILENCE_MS = 30_000;
@@ -23,7 +25,7 @@ const IDLE_POLL_MS = 50;
 /** How much of a body nobody wants is read, so that the client sees the answer instead of a reset. */
 const LINGER_BYTES = 16 * 1024 * 1024;
 const LINGER_MS = 1000;
-const SMALL_BODY_BYTES = 64 * 1024;
+const CORE_PREFIX = "/v1/";
 
 export interface Server {
   readonly port: number;
@@ -40,22 +42,33 @@ export interface ServerOptions {
 }
 
 export async function startServer({ gateway, clock, host, port, log }: ServerOptions): Promise<Server> {
-  const app = fastify({
-    logger: false,
-    requestTimeout: 0,
-    connectionTimeout: BODY_SILENCE_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-  });
-  app.server.headersTimeout = HEADERS_SILENCE_MS;
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser("*", (_request, _body, done) => done(null));
   const active = new Set<Promise<void>>();
-  const serve = async (request: { raw: IncomingMessage }, reply: { raw: ServerResponse; hijack(): unknown }) => {
-    reply.hijack();
-    const work = answer(gateway, clock, log, request.raw, reply.raw);
+  const begin = async (request: IncomingMessage, response: ServerResponse) => {
+    const work = answer(gateway, clock, log, request, response);
     active.add(work);
     await work;
     active.delete(work);
+  };
+  const app = fastify({
+    logger: false,
+    serverFactory(handler) {
+      // What the core answers needs none of the framework.
+      const server = createServer((request, response) => {
+        if (request.url?.startsWith(CORE_PREFIX) === true) void begin(request, response);
+        else handler(request, response);
+      });
+      server.requestTimeout = 0;
+      server.setTimeout(BODY_SILENCE_MS);
+      server.keepAliveTimeout = KEEP_ALIVE_MS;
+      server.headersTimeout = HEADERS_SILENCE_MS;
+      return server;
+    },
+  });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("*", (_request, _body, done) => done(null));
+  const serve = async (request: { raw: IncomingMessage }, reply: { raw: ServerResponse; hijack(): unknown }) => {
+    reply.hijack();
+    await begin(request.raw, reply.raw);
   };
   app.all("/*", serve);
   app.setNotFoundHandler(serve);
@@ -105,7 +118,8 @@ async function answer(
   } catch (error) {
     // A fault on purpose, a client that went away, or content that broke: there is no answer any more.
     log.debug({ err: error, method, path }, "connection broken off");
-    incoming.socket.resetAndDestroy();
+    if (error instanceof ConnectionReset && error.isPartial && response.headersSent) incoming.socket.destroySoon();
+    else incoming.socket.resetAndDestroy();
   }
   log.info({ method, path, status, ms: Math.round((clock.elapsed() - start) * 10) / 10, bytes }, "request");
 }
@@ -147,7 +161,9 @@ function parseQuery(search: string): Readonly<Record<string, string>> {
 
 function plainHeaders(incoming: IncomingMessage): Record<string, string | undefined> {
   const headers: Record<string, string | undefined> = {};
-  for (const [name, value] of Object.entries(incoming.headers)) {
+  const { headers: given } = incoming;
+  for (const name in given) {
+    const value = given[name];
     headers[name] = Array.isArray(value) ? value.join(", ") : value;
   }
   return headers;
@@ -158,10 +174,17 @@ function hasBody(incoming: IncomingMessage): boolean {
   return encoding !== undefined || (length !== undefined && length !== "0");
 }
 
+function isSmall(incoming: IncomingMessage): boolean {
+  return Number(incoming.headers["content-length"] ?? Number.POSITIVE_INFINITY) <= SMALL_BODY_BYTES;
+}
+
 function bodyOf(incoming: IncomingMessage): RequestBody | undefined {
   const contentType = incoming.headers["content-type"];
   const boundary = multipartBoundary(contentType);
-  if (boundary !== undefined) return { kind: "upload", parts: readParts(incoming, boundary) };
+  if (boundary !== undefined) {
+    const parts = isSmall(incoming) ? readSmallParts(incoming, boundary) : readParts(incoming, boundary);
+    return { kind: "upload", parts };
+  }
   if (!hasBody(incoming)) return undefined;
   if (contentType !== undefined && /^application\/(json|[\w.-]+\+json)\s*(;|$)/i.test(contentType)) {
     return { kind: "json", read: () => readJson(incoming) };
@@ -202,8 +225,7 @@ async function send(
   answer: GatewayAnswer,
 ): Promise<number> {
   const unread = hasBody(incoming) && !incoming.readableEnded;
-  const small = Number(incoming.headers["content-length"] ?? Number.POSITIVE_INFINITY) <= SMALL_BODY_BYTES;
-  const lingers = unread && !small;
+  const lingers = unread && !isSmall(incoming);
   response.writeHead(answer.status, lingers ? { ...answer.headers, connection: "close" } : answer.headers);
   let bytes = 0;
   if (answer.body?.kind === "json") {

@@ -41,7 +41,10 @@ export async function stageUpload(context: Context, parts: AsyncIterable<Part> |
   let content: StagedContent | undefined;
   let kept = false;
   const discard = async () => {
-    if (!kept && content?.blob !== undefined) await context.blobs.remove(content.blob);
+    if (content?.blob === undefined) return;
+    if (!kept) await context.blobs.remove(content.blob);
+    // By now a row refers to it, or it is gone.
+    context.staged.delete(content.blob);
   };
   try {
     for await (const part of parts) {
@@ -58,9 +61,6 @@ export async function stageUpload(context: Context, parts: AsyncIterable<Part> |
     if (content === undefined) throw invalid("file", "file: the part is missing");
     const { size, hash, mimeType, blob, bytes } = content;
     const checked = metadata ?? {};
-    if (checked.branch !== undefined && checked.branch !== "main") {
-      throw invalid("branch", `branch: expected "main", got ${JSON.stringify(checked.branch)}`);
-    }
     if (checked.contentHash !== undefined && checked.contentHash !== null && checked.contentHash !== hash) {
       throw invalid("contentHash", `contentHash: the content has ${hash}, expected ${checked.contentHash}`);
     }
@@ -117,6 +117,7 @@ async function receive(context: Context, part: Part): Promise<StagedContent> {
   };
 
   let more = true;
+  let blob: string | undefined;
   try {
     while (more && size <= INLINE_BYTES) {
       const chunk = await take();
@@ -124,7 +125,7 @@ async function receive(context: Context, part: Part): Promise<StagedContent> {
       else start.push(chunk);
     }
     const small = Buffer.concat(start);
-    const blob = more ? await context.blobs.write(followedBy(start, take)) : undefined;
+    blob = more ? await writeBlob(context, followedBy(start, take)) : undefined;
     return {
       size,
       hash: hash.digest("hex"),
@@ -134,6 +135,23 @@ async function receive(context: Context, part: Part): Promise<StagedContent> {
     };
   } catch (error) {
     await source.return?.();
+    if (blob !== undefined) {
+      await context.blobs.remove(blob);
+      context.staged.delete(blob);
+    }
+    throw error;
+  }
+}
+
+/** From before it is written until a row refers to it, it counts as in use. */
+async function writeBlob(context: Context, data: AsyncIterable<Uint8Array>): Promise<string> {
+  const blob = context.clock.uuid();
+  context.staged.add(blob);
+  try {
+    await context.blobs.write(blob, data);
+    return blob;
+  } catch (error) {
+    context.staged.delete(blob);
     throw error;
   }
 }

@@ -32,6 +32,10 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     database,
     "SELECT node FROM attempt WHERE state = 'open' AND json_extract(request, '$.parent') = ?",
   );
+  const nodesCopying = prepare<{ node: number }>(
+    database,
+    "SELECT node FROM attempt WHERE state = 'open' AND json_extract(request, '$.copyOf') = ?",
+  );
   const due = prepare<Row>(
     database,
     `SELECT ${COLUMNS} FROM attempt WHERE state = 'open' AND next_at <= ? ORDER BY next_at LIMIT ?`,
@@ -53,6 +57,10 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   );
   const failed = prepare(database, "UPDATE attempt SET tries = tries + 1, next_at = ?, last_error = ? WHERE id = ?");
   const rush = prepare(database, "UPDATE attempt SET next_at = min(next_at, ?) WHERE state = 'open'");
+  const resume = prepare(
+    database,
+    "UPDATE attempt SET next_at = min(next_at, ?), tries = max(tries, 1) WHERE state = 'open'",
+  );
   const abandon = prepare(
     database,
     "UPDATE attempt SET state = 'abandoned', generation = NULL, next_at = ? WHERE id = ?",
@@ -79,6 +87,8 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     open: (): Attempt<Request>[] => all.all().map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
     /** Node rows with a request under way that puts them into this folder. */
     nodesWanting: (parent: string): number[] => nodesWanting.all(parent).map((row) => row.node),
+    /** Node rows with a request under way that takes its content from a version of this node. */
+    nodesCopying: (nodeId: string): number[] => nodesCopying.all(nodeId).map((row) => row.node),
     due: (now: number, limit: number): Attempt<Request>[] =>
       due.all(now, limit).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
     /** When the first one that waits may be sent again. */
@@ -106,6 +116,11 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     rush(at: number): void {
       rush.run(at);
     },
+    /** After a start: which of them were sent is not known, so each counts as sent. */
+    resume(at: number): void {
+      resume.run(at);
+    },
+    /** Given up now; from here on `nextAt` says when that was. */
     abandon(id: number, now: number): void {
       abandon.run(now, id);
     },
@@ -193,7 +208,8 @@ export function createGenerations(database: Connection) {
 export interface Tombstone {
   readonly nodeId: string;
   readonly revision: number;
-  readonly position: number;
+  /** Of the deletion; null: not known, the journal has yet to tell of it. */
+  readonly position: number | null;
 }
 
 export function createTombstones(database: Connection) {
@@ -201,9 +217,14 @@ export function createTombstones(database: Connection) {
     database,
     "SELECT node_id AS nodeId, revision, position FROM tombstone WHERE node_id = ?",
   );
+  // Of two deletions the later counts; of one, who knows its position.
   const insert = prepare(
     database,
-    "INSERT OR REPLACE INTO tombstone (node_id, revision, position) VALUES (@nodeId, @revision, @position)",
+    `INSERT INTO tombstone (node_id, revision, position) VALUES (@nodeId, @revision, @position)
+     ON CONFLICT (node_id) DO UPDATE SET
+       position = iif(excluded.revision > revision, excluded.position, coalesce(position, excluded.position)),
+       revision = excluded.revision
+     WHERE excluded.revision >= revision`,
   );
   const passed = prepare(database, "DELETE FROM tombstone WHERE position <= ?");
   const remove = prepare(database, "DELETE FROM tombstone WHERE node_id = ?");
@@ -215,7 +236,7 @@ export function createTombstones(database: Connection) {
     remove(nodeId: string): void {
       remove.run(nodeId);
     },
-    /** Listing and journal are complete up to this position: older deletions need no memory. */
+    /** Listing and journal are complete up to this position: older deletions need no memory. One of an unknown position stays. */
     forgetUpTo(position: number): void {
       passed.run(position);
     },

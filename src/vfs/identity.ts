@@ -27,6 +27,11 @@ export function nodeIdOfFolder(context: Pick<Context, "metadata">, folder: numbe
   return rowOfFolder(context, folder)?.nodeId ?? undefined;
 }
 
+/** Its deletion was sent, and its answer is not known. */
+export function isBeingDeleted(context: Pick<Context, "metadata">, row: NodeRow): boolean {
+  return context.metadata.attempts.openOf(row.id)?.request.do === "delete";
+}
+
 /** `dirtySince`: of the row that had the content so far, so that who waits for that content goes on waiting. */
 export function createUnborn(
   context: Needs,
@@ -81,7 +86,7 @@ export function claimName(context: Needs, entry: Entry): boolean {
       ? undefined
       : metadata.nodes
           .atPlace(parentId, entry.gatewayName ?? entry.name)
-          .find((row) => row.entry === null && row.kind === "file" && metadata.attempts.openOf(row.id) === undefined);
+          .find((row) => row.entry === null && row.kind === "file" && !isBeingDeleted(context, row));
   const left = metadata.nodes.thatLeft(entry.parent, entry.name, runtime.now() - RETURN_MS);
   const heir = removed ?? (left !== undefined && left.entry !== null && left.nodeId !== null ? left : undefined);
   if (heir === undefined || heir.id === own?.id) return false;

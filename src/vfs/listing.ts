@@ -78,7 +78,7 @@ async function confirmAbsent(
     const id = row.nodeId;
     const node = await network.ask(signal, (limit) => readNode(context, id, limit));
     if (node !== undefined) observeNode(context, node);
-    else observeDeletion(context, id, newestRevision(row) + 1, metadata.settings.getNumber("cursor"));
+    else observeDeletion(context, id, newestRevision(row) + 1, null);
   }
 }
 
@@ -122,6 +122,7 @@ async function readMissed(context: Context, entries: readonly JournalEntry[], si
     if (context.metadata.nodes.ofNodeId(entry.nodeId) !== undefined) continue;
     const node = await readNode(context, entry.nodeId, signal);
     if (node !== undefined) nodes.set(entry.nodeId, node);
+    else context.metadata.rereads.add(entry.nodeId);
   }
   return nodes;
 }

@@ -53,7 +53,7 @@ export async function lookInside(context: Context, signal: AbortSignal): Promise
       try {
         await list(context, nodeId, signal);
       } catch (error) {
-        if (error instanceof RemoteError && error.code === "notFound") context.refresh.add(nodeId);
+        if (error instanceof RemoteError && error.code === "notFound") metadata.rereads.add(nodeId);
         else {
           if (notEmpty.has(nodeId)) notEmpty.set(nodeId, { since, isAsked: true });
           throw error;

@@ -18,7 +18,8 @@ export function takeOwn(context: Context, node: Node): boolean {
   const known = metadata.nodes.ofNodeId(node.id);
   if (known !== undefined && known.id !== row.id) return false;
   metadata.attempts.remove(attempt.id);
-  metadata.arrivals.remove(node.id);
+  // An old answer: what was heard of the node since then is news.
+  if ((metadata.arrivals.get(node.id)?.revision ?? 0) <= node.revision) metadata.arrivals.remove(node.id);
   const due = context.runtime.now();
   if (isBornElsewhere(context, row, node)) {
     // Two births of one file: the older one, whose place nobody here shows any more, is a deletion to send.

@@ -41,25 +41,28 @@ it("is the owner's alone, also when it was open before", () => {
   expect(statSync(folder).mode & 0o777).toBe(0o700);
 });
 
-it("keeps one record for each connection, readable by nobody else", () => {
+it("keeps one record for each daemon, readable by nobody else, whatever the number of its connection", () => {
   makeRuntimeFolder(folder);
+  const other = identifyProcess(process.ppid) ?? gone;
   writeRecord(folder, record(4));
-  expect(readRecord(folder, 4)).toEqual(record(4));
-  expect(statSync(recordPath(folder, 4)).mode & 0o777).toBe(0o600);
-  expect(readRecord(folder, 5)).toBe(undefined);
-  removeRecord(folder, 4);
-  removeRecord(folder, 4);
-  expect(readRecord(folder, 4)).toBe(undefined);
+  writeRecord(folder, record(4, other));
+  expect(readRecord(folder, self.pid)).toEqual(record(4));
+  expect(statSync(recordPath(folder, self.pid)).mode & 0o777).toBe(0o600);
+  removeRecord(folder, self.pid);
+  removeRecord(folder, self.pid);
+  expect(readRecord(folder, self.pid)).toBe(undefined);
+  expect(listServed(folder)).toEqual([record(4, other)]);
 });
 
 it("lists what is served, and forgets what killed daemons left and what is damaged", () => {
   makeRuntimeFolder(folder);
+  const killed = { pid: 2 ** 30, startTime: "1" };
   writeRecord(folder, record(4));
-  writeRecord(folder, record(5, gone));
+  writeRecord(folder, record(5, killed));
   writeFileSync(recordPath(folder, 6), "{");
   expect(listServed(folder).map(({ connection }) => connection)).toEqual([4]);
   makeRuntimeFolder(folder);
-  expect(existsSync(recordPath(folder, 4))).toBe(true);
-  expect(existsSync(recordPath(folder, 5))).toBe(false);
+  expect(existsSync(recordPath(folder, self.pid))).toBe(true);
+  expect(existsSync(recordPath(folder, killed.pid))).toBe(false);
   expect(listServed(join(folder, "absent"))).toEqual([]);
 });

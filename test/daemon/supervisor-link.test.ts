@@ -21,8 +21,9 @@ it("gets the mount's number and descriptor for saying that it is prepared", asyn
   expect(await mounted).toEqual({ connection: 39, descriptor: 12 });
   link.ready();
   link.heartbeat();
+  link.note("of\ninterest");
   link.failed(1, "two\nlines");
-  expect(sent).toEqual(["prepared", "ready", "heartbeat", "failed 1 two lines"]);
+  expect(sent).toEqual(["prepared", "ready", "heartbeat", "note of interest", "failed 1 two lines"]);
 });
 
 it("gets no mount without a descriptor, after a stop, or when the supervisor is gone", async () => {
@@ -42,11 +43,20 @@ it("asks once for an unmount two callers want, and again after it was busy", asy
   const { link, sent, say } = linked();
   const [first, second] = [link.unmount(), link.unmount()];
   say("busy Device or resource busy");
-  expect(await Promise.all([first, second])).toEqual(["Device or resource busy", "Device or resource busy"]);
+  const busy = { busy: "Device or resource busy" };
+  expect(await Promise.all([first, second])).toEqual([busy, busy]);
   const third = link.unmount();
   say("unmounted");
-  expect(await third).toBe(undefined);
+  expect(await third).toEqual({ isOver: true });
   expect(sent).toEqual(["unmount", "unmount"]);
+  expect(await link.ending).toBe("unmounted");
+});
+
+it("hears that a copy of the mount is left elsewhere", async () => {
+  const { link, say } = linked();
+  const unmounted = link.unmount();
+  say("unmounted elsewhere");
+  expect(await unmounted).toEqual({ isOver: false });
   expect(await link.ending).toBe("unmounted");
 });
 

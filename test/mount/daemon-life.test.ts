@@ -2,17 +2,12 @@
  * A daemon behind the real supervisor and the real kernel, with an engine of one empty folder:
  * every way its life can end, and what the commands say meanwhile.
  */
-import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { listServed } from "../../src/daemon/runtime-folder.ts";
-import { type DaemonSettings, SETTINGS_VARIABLE } from "../../src/daemon/settings.ts";
-import { supervisorProgram } from "../../src/lib/compiled.ts";
-import { type Finished, finished, until } from "../support/child.ts";
+import { until } from "../support/child.ts";
 import { createPlace, mountsBelow, type Place } from "../support/wsfs.ts";
-
-const DAEMON = fileURLToPath(new URL("../support/fake-daemon.mjs", import.meta.url));
+import { launchIn, mountedIn, occupy } from "./support/life.ts";
 
 let place: Place;
 beforeEach(() => {
@@ -20,56 +15,8 @@ beforeEach(() => {
 });
 afterEach(() => place.cleanUp());
 
-interface Life {
-  readonly dir: string;
-  readonly daemon: number;
-  readonly supervisor: number;
-  kill(signal: NodeJS.Signals): void;
-  readonly ended: Promise<Finished>;
-}
-
-function launch(workspace: string, name = "m", stateDir = "s"): Omit<Life, "daemon"> {
-  const dir = place.path(name);
-  mkdirSync(dir);
-  const settings: DaemonSettings = {
-    mountpoint: dir,
-    baseUrl: "http://127.0.0.1:9",
-    workspace,
-    tokenFile: place.path("token"),
-    stateDir: place.path(stateDir),
-    stateHome: place.path("state"),
-    runtimeFolder: place.path("run"),
-    cacheSize: 1000,
-    readOnly: false,
-    durability: "local",
-    logLevel: "debug",
-    foreground: true,
-    version: "0.0.0",
-  };
-  const args = ["--mountpoint", dir, "--source", "test", "--options", "default_permissions"];
-  const child = spawn(supervisorProgram(), [...args, "--", process.execPath, DAEMON], {
-    cwd: "/",
-    env: { ...place.env, [SETTINGS_VARIABLE]: JSON.stringify(settings) },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  return { dir, supervisor: child.pid ?? 0, kill: (signal) => child.kill(signal), ended: finished(child) };
-}
-
-async function mounted(workspace = "ok", name = "m", stateDir = "s"): Promise<Life> {
-  const life = launch(workspace, name, stateDir);
-  const record = () => listServed(place.path("run")).find(({ mountpoint }) => mountpoint === life.dir);
-  await until("the mount is usable", () => record() !== undefined);
-  return { ...life, daemon: record()?.daemon.pid ?? 0 };
-}
-
-/** A program that has the mount as its current folder. */
-async function occupy(dir: string) {
-  const child = spawn("bash", ["-c", `cd '${dir}' && echo in && exec sleep 100`], {
-    stdio: ["ignore", "pipe", "ignore"],
-  });
-  await new Promise((resolve) => child.stdout.once("data", resolve));
-  return child;
-}
+const launch = (workspace: string, name?: string, stateDir?: string) => launchIn(place, workspace, name, stateDir);
+const mounted = (workspace?: string, name?: string, stateDir?: string) => mountedIn(place, workspace, name, stateDir);
 
 function nothingLeft(): void {
   expect(mountsBelow(place.folder)).toEqual([]);

@@ -5,7 +5,7 @@
  *   node fake-daemon.mjs ADDON LOG BEHAVIOUR
  *
  * Every line from the supervisor is appended to LOG, and one of each thing it does. SIGUSR2 makes
- * it ask for the unmount.
+ * it ask for the unmount, or say that it is prepared when it is "late" with that.
  */
 import { appendFileSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -128,7 +128,7 @@ const control = addon.openControl(
         (name) => {
           log(`device ${name}`);
           if (behaviour === "slow-end") setTimeout(() => finish("slowly"), 1500);
-          else if (behaviour !== "deaf") finish(name);
+          else if (behaviour !== "deaf" && behaviour !== "stays") finish(name);
         },
       );
       addon.deviceResume(device);
@@ -138,7 +138,7 @@ const control = addon.openControl(
   () => finish("control closed"),
 );
 
-process.on("SIGUSR2", () => send("unmount"));
+process.on("SIGUSR2", () => send(behaviour === "late" ? "prepared" : "unmount"));
 if (behaviour !== "silent" && behaviour !== "deaf") setInterval(() => send("heartbeat"), 200);
 switch (behaviour) {
   case "refuse":
@@ -148,7 +148,13 @@ switch (behaviour) {
     process.exit(4);
     break;
   case "wait":
+  case "late":
     log("waiting");
+    break;
+  case "note":
+    send("note the first");
+    send("note the second");
+    send("prepared");
     break;
   default:
     send("prepared");

@@ -119,7 +119,9 @@ afterEach(async () => {
     }
     const pid = trial.daemonPid();
     if (existsSync(`/proc/${pid}`)) process.kill(pid, "SIGKILL");
-    while (mountsAt(trial.dir).length > 0) await run("umount", "-l", trial.dir);
+    for (const dir of [trial.dir, join(trial.folder, "other")]) {
+      while (mountsAt(dir).length > 0) await run("umount", "-l", dir);
+    }
     rmSync(trial.folder, { recursive: true });
   }
 });

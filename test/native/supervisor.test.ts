@@ -1,6 +1,7 @@
 /** The supervisor: the daemon it starts, the mount it makes and detaches, and what it says when things go wrong. */
 import {
   mkdirSync,
+  mkdtempSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -11,7 +12,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { supervisorProgram } from "../../src/lib/addon.ts";
 import {
   addon,
@@ -68,6 +69,16 @@ describe("without a mount", () => {
     );
   });
 
+  it("gives up when the command that started it is gone before the mount is usable", async () => {
+    const trial = start("wait");
+    await vi.waitFor(() => expect(trial.log()).toContain("waiting"), patiently);
+    trial.supervisor.stdio[3]?.destroy();
+    expect(await trial.exited()).toBe(1);
+    expect(trial.stderr()).toBe("wsfs: the command that started the mount is gone\n");
+    expect(trial.log()).toContain("line stop");
+    expectNothingLeft(trial);
+  });
+
   it("gives the daemon a session of its own and only its own descriptors", async () => {
     const secret = join(tmpdir(), `wsfs-secret-${process.pid}`);
     writeFileSync(secret, "");
@@ -110,6 +121,23 @@ describe("without a mount", () => {
     }
   });
 });
+
+/** A library that sends its process SIGINT each time before setsid(). */
+async function interruptedSetsid(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), "wsfs-setsid-"));
+  const library = join(folder, "setsid.so");
+  writeFileSync(
+    join(folder, "setsid.c"),
+    `#include <signal.h>
+     #include <sys/syscall.h>
+     #include <unistd.h>
+     pid_t setsid(void) { kill(getpid(), SIGINT); return syscall(SYS_setsid); }`,
+  );
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const compiled = await run("cc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", library, join(folder, "setsid.c"));
+  expect(compiled).toEqual({ code: 0, stderr: "" });
+  return library;
+}
 
 /** Says one line on the control socket, then sleeps for good. */
 const silentAfterOneLine = [
@@ -167,6 +195,43 @@ describe.skipIf(!canMount)("with a mount (root and /dev/fuse)", () => {
     expect(await trial.exited()).toBe(0);
     expect(trial.stderr()).toBe("");
     expectNothingLeft(trial);
+  });
+
+  it("passes on what the daemon wants the starter to know", async () => {
+    const trial = start("note");
+    await vi.waitFor(() => expect(trial.status()).toContain("ready"), patiently);
+    expect(trial.status()).toBe(`note the first\nnote the second\nready ${trial.daemonPid()}\n`);
+    trial.supervisor.kill("SIGTERM");
+    expect(await trial.exited()).toBe(0);
+  });
+
+  it("stays mounted when the command that started it ends later", async () => {
+    const trial = start("serve");
+    await ready(trial);
+    trial.supervisor.stdio[3]?.destroy();
+    expect((await run("ls", trial.dir)).code).toBe(0);
+    trial.supervisor.kill("SIGTERM");
+    expect(await trial.exited()).toBe(0);
+    expect(trial.stderr()).toBe("");
+  });
+
+  it("is not stopped half way by a Ctrl-C that comes just before a child of it leaves the process group", async () => {
+    const trial = start("serve", { wrapper: ["env", `LD_PRELOAD=${await interruptedSetsid()}`] });
+    await ready(trial);
+    trial.supervisor.kill("SIGTERM");
+    expect(await trial.exited()).toBe(0);
+    expect(trial.stderr()).toBe("");
+    expectNothingLeft(trial);
+  });
+
+  it("does not mount over what was mounted there meanwhile", async () => {
+    const trial = start("late");
+    await vi.waitFor(() => expect(trial.log()).toContain("waiting"), patiently);
+    expect((await run("mount", "-t", "tmpfs", "other", trial.dir)).code).toBe(0);
+    process.kill(trial.daemonPid(), "SIGUSR2");
+    expect(await trial.exited()).toBe(1);
+    expect(trial.stderr()).toBe(`wsfs: cannot mount on ${trial.dir}: another mount was made there at the same time\n`);
+    expect(trial.mounts().map(({ type }) => type)).toEqual(["tmpfs"]);
   });
 
   it("ends quietly with 0 when anybody unmounts", async () => {
@@ -272,19 +337,33 @@ describe.skipIf(!canMount)("with a mount (root and /dev/fuse)", () => {
     expectNothingLeft(trial);
   });
 
-  it.each([
-    ["another file system", (dir: string) => ["-t", "tmpfs", "over", dir]],
-    ["a bind mount of itself, of the same type and device", (dir: string) => ["--bind", dir, dir]],
-  ])("leaves alone what somebody mounted over it: %s", async (_, mountArguments) => {
+  it("leaves alone what somebody mounted over it", async () => {
     const trial = start("serve");
     await ready(trial);
-    expect((await run("mount", ...mountArguments(trial.dir))).code).toBe(0);
+    expect((await run("mount", "-t", "tmpfs", "over", trial.dir)).code).toBe(0);
     const before = trial.mounts();
     expect(before).toHaveLength(2);
     trial.supervisor.kill("SIGTERM");
     expect(await trial.exited()).toBe(1);
     expect(trial.stderr()).toContain(`cannot detach ${trial.dir}: Device or resource busy`);
     expect(trial.mounts()).toEqual(before);
+  });
+
+  it.each([
+    ["SIGTERM", "SIGTERM", 0],
+    ["the end of the daemon", "SIGKILL", 1],
+  ] as const)("takes copies of its mount off too on %s, over it and elsewhere", async (_, signal, code) => {
+    const trial = start("serve");
+    await ready(trial);
+    const other = join(trial.folder, "other");
+    mkdirSync(other);
+    for (const place of [trial.dir, other]) expect((await run("mount", "--bind", trial.dir, place)).code).toBe(0);
+    expect([trial.mounts(), mountsAt(other)].map((mounts) => mounts.length)).toEqual([2, 1]);
+    if (signal === "SIGTERM") trial.supervisor.kill(signal);
+    else process.kill(trial.daemonPid(), signal);
+    expect(await trial.exited()).toBe(code);
+    expect(mountsAt(other)).toEqual([]);
+    expectNothingLeft(trial);
   });
 
   it("detaches its mount where it was moved to", async () => {

@@ -150,8 +150,6 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     cuts: new Map(),
     syncRows: async () => {},
     sending: new Map(),
-    refresh: new Set(),
-    missing: new Map(),
     notEmpty: new Map(),
     network,
     activity,

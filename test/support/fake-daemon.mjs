@@ -7,7 +7,10 @@
  *   "crashes"      dies of an uncaught error once mounted
  *   "busy-drain"   never finishes a drain
  *   "slow-start"   never gets ready
+ *   "slow-stop"    stops only when there is a file "go" in its state dir
  */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { runDaemonProcess } from "../../dist/daemon/process.js";
 import { StartError } from "../../dist/vfs/engine.js";
 import { FsError } from "../../dist/vfs/errors.js";
@@ -60,7 +63,7 @@ const fileSystem = new Proxy(
   },
 );
 
-await runDaemonProcess(async ({ workspace: name, settings, database, log }) => {
+await runDaemonProcess(async ({ workspace: name, settings, database, log, paths }) => {
   if (name === "fails") throw new StartError("the engine\nwill not start", 1);
   if (name === "slow-start") await new Promise((resolve) => setTimeout(resolve, 1e8));
   if (name === "crashes") {
@@ -92,6 +95,8 @@ await runDaemonProcess(async ({ workspace: name, settings, database, log }) => {
       return { drained: false, left: ["/a: time is up"] };
     },
     async stop() {
+      const go = join(paths.root, "go");
+      while (name === "slow-stop" && !existsSync(go)) await new Promise((resolve) => setTimeout(resolve, 20));
       database.close();
       log.info({}, "the fake engine has stopped");
     },

@@ -73,7 +73,13 @@ export function uploadBody(...parts: Part[]): RequestBody {
 export async function readAnswer(answer: GatewayAnswer): Promise<ReadAnswer> {
   const chunks: Uint8Array[] = [];
   if (answer.body?.kind === "json") chunks.push(Buffer.from(answer.body.text));
-  else if (answer.body !== undefined) for await (const chunk of answer.body.stream) chunks.push(chunk);
+  else if (answer.body !== undefined) {
+    for await (const chunk of answer.body.stream) {
+      chunks.push(chunk);
+      // These have no end: what comes first shows that the stream is open.
+      if (answer.headers["content-type"] === "text/event-stream") break;
+    }
+  }
   const bytes = Buffer.concat(chunks);
   return {
     status: answer.status,
@@ -91,7 +97,7 @@ interface Parts {
 
 export function createTestCore(options: Partial<GatewayOptions> = {}, parts?: Parts): TestCore {
   const clock = parts?.clock ?? createVirtualClock();
-  const blobs = parts?.blobs ?? createMemoryBlobs(clock);
+  const blobs = parts?.blobs ?? createMemoryBlobs();
   const database = parts?.database ?? new Database(":memory:");
   const signingKey = Buffer.alloc(32, 7);
   const gateway = createGateway({ clock, database, blobs, signingKey, options, log: SILENT });

@@ -211,7 +211,7 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
     const known = rowOfNode(node.id);
     if (known !== undefined && known !== row) return false;
     givenUp.delete(key);
-    arrivals.delete(node.id);
+    if ((arrivals.get(node.id)?.revision ?? 0) <= node.revision) arrivals.delete(node.id);
     const request = row.nodeId === null ? row.attempt?.request : undefined;
     const isOtherPlace =
       request !== undefined && "parent" in request && (request.parent !== node.parentId || request.name !== node.name);

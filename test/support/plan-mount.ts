@@ -219,7 +219,9 @@ export function createMount(gateway: Gateway, scopes: Scopes, tell: (line: strin
     else if (node.revision !== row.base?.revision) observeNode(node);
   }
 
-  function nameIsTaken(row: Row, node: Node): void {
+  function nameIsTaken(row: Row, told: Node): void {
+    const waiting = arrivals.get(told.id);
+    const node = waiting !== undefined && waiting.revision > told.revision ? waiting : told;
     if (rowOfNode(node.id) !== undefined || node.revision <= (tombstones.get(node.id) ?? -1)) {
       observeNode(node);
       return;

@@ -57,7 +57,8 @@ function becomeQuiet(mount: Mount, gateway: Gateway, choose: Choose): void {
   for (const key of [...mount.givenUp.keys()]) mount.endGivenUp(key, choose(2) === 1);
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     hearAll(mount, gateway, choose);
-    mount.forgetGivenUp();
+    // By now whatever was on its way has arrived.
+    if (round > 0) mount.forgetGivenUp();
     mount.refreshAll();
     const rows = [...mount.rows];
     while (rows.length > 0) {

@@ -8,12 +8,11 @@ import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, type NodeRow } from "../../src/metadata/nodes.ts";
 import { advance } from "../../src/vfs/advance.ts";
 import type { Context } from "../../src/vfs/context.ts";
-import { refreshNode } from "../../src/vfs/fetch-node.ts";
 import { applyEntries, readNews } from "../../src/vfs/follow.ts";
 import { OWN_KEY_MS } from "../../src/vfs/given-up.ts";
 import { addName, moveName, removeName } from "../../src/vfs/identity.ts";
 import { lookInside } from "../../src/vfs/look-inside.ts";
-import { observeDeletion, observeNode } from "../../src/vfs/observe.ts";
+import { observeDeletion, observeNode, retryArrivals } from "../../src/vfs/observe.ts";
 import type { Request } from "../../src/vfs/request.ts";
 import { acknowledge, refused } from "../../src/vfs/settle.ts";
 import { type BytesWorld, createBytesWorld } from "../support/bytes-world.ts";
@@ -297,6 +296,21 @@ test("the same after the file was removed, deletion acknowledged", async () => {
   expect(nextOf(world, rowOf(world, "older"))).toMatchObject({ request: { do: "delete", nodeId: "older" } });
 });
 
+test("an old answer names what a given-up upload made, and somebody has edited that since: the edit is news", async () => {
+  const world = await makeWorld();
+  const row = make(world, ROOT_INODE, "a");
+  world.metadata.attempts.abandon(sendNext(world, row, "first").id, 0);
+  const second = sendNext(world, row, "second");
+  const made = nodeOf("n", { name: "a", lastKey: "first", contentHash: EMPTY, size: 0 });
+  const edited = { ...made, lastKey: null, revision: 2, head: "theirs", contentHash: "theirs" };
+  observeNode(world.context, edited);
+  refused(world.context, second, refusal("changed", { node: made }));
+  retryArrivals(world.context, 10);
+  expect(rowOf(world, "n")).toMatchObject({ id: row.id });
+  // What was here is version one: theirs is taken over, or both are kept if it had changed since.
+  expect(rowOf(world, "n").base?.revision).toBe(2);
+});
+
 test("somebody edits what a given-up upload made: that is theirs, and shown", async () => {
   const { world, row, arrived } = await givenUp();
   acknowledge(world.context, sendNext(world, row, "second"), secondNode, 3);
@@ -369,55 +383,6 @@ test("a node that came in as a stranger and is in use: its request is dropped, l
   expect(rowOf(world, "n").id).toBe(row.id);
   expect(world.metadata.nodes.get(stranger.id)).toMatchObject({ nodeId: null });
   expect(world.metadata.nodes.get(stranger.id)?.entry).not.toBeNull();
-});
-
-/** A gateway where these nodes are found by id, now or later. */
-function finding(world: BytesWorld, nodes: ReadonlyMap<string, Node>): Context {
-  const client: Pick<Client, "getNode"> = {
-    async getNode(id) {
-      const node = nodes.get(id);
-      if (node === undefined) throw new RemoteError("notFound", "no such node");
-      return node;
-    },
-  };
-  return { ...world.context, client: { ...world.context.client, ...client } };
-}
-
-test("a file whose id is not found yet after its upload stays; missing for the settle time, it is gone", async () => {
-  const world = await makeWorld();
-  world.metadata.settings.set("cursor", "9");
-  const row = make(world, ROOT_INODE, "a");
-  const made = nodeOf("n", { name: "a", lastKey: "key", contentHash: EMPTY, size: 0 });
-  acknowledge(world.context, sendNext(world, row, "key"), made, 9);
-  expect(world.context.refresh).toContain("n");
-  const nodes = new Map([["root", nodeOf("root", { kind: "folder", parentId: null, name: "" })]]);
-  const context = finding(world, nodes);
-  for (let seconds = 0; seconds < 5 * 60; seconds += 1) {
-    await refreshNode(context, "n", SIGNAL);
-    expect(namesIn(world, ROOT_INODE)).toEqual(["a"]);
-    await world.clock.advance(1000);
-  }
-  await refreshNode(context, "n", SIGNAL);
-  expect(namesIn(world, ROOT_INODE)).toEqual([]);
-});
-
-test("a node the journal tells of and its id does not find yet is asked for again", async () => {
-  const world = await makeWorld();
-  world.metadata.inodes.update(ROOT_INODE, { listed: 0 });
-  const node = nodeOf("theirs");
-  const told = { position: 5, time: TIME, nodeId: "theirs", revision: 1, parentId: "root", name: "theirs" };
-  const entry: JournalEntry = { ...told, kind: "created" };
-  const nodes = new Map<string, Node>();
-  const context = finding(world, nodes);
-  applyEntries(context, [entry], await readNews(context, [entry], SIGNAL));
-  expect(context.refresh).toContain("theirs");
-  context.refresh.clear();
-  await refreshNode(context, "theirs", SIGNAL);
-  expect(context.refresh).toContain("theirs");
-  nodes.set("theirs", node);
-  await refreshNode(context, "theirs", SIGNAL);
-  expect(namesIn(world, ROOT_INODE)).toEqual(["theirs"]);
-  expect(context.missing.size).toBe(0);
 });
 
 test("names of a hard-linked file that came in while it was being updated show one file afterwards", async () => {
