@@ -5,6 +5,7 @@
  * an exit code.
  */
 import yargs, { type Argv } from "yargs";
+import { explicitArguments } from "./arguments.ts";
 import { EXIT, exitCodeOf, Failure, lineOf } from "./failure.ts";
 import {
   COMMANDS,
@@ -42,7 +43,7 @@ async function main(argv: readonly string[]): Promise<number> {
     const command = await RUN[name]();
     exitCode = await command(values);
   };
-  const program = yargs(argv.map(withExplicitValue))
+  const program = yargs(explicitArguments(argv))
     .scriptName("wsfs")
     .usage("wsfs COMMAND: a workspace of a remote platform, mounted as a drive")
     .parserConfiguration({ "boolean-negation": false, "camel-case-expansion": false, "parse-numbers": false })
@@ -81,13 +82,6 @@ async function main(argv: readonly string[]): Promise<number> {
   }
   await program.parseAsync();
   return exitCode;
-}
-
-/** yargs would take the word after an option whose value may be left out as its value. */
-function withExplicitValue(argument: string): string {
-  const name = argument.startsWith("--") ? argument.slice(2) : "";
-  const flag: Flag | undefined = Object.hasOwn(FLAGS, name) ? FLAGS[name as FlagName] : undefined;
-  return flag?.type === "optionalValue" ? `${argument}=` : argument;
 }
 
 /** The parser's words in ours, with the dashes the user typed. */

@@ -3,6 +3,7 @@ import { accessSync, constants, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { readMountTable } from "../daemon/mount-table.ts";
 import type { DaemonSettings } from "../daemon/settings.ts";
+import { checkApart, type OwnFolder } from "./apart.ts";
 import { detachDead } from "./dead-mount.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import { findMount, serving } from "./find-mount.ts";
@@ -14,6 +15,7 @@ import { packageVersion } from "./version.ts";
 export async function mount(values: Values<"mount">): Promise<number> {
   checkKernel();
   const mountpoint = await prepareMountpoint(values.dir);
+  checkApart(values.dir, ownFolders(values["state-dir"]));
   checkTokenFile(values["token-file"]);
   return mountAndStay({
     dir: values.dir,
@@ -32,6 +34,17 @@ export async function mount(values: Values<"mount">): Promise<number> {
     },
     onReady: () => process.stdout.write(`${values.workspace} mounted at ${mountpoint}\n`),
   });
+}
+
+/** What a mount needs beside itself. */
+export function ownFolders(stateDir: string | undefined): OwnFolder[] {
+  const { state, runtime } = userFolders();
+  return [
+    stateDir === undefined
+      ? { what: `the folder of state dirs ${state}`, path: state }
+      : { what: `--state-dir ${stateDir}`, path: stateDir },
+    { what: `the runtime folder ${runtime}`, path: runtime },
+  ];
 }
 
 type Chosen = Omit<DaemonSettings, "stateHome" | "runtimeFolder" | "foreground" | "version">;

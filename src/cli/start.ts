@@ -8,11 +8,12 @@ import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 import { readMountTable } from "../daemon/mount-table.ts";
 import { makeFolders } from "../lib/make-folders.ts";
+import { checkApart } from "./apart.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import { makeDataFolder } from "./gateway.ts";
 import { type GatewayRecord, runningGateway } from "./gateway-record.ts";
 import { WATCH_FD } from "./gateway-watch.ts";
-import { checkKernel, mountAndStay, prepareMountpoint } from "./mount.ts";
+import { checkKernel, mountAndStay, ownFolders, prepareMountpoint } from "./mount.ts";
 import { findPlace } from "./mountpoint.ts";
 import { childEnvironment, FLAGS, userFolders, type Values } from "./options.ts";
 
@@ -24,8 +25,12 @@ export async function start(values: Values<"start">): Promise<number> {
   const folders = userFolders();
   const dir = values.dir ?? join(folders.home, "Workspace");
   const data = resolve(values.data ?? join(folders.data, "gateway"));
+  checkApart(dir, [
+    { what: values.data === undefined ? `the gateway's folder ${data}` : `--data ${values.data}`, path: data },
+    ...ownFolders(values["state-dir"]),
+  ]);
   const mountpoint = await makeMountpoint(dir);
-  makeDataFolder(data);
+  makeDataFolder(values.data ?? data);
   const gateway = await useGateway(data);
   try {
     const { baseUrl, workspace } = gateway.record;

@@ -19,6 +19,7 @@ import { lockStateFolder, StateFolderBusy, type StateLock } from "../content/sta
 import * as systemCalls from "../content/system-calls.ts";
 import { DEVICE_BUFFER_SIZE, isConnected, openControl, openDevice } from "../fuse/native.ts";
 import { createSession, type Session } from "../fuse/session.ts";
+import { claimFolder, FolderOfOthers } from "../lib/claim-folder.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { openDatabase } from "../metadata/database.ts";
@@ -36,7 +37,7 @@ import { createRowSync } from "./row-sync.ts";
 import { createRuntime } from "./runtime.ts";
 import { type MountRecord, makeRuntimeFolder, removeRecord, socketPath, writeRecord } from "./runtime-folder.ts";
 import type { DaemonSettings } from "./settings.ts";
-import { defaultStateFolder, findStateFolder, writeOwner } from "./state-folder.ts";
+import { defaultStateFolder, findStateFolder, STATE_CLAIM, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
 
 /** The engine closes the database when it stops. */
@@ -311,12 +312,17 @@ async function chooseStateFolder(settings: DaemonSettings, client: Client, log: 
 }
 
 function lockState(path: string): StateLock {
+  const stateDir = dirname(path);
   try {
+    claimFolder(stateDir, STATE_CLAIM);
     return lockStateFolder(systemCalls, path);
   } catch (error) {
     if (error instanceof StateFolderBusy) throw new StartError(error.message, 1, { cause: error });
-    const { code } = error as NodeJS.ErrnoException;
-    throw new StartError(`the state dir ${dirname(path)} cannot be used (${code})`, 1, { cause: error });
+    const why =
+      error instanceof FolderOfOthers
+        ? `${stateDir} is not a mount's: ${error.message}`
+        : `${stateDir} cannot be used (${(error as NodeJS.ErrnoException).code})`;
+    throw new StartError(`the state dir ${why}`, 1, { cause: error });
   }
 }
 
