@@ -33,13 +33,23 @@ export async function readJson<T extends z.ZodType>(
   schema: T,
   operation: string,
 ): Promise<z.infer<T>> {
-  const value = parseJson(await readAll(answer.body, JSON_BYTES_MAX, operation));
-  if (value === undefined) throw malformed(operation, answer.status, "the answer is not JSON");
+  return checkedJson(await readAll(answer.body, JSON_BYTES_MAX, operation), schema, operation, answer.status);
+}
+
+/** The JSON in the bytes, checked; of an answer, or of a piece of one that is JSON by itself. */
+export function checkedJson<T extends z.ZodType>(
+  bytes: Uint8Array,
+  schema: T,
+  operation: string,
+  status: number,
+): z.infer<T> {
+  const value = parseJson(bytes);
+  if (value === undefined) throw malformed(operation, status, "the answer is not JSON");
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   const where = issue === undefined || issue.path.length === 0 ? "" : `${issue.path.join(".")}: `;
-  throw malformed(operation, answer.status, `the answer does not fit the contract: ${where}${issue?.message ?? ""}`);
+  throw malformed(operation, status, `the answer does not fit the contract: ${where}${issue?.message ?? ""}`);
 }
 
 /** The error an answer stands for that is not a success. Rejects when the connection breaks while it is read. */

@@ -67,7 +67,7 @@ export function createSend(environment: CallEnvironment): Send {
         // Refused for its token, the call has had no effect: the one case that is repeated here.
         const refusal = await readProblem(answer, call.operation, now);
         const fresh = await askCredentials(() => credentials.renew(token), call);
-        if (fresh === undefined || fresh === token) throw refusal;
+        if (fresh === undefined || fresh === token || isSpent(call)) throw refusal;
         used = checkToken(fresh, "token");
         answer = await attempt(call, used);
       }
@@ -89,13 +89,12 @@ function buildRequest(call: Call, token: string): HttpRequest {
   const { operation, parameters = {}, body, signal } = call;
   for (const [field, value] of Object.entries(parameters)) {
     // These would change which path is meant, on the way or at the gateway.
-    if (value === "" || value === "." || value === ".." || !value.isWellFormed()) {
+    const isPath = field === "path"; // its names were checked, and "" is the root's
+    if ((value === "" && !isPath) || value === "." || value === ".." || !value.isWellFormed()) {
       throw new RemoteError(
         "invalid",
         `${operation}: ${field}: expected an id or a name, got ${JSON.stringify(value)}`,
-        {
-          field,
-        },
+        { field, isUnsent: true },
       );
     }
   }
@@ -128,9 +127,17 @@ async function askCredentials<T>(ask: () => Promise<T>, call: Call): Promise<T> 
   }
 }
 
+/** Its content was read and cannot be read again. */
+function isSpent({ body }: Call): boolean {
+  return body?.kind === "upload" && body.content.isSpent?.() === true;
+}
+
 function throwIfAborted(call: Call): void {
   if (call.signal?.aborted === true) {
-    throw new RemoteError("aborted", `${call.operation}: the call was aborted`, { cause: call.signal.reason });
+    throw new RemoteError("aborted", `${call.operation}: the call was aborted`, {
+      isUnsent: true,
+      cause: call.signal.reason,
+    });
   }
 }
 

@@ -1,29 +1,81 @@
 /**
- * What one can ask of a gateway: typed calls over the contract. Each rejects with a `RemoteError`.
- * It repeats by itself only what is safe (a new token after 401); every other retry is the caller's.
+ * What one can ask of a gateway: typed calls over the contract, each of them one request. Each
+ * rejects with a `RemoteError`. Only a call refused for its token (401) is sent once more, with a
+ * new one; every other retry is the caller's: the engine's, or that of `sdk/`, which programs use.
  */
 import type { Attributes, AttributesPatch } from "../contract/attributes.ts";
 import type { ContentSource } from "../contract/http.ts";
-import type { JournalPage, Node, NodePage, VersionPage, Workspace, WrittenNode } from "../contract/resources.ts";
+import type {
+  JournalEntry,
+  JournalPage,
+  Node,
+  NodePage,
+  VersionPage,
+  Workspace,
+  WorkspacePage,
+  WrittenNode,
+} from "../contract/resources.ts";
 
 export interface CallOptions {
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
-export interface ListOptions extends CallOptions {
+/** Which page of a list. Without `pageNo` and `orderBy`: pages of one snapshot, by `after`. */
+export interface PageOptions extends CallOptions {
   /** From `next` of the page before; absent for the first page. All pages show one snapshot. */
-  readonly after?: string;
-  /** 1..1000. */
-  readonly pageSize?: number;
+  readonly after?: string | undefined;
+  /** 1..1000; the gateway's default is 50. */
+  readonly pageSize?: number | undefined;
+  /** From 1. Pages by number show the list as it is when each is asked for. */
+  readonly pageNo?: number | undefined;
+  /** A field of the item, `-field` for descending. */
+  readonly orderBy?: string | undefined;
+}
+
+export interface ListOptions extends PageOptions {
   /** Only the node of this name. */
-  readonly name?: string;
+  readonly name?: string | undefined;
+}
+
+/** What says the workspace where neither the token nor a node id does. */
+export interface WorkspaceOptions extends CallOptions {
+  /** Name or id. A token bound to a workspace needs none and may name no other. */
+  readonly workspace?: string | undefined;
+}
+
+export interface NodeListOptions extends ListOptions, WorkspaceOptions {
+  /** The folder, by one of the two. Neither: the root. */
+  readonly path?: string | undefined;
+  readonly parentId?: string | undefined;
+  /** All that is below the folder instead of its children. */
+  readonly recursive?: boolean | undefined;
+  /** A moment of the past, ISO 8601: the list as it was then. */
+  readonly at?: string | undefined;
+  readonly branch?: string | undefined;
+}
+
+export interface JournalOptions extends WorkspaceOptions {
+  /** 1..1000; the gateway's default is 50. */
+  readonly pageSize?: number | undefined;
+  /** Page of the entries after the position, from 1. */
+  readonly pageNo?: number | undefined;
+}
+
+export interface JournalStreamOptions extends WorkspaceOptions {
+  /** Called with everything that comes, heartbeats too. */
+  readonly onHeard?: (() => void) | undefined;
 }
 
 export interface ContentOptions extends CallOptions {
   /** Default: the head. */
-  readonly version?: string;
+  readonly version?: string | undefined;
   /** Bytes [start, end). Absent: the whole content. */
-  readonly range?: { readonly start: number; readonly end: number };
+  readonly range?: { readonly start: number; readonly end: number } | undefined;
+  /** With `range`: only if the content is still of this version, else the whole content comes. */
+  readonly ifVersion?: string | undefined;
+  /** A moment of the past, ISO 8601: the content the file had then. */
+  readonly at?: string | undefined;
+  readonly branch?: string | undefined;
 }
 
 export interface Content {
@@ -33,71 +85,122 @@ export interface Content {
   readonly start: number;
   /** Size of the whole content. */
   readonly size: number;
+  /** As the gateway says it. */
+  readonly mimeType?: string | undefined;
   /** To be read to the end or returned. Fails with a RemoteError when broken off or short. */
   readonly bytes: AsyncIterable<Uint8Array>;
 }
 
 export interface UploadOptions extends CallOptions {
-  readonly idempotencyKey?: string;
+  readonly idempotencyKey?: string | undefined;
   /** Lower-case hex SHA-256. */
-  readonly contentHash?: string;
-  readonly contentType?: string;
-  readonly attributes?: Attributes;
+  readonly contentHash?: string | undefined;
+  readonly contentType?: string | undefined;
+  readonly attributes?: Attributes | undefined;
+  /** The head to move. Default: the gateway's main branch. */
+  readonly branch?: string | undefined;
   /** Bytes of the content handed to the network so far, for progress. */
-  readonly onProgress?: (sent: number) => void;
+  readonly onProgress?: ((sent: number) => void) | undefined;
+}
+
+export interface KeyOptions extends CallOptions {
+  /** A repeated request with the key of the first gets the first answer. */
+  readonly idempotencyKey?: string | undefined;
+}
+
+export interface RevisionOptions extends KeyOptions {
+  /** Only if the node's revision is still this; else `changed` with the node as it is. */
+  readonly ifRevision?: number | undefined;
+}
+
+/** What is not named stays. Attributes merge by key, null removes one. */
+export interface NodeChange {
+  readonly parentId?: string | undefined;
+  readonly name?: string | undefined;
+  readonly attributes?: AttributesPatch | undefined;
+}
+
+export interface PathOptions extends WorkspaceOptions {
+  /** A moment of the past, ISO 8601: what had the path then. */
+  readonly at?: string | undefined;
+  readonly branch?: string | undefined;
+}
+
+export interface UploadConditions {
+  /** Only if nothing has the name; else `changed` (412) with the node that has it. */
+  readonly ifAbsent?: boolean | undefined;
+  /** Only if the file is there and this is its head; else `changed`. */
+  readonly ifHead?: string | undefined;
+}
+
+/** What a gateway can do beyond what gateway-spec.md shows. */
+export interface Capabilities {
+  /** Moves, attributes, exchanges, deletions and restores take an idempotency key; if not, none is sent. */
+  readonly keyedChanges: boolean;
 }
 
 export interface Client {
+  readonly capabilities: Capabilities;
+
   listWorkspaces(options?: CallOptions): Promise<Workspace[]>;
   /** By name or id; undefined when the token shows none such. */
   findWorkspace(nameOrId: string, options?: CallOptions): Promise<Workspace | undefined>;
+  listWorkspacePage(options?: PageOptions): Promise<WorkspacePage>;
 
   listFolder(parentId: string, options?: ListOptions): Promise<NodePage>;
-  getNode(nodeId: string, options?: CallOptions): Promise<Node>;
+  listNodes(options?: NodeListOptions): Promise<NodePage>;
+  getNode(nodeId: string, options?: CallOptions & { branch?: string | undefined }): Promise<Node>;
+  /** "/" is the root. As late as the gateway's path index. */
+  getNodeByPath(path: string, options?: PathOptions): Promise<Node>;
   getContent(nodeId: string, options?: ContentOptions): Promise<Content>;
-  listVersions(nodeId: string, options?: ListOptions): Promise<VersionPage>;
+  listVersions(nodeId: string, options?: PageOptions): Promise<VersionPage>;
 
   /** A new file below a known folder. `changed` (412) with the node that has the name. */
   upload(parentId: string, name: string, content: ContentSource, options?: UploadOptions): Promise<WrittenNode>;
+  /** A file by its path, its folders made: a new one (201), or a new version of the one that is there (200). */
+  uploadByPath(
+    path: string,
+    content: ContentSource,
+    options?: UploadOptions & UploadConditions & WorkspaceOptions,
+  ): Promise<WrittenNode>;
   /** A new version, if the head is still `ifHead`; else `changed` with the node as it is. */
   writeContent(
     nodeId: string,
     content: ContentSource,
-    options?: UploadOptions & { ifHead?: string },
+    options?: UploadOptions & { ifHead?: string | undefined },
   ): Promise<WrittenNode>;
   /** A new version with content the gateway has. */
   writeContentByReference(
     nodeId: string,
-    reference: { copyOf: string; version?: string },
-    options?: CallOptions & { ifHead?: string; idempotencyKey?: string; attributes?: Attributes },
+    reference: { copyOf: string; version?: string | undefined },
+    options?: CallOptions & {
+      ifHead?: string | undefined;
+      idempotencyKey?: string | undefined;
+      attributes?: Attributes | undefined;
+    },
   ): Promise<WrittenNode>;
   createFolder(
     parentId: string,
     name: string,
-    options?: CallOptions & { idempotencyKey?: string; attributes?: Attributes },
+    options?: CallOptions & { idempotencyKey?: string | undefined; attributes?: Attributes | undefined },
   ): Promise<WrittenNode>;
   copyNode(
     parentId: string,
     name: string,
-    reference: { copyOf: string; version?: string },
-    options?: CallOptions & { idempotencyKey?: string; attributes?: Attributes },
+    reference: { copyOf: string; version?: string | undefined },
+    options?: CallOptions & { idempotencyKey?: string | undefined; attributes?: Attributes | undefined },
   ): Promise<WrittenNode>;
   /** Move, rename, change attributes, if the revision is still `ifRevision`. */
-  patchNode(
-    nodeId: string,
-    patch: { parentId?: string; name?: string; attributes?: AttributesPatch },
-    options?: CallOptions & { ifRevision?: number },
-  ): Promise<WrittenNode>;
-  exchangeNodes(nodeId: string, other: string, options?: CallOptions & { ifRevision?: number }): Promise<WrittenNode>;
-  deleteNode(nodeId: string, options?: CallOptions & { ifRevision?: number }): Promise<WrittenNode>;
-  restoreNode(nodeId: string, options?: CallOptions): Promise<WrittenNode>;
+  patchNode(nodeId: string, patch: NodeChange, options?: RevisionOptions): Promise<WrittenNode>;
+  exchangeNodes(nodeId: string, other: string, options?: RevisionOptions): Promise<WrittenNode>;
+  deleteNode(nodeId: string, options?: RevisionOptions): Promise<WrittenNode>;
+  restoreNode(nodeId: string, options?: KeyOptions): Promise<WrittenNode>;
 
   /** Entries after `position` (0: from the start), oldest first, at most `pageSize`. `asOf`: how far the journal shows. */
-  readJournal(
-    workspaceId: string,
-    position: number,
-    options?: CallOptions & { pageSize?: number },
-  ): Promise<JournalPage>;
+  readJournal(workspaceId: string | undefined, position: number, options?: JournalOptions): Promise<JournalPage>;
+  /** Entries after `position` as they come, without end. The request is sent by the first `next`. */
+  streamJournal(position: number, options?: JournalStreamOptions): AsyncGenerator<JournalEntry, void, undefined>;
+  appendJournal(nodeId: string, kind: string, options?: KeyOptions): Promise<JournalEntry>;
 
   close(): Promise<void>;
 }

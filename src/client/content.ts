@@ -16,16 +16,17 @@ interface Extent {
 }
 
 export async function getContent(send: Send, nodeId: string, options: ContentOptions = {}): Promise<Content> {
-  const { version, range, signal } = options;
+  const { version, range, ifVersion, at, branch, signal } = options;
   const answer = await send({
     operation: OPERATION,
     parameters: { nodeId },
-    query: { version },
+    query: { version, at, branch },
     headers: {
       accept: "*/*",
       // Another encoding would change what lengths and ranges count.
       "accept-encoding": "identity",
       range: range === undefined ? undefined : rangeHeader(range),
+      "if-range": ifVersion === undefined ? undefined : `"${ifVersion}"`,
     },
     signal,
     accept: range === undefined ? [] : [416],
@@ -34,7 +35,9 @@ export async function getContent(send: Send, nodeId: string, options: ContentOpt
     const extent = readExtent(answer, range);
     const got = readVersion(answer, version);
     if (extent.length === 0) await discard(answer);
-    return { version: got, start: extent.start, size: extent.size, bytes: exactly(answer.body, extent.length) };
+    const mimeType = answer.headers["content-type"];
+    const bytes = exactly(answer.body, extent.length);
+    return { version: got, start: extent.start, size: extent.size, mimeType, bytes };
   } catch (error) {
     await discard(answer);
     throw error;
@@ -46,6 +49,7 @@ function rangeHeader(range: { start: number; end: number }): string {
   if (!Number.isSafeInteger(start) || !Number.isSafeInteger(end) || start < 0 || start >= end) {
     throw new RemoteError("invalid", `${OPERATION}: range: expected 0 <= start < end, got ${start} and ${end}`, {
       field: "range",
+      isUnsent: true,
     });
   }
   return `bytes=${start}-${end - 1}`;

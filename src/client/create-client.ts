@@ -2,13 +2,23 @@
 import type { Transport } from "../contract/http.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
 import { createSend } from "./call.ts";
-import type { Client } from "./client.ts";
+import type { Capabilities, Client } from "./client.ts";
 import { getContent } from "./content.ts";
 import type { Credentials } from "./credentials.ts";
-import { listFolder, listVersions, readJournal } from "./listings.ts";
-import { copyNode, createFolder, deleteNode, exchangeNodes, getNode, patchNode, restoreNode } from "./nodes.ts";
-import { upload, writeContent, writeContentByReference } from "./uploads.ts";
-import { findWorkspace, listWorkspaces } from "./workspaces.ts";
+import { appendJournal, readJournal, streamJournal } from "./journal.ts";
+import { listFolder, listNodes, listVersions } from "./listings.ts";
+import {
+  copyNode,
+  createFolder,
+  deleteNode,
+  exchangeNodes,
+  getNode,
+  getNodeByPath,
+  patchNode,
+  restoreNode,
+} from "./nodes.ts";
+import { upload, uploadByPath, writeContent, writeContentByReference } from "./uploads.ts";
+import { findWorkspace, listWorkspacePage, listWorkspaces } from "./workspaces.ts";
 
 export interface ClientOptions {
   /** Closed with the client. */
@@ -18,28 +28,45 @@ export interface ClientOptions {
   readonly log?: Logger;
   /** Wall clock in milliseconds, for Retry-After dates. Default: Date.now. */
   readonly now?: () => number;
+  /** Default: all that the contract has. */
+  readonly capabilities?: Partial<Capabilities>;
 }
 
 export function createClient(options: ClientOptions): Client {
   const { transport, credentials, log = SILENT, now = Date.now } = options;
   const send = createSend({ transport, credentials, log, now });
+  const capabilities: Capabilities = { keyedChanges: true, ...options.capabilities };
   return {
+    capabilities,
     listWorkspaces: (...args) => listWorkspaces(send, ...args),
     findWorkspace: (...args) => findWorkspace(send, ...args),
+    listWorkspacePage: (...args) => listWorkspacePage(send, ...args),
     listFolder: (...args) => listFolder(send, ...args),
+    listNodes: (...args) => listNodes(send, ...args),
     getNode: (...args) => getNode(send, ...args),
+    getNodeByPath: (...args) => getNodeByPath(send, ...args),
     getContent: (...args) => getContent(send, ...args),
     listVersions: (...args) => listVersions(send, ...args),
     upload: (...args) => upload(send, ...args),
+    uploadByPath: (...args) => uploadByPath(send, ...args),
     writeContent: (...args) => writeContent(send, ...args),
     writeContentByReference: (...args) => writeContentByReference(send, ...args),
     createFolder: (...args) => createFolder(send, ...args),
     copyNode: (...args) => copyNode(send, ...args),
-    patchNode: (...args) => patchNode(send, ...args),
-    exchangeNodes: (...args) => exchangeNodes(send, ...args),
-    deleteNode: (...args) => deleteNode(send, ...args),
-    restoreNode: (...args) => restoreNode(send, ...args),
+    patchNode: (id, patch, given) => patchNode(send, id, patch, keyed(capabilities, given)),
+    exchangeNodes: (id, other, given) => exchangeNodes(send, id, other, keyed(capabilities, given)),
+    deleteNode: (id, given) => deleteNode(send, id, keyed(capabilities, given)),
+    restoreNode: (id, given) => restoreNode(send, id, keyed(capabilities, given)),
     readJournal: (...args) => readJournal(send, ...args),
+    streamJournal: (...args) => streamJournal(send, ...args),
+    appendJournal: (...args) => appendJournal(send, ...args),
     close: () => transport.close(),
   };
+}
+
+/** Options of a change, without the key where the gateway takes none. */
+function keyed<O extends { readonly idempotencyKey?: string | undefined }>(capabilities: Capabilities, options?: O) {
+  if (options === undefined || capabilities.keyedChanges) return options;
+  const { idempotencyKey: _, ...rest } = options;
+  return rest;
 }

@@ -1,12 +1,15 @@
-/** How a call to the gateway can fail. The code says what to do; status, field and scope are the gateway's words. */
+/**
+ * How a call to the gateway can fail: one class. The code says what to do, and whether the call may
+ * have had an effect; status, field, scope and node are the gateway's words.
+ */
 import type { Node } from "../contract/resources.ts";
 
 export const REMOTE_ERROR_CODES = [
-  /** No connection, or it broke before an answer. The effect, if any, is unknown. */
+  /** No connection, or it broke before the end of the answer. */
   "offline",
-  /** Connected, but silent for longer than the limit. The effect is unknown. */
+  /** Connected, but silent for longer than the limit. */
   "silent",
-  /** The caller gave up (AbortSignal). The effect is unknown. */
+  /** The caller gave up (AbortSignal), or the content to send could not be read. */
   "aborted",
   /** 401: the token is missing, wrong or expired, also after asking for a new one. */
   "unauthorized",
@@ -24,9 +27,9 @@ export const REMOTE_ERROR_CODES = [
   "tooLarge",
   /** 429: `retryAfterMs`. */
   "throttled",
-  /** 5xx. The effect is unknown. */
+  /** 5xx. */
   "server",
-  /** An answer that is not what the contract says. The effect is unknown. */
+  /** An answer that is not what the contract says. */
   "malformed",
 ] as const;
 
@@ -38,6 +41,8 @@ export interface RemoteErrorDetails {
   readonly scope?: string;
   readonly node?: Node;
   readonly retryAfterMs?: number;
+  /** The request never left: it certainly had no effect. */
+  readonly isUnsent?: true;
   readonly cause?: unknown;
 }
 
@@ -52,8 +57,33 @@ export class RemoteError extends Error {
     this.details = details;
   }
 
-  /** The request may have taken effect although no answer says so. */
-  get isAmbiguous(): boolean {
+  /** HTTP status of the answer; undefined when none came. */
+  get status(): number | undefined {
+    return this.details.status;
+  }
+
+  /** The field of the request that is wrong (400). */
+  get field(): string | undefined {
+    return this.details.field;
+  }
+
+  /** The scope the token lacks (403). */
+  get scope(): string | undefined {
+    return this.details.scope;
+  }
+
+  /** The node that stands in the way (409, 412), as it is at the gateway. */
+  get node(): Node | undefined {
+    return this.details.node;
+  }
+
+  /** How long the gateway asks to wait, milliseconds (Retry-After of 429 and 503). */
+  get retryAfterMs(): number | undefined {
+    return this.details.retryAfterMs;
+  }
+
+  /** It lies with the network or the gateway's state, not with the request: the same may go well later. */
+  get isTransient(): boolean {
     return (
       this.code === "offline" ||
       this.code === "silent" ||
@@ -61,5 +91,10 @@ export class RemoteError extends Error {
       this.code === "server" ||
       this.code === "malformed"
     );
+  }
+
+  /** The request may have taken effect although no answer says so. */
+  get isAmbiguous(): boolean {
+    return this.isTransient && this.details.isUnsent !== true;
   }
 }

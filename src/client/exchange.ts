@@ -67,9 +67,10 @@ export function exchange(
       silence.pause();
       signal?.removeEventListener("abort", onAbort);
     };
-    const fail = (error: RemoteError) => {
+    const fail = (reason: RemoteError) => {
       if (isOver) return;
       settle();
+      const error = controller === undefined ? unsent(reason) : reason;
       reject(error);
       queue.fail(error);
       controller?.abort(error);
@@ -158,6 +159,11 @@ export function exchange(
       handler,
     );
   });
+}
+
+/** Nothing of the request went out: no connection took it. */
+function unsent(error: RemoteError): RemoteError {
+  return new RemoteError(error.code, error.message, { ...error.details, isUnsent: true });
 }
 
 function dispatchBody(body: unknown): NonNullable<Dispatcher.DispatchOptions["body"]> | null {

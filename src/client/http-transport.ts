@@ -1,8 +1,9 @@
 /**
- * The transport over the network: requests of the contract as HTTP/1.1 on three pools of kept-alive
- * connections, so that no short call ever waits behind an upload. Knows no operation and no token.
+ * The transport over the network: requests of the contract as HTTP/1.1 on four pools of kept-alive
+ * connections, so that no short call ever waits behind an upload or a stream. Knows no operation
+ * and no token. undici is loaded with the first request: importing this file costs nothing.
  */
-import { Pool } from "undici";
+import type { Pool } from "undici";
 import type { HttpRequest, Transport } from "../contract/http.ts";
 import { RemoteError } from "./errors.ts";
 import { type ExchangeLimits, type ExchangeRequest, exchange, type PoolActivity } from "./exchange.ts";
@@ -18,13 +19,15 @@ export interface SilenceLimits {
   readonly content?: number;
   /** After the last byte of an upload: until the gateway has hashed and stored it. Default 60,000. */
   readonly uploadAnswer?: number;
+  /** Streams of events: until the next event or heartbeat. Default 35,000, three heartbeats. */
+  readonly stream?: number;
 }
 
 export interface HttpTransportOptions {
   /** "https://host[:port][/prefix]". Paths of operations are appended. */
   readonly baseUrl: string;
   readonly limits?: SilenceLimits;
-  /** Connections at most, for each of: calls without content, downloads, uploads. Default 16. */
+  /** Connections at most, for each of: calls without content, downloads, uploads. Default 16. Streams have one each. */
   readonly connections?: number;
 }
 
@@ -34,6 +37,8 @@ interface Lane {
   readonly limits: ExchangeLimits;
 }
 
+type Lanes = Readonly<Record<"calls" | "downloads" | "uploads" | "streams", Lane>>;
+
 /**
  * Every call that fails before its answer rejects with a RemoteError: offline, silent, aborted,
  * malformed. Closing breaks what is under way off (aborted).
@@ -41,24 +46,35 @@ interface Lane {
 export function createHttpTransport(options: HttpTransportOptions): Transport {
   const { origin, prefix } = parseBaseUrl(options.baseUrl);
   const { connect = 10_000, metadata = 10_000, content = 30_000, uploadAnswer = 60_000 } = options.limits ?? {};
-  const { connections = 16 } = options;
-  const lane = (limits: Omit<ExchangeLimits, "connect">): Lane => ({
-    pool: new Pool(origin, { connections, pipelining: 1, connect: { timeout: connect } }),
-    activity: { last: Number.NEGATIVE_INFINITY },
-    limits: { connect, ...limits },
-  });
-  const calls = lane({ send: metadata, answer: metadata, receive: metadata });
-  const downloads = lane({ send: content, answer: content, receive: content });
-  const uploads = lane({ send: content, answer: uploadAnswer, receive: metadata });
+  const { stream = 35_000 } = options.limits ?? {};
+  let opened: Promise<Lanes> | undefined;
+  let isClosed = false;
 
-  const laneOf = (request: HttpRequest): Lane => {
-    if (request.body?.kind === "upload") return uploads;
-    return request.headers.accept === "application/json" ? calls : downloads;
+  const open = async (): Promise<Lanes> => {
+    const undici = await import("undici");
+    const lane = (limits: Omit<ExchangeLimits, "connect">, connections: number | null = options.connections ?? 16) => ({
+      pool: new undici.Pool(origin, { connections, pipelining: 1, connect: { timeout: connect } }),
+      activity: { last: Number.NEGATIVE_INFINITY },
+      limits: { connect, ...limits },
+    });
+    return {
+      calls: lane({ send: metadata, answer: metadata, receive: metadata }),
+      downloads: lane({ send: content, answer: content, receive: content }),
+      uploads: lane({ send: content, answer: uploadAnswer, receive: metadata }),
+      streams: lane({ send: metadata, answer: metadata, receive: stream }, null),
+    };
+  };
+  const laneOf = (request: HttpRequest, lanes: Lanes): Lane => {
+    if (request.body?.kind === "upload") return lanes.uploads;
+    if (request.headers.accept === "application/json") return lanes.calls;
+    return request.headers.accept === "text/event-stream" ? lanes.streams : lanes.downloads;
   };
 
   return {
     async send(request) {
-      const { pool, activity, limits } = laneOf(request);
+      opened ??= open();
+      const { pool, activity, limits } = laneOf(request, await opened);
+      if (isClosed) throw new RemoteError("aborted", "the client was closed", { isUnsent: true });
       try {
         return await exchange(pool, activity, translate(request, prefix), limits);
       } catch (error) {
@@ -67,7 +83,8 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
       }
     },
     async close() {
-      await Promise.all([calls, downloads, uploads].map(({ pool }) => pool.destroy()));
+      isClosed = true;
+      if (opened !== undefined) await Promise.all(Object.values(await opened).map(({ pool }) => pool.destroy()));
     },
   };
 }
@@ -100,7 +117,12 @@ function translate(request: HttpRequest, prefix: string): ExchangeRequest {
   const framed = frameMultipart(body);
   return {
     ...translated,
-    headers: { ...headers, "content-type": framed.contentType, "content-length": String(framed.size) },
+    headers: {
+      ...headers,
+      "content-type": framed.contentType,
+      // Without it, it goes in chunks whose end says that it is whole.
+      ...(framed.size === undefined ? undefined : { "content-length": String(framed.size) }),
+    },
     body: framed.read(),
   };
 }

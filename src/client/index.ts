@@ -1,16 +1,16 @@
 /**
- * `wsfs/client`: the gateway's files, nodes and journal from a program of your own, without a mount.
+ * `wsfs/client`: the gateway's files, nodes and journal from a program of your own, without a
+ * mount: the SDK for apps and engines. README.md beside this file shows how, each example tested.
  *
- *     import { createClient, createHttpTransport, tokenFile } from "wsfs/client";
+ *     import { connect, tokenFile } from "wsfs/client";
  *
- *     const client = createClient({
- *       transport: createHttpTransport({ baseUrl: "https://gateway.example" }),
+ *     const gateway = connect({
+ *       baseUrl: "https://gateway.example",
  *       credentials: tokenFile("/home/me/.token"),
+ *       workspace: "docs",
  *     });
- *     const workspace = await client.findWorkspace("docs");
- *     if (workspace === undefined) throw new Error("no workspace docs");
- *     for (const node of (await client.listFolder(workspace.rootId)).items) console.log(node.name, node.size);
- *     await client.close();
+ *     for await (const node of gateway.nodes.list({ path: "/reports" })) console.log(node.name, node.size);
+ *     await gateway.close();
  *
  * Every call rejects with a `RemoteError`; its `code` says what to do.
  */
@@ -24,11 +24,27 @@ export type {
   Version,
   VersionPage,
   Workspace,
+  WorkspacePage,
   WrittenNode,
 } from "../contract/resources.ts";
-export type { CallOptions, Client, Content, ContentOptions, ListOptions, UploadOptions } from "./client.ts";
-export { type ClientOptions, createClient } from "./create-client.ts";
+export type { Logger, LogLevel } from "../lib/log.ts";
+export type { Clock, Timer } from "../lib/runtime.ts";
+export type { Client, NodeChange } from "./client.ts";
+export { type ConnectOptions, connect, type Gateway } from "./connect.ts";
 export { type Credentials, staticToken, tokenFile } from "./credentials.ts";
 export { REMOTE_ERROR_CODES, RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./errors.ts";
 export { createHttpTransport, type HttpTransportOptions, type SilenceLimits } from "./http-transport.ts";
+export type { RequestOptions, WriteOptions } from "./sdk/context.ts";
+export type { Downloaded, DownloadOptions } from "./sdk/download.ts";
+export type { Files, UploadOptions, WriteContentOptions } from "./sdk/files.ts";
+export type { FollowOptions } from "./sdk/follow.ts";
+export type { Journal, JournalListOptions } from "./sdk/journal.ts";
+export type { ChangeOptions, CopySource, CreateOptions, NodeListOptions, Nodes, PathOptions } from "./sdk/nodes.ts";
+export type { Page, Paged } from "./sdk/paged.ts";
+export type { FileContent, ReadOptions } from "./sdk/read.ts";
+export type { RetryOptions } from "./sdk/retry.ts";
+export type { Uploadable } from "./sdk/sources.ts";
+export type { VersionListOptions, Versions } from "./sdk/versions.ts";
+export type { WorkspaceListOptions, Workspaces } from "./sdk/workspaces.ts";
 export { describeToken, type TokenClaims } from "./token-claims.ts";
+export { type TokenCommandOptions, tokenCommand } from "./token-command.ts";

@@ -1,23 +1,18 @@
-/** Lists in keyset pages: the children of a folder, the versions of a file, the journal. */
-import {
-  type JournalPage,
-  journalPage,
-  type NodePage,
-  nodePage,
-  type VersionPage,
-  versionPage,
-} from "../contract/resources.ts";
+/** Lists in pages of one snapshot, or by number: the nodes of a folder, the versions of a file. */
+import { type NodePage, nodePage, type VersionPage, versionPage } from "../contract/resources.ts";
 import { malformed } from "./answers.ts";
 import { askJson, type Send } from "./call.ts";
-import type { CallOptions, ListOptions } from "./client.ts";
+import type { ListOptions, NodeListOptions, PageOptions } from "./client.ts";
+
+/** Which page, as the query says it: `after=` (empty for the first) makes pages of one snapshot. */
+export function pageQuery(options: PageOptions) {
+  const { pageNo, pageSize, orderBy } = options;
+  const byNumber = pageNo !== undefined || orderBy !== undefined;
+  return { after: options.after ?? (byNumber ? undefined : ""), pageNo, pageSize, orderBy };
+}
 
 export async function listFolder(send: Send, parentId: string, options: ListOptions = {}): Promise<NodePage> {
-  const { after = "", pageSize, name, signal } = options;
-  const page = await askJson(
-    send,
-    { operation: "listNodes", query: { parentId, after, pageSize, name }, signal },
-    nodePage,
-  );
+  const page = await listNodes(send, { ...options, parentId });
   // A cache between us that ignores the query would show one folder as another.
   if (!page.items.every((node) => node.parentId === parentId)) {
     throw malformed("listNodes", 200, "the answer holds nodes of another folder");
@@ -25,30 +20,21 @@ export async function listFolder(send: Send, parentId: string, options: ListOpti
   return page;
 }
 
-export async function listVersions(send: Send, nodeId: string, options: ListOptions = {}): Promise<VersionPage> {
-  const { after = "", pageSize, signal } = options;
+export function listNodes(send: Send, options: NodeListOptions = {}): Promise<NodePage> {
+  const { path, parentId, workspace, name, recursive, at, branch, signal } = options;
+  const which = { path, parentId, workspace, name, at, branch, recursive: recursive === true ? "true" : undefined };
+  return askJson(send, { operation: "listNodes", query: { ...which, ...pageQuery(options) }, signal }, nodePage);
+}
+
+export async function listVersions(send: Send, nodeId: string, options: PageOptions = {}): Promise<VersionPage> {
+  const { signal } = options;
   const page = await askJson(
     send,
-    { operation: "listVersions", parameters: { nodeId }, query: { after, pageSize }, signal },
+    { operation: "listVersions", parameters: { nodeId }, query: pageQuery(options), signal },
     versionPage,
   );
   if (!page.items.every((version) => version.nodeId === nodeId)) {
     throw malformed("listVersions", 200, "the answer holds versions of another node");
   }
   return page;
-}
-
-export function readJournal(
-  send: Send,
-  workspaceId: string,
-  position: number,
-  options: CallOptions & { pageSize?: number } = {},
-): Promise<JournalPage> {
-  const { pageSize, signal } = options;
-  return askJson(
-    send,
-    // A token bound to this workspace may name it, an unbound one must.
-    { operation: "readJournal", query: { workspace: workspaceId, after: position, pageSize }, signal },
-    journalPage,
-  );
 }

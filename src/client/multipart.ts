@@ -1,6 +1,7 @@
 /**
  * An upload as the bytes of a multipart/form-data body (RFC 7578): the `metadata` part, then the
- * `file` part. Frames a stream of chunks and holds none, so its length is known before the first.
+ * `file` part. Frames a stream of chunks and holds none; its length is known before the first if the
+ * content's is.
  */
 import { randomUUID } from "node:crypto";
 import type { UploadBody } from "../contract/http.ts";
@@ -9,8 +10,8 @@ import { RemoteError } from "./errors.ts";
 export interface MultipartBody {
   /** Value of the Content-Type header. */
   readonly contentType: string;
-  /** Bytes in all, framing included. */
-  readonly size: number;
+  /** Bytes in all, framing included; undefined when the content does not say its size. */
+  readonly size: number | undefined;
   /** Rejects with a RemoteError "aborted" when the content cannot be read or has not the size it said. */
   read(): AsyncGenerator<Uint8Array, void, undefined>;
 }
@@ -36,17 +37,18 @@ export function frameMultipart(body: UploadBody, boundary = `wsfs-${randomUUID()
   const { content } = body;
   return {
     contentType: `multipart/form-data; boundary=${boundary}`,
-    size: before.length + content.size + after.length,
+    size: content.size === undefined ? undefined : before.length + content.size + after.length,
     async *read() {
       yield before;
       let read = 0;
       for await (const chunk of contentChunks(content.read())) {
         read += chunk.length;
-        if (read > content.size) throw wrongSize(`more than ${content.size}`, content.size);
+        if (content.size !== undefined && read > content.size)
+          throw wrongSize(`more than ${content.size}`, content.size);
         if (chunk.length > 0) yield chunk;
       }
       // The end is sent only after the source's end: whoever reads this far has the whole content.
-      if (read < content.size) throw wrongSize(String(read), content.size);
+      if (content.size !== undefined && read < content.size) throw wrongSize(String(read), content.size);
       yield after;
     },
   };

@@ -1,26 +1,23 @@
 /** Nodes one by one: read, make, move, change, delete, restore. */
 import type { z } from "zod";
-import type { Attributes, AttributesPatch } from "../contract/attributes.ts";
+import type { Attributes } from "../contract/attributes.ts";
 import {
-  type exchange,
+  type Exchange,
   type NewNode,
   type Node,
   type NodePatch,
   node,
+  type Restoration,
   type WrittenNode,
   writtenNode,
 } from "../contract/resources.ts";
 import { malformed } from "./answers.ts";
 import { askJson, type Call, type Send } from "./call.ts";
-import type { CallOptions } from "./client.ts";
+import { checkPath } from "./check-names.ts";
+import type { CallOptions, KeyOptions, NodeChange, PathOptions, RevisionOptions } from "./client.ts";
 
-interface CreateOptions extends CallOptions {
-  idempotencyKey?: string;
-  attributes?: Attributes;
-}
-
-interface RevisionOptions extends CallOptions {
-  ifRevision?: number;
+interface CreateOptions extends KeyOptions {
+  attributes?: Attributes | undefined;
 }
 
 /** Asks for the node and makes sure that the answer is about it. */
@@ -34,8 +31,19 @@ function ifRevision(options: RevisionOptions): { "if-match": string | undefined 
   return { "if-match": options.ifRevision === undefined ? undefined : `"${options.ifRevision}"` };
 }
 
-export function getNode(send: Send, nodeId: string, options: CallOptions = {}): Promise<Node> {
-  return askNode(send, nodeId, { operation: "getNode", signal: options.signal }, node);
+export function getNode(
+  send: Send,
+  nodeId: string,
+  options: CallOptions & { branch?: string | undefined } = {},
+): Promise<Node> {
+  const { branch, signal } = options;
+  return askNode(send, nodeId, { operation: "getNode", query: { branch }, signal }, node);
+}
+
+export async function getNodeByPath(send: Send, path: string, options: PathOptions = {}): Promise<Node> {
+  const { workspace, at, branch, signal } = options;
+  const parameters = { path: checkPath("getNodeByPath", path) };
+  return askJson(send, { operation: "getNodeByPath", parameters, query: { workspace, at, branch }, signal }, node);
 }
 
 export function createFolder(
@@ -51,7 +59,7 @@ export function copyNode(
   send: Send,
   parentId: string,
   name: string,
-  reference: { copyOf: string; version?: string },
+  reference: { copyOf: string; version?: string | undefined },
   options: CreateOptions = {},
 ): Promise<WrittenNode> {
   return createNode(send, { parentId, name, ...reference }, options);
@@ -66,10 +74,10 @@ function createNode(send: Send, place: NewNode, options: CreateOptions): Promise
 export function patchNode(
   send: Send,
   nodeId: string,
-  patch: { parentId?: string; name?: string; attributes?: AttributesPatch },
+  patch: NodeChange,
   options: RevisionOptions = {},
 ): Promise<WrittenNode> {
-  const value: NodePatch = patch;
+  const value: NodePatch = { ...patch, idempotencyKey: options.idempotencyKey };
   return askNode(
     send,
     nodeId,
@@ -89,7 +97,7 @@ export function exchangeNodes(
   other: string,
   options: RevisionOptions = {},
 ): Promise<WrittenNode> {
-  const value: z.infer<typeof exchange> = { with: other };
+  const value: Exchange = { with: other, idempotencyKey: options.idempotencyKey };
   return askNode(
     send,
     nodeId,
@@ -107,11 +115,19 @@ export function deleteNode(send: Send, nodeId: string, options: RevisionOptions 
   return askNode(
     send,
     nodeId,
-    { operation: "deleteNode", headers: ifRevision(options), signal: options.signal },
+    {
+      operation: "deleteNode",
+      query: { idempotencyKey: options.idempotencyKey },
+      headers: ifRevision(options),
+      signal: options.signal,
+    },
     writtenNode,
   );
 }
 
-export function restoreNode(send: Send, nodeId: string, options: CallOptions = {}): Promise<WrittenNode> {
-  return askNode(send, nodeId, { operation: "restoreNode", signal: options.signal }, writtenNode);
+export function restoreNode(send: Send, nodeId: string, options: KeyOptions = {}): Promise<WrittenNode> {
+  const { idempotencyKey, signal } = options;
+  const value: Restoration = { idempotencyKey };
+  const body = idempotencyKey === undefined ? undefined : ({ kind: "json", value } as const);
+  return askNode(send, nodeId, { operation: "restoreNode", body, signal }, writtenNode);
 }

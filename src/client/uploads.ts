@@ -1,11 +1,10 @@
 /** Content that goes up: new files and new versions, with bytes or by reference. */
 import type { Attributes } from "../contract/attributes.ts";
 import type { ContentSource, UploadBody } from "../contract/http.ts";
-import { nameProblem } from "../contract/names.ts";
 import { type ContentReference, type UploadMetadata, type WrittenNode, writtenNode } from "../contract/resources.ts";
 import { askJson, type Send } from "./call.ts";
-import type { CallOptions, UploadOptions } from "./client.ts";
-import { RemoteError } from "./errors.ts";
+import { checkName, checkPath } from "./check-names.ts";
+import type { CallOptions, UploadConditions, UploadOptions, WorkspaceOptions } from "./client.ts";
 import { askNode } from "./nodes.ts";
 
 export async function upload(
@@ -16,10 +15,7 @@ export async function upload(
   options: UploadOptions = {},
 ): Promise<WrittenNode> {
   // The name becomes a path: "a/b" would be a file in a folder.
-  const problem = nameProblem(name);
-  if (problem !== undefined) {
-    throw new RemoteError("invalid", `upload: name: it ${problem}: ${JSON.stringify(name)}`, { field: "name" });
-  }
+  checkName("upload", "name", name);
   return askJson(
     send,
     {
@@ -34,11 +30,32 @@ export async function upload(
   );
 }
 
+export async function uploadByPath(
+  send: Send,
+  path: string,
+  content: ContentSource,
+  options: UploadOptions & UploadConditions & WorkspaceOptions = {},
+): Promise<WrittenNode> {
+  const { workspace, ifAbsent = false, signal } = options;
+  return askJson(
+    send,
+    {
+      operation: "upload",
+      parameters: { path: checkPath("upload", path) },
+      query: { workspace },
+      headers: { ...ifHead(options), "if-none-match": ifAbsent ? "*" : undefined },
+      body: uploadBody(content, options),
+      signal,
+    },
+    writtenNode,
+  );
+}
+
 export function writeContent(
   send: Send,
   nodeId: string,
   content: ContentSource,
-  options: UploadOptions & { ifHead?: string } = {},
+  options: UploadOptions & { ifHead?: string | undefined } = {},
 ): Promise<WrittenNode> {
   return askNode(
     send,
@@ -56,8 +73,12 @@ export function writeContent(
 export function writeContentByReference(
   send: Send,
   nodeId: string,
-  reference: { copyOf: string; version?: string },
-  options: CallOptions & { ifHead?: string; idempotencyKey?: string; attributes?: Attributes } = {},
+  reference: { copyOf: string; version?: string | undefined },
+  options: CallOptions & {
+    ifHead?: string | undefined;
+    idempotencyKey?: string | undefined;
+    attributes?: Attributes | undefined;
+  } = {},
 ): Promise<WrittenNode> {
   const { signal, attributes, idempotencyKey } = options;
   const value: ContentReference = { ...reference, attributes, idempotencyKey };
@@ -69,13 +90,13 @@ export function writeContentByReference(
   );
 }
 
-function ifHead(options: { ifHead?: string }): { "if-match": string | undefined } {
+function ifHead(options: { ifHead?: string | undefined }): { "if-match": string | undefined } {
   return { "if-match": options.ifHead === undefined ? undefined : `"${options.ifHead}"` };
 }
 
 function uploadBody(content: ContentSource, options: UploadOptions): UploadBody {
-  const { idempotencyKey, contentHash, contentType, attributes, onProgress } = options;
-  const metadata: UploadMetadata = { idempotencyKey, contentHash, attributes };
+  const { branch, idempotencyKey, contentHash, contentType, attributes, onProgress } = options;
+  const metadata: UploadMetadata = { branch, idempotencyKey, contentHash, attributes };
   return {
     kind: "upload",
     metadata,
@@ -86,7 +107,7 @@ function uploadBody(content: ContentSource, options: UploadOptions): UploadBody 
 
 function withProgress(content: ContentSource, onProgress: (sent: number) => void): ContentSource {
   return {
-    size: content.size,
+    ...content,
     async *read() {
       let sent = 0;
       for await (const chunk of content.read()) {

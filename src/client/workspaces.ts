@@ -1,9 +1,15 @@
 /** The workspaces a token shows. */
-import { type Workspace, workspacePage } from "../contract/resources.ts";
+import { type Workspace, type WorkspacePage, workspacePage } from "../contract/resources.ts";
 import { askJson, type Send } from "./call.ts";
-import type { CallOptions } from "./client.ts";
+import type { CallOptions, PageOptions } from "./client.ts";
+import { pageQuery } from "./listings.ts";
 
 const PAGE_SIZE = 200;
+
+export function listWorkspacePage(send: Send, options: PageOptions = {}): Promise<WorkspacePage> {
+  const { signal } = options;
+  return askJson(send, { operation: "listWorkspaces", query: pageQuery(options), signal }, workspacePage);
+}
 
 export async function listWorkspaces(send: Send, options: CallOptions = {}): Promise<Workspace[]> {
   // By id: a list that changes between two pages may show one twice.

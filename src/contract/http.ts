@@ -4,10 +4,13 @@
  * translate; in the simulation one is handed to the other.
  */
 
-/** Content that can be read from the start more than once. */
+/** Content to send. Each `read` is from the start. */
 export interface ContentSource {
-  readonly size: number;
+  /** Bytes; undefined when only the end of a read tells. */
+  readonly size: number | undefined;
   read(): AsyncIterable<Uint8Array>;
+  /** Of content that can be read only once: whether it was. Absent: it can be read again. */
+  isSpent?(): boolean;
 }
 
 /** A multipart/form-data body: the `metadata` part (JSON) and the `file` part. */

@@ -6,13 +6,16 @@
 import { z } from "zod";
 import type { OperationName } from "./operations.ts";
 import {
+  branch as branchName,
   contentReference,
   exchange,
+  idempotencyKey,
   newJournalEntry,
   newNode,
   nodePatch,
   PAGE_SIZE_DEFAULT,
   PAGE_SIZE_MAX,
+  restoration,
   uploadMetadata,
 } from "./resources.ts";
 
@@ -37,6 +40,11 @@ const paging = {
 
 /** `next` of the page before, empty for the first page: all pages show one snapshot. */
 const after = z.string().optional();
+const branch = branchName.optional();
+const flag = z
+  .enum(["true", "false"], 'expected "true" or "false"')
+  .transform((text) => text === "true")
+  .default(false);
 /** A moment of the past: the answer is as it was then. */
 const at = z.iso.datetime({ offset: true }).optional();
 
@@ -50,26 +58,29 @@ export const INPUTS = {
       path: z.string().optional(),
       parentId: z.string().min(1).optional(),
       name: z.string().optional(),
+      recursive: flag,
+      branch,
       at,
       ...paging,
       after,
     }),
   },
-  getNode: { query: onlyWorkspace },
-  getNodeByPath: { query: z.strictObject({ workspace, at }) },
-  getContent: { query: z.strictObject({ workspace, version: z.string().min(1).optional(), at }) },
+  getNode: { query: z.strictObject({ workspace, branch }) },
+  getNodeByPath: { query: z.strictObject({ workspace, branch, at }) },
+  getContent: { query: z.strictObject({ workspace, version: z.string().min(1).optional(), branch, at }) },
   upload: { query: z.strictObject({ workspace, parentId: z.string().min(1).optional() }), metadata: uploadMetadata },
   writeContent: { query: onlyWorkspace, metadata: uploadMetadata, body: contentReference },
   createNode: { query: onlyWorkspace, body: newNode },
   patchNode: { query: onlyWorkspace, body: nodePatch },
   exchangeNodes: { query: onlyWorkspace, body: exchange },
-  deleteNode: { query: onlyWorkspace },
-  restoreNode: { query: onlyWorkspace },
-  listVersions: { query: z.strictObject({ workspace, ...paging, after }) },
+  deleteNode: { query: z.strictObject({ workspace, idempotencyKey: idempotencyKey.optional() }) },
+  restoreNode: { query: onlyWorkspace, body: restoration },
+  listVersions: { query: z.strictObject({ workspace, branch, ...paging, after }) },
   appendJournal: { query: onlyWorkspace, body: newJournalEntry },
   readJournal: {
     query: z.strictObject({ workspace, ...paging, after: wholeNumber(0, Number.MAX_SAFE_INTEGER).default(0) }),
   },
+  streamJournal: { query: z.strictObject({ workspace, after: wholeNumber(0, Number.MAX_SAFE_INTEGER).default(0) }) },
 } as const satisfies Record<OperationName, { query: z.ZodType; metadata?: z.ZodType; body?: z.ZodType }>;
 
 export type Inputs = typeof INPUTS;

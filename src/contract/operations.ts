@@ -92,6 +92,12 @@ export const OPERATIONS = {
     scopes: ["node.node.read-all"],
     summary: "The changes after a position (after=), oldest first",
   },
+  streamJournal: {
+    method: "GET",
+    path: "/v1/journal/stream",
+    scopes: ["node.node.read-all"],
+    summary: "The changes after a position (after= or Last-Event-ID) as server-sent events, as they come",
+  },
 } as const satisfies Record<string, Operation>;
 
 export type OperationName = keyof typeof OPERATIONS;

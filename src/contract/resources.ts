@@ -14,7 +14,7 @@ const moment = z.iso.datetime({ precision: 3 });
 /** Lower-case hex SHA-256 of the content. */
 export const contentHash = z.string().regex(/^[0-9a-f]{64}$/, "expected 64 lower-case hex digits");
 export const idempotencyKey = z.string().min(1).max(255);
-const branch = z.string().min(1).max(255);
+export const branch = z.string().min(1).max(255);
 
 export const workspace = z
   .object({ id, name: z.string(), rootId: id, quota: count.optional(), used: count.optional() })
@@ -142,11 +142,21 @@ export const newNode = z
 export type NewNode = z.infer<typeof newNode>;
 
 export const nodePatch = z
-  .strictObject({ parentId: id.optional(), name: z.string().optional(), attributes: attributesPatch.optional() })
+  .strictObject({
+    parentId: id.optional(),
+    name: z.string().optional(),
+    attributes: attributesPatch.optional(),
+    idempotencyKey: idempotencyKey.nullish(),
+  })
   .meta({ id: "NodePatch" });
 export type NodePatch = z.infer<typeof nodePatch>;
 
-export const exchange = z.strictObject({ with: id }).meta({ id: "Exchange" });
+export const exchange = z.strictObject({ with: id, idempotencyKey: idempotencyKey.nullish() }).meta({ id: "Exchange" });
+export type Exchange = z.infer<typeof exchange>;
+
+/** POST /v1/nodes/{id}/restore; the body may be left out. */
+export const restoration = z.strictObject({ idempotencyKey: idempotencyKey.nullish() }).meta({ id: "Restoration" });
+export type Restoration = z.infer<typeof restoration>;
 
 /** POST /v1/journal. Naming an unprovisioned folder provisions it (gateway-spec §6). */
 export const newJournalEntry = z

@@ -9,6 +9,7 @@ import type { Attributes } from "../contract/attributes.ts";
 import type { Context } from "./context.ts";
 import { lastChange } from "./lag.ts";
 import { findNode, type NodeRow } from "./node-rows.ts";
+import { beginPlace, endPlace, forgetMarks } from "./places.ts";
 import type { Store } from "./store.ts";
 
 /** Says in the journal that a node was created, updated (content), moved, changed (attributes), deleted, restored. */
@@ -21,6 +22,9 @@ export interface Content {
   /** Row of `content`. */
   readonly content: number;
 }
+
+/** The branch whose head a node shows where none is named. Every file has one. */
+export const MAIN = "main";
 
 /** What all changes of one request have in common. */
 export interface Change {
@@ -46,6 +50,9 @@ interface State {
   readonly head: string | null;
   readonly attributes: string;
   readonly deleted: number;
+  /** Whose head the change moved, and to which version. */
+  readonly branch?: string | undefined;
+  readonly branchHead?: string | undefined;
 }
 
 function append(
@@ -59,8 +66,9 @@ function append(
   const entry = change.journaled ? nextEntry(store, node.workspace) : null;
   const { lastInsertRowid } = store
     .prepare(
-      `INSERT INTO change (time, workspace, node, kind, activity, entry, revision, parent, name, head, attributes, deleted, key)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO change (time, workspace, node, kind, activity, entry, revision, parent, name, head, attributes, deleted, key,
+                           branch, branch_head)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     )
     .run(
       change.time,
@@ -76,6 +84,8 @@ function append(
       state.attributes,
       state.deleted,
       change.key,
+      state.branch ?? null,
+      state.branchHead ?? null,
     );
   return Number(lastInsertRowid);
 }
@@ -106,19 +116,22 @@ export function createNodeRow(
   const { store, clock } = context;
   const id = clock.uuid();
   const head = node.content === undefined ? null : clock.uuid();
+  const attributes = JSON.stringify(node.attributes);
   const position = append(store, change, { id, workspace: node.workspace }, "created", 0, {
     revision: 1,
     parent: node.parent,
     name: node.name,
     head,
-    attributes: JSON.stringify(node.attributes),
+    attributes,
     deleted: 0,
+    ...(head === null ? {} : { branch: MAIN, branchHead: head }),
   });
   const provisioned = node.kind === "file" || change.journaled ? 1 : 0;
   store
     .prepare(
-      `INSERT INTO node (id, workspace, kind, parent, name, deleted, provisioned, position, versions, created_at)
-       VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?)`,
+      `INSERT INTO node (id, workspace, kind, parent, name, deleted, provisioned, position, versions, created_at,
+                         revision, head, attributes, key, mime_type, size, hash, head_time)
+       VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, 1, ?, ?, ?, ?, ?, ?, ?)`,
     )
     .run(
       id,
@@ -130,11 +143,20 @@ export function createNodeRow(
       position,
       head === null ? 0 : 1,
       change.time,
+      head,
+      attributes,
+      change.key,
+      node.content?.mimeType ?? null,
+      node.content?.size ?? null,
+      node.content?.hash ?? null,
+      head === null ? null : change.time,
     );
   if (node.content !== undefined && head !== null) {
-    addVersion(store, change, { id, workspace: node.workspace }, head, 1, position, node.content);
+    addVersion(store, change, { id, workspace: node.workspace }, MAIN, head, 1, position, node.content);
   }
-  if (provisioned === 1) beginPlace(store, id, node.parent, node.name, position);
+  if (provisioned === 1 && node.parent !== null) {
+    beginPlace(store, node.parent, { name: node.name, node: id, createdAt: change.time }, position);
+  }
   return { id, position };
 }
 
@@ -142,34 +164,32 @@ function addVersion(
   store: Store,
   change: Change,
   node: { readonly id: string; readonly workspace: string },
+  branch: string,
   id: string,
   number: number,
   position: number,
   content: Content,
+  mtime?: string,
 ): void {
   store
     .prepare(
-      `INSERT INTO version (id, node, number, branch, position, content, size, hash, mime_type, created_at)
-       VALUES (?, ?, ?, 'main', ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO version (id, node, number, branch, position, content, size, hash, mime_type, created_at, mtime)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     )
-    .run(id, node.id, number, position, content.content, content.size, content.hash, content.mimeType, change.time);
+    .run(
+      id,
+      node.id,
+      number,
+      branch,
+      position,
+      content.content,
+      content.size,
+      content.hash,
+      content.mimeType,
+      change.time,
+      mtime ?? null,
+    );
   store.prepare("UPDATE workspace SET used = used + ? WHERE id = ?").run(content.size, node.workspace);
-}
-
-function beginPlace(store: Store, id: string, parent: string | null, name: string, position: number): void {
-  if (parent === null) return;
-  store.prepare("INSERT INTO place (parent, name, node, since) VALUES (?, ?, ?, ?)").run(parent, name, id, position);
-}
-
-function endPlace(store: Store, row: NodeRow, position: number): void {
-  if (row.parent === null || row.provisioned === 0 || row.deleted === 1) return;
-  const ended = store
-    .prepare<{ since: number }>("DELETE FROM place WHERE parent = ? AND name = ? AND node = ? RETURNING since")
-    .get(row.parent, row.name, row.id);
-  if (ended === undefined) throw new Error(`Node ${row.id} has no place.`);
-  store
-    .prepare("INSERT INTO past_place (parent, until, name, node, since) VALUES (?, ?, ?, ?, ?)")
-    .run(row.parent, position, row.name, row.id, ended.since);
 }
 
 export interface NodeChange {
@@ -177,6 +197,8 @@ export interface NodeChange {
   readonly name?: string;
   readonly attributes?: Attributes;
   readonly content?: Content;
+  /** Whose head `content` becomes, and that version's own mtime; default main, whose mtime is among the attributes. */
+  readonly branch?: { readonly name: string; readonly mtime: string | undefined };
   readonly deleted?: boolean;
 }
 
@@ -199,34 +221,40 @@ export function changeNodeRows(
 ): number {
   const { store, clock } = context;
   const done = steps.map(({ row, kind, to }) => {
-    const head = to.content === undefined ? row.head : clock.uuid();
+    const version = to.content === undefined ? undefined : clock.uuid();
+    const content = to.branch === undefined ? to.content : undefined;
     const state: State = {
       revision: row.revision + 1,
       parent: to.parent ?? row.parent,
       name: to.name ?? row.name,
-      head,
+      head: content === undefined ? row.head : (version ?? null),
       attributes: to.attributes === undefined ? row.attributes : JSON.stringify(to.attributes),
       deleted: to.deleted === undefined ? row.deleted : Number(to.deleted),
+      ...(version === undefined ? {} : { branch: to.branch?.name ?? MAIN, branchHead: version }),
     };
     const position = append(store, change, row, kind, 0, state);
-    if (to.content !== undefined && head !== null) {
-      addVersion(store, change, row, head, row.versions + 1, position, to.content);
+    if (to.content !== undefined && version !== undefined) {
+      const { name, mtime } = to.branch ?? { name: MAIN, mtime: undefined };
+      addVersion(store, change, row, name, version, row.versions + 1, position, to.content, mtime);
     }
     const moved = state.parent !== row.parent || state.name !== row.name || state.deleted !== row.deleted;
     // Any journal entry that names a folder provisions it.
     const provisioned = row.provisioned === 1 || change.journaled ? 1 : 0;
     const replaced = moved || provisioned !== row.provisioned;
     if (replaced) {
-      endPlace(store, row, position);
+      if (row.parent !== null && row.provisioned === 1 && row.deleted === 0) {
+        endPlace(store, row.parent, placeOf(row, row.name), position);
+      }
       // Out of the way of the others' names until all are gone from theirs.
       store.prepare("UPDATE node SET deleted = 1 WHERE id = ?").run(row.id);
     }
-    return { row, to, state, position, provisioned, replaced };
+    return { row, to, content, state, position, provisioned, replaced };
   });
-  for (const { row, to, state, position, provisioned, replaced } of done) {
+  for (const { row, to, content, state, position, provisioned, replaced } of done) {
     store
       .prepare(
-        "UPDATE node SET parent = ?, name = ?, deleted = ?, provisioned = ?, position = ?, versions = ? WHERE id = ?",
+        `UPDATE node SET parent = ?, name = ?, deleted = ?, provisioned = ?, position = ?, versions = ?, revision = ?,
+           head = ?, attributes = ?, key = ?, mime_type = ?, size = ?, hash = ?, head_time = ? WHERE id = ?`,
       )
       .run(
         state.parent,
@@ -235,14 +263,25 @@ export function changeNodeRows(
         provisioned,
         position,
         row.versions + (to.content === undefined ? 0 : 1),
+        state.revision,
+        state.head,
+        state.attributes,
+        change.key,
+        content === undefined ? row.mimeType : content.mimeType,
+        content === undefined ? row.size : content.size,
+        content === undefined ? row.hash : content.hash,
+        content === undefined ? row.headTime : change.time,
         row.id,
       );
-    if (replaced && provisioned === 1 && state.deleted === 0) {
-      beginPlace(store, row.id, state.parent, state.name, position);
+    if (replaced && provisioned === 1 && state.deleted === 0 && state.parent !== null) {
+      beginPlace(store, state.parent, placeOf(row, state.name), position);
     }
+    if (state.deleted === 1) forgetMarks(store, row.id);
   }
   return done.at(-1)?.position ?? lastChange(store).position;
 }
+
+const placeOf = (row: NodeRow, name: string) => ({ name, node: row.id, createdAt: row.createdAt });
 
 /** A journal entry told by a caller. The node stays as it is; an unprovisioned folder is provisioned. */
 export function recordActivity(context: Context, change: Change, row: NodeRow, kind: string): number {
@@ -250,7 +289,7 @@ export function recordActivity(context: Context, change: Change, row: NodeRow, k
   const position = append(store, change, row, kind, 1, row);
   if (row.provisioned === 0) {
     store.prepare("UPDATE node SET provisioned = 1 WHERE id = ?").run(row.id);
-    beginPlace(store, row.id, row.parent, row.name, position);
+    if (row.parent !== null) beginPlace(store, row.parent, placeOf(row, row.name), position);
   }
   return position;
 }

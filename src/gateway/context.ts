@@ -2,6 +2,8 @@
 import type { Clock } from "../lib/runtime.ts";
 import type { Blobs } from "./blobs.ts";
 import type { Lag } from "./lag.ts";
+import type { Signal } from "./signal.ts";
+import type { SortedLists } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
 
 export interface GatewayOptions {
@@ -35,4 +37,8 @@ export interface Context {
   readonly options: Readonly<GatewayOptions>;
   readonly pathLag: Lag;
   readonly journalLag: Lag;
+  /** Of this store's rows, as long as it is open. */
+  readonly lists: SortedLists;
+  /** Fired after every transaction, and when options change. */
+  readonly news: Signal;
 }

@@ -14,12 +14,15 @@ import { type Context, DEFAULT_OPTIONS, type GatewayOptions } from "./context.ts
 import { type Call, type GatewayAnswer, type GatewayRequest, jsonAnswer } from "./exchange.ts";
 import { ConnectionReset, withFaults } from "./faults.ts";
 import { appendJournal, readJournal } from "./journal.ts";
+import { streamJournal } from "./journal-stream.ts";
 import { createLag } from "./lag.ts";
 import { listNodes } from "./listings.ts";
 import { createNode, deleteNode, exchangeNodes, getNode, getNodeByPath, patchNode, restoreNode } from "./nodes.ts";
 import { check, invalid, ProblemError } from "./problems.ts";
 import { findRoute } from "./routes.ts";
 import { checkScopes } from "./scopes.ts";
+import { createSignal } from "./signal.ts";
+import { createSortedLists } from "./sorted-lists.ts";
 import { createStore } from "./store.ts";
 import { createTokenCheck, signToken, type TokenClaims } from "./tokens.ts";
 import { upload, writeContent } from "./uploads.ts";
@@ -44,6 +47,7 @@ const HANDLERS: { readonly [N in OperationName]: Handler<N> } = {
   listVersions,
   appendJournal,
   readJournal,
+  streamJournal,
 };
 
 export interface GatewayNeeds {
@@ -61,6 +65,8 @@ export interface Gateway {
   /** Never rejects but with ConnectionReset: then the caller's connection is to break without an answer. */
   handle(request: GatewayRequest): Promise<GatewayAnswer>;
   setOptions(options: Partial<GatewayOptions>): void;
+  /** Answers that would go on for ever end, at what they have said so far. Before the gateway closes. */
+  endStreams(): void;
   /** Makes it when there is none of this name. */
   ensureWorkspace(name: string): WorkspaceRow;
   issueToken(claims: TokenClaims): string;
@@ -70,7 +76,8 @@ export interface Gateway {
 
 export function createGateway(needs: GatewayNeeds): Gateway {
   const { clock, blobs, signingKey, log } = needs;
-  const store = createStore(needs.database);
+  const news = createSignal();
+  const store = createStore(needs.database, news.fire);
   const options: GatewayOptions = { ...DEFAULT_OPTIONS, ...needs.options };
   const context: Context = {
     clock,
@@ -79,6 +86,8 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     options,
     pathLag: createLag(store, clock, "path", () => options.pathLagMs),
     journalLag: createLag(store, clock, "journal", () => options.journalLagMs),
+    lists: createSortedLists(),
+    news,
   };
   const checkToken = createTokenCheck(signingKey, clock);
 
@@ -115,7 +124,9 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     },
     setOptions(changes) {
       Object.assign(options, changes);
+      news.fire();
     },
+    endStreams: () => news.end(),
     ensureWorkspace: (name) => ensureWorkspace(context, name),
     issueToken: (claims) => signToken(signingKey, clock, claims),
     async collectBlobs() {

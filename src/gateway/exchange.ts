@@ -35,7 +35,7 @@ export interface GatewayRequest {
 
 export interface GatewayAnswer {
   readonly status: number;
-  /** Names in lower case; content-length is there unless the body is absent. */
+  /** Names in lower case; content-length is there unless the body is absent or has no end of its own. */
   readonly headers: Readonly<Record<string, string>>;
   /** `json` is encoded once, `bytes` is to be read to its end or returned. */
   readonly body?:
@@ -55,7 +55,11 @@ export interface Call<N extends OperationName> {
 }
 
 export function jsonAnswer(status: number, value: unknown, headers: Record<string, string> = {}): GatewayAnswer {
-  const text = JSON.stringify(value);
+  return jsonTextAnswer(status, JSON.stringify(value), headers);
+}
+
+/** Of JSON that is text already. */
+export function jsonTextAnswer(status: number, text: string, headers: Record<string, string> = {}): GatewayAnswer {
   return {
     status,
     headers: {

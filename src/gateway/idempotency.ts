@@ -15,8 +15,8 @@ const EXPIRE_COUNT = 4;
 export interface KeyedRequest {
   readonly workspace: string;
   readonly key: string | null | undefined;
-  /** What must be the same for the request to be the same one: operation, place, content. */
-  readonly same: readonly (string | number | null)[];
+  /** What must be the same for the request to be the same one: operation, place, content. Objects by key, in any order. */
+  readonly same: readonly (string | number | null | object)[];
 }
 
 interface StoredAnswer {
@@ -37,7 +37,7 @@ export function once(
     const { status, value } = effect();
     return jsonAnswer(status, value);
   }
-  const fingerprint = createHash("sha256").update(JSON.stringify(request.same)).digest("base64url");
+  const fingerprint = createHash("sha256").update(JSON.stringify(request.same, inOrder)).digest("base64url");
   const first = store
     .prepare<StoredAnswer>("SELECT request, status, answer FROM idempotency WHERE workspace = ? AND key = ?")
     .get(workspace, key);
@@ -58,4 +58,10 @@ export function once(
     )
     .run(clock.now() - LIFETIME_MS);
   return jsonAnswer(status, value);
+}
+
+/** For JSON.stringify: the keys of objects in one order. */
+function inOrder(_: string, value: unknown): unknown {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

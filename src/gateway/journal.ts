@@ -6,6 +6,7 @@ import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { once } from "./idempotency.ts";
 import { pageOf, parseOrder } from "./paging.ts";
 import { invalid, notFound } from "./problems.ts";
+import type { Store } from "./store.ts";
 import { callWorkspace, visibleNode } from "./workspaces.ts";
 
 interface EntryRow {
@@ -49,6 +50,23 @@ export function appendJournal(context: Context, call: Call<"appendJournal">): Ga
       return { status: 201, value: showEntry(entry) };
     });
   });
+}
+
+/** The entries of a workspace with `after` < position <= `end`, oldest first. */
+export function entriesBetween(
+  store: Store,
+  workspace: string,
+  after: number,
+  end: number,
+  limit: number,
+): JournalEntry[] {
+  return store
+    .prepare<EntryRow>(
+      `SELECT ${ENTRY_COLUMNS} FROM change c LEFT JOIN version v ON v.id = c.head
+       WHERE c.workspace = ? AND c.entry IS NOT NULL AND c.position > ? AND c.position <= ? ORDER BY c.position LIMIT ?`,
+    )
+    .all(workspace, after, end, limit)
+    .map(showEntry);
 }
 
 export function readJournal(context: Context, call: Call<"readJournal">): GatewayAnswer {

@@ -1,92 +1,127 @@
 /**
- * The children of a folder as the path index shows them, or showed them at a moment of the past.
- * A page is answered as of one position: what has its place since, and what has lost it after.
- * Pages by `after=` keep the position of the first, so they show one snapshot whatever happens.
+ * The nodes of a folder, or all below it, as the path index shows them or showed them at a moment
+ * of the past. Every page is answered as of one position. Pages by `after=` keep the position of
+ * the first, so they show one snapshot whatever happens, in any order.
  */
+import { createHash } from "node:crypto";
 import { z } from "zod";
 import { shownPosition } from "./as-of.ts";
 import type { Context } from "./context.ts";
-import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
-import {
-  childPath,
-  isPlaced,
-  NODE_COLUMNS,
-  type NodeRow,
-  nodeAt,
-  nodeByPath,
-  pathOf,
-  STATE_JOINS,
-  showNode,
-} from "./node-rows.ts";
-import { decodeCursor, encodeCursor, type Order, pageOf, parseOrder } from "./paging.ts";
+import { type Call, type GatewayAnswer, jsonTextAnswer } from "./exchange.ts";
+import { listingRows, NODE_FIELDS, type NodeField, type Scope } from "./listing-rows.ts";
+import { deltaSince, isMarked, type PageItem, pageAfter, pageAt } from "./marked-pages.ts";
+import { nodesAsJson } from "./node-json.ts";
+import { isPlaced, type NodeRow, nodeAt, nodeByPath, pathOf, placedChild } from "./node-rows.ts";
+import { badCursor, decodeCursor, encodeCursor, parseOrder, sliceOf } from "./paging.ts";
 import { parsePath } from "./paths.ts";
+import { countPlaces, type Key } from "./places.ts";
 import { invalid, notFound } from "./problems.ts";
 import { callWorkspace, visibleNode } from "./workspaces.ts";
 
-/** Fields of a node a listing can be ordered by, and where they are in the joined rows. */
-const ORDERS: Readonly<Record<string, string>> = {
-  id: "n.id",
-  kind: "n.kind",
-  // Within one folder, and names compare as paths do.
-  path: "placed.name",
-  name: "placed.name",
-  parentId: "c.parent",
-  mimeType: "v.mime_type",
-  size: "ifnull(v.size, 0)",
-  head: "c.head",
-  contentHash: "v.hash",
-  lastKey: "c.key",
-  revision: "c.revision",
-  createdAt: "n.created_at",
-  modifiedAt: "ifnull(v.created_at, n.created_at)",
-};
+const FIELDS = Object.keys(NODE_FIELDS) as NodeField[];
 
-const PLACED = `
-  SELECT name, node FROM place WHERE parent = :folder AND since <= :asOf
-  UNION ALL
-  SELECT name, node FROM past_place WHERE parent = :folder AND until > :asOf AND since <= :asOf`;
+const count = z.number().int().min(0);
+/** [position, pageNo, totalCount, items before, key of the last one or null, what list it is of]. */
+const cursor = z.tuple([
+  count,
+  z.number().int().min(1),
+  count,
+  count,
+  z.tuple([z.union([z.string(), z.number()]), z.string()]).nullable(),
+  z.string(),
+]);
 
-/** [position, pageNo, totalCount, last name]. */
-const cursor = z.tuple([z.number().int().min(0), z.number().int().min(1), z.number().int().min(0), z.string()]);
+interface Order {
+  readonly field: NodeField;
+  readonly descending: boolean;
+}
 
-export function listNodes(context: Context, call: Call<"listNodes">): GatewayAnswer {
+export async function listNodes(context: Context, call: Call<"listNodes">): Promise<GatewayAnswer> {
   const { query } = call;
-  const order = parseOrder(query.orderBy, Object.keys(ORDERS), "name");
-  const byKey = query.after !== undefined;
-  if (byKey && (order.field !== "name" || order.descending)) {
-    throw invalid("orderBy", "orderBy: pages by after= are ordered by name");
-  }
-  const shown = shownPosition(context, query.at);
+  const order = parseOrder(query.orderBy, FIELDS, "name");
   const from = query.after === undefined || query.after === "" ? undefined : decodeCursor(query.after, cursor);
-  const [asOf, pageNo, known, last] = from ?? [shown, byKey ? 1 : query.pageNo, undefined, undefined];
-  if (asOf > shown) throw invalid("after", "after: expected the next of a page of this list, or nothing");
-
+  const shown = shownPosition(context, query.at);
+  const [asOf, page, known, before, key, itsList] = from ?? [shown, 1, undefined, undefined, null, undefined];
+  if (asOf > shown) throw badCursor();
   const folder = folderAsked(context, call, asOf);
-  if (query.name !== undefined) return oneName(context, call, folder, query.name, asOf);
-
-  const totalCount = known ?? countPlaced(context, folder.id, asOf);
+  const list = fingerprint(folder.id, call, order);
+  if (itsList !== undefined && itsList !== list) throw badCursor();
+  if (key !== null && (typeof key[0] === "number") !== (order.field === "createdAt")) throw badCursor();
   const { pageSize } = query;
-  const rows = byKey
-    ? pageByName(context, { folder: folder.id, asOf, limit: pageSize + 1, after: last ?? "" })
-    : pageByNumber(context, { folder: folder.id, asOf, limit: pageSize, offset: (pageNo - 1) * pageSize }, order);
-  const items = rows.slice(0, pageSize);
-  const path = pathOf(context.store, folder, asOf);
-  const end = items.at(-1);
-  return jsonAnswer(
-    200,
-    pageOf(
-      {
-        items: items.map((row) => showNode(row, childPath(path, row))),
-        totalCount,
-        next:
-          byKey && rows.length > pageSize && end !== undefined
-            ? encodeCursor([asOf, pageNo + 1, totalCount, end.name])
-            : null,
-      },
-      { pageNo, pageSize },
-      asOf,
-    ),
-  );
+  const pageNo = query.after === undefined ? query.pageNo : page;
+  const offset = before ?? (pageNo - 1) * pageSize;
+
+  const scope: Scope = {
+    folder: folder.id,
+    path: pathOf(context.store, folder, asOf),
+    recursive: query.recursive,
+    name: query.name,
+    branch: query.branch,
+    asOf,
+  };
+  const { items, size, totalCount, last } = await readPage(context, scope, order, { offset, key, limit: pageSize });
+  const end = offset + size;
+  const total = known ?? totalCount;
+  const next = size > 0 && end < total ? encodeCursor([asOf, pageNo + 1, total, end, last, list]) : null;
+  const rest = JSON.stringify({ totalCount: total, pageNo, pageSize, asOf, next });
+  return jsonTextAnswer(200, `{"items":${items},${rest.slice(1)}`);
+}
+
+/** What must be the same for a page to follow another one. */
+function fingerprint(folder: string, { query }: Call<"listNodes">, { field, descending }: Order): string {
+  const { name, recursive, branch } = query;
+  return createHash("sha256")
+    .update(JSON.stringify([folder, name ?? null, recursive, branch ?? null, field, descending]))
+    .digest("base64url")
+    .slice(0, 12);
+}
+
+interface Page {
+  /** JSON. */
+  readonly items: string;
+  readonly size: number;
+  readonly totalCount: number;
+  /** The last item's, where the next page can go on from a key. */
+  readonly last: Key | null;
+}
+
+async function readPage(
+  context: Context,
+  scope: Scope,
+  { field, descending }: Order,
+  { offset, key, limit }: { readonly offset: number; readonly key: Key | null; readonly limit: number },
+): Promise<Page> {
+  const { store } = context;
+  const { folder, asOf, branch } = scope;
+  if (scope.name !== undefined && !scope.recursive) {
+    const only = placedChild(store, folder, scope.name, asOf);
+    const refs = only === undefined || offset > 0 ? [] : [only];
+    const items = nodesAsJson(store, { by: "id", refs }, asOf, branch);
+    return { items, size: refs.length, totalCount: only === undefined ? 0 : 1, last: null };
+  }
+  // Within one folder, names compare as paths do.
+  const marked = field === "path" && !scope.recursive ? "name" : field;
+  const delta = isMarked(marked) && !scope.recursive ? deltaSince(store, folder, marked, asOf) : undefined;
+  if (isMarked(marked) && delta !== undefined) {
+    const page = { folder, field: marked, descending, asOf, delta, limit };
+    const found: PageItem[] = key === null ? pageAt(store, page, offset) : pageAfter(store, page, key);
+    const refs = found.map(({ node }) => node);
+    return {
+      items: nodesAsJson(store, { by: "id", refs }, asOf, branch),
+      size: refs.length,
+      totalCount: countPlaces(store, folder) - delta.newer.length + delta.gone.length,
+      last: found.at(-1)?.key ?? null,
+    };
+  }
+  const listKey = JSON.stringify(["nodes", folder, asOf, scope.recursive, scope.name ?? null, branch ?? null, field]);
+  const rows = await context.lists.get(listKey, () => listingRows(store, scope, field));
+  const refs = sliceOf(rows, descending, offset, limit);
+  return {
+    items: nodesAsJson(store, { by: "row", refs }, asOf, branch),
+    size: refs.length,
+    totalCount: rows.length,
+    last: null,
+  };
 }
 
 /**
@@ -110,69 +145,4 @@ function folderAsked(context: Context, call: Call<"listNodes">, asOf: number): N
   if (then !== undefined && isPlaced(store, parentId, asOf)) return then;
   if (now.deleted === 1 || now.provisioned === 0) throw notFound(`There is no folder ${JSON.stringify(parentId)}.`);
   return now;
-}
-
-function countPlaced(context: Context, folder: string, asOf: number): number {
-  const row = context.store
-    .prepare<{ total: number }>(
-      `SELECT (SELECT count(*) FROM place WHERE parent = :folder AND since <= :asOf) +
-              (SELECT count(*) FROM past_place WHERE parent = :folder AND until > :asOf AND since <= :asOf) AS total`,
-    )
-    .get({ folder, asOf });
-  return row?.total ?? 0;
-}
-
-function pageByName(
-  context: Context,
-  parameters: { folder: string; asOf: number; limit: number; after: string },
-): NodeRow[] {
-  return context.store
-    .prepare<NodeRow>(
-      `SELECT ${NODE_COLUMNS} FROM (
-         SELECT name, node FROM place WHERE parent = :folder AND name > :after AND since <= :asOf
-         UNION ALL
-         SELECT name, node FROM past_place WHERE parent = :folder AND until > :asOf AND since <= :asOf AND name > :after
-         ORDER BY name LIMIT :limit) placed
-       JOIN node n ON n.id = placed.node ${STATE_JOINS} ORDER BY placed.name`,
-    )
-    .all(parameters);
-}
-
-function pageByNumber(
-  context: Context,
-  parameters: { folder: string; asOf: number; limit: number; offset: number },
-  order: Order,
-): NodeRow[] {
-  const direction = order.descending ? "DESC" : "ASC";
-  if (order.field === "name" || order.field === "path") {
-    // The names alone decide which rows are needed.
-    return context.store
-      .prepare<NodeRow>(
-        `SELECT ${NODE_COLUMNS} FROM (${PLACED} ORDER BY name ${direction} LIMIT :limit OFFSET :offset) placed
-         JOIN node n ON n.id = placed.node ${STATE_JOINS} ORDER BY placed.name ${direction}`,
-      )
-      .all(parameters);
-  }
-  return context.store
-    .prepare<NodeRow>(
-      `SELECT ${NODE_COLUMNS} FROM (${PLACED}) placed JOIN node n ON n.id = placed.node ${STATE_JOINS}
-       ORDER BY ${ORDERS[order.field]} ${direction}, placed.name LIMIT :limit OFFSET :offset`,
-    )
-    .all(parameters);
-}
-
-/** The listing narrowed to one name: none or one item. */
-function oneName(
-  context: Context,
-  call: Call<"listNodes">,
-  folder: NodeRow,
-  name: string,
-  asOf: number,
-): GatewayAnswer {
-  const { store } = context;
-  const row = nodeByPath(store, folder.id, [name], asOf);
-  const items = row === undefined ? [] : [showNode(row, childPath(pathOf(store, folder, asOf), row))];
-  const { pageNo, pageSize } = call.query;
-  const slice = { items: pageNo === 1 ? items : [], totalCount: items.length, next: null };
-  return jsonAnswer(200, pageOf(slice, { pageNo, pageSize }, asOf));
 }

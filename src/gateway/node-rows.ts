@@ -28,30 +28,31 @@ export interface NodeRow {
   readonly headTime: number | null;
 }
 
-export const NODE_COLUMNS = `
-  n.id, n.workspace, n.kind, n.created_at AS createdAt, n.provisioned, n.versions,
-  c.position, c.revision, c.parent, c.name, c.head, c.attributes, c.key, c.deleted,
-  v.mime_type AS mimeType, v.size, v.hash, v.created_at AS headTime`;
-
-/** Joins the latest change at or before :asOf to a node `n`. */
-export const STATE_JOINS = `
-  JOIN change c ON c.position = CASE WHEN n.position <= :asOf THEN n.position ELSE (
-    SELECT max(p.position) FROM change p WHERE p.node = n.id AND p.activity = 0 AND p.position <= :asOf) END
-  LEFT JOIN version v ON v.id = c.head`;
-
 /** The node as it is now, deleted ones included. */
 export function findNode(store: Store, id: string): NodeRow | undefined {
   return store
     .prepare<NodeRow>(
-      `SELECT ${NODE_COLUMNS} FROM node n JOIN change c ON c.position = n.position
-       LEFT JOIN version v ON v.id = c.head WHERE n.id = ?`,
+      `SELECT id, workspace, kind, created_at AS createdAt, provisioned, versions, position, revision, parent, name,
+              head, attributes, key, deleted, mime_type AS mimeType, size, hash, head_time AS headTime
+       FROM node WHERE id = ?`,
     )
     .get(id);
 }
 
 /** The node as it was at a position; undefined when it was not there yet. */
 export function nodeAt(store: Store, id: string, asOf: number): NodeRow | undefined {
-  return store.prepare<NodeRow>(`SELECT ${NODE_COLUMNS} FROM node n ${STATE_JOINS} WHERE n.id = :id`).get({ id, asOf });
+  const now = findNode(store, id);
+  if (now === undefined || now.position <= asOf) return now;
+  return store
+    .prepare<NodeRow>(
+      `SELECT n.id, n.workspace, n.kind, n.created_at AS createdAt, n.provisioned, n.versions,
+              c.position, c.revision, c.parent, c.name, c.head, c.attributes, c.key, c.deleted,
+              v.mime_type AS mimeType, v.size, v.hash, v.created_at AS headTime
+       FROM node n JOIN change c ON c.position =
+         (SELECT max(p.position) FROM change p WHERE p.node = :id AND p.activity = 0 AND p.position <= :asOf)
+       LEFT JOIN version v ON v.id = c.head WHERE n.id = :id`,
+    )
+    .get({ id, asOf });
 }
 
 /** The node that has a name in a folder now, unprovisioned folders included. */

@@ -104,21 +104,30 @@ export function patchNode(context: Context, call: Call<"patchNode">): GatewayAns
   if (patch.name !== undefined) checkName(patch.name);
   const { store } = context;
   return store.transaction(() => {
-    const row = liveNode(context, call.caller, call.parameters.nodeId);
-    checkRevision(context, call.headers, row);
-    const parent = patch.parentId ?? row.parent ?? undefined;
-    const name = patch.name ?? row.name;
-    const moves = parent !== (row.parent ?? undefined) || name !== row.name;
-    if (moves) checkMove(context, row, parent, name, patch.parentId === undefined ? "name" : "parentId");
-    const attributes =
-      patch.attributes === undefined ? undefined : patchAttributes(attributesOf(row), patch.attributes);
-    const position = changeNodeRow(context, beginChange(context, null), row, moves ? "moved" : "changed", {
-      name,
-      ...(parent === undefined ? {} : { parent }),
-      ...(attributes === undefined ? {} : { attributes }),
+    const row = visibleNode(context, call.caller, call.parameters.nodeId);
+    const { idempotencyKey: key, ...change } = patch;
+    return once(context, { workspace: row.workspace, key, same: ["patchNode", row.id, change] }, () => {
+      checkLive(row);
+      checkRevision(context, call.headers, row);
+      const parent = patch.parentId ?? row.parent ?? undefined;
+      const name = patch.name ?? row.name;
+      const moves = parent !== (row.parent ?? undefined) || name !== row.name;
+      if (moves) checkMove(context, row, parent, name, patch.parentId === undefined ? "name" : "parentId");
+      const attributes =
+        patch.attributes === undefined ? undefined : patchAttributes(attributesOf(row), patch.attributes);
+      const position = changeNodeRow(context, beginChange(context, key), row, moves ? "moved" : "changed", {
+        name,
+        ...(parent === undefined ? {} : { parent }),
+        ...(attributes === undefined ? {} : { attributes }),
+      });
+      return { status: 200, value: showWritten(context, row.id, position) };
     });
-    return jsonAnswer(200, showWritten(context, row.id, position));
   });
+}
+
+/** Looked at only when the effect is at hand: a repeated request gets its first answer also when the node is deleted by now. */
+function checkLive(row: NodeRow): void {
+  if (row.deleted === 1) throw notFound(`The node ${JSON.stringify(row.id)} is deleted.`);
 }
 
 function checkMove(context: Context, row: NodeRow, parent: string | undefined, name: string, field: string): void {
@@ -149,32 +158,40 @@ function checkRevision(context: Context, headers: Call<"patchNode">["headers"], 
 export function exchangeNodes(context: Context, call: Call<"exchangeNodes">): GatewayAnswer {
   const body = required(call.json);
   return context.store.transaction(() => {
-    const row = liveNode(context, call.caller, call.parameters.nodeId);
-    const other = relatedNode(context, row.workspace, body.with, "with");
-    if (other.deleted === 1) throw notFound(`with: the node ${JSON.stringify(other.id)} is deleted.`);
-    checkRevision(context, call.headers, row);
-    if (row.parent === null || other.parent === null) throw invalid("with", "with: a root cannot be exchanged");
-    if (isWithin(context, row.id, other.id) || isWithin(context, other.id, row.id)) {
-      throw invalid("with", "with: a node cannot be exchanged with itself or with a folder it is in");
-    }
-    const position = changeNodeRows(context, beginChange(context, null), [
-      { row: other, kind: "moved", to: { parent: row.parent, name: row.name } },
-      { row, kind: "moved", to: { parent: other.parent, name: other.name } },
-    ]);
-    return jsonAnswer(200, showWritten(context, row.id, position));
+    const row = visibleNode(context, call.caller, call.parameters.nodeId);
+    const key = body.idempotencyKey;
+    return once(context, { workspace: row.workspace, key, same: ["exchangeNodes", row.id, body.with] }, () => {
+      checkLive(row);
+      const other = relatedNode(context, row.workspace, body.with, "with");
+      if (other.deleted === 1) throw notFound(`with: the node ${JSON.stringify(other.id)} is deleted.`);
+      checkRevision(context, call.headers, row);
+      if (row.parent === null || other.parent === null) throw invalid("with", "with: a root cannot be exchanged");
+      if (isWithin(context, row.id, other.id) || isWithin(context, other.id, row.id)) {
+        throw invalid("with", "with: a node cannot be exchanged with itself or with a folder it is in");
+      }
+      const position = changeNodeRows(context, beginChange(context, key), [
+        { row: other, kind: "moved", to: { parent: row.parent, name: row.name } },
+        { row, kind: "moved", to: { parent: other.parent, name: other.name } },
+      ]);
+      return { status: 200, value: showWritten(context, row.id, position) };
+    });
   });
 }
 
 export function deleteNode(context: Context, call: Call<"deleteNode">): GatewayAnswer {
   const { store } = context;
   return store.transaction(() => {
-    const row = liveNode(context, call.caller, call.parameters.nodeId);
-    checkRevision(context, call.headers, row);
-    if (row.parent === null) throw invalid("nodeId", "nodeId: a root cannot be deleted");
-    const child = store.prepare("SELECT 1 FROM node WHERE parent = ? AND deleted = 0 LIMIT 1").get(row.id);
-    if (child !== undefined) throw conflict("The folder is not empty.", showCurrent(store, row));
-    const position = changeNodeRow(context, beginChange(context, null), row, "deleted", { deleted: true });
-    return jsonAnswer(200, showWritten(context, row.id, position));
+    const row = visibleNode(context, call.caller, call.parameters.nodeId);
+    const key = call.query.idempotencyKey;
+    return once(context, { workspace: row.workspace, key, same: ["deleteNode", row.id] }, () => {
+      checkLive(row);
+      checkRevision(context, call.headers, row);
+      if (row.parent === null) throw invalid("nodeId", "nodeId: a root cannot be deleted");
+      const child = store.prepare("SELECT 1 FROM node WHERE parent = ? AND deleted = 0 LIMIT 1").get(row.id);
+      if (child !== undefined) throw conflict("The folder is not empty.", showCurrent(store, row));
+      const position = changeNodeRow(context, beginChange(context, key), row, "deleted", { deleted: true });
+      return { status: 200, value: showWritten(context, row.id, position) };
+    });
   });
 }
 
@@ -182,16 +199,19 @@ export function restoreNode(context: Context, call: Call<"restoreNode">): Gatewa
   const { store } = context;
   return store.transaction(() => {
     const row = visibleNode(context, call.caller, call.parameters.nodeId);
-    if (row.deleted === 0) throw conflict("The node is not deleted.", showCurrent(store, row));
-    if (row.parent !== null) {
-      const parent = reread(context, row.parent);
-      if (parent.deleted === 1) {
-        throw conflict("The node's folder is deleted: restore that first.", showCurrent(store, parent));
+    const key = call.json?.idempotencyKey;
+    return once(context, { workspace: row.workspace, key, same: ["restoreNode", row.id] }, () => {
+      if (row.deleted === 0) throw conflict("The node is not deleted.", showCurrent(store, row));
+      if (row.parent !== null) {
+        const parent = reread(context, row.parent);
+        if (parent.deleted === 1) {
+          throw conflict("The node's folder is deleted: restore that first.", showCurrent(store, parent));
+        }
+        checkFree(context, row.parent, row.name);
       }
-      checkFree(context, row.parent, row.name);
-    }
-    const position = changeNodeRow(context, beginChange(context, null), row, "restored", { deleted: false });
-    return jsonAnswer(200, showWritten(context, row.id, position));
+      const position = changeNodeRow(context, beginChange(context, key), row, "restored", { deleted: false });
+      return { status: 200, value: showWritten(context, row.id, position) };
+    });
   });
 }
 

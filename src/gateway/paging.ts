@@ -13,16 +13,16 @@ export interface PageQuery {
   readonly after?: string | undefined;
 }
 
-export interface Order {
-  readonly field: string;
+export interface Order<F extends string = string> {
+  readonly field: F;
   readonly descending: boolean;
 }
 
-export function parseOrder(orderBy: string | undefined, fields: readonly string[], fallback: string): Order {
+export function parseOrder<F extends string>(orderBy: string | undefined, fields: readonly F[], fallback: F): Order<F> {
   const text = orderBy ?? fallback;
   const descending = text.startsWith("-");
-  const field = descending ? text.slice(1) : text;
-  if (!fields.includes(field)) {
+  const field = fields.find((known) => known === (descending ? text.slice(1) : text));
+  if (field === undefined) {
     throw invalid(
       "orderBy",
       `orderBy: expected one of ${fields.join(", ")} ("-" before it for descending), got ${text}`,
@@ -31,8 +31,11 @@ export function parseOrder(orderBy: string | undefined, fields: readonly string[
   return { field, descending };
 }
 
+export const badCursor = () =>
+  invalid("after", 'after: expected the "next" of a page of this list, or nothing for its first page');
+
 /** An opaque `next`, and back. */
-export function encodeCursor(value: readonly (string | number)[]): string {
+export function encodeCursor(value: readonly unknown[]): string {
   return Buffer.from(JSON.stringify(value)).toString("base64url");
 }
 
@@ -44,8 +47,15 @@ export function decodeCursor<T extends z.ZodType>(text: string, schema: T): z.ou
     value = undefined;
   }
   const result = schema.safeParse(value);
-  if (!result.success) throw invalid("after", 'after: expected the "next" of a page of this list, or nothing');
+  if (!result.success) throw badCursor();
   return result.data;
+}
+
+/** A page of a sorted list; descending is its exact reverse. */
+export function sliceOf(rows: Float64Array, descending: boolean, offset: number, limit: number): number[] {
+  if (!descending) return [...rows.subarray(offset, offset + limit)];
+  const end = Math.max(0, rows.length - offset);
+  return [...rows.subarray(Math.max(0, end - limit), end)].reverse();
 }
 
 const offsetCursor = z.tuple([z.number().int().min(0)]);

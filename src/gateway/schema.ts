@@ -7,6 +7,9 @@
  * since which position, `past_place` who had it before; together they answer a listing as of any
  * position, which is how the path index (late by its lag), pages of one snapshot and at= are served
  * from the same rows. A position is a place in one sequence for all workspaces.
+ *
+ * `mark` counts the places of a folder, by stretches of each order in which a page can be jumped to:
+ * a large folder ("big") has a mark about each thousand places, another one a single mark for all.
  */
 import type { Database } from "better-sqlite3";
 
@@ -100,6 +103,56 @@ const MIGRATIONS: readonly string[] = [
     position INTEGER NOT NULL
   ) WITHOUT ROWID;
   INSERT INTO shown VALUES ('path', 0), ('journal', 0);
+  `,
+  `
+  -- What a node is now lies in its own row: a page of a thousand reads a thousand rows, not four thousand.
+  ALTER TABLE node ADD COLUMN revision INTEGER NOT NULL DEFAULT 0;
+  ALTER TABLE node ADD COLUMN head TEXT;                            -- of the branch main
+  ALTER TABLE node ADD COLUMN attributes TEXT NOT NULL DEFAULT '{}';
+  ALTER TABLE node ADD COLUMN key TEXT;
+  ALTER TABLE node ADD COLUMN mime_type TEXT;
+  ALTER TABLE node ADD COLUMN size INTEGER;
+  ALTER TABLE node ADD COLUMN hash TEXT;
+  ALTER TABLE node ADD COLUMN head_time INTEGER;
+  UPDATE node SET (revision, head, attributes, key) =
+    (SELECT revision, head, attributes, key FROM change WHERE change.position = node.position);
+  UPDATE node SET (mime_type, size, hash, head_time) =
+    (SELECT mime_type, size, hash, created_at FROM version WHERE version.id = node.head);
+
+  ALTER TABLE place ADD COLUMN created_at INTEGER NOT NULL DEFAULT 0;   -- the node's
+  ALTER TABLE place ADD COLUMN big INTEGER NOT NULL DEFAULT 0;          -- 1: in a folder with many marks
+  UPDATE place SET created_at = (SELECT created_at FROM node WHERE node.id = place.node);
+  CREATE INDEX place_id ON place(parent, node, since) WHERE big = 1;
+  CREATE INDEX place_created ON place(parent, created_at, node, since) WHERE big = 1;
+  CREATE INDEX place_since ON place(parent, since) WHERE big = 1;
+  DROP INDEX past_place_node;
+  CREATE TABLE mark (                 -- the places from its key up to that of the next mark
+    folder TEXT NOT NULL,
+    field TEXT NOT NULL,              -- name, id, createdAt; the last two of big folders only
+    a NOT NULL,                       -- the key: a name, an id, or a time
+    b TEXT NOT NULL,                  -- and an id; empty for names and ids
+    count INTEGER NOT NULL,
+    PRIMARY KEY (folder, field, a, b)
+  ) WITHOUT ROWID;
+  INSERT INTO mark SELECT parent, 'name', '', '', count(*) FROM place GROUP BY parent;
+  UPDATE place SET big = 1 WHERE parent IN (SELECT folder FROM mark WHERE count > 2048);
+  INSERT OR REPLACE INTO mark
+    SELECT parent, 'name', iif(r = 0, '', name), iif(r = 0, '', ''), min(1024, total - r) FROM (
+      SELECT parent, name, node, created_at, row_number() OVER (PARTITION BY parent ORDER BY name, '') - 1 AS r,
+             count(*) OVER (PARTITION BY parent) AS total FROM place WHERE big = 1) WHERE r % 1024 = 0;
+  INSERT OR REPLACE INTO mark
+    SELECT parent, 'id', iif(r = 0, '', node), iif(r = 0, '', ''), min(1024, total - r) FROM (
+      SELECT parent, name, node, created_at, row_number() OVER (PARTITION BY parent ORDER BY node, '') - 1 AS r,
+             count(*) OVER (PARTITION BY parent) AS total FROM place WHERE big = 1) WHERE r % 1024 = 0;
+  INSERT OR REPLACE INTO mark
+    SELECT parent, 'createdAt', iif(r = 0, -1, created_at), iif(r = 0, '', node), min(1024, total - r) FROM (
+      SELECT parent, name, node, created_at, row_number() OVER (PARTITION BY parent ORDER BY created_at, node) - 1 AS r,
+             count(*) OVER (PARTITION BY parent) AS total FROM place WHERE big = 1) WHERE r % 1024 = 0;
+
+  ALTER TABLE change ADD COLUMN branch TEXT;        -- whose head it moved
+  ALTER TABLE change ADD COLUMN branch_head TEXT;
+  ALTER TABLE version ADD COLUMN mtime TEXT;        -- of branches; that of main's head is among the attributes
+  CREATE INDEX version_branch ON version(node, branch, number) WHERE branch <> 'main';
   `,
 ];
 

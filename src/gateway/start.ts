@@ -76,6 +76,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
       issueToken: (token) => issueToken(dataDir, token),
       setOptions: (changes) => gateway.setOptions(changes),
       close() {
+        gateway.endStreams();
         closed ??= server.close().finally(() => {
           opened.close();
           lock.release();

@@ -21,12 +21,15 @@ export function openDatabase(path: string): Database.Database {
   // missing, but the store is never damaged.
   database.pragma("synchronous = NORMAL");
   database.pragma("cache_size = -65536");
+  // Rows beyond the cache are read where the system keeps them, not copied page by page.
+  database.pragma("mmap_size = 4294967296");
   database.pragma("wal_autocheckpoint = 8000");
   database.pragma("temp_store = MEMORY");
   return database;
 }
 
-export function createStore(database: Database.Database): Store {
+/** `onCommit` is called after each transaction. */
+export function createStore(database: Database.Database, onCommit: () => void = () => {}): Store {
   migrate(database);
   const statements = new Map<string, Database.Statement<unknown[], unknown>>();
   const begin = database.prepare("BEGIN IMMEDIATE");
@@ -42,16 +45,18 @@ export function createStore(database: Database.Database): Store {
       }
       return statement as Database.Statement<unknown[], Row>;
     },
-    transaction(body) {
+    transaction<T>(body: () => T) {
+      let result: T;
       begin.run();
       try {
-        const result = body();
+        result = body();
         commit.run();
-        return result;
       } catch (error) {
         if (database.inTransaction) rollback.run();
         throw error;
       }
+      onCommit();
+      return result;
     },
   };
 }

@@ -14,6 +14,8 @@ export interface Caller {
   readonly scopes: ReadonlySet<string>;
   /** Id of the workspace the token is bound to. */
   readonly workspace: string | undefined;
+  /** When the token expires, milliseconds since the epoch. */
+  readonly until: number;
 }
 
 export interface TokenClaims {
@@ -53,7 +55,6 @@ interface KnownToken {
   readonly caller: Caller;
   /** Milliseconds since the epoch. */
   readonly from: number;
-  readonly until: number;
 }
 
 function parsePart(text: string): unknown {
@@ -74,9 +75,8 @@ function readToken(key: Uint8Array, token: string): KnownToken | undefined {
   if (!parsed.success) return undefined;
   const { scope, exp, nbf, workspace } = parsed.data;
   return {
-    caller: { scopes: new Set(scope.split(" ").filter((name) => name !== "")), workspace },
+    caller: { scopes: new Set(scope.split(" ").filter((name) => name !== "")), workspace, until: exp * 1000 },
     from: (nbf ?? 0) * 1000,
-    until: exp * 1000,
   };
 }
 
@@ -94,7 +94,7 @@ export function createTokenCheck(key: Uint8Array, clock: Pick<Clock, "now">): (h
       known.set(token, entry);
     }
     const now = clock.now();
-    if (now >= entry.until) throw unauthorized("The access token has expired.");
+    if (now >= entry.caller.until) throw unauthorized("The access token has expired.");
     if (now < entry.from) throw unauthorized("The access token is not valid yet.");
     return entry.caller;
   };

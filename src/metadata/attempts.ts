@@ -52,14 +52,21 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   );
   const failed = prepare(database, "UPDATE attempt SET tries = tries + 1, next_at = ?, last_error = ? WHERE id = ?");
   const rush = prepare(database, "UPDATE attempt SET next_at = min(next_at, ?) WHERE state = 'open'");
-  const abandon = prepare(database, "UPDATE attempt SET state = 'abandoned', generation = NULL WHERE id = ?");
+  const resume = prepare(
+    database,
+    "UPDATE attempt SET next_at = min(next_at, ?), tries = max(tries, 1) WHERE state = 'open'",
+  );
+  const abandon = prepare(
+    database,
+    "UPDATE attempt SET state = 'abandoned', generation = NULL, next_at = ? WHERE id = ?",
+  );
   const remove = prepare(database, "DELETE FROM attempt WHERE id = ?");
   const removeOf = prepare(database, "DELETE FROM attempt WHERE node = ?");
   const abandoned = prepare<{ one: number }>(
     database,
     "SELECT 1 AS one FROM attempt WHERE node = ? AND state = 'abandoned' LIMIT 1",
   );
-  const removeOld = prepare(database, "DELETE FROM attempt WHERE state = 'abandoned' AND created_at < ?");
+  const removeOld = prepare(database, "DELETE FROM attempt WHERE state = 'abandoned' AND next_at < ?");
   const removeAbandoned = prepare(database, "DELETE FROM attempt WHERE node = ? AND state = 'abandoned'");
   const ofGeneration = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE generation = ?`);
 
@@ -102,8 +109,13 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     rush(at: number): void {
       rush.run(at);
     },
-    abandon(id: number): void {
-      abandon.run(id);
+    /** After a start: which of them were sent is not known, so each counts as sent. */
+    resume(at: number): void {
+      resume.run(at);
+    },
+    /** Given up now; from here on `nextAt` says when that was. */
+    abandon(id: number, now: number): void {
+      abandon.run(now, id);
     },
     remove(id: number): void {
       remove.run(id);
@@ -191,7 +203,8 @@ export function createGenerations(database: Connection) {
 export interface Tombstone {
   readonly nodeId: string;
   readonly revision: number;
-  readonly position: number;
+  /** Of the deletion; null: not known, the journal has yet to tell of it. */
+  readonly position: number | null;
 }
 
 export function createTombstones(database: Connection) {
@@ -199,9 +212,14 @@ export function createTombstones(database: Connection) {
     database,
     "SELECT node_id AS nodeId, revision, position FROM tombstone WHERE node_id = ?",
   );
+  // Of two deletions the later counts; of one, who knows its position.
   const insert = prepare(
     database,
-    "INSERT OR REPLACE INTO tombstone (node_id, revision, position) VALUES (@nodeId, @revision, @position)",
+    `INSERT INTO tombstone (node_id, revision, position) VALUES (@nodeId, @revision, @position)
+     ON CONFLICT (node_id) DO UPDATE SET
+       position = iif(excluded.revision > revision, excluded.position, coalesce(position, excluded.position)),
+       revision = excluded.revision
+     WHERE excluded.revision >= revision`,
   );
   const passed = prepare(database, "DELETE FROM tombstone WHERE position <= ?");
   const remove = prepare(database, "DELETE FROM tombstone WHERE node_id = ?");
@@ -213,7 +231,7 @@ export function createTombstones(database: Connection) {
     remove(nodeId: string): void {
       remove.run(nodeId);
     },
-    /** Listing and journal are complete up to this position: older deletions need no memory. */
+    /** Listing and journal are complete up to this position: older deletions need no memory. One of an unknown position stays. */
     forgetUpTo(position: number): void {
       passed.run(position);
     },

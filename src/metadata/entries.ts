@@ -11,7 +11,22 @@ export interface Entry {
   readonly inode: number;
 }
 
+/**
+ * One pass of a reader through a folder. It ends with the newest entry that was there when it
+ * began, so it does end while others make files; and no name is in it twice, also when another
+ * entry takes a name that was passed.
+ */
+export interface Pass {
+  readonly folder: number;
+  readonly until: number;
+  /** Names their entries have left since it began, with the entry's id. */
+  readonly left: Map<string, number>;
+}
+
 const COLUMNS = "id, parent, name, gateway_name AS gatewayName, inode";
+
+/** One that steps aside for a moment has no name a program could use: "/" is in none. */
+const isName = (name: string) => !name.includes("/");
 
 export function createEntries(database: Connection) {
   const byId = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE id = ?`);
@@ -20,6 +35,11 @@ export function createEntries(database: Connection) {
     database,
     `SELECT ${COLUMNS} FROM entry WHERE parent = ? AND id > ? ORDER BY id LIMIT ?`,
   );
+  const between = prepare<Entry>(
+    database,
+    `SELECT ${COLUMNS} FROM entry WHERE parent = ? AND id > ? AND id <= ? ORDER BY id LIMIT ?`,
+  );
+  const newest = prepare<{ id: number | null }>(database, "SELECT max(id) AS id FROM entry");
   const ofInode = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE inode = ? ORDER BY id`);
   const first = prepare<{ one: number }>(database, "SELECT 1 AS one FROM entry WHERE parent = ? LIMIT 1");
   const insert = prepare(database, "INSERT INTO entry (parent, name, gateway_name, inode) VALUES (?, ?, ?, ?)");
@@ -28,11 +48,45 @@ export function createEntries(database: Connection) {
   const remove = prepare(database, "DELETE FROM entry WHERE id = ?");
   const links = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM entry WHERE inode = ?");
 
+  const passes = new Set<Pass>();
+
+  /** Also right when the transaction is taken back: the entry that keeps the name was passed. */
+  function leavesName(id: number): void {
+    if (passes.size === 0) return;
+    const entry = byId.get(id);
+    if (entry === undefined) return;
+    for (const { folder, left } of passes) {
+      if (folder === entry.parent) left.set(entry.name, Math.min(id, left.get(entry.name) ?? id));
+    }
+  }
+
   return {
     get: (id: number): Entry | undefined => byId.get(id),
     find: (parent: number, name: string): Entry | undefined => byName.get(parent, name),
     /** Entries of a folder with an id above `cookie`, in order of id. */
     list: (parent: number, cookie: number, limit: number): Entry[] => after.all(parent, cookie, limit),
+    beginPass(folder: number): Pass {
+      const pass = { folder, until: newest.get()?.id ?? 0, left: new Map<string, number>() };
+      passes.add(pass);
+      return pass;
+    },
+    /** Where the pass goes on after `cookie`. Fewer than `limit` only at its end. */
+    listOn(pass: Pass, cookie: number, limit: number): Entry[] {
+      // Only what was passed counts: any other is handed out under the name it has by now.
+      for (const [name, id] of pass.left) if (id > cookie) pass.left.delete(name);
+      const listed: Entry[] = [];
+      for (let from = cookie; listed.length < limit; ) {
+        const more = between.all(pass.folder, from, pass.until, limit - listed.length);
+        const last = more.at(-1);
+        if (last === undefined) break;
+        from = last.id;
+        listed.push(...more.filter(({ name }) => isName(name) && !pass.left.has(name)));
+      }
+      return listed;
+    },
+    endPass(pass: Pass): void {
+      passes.delete(pass);
+    },
     ofInode: (inode: number): Entry[] => ofInode.all(inode),
     links: (inode: number): number => links.get(inode)?.count ?? 0,
     isEmpty: (parent: number): boolean => first.get(parent) === undefined,
@@ -41,12 +95,14 @@ export function createEntries(database: Connection) {
       return { id, parent, name, gatewayName, inode };
     },
     move(id: number, parent: number, name: string, gatewayName: string | null = null): void {
+      leavesName(id);
       place.run(parent, name, gatewayName, id);
     },
     setInode(id: number, inode: number): void {
       retarget.run(inode, id);
     },
     remove(id: number): void {
+      leavesName(id);
       remove.run(id);
     },
   };

@@ -8,6 +8,7 @@ import { createEntries } from "./entries.ts";
 import { createInodes } from "./inodes.ts";
 import { createLiveRows } from "./live-rows.ts";
 import { createNodes } from "./nodes.ts";
+import { createRereads } from "./rereads.ts";
 import { createArrivals, createSettings } from "./settings.ts";
 
 export const ROOT_INODE = 1;
@@ -31,6 +32,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     generations: createGenerations(database),
     tombstones: createTombstones(database),
     arrivals: createArrivals(database),
+    rereads: createRereads(database),
     lives: createLiveRows(database),
 
     /** All of `change` or nothing. Nested calls belong to the outermost. Must not await. */

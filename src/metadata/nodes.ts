@@ -20,7 +20,10 @@ export interface Base {
 }
 
 /** What the gateway last told of the node, where that is not the base. */
-export type Seen = { readonly node: Node } | { readonly deleted: true; readonly revision: number };
+export type Seen =
+  | { readonly node: Node }
+  /** `position`: of the deletion in the journal; absent while that has not told of it. */
+  | { readonly deleted: true; readonly revision: number; readonly position?: number };
 
 export interface NodeRow {
   readonly id: number;

@@ -145,4 +145,24 @@ export const MIGRATIONS: readonly string[] = [
   -- After a crash the few whose content may have changed are found without a look at all others.
   CREATE INDEX inode_unfinished ON inode(id) WHERE content <> 'clean';
   `,
+  `
+  -- The position of a deletion, where its answer or the journal told it; NULL: the journal has yet to tell of it.
+  ALTER TABLE tombstone RENAME TO tombstone_before;
+  CREATE TABLE tombstone (
+    node_id TEXT PRIMARY KEY,
+    revision INTEGER NOT NULL,
+    position INTEGER
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO tombstone SELECT node_id, revision, position FROM tombstone_before;
+  DROP TABLE tombstone_before;
+
+  -- Nodes to be read again by id. The id never comes back: one asked for again is another row.
+  CREATE TABLE reread (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    node_id TEXT NOT NULL UNIQUE,
+    due INTEGER NOT NULL,
+    missing_since INTEGER               -- since when its id answers 404
+  ) STRICT;
+  CREATE INDEX reread_due ON reread(due);
+  `,
 ];

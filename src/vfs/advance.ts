@@ -67,7 +67,7 @@ export function advance(context: Context, id: number): Pending | undefined {
 }
 
 function waitForRefresh(context: Context, row: NodeRow): Pending {
-  if (row.nodeId !== null) context.refresh.add(row.nodeId);
+  if (row.nodeId !== null) context.metadata.rereads.add(row.nodeId);
   context.activity.wake();
   const due = context.runtime.now() + REFRESH_MS;
   return { row: context.metadata.nodes.update(row.id, { due }), step: { do: "wait", for: "name" } };
@@ -108,11 +108,11 @@ function forgetRow(context: Context, row: NodeRow): void {
 }
 
 /** Remembers the deletion until listings and journal are past it. */
-export function bury(context: Context, row: NodeRow, position?: number): void {
-  if (row.nodeId === null) return;
-  const revision = row.seen !== null && "deleted" in row.seen ? row.seen.revision : (row.base?.revision ?? 0);
-  const { settings, tombstones } = context.metadata;
-  tombstones.add({ nodeId: row.nodeId, revision, position: position ?? settings.getNumber("cursor") + 1 });
+export function bury(context: Context, { nodeId, seen, base }: NodeRow): void {
+  if (nodeId === null) return;
+  const deletion = seen !== null && "deleted" in seen ? seen : undefined;
+  const revision = deletion?.revision ?? base?.revision ?? 0;
+  context.metadata.tombstones.add({ nodeId, revision, position: deletion?.position ?? null });
 }
 
 /** The node is, in base, no longer where it was: who waited for the name, and the folder, look again. */

@@ -52,7 +52,7 @@ function makeWay(context: Context, occupant: Entry, node: Node): boolean {
   }
   if (row.base?.parent === node.parentId && row.base.name === node.name) {
     // Two nodes cannot have one name: what is known of the other is old.
-    if (isNew) context.refresh.add(row.nodeId);
+    if (isNew) metadata.rereads.add(row.nodeId);
     if (isNew) context.activity.wake();
     return false;
   }

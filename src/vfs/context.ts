@@ -9,6 +9,7 @@ import type { Workspace } from "../contract/resources.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Runtime } from "../lib/runtime.ts";
 import type { SingleFlight } from "../lib/single-flight.ts";
+import type { Pass } from "../metadata/entries.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import type { Activity } from "./activity.ts";
 import type { ByteState } from "./byte-state.ts";
@@ -49,7 +50,12 @@ export type Handle =
       readonly append: boolean;
       readonly reader: SequentialReader;
     }
-  | { readonly kind: "folder"; readonly inode: number };
+  | {
+      readonly kind: "folder";
+      readonly inode: number;
+      /** What is being listed; undefined before the first readdir. */
+      pass: Pass | undefined;
+    };
 
 export interface Context {
   readonly metadata: Metadata<Request>;
@@ -75,8 +81,6 @@ export interface Context {
   readonly syncRows: () => Promise<void>;
   /** How to stop sending an attempt, by its id. */
   readonly sending: Map<number, () => void>;
-  /** Node ids whose state is to be read again by id, for what was heard of them does not fit together yet. */
-  readonly refresh: Set<string>;
   readonly network: Network;
   readonly activity: Activity;
 }

@@ -1,11 +1,19 @@
 /** Reads nodes by id, the one read that is never old, and brings what they tell to the rows. */
 import { RemoteError } from "../client/errors.ts";
 import type { Node } from "../contract/resources.ts";
+import type { Base } from "../metadata/nodes.ts";
+import type { Reread } from "../metadata/rereads.ts";
 import type { Context } from "./context.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
 /** Folders of folders nobody knows yet; deeper is taken for a circle in what a gateway tells. */
 const DEPTH_MAX = 1000;
+/** An id that has answered 404 for so long is not just not to be found yet. */
+const SETTLE_MS = 5 * 60_000;
+/** A node whose folder is not visible is asked for at most this seldom. */
+const HIDDEN_MS = 10_000;
+/** The shortest time after which an id that answered 404 is asked for again. */
+const ASK_AGAIN_MS = 1_000;
 
 /** The node, or undefined when its id answers 404. Other failures reject. */
 export async function readNode(context: Context, nodeId: string, signal: AbortSignal): Promise<Node | undefined> {
@@ -24,37 +32,74 @@ export async function readNode(context: Context, nodeId: string, signal: AbortSi
 }
 
 /** Reads the node, and the folders above it that are not known, and observes them from the top down. */
-export async function refreshNode(context: Context, nodeId: string, signal: AbortSignal): Promise<void> {
-  const node = await readNode(context, nodeId, signal);
-  if (node === undefined) return confirmGone(context, nodeId, signal);
+export async function refreshNode(context: Context, reread: Reread, signal: AbortSignal): Promise<void> {
+  const { metadata } = context;
+  const node = await readNode(context, reread.nodeId, signal);
+  if (node === undefined) return confirmGone(context, reread, signal);
   const chain = [node];
   while (chain.length < DEPTH_MAX) {
     const parentId = chain[0]?.parentId ?? null;
-    if (parentId === null || context.metadata.nodes.ofNodeId(parentId) !== undefined) break;
+    if (parentId === null || metadata.nodes.ofNodeId(parentId) !== undefined) break;
     const parent = await readNode(context, parentId, signal);
-    if (parent === undefined) return;
+    if (parent === undefined) return metadata.rereads.postpone(reread, context.runtime.now() + HIDDEN_MS);
     chain.unshift(parent);
   }
-  for (const link of chain) observeNode(context, link);
+  metadata.transaction(() => {
+    for (const link of chain) observeNode(context, link);
+    metadata.rereads.done(reread);
+  });
 }
 
 /**
  * The id answers 404. The node is gone only if its folder still answers (else it is merely not
- * visible, and everything is kept) and the journal is past our last write to it (a gateway may not
- * find a node for a moment after its creation).
+ * visible, and everything is kept) and it is not just not to be found yet: the journal is past our
+ * last write to it, or the id has answered so for long.
  */
-async function confirmGone(context: Context, nodeId: string, signal: AbortSignal): Promise<void> {
+async function confirmGone(context: Context, reread: Reread, signal: AbortSignal): Promise<void> {
   const { metadata } = context;
+  const { rereads } = metadata;
+  const { nodeId } = reread;
   const row = metadata.nodes.ofNodeId(nodeId);
-  if (row?.base == null || row.base.parent === null) return;
-  if (row.base.position > metadata.settings.getNumber("cursor")) return;
-  const folderRow = metadata.nodes.ofNodeId(row.base.parent);
-  const isFolderGone = folderRow === undefined || (folderRow.seen !== null && "deleted" in folderRow.seen);
-  if (!isFolderGone && (await readNode(context, row.base.parent, signal)) === undefined) {
-    context.refresh.add(row.base.parent);
+  // The root has no folder that could say whether it is gone; it is asked for at each start.
+  if (row?.base != null && row.base.parent === null) return rereads.done(reread);
+  if (row?.base?.parent != null && isSettled(context, reread, row.base)) {
+    const { parent } = row.base;
+    const folder = metadata.nodes.ofNodeId(parent);
+    const isFolderGone = folder === undefined || (folder.seen !== null && "deleted" in folder.seen);
+    if (isFolderGone || (await readNode(context, parent, signal)) !== undefined) {
+      return metadata.transaction(() => takeAsGone(context, reread));
+    }
+    rereads.add(parent);
+  }
+  metadata.transaction(() => waitOrForget(context, reread));
+}
+
+function takeAsGone(context: Context, reread: Reread): void {
+  const { metadata } = context;
+  const row = metadata.nodes.ofNodeId(reread.nodeId);
+  // Written by us while its folder was asked for: it may be there again.
+  if (row?.base == null || !isSettled(context, reread, row.base)) {
+    waitOrForget(context, reread);
     return;
   }
-  const current = metadata.nodes.ofNodeId(nodeId);
-  if (current?.base == null) return;
-  observeDeletion(context, nodeId, newestRevision(current) + 1, metadata.settings.getNumber("cursor"));
+  observeDeletion(context, reread.nodeId, newestRevision(row) + 1, null);
+  metadata.rereads.done(reread);
+}
+
+function isSettled(context: Context, { missingSince }: Reread, base: Base): boolean {
+  const { metadata, runtime } = context;
+  if (base.position <= metadata.settings.getNumber("cursor")) return true;
+  return missingSince !== null && runtime.now() - missingSince >= SETTLE_MS;
+}
+
+/** It is asked for again, ever more seldom; one nobody here has a row of until it is settled that it is gone. */
+function waitOrForget(context: Context, reread: Reread): void {
+  const { metadata, runtime } = context;
+  const now = runtime.now();
+  const since = reread.missingSince ?? now;
+  const isOurs = metadata.nodes.ofNodeId(reread.nodeId) !== undefined;
+  const isOver = metadata.tombstones.get(reread.nodeId) !== undefined || now - since >= SETTLE_MS;
+  const pause = Math.min(SETTLE_MS, Math.max(ASK_AGAIN_MS, now - since));
+  if (!isOurs && isOver) metadata.rereads.done(reread);
+  else metadata.rereads.missing(reread, since, now + pause);
 }

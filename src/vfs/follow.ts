@@ -4,6 +4,7 @@
  * to it was applied.
  */
 import { setMaxListeners } from "node:events";
+import { RemoteError } from "../client/errors.ts";
 import type { JournalEntry, Node } from "../contract/resources.ts";
 import { sleep } from "../lib/runtime.ts";
 import type { Context } from "./context.ts";
@@ -14,6 +15,10 @@ import { observeDeletion, observeNode } from "./observe.ts";
 const PAGE = 500;
 /** Nodes read by id at the same time. */
 const READERS = 8;
+/** Nodes read again in one go. */
+const REREADS = 1000;
+/** A node that may not be read is asked for at most this seldom. */
+const HIDDEN_MS = 60_000;
 /** While the gateway does not answer, it is asked at most this seldom. */
 const OFFLINE_POLL_MS = 5_000;
 
@@ -81,6 +86,7 @@ export async function followOnce(context: Context, signal: AbortSignal): Promise
   // Applied twice after a crash in between, they say nothing new.
   applyEntries(context, page.items, nodes);
   metadata.transaction(() => {
+    readAgain(context, page.items, nodes);
     metadata.settings.set("cursor", String(end));
     metadata.tombstones.forgetUpTo(Math.min(end, metadata.settings.getNumber("indexed")));
   });
@@ -88,7 +94,7 @@ export async function followOnce(context: Context, signal: AbortSignal): Promise
   return isFull;
 }
 
-/** Reads the nodes the entries tell news of. A node that is gone has no value; its own entry says so. */
+/** Reads the nodes the entries tell news of. One whose id answers 404 has no value. */
 export async function readNews(
   context: Context,
   entries: readonly JournalEntry[],
@@ -125,6 +131,13 @@ function isWanted(context: Context, entry: JournalEntry): boolean {
   return folder !== undefined && context.metadata.inodes.get(folder)?.listed != null;
 }
 
+/** News of a node whose id answers 404: deleted since, which the journal has yet to tell, or not to be found yet. */
+function readAgain(context: Context, entries: readonly JournalEntry[], nodes: ReadonlyMap<string, Node>): void {
+  for (const entry of entries) {
+    if (!nodes.has(entry.nodeId) && isNews(context, entry)) context.metadata.rereads.add(entry.nodeId);
+  }
+}
+
 /** In the order of the journal, so that a name is left before it is taken. */
 export function applyEntries(context: Context, entries: readonly JournalEntry[], nodes: Map<string, Node>): void {
   for (const entry of entries) {
@@ -133,7 +146,7 @@ export function applyEntries(context: Context, entries: readonly JournalEntry[],
     } catch (error) {
       // One node must not keep the journal from being followed: it is read again by itself.
       context.log.error({ err: error, entry }, "a change could not be applied");
-      context.refresh.add(entry.nodeId);
+      context.metadata.rereads.add(entry.nodeId);
     }
   }
 }
@@ -146,21 +159,22 @@ function applyEntry(context: Context, entry: JournalEntry, node: Node | undefine
   if (node === undefined) return;
   observeNode(context, node);
   // Moved below a folder nobody here knows: the folder is looked up first.
-  const { nodes } = context.metadata;
+  const { nodes, rereads } = context.metadata;
   if (node.parentId === null || nodes.ofNodeId(node.parentId) !== undefined) return;
-  if (nodes.ofNodeId(node.id) !== undefined) context.refresh.add(node.id);
+  if (nodes.ofNodeId(node.id) !== undefined) rereads.add(node.id);
 }
 
 /** What did not fit together is read again by id. */
 async function refreshAll(context: Context, signal: AbortSignal): Promise<void> {
-  const ids = [...context.refresh];
-  for (const id of ids) {
-    context.refresh.delete(id);
+  const { metadata, runtime, log } = context;
+  for (const reread of metadata.rereads.due(runtime.now(), REREADS)) {
     try {
-      await refreshNode(context, id, signal);
+      await refreshNode(context, reread, signal);
     } catch (error) {
-      context.refresh.add(id);
-      throw error;
+      if (!(error instanceof RemoteError) || error.code !== "forbidden") throw error;
+      // Not visible: everything is kept, and the others have their turn.
+      metadata.rereads.postpone(reread, runtime.now() + HIDDEN_MS);
+      log.warn({ err: error, nodeId: reread.nodeId }, "a node may not be read");
     }
   }
 }

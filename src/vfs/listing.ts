@@ -78,7 +78,7 @@ async function confirmAbsent(
     const id = row.nodeId;
     const node = await network.ask(signal, (limit) => readNode(context, id, limit));
     if (node !== undefined) observeNode(context, node);
-    else observeDeletion(context, id, newestRevision(row) + 1, metadata.settings.getNumber("cursor"));
+    else observeDeletion(context, id, newestRevision(row) + 1, null);
   }
 }
 

@@ -28,21 +28,22 @@ export function observeNode(context: Context, node: Node): void {
   });
 }
 
-/** The gateway no longer has the node: its journal said so at `position`, or asking for its id. */
-export function observeDeletion(context: Context, nodeId: string, revision: number, position: number): void {
+/** The gateway no longer has the node: its journal said so at `position`, or asking for its id (null). */
+export function observeDeletion(context: Context, nodeId: string, revision: number, position: number | null): void {
   const { metadata } = context;
   metadata.transaction(() => {
     metadata.arrivals.remove(nodeId);
     const row = metadata.nodes.ofNodeId(nodeId);
     if (row === undefined) {
-      const tombstone = metadata.tombstones.get(nodeId);
-      if (tombstone === undefined || tombstone.revision < revision) {
-        metadata.tombstones.add({ nodeId, revision, position });
-      }
+      metadata.tombstones.add({ nodeId, revision, position });
       return;
     }
-    if (revision <= (row.base?.revision ?? -1) || revision <= revisionOf(row.seen)) return;
-    metadata.nodes.update(row.id, { seen: { deleted: true, revision }, seenAt: context.runtime.now() });
+    const known = revisionOf(row.seen);
+    const isUnplaced = row.seen !== null && "deleted" in row.seen && row.seen.position === undefined;
+    if (revision <= (row.base?.revision ?? -1) || revision < known) return;
+    if (revision === known && !(isUnplaced && position !== null)) return;
+    const seen = { deleted: true, revision, ...(position === null ? {} : { position }) } as const;
+    metadata.nodes.update(row.id, { seen, seenAt: context.runtime.now() });
     advance(context, row.id);
   });
 }

@@ -1,10 +1,12 @@
 /** Listings: opendir, readdir, releasedir. The rows are the listing; an entry's id is its cookie. */
 import { FIRST_COOKIE, ROOT_INODE } from "../metadata/metadata.ts";
-import type { Context } from "./context.ts";
+import type { Context, Handle } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { Caller, FolderEntry, HandleId, Lineage, Opened } from "./filesystem.ts";
 import { completeFolder } from "./listing.ts";
 import { folderOf, found } from "./stat.ts";
+
+type FolderHandle = Extract<Handle, { kind: "folder" }>;
 
 const DOT = 1;
 const DOT_DOT = 2;
@@ -12,7 +14,7 @@ const DOT_DOT = 2;
 export async function opendir(context: Context, lineage: Lineage): Promise<Opened> {
   const folder = folderOf(context, lineage);
   const handle = context.nextHandle();
-  context.handles.set(handle, { kind: "folder", inode: folder.id });
+  context.handles.set(handle, { kind: "folder", inode: folder.id, pass: undefined });
   return { handle, keepCache: false };
 }
 
@@ -31,22 +33,33 @@ export async function readdir(
   if (known === undefined) return [];
   if (known.listed === null) await completeFolder(context, known.id, caller.signal);
 
+  // From the start: as the folder is now. A program may also go on where another handle was.
+  if (handle.pass === undefined || cookie === 0) {
+    endPass(context, handle);
+    handle.pass = metadata.entries.beginPass(known.id);
+  }
   const listed: FolderEntry[] = [];
   if (cookie < DOT) listed.push({ name: ".", inode: known.id, kind: "folder", cookie: DOT });
   if (cookie < DOT_DOT && listed.length < limit) {
     const [own] = metadata.entries.ofInode(known.id);
     listed.push({ name: "..", inode: own?.parent ?? ROOT_INODE, kind: "folder", cookie: DOT_DOT });
   }
-  for (const entry of metadata.entries.list(known.id, Math.max(cookie, FIRST_COOKIE), limit - listed.length)) {
+  for (const entry of metadata.entries.listOn(handle.pass, Math.max(cookie, FIRST_COOKIE), limit - listed.length)) {
     const inode = metadata.inodes.get(entry.inode);
-    // One that steps aside for a moment (make-room.ts) has no name a program could use.
-    if (inode === undefined || entry.name.includes("/")) continue;
+    if (inode === undefined) continue;
     const line = { name: entry.name, inode: inode.id, kind: inode.kind, cookie: entry.id };
     listed.push(withAttributes ? { ...line, found: await found(context, inode) } : line);
   }
   return listed;
 }
 
+function endPass(context: Context, handle: FolderHandle): void {
+  if (handle.pass !== undefined) context.metadata.entries.endPass(handle.pass);
+  handle.pass = undefined;
+}
+
 export async function releasedir(context: Context, handleId: HandleId): Promise<void> {
+  const handle = context.handles.get(handleId);
   context.handles.delete(handleId);
+  if (handle?.kind === "folder") endPass(context, handle);
 }

@@ -97,7 +97,8 @@ async function recoverGenerations(context: Context): Promise<void> {
     const path = generation.lineage === null ? paths.generation(generation.id) : paths.live(generation.lineage);
     if (!isStale && (await exists(context, path))) continue;
     metadata.transaction(() => {
-      for (const attempt of metadata.attempts.ofGeneration(generation.id)) metadata.attempts.abandon(attempt.id);
+      const now = context.runtime.now();
+      for (const { id } of metadata.attempts.ofGeneration(generation.id)) metadata.attempts.abandon(id, now);
       removeGeneration(context, generation);
       if (inode === undefined || inode.changes !== generation.changes || inode.content !== "dirty") return;
       metadata.inodes.update(inode.id, { changes: inode.changes + 1, hash: null });

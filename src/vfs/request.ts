@@ -48,7 +48,7 @@ export function parseRequest(value: unknown): Request {
   return request.parse(value);
 }
 
-/** With a key the same request may be repeated until it is answered; without, the node is read instead. */
+/** Takes a key at every gateway; moves, attributes and deletions only where the gateway's capabilities say so. */
 export function isKeyed(value: Request): boolean {
   return value.do !== "patch" && value.do !== "delete";
 }

@@ -9,10 +9,11 @@ import type { Context } from "./context.ts";
 import { generationSource } from "./generation.ts";
 import { observeNode } from "./observe.ts";
 import { isKeyed, type Request } from "./request.ts";
-import { acknowledge, deletionIsDone, refused } from "./settle.ts";
+import { acknowledge, deletionIsDone, refused, type Verdict } from "./settle.ts";
 
 const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 5 * 60_000;
+const REREAD: Verdict = { retry: true, afterMs: 0 };
 
 const NOTHING: ContentSource = { size: 0, async *read() {} };
 
@@ -24,16 +25,18 @@ export async function send(
   onProgress: (sent: number) => void,
 ): Promise<void> {
   try {
-    if (attempt.tries > 0 && !isKeyed(attempt.request)) {
-      await settleByReading(context, attempt, signal);
-      return;
-    }
+    if (isUncertain(context, attempt) && (await settleByReading(context, attempt, signal))) return;
     const node = await call(context, attempt, signal, onProgress);
     context.network.answered();
     acknowledge(context, attempt, node, node.position);
   } catch (error) {
     failed(context, attempt, error);
   }
+}
+
+/** Sent before without an answer, and without a key by which the gateway would know it again. */
+function isUncertain({ client }: Context, { tries, request }: Attempt<Request>): boolean {
+  return tries > 0 && !isKeyed(request) && !client.capabilities.keyedChanges;
 }
 
 function failed(context: Context, attempt: Attempt<Request>, error: unknown): void {
@@ -47,7 +50,7 @@ function failed(context: Context, attempt: Attempt<Request>, error: unknown): vo
     err: error,
   };
   if (error instanceof RemoteError) {
-    const verdict = refused(context, attempt, error);
+    const verdict = isOvertaken(context, attempt, error) ? REREAD : refused(context, attempt, error);
     if (!verdict.retry) {
       log.info(fields, "refused");
       return;
@@ -74,8 +77,12 @@ export function backoff(context: Pick<Context, "runtime">, tries: number): numbe
   return Math.round(full * (0.5 + context.runtime.random() / 2));
 }
 
-/** A request without a key is not repeated blindly: the node says whether it took effect. */
-async function settleByReading(context: Context, attempt: Attempt<Request>, signal: AbortSignal): Promise<void> {
+/**
+ * A request without a key is not repeated blindly: the node says whether it took effect. False: not
+ * yet, but an earlier sending may still arrive. Sent again just as it was, only one of the two can
+ * take effect, for both ask for the same revision.
+ */
+async function settleByReading(context: Context, attempt: Attempt<Request>, signal: AbortSignal): Promise<boolean> {
   const { request } = attempt;
   if (request.do !== "patch" && request.do !== "delete") throw new Error(`${request.do} has a key`);
   try {
@@ -83,11 +90,12 @@ async function settleByReading(context: Context, attempt: Attempt<Request>, sign
     context.network.answered();
     if (request.do === "patch" && isEffectOf(request, node)) {
       acknowledge(context, attempt, node, 0);
-      return;
+      return true;
     }
+    if (node.revision === request.ifRevision) return false;
     context.metadata.transaction(() => {
       context.metadata.attempts.remove(attempt.id);
-      // It had no effect: what is seen is judged, and the plan asks again.
+      // It had no effect and can have none any more: what is seen is judged, and the plan asks again.
       observeNode(context, node);
       const row = context.metadata.nodes.get(attempt.node);
       if (row !== undefined) context.metadata.nodes.update(row.id, { due: context.runtime.now() });
@@ -97,6 +105,13 @@ async function settleByReading(context: Context, attempt: Attempt<Request>, sign
     if (!(error instanceof RemoteError) || error.code !== "notFound" || request.do !== "delete") throw error;
     deletionIsDone(context, attempt);
   }
+  return true;
+}
+
+/** The earlier sending arrived between the reading and the repetition: the node is read again. */
+function isOvertaken(context: Context, attempt: Attempt<Request>, error: RemoteError): boolean {
+  if (!isUncertain(context, attempt)) return false;
+  return error.code === "changed" || (error.code === "notFound" && attempt.request.do === "delete");
 }
 
 /** The node shows what the request asked for, and was changed since the request was made. */
@@ -152,10 +167,10 @@ function call(
         ...(name === undefined ? {} : { name }),
         ...(attributes === undefined ? {} : { attributes }),
       };
-      return client.patchNode(nodeId, patch, { signal, ifRevision });
+      return client.patchNode(nodeId, patch, { ...common, ifRevision });
     }
     case "delete":
-      return client.deleteNode(request.nodeId, { signal, ifRevision: request.ifRevision });
+      return client.deleteNode(request.nodeId, { ...common, ifRevision: request.ifRevision });
   }
 }
 

@@ -48,7 +48,7 @@ export function acknowledge(context: Context, attempt: Sent, node: Node, positio
     metadata.nodes.update(row.id, { nodeId: node.id, base, seen, parked: null });
     // A repeated request gets its first answer, however old: what was heard of the node since then is news.
     if ((metadata.arrivals.get(node.id)?.revision ?? 0) <= node.revision) metadata.arrivals.remove(node.id);
-    if (row.base === null && position <= metadata.settings.getNumber("cursor")) context.refresh.add(node.id);
+    if (row.base === null && position <= metadata.settings.getNumber("cursor")) metadata.rereads.add(node.id);
     contentArrived(context, row, attempt, base, node.id);
     closeAttempt(context, attempt);
     metadata.attempts.removeAbandonedOf(row.id);
@@ -66,7 +66,7 @@ function absorbStranger(context: Context, row: NodeRow, nodeId: string): void {
   const stranger = metadata.nodes.ofNodeId(nodeId);
   if (stranger === undefined || stranger.id === row.id) return;
   // What it knew that is newer is read again.
-  context.refresh.add(nodeId);
+  metadata.rereads.add(nodeId);
   const entry = stranger.entry === null ? undefined : metadata.entries.get(stranger.entry);
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
   const isUsed =
@@ -157,12 +157,22 @@ function inodeOfRow(context: Context, row: NodeRow): Inode | undefined {
   return entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
 }
 
-function closeAttempt(context: Context, attempt: Sent): void {
+function closeAttempt(context: Context, attempt: Sent, how: "remove" | "abandon" = "remove"): void {
   const { attempts } = context.metadata;
-  attempts.remove(attempt.id);
+  if (how === "remove") attempts.remove(attempt.id);
+  else attempts.abandon(attempt.id, context.runtime.now());
   const { generation } = attempt;
   // Another name of the same inode may still be sending it.
   if (generation !== null && attempts.ofGeneration(generation).length === 0) dropGeneration(context, generation);
+}
+
+/**
+ * Refused for what may change: should it have been sent before without an answer, that sending may
+ * still arrive, when what stood in the way is gone. Its key will say that it was ours.
+ */
+function closeRefused(context: Context, attempt: Sent, error: RemoteError): void {
+  const isLast = error.code === "changed" || attempt.tries === 0 || !("nodeId" in attempt.request);
+  closeAttempt(context, attempt, isLast || attempt.request.do === "delete" ? "remove" : "abandon");
 }
 
 /** What waits in it may go now. Only what we put there can be in it, so it stays completely known. */
@@ -176,7 +186,7 @@ function folderIsBorn(context: Context, row: NodeRow, position: number): void {
 function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revision: number, position: number): void {
   const { metadata } = context;
   closeAttempt(context, attempt);
-  bury(context, { ...row, seen: { deleted: true, revision } }, position === 0 ? undefined : position);
+  bury(context, { ...row, seen: { deleted: true, revision, ...(position === 0 ? {} : { position }) } });
   metadata.attempts.removeAllOf(row.id);
   if (row.entry === null) {
     metadata.nodes.remove(row.id);
@@ -186,6 +196,8 @@ function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revi
     advance(context, row.id);
   }
   leftPlace(context, row);
+  // A repeated request gets its first answer, however old: the node may have been restored since.
+  if (row.seen !== null && "node" in row.seen) observeNode(context, row.seen.node);
   context.activity.progressed();
   context.activity.wake();
 }
@@ -207,7 +219,7 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
   return metadata.transaction((): Verdict => {
     const row = metadata.nodes.get(attempt.node);
     if (row === undefined || metadata.attempts.openOf(row.id)?.id !== attempt.id) return { retry: false };
-    if (error.isAmbiguous || error.code === "unauthorized") return { retry: true };
+    if (error.isTransient || error.code === "unauthorized") return { retry: true };
     if (error.code === "throttled") {
       return {
         retry: true,
@@ -219,7 +231,7 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
       acknowledge(context, attempt, node, 0);
       return { retry: false };
     }
-    closeAttempt(context, attempt);
+    closeRefused(context, attempt, error);
     if (node?.lastKey != null && takeOwn(context, node)) return { retry: false };
     metadata.nodes.update(row.id, { due: context.runtime.now() });
     tellApart(context, row, attempt.request, error, node);
@@ -242,7 +254,7 @@ function tellApart(context: Context, row: NodeRow, request: Request, error: Remo
     lookAgainLater(context, row);
   } else if (error.code === "notFound" || (error.code === "invalid" && request.do === "patch" && "parent" in request)) {
     // A folder is gone, or (400) is by now inside what should move into it: the world is not as thought.
-    if ("parent" in request && request.parent !== undefined) context.refresh.add(request.parent);
+    if ("parent" in request && request.parent !== undefined) context.metadata.rereads.add(request.parent);
     lookAgainLater(context, row);
   } else if (error.code !== "forbidden" || error.details.scope === undefined) {
     // A missing scope makes the plan wait, and only for what needs it; anything else is about this node.
@@ -251,7 +263,7 @@ function tellApart(context: Context, row: NodeRow, request: Request, error: Remo
 }
 
 function lookAgainLater(context: Context, row: NodeRow): void {
-  if (row.nodeId !== null) context.refresh.add(row.nodeId);
+  if (row.nodeId !== null) context.metadata.rereads.add(row.nodeId);
   context.metadata.nodes.update(row.id, { due: context.runtime.now() + LOOK_AGAIN_MS });
 }
 
@@ -265,7 +277,7 @@ function folderIsNotEmpty(context: Context, row: NodeRow): void {
   if (row.nodeId === null) return;
   const folder = reviveFolder(context, row.nodeId);
   if (folder !== undefined) context.metadata.inodes.update(folder, { listed: null });
-  context.refresh.add(row.nodeId);
+  context.metadata.rereads.add(row.nodeId);
 }
 
 /** The name this row wanted belongs to another node. */

@@ -86,7 +86,6 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     listings: createSingleFlight(),
     sending: new Map(),
     cuts: new Map(),
-    refresh: new Set([start.workspace.rootId]),
     network,
     activity,
     syncRows: shareRuns(options.syncRows),
@@ -95,7 +94,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   metadata.settings.set("boot", settings.boot);
   // What was waiting when the last mount ended is looked at at once.
   metadata.nodes.hasten(runtime.now());
-  metadata.attempts.rush(runtime.now());
+  metadata.attempts.resume(runtime.now());
+  metadata.rereads.add(start.workspace.rootId);
 
   const writeBack = createWriteBack(context);
   const follower = createFollower(context);
@@ -193,7 +193,7 @@ async function findOut(
     return { workspace, trouble: undefined };
   } catch (error) {
     if (error instanceof StartError || !(error instanceof RemoteError)) throw error;
-    const isPassing = error.isAmbiguous || error.code === "unauthorized" || error.code === "throttled";
+    const isPassing = error.isTransient || error.code === "unauthorized" || error.code === "throttled";
     if (known === undefined || !isPassing) throw new StartError(startProblem(error), 1, { cause: error });
     log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");
     return { workspace: known, trouble: error };

@@ -42,7 +42,7 @@ function takePlace(context: Context, entry: Entry, node: Node): boolean {
     if (other !== undefined && isSeenAway(other)) stepAside(context, occupant);
     else if (other?.base?.parent === node.parentId && other.base.name === node.name && other.nodeId !== null) {
       // Two nodes cannot have one name: what is known of the other is old.
-      context.refresh.add(other.nodeId);
+      metadata.rereads.add(other.nodeId);
       return false;
     } else moveAside(context, occupant);
   }

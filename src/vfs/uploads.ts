@@ -28,7 +28,7 @@ function giveUp(context: Context, generation: Generation): void {
   const attempts = metadata.attempts.ofGeneration(generation.id);
   metadata.transaction(() => {
     // Whether they arrived is not known; should they have, their keys say that they were ours.
-    for (const attempt of attempts) metadata.attempts.abandon(attempt.id);
+    for (const attempt of attempts) metadata.attempts.abandon(attempt.id, context.runtime.now());
     removeGeneration(context, generation);
     const inode = metadata.inodes.get(generation.inode);
     if (inode === undefined || inode.changes !== generation.changes || inode.content !== "dirty") return;

@@ -24,6 +24,8 @@ test.each([
   const error = await failureOf(client.patchNode("n1", { name: "b" }));
   expect(error.code).toBe(code);
   expect(error.details).toEqual(details);
+  const { field, scope, node, retryAfterMs } = error;
+  expect({ status: error.status, field, scope, node, retryAfterMs }).toEqual(details);
   expect(error.message).toContain(`patchNode: ${status}`);
 });
 
@@ -83,13 +85,15 @@ test("nobody listening is offline", async () => {
   await new Promise((resolve) => server.close(resolve));
   if (address === null || typeof address === "string") throw new Error("no port");
   const error = await failureOf(clientOf(`http://127.0.0.1:${address.port}`).getNode("n1"));
-  expect(error).toMatchObject({ code: "offline", isAmbiguous: true });
+  // Nothing was sent: it is worth another try, and certainly had no effect.
+  expect(error).toMatchObject({ code: "offline", isTransient: true, isAmbiguous: false });
   expect(error.message).toContain("ECONNREFUSED");
 });
 
 test("a connection that ends before the answer is offline", async () => {
   const client = await clientFor((request) => request.socket.resetAndDestroy());
-  expect(await failureOf(client.deleteNode("n1"))).toMatchObject({ code: "offline" });
+  const error = await failureOf(client.deleteNode("n1"));
+  expect(error).toMatchObject({ code: "offline", isTransient: true, isAmbiguous: true });
 });
 
 test("a lost answer to an upload is offline", async () => {
@@ -117,13 +121,14 @@ test("an answer that is not HTTP is malformed", async () => {
 test("a call aborted before it begins sends nothing", async () => {
   const client = await clientFor(() => expect.unreachable("a request was sent"));
   const error = await failureOf(client.getNode("n1", { signal: AbortSignal.abort() }));
-  expect(error.code).toBe("aborted");
+  expect(error).toMatchObject({ code: "aborted", isAmbiguous: false });
 });
 
 test("a call aborted while it waits ends at once", async () => {
   const controller = new AbortController();
   const client = await clientFor(() => controller.abort());
-  expect(await failureOf(client.getNode("n1", { signal: controller.signal }))).toMatchObject({ code: "aborted" });
+  const error = await failureOf(client.getNode("n1", { signal: controller.signal }));
+  expect(error).toMatchObject({ code: "aborted", isAmbiguous: true });
 });
 
 test("closing the client aborts what is under way and refuses what comes after", async () => {

@@ -1,5 +1,8 @@
 import { expect, test } from "vitest";
 import type { Client } from "../../src/client/client.ts";
+import { createClient } from "../../src/client/create-client.ts";
+import { staticToken } from "../../src/client/credentials.ts";
+import type { HttpRequest } from "../../src/contract/http.ts";
 import { exampleNode, examplePage, exampleWorkspace, exampleWritten, textSource } from "./support/examples.ts";
 import { answerJson, clientFor, clientOf, failureOf, readBody, serve } from "./support/server.ts";
 
@@ -109,6 +112,38 @@ test.each<[string, (client: Client) => Promise<unknown>, object, string, Record<
     { with: "n2" },
   ],
   [
+    "patch with a key",
+    (c) => c.patchNode("n1", { name: "b" }, { ifRevision: 3, idempotencyKey: "k" }),
+    written,
+    "PATCH /v1/nodes/n1",
+    { "if-match": '"3"' },
+    { name: "b", idempotencyKey: "k" },
+  ],
+  [
+    "exchange with a key",
+    (c) => c.exchangeNodes("n1", "n2", { idempotencyKey: "k" }),
+    written,
+    "POST /v1/nodes/n1/exchange",
+    {},
+    { with: "n2", idempotencyKey: "k" },
+  ],
+  [
+    "delete with a key",
+    (c) => c.deleteNode("n1", { ifRevision: 0, idempotencyKey: "k &" }),
+    written,
+    "DELETE /v1/nodes/n1?idempotencyKey=k+%26",
+    { "if-match": '"0"' },
+    undefined,
+  ],
+  [
+    "restore with a key",
+    (c) => c.restoreNode("n1", { idempotencyKey: "k" }),
+    written,
+    "POST /v1/nodes/n1/restore",
+    {},
+    { idempotencyKey: "k" },
+  ],
+  [
     "delete",
     (c) => c.deleteNode("n1", { ifRevision: 0 }),
     written,
@@ -196,4 +231,32 @@ test("an answer about another node is malformed", async () => {
 test("a listing of another folder is malformed", async () => {
   const client = await clientFor((_, response) => answerJson(response, 200, examplePage([exampleNode()])));
   expect(await failureOf(client.listFolder("elsewhere"))).toMatchObject({ code: "malformed" });
+});
+
+test("a gateway that knows no keys of changes is sent none, but those of contents and new nodes", async () => {
+  const seen: HttpRequest[] = [];
+  async function* body() {
+    yield Buffer.from(JSON.stringify(exampleWritten()));
+  }
+  const client = createClient({
+    transport: {
+      async send(request) {
+        seen.push(request);
+        return { status: 200, headers: { "content-type": "application/json" }, body: body() };
+      },
+      async close() {},
+    },
+    credentials: staticToken("secret-token"),
+    capabilities: { keyedChanges: false },
+  });
+  const options = { idempotencyKey: "k" };
+  await client.patchNode("n1", { name: "b" }, { ...options, ifRevision: 3 });
+  await client.exchangeNodes("n1", "n2", options);
+  await client.deleteNode("n1", options);
+  await client.restoreNode("n1", options);
+  expect(client.capabilities.keyedChanges).toBe(false);
+  expect(JSON.stringify(seen)).not.toContain("idempotencyKey");
+  expect(seen[0]?.headers["if-match"]).toBe('"3"');
+  await client.createFolder("root", "d", options);
+  expect(JSON.stringify(seen.at(-1))).toContain('"idempotencyKey":"k"');
 });

@@ -46,10 +46,11 @@ beforeEach(async () => {
     patchNode: () => ({ nodeId: file.id, json: { name: "n" }, shape: writtenNode }),
     exchangeNodes: () => ({ nodeId: file.id, json: { with: other.id }, shape: writtenNode }),
     deleteNode: () => ({ nodeId: file.id, shape: writtenNode }),
-    restoreNode: () => ({ nodeId: gone.id, shape: writtenNode }),
+    restoreNode: () => ({ nodeId: gone.id, json: { idempotencyKey: "k" }, shape: writtenNode }),
     listVersions: () => ({ nodeId: file.id, shape: versionPage }),
     appendJournal: () => ({ json: { nodeId: file.id, kind: "seen" }, status: 201, shape: journalEntry }),
     readJournal: () => ({ shape: journalPage }),
+    streamJournal: () => ({}),
   };
 });
 

@@ -21,14 +21,15 @@ async function allPages(query: Record<string, string>, between: () => Promise<un
   return pages;
 }
 
-test("pages by number are ordered by any field, ties by name, and know their total", async () => {
+test("pages by number are ordered by any field, ties by id, and know their total", async () => {
+  // Ids go up with each node here.
   for (const [name, size] of Object.entries({ b: 2, a: 2, c: 1, ä: 3, Z: 2 })) {
     await core.file(`/${encodeURIComponent(name)}`, "x".repeat(size));
     await core.clock.advance(5);
   }
   expect(namesOf(await list({ path: "/" }))).toEqual(["Z", "a", "b", "c", "ä"]);
   expect(namesOf(await list({ path: "/", orderBy: "-name" }))).toEqual(["ä", "c", "b", "a", "Z"]);
-  expect(namesOf(await list({ path: "/", orderBy: "size" }))).toEqual(["c", "Z", "a", "b", "ä"]);
+  expect(namesOf(await list({ path: "/", orderBy: "size" }))).toEqual(["c", "b", "a", "Z", "ä"]);
   expect(namesOf(await list({ path: "/", orderBy: "-createdAt" }))).toEqual(["Z", "ä", "c", "a", "b"]);
   const page = await list({ path: "/", orderBy: "-size", pageSize: "2", pageNo: "2" });
   expect(namesOf(page)).toEqual(["a", "b"]);
@@ -52,10 +53,12 @@ test("bad queries are refused by field", async () => {
     ["pageSize", { path: "/", pageSize: "0" }],
     ["pageSize", { path: "/", pageSize: "" }],
     ["orderBy", { path: "/", orderBy: "attributes" }],
-    ["orderBy", { path: "/", orderBy: "size", after: "" }],
     ["orderBy", { path: "/", orderBy: "constructor" }],
     ["after", { path: "/", after: "nonsense" }],
-    ["after", { path: "/", after: Buffer.from('[99999999,1,1,""]').toString("base64url") }],
+    ["after", { path: "/", after: Buffer.from('[99999999,1,1,1,null,""]').toString("base64url") }],
+    ["after", { path: "/", after: Buffer.from('[1,1,1,1,null,"of another list"]').toString("base64url") }],
+    ["recursive", { path: "/", recursive: "yes" }],
+    ["branch", { path: "/", branch: "" }],
     ["at", { path: "/", at: "yesterday" }],
     ["path", { path: "/f" }],
     ["path", { path: "/a//b" }],

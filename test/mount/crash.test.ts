@@ -6,6 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { run, until } from "../support/child.ts";
+import { createChance, drawSeed } from "../support/seed.ts";
 import { check, createPlace, mountsBelow, type Place, type TestGateway, type TestMount } from "../support/wsfs.ts";
 import { promisedBy, WORKER } from "./support/crash.ts";
 import { childrenAt, versionsOf } from "./support/nodes.ts";
@@ -54,8 +55,9 @@ describe.each([
   }
 
   test(`${KILLS} kills at random moments lose nothing and double nothing`, async () => {
+    const chance = createChance();
     for (let round = 0; round < KILLS; round++) {
-      const seed = Math.floor(Math.random() * 2 ** 32);
+      const seed = drawSeed(chance);
       seeds.push(seed);
       const log = place.path(`${name}-${round}.log`);
       const killed = await place.mount(gateway, { name });
@@ -67,14 +69,14 @@ describe.each([
           { env: place.env },
         ),
       );
-      // Random on purpose: the moment is what varies.
-      const promises = 5 + Math.random() * 120;
+      // Anywhere in the work of the programs: the moment is what varies.
+      const promises = 5 + chance() * 120;
       await until("the programs have done something", () => {
         const lines = [linesOf(`${log}-a`), linesOf(`${log}-b`)] as const;
         // One that has not begun would find the bare folder instead of the mount, and never fail.
         return lines[0] > 0 && lines[1] > 0 && lines[0] + lines[1] > promises;
       });
-      await pause(Math.random() * 30);
+      await pause(chance() * 30);
       process.kill(killed.pid, "SIGKILL");
       for (const worker of workers) check(await worker);
       await until("the mount without a daemon is gone", () => mountsBelow(place.folder).length === 0);

@@ -2,12 +2,14 @@
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type Finished, run } from "../support/child.ts";
+import { createChance, drawSeed } from "../support/seed.ts";
 import { check, createPlace, type Place, type TestGateway, type TestMount } from "../support/wsfs.ts";
 import { READER, WRITER } from "./support/flicker.ts";
 import { contentsOf, readGateway, readTree } from "./support/tree.ts";
 
 const PROJECT = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
 const SECONDS = 9;
+const chance = createChance();
 
 let place: Place;
 let gateway: TestGateway;
@@ -21,7 +23,7 @@ afterAll(() => place.cleanUp());
 
 /** Both programs at once in `busy`, for SECONDS. */
 async function workAndWatch(where: TestMount): Promise<void> {
-  const seed = Math.floor(Math.random() * 2 ** 32);
+  const seed = drawSeed(chance);
   const python = (script: string): Promise<Finished> =>
     run(
       "/usr/bin/python3",

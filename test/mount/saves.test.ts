@@ -4,6 +4,7 @@
  */
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { SEED } from "../support/seed.ts";
 import { check, createPlace, type Place, type TestGateway, type TestMount } from "../support/wsfs.ts";
 import { childrenAt, versionsOf } from "./support/nodes.ts";
 
@@ -107,7 +108,7 @@ while time.time() < until:
     time.sleep(chance.choice([0, 0.01, 0.1, 0.5, 0.6, 1.1]) * chance.random())
 print(saves)
 `;
-  const seed = String(Math.random());
+  const seed = String(SEED);
   const saves = Number(
     check(await busy.sh(`exec /usr/bin/python3 -c "$SCRIPT" ${seed}`, { env: { SCRIPT: script } })).stdout,
   );

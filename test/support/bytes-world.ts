@@ -150,7 +150,6 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     cuts: new Map(),
     syncRows: async () => {},
     sending: new Map(),
-    refresh: new Set(),
     network,
     activity,
   };

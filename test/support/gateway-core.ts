@@ -73,7 +73,13 @@ export function uploadBody(...parts: Part[]): RequestBody {
 export async function readAnswer(answer: GatewayAnswer): Promise<ReadAnswer> {
   const chunks: Uint8Array[] = [];
   if (answer.body?.kind === "json") chunks.push(Buffer.from(answer.body.text));
-  else if (answer.body !== undefined) for await (const chunk of answer.body.stream) chunks.push(chunk);
+  else if (answer.body !== undefined) {
+    for await (const chunk of answer.body.stream) {
+      chunks.push(chunk);
+      // These have no end: what comes first shows that the stream is open.
+      if (answer.headers["content-type"] === "text/event-stream") break;
+    }
+  }
   const bytes = Buffer.concat(chunks);
   return {
     status: answer.status,

@@ -1,0 +1,85 @@
+/**
+ * `connect`: the gateway for programs. Every operation, with retries where they are safe; built
+ * over the calls of one request each (`client.ts`). Importing it loads nothing heavy: schemas and
+ * HTTP come with the first call.
+ */
+import type { Transport } from "../contract/http.ts";
+import { type Logger, SILENT } from "../lib/log.ts";
+import type { Clock } from "../lib/runtime.ts";
+import { systemClock } from "../lib/system-clock.ts";
+import type { Client } from "./client.ts";
+import type { Credentials } from "./credentials.ts";
+import { createHttpTransport, type SilenceLimits } from "./http-transport.ts";
+import type { Context } from "./sdk/context.ts";
+import { createFiles, type Files } from "./sdk/files.ts";
+import { createJournal, type Journal } from "./sdk/journal.ts";
+import { createNodes, type Nodes } from "./sdk/nodes.ts";
+import { createRetrier, type RetryOptions } from "./sdk/retry.ts";
+import { createVersions, type Versions } from "./sdk/versions.ts";
+import { createWorkspaces, type Workspaces } from "./sdk/workspaces.ts";
+
+export interface ConnectOptions {
+  /** "https://host[:port][/prefix]". */
+  readonly baseUrl: string;
+  readonly credentials: Credentials;
+  /** Name or id, for calls by path and of the journal. A token bound to a workspace needs none. */
+  readonly workspace?: string | undefined;
+  /** False: every call is sent once. */
+  readonly retries?: RetryOptions | false | undefined;
+  /** How long silence may last. No call has a limit on its whole time: give it a signal for that. */
+  readonly limits?: SilenceLimits | undefined;
+  /** Connections at most, for each of: calls without content, downloads, uploads. Default 16. */
+  readonly connections?: number | undefined;
+  /** One line per request at debug, never with a token. A pino logger fits. Default: none. */
+  readonly log?: Logger | undefined;
+  /** Instead of HTTP, for tests and gateways without sockets; `limits` and `connections` are its own then. */
+  readonly transport?: Transport | undefined;
+  /** Time and chance, for tests. */
+  readonly clock?: Clock | undefined;
+}
+
+/** Every call rejects with a `RemoteError`; its `code` says what to do. */
+export interface Gateway {
+  readonly workspaces: Workspaces;
+  readonly nodes: Nodes;
+  readonly files: Files;
+  readonly versions: Versions;
+  readonly journal: Journal;
+  /** The calls themselves, each of them one request, for those who do their own retries. */
+  calls(): Promise<Client>;
+  /** Ends what is under way ("aborted") and frees the connections. */
+  close(): Promise<void>;
+}
+
+/** Sends nothing yet. Throws a TypeError when the base URL is none. */
+export function connect(options: ConnectOptions): Gateway {
+  const { credentials, workspace, log = SILENT, clock = systemClock, limits, connections } = options;
+  const transport =
+    options.transport ??
+    createHttpTransport({
+      baseUrl: options.baseUrl,
+      ...(limits === undefined ? undefined : { limits }),
+      ...(connections === undefined ? undefined : { connections }),
+    });
+  const retrier = createRetrier(clock, options.retries);
+  let loaded: Promise<Client> | undefined;
+  const load = () => {
+    loaded ??= import("./create-client.ts").then(({ createClient }) =>
+      createClient({ transport, credentials, log, now: clock.now }),
+    );
+    return loaded;
+  };
+  const context: Context = { load, retrier, uuid: clock.uuid, workspace };
+  return {
+    workspaces: createWorkspaces(context),
+    nodes: createNodes(context),
+    files: createFiles(context),
+    versions: createVersions(context),
+    journal: createJournal(context),
+    calls: load,
+    async close() {
+      retrier.close();
+      await transport.close();
+    },
+  };
+}

@@ -1,0 +1,44 @@
+/** What all groups of calls share: the calls of one request each, loaded when first needed, and the retries around them. */
+import type { Client } from "../client.ts";
+import type { Retrier, RunOptions, Safety } from "./retry.ts";
+
+/** What every call takes. */
+export interface RequestOptions {
+  /** Aborting it ends the call with the RemoteError "aborted". */
+  readonly signal?: AbortSignal | undefined;
+  /** False: sent once, whatever happens. */
+  readonly retries?: false | undefined;
+}
+
+/** What every write takes. */
+export interface WriteOptions extends RequestOptions {
+  /**
+   * Names the write, so that the gateway knows it when it comes again. Made when none is given, so
+   * that retries are safe; give your own (and keep it) to repeat the write after a crash.
+   */
+  readonly idempotencyKey?: string | undefined;
+}
+
+export interface Context {
+  /** The calls of one request each. */
+  readonly load: () => Promise<Client>;
+  readonly retrier: Retrier;
+  readonly uuid: () => string;
+  /** Default of what names the workspace in calls by path and of the journal. */
+  readonly workspace: string | undefined;
+}
+
+export function read<T>(context: Context, options: RequestOptions, call: (client: Client) => Promise<T>): Promise<T> {
+  return context.retrier.run("read", async () => call(await context.load()), options);
+}
+
+/** A write with its key: the caller's, or one that all its tries share. */
+export function write<T>(
+  context: Context,
+  options: WriteOptions & RunOptions,
+  call: (client: Client, idempotencyKey: string) => Promise<T>,
+  safety: Safety = "keyed",
+): Promise<T> {
+  const key = options.idempotencyKey ?? context.uuid();
+  return context.retrier.run(safety, async () => call(await context.load(), key), options);
+}

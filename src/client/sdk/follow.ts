@@ -1,0 +1,102 @@
+/**
+ * The journal as it goes on: a stream of events, taken up again after the last entry when it
+ * breaks, so that none is lost and none comes twice. Where the gateway has no stream, the journal
+ * is asked again and again.
+ */
+import type { JournalEntry } from "../../contract/resources.ts";
+import { RemoteError } from "../errors.ts";
+import { type Context, type RequestOptions, read } from "./context.ts";
+
+export interface FollowOptions extends RequestOptions {
+  /** Position of the last entry that is known: what comes after it is wanted. 0: from the start. Default: what is new from now on. */
+  readonly after?: number | undefined;
+  /** Name or id. Default: that of `connect`. */
+  readonly workspace?: string | undefined;
+  /** How long to wait between two looks where the gateway has no stream, milliseconds. Default 1000. */
+  readonly pollMs?: number | undefined;
+  /** Told of each break, before the wait for the next try; undefined when the gateway ended the stream. */
+  readonly onBreak?: ((error: RemoteError | undefined) => void) | undefined;
+}
+
+const POLL_MS = 1000;
+const POLL_PAGE = 1000;
+/** Statuses of a gateway that has no such operation. */
+const NO_STREAM_STATUSES: readonly (number | undefined)[] = [404, 405, 406, 501];
+
+export async function* follow(
+  context: Context,
+  options: FollowOptions = {},
+): AsyncGenerator<JournalEntry, void, undefined> {
+  const { workspace = context.workspace, onBreak, signal } = options;
+  let position = options.after ?? (await presentPosition(context, options));
+  let tried = 1;
+  const onHeard = () => {
+    tried = 1;
+  };
+  for (;;) {
+    let broken: RemoteError | undefined;
+    try {
+      const client = await context.load();
+      for await (const entry of client.streamJournal(position, { workspace, onHeard, signal })) {
+        // A gateway that begins too early.
+        if (entry.position <= position) continue;
+        position = entry.position;
+        yield entry;
+      }
+    } catch (error) {
+      if (!(error instanceof RemoteError)) throw error;
+      if (hasNoStream(error)) break;
+      broken = error;
+    }
+    onBreak?.(broken);
+    // An end without an error, too, is waited after: the next stream may end at once.
+    await context.retrier.waitForever(
+      broken ?? new RemoteError("offline", "streamJournal: the stream ended"),
+      tried,
+      options,
+    );
+    tried += 1;
+  }
+  yield* poll(context, position, options);
+}
+
+function hasNoStream(error: RemoteError): boolean {
+  // Without a status it is our own refusal: the gateway's profile has no such operation.
+  return error.code === "invalid" ? error.status === undefined : NO_STREAM_STATUSES.includes(error.status);
+}
+
+async function presentPosition(context: Context, options: FollowOptions): Promise<number> {
+  const { workspace = context.workspace, signal } = options;
+  const page = await read(context, options, (client) => client.readJournal(workspace, 0, { pageSize: 1, signal }));
+  return page.asOf;
+}
+
+async function* poll(
+  context: Context,
+  from: number,
+  options: FollowOptions,
+): AsyncGenerator<JournalEntry, void, undefined> {
+  const { workspace = context.workspace, pollMs = POLL_MS, onBreak, signal } = options;
+  let position = from;
+  for (let tried = 1; ; ) {
+    let count = 0;
+    try {
+      const client = await context.load();
+      const page = await client.readJournal(workspace, position, { pageSize: POLL_PAGE, signal });
+      tried = 1;
+      count = page.items.length;
+      for (const entry of page.items) {
+        if (entry.position <= position) continue;
+        position = entry.position;
+        yield entry;
+      }
+      if (count < page.totalCount) continue;
+    } catch (error) {
+      if (error instanceof RemoteError) onBreak?.(error);
+      await context.retrier.waitForever(error, tried, options);
+      tried += 1;
+      continue;
+    }
+    await context.retrier.pause(pollMs, signal);
+  }
+}

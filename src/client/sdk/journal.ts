@@ -1,0 +1,49 @@
+/** The journal of a workspace: what changed, read, followed, and told of. */
+import type { JournalEntry } from "../../contract/resources.ts";
+import { type Context, type RequestOptions, read, type WriteOptions, write } from "./context.ts";
+import { type FollowOptions, follow } from "./follow.ts";
+import { type Paged, paged } from "./paged.ts";
+
+export interface JournalListOptions extends RequestOptions {
+  /** Position: only entries after it. Default 0: from the start. */
+  readonly after?: number | undefined;
+  /** 1..1000; the gateway's default is 50. */
+  readonly pageSize?: number | undefined;
+  /** Name or id. Default: that of `connect`. */
+  readonly workspace?: string | undefined;
+}
+
+export interface Journal {
+  /** Entries up to now, oldest first; `asOf` of a page is how far the journal shows. Scope: node.node.read-all. */
+  list(options?: JournalListOptions): Paged<JournalEntry>;
+  /**
+   * Entries as they come, without end: abort it, or leave the loop. Keep the `position` of the last
+   * entry to go on after it another time. Breaks are waited out, however long; it fails only when
+   * the gateway refuses. Scope: node.node.read-all.
+   */
+  follow(options?: FollowOptions): AsyncGenerator<JournalEntry, void, undefined>;
+  /** Records an activity on a node; `kind` is the caller's word for it. Scope: node.journal.create. */
+  append(nodeId: string, kind: string, options?: WriteOptions): Promise<JournalEntry>;
+}
+
+export function createJournal(context: Context): Journal {
+  return {
+    list(options = {}) {
+      const { after = 0, pageSize, workspace = context.workspace, signal } = options;
+      return paged((which) =>
+        read(context, options, (client) =>
+          client.readJournal(workspace, which.after === undefined ? after : Number(which.after), {
+            pageSize,
+            pageNo: which.pageNo,
+            signal,
+          }),
+        ),
+      );
+    },
+    follow: (options) => follow(context, options),
+    append: (nodeId, kind, options = {}) =>
+      write(context, options, (client, idempotencyKey) =>
+        client.appendJournal(nodeId, kind, { idempotencyKey, signal: options.signal }),
+      ),
+  };
+}

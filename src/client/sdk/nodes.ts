@@ -1,0 +1,168 @@
+/** Nodes: files and folders, by id and by path; made, moved, changed, exchanged, deleted, restored. */
+import type { Attributes } from "../../contract/attributes.ts";
+import type { Node, WrittenNode } from "../../contract/resources.ts";
+import type { Client, NodeChange } from "../client.ts";
+import { RemoteError } from "../errors.ts";
+import { type Context, type RequestOptions, read, type WriteOptions, write } from "./context.ts";
+import { type Paged, paged } from "./paged.ts";
+
+export interface NodeListOptions extends RequestOptions {
+  /** The folder, by its path or by its id. Neither: the root of the workspace. */
+  readonly path?: string | undefined;
+  readonly parentId?: string | undefined;
+  /** All that is below the folder, not only its children. */
+  readonly recursive?: boolean | undefined;
+  /** Only the node of this name. */
+  readonly name?: string | undefined;
+  /** The list as it was at this moment. */
+  readonly at?: Date | string | undefined;
+  readonly branch?: string | undefined;
+  /** 1..1000; the gateway's default is 50. */
+  readonly pageSize?: number | undefined;
+  /** A field of the node, `-field` for descending. Default: name. Walked in another order, a list is no snapshot. */
+  readonly orderBy?: string | undefined;
+  /** Name or id. Default: that of `connect`. */
+  readonly workspace?: string | undefined;
+}
+
+export interface PathOptions extends RequestOptions {
+  /** What had the path at this moment. */
+  readonly at?: Date | string | undefined;
+  readonly branch?: string | undefined;
+  /** Name or id. Default: that of `connect`. */
+  readonly workspace?: string | undefined;
+}
+
+export interface CreateOptions extends WriteOptions {
+  readonly attributes?: Attributes | undefined;
+}
+
+export interface ChangeOptions extends WriteOptions {
+  /** Only if the node's revision is still this; else "changed" (412), with the node as it is in `error.node`. */
+  readonly ifRevision?: number | undefined;
+}
+
+/** A version of a file; without `version` its head. */
+export interface CopySource {
+  readonly copyOf: string;
+  readonly version?: string | undefined;
+}
+
+export interface Nodes {
+  /** The nodes of a folder. Scope: node.node.read-all. As late as the gateway's path index. */
+  list(options?: NodeListOptions): Paged<Node>;
+  /** By id, never old. "notFound" when there is none or it is deleted. Scope: node.file.read. */
+  get(nodeId: string, options?: RequestOptions & { readonly branch?: string | undefined }): Promise<Node>;
+  /** By path, "/" being the root; as late as the gateway's path index. Scope: node.file.read. */
+  byPath(path: string, options?: PathOptions): Promise<Node>;
+  /** "conflict" (409) with the node that has the name in `error.node`. Scopes: node.node.create, node.journal.create. */
+  createFolder(parentId: string, name: string, options?: CreateOptions): Promise<WrittenNode>;
+  /** The folder at the path, made with those above it where they are missing. "conflict" when a file is in the way. */
+  ensureFolder(path: string, options?: RequestOptions & { readonly workspace?: string | undefined }): Promise<Node>;
+  /** A new file with content the gateway has. Errors and scopes as `createFolder`. */
+  copy(parentId: string, name: string, source: CopySource, options?: CreateOptions): Promise<WrittenNode>;
+  /** Moves, renames, changes attributes: what is not named stays. "conflict" when the name is taken. Scope: node.node.update. */
+  update(nodeId: string, change: NodeChange, options?: ChangeOptions): Promise<WrittenNode>;
+  /** The two take each other's place; answers the first. Scope: node.node.update. */
+  exchange(nodeId: string, otherId: string, options?: ChangeOptions): Promise<WrittenNode>;
+  /** "conflict" (409) for a folder that is not empty. Versions stay readable. Scope: node.file.delete. */
+  delete(nodeId: string, options?: ChangeOptions): Promise<WrittenNode>;
+  /** Back to where it was deleted. "conflict" when the name is taken meanwhile. Scope: node.node.update. */
+  restore(nodeId: string, options?: WriteOptions): Promise<WrittenNode>;
+}
+
+export function createNodes(context: Context): Nodes {
+  /** A gateway without keys for changes would do a repeated one twice. */
+  const change = (options: WriteOptions, call: (client: Client, idempotencyKey: string) => Promise<WrittenNode>) =>
+    context
+      .load()
+      .then(({ capabilities }) => write(context, options, call, capabilities.keyedChanges ? "keyed" : "unkeyed"));
+
+  const nodes: Nodes = {
+    list(options = {}) {
+      const { retries: _, workspace = context.workspace, at, ...which } = options;
+      // Only calls by path say the workspace; an id says its own.
+      const where = which.parentId === undefined ? { workspace } : {};
+      return paged(
+        (page) => read(context, options, (client) => client.listNodes({ ...which, ...where, ...page, at: moment(at) })),
+        options.orderBy !== undefined && options.orderBy !== "name",
+      );
+    },
+    get: (nodeId, options = {}) => read(context, options, (client) => client.getNode(nodeId, options)),
+    byPath(path, options = {}) {
+      const { workspace = context.workspace, at, branch, signal } = options;
+      return read(context, options, (client) =>
+        client.getNodeByPath(path, { workspace, at: moment(at), branch, signal }),
+      );
+    },
+    createFolder: (parentId, name, options = {}) =>
+      write(context, options, (client, idempotencyKey) =>
+        client.createFolder(parentId, name, { ...options, idempotencyKey }),
+      ),
+    async ensureFolder(path, options = {}) {
+      const { signal, retries, workspace } = options;
+      const missing: string[] = [];
+      let above = path;
+      let folder: Node | undefined;
+      while (folder === undefined) {
+        folder = await nodes.byPath(above, { signal, retries, workspace }).catch((error: unknown) => {
+          const isRoot = parentOf(above) === undefined;
+          if (!(error instanceof RemoteError) || error.code !== "notFound" || isRoot) throw error;
+          return undefined;
+        });
+        if (folder !== undefined) break;
+        missing.unshift(nameOf(above));
+        above = parentOf(above) ?? "/";
+      }
+      for (const name of missing) folder = await folderIn(folder, name, options);
+      return checkedFolder(folder);
+    },
+    copy: (parentId, name, { copyOf, version }, options = {}) =>
+      write(context, options, (client, idempotencyKey) =>
+        client.copyNode(parentId, name, { copyOf, version }, { ...options, idempotencyKey }),
+      ),
+    update: (nodeId, patch, options = {}) =>
+      change(options, (client, idempotencyKey) => client.patchNode(nodeId, patch, { ...options, idempotencyKey })),
+    exchange: (nodeId, otherId, options = {}) =>
+      change(options, (client, idempotencyKey) =>
+        client.exchangeNodes(nodeId, otherId, { ...options, idempotencyKey }),
+      ),
+    delete: (nodeId, options = {}) =>
+      change(options, (client, idempotencyKey) => client.deleteNode(nodeId, { ...options, idempotencyKey })),
+    restore: (nodeId, options = {}) =>
+      change(options, (client, idempotencyKey) => client.restoreNode(nodeId, { ...options, idempotencyKey })),
+  };
+
+  /** Made, or the one that is there: the path index may not show it yet, or another program was first. */
+  async function folderIn(parent: Node, name: string, options: RequestOptions): Promise<Node> {
+    const { signal, retries } = options;
+    try {
+      return await nodes.createFolder(checkedFolder(parent).id, name, { signal, retries });
+    } catch (error) {
+      if (!(error instanceof RemoteError) || error.code !== "conflict" || error.node === undefined) throw error;
+      return error.node;
+    }
+  }
+  return nodes;
+}
+
+function checkedFolder(node: Node): Node {
+  if (node.kind === "folder") return node;
+  throw new RemoteError("conflict", `ensureFolder: ${node.path} is a file`, { node, isUnsent: true });
+}
+
+function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+/** Undefined for the root. */
+function parentOf(path: string): string | undefined {
+  if (path === "" || path === "/") return undefined;
+  const end = path.lastIndexOf("/");
+  return end <= 0 ? "/" : path.slice(0, end);
+}
+
+/** As the contract writes moments: ISO 8601 in UTC. */
+export function moment(at: Date | string | undefined): string | undefined {
+  return at instanceof Date ? at.toISOString() : at;
+}

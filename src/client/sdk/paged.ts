@@ -1,0 +1,67 @@
+/** A paged list as a program walks it: item by item, page by page, or one page by its number. */
+
+/** What a list answers for one page. */
+export interface Page<Item> {
+  readonly items: readonly Item[];
+  /** Items of the whole list. */
+  readonly totalCount: number;
+  /** From 1. */
+  readonly pageNo: number;
+  readonly pageSize: number;
+  /** Journal position the list is complete up to. */
+  readonly asOf: number;
+  readonly next?: string | null | undefined;
+}
+
+/**
+ * A list, asked for when it is walked. Walked by items or by pages it is one snapshot: what is
+ * made, moved or deleted meanwhile changes nothing of it. Each walk is a new snapshot.
+ *
+ *     for await (const node of list) …
+ */
+export interface Paged<Item> extends AsyncIterable<Item> {
+  pages(): AsyncGenerator<Page<Item>, void, undefined>;
+  /** One page, from 1, of the list as it is now. `totalCount` says how much there is in all. */
+  page(pageNo: number): Promise<Page<Item>>;
+  /** All items, in memory. */
+  all(): Promise<Item[]>;
+}
+
+/** `after` is the `next` of the page before, `pageNo` the number of a page; the first page has neither. */
+export interface WhichPage {
+  readonly after?: string | undefined;
+  readonly pageNo?: number | undefined;
+}
+
+/** `byNumber`: the list has no snapshots (an order of one's own); it is walked by page numbers. */
+export function paged<Item>(ask: (which: WhichPage) => Promise<Page<Item>>, byNumber = false): Paged<Item> {
+  async function* pages(): AsyncGenerator<Page<Item>, void, undefined> {
+    let which: WhichPage = byNumber ? { pageNo: 1 } : {};
+    for (let seen = 0; ; ) {
+      const page = await ask(which);
+      yield page;
+      seen += page.items.length;
+      const { next } = page;
+      if (next !== undefined && next !== null) which = { after: next };
+      else {
+        // null ends a snapshot. A gateway that says nothing of it knows numbers only.
+        const isLast = (next === null && !byNumber) || page.items.length === 0 || seen >= page.totalCount;
+        if (isLast) return;
+        which = { pageNo: page.pageNo + 1 };
+      }
+    }
+  }
+  async function* items(): AsyncGenerator<Item, void, undefined> {
+    for await (const page of pages()) yield* page.items;
+  }
+  return {
+    [Symbol.asyncIterator]: items,
+    pages,
+    page: (pageNo) => ask({ pageNo }),
+    async all() {
+      const found: Item[] = [];
+      for await (const page of pages()) found.push(...page.items);
+      return found;
+    },
+  };
+}

@@ -1,0 +1,128 @@
+/**
+ * Which failed calls are sent again, when, and how often. Repeated is only what cannot take effect
+ * twice: reads, writes with an idempotency key, and whatever certainly had no effect. Knows no
+ * operation.
+ */
+import type { Clock } from "../../lib/runtime.ts";
+import { RemoteError } from "../errors.ts";
+
+export interface RetryOptions {
+  /** How often a call is sent at most. Default 5. */
+  readonly tries?: number;
+  /** Wait before the second try, milliseconds; doubles with each, with jitter. Default 200. */
+  readonly firstDelayMs?: number;
+  /** Default 20,000. */
+  readonly maxDelayMs?: number;
+  /** The longest Retry-After that is waited for; a longer one is the caller's to wait. Default 60,000. */
+  readonly maxRetryAfterMs?: number;
+}
+
+/** read: changes nothing; keyed: the gateway recognises the repeated request; unkeyed: it does not. */
+export type Safety = "read" | "keyed" | "unkeyed";
+
+export interface RunOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** False: the call is sent once. */
+  readonly retries?: false | undefined;
+  /** What was sent cannot be sent again. */
+  readonly isSpent?: (() => boolean) | undefined;
+}
+
+export interface Retrier {
+  /** Calls until it goes well, or fails for good: then with the last error. */
+  run<T>(safety: Safety, call: () => Promise<T>, options?: RunOptions): Promise<T>;
+  /**
+   * Waits before try number `tried` + 1. Throws `error` instead when it is no passing one of a
+   * `safety` call, the tries are used up, or its Retry-After is too long.
+   */
+  wait(error: unknown, safety: Safety, tried: number, options?: RunOptions): Promise<void>;
+  /** As `wait`, however often it was tried: for what follows something that has no end. */
+  waitForever(error: unknown, tried: number, options?: RunOptions): Promise<void>;
+  /** Waits; an abort or `close` ends it at once, with "aborted". */
+  pause(milliseconds: number, signal?: AbortSignal): Promise<void>;
+  /** Ends every wait. */
+  close(): void;
+}
+
+export function createRetrier(clock: Clock, given: RetryOptions | false = {}): Retrier {
+  const { firstDelayMs = 200, maxDelayMs = 20_000, maxRetryAfterMs = 60_000 } = given === false ? {} : given;
+  const tries = given === false ? 1 : (given.tries ?? 5);
+  if (!Number.isSafeInteger(tries) || tries < 1) {
+    throw new TypeError(`retries: tries: expected a whole number from 1, got ${tries}`);
+  }
+  const closing = new Set<() => void>();
+  let isClosed = false;
+
+  const pause = (milliseconds: number, signal?: AbortSignal) =>
+    new Promise<void>((resolve, reject) => {
+      const end = (settle: () => void) => {
+        timer.cancel();
+        signal?.removeEventListener("abort", onAbort);
+        closing.delete(onClose);
+        settle();
+      };
+      const aborted = (message: string, cause?: unknown) =>
+        new RemoteError("aborted", message, { isUnsent: true, cause });
+      const onAbort = () => end(() => reject(aborted("the call was aborted", signal?.reason)));
+      const onClose = () => end(() => reject(aborted("the client was closed")));
+      const timer = clock.setTimer(milliseconds, () => end(resolve));
+      if (isClosed) onClose();
+      else if (signal?.aborted === true) onAbort();
+      else {
+        closing.add(onClose);
+        signal?.addEventListener("abort", onAbort, { once: true });
+      }
+    });
+
+  /** Half of the delay is certain, the other half chance: callers that failed together come back apart. */
+  const delay = (tried: number, retryAfterMs = 0) => {
+    const full = Math.min(maxDelayMs, firstDelayMs * 2 ** Math.min(tried - 1, 30));
+    const jitter = (full / 2) * clock.random();
+    return retryAfterMs > full / 2 ? retryAfterMs + jitter : full / 2 + jitter;
+  };
+
+  const waitAtMost = async (error: unknown, safety: Safety, tried: number, limit: number, options: RunOptions) => {
+    const { signal, retries, isSpent } = options;
+    const isOver = retries === false || tried >= limit || isClosed || signal?.aborted === true || isSpent?.() === true;
+    if (isOver || !(error instanceof RemoteError) || !isRepeatable(error, safety)) throw error;
+    const { retryAfterMs } = error;
+    if (retryAfterMs !== undefined && retryAfterMs > maxRetryAfterMs) throw error;
+    await pause(delay(tried, retryAfterMs), signal);
+  };
+
+  return {
+    async run(safety, call, options = {}) {
+      for (let tried = 1; ; tried += 1) {
+        try {
+          return await call();
+        } catch (error) {
+          await waitAtMost(error, safety, tried, tries, options);
+        }
+      }
+    },
+    wait: (error, safety, tried, options = {}) => waitAtMost(error, safety, tried, tries, options),
+    waitForever: (error, tried, options = {}) =>
+      waitAtMost(error, "read", tried, given === false ? 1 : Number.POSITIVE_INFINITY, options),
+    pause,
+    close() {
+      isClosed = true;
+      for (const end of [...closing]) end();
+    },
+  };
+}
+
+const NOT_IMPLEMENTED = 501;
+
+function isRepeatable(error: RemoteError, safety: Safety): boolean {
+  switch (error.code) {
+    // Refused before anything was done.
+    case "throttled":
+      return true;
+    case "offline":
+    case "silent":
+    case "server":
+      return error.status !== NOT_IMPLEMENTED && (safety !== "unkeyed" || !error.isAmbiguous);
+    default:
+      return false;
+  }
+}

@@ -1,0 +1,30 @@
+/** The versions of a file. Every write of content made one, and none is lost. */
+import type { Version } from "../../contract/resources.ts";
+import { type Context, type RequestOptions, read } from "./context.ts";
+import { type Paged, paged } from "./paged.ts";
+
+export interface VersionListOptions extends RequestOptions {
+  /** 1..1000; the gateway's default is 50. */
+  readonly pageSize?: number | undefined;
+  /** A field of the version, `-field` for descending. Default: number, so the oldest first. */
+  readonly orderBy?: string | undefined;
+}
+
+/** Scope: node.file.read. */
+export interface Versions {
+  /** Also of a deleted file. */
+  list(nodeId: string, options?: VersionListOptions): Paged<Version>;
+}
+
+export function createVersions(context: Context): Versions {
+  return {
+    list(nodeId, options = {}) {
+      const { pageSize, orderBy, signal } = options;
+      return paged(
+        (which) =>
+          read(context, options, (client) => client.listVersions(nodeId, { ...which, pageSize, orderBy, signal })),
+        orderBy !== undefined && orderBy !== "number",
+      );
+    },
+  };
+}

@@ -1,0 +1,41 @@
+/** The workspaces a token shows. */
+import type { Workspace } from "../../contract/resources.ts";
+import { type Context, type RequestOptions, read } from "./context.ts";
+import { type Paged, paged } from "./paged.ts";
+
+export interface WorkspaceListOptions extends RequestOptions {
+  /** 1..1000; the gateway's default is 50. */
+  readonly pageSize?: number | undefined;
+  /** A field of the workspace, `-field` for descending. Walked in another order than the gateway's, a list is no snapshot. */
+  readonly orderBy?: string | undefined;
+}
+
+/** Scope: account.workspace.read. */
+export interface Workspaces {
+  list(options?: WorkspaceListOptions): Paged<Workspace>;
+  /** By name or id; undefined when the token shows none such. */
+  find(nameOrId: string, options?: RequestOptions): Promise<Workspace | undefined>;
+}
+
+const PAGE_SIZE = 200;
+
+export function createWorkspaces(context: Context): Workspaces {
+  const list = (options: WorkspaceListOptions = {}) => {
+    const { pageSize, orderBy, signal } = options;
+    return paged(
+      (which) => read(context, options, (client) => client.listWorkspacePage({ ...which, pageSize, orderBy, signal })),
+      orderBy !== undefined,
+    );
+  };
+  return {
+    list,
+    async find(nameOrId, options = {}) {
+      let byId: Workspace | undefined;
+      for await (const workspace of list({ ...options, pageSize: PAGE_SIZE })) {
+        if (workspace.name === nameOrId) return workspace;
+        if (workspace.id === nameOrId) byId = workspace;
+      }
+      return byId;
+    },
+  };
+}

@@ -1,0 +1,149 @@
+/**
+ * Tokens that a program prints: a sign-in helper, a secret store. It is run when a token is first
+ * needed, before the one it gave expires, and when the gateway refuses that. Its output is never
+ * put into an error or a log.
+ */
+import { type ExecFileException, execFile } from "node:child_process";
+import { basename } from "node:path";
+import type { Clock } from "../lib/runtime.ts";
+import { systemClock } from "../lib/system-clock.ts";
+import { type Credentials, checkToken } from "./credentials.ts";
+import { RemoteError } from "./errors.ts";
+import { describeToken } from "./token-claims.ts";
+
+export interface TokenCommandOptions {
+  /** How long the program may take, milliseconds. Default 60,000. */
+  readonly timeoutMs?: number | undefined;
+  /** Default: this process's. */
+  readonly env?: NodeJS.ProcessEnv | undefined;
+  /** Time, for tests. */
+  readonly clock?: Pick<Clock, "now"> | undefined;
+}
+
+/** A token is replaced so long before its end, or after half of its life if that is shorter. */
+const MARGIN_MS = 30_000;
+/** A program that gives tokens which are over is not run more often than this. */
+const PAUSE_MS = 1000;
+const OUTPUT_BYTES_MAX = 64 * 1024;
+const REASON_MAX = 200;
+
+interface Held {
+  readonly token: string;
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number;
+  readonly replaceAt: number;
+}
+
+/**
+ * Runs `command` with `args`, without a shell. It prints the token alone, or as JSON with its end:
+ * `{"token", "expiresAt"}` (ISO 8601), or as OAuth has it `{"access_token", "expires_in"}` (seconds).
+ * Where it names no end, the token's own is taken, if it says one.
+ */
+export function tokenCommand(
+  command: string,
+  args: readonly string[] = [],
+  options: TokenCommandOptions = {},
+): Credentials {
+  const { clock = systemClock } = options;
+  let held: Held | undefined;
+  let running: Promise<Held> | undefined;
+
+  const renewed = (): Promise<Held> => {
+    running ??= run(command, args, options)
+      .then((output) => {
+        held = readOutput(output, `token command ${basename(command)}`, clock.now());
+        return held;
+      })
+      .finally(() => {
+        running = undefined;
+      });
+    return running;
+  };
+
+  return {
+    async token() {
+      const now = clock.now();
+      if (held !== undefined && now < held.replaceAt) return held.token;
+      try {
+        return (await renewed()).token;
+      } catch (error) {
+        // The token it gave before is good for a little longer.
+        if (held !== undefined && clock.now() < held.expiresAt) return held.token;
+        throw error;
+      }
+    },
+    async renew(rejected) {
+      // Another call has met the same 401 and found a new one.
+      if (held !== undefined && held.token !== rejected) return held.token;
+      const { token } = await renewed();
+      return token === rejected ? undefined : token;
+    },
+  };
+}
+
+function run(command: string, args: readonly string[], options: TokenCommandOptions): Promise<string> {
+  const { timeoutMs = 60_000, env = process.env } = options;
+  return new Promise((resolve, reject) => {
+    const settings = { timeout: timeoutMs, env, maxBuffer: OUTPUT_BYTES_MAX, encoding: "utf8" } as const;
+    const child = execFile(command, args, settings, (error, stdout, stderr) => {
+      if (error === null) resolve(stdout);
+      else reject(failure(command, error, stderr, timeoutMs));
+    });
+    // One that asks a question would wait for its answer.
+    child.stdin?.on("error", () => {});
+    child.stdin?.end();
+  });
+}
+
+/** Not Node's own message: it shows the arguments. */
+function failure(command: string, error: ExecFileException, stderr: string, timeoutMs: number): RemoteError {
+  const { code, signal, killed } = error;
+  let what = `ended with ${signal ?? `exit code ${code}`}`;
+  if (code === "ERR_CHILD_PROCESS_STDIO_MAXBUFFER") what = `printed more than ${OUTPUT_BYTES_MAX} bytes`;
+  else if (killed === true) what = `took longer than ${timeoutMs / 1000} s`;
+  else if (typeof code === "string") what = `cannot be run (${code})`;
+  const said =
+    stderr
+      .trim()
+      .split("\n")
+      .at(-1)
+      ?.replace(/\p{Cc}+/gu, " ")
+      .slice(0, REASON_MAX) ?? "";
+  const message = `token command ${basename(command)}: it ${what}${said === "" ? "" : `: ${said}`}`;
+  return new RemoteError("unauthorized", message, { isUnsent: true });
+}
+
+function readOutput(output: string, source: string, now: number): Held {
+  const text = output.trim();
+  const { token, expiresAt: told } = text.startsWith("{") ? readJson(text, source, now) : { token: text };
+  const checked = checkToken(token, source);
+  const expiresAt = told ?? describeToken(checked)?.expiresAt ?? Number.POSITIVE_INFINITY;
+  const replaceAt = Math.max(expiresAt - MARGIN_MS, now + (expiresAt - now) / 2, now + PAUSE_MS);
+  return { token: checked, expiresAt, replaceAt };
+}
+
+function readJson(text: string, source: string, now: number): { token: string; expiresAt: number | undefined } {
+  const value = parse(text);
+  const token = value?.token ?? value?.access_token;
+  if (value === undefined || typeof token !== "string") {
+    throw new RemoteError("unauthorized", `${source}: expected a token, or JSON with "token" or "access_token"`, {
+      isUnsent: true,
+    });
+  }
+  const { expiresAt, expires_in: seconds } = value;
+  const told = typeof expiresAt === "string" ? Date.parse(expiresAt) : Number.NaN;
+  if (expiresAt !== undefined && expiresAt !== null && Number.isNaN(told)) {
+    throw new RemoteError("unauthorized", `${source}: expiresAt: expected a time in ISO 8601`, { isUnsent: true });
+  }
+  if (!Number.isNaN(told)) return { token, expiresAt: told };
+  return { token, expiresAt: typeof seconds === "number" ? now + seconds * 1000 : undefined };
+}
+
+function parse(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null ? { ...value } : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * The journal as server-sent events: one event an entry, its id the entry's position, so that a
+ * reader that was cut off goes on with Last-Event-ID (or after=) without loss or doubling. Entries
+ * are read from the store when the reader takes them: a slow one waits, nothing is piled up for it.
+ */
+import type { Context } from "./context.ts";
+import type { Call, GatewayAnswer } from "./exchange.ts";
+import { entriesBetween } from "./journal.ts";
+import { lastChange } from "./lag.ts";
+import { invalid } from "./problems.ts";
+import { callWorkspace } from "./workspaces.ts";
+
+/** A comment at least this often, so that both ends notice a connection that is gone. */
+export const HEARTBEAT_MS = 10_000;
+/** While the journal's lag hides changes: how often is looked whether it still does. */
+const LAG_POLL_MS = 50;
+const BATCH = 200;
+
+export function streamJournal(context: Context, call: Call<"streamJournal">): GatewayAnswer {
+  const workspace = callWorkspace(context, call.caller, call.query.workspace);
+  const from = lastEventId(call.headers["last-event-id"]) ?? call.query.after;
+  return {
+    status: 200,
+    headers: { "content-type": "text/event-stream", "cache-control": "no-store" },
+    body: { kind: "bytes", stream: stream(context, workspace.id, from, call.caller.until) },
+  };
+}
+
+/** A generator's own return() would wait for its next event. */
+function stream(context: Context, workspace: string, from: number, until: number): AsyncIterable<Uint8Array> {
+  return {
+    [Symbol.asyncIterator]() {
+      const reader = { gone: false };
+      const inner = events(context, workspace, from, until, reader);
+      return {
+        next: () => inner.next(),
+        return() {
+          reader.gone = true;
+          context.news.fire();
+          return inner.return(undefined);
+        },
+      };
+    },
+  };
+}
+
+/** What the reader saw last is later than the after= of the address it keeps asking with. */
+function lastEventId(value: string | undefined): number | undefined {
+  if (value === undefined || value === "") return undefined;
+  if (!/^\d{1,15}$/.test(value)) {
+    throw invalid("Last-Event-ID", `Last-Event-ID: expected the id of an event (a position), got ${value}`);
+  }
+  return Number(value);
+}
+
+/** Ends when the gateway closes or the token expires. */
+async function* events(
+  context: Context,
+  workspace: string,
+  from: number,
+  until: number,
+  reader: { readonly gone: boolean },
+): AsyncGenerator<Uint8Array> {
+  const { clock, store, journalLag, news } = context;
+  let position = from;
+  // Headers go out with the first bytes.
+  yield Buffer.from(": the journal\n\n");
+  let sent = clock.elapsed();
+  while (!news.ended && !reader.gone && clock.now() < until) {
+    const shown = journalLag.shown();
+    const entries = entriesBetween(store, workspace, position, shown, BATCH);
+    const last = entries.at(-1);
+    if (last !== undefined) {
+      position = last.position;
+      yield Buffer.from(entries.map((entry) => `id: ${entry.position}\ndata: ${JSON.stringify(entry)}\n\n`).join(""));
+      sent = clock.elapsed();
+      continue;
+    }
+    const rest = sent + HEARTBEAT_MS - clock.elapsed();
+    if (rest <= 0) {
+      yield Buffer.from(": heartbeat\n\n");
+      sent = clock.elapsed();
+      continue;
+    }
+    const hidden = lastChange(store).position > shown;
+    await news.wait(clock, Math.min(rest, hidden ? LAG_POLL_MS : rest, Math.max(1, until - clock.now())));
+  }
+}

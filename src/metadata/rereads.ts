@@ -1,0 +1,55 @@
+/**
+ * Nodes whose state is to be read again by id, for what was heard of them does not fit together yet.
+ * Rows, because what asks for a re-read is committed with it: a crash in between must not lose it.
+ */
+import { type Connection, prepare } from "./database.ts";
+
+export interface Reread {
+  readonly id: number;
+  readonly nodeId: string;
+  /** Since when its id answers 404; null: it answered, or was not asked yet. */
+  readonly missingSince: number | null;
+}
+
+export function createRereads(database: Connection) {
+  // Asked for again, it gets another id: a read that is under way does not answer for it.
+  const insert = prepare(
+    database,
+    `INSERT OR REPLACE INTO reread (node_id, due, missing_since)
+     VALUES (@nodeId, 0, (SELECT missing_since FROM reread WHERE node_id = @nodeId))`,
+  );
+  const due = prepare<Reread>(
+    database,
+    "SELECT id, node_id AS nodeId, missing_since AS missingSince FROM reread WHERE due <= ? ORDER BY due, id LIMIT ?",
+  );
+  const missing = prepare(database, "UPDATE reread SET missing_since = @since WHERE node_id = @nodeId");
+  const postpone = prepare(database, "UPDATE reread SET due = ? WHERE id = ?");
+  const answered = prepare(database, "UPDATE reread SET missing_since = NULL WHERE node_id = ?");
+  const remove = prepare(database, "DELETE FROM reread WHERE id = ?");
+  const countKnown = prepare<{ count: number }>(
+    database,
+    "SELECT count(*) AS count FROM reread WHERE node_id IN (SELECT node_id FROM node)",
+  );
+  return {
+    /** To be read at once. */
+    add(nodeId: string): void {
+      insert.run({ nodeId });
+    },
+    due: (now: number, limit: number): Reread[] => due.all(now, limit),
+    /** What was read is in the rows. Asked for again meanwhile, it stays. */
+    done({ id, nodeId }: Reread): void {
+      remove.run(id);
+      answered.run(nodeId);
+    },
+    /** Its id answers 404. */
+    missing({ id, nodeId }: Reread, since: number, nextAt: number): void {
+      missing.run({ nodeId, since });
+      postpone.run(nextAt, id);
+    },
+    postpone({ id }: Reread, nextAt: number): void {
+      postpone.run(nextAt, id);
+    },
+    /** Of nodes that have a row here. */
+    countKnown: (): number => countKnown.get()?.count ?? 0,
+  };
+}
