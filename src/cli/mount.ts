@@ -28,6 +28,7 @@ export async function mount(values: Values<"mount">): Promise<number> {
       tokenFile: resolve(values["token-file"]),
       ...(values["state-dir"] === undefined ? {} : { stateDir: resolve(values["state-dir"]) }),
       cacheSize: values["cache-size"],
+      patienceMs: values.wait * 1000,
       readOnly: values["read-only"],
       durability: values.durability,
       logLevel: values.debug ? "debug" : values["log-level"],

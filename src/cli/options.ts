@@ -79,6 +79,13 @@ export const FLAGS = {
     default: "local",
     help: "What close and fsync wait for: this machine's disk, or the gateway",
   },
+  wait: {
+    type: "value",
+    kind: values.seconds,
+    variable: true,
+    default: 10,
+    help: "How long to ask a gateway again that fails at the start",
+  },
   "log-level": {
     type: "value",
     kind: values.oneOf(...LOG_LEVELS),
@@ -147,7 +154,7 @@ export const COMMANDS = {
   start: {
     dir: "optional",
     summary: "Local gateway and mount in one",
-    flags: ["data", "state-dir", "background", "json", "log-level", "debug"],
+    flags: ["data", "state-dir", "wait", "background", "json", "log-level", "debug"],
     examples: [
       ["wsfs start", "mount ~/Workspace; Ctrl-C unmounts"],
       ["wsfs start ~/work --background", "mount ~/work and return"],
@@ -166,6 +173,7 @@ export const COMMANDS = {
       "background",
       "allow-other",
       "durability",
+      "wait",
       "log-level",
       "debug",
     ],

@@ -25,6 +25,7 @@ import { systemClock } from "../lib/system-clock.ts";
 import { openDatabase } from "../metadata/database.ts";
 import type { EngineSettings } from "../vfs/context.ts";
 import { type Engine, StartError } from "../vfs/engine.ts";
+import { A_MOMENT, insist, type Patience } from "../vfs/insist.ts";
 import type { EngineOptions } from "../vfs/start-engine.ts";
 import { startCheckpoints } from "./checkpoints.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
@@ -125,7 +126,14 @@ async function start(
   const client = createClient({ transport: createHttpTransport({ baseUrl: settings.baseUrl }), credentials, log });
   closers.push(() => client.close());
 
-  const stateDir = settings.stateDir ?? (await chooseStateFolder(settings, client, log));
+  const patience: Patience = {
+    limitMs: settings.patienceMs,
+    onWait: (error) =>
+      link.note(
+        `the gateway ${settings.baseUrl} fails (${error.message}); asking again for ${settings.patienceMs / 1000} s`,
+      ),
+  };
+  const stateDir = settings.stateDir ?? (await chooseStateFolder(settings, client, patience, log));
   const hashWorkers = createHashWorkers();
   closers.push(() => hashWorkers.close());
   const runtime = createRuntime(createDiskFiles({ systemCalls, hashWorkers, elapsed: systemClock.elapsed }));
@@ -149,6 +157,7 @@ async function start(
     settings: engineSettings(settings, umask),
     workspace: settings.workspace,
     scopes: await scopesOf(credentials, log),
+    patience,
   });
   closers.push(() => engine.stop());
   const checkpoints = startCheckpoints(databasePath, log);
@@ -288,11 +297,17 @@ function tellOver(runtimeFolder: string, record: MountRecord, log: Logger): void
 }
 
 /** Without --state-dir: named by the workspace's id, for which the gateway is asked, or else found by what lies there. */
-async function chooseStateFolder(settings: DaemonSettings, client: Client, log: Logger): Promise<string> {
+async function chooseStateFolder(
+  settings: DaemonSettings,
+  client: Client,
+  patience: Patience,
+  log: Logger,
+): Promise<string> {
   const { stateHome, baseUrl, workspace: nameOrId } = settings;
   const known = findStateFolder(stateHome, baseUrl, nameOrId);
   try {
-    const workspace = await client.findWorkspace(nameOrId);
+    const ask = () => client.findWorkspace(nameOrId);
+    const workspace = await insist(systemClock, known === undefined ? patience : A_MOMENT, ask);
     if (workspace !== undefined) return defaultStateFolder(stateHome, workspace.id);
     throw new StartError(`the gateway ${baseUrl} shows this token no workspace "${nameOrId}"`);
   } catch (error) {
