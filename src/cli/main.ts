@@ -87,6 +87,9 @@ async function main(argv: readonly string[]): Promise<number> {
 /** The parser's words in ours, with the dashes the user typed. */
 function usageMessage(message: string, argv: readonly string[]): string {
   const [, unknown] = /^Unknown arguments?: (.*)$/.exec(message) ?? [];
+  const word = unknownCommand(argv);
+  if (word !== undefined)
+    return `unknown command: ${word}${message.startsWith("Did you mean") ? `. ${message}` : "; wsfs --help lists them"}`;
   if (unknown !== undefined) {
     const typed = unknown.split(", ").map((name) => {
       return (
@@ -95,11 +98,23 @@ function usageMessage(message: string, argv: readonly string[]): string {
     });
     return `unknown argument: ${typed.join(", ")}`;
   }
-  if (message.startsWith("Did you mean")) return `unknown command: ${argv[0]}. ${message}`;
   const [, flag] = /^Not enough arguments following: (.*)$/.exec(message) ?? [];
   if (flag !== undefined) return `--${flag} needs a value`;
   if (message.startsWith("Not enough non-option arguments")) return `${argv[0]} needs a folder: wsfs ${argv[0]} DIR`;
   return message;
+}
+
+/** The first word that should be a command and is none. */
+function unknownCommand(argv: readonly string[]): string | undefined {
+  const [first, second] = argv;
+  const names: readonly string[] = Object.keys(COMMANDS);
+  if (first === undefined || first === "" || first.startsWith("-")) return undefined;
+  if (!names.includes(first)) return first;
+  const hasChildren = names.some((name) => name.startsWith(`${first} `));
+  if (!hasChildren || second === undefined || second.startsWith("-") || names.includes(`${first} ${second}`)) {
+    return undefined;
+  }
+  return `${first} ${second}`;
 }
 
 function usageOf(name: CommandName, words: string): string {

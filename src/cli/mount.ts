@@ -157,14 +157,22 @@ export async function prepareMountpoint(dir: string): Promise<string> {
   return place.path;
 }
 
+/** What is in it is the daemon's to judge: a mount that knows its workspace goes on without a token. */
 function checkTokenFile(path: string): void {
-  const stat = statSync(path, { throwIfNoEntry: false });
-  if (stat === undefined) throw new Failure(`--token-file: ${path} is not there`);
-  if (!stat.isFile()) throw new Failure(`--token-file: ${path} is not a file`);
   try {
+    const stat = statSync(path);
+    if (!stat.isFile()) throw new Failure(`--token-file: ${path} is not a file`);
     accessSync(path, constants.R_OK);
+    if ((stat.mode & 0o077) !== 0) note(`other users may read the token file ${path}; chmod 600 ${path}`);
   } catch (cause) {
-    throw new Failure(`--token-file: ${path} cannot be read by this user`, EXIT.failure, { cause });
+    if (cause instanceof Failure) throw cause;
+    const { code } = cause as NodeJS.ErrnoException;
+    const why =
+      code === "ENOENT"
+        ? "is not there"
+        : code === "EACCES"
+          ? "cannot be read by this user"
+          : `cannot be read (${code})`;
+    throw new Failure(`--token-file: ${path} ${why}`, EXIT.failure, { cause });
   }
-  if ((stat.mode & 0o077) !== 0) note(`other users may read the token file ${path}; chmod 600 ${path}`);
 }

@@ -333,7 +333,9 @@ function parseAt<T>(source: string, raw: unknown, parse: (text: string) => T): T
     return parse(given);
   } catch (cause) {
     const expected = cause instanceof Error ? cause.message : String(cause);
-    throw new Failure(`${source}: expected ${expected}, got "${given}"`, EXIT.usage, { cause });
+    // Not for a log: what somebody has put into an address.
+    const shown = given.replace(/(?<=:\/\/)[^/@]*@/, "…@");
+    throw new Failure(`${source}: expected ${expected}, got "${shown}"`, EXIT.usage, { cause });
   }
 }
 

@@ -316,13 +316,9 @@ async function chooseStateFolder(
       log.info({ err: error, stateDir: known }, "the gateway cannot be asked; the state dir of last time is used");
       return known;
     }
-    throw new StartError(
-      `workspace "${nameOrId}" is not known on this machine, and the gateway cannot be asked: ${error.message}`,
-      1,
-      {
-        cause: error,
-      },
-    );
+    const without = error.code === "unauthorized" ? "the token cannot be used" : "the gateway cannot be asked";
+    const why = `workspace "${nameOrId}" is not known on this machine, and ${without}: ${error.message}`;
+    throw new StartError(why, 1, { cause: error });
   }
 }
 
