@@ -1,9 +1,8 @@
 /** `wsfs gateway`: serves a local gateway until it is told to end. */
-import { chmodSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { identifyProcess } from "../daemon/processes.ts";
+import { type Claim, claimFolder, FolderOfOthers } from "../lib/claim-folder.ts";
 import type { LogLevel } from "../lib/log.ts";
-import { makeFolders } from "../lib/make-folders.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { createGatewayLog } from "./gateway-log.ts";
 import { readGatewayRecord, runningGateway, writeGatewayRecord } from "./gateway-record.ts";
@@ -18,7 +17,7 @@ export async function gateway(values: Values<"gateway">): Promise<number> {
   const data = resolve(values.data);
   // Whatever is made in the folder is the owner's alone.
   process.umask(0o077);
-  makeDataFolder(data);
+  makeDataFolder(values.data);
   const other = runningGateway(data);
   if (other !== undefined) {
     throw new Failure(`${values.data} is already served by process ${other.process?.pid} at ${other.baseUrl}`);
@@ -42,12 +41,20 @@ export async function gateway(values: Values<"gateway">): Promise<number> {
   return EXIT.ok;
 }
 
-export function makeDataFolder(data: string): void {
+const CLAIM: Claim = {
+  marker: "wsfs-gateway",
+  text: "Workspaces of a local gateway of wsfs, all versions of all files. Removing the folder removes them.",
+  formerNames: ["gateway.db", "signing-key"],
+};
+
+/** Nothing of a folder that is somebody's is changed. */
+export function makeDataFolder(given: string): void {
+  const data = resolve(given);
   try {
-    makeFolders(data, 0o700);
-    if ((statSync(data).mode & 0o077) !== 0) chmodSync(data, 0o700);
+    claimFolder(data, CLAIM);
   } catch (cause) {
-    throw new Failure(`--data: ${data} cannot be used (${(cause as NodeJS.ErrnoException).code})`, EXIT.failure, {
+    if (cause instanceof FolderOfOthers) throw new Failure(`--data: ${given} is not a gateway's: ${cause.message}`);
+    throw new Failure(`--data: ${given} cannot be used (${(cause as NodeJS.ErrnoException).code})`, EXIT.failure, {
       cause,
     });
   }

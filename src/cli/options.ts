@@ -83,6 +83,13 @@ export const FLAGS = {
     default: "local",
     help: "What close and fsync wait for: this machine's disk, or the gateway",
   },
+  wait: {
+    type: "value",
+    kind: values.seconds,
+    variable: true,
+    default: 10,
+    help: "How long to ask a gateway again that fails at the start",
+  },
   "log-level": {
     type: "value",
     kind: values.oneOf(...LOG_LEVELS),
@@ -182,7 +189,7 @@ export const COMMANDS = {
   start: {
     dir: "optional",
     summary: "Local gateway and mount in one",
-    flags: ["data", "state-dir", "background", "json", "log-level", "debug"],
+    flags: ["data", "state-dir", "wait", "background", "json", "log-level", "debug"],
     examples: [
       ["wsfs start", "mount ~/Workspace; Ctrl-C unmounts"],
       ["wsfs start ~/work --background", "mount ~/work and return"],
@@ -201,6 +208,7 @@ export const COMMANDS = {
       "background",
       "allow-other",
       "durability",
+      "wait",
       "log-level",
       "debug",
     ],
@@ -373,7 +381,9 @@ function parseAt<T>(source: string, raw: unknown, parse: (text: string) => T): T
     return parse(given);
   } catch (cause) {
     const expected = cause instanceof Error ? cause.message : String(cause);
-    throw new Failure(`${source}: expected ${expected}, got "${given}"`, EXIT.usage, { cause });
+    // Not for a log: what somebody has put into an address.
+    const shown = given.replace(/(?<=:\/\/)[^/@]*@/, "…@");
+    throw new Failure(`${source}: expected ${expected}, got "${shown}"`, EXIT.usage, { cause });
   }
 }
 

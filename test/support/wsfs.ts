@@ -68,6 +68,8 @@ export function createPlace(): Place {
     XDG_STATE_HOME: path("state"),
     XDG_DATA_HOME: path("data"),
     WSFS_RUNTIME_DIR: path("run"),
+    // Tests that need patience ask for it.
+    WSFS_WAIT: "0",
   };
   mkdirSync(path("home"));
   const children: ProcessIdentity[] = [];
