@@ -172,7 +172,9 @@ function withUpload(request: GatewayRequest, method: string, path: string): Gate
   const parts = body?.kind === "upload" ? { kind: "upload" as const, parts: checkedParts(body.parts) } : body;
   // New content comes with its bytes.
   const sent = parts?.kind === "json" ? { kind: "other" as const, contentType: "application/json" } : parts;
-  return { ...plain(request, method, path), body: sent };
+  // What is too large is refused before it is read.
+  const { authorization, "content-length": length } = request.headers;
+  return { ...plain(request, method, path), headers: { authorization, "content-length": length }, body: sent };
 }
 
 async function* checkedParts(parts: AsyncIterable<Part>): AsyncGenerator<Part> {
@@ -180,6 +182,7 @@ async function* checkedParts(parts: AsyncIterable<Part>): AsyncGenerator<Part> {
 }
 
 const METADATA_BYTES = 64 * 1024;
+const JSON_BYTES = 64 * 1024;
 
 /** The metadata part may have what gateway-spec.md shows, nothing else. */
 async function checkedMetadata(part: Part): Promise<Part> {
@@ -208,7 +211,7 @@ async function checkedMetadata(part: Part): Promise<Part> {
 
 async function bodyOf(request: GatewayRequest): Promise<z.output<typeof place>> {
   if (request.body?.kind !== "json") throw invalid("body", "body: expected a JSON object");
-  return check(place, await request.body.read(), "body");
+  return check(place, await request.body.read(JSON_BYTES), "body");
 }
 
 function ordered({ orderBy, ...query }: GatewayRequest["query"]): Record<string, string> {

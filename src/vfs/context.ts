@@ -84,6 +84,8 @@ export interface Context {
   readonly sending: Map<number, () => void>;
   /** Which folders are listed again next; see poll.ts. */
   readonly polled: PollState;
+  /** Folders removed here, by node id, that the gateway does not delete because something is in them; see look-inside.ts. */
+  readonly notEmpty: Map<string, { readonly since: number; readonly isAsked: boolean }>;
   readonly network: Network;
   readonly activity: Activity;
 }

@@ -11,6 +11,7 @@ import type { Context } from "./context.ts";
 import { forgetEchoes } from "./echo.ts";
 import { readNode, refreshNode } from "./fetch-node.ts";
 import { folderOfNode } from "./from-node.ts";
+import { lookInside } from "./look-inside.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
 const PAGE = 500;
@@ -45,6 +46,7 @@ export function createFollower(context: Context, hear: Hear): Follower {
         const isMore = await hear(context, stopped.signal);
         forgetEchoes(context);
         await refreshAll(context, stopped.signal);
+        await lookInside(context, stopped.signal);
         if (!wasOnline) comeBack(context);
         if (isMore) continue;
       } catch (error) {
@@ -122,8 +124,9 @@ function isNews(context: Context, entry: JournalEntry): boolean {
   const { metadata, client } = context;
   // Whether that was before or after what is known only its id can say, where revisions do not.
   if (entry.kind === "deleted" && client.features.revisions) return false;
-  // The answer to our own request says the same, sooner or later.
-  if (entry.key != null && metadata.attempts.ofKey(entry.key)?.state === "open") return false;
+  const own = entry.key == null ? undefined : metadata.attempts.ofKey(entry.key);
+  // The answer to our own request says the same, sooner or later; to one that was given up there is none.
+  if (own !== undefined) return own.state === "abandoned";
   const row = metadata.nodes.ofNodeId(entry.nodeId);
   if (row === undefined) return isWanted(context, entry);
   if (client.features.revisions) return entry.revision > (row.base?.revision ?? -1);
@@ -137,12 +140,15 @@ function isWanted(context: Context, entry: JournalEntry): boolean {
   if (context.client.features.revisions && tombstone !== undefined && entry.revision <= tombstone.revision)
     return false;
   if (entry.parentId === null) return false;
+  const row = context.metadata.nodes.ofNodeId(entry.parentId);
+  // A folder removed here was completely known: what is new in it keeps it.
+  if (row?.kind === "folder" && row.entry === null) return true;
   const folder = folderOfNode(context, entry.parentId);
   return folder !== undefined && context.metadata.inodes.get(folder)?.listed != null;
 }
 
 /** News of a node whose id answers 404: deleted since, which the journal has yet to tell, or not to be found yet. */
-function readAgain(context: Context, entries: readonly JournalEntry[], nodes: ReadonlyMap<string, Node>): void {
+export function readAgain(context: Context, entries: readonly JournalEntry[], nodes: ReadonlyMap<string, Node>): void {
   for (const entry of entries) {
     if (entry.kind !== "deleted" && !nodes.has(entry.nodeId) && isNews(context, entry))
       context.metadata.rereads.add(entry.nodeId);

@@ -9,7 +9,7 @@ import { unlessAborted } from "../lib/single-flight.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import { readNode } from "./fetch-node.ts";
-import { applyEntries, readNews } from "./follow.ts";
+import { applyEntries, readAgain, readNews } from "./follow.ts";
 import { rowOfFolder } from "./identity.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
@@ -83,12 +83,14 @@ async function confirmAbsent(
   asOf: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const { metadata, network } = context;
+  const { metadata, network, client } = context;
   for (const row of metadata.nodes.below(nodeId)) {
     if (row.nodeId === null || shown.has(row.nodeId) || row.base === null || row.base.position > asOf) continue;
     const id = row.nodeId;
     const node = await network.ask(signal, (limit) => readNode(context, id, limit));
     if (node !== undefined) observeNode(context, node, "id");
+    // Gone, which the journal tells; or moved since, and so new that its id is not found yet.
+    else if (client.features.journal) metadata.rereads.add(id);
     else observeDeletion(context, id, newestRevision(row) + 1, null);
   }
 }
@@ -111,6 +113,7 @@ async function catchUp(
     const entries = page.items.filter((entry) => concerns(context, entry, nodeId));
     const missed = await network.ask(signal, (limit) => readMissed(context, entries, limit));
     applyEntries(context, entries, missed);
+    readAgain(context, entries, missed);
     const end = Math.max(page.items.at(-1)?.position ?? 0, page.items.length < page.pageSize ? page.asOf : 0);
     if (end <= reached) break;
     reached = end;

@@ -152,6 +152,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     syncRows: async () => {},
     sending: new Map(),
     polled: createPollState(),
+    notEmpty: new Map(),
     network,
     activity,
   };
