@@ -2,8 +2,9 @@
 import { resolve } from "node:path";
 import { identifyProcess } from "../daemon/processes.ts";
 import { type Claim, claimFolder, FolderOfOthers } from "../lib/claim-folder.ts";
-import type { Logger, LogLevel } from "../lib/log.ts";
+import type { LogLevel } from "../lib/log.ts";
 import { EXIT, Failure } from "./failure.ts";
+import { createGatewayLog } from "./gateway-log.ts";
 import { readGatewayRecord, runningGateway, writeGatewayRecord } from "./gateway-record.ts";
 import { waitUntilUnused } from "./gateway-watch.ts";
 import { userFolders, type Values } from "./options.ts";
@@ -62,17 +63,17 @@ export function makeDataFolder(given: string): void {
 /** On the port of last time where none is asked for, so that addresses written down stay true. */
 async function listen(values: Values<"gateway">, data: string, workspaces: readonly string[]) {
   const { startGateway } = await import("../gateway/start.ts");
+  const faults = await misbehaviour(values);
   const at = (port: number) =>
     startGateway({
       dataDir: data,
       host: values.host,
       port,
       workspaces,
-      latencyMs: values.latency,
-      pathLagMs: values["path-lag"],
-      journalLagMs: values["journal-lag"],
-      failRate: values["fail-rate"],
-      log: standardErrorLog(values.debug ? "debug" : "warn"),
+      ...faults,
+      control: values.faults,
+      maxFileBytes: values["max-upload"],
+      log: createGatewayLog({ level: logLevel(values), json: values.json }),
     });
   const last = readGatewayRecord(data)?.port ?? 0;
   try {
@@ -82,6 +83,47 @@ async function listen(values: Values<"gateway">, data: string, workspaces: reado
     if (code === "EADDRINUSE" && values.port === undefined && last !== 0) return at(0);
     throw listenFailure(error, values);
   }
+}
+
+/** In the words of gateway/fault-options.ts, and checked by it. */
+async function misbehaviour(values: Values<"gateway">) {
+  const { FAULT_TARGETS, FAULTS, faultOptions } = await import("../gateway/fault-options.ts");
+  const times = (name: "latency" | "path-lag" | "journal-lag" | "id-lag") => values[name];
+  const faults: Record<string, Record<string, number>> = {};
+  for (const { target, fault, rate } of values.fault) {
+    const name = fault.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+    if (!FAULT_TARGETS.some((known) => known === target)) {
+      throw new Failure(`--fault: expected one of ${FAULT_TARGETS.join(", ")}, got "${target}"`, EXIT.usage);
+    }
+    if (!FAULTS.some((known) => known === name)) {
+      const known = FAULTS.map((one) => one.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`));
+      throw new Failure(`--fault: expected one of ${known.join(", ")}, got "${fault}"`, EXIT.usage);
+    }
+    faults[target] = { ...faults[target], [name]: rate };
+  }
+  const result = faultOptions.safeParse({
+    latencyMs: times("latency").ms,
+    latencyJitterMs: times("latency").jitterMs,
+    pathLagMs: times("path-lag").ms,
+    pathLagJitterMs: times("path-lag").jitterMs,
+    journalLagMs: times("journal-lag").ms,
+    journalLagJitterMs: times("journal-lag").jitterMs,
+    idLagMs: times("id-lag").ms,
+    idLagJitterMs: times("id-lag").jitterMs,
+    failRate: values["fail-rate"],
+    faults,
+    retryAfterSeconds: values["retry-after"],
+    uploadBytesPerSecond: values["upload-speed"],
+    downloadBytesPerSecond: values["download-speed"],
+    tokenSeconds: values["token-life"] ?? 0,
+    clockSkewMs: values["clock-skew"],
+  });
+  if (result.success) return result.data;
+  const [issue] = result.error.issues;
+  throw new Failure(
+    `--${issue?.path[0] === "faults" ? "fault" : String(issue?.path[0])}: ${issue?.message}`,
+    EXIT.usage,
+  );
 }
 
 function listenFailure(error: unknown, values: Values<"gateway">): unknown {
@@ -101,30 +143,28 @@ async function announce(values: Values<"gateway">, data: string, baseUrl: string
     process.stdout.write(`${JSON.stringify({ baseUrl, workspace, token })}\n`);
     return;
   }
+  const token = `wsfs gateway token --data ${quoted(data)} --workspace ${quoted(workspace)}`;
   process.stdout.write(
     [
       `Gateway at ${baseUrl}, workspace ${workspace}, data in ${data}. Ctrl-C ends it.`,
-      `  token:  wsfs gateway token --data '${data}' --workspace '${workspace}' > token; chmod 600 token`,
-      `  list:   curl -H "Authorization: Bearer $(cat token)" '${baseUrl}/v1/nodes?path=/'`,
-      `  mount:  wsfs mount DIR --base-url ${baseUrl} --workspace '${workspace}' --token-file token`,
+      `  try:    curl -H "Authorization: Bearer $(${token})" '${baseUrl}/v1/nodes?path=/'`,
+      `  read:   ${baseUrl}/docs (for programs: ${baseUrl}/openapi.json)`,
+      `  token:  ${token} > token; chmod 600 token`,
+      `  mount:  wsfs mount DIR --base-url ${baseUrl} --workspace ${quoted(workspace)} --token-file token`,
       "",
     ].join("\n"),
   );
 }
 
-const LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
+/** As one word of a shell. */
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", "'\\''")}'`;
+}
 
-/** One line a message; of an error, what went wrong. */
-function standardErrorLog(level: LogLevel): Logger {
-  const isLevelEnabled = (asked: LogLevel) => LEVELS.indexOf(asked) >= LEVELS.indexOf(level);
-  const at = (own: LogLevel) => (fields: object, message: string) => {
-    if (!isLevelEnabled(own)) return;
-    const shown = Object.entries(fields).map(
-      ([name, value]) => `${name}=${value instanceof Error ? value.message : JSON.stringify(value)}`,
-    );
-    process.stderr.write(`wsfs gateway: ${[message, ...shown].join(" ").replace(/\s*\n\s*/g, " ")}\n`);
-  };
-  return { isLevelEnabled, debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+/** The gateway that `start` keeps writes to a file nobody rotates: no line a request there. */
+function logLevel({ debug, quiet, ...values }: Values<"gateway">): LogLevel {
+  if (debug) return "debug";
+  return quiet || values["until-unmounted"] ? "warn" : "info";
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

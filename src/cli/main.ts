@@ -155,6 +155,8 @@ function defaultNote(flag: Flag): string | undefined {
   return value === undefined ? undefined : `default: ${value}`;
 }
 
+const LAST_WORDS_MS = 1000;
+
 const argv = process.argv.slice(2);
 // Somebody who stops reading our output (`| head`) is no failure.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -168,5 +170,6 @@ try {
   if (wantsStack(argv) && error instanceof Error) console.error(error);
   exitCode = exitCodeOf(error);
 }
-// Whatever a command left open must not keep it; what it printed must arrive.
+// Whatever a command left open must not keep it; what it printed must arrive, where somebody reads it.
 process.stdout.write("", () => process.stderr.write("", () => process.exit(exitCode)));
+setTimeout(() => process.exit(exitCode), LAST_WORDS_MS);

@@ -44,6 +44,10 @@ export type Flag = ValueFlag | ListFlag | SwitchFlag | OptionalValueFlag;
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 const CACHE_SIZE = 10 * 1024 ** 3;
+const MAX_UPLOAD = 64 * 1024 ** 3;
+
+const late = { type: "value", kind: values.jittered, default: { ms: 0, jitterMs: 0 }, defaultHelp: "0" } as const;
+const speed = { type: "value", kind: values.size, default: 0, defaultHelp: "as fast as can be" } as const;
 
 export const FLAGS = {
   "base-url": { type: "value", kind: values.baseUrl, variable: true, help: "Address of the gateway" },
@@ -112,15 +116,46 @@ export const FLAGS = {
     defaultHelp: "one",
     help: "Workspaces to make if missing",
   },
-  latency: { type: "value", kind: values.milliseconds, default: 0, help: "Delay each answer" },
-  "path-lag": {
+  latency: { ...late, help: "Delay each answer, half of it before the effect" },
+  "path-lag": { ...late, help: "Show changes late by path and in listings" },
+  "journal-lag": { ...late, help: "Show changes late in the journal" },
+  "id-lag": { ...late, help: "Answer 404 by the id of a node that is not older" },
+  "fail-rate": {
     type: "value",
-    kind: values.milliseconds,
+    kind: values.rate,
     default: 0,
-    help: "Show changes late by path and in listings",
+    help: "Share of requests to fail: 503, reset before and reset after the effect",
   },
-  "journal-lag": { type: "value", kind: values.milliseconds, default: 0, help: "Show changes late in the journal" },
-  "fail-rate": { type: "value", kind: values.rate, default: 0, help: "Share of requests to fail on purpose" },
+  "max-upload": {
+    type: "value",
+    kind: values.size,
+    default: MAX_UPLOAD,
+    defaultHelp: "64G",
+    help: "Largest file to take",
+  },
+  quiet: { type: "switch", help: "No line for each request" },
+  fault: {
+    type: "list",
+    kind: values.fault,
+    defaultHelp: "none",
+    help: "Share of requests, of all or of one operation, to fail: error, unavailable, throttled, reset-before, reset-during, reset-after, truncated-upload, truncated-answer, ignored-range",
+  },
+  "retry-after": { type: "value", kind: values.seconds, default: 1, help: "What a throttled answer (429) says" },
+  "upload-speed": { ...speed, help: "Take contents in so slowly, bytes a second" },
+  "download-speed": { ...speed, help: "Send answers so slowly, bytes a second" },
+  "token-life": {
+    type: "value",
+    kind: values.seconds,
+    defaultHelp: "as the token says",
+    help: "End every token that many seconds after its issue",
+  },
+  "clock-skew": {
+    type: "value",
+    kind: values.skew,
+    default: 0,
+    help: "Set the gateway's clock ahead, or with - behind",
+  },
+  faults: { type: "switch", help: "Open the control endpoint /faults (GET, PATCH), without a token" },
   scope: {
     type: "list",
     kind: { ...values.oneOf(...SCOPES), placeholder: "S" },
@@ -222,13 +257,26 @@ export const COMMANDS = {
       "latency",
       "path-lag",
       "journal-lag",
+      "id-lag",
       "fail-rate",
+      "fault",
+      "retry-after",
+      "upload-speed",
+      "download-speed",
+      "token-life",
+      "clock-skew",
+      "faults",
+      "max-upload",
+      "quiet",
       "debug",
       "until-unmounted",
     ],
     hidden: ["until-unmounted"],
     required: ["data"],
-    examples: [["wsfs gateway --data ~/gateway --port 8080 --workspace main", "ends with Ctrl-C"]],
+    examples: [
+      ["wsfs gateway --data ~/gateway --port 8080 --workspace main", "ends with Ctrl-C"],
+      ["wsfs gateway --data ~/gateway --path-lag 3000+500 --fault upload:reset-after=0.1", "late, and loses answers"],
+    ],
   },
   "gateway token": {
     dir: "none",

@@ -70,6 +70,37 @@ export const port = number("N", "a port from 0 (any free one) to 65535", (value)
   return Number.isInteger(value) && value >= 0 && value <= 65535;
 });
 
+/** A time, and how much longer it may take at random: "50" or "50+20". */
+export const jittered: Kind<{ readonly ms: number; readonly jitterMs: number }> = {
+  placeholder: "MS[+JITTER]",
+  parse(given) {
+    const match = /^(\d+(?:\.\d+)?)(?:\+(\d+(?:\.\d+)?))?$/.exec(given.trim());
+    const [ms, jitterMs] = [Number(match?.[1]), Number(match?.[2] ?? 0)];
+    if (match === null || ms > 1e9 || jitterMs > 1e9) {
+      throw new Error("a number of milliseconds from 0, with +JITTER where it varies, such as 50 or 50+20");
+    }
+    return { ms, jitterMs };
+  },
+};
+
+/** How far one clock is ahead of another; behind it when negative. */
+export const skew = number("MS", "a number of milliseconds, at most 12 hours ahead or (with -) behind", (value) => {
+  return Number.isInteger(value) && Math.abs(value) <= 12 * 3600 * 1000;
+});
+
+/** "reset-after=0.1", or of one operation "upload:reset-after=0.1". What there is is the gateway's to say. */
+export const fault: Kind<{ readonly target: string; readonly fault: string; readonly rate: number }> = {
+  placeholder: "[OPERATION:]FAULT=0..1",
+  parse(given) {
+    const match = /^(?:([A-Za-z]+):)?([a-z-]+)=([0-9.]+)$/.exec(given.trim());
+    const share = Number(match?.[3]);
+    if (match === null || !(share >= 0 && share <= 1)) {
+      throw new Error("a fault with its rate, such as reset-after=0.1 or upload:unavailable=0.5");
+    }
+    return { target: match[1] ?? "all", fault: match[2] ?? "", rate: share };
+  },
+};
+
 export function oneOf<const T extends readonly string[]>(...choices: T): Kind<T[number]> {
   return {
     placeholder: choices.join("|"),

@@ -20,7 +20,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Which page of a list. Without `pageNo` and `orderBy`: pages of one snapshot, by `after`. */
+/** Which page of a list. Without `pageNo`: pages of one snapshot, by `after`. */
 export interface PageOptions extends CallOptions {
   /** From `next` of the page before; absent for the first page. All pages show one snapshot. */
   readonly after?: string | undefined;
@@ -51,6 +51,11 @@ export interface NodeListOptions extends ListOptions, WorkspaceOptions {
   readonly recursive?: boolean | undefined;
   /** A moment of the past, ISO 8601: the list as it was then. */
   readonly at?: string | undefined;
+  readonly branch?: string | undefined;
+}
+
+export interface VersionListOptions extends PageOptions {
+  /** Only those written on the branch. */
   readonly branch?: string | undefined;
 }
 
@@ -153,7 +158,7 @@ export interface Client {
   /** "/" is the root. As late as the gateway's path index. */
   getNodeByPath(path: string, options?: PathOptions): Promise<Node>;
   getContent(nodeId: string, options?: ContentOptions): Promise<Content>;
-  listVersions(nodeId: string, options?: PageOptions): Promise<VersionPage>;
+  listVersions(nodeId: string, options?: VersionListOptions): Promise<VersionPage>;
 
   /** A new file below a known folder. `changed` (412) with the node that has the name. */
   upload(parentId: string, name: string, content: ContentSource, options?: UploadOptions): Promise<WrittenNode>;

@@ -2,13 +2,12 @@
 import { type NodePage, nodePage, type VersionPage, versionPage } from "../contract/resources.ts";
 import { malformed } from "./answers.ts";
 import { askJson, type Send } from "./call.ts";
-import type { ListOptions, NodeListOptions, PageOptions } from "./client.ts";
+import type { ListOptions, NodeListOptions, PageOptions, VersionListOptions } from "./client.ts";
 
 /** Which page, as the query says it: `after=` (empty for the first) makes pages of one snapshot. */
 export function pageQuery(options: PageOptions) {
   const { pageNo, pageSize, orderBy } = options;
-  const byNumber = pageNo !== undefined || orderBy !== undefined;
-  return { after: options.after ?? (byNumber ? undefined : ""), pageNo, pageSize, orderBy };
+  return { after: options.after ?? (pageNo === undefined ? "" : undefined), pageNo, pageSize, orderBy };
 }
 
 export async function listFolder(send: Send, parentId: string, options: ListOptions = {}): Promise<NodePage> {
@@ -26,11 +25,11 @@ export function listNodes(send: Send, options: NodeListOptions = {}): Promise<No
   return askJson(send, { operation: "listNodes", query: { ...which, ...pageQuery(options) }, signal }, nodePage);
 }
 
-export async function listVersions(send: Send, nodeId: string, options: PageOptions = {}): Promise<VersionPage> {
-  const { signal } = options;
+export async function listVersions(send: Send, nodeId: string, options: VersionListOptions = {}): Promise<VersionPage> {
+  const { branch, signal } = options;
   const page = await askJson(
     send,
-    { operation: "listVersions", parameters: { nodeId }, query: pageQuery(options), signal },
+    { operation: "listVersions", parameters: { nodeId }, query: { branch, ...pageQuery(options) }, signal },
     versionPage,
   );
   if (!page.items.every((version) => version.nodeId === nodeId)) {

@@ -3,8 +3,11 @@
  * never changed. `disk-blobs.ts` is the real one.
  */
 export interface Blobs {
-  /** Keeps the whole stream; nothing is left when it fails. A blob that is answered survives the death of this process. */
-  write(data: AsyncIterable<Uint8Array>): Promise<string>;
+  /**
+   * Keeps the whole stream under a random id that was never used; nothing is left when it fails.
+   * Once this resolves the blob survives the death of this process.
+   */
+  write(blob: string, data: AsyncIterable<Uint8Array>): Promise<void>;
   /** Bytes [start, end) of a blob. */
   read(blob: string, start: number, end: number): AsyncIterable<Uint8Array>;
   /** No error when it is not there. */

@@ -1,6 +1,7 @@
 /**
  * The only writer of nodes and their history: every change is one row of `change`, moves `node`
- * on, and keeps `place` (what the path index will show) in step. Called within a transaction.
+ * on, and keeps `place` (what the path index will show) in step. Called within a transaction. `tree-rows.ts` makes
+ * the rows of many new nodes at once.
  *
  * Invariant: a folder is placed iff it is provisioned, a file always; what is placed at P is what
  * `node` said at P.
@@ -8,7 +9,7 @@
 import type { Attributes } from "../contract/attributes.ts";
 import type { Context } from "./context.ts";
 import { lastChange } from "./lag.ts";
-import { findNode, type NodeRow } from "./node-rows.ts";
+import { findNode, MAIN, type NodeRow } from "./node-rows.ts";
 import { beginPlace, endPlace, forgetMarks } from "./places.ts";
 import type { Store } from "./store.ts";
 
@@ -23,9 +24,6 @@ export interface Content {
   readonly content: number;
 }
 
-/** The branch whose head a node shows where none is named. Every file has one. */
-export const MAIN = "main";
-
 /** What all changes of one request have in common. */
 export interface Change {
   readonly time: number;
@@ -34,13 +32,15 @@ export interface Change {
   readonly journaled: boolean;
 }
 
-/** Times never go back along positions, whatever the clock does (`positionAt` relies on it). */
+/**
+ * Once in a transaction. Times never go back along positions, whatever the clock does (`positionAt`
+ * relies on it).
+ */
 export function beginChange(context: Context, key: string | null | undefined, journaled = true): Change {
-  return {
-    time: Math.max(Math.floor(context.clock.now()), lastChange(context.store).time),
-    key: key ?? null,
-    journaled,
-  };
+  const last = lastChange(context.store);
+  context.pathLag.begin(last.position);
+  context.journalLag.begin(last.position);
+  return { time: Math.max(Math.floor(context.clock.now()), last.time), key: key ?? null, journaled };
 }
 
 interface State {
@@ -62,8 +62,11 @@ function append(
   kind: string,
   activity: 0 | 1,
   state: State,
+  /** Of the content that comes with it. */
+  size = 0,
 ): number {
-  const entry = change.journaled ? nextEntry(store, node.workspace) : null;
+  const entry = change.journaled ? nextEntry(store, node.workspace, size) : null;
+  if (!change.journaled && size > 0) addUsed(store, node.workspace, size);
   const { lastInsertRowid } = store
     .prepare(
       `INSERT INTO change (time, workspace, node, kind, activity, entry, revision, parent, name, head, attributes, deleted, key,
@@ -90,10 +93,17 @@ function append(
   return Number(lastInsertRowid);
 }
 
-function nextEntry(store: Store, workspace: string): number {
+function addUsed(store: Store, workspace: string, size: number): void {
+  store.prepare("UPDATE workspace SET used = used + ? WHERE id = ?").run(size, workspace);
+}
+
+/** Both numbers of the workspace in one step. */
+function nextEntry(store: Store, workspace: string, size: number): number {
   const row = store
-    .prepare<{ entries: number }>("UPDATE workspace SET entries = entries + 1 WHERE id = ? RETURNING entries")
-    .get(workspace);
+    .prepare<{ entries: number }>(
+      "UPDATE workspace SET entries = entries + 1, used = used + ? WHERE id = ? RETURNING entries",
+    )
+    .get(size, workspace);
   if (row === undefined) throw new Error(`Workspace ${workspace} is gone.`);
   return row.entries;
 }
@@ -117,7 +127,7 @@ export function createNodeRow(
   const id = clock.uuid();
   const head = node.content === undefined ? null : clock.uuid();
   const attributes = JSON.stringify(node.attributes);
-  const position = append(store, change, { id, workspace: node.workspace }, "created", 0, {
+  const state: State = {
     revision: 1,
     parent: node.parent,
     name: node.name,
@@ -125,7 +135,9 @@ export function createNodeRow(
     attributes,
     deleted: 0,
     ...(head === null ? {} : { branch: MAIN, branchHead: head }),
-  });
+  };
+  const owner = { id, workspace: node.workspace };
+  const position = append(store, change, owner, "created", 0, state, node.content?.size);
   const provisioned = node.kind === "file" || change.journaled ? 1 : 0;
   store
     .prepare(
@@ -152,18 +164,19 @@ export function createNodeRow(
       head === null ? null : change.time,
     );
   if (node.content !== undefined && head !== null) {
-    addVersion(store, change, { id, workspace: node.workspace }, MAIN, head, 1, position, node.content);
+    addVersion(store, change, id, MAIN, head, 1, position, node.content);
   }
   if (provisioned === 1 && node.parent !== null) {
     beginPlace(store, node.parent, { name: node.name, node: id, createdAt: change.time }, position);
   }
+  context.births.note(id);
   return { id, position };
 }
 
 function addVersion(
   store: Store,
   change: Change,
-  node: { readonly id: string; readonly workspace: string },
+  node: string,
   branch: string,
   id: string,
   number: number,
@@ -178,7 +191,7 @@ function addVersion(
     )
     .run(
       id,
-      node.id,
+      node,
       number,
       branch,
       position,
@@ -189,7 +202,6 @@ function addVersion(
       change.time,
       mtime ?? null,
     );
-  store.prepare("UPDATE workspace SET used = used + ? WHERE id = ?").run(content.size, node.workspace);
 }
 
 export interface NodeChange {
@@ -232,10 +244,10 @@ export function changeNodeRows(
       deleted: to.deleted === undefined ? row.deleted : Number(to.deleted),
       ...(version === undefined ? {} : { branch: to.branch?.name ?? MAIN, branchHead: version }),
     };
-    const position = append(store, change, row, kind, 0, state);
+    const position = append(store, change, row, kind, 0, state, to.content?.size);
     if (to.content !== undefined && version !== undefined) {
       const { name, mtime } = to.branch ?? { name: MAIN, mtime: undefined };
-      addVersion(store, change, row, name, version, row.versions + 1, position, to.content, mtime);
+      addVersion(store, change, row.id, name, version, row.versions + 1, position, to.content, mtime);
     }
     const moved = state.parent !== row.parent || state.name !== row.name || state.deleted !== row.deleted;
     // Any journal entry that names a folder provisions it.

@@ -5,7 +5,7 @@ import type { Content } from "./changes.ts";
 import { isKnown, parseRange, quoted } from "./conditions.ts";
 import type { Context } from "./context.ts";
 import type { Call, GatewayAnswer } from "./exchange.ts";
-import { attributesOf, type NodeRow, nodeAt } from "./node-rows.ts";
+import { attributesOf, type NodeRow, nodeAt, onBranch } from "./node-rows.ts";
 import { invalid, notFound, ProblemError } from "./problems.ts";
 import { relatedNode, visibleNode } from "./workspaces.ts";
 
@@ -32,14 +32,17 @@ function findVersion(context: Context, node: string, version: string): VersionCo
 
 /** Without version= or at= the head of a node that is there; versions of deleted nodes stay readable. */
 function versionAsked(context: Context, call: Call<"getContent">, row: NodeRow): VersionContent {
-  const { version, at } = call.query;
+  const { version, branch, at } = call.query;
   if (row.kind !== "file") throw invalid("nodeId", "nodeId: a folder has no content");
   if (version !== undefined) return findVersion(context, row.id, version);
-  const state = at === undefined ? row : nodeAt(context.store, row.id, shownPosition(context, at));
-  if (state === undefined || state.deleted === 1 || state.head === null) {
+  const asOf = at === undefined ? Number.MAX_SAFE_INTEGER : shownPosition(context, at);
+  const state = nodeAt(context.store, row.id, asOf);
+  if (state === undefined || state.deleted === 1) {
     throw notFound(`The node ${JSON.stringify(row.id)} ${at === undefined ? "is deleted" : "was not there then"}.`);
   }
-  return findVersion(context, row.id, state.head);
+  const { head } = onBranch(context.store, state, branch, asOf);
+  if (head === null) throw new Error(`The file ${row.id} has no head.`);
+  return findVersion(context, row.id, head);
 }
 
 export function getContent(context: Context, call: Call<"getContent">): GatewayAnswer {
@@ -52,7 +55,7 @@ export function getContent(context: Context, call: Call<"getContent">): GatewayA
   if (range === "unsatisfiable") {
     throw new ProblemError(416, `Nothing of the range lies within the ${version.size} bytes.`, {
       field: "Range",
-      headers: { "content-range": `bytes */${version.size}` },
+      headers: { "content-range": `bytes */${version.size}`, etag },
     });
   }
   const { start, end } = range === "whole" ? { start: 0, end: version.size } : range;
@@ -63,8 +66,10 @@ export function getContent(context: Context, call: Call<"getContent">): GatewayA
       "content-length": String(end - start),
       "accept-ranges": "bytes",
       etag,
-      // The type is the uploader's word: a browser must not guess another one.
+      // The type is the uploader's word: a browser must not guess another one, and what it shows
+      // must not act in this gateway's name.
       "x-content-type-options": "nosniff",
+      "content-security-policy": "sandbox",
       ...(range === "whole" ? {} : { "content-range": `bytes ${start}-${end - 1}/${version.size}` }),
     },
     body: { kind: "bytes", stream: readVersion(context, version, start, end) },

@@ -5,21 +5,26 @@
  */
 import type { Database } from "better-sqlite3";
 import { INPUTS } from "../contract/inputs.ts";
+import { type OpenApiDocument, openApiDocument } from "../contract/openapi.ts";
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
 import type { Logger } from "../lib/log.ts";
-import type { Clock } from "../lib/runtime.ts";
+import { type Clock, sleep } from "../lib/runtime.ts";
+import { createBirths } from "./births.ts";
 import type { Blobs } from "./blobs.ts";
 import { getContent } from "./content.ts";
 import { type Context, DEFAULT_OPTIONS, type GatewayOptions } from "./context.ts";
+import { answerControl, CONTROL_PATH } from "./control.ts";
 import { type Call, type GatewayAnswer, type GatewayRequest, jsonAnswer } from "./exchange.ts";
+import { faultChanges } from "./fault-options.ts";
 import { ConnectionReset, withFaults } from "./faults.ts";
+import { forgetKeys } from "./idempotency.ts";
 import { appendJournal, readJournal } from "./journal.ts";
 import { streamJournal } from "./journal-stream.ts";
 import { createLag } from "./lag.ts";
 import { listNodes } from "./listings.ts";
 import { createNode, deleteNode, exchangeNodes, getNode, getNodeByPath, patchNode, restoreNode } from "./nodes.ts";
-import { check, invalid, ProblemError } from "./problems.ts";
-import { findRoute } from "./routes.ts";
+import { check, invalid, ProblemError, tooLarge } from "./problems.ts";
+import { findRoute, type Route } from "./routes.ts";
 import { checkScopes } from "./scopes.ts";
 import { createSignal } from "./signal.ts";
 import { createSortedLists } from "./sorted-lists.ts";
@@ -50,6 +55,10 @@ const HANDLERS: { readonly [N in OperationName]: Handler<N> } = {
   streamJournal,
 };
 
+const OPEN_API = "/openapi.json";
+/** More than the boundaries and headers of a multipart body take. */
+const FRAMING_BYTES = 64 * 1024;
+
 export interface GatewayNeeds {
   readonly clock: Clock;
   /** Opened by the caller (`openDatabase`), who also closes it; in memory for a simulation. */
@@ -59,51 +68,89 @@ export interface GatewayNeeds {
   readonly signingKey: Uint8Array;
   readonly options?: Partial<GatewayOptions>;
   readonly log: Logger;
+  /** Calls back at the end of the event loop's turn, whose changes then share a commit; without it each has its own. */
+  readonly turn?: (callback: () => void) => void;
+  /** Whether there is a control endpoint (control.ts). */
+  readonly control?: boolean;
 }
 
 export interface Gateway {
   /** Never rejects but with ConnectionReset: then the caller's connection is to break without an answer. */
   handle(request: GatewayRequest): Promise<GatewayAnswer>;
+  /** Throws when they are not what fault-options.ts says. */
   setOptions(options: Partial<GatewayOptions>): void;
   /** Answers that would go on for ever end, at what they have said so far. Before the gateway closes. */
   endStreams(): void;
   /** Makes it when there is none of this name. */
   ensureWorkspace(name: string): WorkspaceRow;
   issueToken(claims: TokenClaims): string;
-  /** Removes blobs no version refers to, of those that were there when it began. Answers how many. */
+  openApi(): OpenApiDocument;
+  /** Removes blobs no version refers to, but for those of uploads under way. Answers how many. */
   collectBlobs(): Promise<number>;
+  /** Removes keys that have lived long enough, a few at a time. */
+  forgetKeys(): Promise<void>;
+  /** Commits what waits, and resolves when nothing goes on any more for callers that were let go. */
+  settle(): Promise<void>;
 }
 
 export function createGateway(needs: GatewayNeeds): Gateway {
-  const { clock, blobs, signingKey, log } = needs;
+  const { blobs, signingKey, log } = needs;
   const news = createSignal();
-  const store = createStore(needs.database, news.fire);
-  const options: GatewayOptions = { ...DEFAULT_OPTIONS, ...needs.options };
+  const store = createStore(needs.database, needs.turn);
+  const options: GatewayOptions = { ...DEFAULT_OPTIONS, ...checkedOptions(needs.options ?? {}) };
+  const clock: Clock = { ...needs.clock, now: () => needs.clock.now() + options.clockSkewMs };
+  const lists = createSortedLists();
+  store.afterCommit(news.fire);
+  store.afterRollback(lists.forget);
   const context: Context = {
     clock,
     store,
     blobs,
     options,
-    pathLag: createLag(store, clock, "path", () => options.pathLagMs),
-    journalLag: createLag(store, clock, "journal", () => options.journalLagMs),
-    lists: createSortedLists(),
+    pathLag: createLag(store, clock, "path", () => ({
+      lagMs: options.pathLagMs,
+      jitterMs: options.pathLagJitterMs,
+    })),
+    journalLag: createLag(store, clock, "journal", () => ({
+      lagMs: options.journalLagMs,
+      jitterMs: options.journalLagJitterMs,
+    })),
+    births: createBirths(store, clock, options),
+    staged: new Set(),
+    lists,
     news,
   };
-  const checkToken = createTokenCheck(signingKey, clock);
+  const checkToken = createTokenCheck(signingKey, clock, () => options.tokenSeconds);
+  const background = new Set<Promise<unknown>>();
 
-  async function answer(request: GatewayRequest): Promise<GatewayAnswer> {
-    const route = findRoute(request.method, request.path);
+  function inBackground(work: Promise<unknown>): void {
+    const settled = work.catch(() => {}).finally(() => background.delete(settled));
+    background.add(settled);
+  }
+
+  function setOptions(changes: Partial<GatewayOptions>): void {
+    const checked = checkedOptions(changes);
+    // What was to be seen under the old ones stays so.
+    context.pathLag.shown();
+    context.journalLag.shown();
+    context.births.settle();
+    Object.assign(options, checked);
+    news.fire();
+  }
+
+  async function perform(route: Route, request: GatewayRequest): Promise<GatewayAnswer> {
     const operation = OPERATIONS[route.operation];
     const caller = checkToken(request.headers.authorization);
     checkScopes(caller, operation);
     const input: { query: (typeof INPUTS)[OperationName]["query"]; body?: object } = INPUTS[route.operation];
     const query = check(input.query, request.query, "query");
+    checkLength(request, options);
     const call = {
       parameters: { nodeId: route.nodeId, path: route.path },
       query,
       headers: request.headers,
       caller,
-      json: await jsonOf(route.operation, request),
+      json: await jsonOf(route.operation, request, options),
       parts: request.body?.kind === "upload" ? request.body.parts : undefined,
     };
     // The table pairs each operation with its own input and handler; the compiler cannot follow that.
@@ -111,10 +158,38 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     return handler(context, call);
   }
 
+  let document: OpenApiDocument | undefined;
+  const openApi = () => {
+    document ??= openApiDocument();
+    return document;
+  };
+  /** Every answer waits for the commit of what it tells; refusals too, for they tell of what is there. */
+  async function answer(route: Route, request: GatewayRequest): Promise<GatewayAnswer> {
+    try {
+      return await perform(route, request);
+    } finally {
+      await store.committed();
+    }
+  }
+
+  async function route(request: GatewayRequest): Promise<GatewayAnswer> {
+    if (needs.control === true && request.path === CONTROL_PATH) return answerControl(request, options, setOptions);
+    const found = findRoute(request.method, request.path);
+    const result = await withFaults(options, clock, {
+      operation: found.operation,
+      request,
+      answer: (given) => answer(found, given),
+      inBackground,
+    });
+    if (options.clockSkewMs === 0) return result;
+    return { ...result, headers: { ...result.headers, date: new Date(clock.now()).toUTCString() } };
+  }
+
   return {
     async handle(request) {
       try {
-        return await withFaults(options, clock, () => answer(request));
+        if (request.method === "GET" && request.path === OPEN_API) return jsonAnswer(200, openApi());
+        return await route(request);
       } catch (error) {
         if (error instanceof ConnectionReset) throw error;
         if (error instanceof ProblemError) return jsonAnswer(error.status, error.document, error.details.headers);
@@ -122,20 +197,31 @@ export function createGateway(needs: GatewayNeeds): Gateway {
         return jsonAnswer(500, new ProblemError(500, "The gateway failed; its log says why.").document);
       }
     },
-    setOptions(changes) {
-      Object.assign(options, changes);
-      news.fire();
-    },
+    openApi,
+    setOptions,
     endStreams: () => news.end(),
-    ensureWorkspace: (name) => ensureWorkspace(context, name),
+    ensureWorkspace(name) {
+      const row = ensureWorkspace(context, name);
+      store.flush();
+      return row;
+    },
     issueToken: (claims) => signToken(signingKey, clock, claims),
+    async forgetKeys() {
+      // Requests come in between.
+      while (store.transaction(() => forgetKeys(context))) await sleep(clock, 0);
+    },
+    async settle() {
+      store.flush();
+      await Promise.all(background);
+      store.flush();
+    },
     async collectBlobs() {
       const found: string[] = [];
       for await (const blob of blobs.list()) found.push(blob);
       const isUsed = store.prepare("SELECT 1 FROM content WHERE blob = ?");
       let removed = 0;
       for (const blob of found) {
-        if (isUsed.get(blob) !== undefined) continue;
+        if (context.staged.has(blob) || isUsed.get(blob) !== undefined) continue;
         await blobs.remove(blob);
         removed += 1;
       }
@@ -144,11 +230,27 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   };
 }
 
+/** An upload that says itself that it is too large is refused before any of it is received. */
+function checkLength({ body, headers }: GatewayRequest, { maxFileBytes, maxJsonBytes }: GatewayOptions): void {
+  const length = Number(headers["content-length"] ?? 0);
+  if (body?.kind !== "upload" || length <= maxFileBytes + maxJsonBytes + FRAMING_BYTES) return;
+  throw tooLarge(`file: more than ${maxFileBytes} bytes`, "file");
+}
+
+function checkedOptions({ maxFileBytes, maxJsonBytes, ...faults }: Partial<GatewayOptions>): Partial<GatewayOptions> {
+  const checked = { ...check(faultChanges, faults, "options"), maxFileBytes, maxJsonBytes };
+  return Object.fromEntries(Object.entries(checked).filter(([, value]) => value !== undefined));
+}
+
 /** The JSON body, checked. Operations that take one say themselves when it is missing. */
-async function jsonOf(name: OperationName, request: GatewayRequest): Promise<unknown> {
+async function jsonOf(
+  name: OperationName,
+  request: GatewayRequest,
+  { maxJsonBytes }: GatewayOptions,
+): Promise<unknown> {
   const input = INPUTS[name];
   if (!("body" in input) || request.body === undefined) return undefined;
-  if (request.body.kind === "json") return check(input.body, await request.body.read(), "body");
+  if (request.body.kind === "json") return check(input.body, await request.body.read(maxJsonBytes), "body");
   if ("metadata" in input) return undefined;
   throw invalid("body", "body: expected a JSON object (content-type application/json)");
 }

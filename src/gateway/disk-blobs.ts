@@ -5,13 +5,12 @@
  */
 import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import path from "node:path";
-import type { Clock } from "../lib/runtime.ts";
 import type { Blobs } from "./blobs.ts";
 
 const WRITE_BYTES = 512 * 1024;
 const READ_BYTES = 512 * 1024;
 
-export async function openDiskBlobs(folder: string, clock: Pick<Clock, "uuid">): Promise<Blobs> {
+export async function openDiskBlobs(folder: string): Promise<Blobs> {
   const unfinished = path.join(folder, "unfinished");
   await mkdir(folder, { recursive: true, mode: 0o700 });
   // What a killed gateway left here was never answered for.
@@ -22,8 +21,7 @@ export async function openDiskBlobs(folder: string, clock: Pick<Clock, "uuid">):
   const place = (blob: string) => path.join(folder, blob.slice(0, 2), blob);
 
   return {
-    async write(data) {
-      const blob = clock.uuid();
+    async write(blob, data) {
       const temporary = path.join(unfinished, blob);
       const file = await open(temporary, "wx", 0o600);
       try {
@@ -40,7 +38,6 @@ export async function openDiskBlobs(folder: string, clock: Pick<Clock, "uuid">):
         await writeAll(file, pending);
         await file.close();
         await rename(temporary, place(blob));
-        return blob;
       } catch (error) {
         await file.close().catch(() => {});
         await rm(temporary, { force: true });

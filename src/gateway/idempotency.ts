@@ -8,15 +8,27 @@ import type { Context } from "./context.ts";
 import { type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { invalid } from "./problems.ts";
 
+/** Twice what is promised: the clock may be set by up to a day (fault-options.ts). */
 const LIFETIME_MS = 48 * 3600 * 1000;
-/** How many expired keys one request removes: more than it adds, and still little work. */
-const EXPIRE_COUNT = 4;
+/** How many expired keys are removed in one go. */
+const EXPIRE_COUNT = 500;
 
 export interface KeyedRequest {
   readonly workspace: string;
   readonly key: string | null | undefined;
   /** What must be the same for the request to be the same one: operation, place, content. Objects by key, in any order. */
   readonly same: readonly (string | number | null | object)[];
+}
+
+/** Some of those that have lived long enough, within a transaction; false when there are no more. */
+export function forgetKeys({ store, clock }: Context): boolean {
+  const { changes } = store
+    .prepare(
+      `DELETE FROM idempotency WHERE (workspace, key) IN
+       (SELECT workspace, key FROM idempotency WHERE time < ? ORDER BY time LIMIT ${EXPIRE_COUNT})`,
+    )
+    .run(clock.now() - LIFETIME_MS);
+  return changes === EXPIRE_COUNT;
 }
 
 interface StoredAnswer {
@@ -51,12 +63,6 @@ export function once(
   store
     .prepare("INSERT INTO idempotency (workspace, key, request, status, answer, time) VALUES (?, ?, ?, ?, ?, ?)")
     .run(workspace, key, fingerprint, status, JSON.stringify(value), clock.now());
-  store
-    .prepare(
-      `DELETE FROM idempotency WHERE (workspace, key) IN
-       (SELECT workspace, key FROM idempotency WHERE time < ? ORDER BY time LIMIT ${EXPIRE_COUNT})`,
-    )
-    .run(clock.now() - LIFETIME_MS);
   return jsonAnswer(status, value);
 }
 

@@ -70,6 +70,16 @@ async function* events(
     const shown = journalLag.shown();
     const entries = entriesBetween(store, workspace, position, shown, BATCH);
     const last = entries.at(-1);
+    // Nothing is told before it is committed; what was undone is not told at all.
+    const pending = store.committed();
+    if (
+      pending !== undefined &&
+      (await pending.then(
+        () => false,
+        () => true,
+      ))
+    )
+      continue;
     if (last !== undefined) {
       position = last.position;
       yield Buffer.from(entries.map((entry) => `id: ${entry.position}\ndata: ${JSON.stringify(entry)}\n\n`).join(""));

@@ -4,8 +4,9 @@ import { beginChange, recordActivity } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { once } from "./idempotency.ts";
-import { pageOf, parseOrder } from "./paging.ts";
+import { type Page, pageOfList, parseOrder } from "./paging.ts";
 import { invalid, notFound } from "./problems.ts";
+import type { SortValue } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
 import { callWorkspace, visibleNode } from "./workspaces.ts";
 
@@ -20,10 +21,12 @@ interface EntryRow {
   readonly head: string | null;
   readonly contentHash: string | null;
   readonly key: string | null;
+  readonly branch: string | null;
+  readonly branchHead: string | null;
 }
 
 const ENTRY_COLUMNS = `c.position, c.time, c.kind, c.node AS nodeId, c.revision, c.parent AS parentId, c.name, c.head,
-  v.hash AS contentHash, c.key`;
+  v.hash AS contentHash, c.key, c.branch, c.branch_head AS branchHead`;
 
 function showEntry(row: EntryRow): JournalEntry {
   return { ...row, time: new Date(row.time).toISOString() };
@@ -69,34 +72,117 @@ export function entriesBetween(
     .map(showEntry);
 }
 
-export function readJournal(context: Context, call: Call<"readJournal">): GatewayAnswer {
+/** Fields of an entry and where they are. */
+const FIELDS = {
+  position: "c.position",
+  time: "c.time",
+  kind: "c.kind",
+  nodeId: "(c.node)",
+  revision: "c.revision",
+  parentId: "c.parent",
+  name: "c.name",
+  head: "c.head",
+  contentHash: "(SELECT hash FROM version WHERE id = c.head)",
+  key: "c.key",
+  branch: "c.branch",
+  branchHead: "c.branch_head",
+} as const satisfies Record<keyof JournalEntry, string>;
+type Field = keyof typeof FIELDS;
+
+const BATCH = 2000;
+const LAST = Number.MAX_SAFE_INTEGER;
+
+/** after= is a position; the `next` of pages in another order than that of positions begins with one. */
+const AFTER = /^(\d{1,16})(?:\.([\w-]+))?$/;
+
+export async function readJournal(context: Context, call: Call<"readJournal">): Promise<GatewayAnswer> {
   const { store } = context;
   const { query } = call;
   const workspace = callWorkspace(context, call.caller, query.workspace);
-  // Times go up with positions: both orders are one.
-  const { descending } = parseOrder(query.orderBy, ["position", "time"], "position");
+  const [, base = "", cursor] = AFTER.exec(query.after) ?? [];
+  const after = Number(base);
+  if (base === "" || after > LAST) {
+    throw invalid("after", "after: expected a position, or the next of a page of this list");
+  }
+  const fields = Object.keys(FIELDS) as Field[];
+  const { field, descending } = parseOrder(query.orderBy, fields, "position");
   const asOf = context.journalLag.shown();
-  const lastEntry = store.prepare<{ entry: number }>(
-    `SELECT entry FROM change WHERE workspace = ? AND entry IS NOT NULL AND position <= ?
-     ORDER BY position DESC LIMIT 1`,
+  // Times go up with positions: both orders are one.
+  if ((field === "position" || field === "time") && !descending && cursor === undefined) {
+    return jsonAnswer(200, pageByPosition(store, workspace.id, query, after, asOf));
+  }
+  const page = await pageOfList(
+    context.lists,
+    { ...query, after: cursor },
+    {
+      key: ["journal", workspace.id, after],
+      fields,
+      fallback: "position",
+      asOf,
+      *rows(by, end) {
+        const next = store.prepare<{ row: number; value: SortValue }>(
+          `SELECT c.position AS row, ${FIELDS[by]} AS value FROM change c
+           WHERE c.workspace = ? AND c.entry IS NOT NULL AND c.position > ? AND c.position <= ?
+           ORDER BY c.position LIMIT ${BATCH}`,
+        );
+        for (let position = after, more = true; more; ) {
+          const batch = next.all(workspace.id, position, end);
+          position = batch.at(-1)?.row ?? position;
+          more = batch.length === BATCH;
+          // Ties are in the order of positions.
+          yield batch.map(({ row, value }) => ({ row, value, id: String(row).padStart(16, "0") }));
+        }
+      },
+      show: (rows) =>
+        store
+          .prepare<EntryRow>(
+            `SELECT ${ENTRY_COLUMNS} FROM json_each(?) j CROSS JOIN change c ON c.position = j.value
+             LEFT JOIN version v ON v.id = c.head`,
+          )
+          .all(JSON.stringify(rows))
+          .map(showEntry),
+    },
   );
-  const before = lastEntry.get(workspace.id, query.after)?.entry ?? 0;
-  const last = lastEntry.get(workspace.id, asOf)?.entry ?? 0;
-  const skip = (query.pageNo - 1) * query.pageSize;
-  const items = store
-    .prepare<EntryRow>(
-      `SELECT ${ENTRY_COLUMNS} FROM change c LEFT JOIN version v ON v.id = c.head
-       WHERE c.workspace = ? AND c.entry IS NOT NULL AND c.position > ? AND c.position <= ?
-       ORDER BY c.position ${descending ? "DESC" : "ASC"} LIMIT ? OFFSET ?`,
-    )
-    .all(workspace.id, query.after, asOf, query.pageSize, skip)
-    .map(showEntry);
-  const totalCount = Math.max(0, last - before);
+  return jsonAnswer(200, { ...page, next: page.next === null ? null : `${after}.${page.next}` });
+}
+
+/** Oldest first: entries are numbered, so any page is found without those before it. */
+function pageByPosition(
+  store: Store,
+  workspace: string,
+  { pageNo, pageSize }: { readonly pageNo: number; readonly pageSize: number },
+  after: number,
+  asOf: number,
+): Page<JournalEntry> {
+  const before = entryAt(store, workspace, after);
+  const totalCount = Math.max(0, entryAt(store, workspace, asOf) - before);
+  const skip = (pageNo - 1) * pageSize;
+  const start = pageNo === 1 ? after : positionOfEntry(store, workspace, before + skip, after, asOf);
+  const items = skip >= totalCount ? [] : entriesBetween(store, workspace, start, asOf, pageSize);
   const end = items.at(-1);
-  const slice = {
-    items,
-    totalCount,
-    next: !descending && end !== undefined && skip + items.length < totalCount ? String(end.position) : null,
-  };
-  return jsonAnswer(200, pageOf(slice, { pageNo: query.pageNo, pageSize: query.pageSize }, asOf));
+  const next = end !== undefined && skip + items.length < totalCount ? String(end.position) : null;
+  return { items, totalCount, pageNo, pageSize, asOf, next };
+}
+
+/** The number of the last entry at or before a position; 0 before the first one. */
+function entryAt(store: Store, workspace: string, position: number): number {
+  const row = store
+    .prepare<{ entry: number }>(
+      `SELECT entry FROM change WHERE workspace = ? AND entry IS NOT NULL AND position <= ?
+       ORDER BY position DESC LIMIT 1`,
+    )
+    .get(workspace, position);
+  return row?.entry ?? 0;
+}
+
+/** The position at which the workspace had this many entries, by halving. */
+function positionOfEntry(store: Store, workspace: string, entry: number, low: number, high: number): number {
+  let from = low;
+  let to = high;
+  while (from < to) {
+    const middle = Math.floor((from + to) / 2);
+    if (entryAt(store, workspace, middle) >= entry) to = middle;
+    else from = middle + 1;
+  }
+  return from;
 }

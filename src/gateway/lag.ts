@@ -1,7 +1,10 @@
 /**
  * A reader that follows the changes late: the path index or the journal. The queue is the table of
  * changes itself, so it survives a restart; what is kept beside it is how far the reader has come.
- * That only ever goes up: nothing shown is un-shown, also when the lag is raised or the clock jumps.
+ *
+ * Invariant: that only ever goes up, one change after the other. What was shown is never taken
+ * back, whether the lag is raised or the clock jumps; what is due early waits for what is before
+ * it. Waiting is counted by the clock that never goes back.
  */
 import type { Clock } from "../lib/runtime.ts";
 import type { Store } from "./store.ts";
@@ -9,6 +12,25 @@ import type { Store } from "./store.ts";
 export interface Lag {
   /** The position up to which the reader shows changes now. */
   shown(): number;
+  /** What will follow the position comes now. */
+  begin(position: number): void;
+}
+
+/** How many shown changes the queue may begin with. */
+const COMPACT_COUNT = 1000;
+
+export interface LagTimes {
+  readonly lagMs: number;
+  /** Each change waits for up to this much longer. */
+  readonly jitterMs: number;
+}
+
+/** The changes after a position, up to where the next one begins. */
+interface Waiting {
+  readonly after: number;
+  since: number;
+  /** Of the jitter, 0..1; drawn when it is the next to be shown. */
+  share: number | undefined;
 }
 
 interface ChangeTime {
@@ -44,19 +66,83 @@ export function positionAt(store: Store, time: number, from = 0): number {
   return low;
 }
 
-export function createLag(store: Store, clock: Clock, reader: "path" | "journal", lagMs: () => number): Lag {
+export function createLag(store: Store, clock: Clock, reader: "path" | "journal", times: () => LagTimes): Lag {
   const stored = store.prepare<{ position: number }>("SELECT position FROM shown WHERE reader = ?").get(reader);
   const keep = store.prepare("UPDATE shown SET position = ? WHERE reader = ?");
   let shown = stored?.position ?? 0;
+  let kept = shown;
+  let queue: Waiting[] = [];
+  let first = 0;
+
+  /** As after a restart: as old as the wall clock says, but nothing is from the future. */
+  function load(): void {
+    const now = clock.now();
+    queue = [];
+    first = 0;
+    let last = { position: shown, time: Number.NaN };
+    const rows = store.prepare<ChangeTime>("SELECT position, time FROM change WHERE position > ? ORDER BY position");
+    for (const row of rows.iterate(shown)) {
+      // All changes of one transaction have one time, and show together.
+      if (row.time !== last.time) {
+        const age = Math.max(0, now - row.time);
+        queue.push({ after: last.position, since: clock.elapsed() - age, share: undefined });
+      }
+      last = row;
+    }
+  }
+  load();
+
+  function isDue(waiting: Waiting): boolean {
+    const { lagMs, jitterMs } = times();
+    if (waiting.share === undefined && jitterMs > 0) waiting.share = clock.random();
+    return clock.elapsed() - waiting.since >= lagMs + jitterMs * (waiting.share ?? 0);
+  }
+
+  function advance(): void {
+    let head = queue[first];
+    while (head !== undefined && isDue(head)) {
+      first += 1;
+      head = queue[first];
+    }
+    if (first > COMPACT_COUNT && first * 2 > queue.length) {
+      queue = queue.slice(first);
+      first = 0;
+    }
+    shown = Math.max(shown, head?.after ?? lastChange(store).position);
+  }
+
+  // In the transaction that made the change, or that showed it: what a reader saw, a restart does not hide.
+  store.beforeCommit(() => {
+    advance();
+    if (shown === kept) return;
+    keep.run(shown, reader);
+    kept = shown;
+  });
+  store.afterRollback(() => {
+    kept =
+      store.prepare<{ position: number }>("SELECT position FROM shown WHERE reader = ?").get(reader)?.position ?? 0;
+    shown = kept;
+    load();
+  });
+
   return {
     shown() {
-      const lag = lagMs();
-      const next = lag <= 0 ? lastChange(store).position : positionAt(store, clock.now() - lag, shown);
-      if (next > shown) {
-        shown = next;
-        keep.run(shown, reader);
-      }
+      advance();
+      if (shown !== kept && !store.isChanging()) store.transaction(() => undefined);
       return shown;
+    },
+    begin(position) {
+      const last = queue.at(-1);
+      const since = clock.elapsed();
+      // What was begun there before did not come to pass.
+      if (last !== undefined && first < queue.length && last.after === position) {
+        last.since = since;
+        return;
+      }
+      const { lagMs, jitterMs } = times();
+      if (lagMs === 0 && jitterMs === 0 && first === queue.length) return;
+      if (last !== undefined && first < queue.length && last.since === since) return;
+      queue.push({ after: position, since, share: undefined });
     },
   };
 }

@@ -5,9 +5,7 @@
  */
 import { joinPath } from "../contract/names.ts";
 import type { Node } from "../contract/resources.ts";
-import { onBranch } from "./branches.ts";
-import { MAIN } from "./changes.ts";
-import { nodeAt, showNode } from "./node-rows.ts";
+import { MAIN, nodeAt, onBranch, showNode } from "./node-rows.ts";
 import type { Row, SortValue } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
 

@@ -3,7 +3,6 @@
  * of the past. Every page is answered as of one position. Pages by `after=` keep the position of
  * the first, so they show one snapshot whatever happens, in any order.
  */
-import { createHash } from "node:crypto";
 import { z } from "zod";
 import { shownPosition } from "./as-of.ts";
 import type { Context } from "./context.ts";
@@ -12,7 +11,7 @@ import { listingRows, NODE_FIELDS, type NodeField, type Scope } from "./listing-
 import { deltaSince, isMarked, type PageItem, pageAfter, pageAt } from "./marked-pages.ts";
 import { nodesAsJson } from "./node-json.ts";
 import { isPlaced, type NodeRow, nodeAt, nodeByPath, pathOf, placedChild } from "./node-rows.ts";
-import { badCursor, decodeCursor, encodeCursor, parseOrder, sliceOf } from "./paging.ts";
+import { badCursor, decodeCursor, encodeCursor, listMark, parseOrder, sliceOf } from "./paging.ts";
 import { parsePath } from "./paths.ts";
 import { countPlaces, type Key } from "./places.ts";
 import { invalid, notFound } from "./problems.ts";
@@ -44,7 +43,8 @@ export async function listNodes(context: Context, call: Call<"listNodes">): Prom
   const [asOf, page, known, before, key, itsList] = from ?? [shown, 1, undefined, undefined, null, undefined];
   if (asOf > shown) throw badCursor();
   const folder = folderAsked(context, call, asOf);
-  const list = fingerprint(folder.id, call, order);
+  const { name, recursive, branch } = query;
+  const list = listMark([folder.id, name ?? null, recursive, branch ?? null, order.field, order.descending]);
   if (itsList !== undefined && itsList !== list) throw badCursor();
   if (key !== null && (typeof key[0] === "number") !== (order.field === "createdAt")) throw badCursor();
   const { pageSize } = query;
@@ -54,9 +54,9 @@ export async function listNodes(context: Context, call: Call<"listNodes">): Prom
   const scope: Scope = {
     folder: folder.id,
     path: pathOf(context.store, folder, asOf),
-    recursive: query.recursive,
-    name: query.name,
-    branch: query.branch,
+    recursive,
+    name,
+    branch,
     asOf,
   };
   const { items, size, totalCount, last } = await readPage(context, scope, order, { offset, key, limit: pageSize });
@@ -65,15 +65,6 @@ export async function listNodes(context: Context, call: Call<"listNodes">): Prom
   const next = size > 0 && end < total ? encodeCursor([asOf, pageNo + 1, total, end, last, list]) : null;
   const rest = JSON.stringify({ totalCount: total, pageNo, pageSize, asOf, next });
   return jsonTextAnswer(200, `{"items":${items},${rest.slice(1)}`);
-}
-
-/** What must be the same for a page to follow another one. */
-function fingerprint(folder: string, { query }: Call<"listNodes">, { field, descending }: Order): string {
-  const { name, recursive, branch } = query;
-  return createHash("sha256")
-    .update(JSON.stringify([folder, name ?? null, recursive, branch ?? null, field, descending]))
-    .digest("base64url")
-    .slice(0, 12);
 }
 
 interface Page {
@@ -96,7 +87,7 @@ async function readPage(
   if (scope.name !== undefined && !scope.recursive) {
     const only = placedChild(store, folder, scope.name, asOf);
     const refs = only === undefined || offset > 0 ? [] : [only];
-    const items = nodesAsJson(store, { by: "id", refs }, asOf, branch);
+    const items = nodesAsJson(store, { by: "id", refs }, folder, asOf, branch);
     return { items, size: refs.length, totalCount: only === undefined ? 0 : 1, last: null };
   }
   // Within one folder, names compare as paths do.
@@ -107,7 +98,7 @@ async function readPage(
     const found: PageItem[] = key === null ? pageAt(store, page, offset) : pageAfter(store, page, key);
     const refs = found.map(({ node }) => node);
     return {
-      items: nodesAsJson(store, { by: "id", refs }, asOf, branch),
+      items: nodesAsJson(store, { by: "id", refs }, folder, asOf, branch),
       size: refs.length,
       totalCount: countPlaces(store, folder) - delta.newer.length + delta.gone.length,
       last: found.at(-1)?.key ?? null,
@@ -117,7 +108,7 @@ async function readPage(
   const rows = await context.lists.get(listKey, () => listingRows(store, scope, field));
   const refs = sliceOf(rows, descending, offset, limit);
   return {
-    items: nodesAsJson(store, { by: "row", refs }, asOf, branch),
+    items: nodesAsJson(store, { by: "row", refs }, folder, asOf, branch),
     size: refs.length,
     totalCount: rows.length,
     last: null,

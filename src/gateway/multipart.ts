@@ -18,11 +18,26 @@ export function multipartBoundary(contentType: string | undefined): string | und
   return match?.[1] ?? match?.[2];
 }
 
-const brokenOff = () => invalid("file", "file: the body ended before its closing boundary");
+export const brokenOff = () => invalid("file", "file: the body ended before its closing boundary");
 
-function parameter(disposition: string, name: string): string | undefined {
-  const match = new RegExp(`;\\s*${name}=(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s;"]+))`, "i").exec(disposition);
+const PARAMETERS = {
+  name: /;\s*name=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))/i,
+  filename: /;\s*filename=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))/i,
+};
+
+function parameter(disposition: string, name: keyof typeof PARAMETERS): string | undefined {
+  const match = PARAMETERS[name].exec(disposition);
   return match?.[1]?.replace(/\\(.)/g, "$1").replace(/%22/g, '"') ?? match?.[2];
+}
+
+/** A part by its headers. */
+export function partOf(disposition = "", contentType: string | undefined, data: Part["data"]): Part {
+  return {
+    name: /^\s*form-data\s*(;|$)/i.test(disposition) ? (parameter(disposition, "name") ?? "") : "",
+    contentType,
+    filename: parameter(disposition, "filename"),
+    data,
+  };
 }
 
 type Headers = Readonly<Record<string, readonly string[] | undefined>>;
@@ -30,27 +45,22 @@ type Headers = Readonly<Record<string, readonly string[] | undefined>>;
 /** Reads what Dicer's typing calls `object`. */
 function toPart(headers: object, stream: Readable): Part {
   const { "content-disposition": dispositions, "content-type": types } = headers as Headers;
-  const disposition = dispositions?.[0] ?? "";
-  return {
-    name: /^\s*form-data\s*(;|$)/i.test(disposition) ? (parameter(disposition, "name") ?? "") : "",
-    contentType: types?.[0],
-    filename: parameter(disposition, "filename"),
-    data: {
-      [Symbol.asyncIterator]() {
-        const chunks: AsyncIterator<Uint8Array> = stream[Symbol.asyncIterator]();
-        return {
-          next: () =>
-            chunks.next().catch(() => {
-              throw brokenOff();
-            }),
-          return: async () => {
-            await chunks.return?.();
-            return { done: true, value: undefined };
-          },
-        };
-      },
+  const data = {
+    [Symbol.asyncIterator]() {
+      const chunks: AsyncIterator<Uint8Array> = stream[Symbol.asyncIterator]();
+      return {
+        next: () =>
+          chunks.next().catch(() => {
+            throw brokenOff();
+          }),
+        return: async () => {
+          await chunks.return?.();
+          return { done: true as const, value: undefined };
+        },
+      };
     },
   };
+  return partOf(dispositions?.[0], types?.[0], data);
 }
 
 /** Reads what follows the closing boundary, so that the connection is ready for the next request. */

@@ -1,4 +1,10 @@
-/** Nodes as they are now or were at a position: rows, their paths, and the Node the contract shows. */
+/**
+ * Nodes as they are now or were at a position: rows, their paths, and the Node the contract shows.
+ *
+ * Branches: places and attributes are common to all, content has one head per branch. A branch
+ * without a head of its own shows main's; writing on it makes one. A branch's head is its latest
+ * version, so the versions alone tell what it was at any position. Every file has a head on main.
+ */
 import { type Attributes, attributes } from "../contract/attributes.ts";
 import { joinPath } from "../contract/names.ts";
 import type { Node, WrittenNode } from "../contract/resources.ts";
@@ -53,6 +59,33 @@ export function nodeAt(store: Store, id: string, asOf: number): NodeRow | undefi
        LEFT JOIN version v ON v.id = c.head WHERE n.id = :id`,
     )
     .get({ id, asOf });
+}
+
+/** The branch whose content a node shows where none is named. */
+export const MAIN = "main";
+
+interface BranchHead {
+  readonly head: string;
+  readonly mimeType: string;
+  readonly size: number;
+  readonly hash: string;
+  readonly headTime: number;
+  readonly mtime: string | null;
+}
+
+/** The row with the branch's content as of a position instead of main's. */
+export function onBranch(store: Store, row: NodeRow, branch: string | undefined, asOf: number): NodeRow {
+  if (branch === undefined || branch === MAIN || row.kind !== "file") return row;
+  const found = store
+    .prepare<BranchHead>(
+      `SELECT id AS head, mime_type AS mimeType, size, hash, created_at AS headTime, mtime FROM version
+       WHERE node = ? AND branch = ? AND branch <> 'main' AND position <= ? ORDER BY number DESC LIMIT 1`,
+    )
+    .get(row.id, branch, asOf);
+  if (found === undefined) return row;
+  const { mtime, ...content } = found;
+  const { mtime: _, ...common } = attributesOf(row);
+  return { ...row, ...content, attributes: JSON.stringify(mtime === null ? common : { ...common, mtime }) };
 }
 
 /** The node that has a name in a folder now, unprovisioned folders included. */
@@ -147,15 +180,16 @@ export function showNode(row: NodeRow, path: string): Node {
 }
 
 /** A node as it is now, for answers by id. */
-export function showCurrent(store: Store, row: NodeRow): Node {
-  return showNode(row, pathOf(store, row, Number.POSITIVE_INFINITY));
+export function showCurrent(store: Store, row: NodeRow, branch?: string): Node {
+  const shown = onBranch(store, row, branch, Number.MAX_SAFE_INTEGER);
+  return showNode(shown, pathOf(store, row, Number.POSITIVE_INFINITY));
 }
 
 /** What a write answers: the node after it. `position` is that of the request's last change. */
-export function showWritten(context: Context, id: string, position: number): WrittenNode {
+export function showWritten(context: Context, id: string, position: number, branch?: string): WrittenNode {
   const row = findNode(context.store, id);
   if (row === undefined) throw new Error(`Node ${id} is gone within its own change.`);
-  return { ...showCurrent(context.store, row), position };
+  return { ...showCurrent(context.store, row, branch), position };
 }
 
 /** Paths of children shown in one folder. */

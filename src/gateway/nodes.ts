@@ -1,12 +1,12 @@
 /** Nodes by id and by path; folders and copies made; moved, renamed, changed, exchanged, deleted, restored. */
 import { patchAttributes } from "../contract/attributes.ts";
-import { nameProblem } from "../contract/names.ts";
-import type { Node } from "../contract/resources.ts";
+import type { Node, WrittenNode } from "../contract/resources.ts";
 import { shownPosition } from "./as-of.ts";
 import { beginChange, changeNodeRow, changeNodeRows, createNodeRow, reread } from "./changes.ts";
 import { isKnown, matches, quoted } from "./conditions.ts";
 import { sourceOfCopy } from "./content.ts";
 import type { Context } from "./context.ts";
+import { type CopyPlan, isCurrent, PlanNeeded, withPlan } from "./copies.ts";
 import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { once } from "./idempotency.ts";
 import {
@@ -14,6 +14,7 @@ import {
   findChild,
   type NodeRow,
   nodeByPath,
+  onBranch,
   pathOf,
   showCurrent,
   showNode,
@@ -22,15 +23,13 @@ import {
 import { decodePath } from "./paths.ts";
 import { changed, conflict, invalid, notFound } from "./problems.ts";
 import { mayJournal } from "./scopes.ts";
+import { createTreeRows } from "./tree-rows.ts";
 import { callWorkspace, liveNode, relatedNode, visibleNode } from "./workspaces.ts";
 
 export function getNode(context: Context, call: Call<"getNode">): GatewayAnswer {
   const row = liveNode(context, call.caller, call.parameters.nodeId);
-  const { idLagMs } = context.options;
-  if (idLagMs > 0 && context.clock.now() - row.createdAt < idLagMs) {
-    throw notFound(`There is no node ${JSON.stringify(row.id)} yet.`);
-  }
-  return nodeAnswer(call.headers, showCurrent(context.store, row));
+  if (!context.births.isFound(row.id)) throw notFound(`There is no node ${JSON.stringify(row.id)} yet.`);
+  return nodeAnswer(call.headers, showCurrent(context.store, row, call.query.branch));
 }
 
 export function getNodeByPath(context: Context, call: Call<"getNodeByPath">): GatewayAnswer {
@@ -39,18 +38,14 @@ export function getNodeByPath(context: Context, call: Call<"getNodeByPath">): Ga
   const asOf = shownPosition(context, call.query.at);
   const row = nodeByPath(context.store, workspace.root, names, asOf);
   if (row === undefined) throw notFound(`There is no node at ${JSON.stringify(`/${names.join("/")}`)}.`);
-  return nodeAnswer(call.headers, showNode(row, pathOf(context.store, row, asOf)));
+  const shown = onBranch(context.store, row, call.query.branch, asOf);
+  return nodeAnswer(call.headers, showNode(shown, pathOf(context.store, row, asOf)));
 }
 
 function nodeAnswer(headers: Call<"getNode">["headers"], node: Node): GatewayAnswer {
   const etag = quoted(node.revision);
   if (isKnown(headers["if-none-match"], node.revision)) return { status: 304, headers: { etag } };
   return jsonAnswer(200, node, { etag });
-}
-
-function checkName(name: string): void {
-  const problem = nameProblem(name);
-  if (problem !== undefined) throw invalid("name", `name: ${JSON.stringify(name)} ${problem}`);
 }
 
 /** 409 with the node that has the name. */
@@ -65,15 +60,14 @@ function checkFolder(row: NodeRow, field: string): void {
   if (row.kind !== "folder") throw invalid(field, `${field}: expected a folder, got a file`);
 }
 
-export function createNode(context: Context, call: Call<"createNode">): GatewayAnswer {
+export function createNode(context: Context, call: Call<"createNode">): Promise<GatewayAnswer> {
   const body = required(call.json);
-  checkName(body.name);
   if ((body.kind === undefined) === (body.copyOf === undefined)) {
     throw invalid("kind", 'kind: expected either kind "folder" or copyOf');
   }
   if (body.version !== undefined && body.copyOf === undefined) throw invalid("version", "version: only with copyOf");
   const { store } = context;
-  return store.transaction(() => {
+  const create = (plan: CopyPlan | undefined) => {
     const parent = visibleNode(context, call.caller, body.parentId);
     const request = {
       workspace: parent.workspace,
@@ -82,8 +76,10 @@ export function createNode(context: Context, call: Call<"createNode">): GatewayA
     };
     return once(context, request, () => {
       checkFolder(parent, "parentId");
-      const source =
-        body.copyOf === undefined ? undefined : sourceOfCopy(context, parent.workspace, body.copyOf, body.version);
+      const from =
+        body.copyOf === undefined ? undefined : relatedNode(context, parent.workspace, body.copyOf, "copyOf");
+      if (from?.kind === "folder") return { status: 201, value: copyFolder(context, call, parent, from, plan) };
+      const source = from === undefined ? undefined : sourceOfCopy(context, parent.workspace, from.id, body.version);
       checkFree(context, parent.id, body.name);
       const change = beginChange(context, body.idempotencyKey, mayJournal(call.caller));
       const { id, position } = createNodeRow(context, change, {
@@ -96,12 +92,32 @@ export function createNode(context: Context, call: Call<"createNode">): GatewayA
       });
       return { status: 201, value: showWritten(context, id, position) };
     });
-  });
+  };
+  return withPlan(context, (plan) => store.transaction(() => create(plan)));
+}
+
+function copyFolder(
+  context: Context,
+  call: Call<"createNode">,
+  parent: NodeRow,
+  source: NodeRow,
+  plan: CopyPlan | undefined,
+): WrittenNode {
+  const { name, version, attributes, idempotencyKey } = required(call.json);
+  if (version !== undefined) throw invalid("version", "version: a folder has no versions");
+  checkFree(context, parent.id, name);
+  if (plan === undefined || plan.source !== source.id || !isCurrent(context.store, plan)) throw new PlanNeeded(source);
+  const [root, ...below] = plan.rows;
+  if (root === undefined) throw new Error(`The plan of ${source.id} is empty.`);
+  const change = beginChange(context, idempotencyKey, mayJournal(call.caller));
+  const first = { ...root, parent: parent.id, name, attributes: attributes ?? root.attributes };
+  const position = createTreeRows(context, change, parent.workspace, [first, ...below]);
+  for (const { id } of plan.rows) context.births.note(id);
+  return showWritten(context, root.id, position);
 }
 
 export function patchNode(context: Context, call: Call<"patchNode">): GatewayAnswer {
   const patch = required(call.json);
-  if (patch.name !== undefined) checkName(patch.name);
   const { store } = context;
   return store.transaction(() => {
     const row = visibleNode(context, call.caller, call.parameters.nodeId);

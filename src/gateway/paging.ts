@@ -1,16 +1,28 @@
 /**
- * Pages of lists (gateway-spec §4): pageNo from 1, pageSize, orderBy a field of the item with "-"
- * for descending, ties by the list's own order. `after` is an opaque word that goes on from the
- * page before.
+ * Pages of lists (gateway-spec §4): pageNo from 1, pageSize, orderBy a field of the item, ties by
+ * id, "-" before it for the exact reverse. `after` is an opaque word that goes on from the page
+ * before, in what was there at the first one.
  */
+import { createHash } from "node:crypto";
 import { z } from "zod";
 import { invalid } from "./problems.ts";
+import type { Row, SortedLists } from "./sorted-lists.ts";
 
 export interface PageQuery {
   readonly pageNo: number;
   readonly pageSize: number;
   readonly orderBy?: string | undefined;
   readonly after?: string | undefined;
+}
+
+export interface Page<T> {
+  readonly items: readonly T[];
+  readonly totalCount: number;
+  readonly pageNo: number;
+  readonly pageSize: number;
+  readonly asOf: number;
+  /** What after= takes for the page after this one; null on the last. */
+  readonly next: string | null;
 }
 
 export interface Order<F extends string = string> {
@@ -58,51 +70,50 @@ export function sliceOf(rows: Float64Array, descending: boolean, offset: number,
   return [...rows.subarray(Math.max(0, end - limit), end)].reverse();
 }
 
-const offsetCursor = z.tuple([z.number().int().min(0)]);
-
-interface Slice<T> {
-  readonly items: readonly T[];
-  readonly totalCount: number;
-  readonly next: string | null;
+/** A list that is sorted as a whole, once for each position and order. */
+export interface SortableList<F extends string, T> {
+  /** What tells it from all others. */
+  readonly key: readonly unknown[];
+  readonly fields: readonly F[];
+  readonly fallback: F;
+  /** The position of its first page, if this is one. */
+  readonly asOf: number;
+  /** All rows there were at a position, with their values of the field. */
+  rows(field: F, asOf: number): Iterable<readonly Row[]>;
+  show(rows: readonly number[]): readonly T[];
 }
 
-/** A page of a list that is short enough to be sorted in memory. Such lists only grow at their end. */
-export function sortAndSlice<T extends object>(
-  all: readonly T[],
+const count = z.number().int().min(0);
+/** [position, pageNo, totalCount, items before, what list it is of]. */
+const listCursor = z.tuple([count, z.number().int().min(1), count, count, z.string()]);
+
+/** A page by number, or the next one of a snapshot by `after=`. */
+export async function pageOfList<F extends string, T>(
+  lists: SortedLists,
   query: PageQuery,
-  fields: readonly (string & keyof T)[],
-  fallback: string,
-): Slice<T> {
-  const { field, descending } = parseOrder(query.orderBy, fields, fallback);
-  const value = (item: T) => (item as Record<string, unknown>)[field];
-  const sign = descending ? -1 : 1;
-  const sorted = [...all].sort((a, b) => sign * compare(value(a), value(b)));
-  const start =
-    query.after === undefined || query.after === ""
-      ? (query.pageNo - 1) * query.pageSize
-      : (decodeCursor(query.after, offsetCursor)[0] ?? 0);
-  const end = start + query.pageSize;
+  list: SortableList<F, T>,
+): Promise<Page<T>> {
+  const { field, descending } = parseOrder(query.orderBy, list.fields, list.fallback);
+  const mark = listMark([...list.key, field, descending]);
+  const from = query.after === undefined || query.after === "" ? undefined : decodeCursor(query.after, listCursor);
+  if (from !== undefined && (from[0] > list.asOf || from[4] !== mark)) throw badCursor();
+  const asOf = from?.[0] ?? list.asOf;
+  const pageNo = from?.[1] ?? (query.after === undefined ? query.pageNo : 1);
+  const offset = from?.[3] ?? (pageNo - 1) * query.pageSize;
+  const rows = await lists.get(JSON.stringify([...list.key, field, asOf]), () => list.rows(field, asOf));
+  const items = list.show(sliceOf(rows, descending, offset, query.pageSize));
+  const end = offset + items.length;
   return {
-    items: sorted.slice(start, end),
-    totalCount: sorted.length,
-    next: end < sorted.length ? encodeCursor([end]) : null,
-  };
-}
-
-function compare(a: unknown, b: unknown): number {
-  if (typeof a === "number" && typeof b === "number") return a - b;
-  const left = String(a ?? "");
-  const right = String(b ?? "");
-  return left < right ? -1 : left > right ? 1 : 0;
-}
-
-export function pageOf<T>(slice: Slice<T>, query: PageQuery, asOf: number) {
-  return {
-    items: slice.items,
-    totalCount: slice.totalCount,
-    pageNo: query.pageNo,
+    items,
+    totalCount: rows.length,
+    pageNo,
     pageSize: query.pageSize,
     asOf,
-    next: slice.next,
+    next: items.length > 0 && end < rows.length ? encodeCursor([asOf, pageNo + 1, rows.length, end, mark]) : null,
   };
+}
+
+/** Short, for cursors: whether a page is asked for of the list it is of. */
+export function listMark(key: readonly unknown[]): string {
+  return createHash("sha256").update(JSON.stringify(key)).digest("base64url").slice(0, 12);
 }

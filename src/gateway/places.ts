@@ -69,6 +69,15 @@ export function beginPlace(store: Store, folder: string, place: Place, position:
   if (counted !== undefined && counted.count > BIG_PLACES) makeBig(store, folder);
 }
 
+/** Places begun all at once in folders that had none: how many in each. */
+export function countBegun(store: Store, counts: ReadonlyMap<string, number>): void {
+  const insert = store.prepare("INSERT INTO mark (folder, field, a, b, count) VALUES (?, 'name', '', '', ?)");
+  for (const [folder, count] of counts) {
+    insert.run(folder, count);
+    if (count > BIG_PLACES) makeBig(store, folder);
+  }
+}
+
 export function endPlace(store: Store, folder: string, place: Place, position: number): void {
   const ended = store
     .prepare<{ since: number; big: number }>(

@@ -27,6 +27,8 @@ export interface Row {
 export interface SortedLists {
   /** The list of this key: kept, or built from batches of rows. A row that comes twice is in it once. */
   get(key: string, batches: () => Iterable<readonly Row[]>): Promise<Float64Array>;
+  /** Changes were undone, and other ones will have their positions. */
+  forget(): void;
 }
 
 export function createSortedLists(): SortedLists {
@@ -37,6 +39,7 @@ export function createSortedLists(): SortedLists {
   const underWay = new Map<string, Promise<Float64Array>>();
   // One at a time: what is being sorted takes far more memory than what is kept.
   let last: Promise<unknown> = Promise.resolve();
+  let age = 0;
 
   return {
     get(key, batches) {
@@ -52,15 +55,23 @@ export function createSortedLists(): SortedLists {
         kept.set(key, rows);
         return Promise.resolve(rows);
       }
+      const begunAt = age;
       const built = last.then(async () => {
         const rows = await sortRows(start, iterator);
-        kept.set(key, rows);
+        if (age === begunAt) kept.set(key, rows);
         return rows;
       });
       underWay.set(key, built);
       last = built.catch(() => {});
-      void last.then(() => underWay.delete(key));
+      void last.then(() => {
+        if (underWay.get(key) === built) underWay.delete(key);
+      });
       return built;
+    },
+    forget() {
+      age += 1;
+      kept.clear();
+      underWay.clear();
     },
   };
 }

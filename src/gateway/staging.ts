@@ -8,12 +8,12 @@ import { type UploadMetadata, uploadMetadata } from "../contract/resources.ts";
 import type { Content } from "./changes.ts";
 import type { Context } from "./context.ts";
 import type { Part } from "./exchange.ts";
+import { parseJson } from "./json.ts";
 import { check, invalid, tooLarge } from "./problems.ts";
 import { mimeTypeOf, SNIFF_BYTES } from "./sniff.ts";
 
 /** Up to this size contents are kept in the store's own table: no file to make, name and open. */
 const INLINE_BYTES = 32 * 1024;
-const METADATA_BYTES = 1024 * 1024;
 
 export interface StagedUpload {
   readonly metadata: UploadMetadata;
@@ -41,13 +41,16 @@ export async function stageUpload(context: Context, parts: AsyncIterable<Part> |
   let content: StagedContent | undefined;
   let kept = false;
   const discard = async () => {
-    if (!kept && content?.blob !== undefined) await context.blobs.remove(content.blob);
+    if (content?.blob === undefined) return;
+    if (!kept) await context.blobs.remove(content.blob);
+    // By now a row refers to it, or it is gone.
+    context.staged.delete(content.blob);
   };
   try {
     for await (const part of parts) {
       if (part.name === "metadata") {
         if (metadata !== undefined) throw invalid("metadata", "metadata: came twice");
-        metadata = await readMetadata(part.data);
+        metadata = await readMetadata(part.data, context.options.maxJsonBytes);
       } else if (part.name === "file") {
         if (content !== undefined) throw invalid("file", "file: came twice");
         content = await receive(context, part);
@@ -58,9 +61,6 @@ export async function stageUpload(context: Context, parts: AsyncIterable<Part> |
     if (content === undefined) throw invalid("file", "file: the part is missing");
     const { size, hash, mimeType, blob, bytes } = content;
     const checked = metadata ?? {};
-    if (checked.branch !== undefined && checked.branch !== "main") {
-      throw invalid("branch", `branch: expected "main", got ${JSON.stringify(checked.branch)}`);
-    }
     if (checked.contentHash !== undefined && checked.contentHash !== null && checked.contentHash !== hash) {
       throw invalid("contentHash", `contentHash: the content has ${hash}, expected ${checked.contentHash}`);
     }
@@ -83,21 +83,15 @@ export async function stageUpload(context: Context, parts: AsyncIterable<Part> |
   }
 }
 
-async function readMetadata(data: AsyncIterable<Uint8Array>): Promise<UploadMetadata> {
+async function readMetadata(data: AsyncIterable<Uint8Array>, limit: number): Promise<UploadMetadata> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of data) {
     size += chunk.length;
-    if (size > METADATA_BYTES) throw tooLarge(`metadata: more than ${METADATA_BYTES} bytes`, "metadata");
+    if (size > limit) throw tooLarge(`metadata: more than ${limit} bytes`, "metadata");
     chunks.push(chunk);
   }
-  let value: unknown;
-  try {
-    value = JSON.parse(Buffer.concat(chunks).toString());
-  } catch {
-    throw invalid("metadata", "metadata: expected a JSON object");
-  }
-  return check(uploadMetadata, value, "metadata");
+  return check(uploadMetadata, parseJson(chunks, "metadata"), "metadata");
 }
 
 async function receive(context: Context, part: Part): Promise<StagedContent> {
@@ -117,6 +111,7 @@ async function receive(context: Context, part: Part): Promise<StagedContent> {
   };
 
   let more = true;
+  let blob: string | undefined;
   try {
     while (more && size <= INLINE_BYTES) {
       const chunk = await take();
@@ -124,7 +119,7 @@ async function receive(context: Context, part: Part): Promise<StagedContent> {
       else start.push(chunk);
     }
     const small = Buffer.concat(start);
-    const blob = more ? await context.blobs.write(followedBy(start, take)) : undefined;
+    blob = more ? await writeBlob(context, followedBy(start, take)) : undefined;
     return {
       size,
       hash: hash.digest("hex"),
@@ -134,6 +129,23 @@ async function receive(context: Context, part: Part): Promise<StagedContent> {
     };
   } catch (error) {
     await source.return?.();
+    if (blob !== undefined) {
+      await context.blobs.remove(blob);
+      context.staged.delete(blob);
+    }
+    throw error;
+  }
+}
+
+/** From before it is written until a row refers to it, it counts as in use. */
+async function writeBlob(context: Context, data: AsyncIterable<Uint8Array>): Promise<string> {
+  const blob = context.clock.uuid();
+  context.staged.add(blob);
+  try {
+    await context.blobs.write(blob, data);
+    return blob;
+  } catch (error) {
+    context.staged.delete(blob);
     throw error;
   }
 }

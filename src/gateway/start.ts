@@ -4,8 +4,9 @@ import Database from "better-sqlite3";
 import { SCOPES } from "../contract/scopes.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
+import { type Checkpoints, startCheckpoints } from "./checkpoints.ts";
 import type { GatewayOptions } from "./context.ts";
-import { createGateway } from "./core.ts";
+import { createGateway, type Gateway } from "./core.ts";
 import {
   blobFolder,
   databasePath,
@@ -21,6 +22,8 @@ import { signToken } from "./tokens.ts";
 
 export const DEFAULT_WORKSPACE = "workspace";
 
+const TIDY_MS = 3600 * 1000;
+
 export interface StartGatewayOptions extends Partial<GatewayOptions> {
   /** Made when missing; owner-only. */
   readonly dataDir: string;
@@ -31,6 +34,8 @@ export interface StartGatewayOptions extends Partial<GatewayOptions> {
   /** Names of workspaces to be there; made when missing. Without any, a gateway that has none gets "workspace". */
   readonly workspaces?: readonly string[];
   readonly log?: Logger;
+  /** Whether there is a control endpoint, with which anybody who reaches the gateway makes it misbehave. */
+  readonly control?: boolean;
 }
 
 export interface TokenOptions {
@@ -54,19 +59,37 @@ export interface RunningGateway {
 
 /** Throws when the folder is served already, when it is from a newer program, or the port is taken. */
 export async function startGateway(options: StartGatewayOptions): Promise<RunningGateway> {
-  const { dataDir, host = "127.0.0.1", port = 0, workspaces, log = SILENT, ...behaviour } = options;
+  const { dataDir, host = "127.0.0.1", port = 0, workspaces, log = SILENT, control = false, ...behaviour } = options;
   await makeDataFolder(dataDir);
   const lock = lockDataFolder(dataDir);
   let database: Database.Database | undefined;
+  let checkpoints: Checkpoints | undefined;
+  let tidying: NodeJS.Timeout | undefined;
+  const free = async () => {
+    clearInterval(tidying);
+    await checkpoints?.close();
+    database?.close();
+    lock.release();
+  };
   try {
     const signingKey = await ensureSigningKey(dataDir);
     database = openDatabase(databasePath(dataDir));
-    const opened = database;
-    const blobs = await openDiskBlobs(blobFolder(dataDir), systemClock);
-    const gateway = createGateway({ clock: systemClock, database, blobs, signingKey, options: behaviour, log });
+    const blobs = await openDiskBlobs(blobFolder(dataDir));
+    const gateway = createGateway({
+      clock: systemClock,
+      database,
+      blobs,
+      signingKey,
+      options: behaviour,
+      log,
+      turn: setImmediate,
+      control,
+    });
     for (const name of workspaces ?? [DEFAULT_WORKSPACE]) gateway.ensureWorkspace(name);
-    const collected = await gateway.collectBlobs();
-    if (collected > 0) log.info({ collected }, "removed blobs of unfinished uploads");
+    await tidy(gateway, log);
+    tidying = setInterval(() => void tidy(gateway, log), TIDY_MS);
+    tidying.unref();
+    checkpoints = startCheckpoints(databasePath(dataDir), log);
     const server = await startServer({ gateway, clock: systemClock, host, port, log });
     let closed: Promise<void> | undefined;
     const shownHost = host.includes(":") ? `[${host}]` : host;
@@ -77,17 +100,27 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
       setOptions: (changes) => gateway.setOptions(changes),
       close() {
         gateway.endStreams();
-        closed ??= server.close().finally(() => {
-          opened.close();
-          lock.release();
-        });
+        closed ??= server
+          .close()
+          .then(() => gateway.settle())
+          .finally(free);
         return closed;
       },
     };
   } catch (error) {
-    database?.close();
-    lock.release();
+    await free();
     throw error;
+  }
+}
+
+/** What nothing refers to any more, and keys that have lived long enough. */
+async function tidy(gateway: Gateway, log: Logger): Promise<void> {
+  try {
+    await gateway.forgetKeys();
+    const collected = await gateway.collectBlobs();
+    if (collected > 0) log.info({ collected }, "removed blobs of unfinished uploads");
+  } catch (error) {
+    log.error({ err: error }, "what is not needed any more could not be removed");
   }
 }
 

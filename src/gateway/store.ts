@@ -1,7 +1,12 @@
 /**
- * The gateway's own database: opened, migrated, and its statements prepared once. Synchronous, so
- * a flow between two awaits is atomic. Plain SQL rather than a query builder: kysely's execution is
- * asynchronous, which would let requests interleave inside a transaction.
+ * The gateway's own database: opened, migrated, its statements prepared once, its commits shared.
+ * Synchronous, so a flow between two awaits is atomic. Plain SQL rather than a query builder:
+ * kysely's execution is asynchronous, which would let requests interleave inside a transaction.
+ *
+ * A commit costs as much as a small change, so all changes of one turn of the event loop share one
+ * where `turn` is given. Each is a savepoint of its own: one that fails leaves the others alone.
+ * Invariant: nothing that was read or written goes out as an answer before `committed` resolves; if
+ * the commit fails it rejects for everybody of the turn, and nothing of them happened.
  */
 import Database from "better-sqlite3";
 import { migrate } from "./schema.ts";
@@ -11,6 +16,18 @@ export interface Store {
   prepare<Row = unknown>(sql: string): Database.Statement<unknown[], Row>;
   /** All or nothing. Flows never nest it. */
   transaction<T>(body: () => T): T;
+  /** Undefined when nothing waits for a commit; else resolves or rejects with it. */
+  committed(): Promise<void> | undefined;
+  /** Commits now what waits. Throws when that fails. */
+  flush(): void;
+  /** Whether a flow is within `transaction`. */
+  isChanging(): boolean;
+  /** Done within each commit. */
+  beforeCommit(work: () => void): void;
+  /** Done after each commit. */
+  afterCommit(work: () => void): void;
+  /** Done when changes were undone after their flows had ended. */
+  afterRollback(work: () => void): void;
   readonly database: Database.Database;
 }
 
@@ -23,18 +40,69 @@ export function openDatabase(path: string): Database.Database {
   database.pragma("cache_size = -65536");
   // Rows beyond the cache are read where the system keeps them, not copied page by page.
   database.pragma("mmap_size = 4294967296");
-  database.pragma("wal_autocheckpoint = 8000");
+  // In pages of 4 KiB: what checkpoints.ts could not keep up with.
+  database.pragma("wal_autocheckpoint = 65536");
   database.pragma("temp_store = MEMORY");
   return database;
 }
 
-/** `onCommit` is called after each transaction. */
-export function createStore(database: Database.Database, onCommit: () => void = () => {}): Store {
+interface Group {
+  readonly promise: Promise<void>;
+  resolve(): void;
+  reject(error: unknown): void;
+}
+
+function newGroup(): Group {
+  let settle: Pick<Group, "resolve" | "reject"> = { resolve() {}, reject() {} };
+  const promise = new Promise<void>((resolve, reject) => {
+    settle = { resolve, reject };
+  });
+  // Whoever answers hears of it; a failure that concerns nobody is none.
+  promise.catch(() => {});
+  return { promise, ...settle };
+}
+
+/** `turn`: calls back at the end of the event loop's turn; without it each transaction is committed by itself. */
+export function createStore(database: Database.Database, turn?: (callback: () => void) => void): Store {
   migrate(database);
   const statements = new Map<string, Database.Statement<unknown[], unknown>>();
   const begin = database.prepare("BEGIN IMMEDIATE");
   const commit = database.prepare("COMMIT");
   const rollback = database.prepare("ROLLBACK");
+  const savepoint = database.prepare("SAVEPOINT flow");
+  const release = database.prepare("RELEASE flow");
+  const undo = database.prepare("ROLLBACK TO flow");
+  const committing: (() => void)[] = [];
+  const committed: (() => void)[] = [];
+  const undone: (() => void)[] = [];
+  let group: Group | undefined;
+  let isChanging = false;
+
+  function abandon(error: unknown): void {
+    const failed = group;
+    group = undefined;
+    if (database.inTransaction) rollback.run();
+    for (const work of undone) work();
+    failed?.reject(error);
+  }
+
+  /** What went wrong, if anything did; whoever waits has been told. */
+  function end(): { readonly error: unknown } | undefined {
+    if (group === undefined) return undefined;
+    const done = group;
+    try {
+      for (const work of committing) work();
+      commit.run();
+    } catch (error) {
+      abandon(error);
+      return { error };
+    }
+    group = undefined;
+    done.resolve();
+    for (const work of committed) work();
+    return undefined;
+  }
+
   return {
     database,
     prepare<Row>(sql: string) {
@@ -45,18 +113,43 @@ export function createStore(database: Database.Database, onCommit: () => void = 
       }
       return statement as Database.Statement<unknown[], Row>;
     },
-    transaction<T>(body: () => T) {
-      let result: T;
-      begin.run();
+    transaction(body) {
+      if (isChanging) throw new Error("Transactions do not nest.");
+      if (group === undefined) {
+        begin.run();
+        group = newGroup();
+        turn?.(() => void end());
+      }
+      savepoint.run();
+      isChanging = true;
+      let result: ReturnType<typeof body>;
       try {
         result = body();
-        commit.run();
+        release.run();
       } catch (error) {
-        if (database.inTransaction) rollback.run();
+        // SQLite undoes everything by itself when the disk is full or fails.
+        if (!database.inTransaction) abandon(error);
+        else {
+          undo.run();
+          release.run();
+          if (turn === undefined) end();
+        }
         throw error;
+      } finally {
+        isChanging = false;
       }
-      onCommit();
+      const failed = turn === undefined ? end() : undefined;
+      if (failed !== undefined) throw failed.error;
       return result;
     },
+    committed: () => group?.promise,
+    flush() {
+      const failed = end();
+      if (failed !== undefined) throw failed.error;
+    },
+    isChanging: () => isChanging,
+    beforeCommit: (work) => void committing.push(work),
+    afterCommit: (work) => void committed.push(work),
+    afterRollback: (work) => void undone.push(work),
   };
 }

@@ -30,6 +30,7 @@ const header = z.looseObject({ alg: z.literal("HS256"), crit: z.undefined().opti
 const claims = z.looseObject({
   scope: z.string(),
   exp: z.number(),
+  iat: z.number().optional(),
   nbf: z.number().optional(),
   workspace: z.string().min(1).optional(),
 });
@@ -55,6 +56,7 @@ interface KnownToken {
   readonly caller: Caller;
   /** Milliseconds since the epoch. */
   readonly from: number;
+  readonly issued: number;
 }
 
 function parsePart(text: string): unknown {
@@ -73,15 +75,23 @@ function readToken(key: Uint8Array, token: string): KnownToken | undefined {
   if (actual.length !== expected.length || !timingSafeEqual(actual, expected)) return undefined;
   const parsed = claims.safeParse(parsePart(payload));
   if (!parsed.success) return undefined;
-  const { scope, exp, nbf, workspace } = parsed.data;
+  const { scope, exp, iat, nbf, workspace } = parsed.data;
   return {
     caller: { scopes: new Set(scope.split(" ").filter((name) => name !== "")), workspace, until: exp * 1000 },
     from: (nbf ?? 0) * 1000,
+    issued: (iat ?? 0) * 1000,
   };
 }
 
-/** Answers who calls by the Authorization header, or throws a 401. */
-export function createTokenCheck(key: Uint8Array, clock: Pick<Clock, "now">): (header: string | undefined) => Caller {
+/**
+ * Answers who calls by the Authorization header, or throws a 401. `lifeSeconds`: how long a token
+ * is good at most, whatever it says itself (0: as it says).
+ */
+export function createTokenCheck(
+  key: Uint8Array,
+  clock: Pick<Clock, "now">,
+  lifeSeconds: () => number,
+): (header: string | undefined) => Caller {
   const known = new LRUCache<string, KnownToken>({ max: 1000 });
   return (authorization) => {
     if (authorization === undefined) throw unauthorized("The request carries no access token.");
@@ -94,8 +104,10 @@ export function createTokenCheck(key: Uint8Array, clock: Pick<Clock, "now">): (h
       known.set(token, entry);
     }
     const now = clock.now();
-    if (now >= entry.caller.until) throw unauthorized("The access token has expired.");
+    const life = lifeSeconds() * 1000;
+    const until = life > 0 ? Math.min(entry.caller.until, entry.issued + life) : entry.caller.until;
+    if (now >= until) throw unauthorized("The access token has expired.");
     if (now < entry.from) throw unauthorized("The access token is not valid yet.");
-    return entry.caller;
+    return until === entry.caller.until ? entry.caller : { ...entry.caller, until };
   };
 }

@@ -3,6 +3,7 @@
  * by bytes or by reference. The body is received first; then one transaction looks at the store
  * as it is by then, so conditions, names and keys are judged at the moment of the effect.
  */
+import { createHash } from "node:crypto";
 import { type Attributes, patchAttributes } from "../contract/attributes.ts";
 import type { ContentReference } from "../contract/resources.ts";
 import { beginChange, type Change, type Content, changeNodeRow, createNodeRow, reread } from "./changes.ts";
@@ -11,7 +12,7 @@ import { sourceOfCopy } from "./content.ts";
 import type { Context } from "./context.ts";
 import type { Call, GatewayAnswer } from "./exchange.ts";
 import { once } from "./idempotency.ts";
-import { attributesOf, findChild, type NodeRow, showCurrent, showWritten } from "./node-rows.ts";
+import { attributesOf, findChild, MAIN, type NodeRow, showCurrent, showWritten } from "./node-rows.ts";
 import { decodePath } from "./paths.ts";
 import { changed, conflict, invalid, notFound } from "./problems.ts";
 import { mayJournal } from "./scopes.ts";
@@ -30,30 +31,24 @@ export async function upload(context: Context, call: Call<"upload">): Promise<Ga
       const request = {
         workspace: start.workspace,
         key: metadata.idempotencyKey,
-        same: ["upload", start.id, names.join("/"), staged.hash],
+        same: ["upload", start.id, names.join("/"), staged.hash, ...otherBranch(metadata.branch)],
       };
       return once(context, request, () => {
         const change = beginChange(context, metadata.idempotencyKey, mayJournal(call.caller));
         const { parent, missing } = walk(context, start.id, names.slice(0, -1));
         const existing = missing.length === 0 ? findChild(context.store, parent.id, name) : undefined;
-        checkConditions(context, call.headers, existing);
+        checkConditions(context, call.headers, existing, metadata.branch);
         if (existing !== undefined) {
           if (existing.kind !== "file") {
             throw conflict("The name belongs to a folder.", showCurrent(context.store, existing));
           }
-          const position = writeVersion(context, change, existing, staged.keep(), metadata.attributes);
-          return { status: 200, value: showWritten(context, existing.id, position) };
+          const position = writeVersion(context, change, existing, staged.keep(), metadata);
+          return { status: 200, value: showWritten(context, existing.id, position, metadata.branch) };
         }
         const folder = makeFolders(context, change, parent, missing);
-        const { id, position } = createNodeRow(context, change, {
-          workspace: start.workspace,
-          kind: "file",
-          parent: folder,
-          name,
-          attributes: metadata.attributes ?? {},
-          content: staged.keep(),
-        });
-        return { status: 201, value: showWritten(context, id, position) };
+        const place = { workspace: start.workspace, parent: folder, name };
+        const { id, position } = createFile(context, change, place, staged.keep(), metadata);
+        return { status: 201, value: showWritten(context, id, position, metadata.branch) };
       });
     });
   } finally {
@@ -104,9 +99,14 @@ function makeFolders(context: Context, change: Change, parent: NodeRow, names: r
   return id;
 }
 
-function checkConditions(context: Context, headers: Call<"upload">["headers"], existing: NodeRow | undefined): void {
-  const head = existing?.head ?? undefined;
-  const node = existing === undefined ? undefined : showCurrent(context.store, existing);
+function checkConditions(
+  context: Context,
+  headers: Call<"upload">["headers"],
+  existing: NodeRow | undefined,
+  branch: string | undefined,
+): void {
+  const node = existing === undefined ? undefined : showCurrent(context.store, existing, branch);
+  const head = node?.head ?? undefined;
   // A folder has no head, but "*" means any node.
   if (existing !== undefined && isKnown(headers["if-none-match"], head ?? existing.id)) {
     throw changed("The file is already there.", node);
@@ -114,19 +114,49 @@ function checkConditions(context: Context, headers: Call<"upload">["headers"], e
   if (!matches(headers["if-match"], head)) throw changed("The file's head is not the one expected.", node);
 }
 
+/** What tells requests of other branches than main apart. */
+const otherBranch = (branch: string | undefined) => (branch === undefined || branch === MAIN ? [] : [branch]);
+
+interface Wanted {
+  readonly branch?: string | undefined;
+  readonly attributes?: Attributes | undefined;
+}
+
 /** Attributes come merged by key; an mtime belongs to the version it came with. */
-function writeVersion(
-  context: Context,
-  change: Change,
-  row: NodeRow,
-  content: Content,
-  attributes: Attributes | undefined,
-): number {
-  const { mtime: _, ...kept } = attributesOf(row);
+function writeVersion(context: Context, change: Change, row: NodeRow, content: Content, wanted: Wanted): number {
+  const { branch = MAIN, attributes = {} } = wanted;
+  const { mtime: own, ...kept } = attributesOf(row);
+  if (branch === MAIN) {
+    return changeNodeRow(context, change, row, "updated", { content, attributes: patchAttributes(kept, attributes) });
+  }
+  const { mtime, ...common } = attributes;
   return changeNodeRow(context, change, row, "updated", {
     content,
-    attributes: patchAttributes(kept, attributes ?? {}),
+    branch: { name: branch, mtime },
+    attributes: patchAttributes(own === undefined ? kept : { ...kept, mtime: own }, common),
   });
+}
+
+/** A file that begins on another branch is empty on main: it is there for all branches, its content is not. */
+function createFile(
+  context: Context,
+  change: Change,
+  place: { readonly workspace: string; readonly parent: string; readonly name: string },
+  content: Content,
+  wanted: Wanted,
+): { readonly id: string; readonly position: number } {
+  const { branch = MAIN, attributes = {} } = wanted;
+  if (branch === MAIN) return createNodeRow(context, change, { ...place, kind: "file", attributes, content });
+  const empty = { ...emptyContent(context), mimeType: content.mimeType };
+  const { id } = createNodeRow(context, change, { ...place, kind: "file", attributes: {}, content: empty });
+  return { id, position: writeVersion(context, change, reread(context, id), content, wanted) };
+}
+
+function emptyContent(context: Context): Pick<Content, "content" | "size" | "hash"> {
+  const { lastInsertRowid } = context.store
+    .prepare("INSERT INTO content (blob, bytes) VALUES (NULL, ?)")
+    .run(Buffer.alloc(0));
+  return { content: Number(lastInsertRowid), size: 0, hash: createHash("sha256").digest("hex") };
 }
 
 export async function writeContent(context: Context, call: Call<"writeContent">): Promise<GatewayAnswer> {
@@ -141,13 +171,13 @@ export async function writeContent(context: Context, call: Call<"writeContent">)
       const request = {
         workspace: row.workspace,
         key: metadata.idempotencyKey,
-        same: ["writeContent", row.id, staged.hash],
+        same: ["writeContent", row.id, staged.hash, ...otherBranch(metadata.branch)],
       };
       return once(context, request, () => {
-        const current = currentHead(context, call, row.id);
+        const current = currentHead(context, call, row.id, metadata.branch);
         const change = beginChange(context, metadata.idempotencyKey);
-        const position = writeVersion(context, change, current, staged.keep(), metadata.attributes);
-        return { status: 200, value: showWritten(context, row.id, position) };
+        const position = writeVersion(context, change, current, staged.keep(), metadata);
+        return { status: 200, value: showWritten(context, row.id, position, metadata.branch) };
       });
     });
   } finally {
@@ -166,23 +196,24 @@ function writeReference(
     const request = {
       workspace,
       key: reference.idempotencyKey,
-      same: ["writeReference", id, reference.copyOf, reference.version ?? null],
+      same: ["writeReference", id, reference.copyOf, reference.version ?? null, ...otherBranch(reference.branch)],
     };
     return once(context, request, () => {
-      const current = currentHead(context, call, id);
+      const current = currentHead(context, call, id, reference.branch);
       const source = sourceOfCopy(context, workspace, reference.copyOf, reference.version);
       const change = beginChange(context, reference.idempotencyKey);
-      const position = writeVersion(context, change, current, source.content, reference.attributes);
-      return { status: 200, value: showWritten(context, id, position) };
+      const position = writeVersion(context, change, current, source.content, reference);
+      return { status: 200, value: showWritten(context, id, position, reference.branch) };
     });
   });
 }
 
 /** The file as it is at the moment of the effect; 412 when its head is not the one of If-Match. */
-function currentHead(context: Context, call: Call<"writeContent">, id: string): NodeRow {
+function currentHead(context: Context, call: Call<"writeContent">, id: string, branch: string | undefined): NodeRow {
   const row = liveNode(context, call.caller, id);
-  if (!matches(call.headers["if-match"], row.head ?? undefined)) {
-    throw changed("The file's head is not the one expected.", showCurrent(context.store, row));
+  const shown = showCurrent(context.store, row, branch);
+  if (!matches(call.headers["if-match"], shown.head ?? undefined)) {
+    throw changed("The file's head is not the one expected.", shown);
   }
   return row;
 }

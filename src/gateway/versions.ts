@@ -1,25 +1,61 @@
-/** The versions of a file, oldest first; also of a deleted one. */
+/** The versions of a file, oldest first; also of a deleted one; with branch= those written on it. */
 import type { Version } from "../contract/resources.ts";
 import type { Context } from "./context.ts";
 import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { lastChange } from "./lag.ts";
-import { pageOf, sortAndSlice } from "./paging.ts";
+import { pageOfList } from "./paging.ts";
+import type { Row } from "./sorted-lists.ts";
 import { visibleNode } from "./workspaces.ts";
 
 interface VersionRow extends Omit<Version, "createdAt"> {
   readonly createdAt: number;
 }
 
-export function listVersions(context: Context, call: Call<"listVersions">): GatewayAnswer {
+/** Fields of a version and where they are. */
+const FIELDS = {
+  id: "id",
+  nodeId: "NULL",
+  number: "number",
+  branch: "branch",
+  size: "size",
+  contentHash: "hash",
+  mimeType: "mime_type",
+  createdAt: "created_at",
+} as const satisfies Record<keyof Version, string>;
+type Field = keyof typeof FIELDS;
+
+const BATCH = 2000;
+
+export async function listVersions(context: Context, call: Call<"listVersions">): Promise<GatewayAnswer> {
+  const { store } = context;
+  const { branch } = call.query;
   const row = visibleNode(context, call.caller, call.parameters.nodeId);
-  const versions: Version[] = context.store
-    .prepare<VersionRow>(
-      `SELECT id, node AS nodeId, number, branch, size, hash AS contentHash, mime_type AS mimeType,
-              created_at AS createdAt FROM version WHERE node = ? ORDER BY number`,
-    )
-    .all(row.id)
-    .map((version) => ({ ...version, createdAt: new Date(version.createdAt).toISOString() }));
-  const fields = ["id", "nodeId", "number", "branch", "size", "contentHash", "mimeType", "createdAt"] as const;
-  const slice = sortAndSlice(versions, call.query, fields, "number");
-  return jsonAnswer(200, pageOf(slice, call.query, lastChange(context.store).position));
+  const page = await pageOfList(context.lists, call.query, {
+    key: ["versions", row.id, branch ?? null],
+    fields: Object.keys(FIELDS) as Field[],
+    fallback: "number",
+    asOf: lastChange(store).position,
+    *rows(field, asOf) {
+      const next = store.prepare<Row & { readonly number: number }>(
+        `SELECT rowid AS row, id, number, ${FIELDS[field]} AS value FROM version
+         WHERE node = :node AND number > :number AND position <= :asOf AND (:branch IS NULL OR branch = :branch)
+         ORDER BY number LIMIT ${BATCH}`,
+      );
+      for (let number = 0, more = true; more; ) {
+        const batch = next.all({ node: row.id, number, asOf, branch: branch ?? null });
+        number = batch.at(-1)?.number ?? number;
+        more = batch.length === BATCH;
+        yield batch;
+      }
+    },
+    show: (rows) =>
+      store
+        .prepare<VersionRow>(
+          `SELECT v.id, v.node AS nodeId, v.number, v.branch, v.size, v.hash AS contentHash, v.mime_type AS mimeType,
+                  v.created_at AS createdAt FROM json_each(?) j CROSS JOIN version v ON v.rowid = j.value`,
+        )
+        .all(JSON.stringify(rows))
+        .map((version): Version => ({ ...version, createdAt: new Date(version.createdAt).toISOString() })),
+  });
+  return jsonAnswer(200, page);
 }

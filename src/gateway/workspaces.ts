@@ -7,8 +7,9 @@ import type { Context } from "./context.ts";
 import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { lastChange } from "./lag.ts";
 import { findNode, type NodeRow } from "./node-rows.ts";
-import { pageOf, sortAndSlice } from "./paging.ts";
+import { pageOfList } from "./paging.ts";
 import { forbidden, invalid, notFound } from "./problems.ts";
+import type { Row } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
 import type { Caller } from "./tokens.ts";
 
@@ -97,18 +98,43 @@ export function relatedNode(context: Context, workspace: string, id: string, fie
   return row;
 }
 
-export function listWorkspaces(context: Context, call: Call<"listWorkspaces">): GatewayAnswer {
+/** Fields of a workspace and where they are. */
+const FIELDS = {
+  id: "w.id",
+  name: "w.name",
+  rootId: "w.root",
+  quota: "NULL",
+  used: "w.used",
+} as const satisfies Record<keyof Workspace, string>;
+type Field = keyof typeof FIELDS;
+
+export async function listWorkspaces(context: Context, call: Call<"listWorkspaces">): Promise<GatewayAnswer> {
   const { store } = context;
-  const asked = call.caller.workspace ?? call.query.workspace;
-  const rows = store.prepare<WorkspaceRow>("SELECT id, name, root, used FROM workspace ORDER BY name").all();
-  const items: Workspace[] = rows
-    .filter(
-      (row) => asked === undefined || row.id === asked || (call.caller.workspace === undefined && row.name === asked),
-    )
-    .map((row) => ({ id: row.id, name: row.name, rootId: row.root, used: row.used }));
-  const asOf = lastChange(store).position;
-  return jsonAnswer(
-    200,
-    pageOf(sortAndSlice(items, call.query, ["id", "name", "rootId", "used"], "name"), call.query, asOf),
-  );
+  const { caller, query } = call;
+  // A bound token asks for its own or is refused.
+  if (caller.workspace !== undefined) callWorkspace(context, caller, query.workspace);
+  const { position: asOf } = lastChange(store);
+  const page = await pageOfList(context.lists, query, {
+    key: ["workspaces", caller.workspace ?? null, query.workspace ?? null],
+    fields: Object.keys(FIELDS) as Field[],
+    fallback: "name",
+    asOf,
+    rows: (field, position) => [
+      store
+        .prepare<Row>(
+          `SELECT w.rowid AS row, w.id, ${FIELDS[field]} AS value FROM workspace w
+           WHERE (SELECT min(position) FROM change WHERE node = w.root AND activity = 0) <= :position
+             AND (:bound IS NULL OR w.id = :bound) AND (:bound IS NOT NULL OR :asked IS NULL OR :asked IN (w.id, w.name))`,
+        )
+        .all({ position, bound: caller.workspace ?? null, asked: query.workspace ?? null }),
+    ],
+    show: (rows) =>
+      store
+        .prepare<WorkspaceRow>(
+          `SELECT w.id, w.name, w.root, w.used FROM json_each(?) j CROSS JOIN workspace w ON w.rowid = j.value`,
+        )
+        .all(JSON.stringify(rows))
+        .map((row): Workspace => ({ id: row.id, name: row.name, rootId: row.root, used: row.used })),
+  });
+  return jsonAnswer(200, page);
 }

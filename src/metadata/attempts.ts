@@ -10,6 +10,7 @@ export interface Attempt<Request> {
   readonly request: Request;
   readonly generation: number | null;
   readonly tries: number;
+  /** When it may be sent again; of one given up, when that was. */
   readonly nextAt: number;
   readonly lastError: string | null;
   readonly createdAt: number;
@@ -30,6 +31,10 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   const nodesWanting = prepare<{ node: number }>(
     database,
     "SELECT node FROM attempt WHERE state = 'open' AND json_extract(request, '$.parent') = ?",
+  );
+  const nodesCopying = prepare<{ node: number }>(
+    database,
+    "SELECT node FROM attempt WHERE state = 'open' AND json_extract(request, '$.copyOf') = ?",
   );
   const due = prepare<Row>(
     database,
@@ -64,10 +69,10 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   const removeOf = prepare(database, "DELETE FROM attempt WHERE node = ?");
   const abandoned = prepare<{ one: number }>(
     database,
-    "SELECT 1 AS one FROM attempt WHERE node = ? AND state = 'abandoned' LIMIT 1",
+    `SELECT 1 AS one FROM attempt WHERE node = ? AND state = 'abandoned'
+     AND json_extract(request, '$.parent') IS NOT NULL LIMIT 1`,
   );
   const removeOld = prepare(database, "DELETE FROM attempt WHERE state = 'abandoned' AND next_at < ?");
-  const removeAbandoned = prepare(database, "DELETE FROM attempt WHERE node = ? AND state = 'abandoned'");
   const ofGeneration = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE generation = ?`);
 
   const decode = (row: Row | undefined): Attempt<Request> | undefined =>
@@ -82,6 +87,8 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     open: (): Attempt<Request>[] => all.all().map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
     /** Node rows with a request under way that puts them into this folder. */
     nodesWanting: (parent: string): number[] => nodesWanting.all(parent).map((row) => row.node),
+    /** Node rows with a request under way that takes its content from a version of this node. */
+    nodesCopying: (nodeId: string): number[] => nodesCopying.all(nodeId).map((row) => row.node),
     due: (now: number, limit: number): Attempt<Request>[] =>
       due.all(now, limit).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
     /** When the first one that waits may be sent again. */
@@ -123,13 +130,11 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     removeAllOf(node: number): void {
       removeOf.run(node);
     },
-    hasAbandoned: (node: number): boolean => abandoned.get(node) !== undefined,
+    /** Whether a node may still be made for this row by a request that was given up. */
+    hasAbandonedBirth: (node: number): boolean => abandoned.get(node) !== undefined,
     /** Given up so long ago that they can no longer arrive. */
     removeAbandonedBefore(time: number): void {
       removeOld.run(time);
-    },
-    removeAbandonedOf(node: number): void {
-      removeAbandoned.run(node);
     },
   };
 }

@@ -8,6 +8,7 @@ import type { Inode } from "../metadata/inodes.ts";
 import type { Context } from "./context.ts";
 import { removeGeneration } from "./generation.ts";
 import { recordArrived } from "./holes.ts";
+import { isBeingDeleted } from "./identity.ts";
 import { closeLive, openLive, rowsFromFile, syncName } from "./live.ts";
 import type { LiveFile } from "./live-file.ts";
 import { mtimeOf } from "./mtime.ts";
@@ -163,7 +164,10 @@ function settle(
   return result;
 }
 
-/** The version with exactly these bytes that the inode's node, or the one it grew from, has in base. */
+/**
+ * The version with exactly these bytes that the inode's node, or the one it grew from, has in base.
+ * Not one whose deletion is under way: nothing may come to need it any more.
+ */
 function agreement(
   context: Context,
   inode: Inode,
@@ -174,6 +178,7 @@ function agreement(
   if (inode.originNode !== null) rows.push(nodes.ofNodeId(inode.originNode));
   for (const row of rows) {
     if (row?.nodeId == null || row.base?.head == null || row.base.hash !== hash) continue;
+    if (isBeingDeleted(context, row)) continue;
     return { originNode: row.nodeId, originVersion: row.base.head };
   }
   return undefined;

@@ -62,18 +62,26 @@ export async function drain(context: Context, writeBack: WriteBack, options: Dra
   }
 }
 
-/** Rows open for writing, cut after the drain began, whose cut has arrived: the rest was written later. */
+/**
+ * Rows open for writing, cut after the drain began, whose cut has arrived: the rest was written
+ * later. And deletions of nodes whose version such a file may turn out to be when it is closed.
+ */
 function countAfterCut(context: Context, start: number): number {
   const { metadata, lives } = context;
-  let count = 0;
+  const rows = new Set<number>();
   for (const live of lives.values()) {
     if (live.writers === 0) continue;
     for (const entry of metadata.entries.ofInode(live.inode)) {
       const row = metadata.nodes.ofEntry(entry.id);
-      if (row !== undefined && isAfterCut(context, row, live.inode, start)) count += 1;
+      if (row !== undefined && isAfterCut(context, row, live.inode, start)) rows.add(row.id);
     }
+    const inode = metadata.inodes.get(live.inode);
+    const origin = inode?.content !== "open" || inode.originNode === null ? null : inode.originNode;
+    const row = origin === null ? undefined : metadata.nodes.ofNodeId(origin);
+    const isOld = row?.dirtySince != null && row.dirtySince <= start && row.parked === null;
+    if (row !== undefined && row.entry === null && isOld) rows.add(row.id);
   }
-  return count;
+  return rows.size;
 }
 
 function isAfterCut(context: Context, row: NodeRow, inode: number, start: number): boolean {

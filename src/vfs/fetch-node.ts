@@ -1,7 +1,6 @@
 /** Reads nodes by id, the one read that is never old, and brings what they tell to the rows. */
 import { RemoteError } from "../client/errors.ts";
 import type { Node } from "../contract/resources.ts";
-import type { Base } from "../metadata/nodes.ts";
 import type { Reread } from "../metadata/rereads.ts";
 import type { Context } from "./context.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
@@ -52,8 +51,9 @@ export async function refreshNode(context: Context, reread: Reread, signal: Abor
 
 /**
  * The id answers 404. The node is gone only if its folder still answers (else it is merely not
- * visible, and everything is kept) and it is not just not to be found yet: the journal is past our
- * last write to it, or the id has answered so for long.
+ * visible, and everything is kept) and it is not just not to be found yet: the id has answered so
+ * for long. That the journal told of the node says nothing, it may be ahead of the ids; a deletion
+ * comes in by its own entry.
  */
 async function confirmGone(context: Context, reread: Reread, signal: AbortSignal): Promise<void> {
   const { metadata } = context;
@@ -62,7 +62,7 @@ async function confirmGone(context: Context, reread: Reread, signal: AbortSignal
   const row = metadata.nodes.ofNodeId(nodeId);
   // The root has no folder that could say whether it is gone; it is asked for at each start.
   if (row?.base != null && row.base.parent === null) return rereads.done(reread);
-  if (row?.base?.parent != null && isSettled(context, reread, row.base)) {
+  if (row?.base?.parent != null && isSettled(context, reread)) {
     const { parent } = row.base;
     const folder = metadata.nodes.ofNodeId(parent);
     const isFolderGone = folder === undefined || (folder.seen !== null && "deleted" in folder.seen);
@@ -78,7 +78,7 @@ function takeAsGone(context: Context, reread: Reread): void {
   const { metadata } = context;
   const row = metadata.nodes.ofNodeId(reread.nodeId);
   // Written by us while its folder was asked for: it may be there again.
-  if (row?.base == null || !isSettled(context, reread, row.base)) {
+  if (row?.base == null || !isSettled(context, reread)) {
     waitOrForget(context, reread);
     return;
   }
@@ -86,10 +86,8 @@ function takeAsGone(context: Context, reread: Reread): void {
   metadata.rereads.done(reread);
 }
 
-function isSettled(context: Context, { missingSince }: Reread, base: Base): boolean {
-  const { metadata, runtime } = context;
-  if (base.position <= metadata.settings.getNumber("cursor")) return true;
-  return missingSince !== null && runtime.now() - missingSince >= SETTLE_MS;
+function isSettled(context: Context, { missingSince }: Reread): boolean {
+  return missingSince !== null && context.runtime.now() - missingSince >= SETTLE_MS;
 }
 
 /** It is asked for again, ever more seldom; one nobody here has a row of until it is settled that it is gone. */
@@ -99,7 +97,13 @@ function waitOrForget(context: Context, reread: Reread): void {
   const since = reread.missingSince ?? now;
   const isOurs = metadata.nodes.ofNodeId(reread.nodeId) !== undefined;
   const isOver = metadata.tombstones.get(reread.nodeId) !== undefined || now - since >= SETTLE_MS;
-  const pause = Math.min(SETTLE_MS, Math.max(ASK_AGAIN_MS, now - since));
   if (!isOurs && isOver) metadata.rereads.done(reread);
-  else metadata.rereads.missing(reread, since, now + pause);
+  else metadata.rereads.missing(reread, since, nextAsk(since, now));
+}
+
+/** Each time after twice as long, but also when it is settled. */
+function nextAsk(since: number, now: number): number {
+  const next = now + Math.min(SETTLE_MS, Math.max(ASK_AGAIN_MS, now - since));
+  const settled = since + SETTLE_MS;
+  return now < settled ? Math.min(next, settled) : next;
 }

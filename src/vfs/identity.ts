@@ -7,6 +7,7 @@ import type { Entry } from "../metadata/entries.ts";
 import { type NodeRow, unborn } from "../metadata/nodes.ts";
 import { dueTime, markInode, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
+import { dropRow } from "./given-up.ts";
 import { pinMtime } from "./mtime.ts";
 import { nowText } from "./stat.ts";
 
@@ -24,6 +25,11 @@ export function rowOfFolder(context: Pick<Context, "metadata">, folder: number):
 /** The folder's node id; undefined while unborn. */
 export function nodeIdOfFolder(context: Pick<Context, "metadata">, folder: number): string | undefined {
   return rowOfFolder(context, folder)?.nodeId ?? undefined;
+}
+
+/** Its deletion was sent, and its answer is not known. */
+export function isBeingDeleted(context: Pick<Context, "metadata">, row: NodeRow): boolean {
+  return context.metadata.attempts.openOf(row.id)?.request.do === "delete";
 }
 
 /** `dirtySince`: of the row that had the content so far, so that who waits for that content goes on waiting. */
@@ -61,12 +67,7 @@ export function removeName(context: Needs, entry: Entry): void {
 function orphan(context: Needs, row: NodeRow): void {
   const { metadata } = context;
   if (row.nodeId === null && metadata.attempts.openOf(row.id) === undefined) {
-    if (metadata.attempts.hasAbandoned(row.id)) {
-      // It may still be born by a request that was given up; then it is deleted. Nobody waits for that.
-      metadata.nodes.update(row.id, { entry: null, dirtySince: null, due: context.runtime.now() });
-      return;
-    }
-    metadata.nodes.remove(row.id);
+    dropRow(context, row.id);
     return;
   }
   markNode(context, metadata.nodes.update(row.id, { entry: null }));
@@ -85,7 +86,7 @@ export function claimName(context: Needs, entry: Entry): boolean {
       ? undefined
       : metadata.nodes
           .atPlace(parentId, entry.gatewayName ?? entry.name)
-          .find((row) => row.entry === null && row.kind === "file" && metadata.attempts.openOf(row.id) === undefined);
+          .find((row) => row.entry === null && row.kind === "file" && !isBeingDeleted(context, row));
   const left = metadata.nodes.thatLeft(entry.parent, entry.name, runtime.now() - RETURN_MS);
   const heir = removed ?? (left !== undefined && left.entry !== null && left.nodeId !== null ? left : undefined);
   if (heir === undefined || heir.id === own?.id) return false;

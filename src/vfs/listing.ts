@@ -9,9 +9,9 @@ import { unlessAborted } from "../lib/single-flight.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import { readNode } from "./fetch-node.ts";
-import { applyEntries, readNews } from "./follow.ts";
+import { applyEntries, readAgain, readNews } from "./follow.ts";
 import { rowOfFolder } from "./identity.ts";
-import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
+import { observeNode } from "./observe.ts";
 
 const PAGE = 1000;
 /** Nodes taken over in one synchronous stretch. */
@@ -78,7 +78,8 @@ async function confirmAbsent(
     const id = row.nodeId;
     const node = await network.ask(signal, (limit) => readNode(context, id, limit));
     if (node !== undefined) observeNode(context, node);
-    else observeDeletion(context, id, newestRevision(row) + 1, null);
+    // Gone, which the journal tells; or moved since, and so new that its id is not found yet.
+    else metadata.rereads.add(id);
   }
 }
 
@@ -100,6 +101,7 @@ async function catchUp(
     const entries = page.items.filter((entry) => concerns(context, entry, nodeId));
     const missed = await network.ask(signal, (limit) => readMissed(context, entries, limit));
     applyEntries(context, entries, missed);
+    readAgain(context, entries, missed);
     const end = Math.max(page.items.at(-1)?.position ?? 0, page.items.length < page.pageSize ? page.asOf : 0);
     if (end <= reached) break;
     reached = end;
@@ -122,6 +124,7 @@ async function readMissed(context: Context, entries: readonly JournalEntry[], si
     if (context.metadata.nodes.ofNodeId(entry.nodeId) !== undefined) continue;
     const node = await readNode(context, entry.nodeId, signal);
     if (node !== undefined) nodes.set(entry.nodeId, node);
+    else context.metadata.rereads.add(entry.nodeId);
   }
   return nodes;
 }

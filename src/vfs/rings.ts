@@ -60,12 +60,16 @@ function isAway(context: Needs, row: NodeRow): boolean {
   return place === null || place.parent !== row.base?.parent || place.name !== row.base.name;
 }
 
-/** Rows whose content is still only a reference to a version of this node. */
+/**
+ * Rows whose content is still only a reference to a version of this node, or will be one again if
+ * the writer that has it open writes nothing, or is being asked for as one.
+ */
 export function referrersOf({ metadata }: Needs, row: NodeRow): NodeRow[] {
   if (row.nodeId === null) return [];
-  const referrers: NodeRow[] = [];
+  const copying = metadata.attempts.nodesCopying(row.nodeId);
+  const referrers = copying.flatMap((id) => (id === row.id ? [] : (metadata.nodes.get(id) ?? [])));
   for (const inode of metadata.inodes.withOrigin(row.nodeId)) {
-    if (inode.content !== "clean") continue;
+    if (inode.content === "dirty") continue;
     for (const entry of metadata.entries.ofInode(inode.id)) {
       const other = metadata.nodes.ofEntry(entry.id);
       if (other !== undefined && other.id !== row.id && other.base?.hash !== inode.hash) referrers.push(other);

@@ -87,6 +87,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     listings: createSingleFlight(),
     sending: new Map(),
     cuts: new Map(),
+    notEmpty: new Map(),
     network,
     activity,
     syncRows: shareRuns(options.syncRows),

@@ -57,7 +57,7 @@ test.each<[string, (client: Client) => Promise<unknown>, object, string, Record<
     "one name",
     (c) => c.listFolder("root", { name: "ä&=" }),
     examplePage([]),
-    "GET /v1/nodes?parentId=root&after=&name=%C3%A4%26%3D",
+    "GET /v1/nodes?parentId=root&name=%C3%A4%26%3D&after=",
     {},
     undefined,
   ],

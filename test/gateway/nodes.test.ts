@@ -47,7 +47,7 @@ test("bad creations are refused by field", async () => {
     [400, "version", { parentId: root, name: "a", kind: "folder", version: "v" }],
     [400, "extra", { parentId: root, name: "a", kind: "folder", extra: 1 }],
     [400, "parentId", { parentId: file.id, name: "a", kind: "folder" }],
-    [400, "copyOf", { parentId: root, name: "a", copyOf: root }],
+    [400, "version", { parentId: root, name: "a", copyOf: root, version: file.head }],
     [404, undefined, { parentId: "unknown", name: "a", kind: "folder" }],
     [404, undefined, { parentId: root, name: "a", copyOf: "unknown" }],
     [404, undefined, { parentId: root, name: "a", copyOf: file.id, version: "unknown" }],

@@ -15,8 +15,10 @@ export interface HistoryOptions {
   readonly seed: number;
   /** Two share the folders and conflict; one alone must behave like a plain folder throughout. */
   readonly mounts: 1 | 2;
+  /** Whether the gateway knows keys of moves, attributes and deletions. Default: it does. */
+  readonly hasKeys?: boolean;
   /** At the start, milliseconds. */
-  readonly lag?: { readonly path: number; readonly journal: number };
+  readonly lag?: { readonly path: number; readonly journal: number; readonly id: number };
   /** Whatever breaks the engine on purpose, before it starts. */
   readonly sabotage?: Sabotage;
 }
@@ -24,7 +26,8 @@ export interface HistoryOptions {
 const NAMES = ["alpha", "beta"];
 /** Longer than any time after which rows are looked at again. */
 const QUIET_MS = 15_000;
-const ROUNDS_MAX = 20;
+/** An id that is gone is asked for for five minutes. */
+const ROUNDS_MAX = 60;
 /** Between two looks at a mount alone while time goes by. */
 const LOOK_MS = 700;
 
@@ -45,6 +48,7 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
       seed: options.seed,
       mounts: names,
       sabotage: options.sabotage,
+      hasKeys: options.hasKeys ?? true,
       onAnswer: oracle.onAnswer,
     });
     const player = await createPlayer(world, oracle, options);
@@ -75,7 +79,7 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
   const held = new Map<Mount, Held>();
   const watched = new Map<Process, Calls>();
   let paired: Paired | undefined;
-  if (options.lag !== undefined) world.setLag(options.lag.path, options.lag.journal);
+  if (options.lag !== undefined) world.setLag(options.lag);
 
   const isTrusted = (mount: Mount) => !mount.weather.isOffline && mount.weather.faultShare === 0;
 
@@ -212,7 +216,7 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
         return;
       }
       case "lag":
-        return world.setLag(step.path, step.journal);
+        return world.setLag(step);
       case "crash":
         return crash(mountOf(step.mount), step, label);
       case "remount": {
@@ -249,7 +253,7 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
     world.note("end: fair weather");
     for (const mount of mounts) Object.assign(mount.weather, { isOffline: false, latencyMs: 20, faultShare: 0 });
     await clock.advance(1_000);
-    world.setLag(0, 0);
+    world.setLag({ path: 0, journal: 0, id: 0 });
     for (const mount of mounts) await release(mount);
     await comeToRest();
     await check();
@@ -267,7 +271,9 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
       const isAtRest = mounts.every(
         ({ process }) =>
           process?.engine.status().dirty === 0 &&
+          process.engine.context.metadata.rereads.countKnown() === 0 &&
           process.engine.context.metadata.arrivals.count() === 0 &&
+          process.engine.context.metadata.rereads.count() === 0 &&
           process.engine.context.metadata.settings.getNumber("cursor") >= before,
       );
       if (isAtRest && world.position() === before) return;

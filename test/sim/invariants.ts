@@ -61,6 +61,14 @@ const RULES: readonly (readonly [rule: string, violations: string])[] = [
     "clean content has the version it is",
     "SELECT id FROM inode WHERE kind <> 'folder' AND content = 'clean' AND (origin_version IS NULL OR origin_node IS NULL)",
   ],
+  [
+    "no node is being deleted that another row's content is a version of",
+    `SELECT node.node_id, other.id, inode.id FROM attempt JOIN node ON node.id = attempt.node
+     JOIN inode ON inode.origin_node = node.node_id JOIN entry ON entry.inode = inode.id
+     JOIN node other ON other.entry = entry.id AND other.id <> node.id
+     WHERE attempt.state = 'open' AND json_extract(attempt.request, '$.do') = 'delete' AND inode.content <> 'dirty'
+     AND other.base_hash IS NOT inode.hash`,
+  ],
   ["references between tables hold", "PRAGMA foreign_key_check"],
 ];
 

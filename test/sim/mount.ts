@@ -5,6 +5,7 @@
  * the next one starts from.
  */
 import Database from "better-sqlite3";
+import type { Capabilities } from "../../src/client/client.ts";
 import { createClient } from "../../src/client/create-client.ts";
 import { staticToken } from "../../src/client/credentials.ts";
 import { createLayout } from "../../src/content/layout.ts";
@@ -21,7 +22,7 @@ import { startEngine } from "../../src/vfs/start-engine.ts";
 import { createMemoryFiles, type MemoryFiles } from "../support/memory-files.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
 import { createKernel, type Kernel } from "./kernel.ts";
-import { createSimTransport, type Weather } from "./transport.ts";
+import { createSimTransport, type Fault, type Weather } from "./transport.ts";
 
 /** An engine broken on purpose, to see that it is noticed. */
 export interface Sabotage {
@@ -31,6 +32,8 @@ export interface Sabotage {
   readonly engine?: (engine: Engine) => void;
   /** A crash takes back what the last system call committed. */
   readonly losesLastCall?: boolean;
+  /** What goes wrong with a request, instead of what the weather says. */
+  readonly choose?: (request: HttpRequest) => Fault | "none" | undefined;
 }
 
 export interface MountOptions {
@@ -42,6 +45,8 @@ export interface MountOptions {
   readonly workspace: string;
   readonly settings?: Partial<EngineSettings>;
   readonly sabotage?: Sabotage | undefined;
+  /** What the gateway is said to be able to do. */
+  readonly capabilities?: Partial<Capabilities>;
   readonly onAnswer: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
   readonly note: (line: string) => void;
   /** Something that must not happen did. */
@@ -127,10 +132,16 @@ export function createMount(options: MountOptions): Mount {
         isAlive,
         onAnswer: (request, answer) => options.onAnswer(mount, request, answer),
         note: (line) => options.note(`${name} ${line}`),
+        choose: options.sabotage?.choose,
         tamper: options.sabotage?.request,
       });
       const log = createLog(name, isAlive, options);
-      const client = createClient({ transport, credentials: staticToken(options.token), now: clock.now });
+      const client = createClient({
+        transport,
+        credentials: staticToken(options.token),
+        now: clock.now,
+        capabilities: options.capabilities ?? {},
+      });
       const paths = createLayout(files, STATE);
       await paths.prepare();
       database ??= openDatabase(":memory:");

@@ -35,17 +35,18 @@ export async function playHistories(options: RunOptions): Promise<Failure | unde
   const history = fc.record({
     steps: stepsOf({ mounts: options.mounts, isOutside }, lengths),
     worldSeed: fc.integer({ min: 1, max: 2 ** 20 }).map((value) => value),
+    hasKeys: options.hasKeys === undefined ? fc.boolean() : fc.constant(options.hasKeys),
   });
   let shrinkUntil = Number.POSITIVE_INFINITY;
-  let last: { error: Error; steps: readonly Step[]; worldSeed: number } | undefined;
-  const property = fc.asyncProperty(history, async ({ steps, worldSeed }) => {
+  let last: { error: Error; steps: readonly Step[]; worldSeed: number; hasKeys: boolean } | undefined;
+  const property = fc.asyncProperty(history, async ({ steps, worldSeed, hasKeys }) => {
     // Out of time, a shorter history counts as one that holds.
     if (Date.now() > shrinkUntil) return;
     try {
-      await playHistory(steps, { ...options, seed: worldSeed });
+      await playHistory(steps, { ...options, seed: worldSeed, hasKeys });
     } catch (error) {
       if (last === undefined) shrinkUntil = Date.now() + shrinkMs;
-      last = { error: error instanceof Error ? error : new Error(String(error)), steps, worldSeed };
+      last = { error: error instanceof Error ? error : new Error(String(error)), steps, worldSeed, hasKeys };
       throw error;
     }
   });
@@ -55,12 +56,12 @@ export async function playHistories(options: RunOptions): Promise<Failure | unde
     ...(options.path === undefined ? {} : { path: options.path }),
   });
   if (!result.failed || last === undefined) return undefined;
-  const { error, steps, worldSeed } = last;
+  const { error, steps, worldSeed, hasKeys } = last;
   const path = result.counterexamplePath ?? "";
   const names = ["alpha", "beta"];
   const text = [
     `history ${result.numRuns} of SIM_SEED=${seed} fails; alone: SIM_SEED=${seed} SIM_PATH=${path}`,
-    `world seed ${worldSeed}, ${steps.length} steps after ${result.numShrinks} shrinks:`,
+    `world seed ${worldSeed}, a gateway ${hasKeys ? "with" : "without"} keys, ${steps.length} steps after ${result.numShrinks} shrinks:`,
     ...steps.map((step) => `  ${describeStep(step, names)}`),
     `${error.message}`,
   ].join("\n");

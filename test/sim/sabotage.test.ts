@@ -23,10 +23,12 @@ let keys = 0;
 
 /** Each sending of a request has a key of its own. */
 function withOtherKey(request: HttpRequest): HttpRequest {
-  const { body } = request;
-  if (body === undefined) return request;
+  const { body, query } = request;
   keys += 1;
   const idempotencyKey = `other-${keys}`;
+  if (body === undefined) {
+    return "idempotencyKey" in query ? { ...request, query: { ...query, idempotencyKey } } : request;
+  }
   if (body.kind === "upload") {
     return { ...request, body: { ...body, metadata: { ...(body.metadata as object), idempotencyKey } } };
   }
@@ -51,7 +53,7 @@ const SABOTAGES: readonly { name: string; mounts: 1 | 2; sabotage: Sabotage }[] 
 ];
 
 test.each(SABOTAGES)("$name: noticed", { timeout: 300_000 }, async ({ name, mounts, sabotage }) => {
-  const lag = mounts === 1 ? { lag: { path: 3_000, journal: 5_000 } } : {};
+  const lag = mounts === 1 ? { lag: { path: 3_000, journal: 5_000, id: 0 } } : {};
   const failure = await playHistories({ mounts, ...lag, sabotage, seed: SEED, count: HISTORIES_MAX, shrinkMs: 0 });
   console.log(`${name}: history ${failure?.runs}: ${failure?.error.message.split("\n")[0]?.slice(0, 150)}`);
   expect(failure).toBeDefined();
@@ -59,7 +61,7 @@ test.each(SABOTAGES)("$name: noticed", { timeout: 300_000 }, async ({ name, moun
 
 /** Both make the folder, so one of them lists it again; what it deleted is still in that late listing. */
 const LATE_LISTING: readonly Step[] = [
-  { do: "lag", path: 8_000, journal: 5_000 },
+  { do: "lag", path: 8_000, journal: 5_000, id: 0 },
   {
     do: "race",
     programs: [

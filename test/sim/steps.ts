@@ -18,7 +18,7 @@ export type Step =
       readonly latencyMs: number;
       readonly faultShare: number;
     }
-  | { readonly do: "lag"; readonly path: number; readonly journal: number }
+  | { readonly do: "lag"; readonly path: number; readonly journal: number; readonly id: number }
   /** Dies `ticks` microtasks and `ms` after the program began. */
   | {
       readonly do: "crash";
@@ -88,7 +88,9 @@ const program: fc.Arbitrary<Program> = fc.oneof(
 
 /** What there is when two mounts begin: nothing, late listings, files both know, a folder both have just made. */
 const save = (mount: number, path: string): Step => ({ do: "run", mount, program: { do: "save", path, size: 20 } });
-const LATE: Step = { do: "lag", path: 8_000, journal: 5_000 };
+const LATE: Step = { do: "lag", path: 8_000, journal: 5_000, id: 0 };
+/** The journal tells of a node, and its id is not found yet. */
+const HIDDEN: Step = { do: "lag", path: 0, journal: 0, id: 9_000 };
 const KNOWN: readonly Step[] = [
   save(0, "a"),
   { do: "run", mount: 0, program: { do: "mkdir", path: "d" } },
@@ -104,7 +106,15 @@ const MADE_TWICE: Step = {
     { do: "mkdir", path: "d" },
   ],
 };
-const BEGINNINGS: readonly (readonly Step[])[] = [[], [LATE], KNOWN, [...KNOWN, LATE], [LATE, MADE_TWICE]];
+const BEGINNINGS: readonly (readonly Step[])[] = [
+  [],
+  [LATE],
+  KNOWN,
+  [...KNOWN, LATE],
+  [LATE, MADE_TWICE],
+  [...KNOWN, HIDDEN],
+  [HIDDEN, MADE_TWICE],
+];
 
 export interface StepOptions {
   readonly mounts: number;
@@ -151,6 +161,7 @@ export function stepsOf(
         do: fc.constant("lag" as const),
         path: fc.constantFrom(0, 3_000, 8_000),
         journal: fc.constantFrom(0, 5_000, 2_000),
+        id: fc.constantFrom(0, 1_500, 9_000),
       }),
     },
     {

@@ -54,6 +54,8 @@ export interface SimTransportOptions {
   /** Right after the gateway carried a request out, before anybody hears of it. */
   readonly onAnswer: (request: HttpRequest, answer: GatewayAnswer) => void;
   readonly note: (line: string) => void;
+  /** Instead of the weather, for requests it has a say about; "none": nothing goes wrong. */
+  readonly choose?: ((request: HttpRequest) => Fault | "none" | undefined) | undefined;
   /** What becomes of a request on its way; for breaking things on purpose. */
   readonly tamper?: ((request: HttpRequest) => HttpRequest) | undefined;
 }
@@ -108,7 +110,9 @@ export function createSimTransport(options: SimTransportOptions): Transport {
   return {
     send(asked) {
       const request = options.tamper === undefined ? asked : options.tamper(asked);
-      const fault = random() < weather.faultShare ? FAULTS[Math.floor(random() * FAULTS.length)] : undefined;
+      const drawn = random() < weather.faultShare ? FAULTS[Math.floor(random() * FAULTS.length)] : undefined;
+      const chosen = options.choose?.(request) ?? drawn;
+      const fault = chosen === "none" ? undefined : chosen;
       const line = `${request.method} ${request.path}${fault === undefined ? "" : ` (${fault})`}`;
       return new Promise((resolve, reject) => {
         // What happens to a dead process is that nothing happens.

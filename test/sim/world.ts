@@ -41,7 +41,7 @@ export interface World {
   check(): void;
   /** Lets time go by until the work is done. A Fault when that takes longer than `limitMs` of it. */
   run<T>(work: Promise<T>, limitMs?: number): Promise<T>;
-  setLag(path: number, journal: number): void;
+  setLag(lag: { readonly path: number; readonly journal: number; readonly id: number }): void;
   restartGateway(): void;
   /** Position of the latest change at the gateway. */
   position(): number;
@@ -52,6 +52,8 @@ export interface WorldOptions {
   readonly mounts: readonly string[];
   readonly settings?: Partial<EngineSettings>;
   readonly sabotage?: Sabotage | undefined;
+  /** Whether the gateway knows keys of moves, attributes and deletions. Default: it does. */
+  readonly hasKeys?: boolean;
   readonly onAnswer?: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
 }
 
@@ -61,9 +63,9 @@ export async function createWorld(options: WorldOptions): Promise<World> {
   const { seed } = options;
   const clock = createVirtualClock(seed);
   const store = new Database(":memory:");
-  const blobs = createMemoryBlobs(clock);
+  const blobs = createMemoryBlobs();
   const signingKey = Buffer.alloc(32, 7);
-  const lag = { pathLagMs: 0, journalLagMs: 0 };
+  const lag = { pathLagMs: 0, journalLagMs: 0, idLagMs: 0 };
   const lines: string[] = [];
   const faults: string[] = [];
   const note = (line: string) => void lines.push(`${(clock.elapsed() / 1000).toFixed(3)} ${line}`);
@@ -93,6 +95,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       workspace: "workspace",
       ...(options.settings === undefined ? {} : { settings: options.settings }),
       sabotage: options.sabotage,
+      capabilities: { keyedChanges: options.hasKeys ?? true },
       onAnswer: (mount, request, answer) => options.onAnswer?.(mount, request, answer),
       note,
       fault,
@@ -141,8 +144,8 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       }
       return await work;
     },
-    setLag(path, journal) {
-      Object.assign(lag, { pathLagMs: path, journalLagMs: journal });
+    setLag({ path, journal, id }) {
+      Object.assign(lag, { pathLagMs: path, journalLagMs: journal, idLagMs: id });
       gateway.setOptions(lag);
     },
     restartGateway() {

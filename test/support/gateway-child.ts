@@ -14,24 +14,39 @@ export interface GatewayChild {
   end(signal: NodeJS.Signals): Promise<void>;
 }
 
+/** A process that has loaded everything and touched nothing yet. */
+export interface WarmGateway {
+  start(): Promise<GatewayChild>;
+  /** Of one that was not started. */
+  discard(): Promise<void>;
+}
+
 export async function startGatewayChild(dataDir: string): Promise<GatewayChild> {
+  return warmGateway(dataDir).start();
+}
+
+export function warmGateway(dataDir: string): WarmGateway {
   const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
   const child: ChildProcess = spawn(
     process.execPath,
     ["--import", path("../../scripts/typescript.mjs"), path("gateway-process.ts"), dataDir],
-    { stdio: ["ignore", "pipe", "inherit"] },
+    { stdio: ["pipe", "pipe", "inherit"] },
   );
-  const { stdout, pid } = child;
-  if (stdout === null || pid === undefined) throw new Error("The gateway did not start.");
+  const { stdin, stdout, pid } = child;
+  if (stdin === null || stdout === null || pid === undefined) throw new Error("The gateway did not start.");
+  stdin.on("error", () => {});
   const exit = once(child, "exit");
-  const line = await Promise.race([once(createInterface(stdout), "line"), exit.then(() => undefined)]);
-  if (line === undefined) throw new Error("The gateway ended before it was ready.");
+  const end = async (signal: NodeJS.Signals) => {
+    child.kill(signal);
+    await exit;
+  };
   return {
-    ...hello.parse(JSON.parse(String(line[0]))),
-    pid,
-    async end(signal) {
-      child.kill(signal);
-      await exit;
+    async start() {
+      stdin.write("start\n");
+      const line = await Promise.race([once(createInterface(stdout), "line"), exit.then(() => undefined)]);
+      if (line === undefined) throw new Error("The gateway ended before it was ready.");
+      return { ...hello.parse(JSON.parse(String(line[0]))), pid, end };
     },
+    discard: () => end("SIGKILL"),
   };
 }

@@ -97,7 +97,7 @@ interface Parts {
 
 export function createTestCore(options: Partial<GatewayOptions> = {}, parts?: Parts): TestCore {
   const clock = parts?.clock ?? createVirtualClock();
-  const blobs = parts?.blobs ?? createMemoryBlobs(clock);
+  const blobs = parts?.blobs ?? createMemoryBlobs();
   const database = parts?.database ?? new Database(":memory:");
   const signingKey = Buffer.alloc(32, 7);
   const gateway = createGateway({ clock, database, blobs, signingKey, options, log: SILENT });

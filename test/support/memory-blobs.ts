@@ -1,6 +1,5 @@
 /** Blobs in memory, for tests and simulations: no disk, no thread pool, the same order every time. */
 import type { Blobs } from "../../src/gateway/blobs.ts";
-import type { Clock } from "../../src/lib/runtime.ts";
 
 const CHUNK_BYTES = 256 * 1024;
 
@@ -8,16 +7,14 @@ export interface MemoryBlobs extends Blobs {
   readonly contents: ReadonlyMap<string, Uint8Array>;
 }
 
-export function createMemoryBlobs(clock: Pick<Clock, "uuid">): MemoryBlobs {
+export function createMemoryBlobs(): MemoryBlobs {
   const contents = new Map<string, Uint8Array>();
   return {
     contents,
-    async write(data) {
+    async write(blob, data) {
       const chunks: Uint8Array[] = [];
       for await (const chunk of data) chunks.push(chunk);
-      const blob = clock.uuid();
       contents.set(blob, Buffer.concat(chunks));
-      return blob;
     },
     async *read(blob, start, end) {
       const bytes = contents.get(blob);

@@ -100,7 +100,7 @@ export const RULES = {
       (path, specifier) => resolved(path, specifier) !== ADDON || ADDON_USERS.includes(path),
     ),
     ...sources(project).flatMap(([path, text]) =>
-      path === ADDON ? [] : matches(path, text, /\bdlopen\b|\w\.node["'`]/),
+      path === ADDON ? [] : matches(path, text, /\bdlopen\b|\w\.node["']/),
     ),
   ],
 

@@ -14,7 +14,7 @@ import { identifyProcess, isAlive, type ProcessIdentity } from "../../src/daemon
 import { listServed } from "../../src/daemon/runtime-folder.ts";
 import { type Finished, type RunOptions, run, spawnUntilLine, until } from "./child.ts";
 
-const MAIN = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+export const MAIN = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const FUSE_CONTROL = "/sys/fs/fuse/connections";
 
 export interface TestGateway {

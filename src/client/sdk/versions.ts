@@ -4,13 +4,15 @@ import { type Context, type RequestOptions, read } from "./context.ts";
 import { type Paged, paged } from "./paged.ts";
 
 export interface VersionListOptions extends RequestOptions {
+  /** Only those written on the branch. */
+  readonly branch?: string | undefined;
   /** 1..1000; the gateway's default is 50. */
   readonly pageSize?: number | undefined;
   /** A field of the version, `-field` for descending. Default: number, so the oldest first. */
   readonly orderBy?: string | undefined;
 }
 
-/** Scope: node.file.read. */
+/** Numbers count from 1, sizes are bytes (gateway-spec §3). Scope: node.file.read. */
 export interface Versions {
   /** Also of a deleted file. */
   list(nodeId: string, options?: VersionListOptions): Paged<Version>;
@@ -19,11 +21,11 @@ export interface Versions {
 export function createVersions(context: Context): Versions {
   return {
     list(nodeId, options = {}) {
-      const { pageSize, orderBy, signal } = options;
-      return paged(
-        (which) =>
-          read(context, options, (client) => client.listVersions(nodeId, { ...which, pageSize, orderBy, signal })),
-        orderBy !== undefined && orderBy !== "number",
+      const { branch, pageSize, orderBy, signal } = options;
+      return paged((which) =>
+        read(context, options, (client) =>
+          client.listVersions(nodeId, { ...which, branch, pageSize, orderBy, signal }),
+        ),
       );
     },
   };

@@ -1,0 +1,91 @@
+/**
+ * The examples of src/client/README.md as a user has them: copied out, compiled against the
+ * package's own types, run against a real local gateway, their output as the page says. Needs the
+ * package built (dist/).
+ */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type RunningGateway, startGateway } from "../../src/gateway/start.ts";
+import { run } from "../support/child.ts";
+
+const root = fileURLToPath(new URL("../..", import.meta.url));
+const page = readFileSync(join(root, "src/client/README.md"), "utf8");
+
+interface Example {
+  readonly file: string;
+  readonly code: string;
+  /** The block of text right after it. */
+  readonly output: string | undefined;
+}
+
+function examplesOf(text: string): Example[] {
+  const block = /^```ts (\S+)\n(.*?)^```\n(?:\n```text\n(.*?)^```$)?/gms;
+  return [...text.matchAll(block)].map(([, file = "", code = "", output]) => ({ file, code, output }));
+}
+
+const examples = examplesOf(page);
+const programs = examples.filter(({ output }) => output !== undefined);
+
+const COMPILER_OPTIONS = {
+  target: "es2023",
+  module: "nodenext",
+  types: ["node"],
+  strict: true,
+  exactOptionalPropertyTypes: true,
+  noUncheckedIndexedAccess: true,
+  noUnusedLocals: true,
+  rewriteRelativeImportExtensions: true,
+  skipLibCheck: true,
+};
+
+/** A project that depends on wsfs and nothing else, with all examples in it. */
+let folder = "";
+let gateway: RunningGateway | undefined;
+
+beforeAll(async () => {
+  folder = mkdtempSync(join(tmpdir(), "wsfs-readme-"));
+  const modules = join(folder, "node_modules");
+  mkdirSync(join(modules, "@types"), { recursive: true });
+  symlinkSync(root, join(modules, "wsfs"));
+  symlinkSync(join(root, "node_modules/@types/node"), join(modules, "@types/node"));
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));
+  const project = { compilerOptions: COMPILER_OPTIONS, include: ["*.ts"] };
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(project));
+  for (const { file, code } of examples) writeFileSync(join(folder, file), code);
+  gateway = await startGateway({ dataDir: join(folder, "gateway") });
+  writeFileSync(join(folder, "token"), await gateway.issueToken({ workspace: "workspace" }), { mode: 0o600 });
+});
+
+afterAll(async () => {
+  await gateway?.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test("every block of code of the page is an example that is run, but the shared one", () => {
+  expect(page.match(/^```(?!text\b)\S+.*$/gm)).toHaveLength(examples.length);
+  expect(examples.filter(({ output }) => output === undefined).map(({ file }) => file)).toEqual(["client.ts"]);
+  expect(programs.length).toBeGreaterThan(8);
+});
+
+test("the examples fit the package's types, checked strictly", async () => {
+  const compiled = await run(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", folder]);
+  expect(`${compiled.stdout}${compiled.stderr}`).toBe("");
+  expect(compiled.code).toBe(0);
+});
+
+test.each(programs.map((example) => [example.file, example] as const))(
+  "%s does what the page says",
+  async (_, { file, output }) => {
+    const baseUrl = gateway?.baseUrl ?? "";
+    const ended = await run(process.execPath, [file.replace(/ts$/, "js")], {
+      cwd: folder,
+      env: { ...process.env, WSFS_BASE_URL: baseUrl, WSFS_TOKEN_FILE: join(folder, "token") },
+    });
+    expect(ended.stderr).toBe("");
+    expect(ended.stdout).toBe(output);
+    expect(ended.code).toBe(0);
+  },
+);

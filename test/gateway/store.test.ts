@@ -1,0 +1,188 @@
+/** Changes of one turn share a commit: all of them are answered after it, or none of them happened. */
+import Database from "better-sqlite3";
+import { beforeEach, expect, test } from "vitest";
+import { SCOPES } from "../../src/contract/scopes.ts";
+import { createGateway, type Gateway } from "../../src/gateway/core.ts";
+import type { GatewayAnswer } from "../../src/gateway/exchange.ts";
+import { createStore, type Store } from "../../src/gateway/store.ts";
+import { SILENT } from "../../src/lib/log.ts";
+import { part, uploadBody } from "../support/gateway-core.ts";
+import { createMemoryBlobs } from "../support/memory-blobs.ts";
+import { createVirtualClock } from "../support/virtual-clock.ts";
+
+let turns: (() => void)[];
+let database: Database.Database;
+
+const turn = (callback: () => void) => void turns.push(callback);
+const endTurn = () => {
+  for (const callback of turns.splice(0)) callback();
+};
+const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+beforeEach(() => {
+  turns = [];
+  database = new Database(":memory:");
+});
+
+function makeStore(): { store: Store; add(n: number): void; all(): number[] } {
+  const store = createStore(database, turn);
+  database.exec("CREATE TABLE number (n INTEGER CHECK (n < 100))");
+  const insert = database.prepare("INSERT INTO number VALUES (?)");
+  return {
+    store,
+    add: (n) => void insert.run(n),
+    all: () => database.prepare<[], number>("SELECT n FROM number ORDER BY n").pluck().all(),
+  };
+}
+
+test("one that fails leaves the others of its turn alone", async () => {
+  const { store, add, all } = makeStore();
+  store.transaction(() => add(1));
+  expect(() =>
+    store.transaction(() => {
+      add(2);
+      add(200);
+    }),
+  ).toThrow(/CHECK/);
+  store.transaction(() => add(3));
+  const committed = store.committed();
+  endTurn();
+  await committed;
+  expect(all()).toEqual([1, 3]);
+  expect([database.inTransaction, store.committed()]).toEqual([false, undefined]);
+});
+
+test("a failed commit undoes the whole turn, tells everybody, and the next turn goes on", async () => {
+  const { store, add, all } = makeStore();
+  let fails = true;
+  let undone = 0;
+  store.beforeCommit(() => {
+    if (fails) throw new Error("disk full");
+  });
+  store.afterRollback(() => {
+    undone += 1;
+  });
+  store.transaction(() => add(1));
+  const first = store.committed();
+  store.transaction(() => add(2));
+  const second = store.committed();
+  endTurn();
+  await expect(first).rejects.toThrow("disk full");
+  await expect(second).rejects.toThrow("disk full");
+  expect([all(), database.inTransaction, undone]).toEqual([[], false, 1]);
+  fails = false;
+  store.transaction(() => add(3));
+  store.flush();
+  expect(all()).toEqual([3]);
+  // The end of that turn comes when there is nothing left to do.
+  endTurn();
+  expect(all()).toEqual([3]);
+});
+
+test("a turn that SQLite itself undid is told of to all of it, and only to it", async () => {
+  const { store, add, all } = makeStore();
+  store.transaction(() => add(1));
+  const first = store.committed();
+  expect(() =>
+    store.transaction(() => {
+      add(2);
+      // As SQLite does when the disk is full.
+      database.exec("ROLLBACK");
+      throw new Error("disk full");
+    }),
+  ).toThrow("disk full");
+  await expect(first).rejects.toThrow("disk full");
+  store.transaction(() => add(3));
+  const second = store.committed();
+  endTurn();
+  await second;
+  expect(all()).toEqual([3]);
+});
+
+test("transactions do not nest", () => {
+  const { store } = makeStore();
+  expect(() => store.transaction(() => store.transaction(() => undefined))).toThrow("do not nest");
+});
+
+interface World {
+  readonly gateway: Gateway;
+  ask(method: string, path: string, content?: string, key?: string): Promise<GatewayAnswer>;
+}
+
+function makeGateway(): World {
+  const clock = createVirtualClock();
+  const gateway = createGateway({
+    clock,
+    database,
+    blobs: createMemoryBlobs(),
+    signingKey: Buffer.alloc(32, 7),
+    log: SILENT,
+    turn,
+  });
+  const { id } = gateway.ensureWorkspace("workspace");
+  const token = gateway.issueToken({ scopes: SCOPES, ttlSeconds: 3600, workspace: id });
+  return {
+    gateway,
+    ask: (method, path, content, key) =>
+      gateway.handle({
+        method,
+        path,
+        query: {},
+        headers: { authorization: `Bearer ${token}` },
+        body:
+          content === undefined
+            ? undefined
+            : uploadBody(
+                part("metadata", JSON.stringify(key === undefined ? {} : { idempotencyKey: key })),
+                part("file", content),
+              ),
+      }),
+  };
+}
+
+/** What was answered by now. */
+function watch(work: readonly Promise<GatewayAnswer>[]): (number | undefined)[] {
+  const found: (number | undefined)[] = work.map(() => undefined);
+  work.forEach((one, index) => {
+    void one.then(({ status }) => {
+      found[index] = status;
+    });
+  });
+  return found;
+}
+
+test("no answer goes out before the commit, reads and refusals included", async () => {
+  const { ask } = makeGateway();
+  const work = [ask("POST", "/v1/files/a", "x"), ask("POST", "/v1/files/b", "x")];
+  const found = watch(work);
+  await settle();
+  // What is not committed is seen within the turn, and so must wait as well.
+  const later = [ask("GET", "/v1/files/a"), ask("POST", "/v1/files/a/b", "x")];
+  const foundLater = watch(later);
+  await settle();
+  expect([...found, ...foundLater]).toEqual([undefined, undefined, undefined, undefined]);
+  endTurn();
+  await Promise.all([...work, ...later]);
+  expect([...found, ...foundLater]).toEqual([201, 201, 200, 409]);
+});
+
+test("when the commit fails all of the turn get 500, and a repetition with the key does it all", async () => {
+  const { ask } = makeGateway();
+  const names = ["a", "b", "c"];
+  const uploads = () => names.map((name) => ask("POST", `/v1/files/${name}`, "x", `key-${name}`));
+  const work = uploads();
+  await settle();
+  const read = ask("GET", "/v1/files/a");
+  await settle();
+  database.exec("ROLLBACK");
+  endTurn();
+  const statuses = await Promise.all([...work, read].map(async (one) => (await one).status));
+  expect(statuses).toEqual([500, 500, 500, 500]);
+  expect(database.prepare("SELECT count(*) FROM node WHERE parent IS NOT NULL").pluck().get()).toBe(0);
+  const again = uploads();
+  await settle();
+  endTurn();
+  expect(await Promise.all(again.map(async (one) => (await one).status))).toEqual([201, 201, 201]);
+  const list = await ask("GET", "/v1/nodes");
+  expect(list.body?.kind === "json" ? JSON.parse(list.body.text).totalCount : undefined).toBe(3);
+});

@@ -1,0 +1,476 @@
+/**
+ * Requests that arrive after anybody thinks of them, answers that are lost, and crashes between an
+ * answer and what it asks for: histories made for them, at gateways with and without keys of changes.
+ */
+import { expect, test } from "vitest";
+import type { HttpRequest } from "../../src/contract/http.ts";
+import { ROOT_INODE } from "../../src/metadata/metadata.ts";
+import type { Sabotage } from "./mount.ts";
+import { bytesOf, runProgram } from "./programs.ts";
+import type { Fault } from "./transport.ts";
+import { gatewayTree, readFile, treeOf } from "./tree.ts";
+import { createWorld, type World } from "./world.ts";
+
+const SEED = 1;
+/** Longer than the patience of the client and the latest arrival together. */
+const ALL_ARRIVED_MS = 120_000;
+const SETTLED_MS = 10 * 60_000;
+
+type Rule = (request: HttpRequest) => Fault | "none" | undefined;
+
+/** A world with one mount whose requests meet what `rules.choose` says, fair weather if nothing. */
+async function begin(hasKeys: boolean, sabotage: Sabotage = {}) {
+  const rules: { choose: Rule } = { choose: () => undefined };
+  const asked: string[] = [];
+  const world = await createWorld({
+    seed: SEED,
+    mounts: ["alpha"],
+    hasKeys,
+    sabotage: { ...sabotage, choose: (request) => rules.choose(request) },
+    onAnswer: (_, { method, path }, { status }) => {
+      if (method !== "GET") asked.push(`${method} ${path.replace(/[0-9a-f-]{36}/, "ID")} ${status}`);
+    },
+  });
+  const [mount] = world.mounts;
+  if (mount === undefined) throw new Error("no mount");
+  const calls = () => {
+    if (mount.process === undefined) throw new Error("the mount is down");
+    return mount.process.kernel;
+  };
+  const metadata = () => {
+    if (mount.process === undefined) throw new Error("the mount is down");
+    return mount.process.engine.context.metadata;
+  };
+  return {
+    world,
+    mount,
+    rules,
+    asked,
+    calls,
+    metadata,
+    /** The first request like this meets the fault. */
+    once(fault: Fault, isMeant: (request: HttpRequest) => boolean): { isSent(): boolean } {
+      let isSent = false;
+      rules.choose = (request) => {
+        if (isSent || !isMeant(request)) return undefined;
+        isSent = true;
+        return fault;
+      };
+      return { isSent: () => isSent };
+    },
+    save: (path: string, label = path) => world.run(runProgram(calls(), { do: "save", path, size: 40 }, label)),
+    unlink: (path: string) => world.run(calls().unlink(path)),
+    rename: (from: string, to: string) => world.run(calls().rename(from, to)),
+    async drain() {
+      const limit = new AbortController();
+      const engine = mount.process?.engine;
+      const result = await world.run(engine?.drain({ settle: true, signal: limit.signal }) ?? Promise.reject());
+      expect(result).toEqual({ drained: true, left: [] });
+    },
+    async again(how: "crash" | "remount") {
+      if (how === "crash") mount.crash();
+      else await world.run(mount.stop());
+      await world.run(mount.start());
+    },
+    /** Lets time go by until it is so. */
+    async until(isSo: () => boolean, limitMs = 30_000) {
+      for (let waited = 0; !isSo(); waited += 100) {
+        if (waited >= limitMs) throw new Error(`not so after ${limitMs} ms:\n${world.lines.join("\n")}`);
+        await world.clock.advance(100);
+      }
+    },
+    names: () => world.run(calls().list("")),
+    content: async (path: string) => (await world.run(readFile(calls(), path))).toString("latin1"),
+    /** Everything has arrived, been told and come to rest: mount and gateway show these names. */
+    async ends(names: readonly string[]) {
+      await world.clock.advance(ALL_ARRIVED_MS);
+      await this.drain();
+      await world.clock.advance(15_000);
+      world.check();
+      const shown = [...(await world.run(treeOf(calls(), { withContent: true }))).keys()];
+      expect([shown, world.lines.filter((line) => line.includes("kept"))]).toEqual([names, []]);
+      expect([...(await there(world)).keys()]).toEqual(names);
+    },
+  };
+}
+
+const there = (world: World) => world.run(gatewayTree(world.outside, world.workspace.root));
+const isMove = ({ method, body }: HttpRequest) =>
+  method === "PATCH" && body?.kind === "json" && Object.hasOwn(body.value as object, "name");
+const isPatch = ({ method }: HttpRequest) => method === "PATCH";
+const isDeletion = ({ method }: HttpRequest) => method === "DELETE";
+
+const CASES = [true, false].flatMap((hasKeys) =>
+  (["crash", "remount"] as const).map((how) => ({ hasKeys, how, kind: hasKeys ? "with keys" : "without keys" })),
+);
+
+test.each(CASES)("$kind: a move that arrives after a $how is no foreign one", async ({ hasKeys, how }) => {
+  const it = await begin(hasKeys);
+  await it.save("a");
+  await it.drain();
+  const move = it.once("late", isMove);
+  await it.rename("a", "b");
+  await it.until(move.isSent);
+  // Back again before anybody answered: there is nothing left to ask for.
+  await it.rename("b", "a");
+  await it.again(how);
+  await it.ends(["a"]);
+  expect(it.world.lines.join("\n")).toContain("late: PATCH");
+});
+
+test.each(CASES)("$kind: attributes that arrive after a $how do not come back", async ({ hasKeys, how }) => {
+  const it = await begin(hasKeys);
+  await it.save("a");
+  await it.world.run(it.calls().chmod("a", 0o644));
+  await it.drain();
+  const change = it.once("late", isPatch);
+  await it.world.run(it.calls().chmod("a", 0o600));
+  await it.until(change.isSent);
+  await it.world.run(it.calls().chmod("a", 0o644));
+  await it.again(how);
+  await it.ends(["a"]);
+  expect((await it.world.run(it.calls().stat("a"))).mode & 0o777).toBe(0o644);
+  expect([...(await there(it.world)).values()][0]).toMatchObject({ mode: 0o644 });
+});
+
+test.each(CASES)("$kind: a deletion that arrives after a $how takes nothing made since", async ({ hasKeys, how }) => {
+  const it = await begin(hasKeys);
+  await it.save("a", "the same");
+  await it.drain();
+  const deletion = it.once("late", isDeletion);
+  await it.unlink("a");
+  await it.until(deletion.isSent);
+  await it.again(how);
+  // The very same content: nothing tells it from what was deleted but that it was made again.
+  await it.save("a", "the same");
+  await it.ends(["a"]);
+  expect(await it.content("a")).toBe(bytesOf("the same", 40).toString("latin1"));
+});
+
+test.each(CASES)("$kind: a lost answer to a move is found again after a $how and a further move", async (options) => {
+  const it = await begin(options.hasKeys);
+  await it.save("a");
+  await it.drain();
+  const move = it.once("silent-after", isMove);
+  await it.rename("a", "b");
+  await it.until(move.isSent);
+  await it.rename("b", "c");
+  await it.again(options.how);
+  await it.ends(["c"]);
+});
+
+test("a lost answer to a move, and somebody else's change on top: the key tells the two apart", async () => {
+  const it = await begin(true);
+  await it.save("a");
+  await it.drain();
+  const move = it.once("silent-after", isMove);
+  await it.rename("a", "b");
+  await it.until(move.isSent);
+  const [node] = (await it.world.run(it.world.outside.listFolder(it.world.workspace.root))).items;
+  expect(node?.name).toBe("b");
+  await it.world.run(it.world.outside.patchNode(node?.id ?? "", { attributes: { mode: 0o640 } }));
+  await it.rename("b", "c");
+  await it.ends(["c"]);
+  expect([...(await there(it.world)).values()][0]).toMatchObject({ mode: 0o640 });
+});
+
+test("a deletion's answer was lost, and somebody restores the node: it is not deleted twice", async () => {
+  const it = await begin(true);
+  await it.save("a");
+  await it.drain();
+  const [node] = (await it.world.run(it.world.outside.listFolder(it.world.workspace.root))).items;
+  const deletion = it.once("silent-after", isDeletion);
+  await it.unlink("a");
+  await it.until(deletion.isSent);
+  await it.world.clock.advance(2_000);
+  await it.world.run(it.world.outside.restoreNode(node?.id ?? ""));
+  await it.ends(["a"]);
+  expect(it.asked.filter((line) => line.startsWith("DELETE"))).toEqual([
+    "DELETE /v1/nodes/ID 200",
+    "DELETE /v1/nodes/ID 200",
+  ]);
+});
+
+test("refused for a name that is taken, and carried out late when it is free: ours all the same", async () => {
+  const it = await begin(true);
+  await it.save("a");
+  await it.drain();
+  const { outside, workspace } = it.world;
+  const move = it.once("late", isMove);
+  await it.rename("a", "b");
+  await it.until(move.isSent);
+  const taken = await it.world.run(outside.createFolder(workspace.root, "b"));
+  await it.until(() => it.asked.includes("PATCH /v1/nodes/ID 409"));
+  // Set aside for the folder and moved on; nothing of that gets through before the late one does.
+  it.rules.choose = (request) => (isMove(request) ? "silent-before" : undefined);
+  const [name = ""] = (await it.names()).filter((one) => one !== "b");
+  await it.rename(name, "c");
+  await it.world.run(outside.deleteNode(taken.id));
+  await it.until(() => it.world.lines.some((line) => line.includes("late: PATCH")), ALL_ARRIVED_MS);
+  expect(it.asked.at(-1)).toBe("PATCH /v1/nodes/ID 200");
+  it.rules.choose = () => undefined;
+  await it.world.clock.advance(ALL_ARRIVED_MS);
+  await it.drain();
+  expect([...(await there(it.world)).keys()]).toEqual(["c"]);
+  expect(await it.names()).toEqual(["c"]);
+});
+
+test("without keys: what arrives between the reading and the repetition is ours all the same", async () => {
+  const it = await begin(false);
+  await it.save("a");
+  await it.drain();
+  const { outside, workspace } = it.world;
+  const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+  it.mount.weather.latencyMs = 50;
+  const late = () => outside.patchNode(node?.id ?? "", { name: "b" }, { ifRevision: node?.revision ?? 0 });
+  const arrivals: Promise<unknown>[] = [];
+  let moves = 0;
+  it.rules.choose = (request) => {
+    if (!isMove(request)) return undefined;
+    moves += 1;
+    if (moves === 2) arrivals.push(late());
+    return moves === 1 ? "silent-before" : undefined;
+  };
+  await it.rename("a", "b");
+  await it.until(() => moves === 1);
+  await it.rename("b", "c");
+  await it.ends(["c"]);
+  await it.world.run(Promise.all(arrivals));
+  expect(it.asked.filter((line) => line.endsWith("412"))).toEqual(["PATCH /v1/nodes/ID 412"]);
+});
+
+test("a folder whose birth was answered late is listed: what was put into it meanwhile was passed over", async () => {
+  const it = await begin(true);
+  const { outside, workspace } = it.world;
+  await it.drain();
+  const birth = it.once("silent-after", ({ method, path }) => method === "POST" && path === "/v1/nodes");
+  await it.world.run(it.calls().mkdir("d"));
+  await it.until(birth.isSent);
+  await it.world.clock.advance(1_000);
+  const [folder] = (await it.world.run(outside.listFolder(workspace.root))).items;
+  await it.world.run(outside.createFolder(folder?.id ?? "", "e"));
+  await it.world.clock.advance(5_000);
+  await it.ends(["d", "d/e"]);
+});
+
+test.each([false, true])(
+  "a crash between an answer and the re-read it asks for (rows forgotten: %s)",
+  async (isBroken) => {
+    const it = await begin(true, {
+      engine: ({ context: { metadata } }) => {
+        if (isBroken)
+          for (const reread of metadata.rereads.due(Number.MAX_SAFE_INTEGER, 100)) metadata.rereads.done(reread);
+      },
+    });
+    const { outside, workspace } = it.world;
+    await it.drain();
+    const upload = it.once("silent-after", ({ path }) => path.startsWith("/v1/files/"));
+    await it.save("a");
+    await it.until(upload.isSent);
+    const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+    await it.world.run(outside.deleteNode(node?.id ?? ""));
+    // The journal is past the deletion, and listings too, before the upload is answered.
+    await it.until(() => it.metadata().settings.getNumber("cursor") >= it.world.position(), 5_000);
+    it.metadata().settings.set("indexed", String(it.world.position()));
+    it.rules.choose = ({ method, path }) =>
+      method === "GET" && path.startsWith("/v1/nodes/") ? "silent-before" : undefined;
+    await it.until(() => it.metadata().nodes.ofNodeId(node?.id ?? "") !== undefined);
+    it.mount.crash();
+    it.rules.choose = () => undefined;
+    await it.world.run(it.mount.start());
+    // The journal will not tell of it again: only time says that its id is not just not found yet.
+    await it.world.clock.advance(SETTLED_MS);
+    expect(await it.names()).toEqual(isBroken ? ["a"] : []);
+  },
+);
+
+const READERS = [
+  { who: "the journal is followed", isListed: true },
+  { who: "a late listing catches up", isListed: false },
+];
+
+test.each(READERS)("$who, and an id told of answers 404 for a moment: the news is not lost", async ({ isListed }) => {
+  let isFound = true;
+  let asked = 0;
+  const it = await begin(true, {
+    request(request) {
+      if (isFound || request.method !== "GET" || !/^\/v1\/nodes\/[^/]+$/.test(request.path)) return request;
+      asked += 1;
+      return { ...request, path: "/v1/nodes/not-to-be-found-yet" };
+    },
+  });
+  const { outside, workspace } = it.world;
+  if (isListed) expect(await it.names()).toEqual([]);
+  else it.world.setLag({ path: 60_000, journal: 0, id: 0 });
+  isFound = false;
+  await it.world.run(outside.createFolder(workspace.root, "d"));
+  await it.until(() => it.metadata().settings.getNumber("cursor") >= it.world.position());
+  expect(await it.names()).toEqual([]);
+  expect(asked).toBeGreaterThan(0);
+  isFound = true;
+  await it.again("crash");
+  await it.world.clock.advance(15_000);
+  expect(await it.names()).toEqual(["d"]);
+});
+
+test("an id that answers 404 before the journal tells anything: gone after the settle time, restarts or not", async () => {
+  const it = await begin(true);
+  const { outside, workspace, clock } = it.world;
+  await it.drain();
+  it.world.setLag({ path: 0, journal: 3_600_000, id: 0 });
+  await it.save("a");
+  await it.until(() => it.metadata().nodes.counts().dirty === 0);
+  const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+  await it.world.run(outside.deleteNode(node?.id ?? ""));
+  it.metadata().rereads.add(node?.id ?? "");
+  await clock.advance(150_000);
+  expect(await it.names()).toEqual(["a"]);
+  await it.again("crash");
+  await clock.advance(100_000);
+  expect(await it.names()).toEqual(["a"]);
+  await it.again("crash");
+  // Five minutes after the first 404, whatever was between.
+  await clock.advance(60_000);
+  expect(await it.names()).toEqual([]);
+  expect(it.metadata().tombstones.get(node?.id ?? "")).toMatchObject({ position: null });
+  it.world.setLag({ path: 0, journal: 0, id: 0 });
+  await clock.advance(5_000);
+  expect(it.metadata().tombstones.get(node?.id ?? "")).not.toMatchObject({ position: null });
+});
+
+test("a node of ours is not taken for gone while its id is not found yet, though the journal told of it", async () => {
+  const it = await begin(true);
+  await it.drain();
+  it.world.setLag({ path: 0, journal: 0, id: 20_000 });
+  const upload = it.once("silent-after", ({ path }) => path.startsWith("/v1/files/"));
+  await it.save("a");
+  await it.until(upload.isSent);
+  await it.until(() => it.metadata().settings.getNumber("cursor") >= it.world.position());
+  await it.until(() => it.metadata().nodes.counts().dirty === 0);
+  // The answer asked for the node, whose id answers 404; its folder is there.
+  await it.until(() =>
+    it
+      .metadata()
+      .rereads.due(Number.MAX_SAFE_INTEGER, 9)
+      .some((one) => one.missingSince !== null),
+  );
+  expect(await it.names()).toEqual(["a"]);
+  await it.ends(["a"]);
+});
+
+test("a node moved away before its id is found is not taken for gone by a listing of where it was", async () => {
+  const it = await begin(true);
+  const { outside, workspace, clock } = it.world;
+  await it.world.run(it.calls().mkdir("d"));
+  await it.world.run(it.calls().mkdir("e"));
+  await it.drain();
+  it.world.setLag({ path: 0, journal: 3_600_000, id: 30_000 });
+  await it.save("d/a");
+  await it.until(() => it.metadata().nodes.counts().dirty === 0);
+  const [d, e] = (await it.world.run(outside.listFolder(workspace.root))).items;
+  const [a] = (await it.world.run(outside.listFolder(d?.id ?? ""))).items;
+  await it.world.run(outside.patchNode(a?.id ?? "", { parentId: e?.id ?? "" }));
+  // The folder is listed again, as after its rows were given up.
+  const entry = it.metadata().entries.find(ROOT_INODE, "d");
+  it.metadata().inodes.update(entry?.inode ?? 0, { listed: null });
+  const tree = async () => [...(await it.world.run(treeOf(it.calls(), { withContent: true }))).keys()];
+  expect(await tree()).toEqual(["d", "d/a", "e"]);
+  expect(
+    it
+      .metadata()
+      .rereads.due(Number.MAX_SAFE_INTEGER, 9)
+      .map(({ nodeId }) => nodeId),
+  ).toContain(a?.id);
+  await clock.advance(60_000);
+  expect(await tree()).toEqual(["d", "e", "e/a"]);
+  it.world.setLag({ path: 0, journal: 0, id: 0 });
+  await it.ends(["d", "e", "e/a"]);
+});
+
+test("a deletion told several entries after the cursor is remembered until the index is past it", async () => {
+  const it = await begin(true);
+  const { outside, workspace, clock } = it.world;
+  await it.save("a");
+  await it.save("b");
+  await it.drain();
+  it.world.setLag({ path: 8_000, journal: 0, id: 0 });
+  const nodes = (await it.world.run(outside.listFolder(workspace.root))).items;
+  const [a, b] = nodes.map((node) => node.id);
+  // Offline meanwhile, so that one page of the journal tells all of it.
+  it.mount.weather.isOffline = true;
+  await clock.advance(3_000);
+  for (const mode of [0o600, 0o640, 0o600]) await it.world.run(outside.patchNode(b ?? "", { attributes: { mode } }));
+  await clock.advance(6_000);
+  const { position } = await it.world.run(outside.deleteNode(a ?? ""));
+  it.mount.weather.isOffline = false;
+  await it.until(() => it.metadata().tombstones.get(a ?? "") !== undefined);
+  expect(it.metadata().tombstones.get(a ?? "")).toMatchObject({ position });
+  // Listings show what was before the deletion, and later what comes after it.
+  await clock.advance(4_000);
+  const { asOf } = await it.world.run(outside.listFolder(workspace.root, { pageSize: 1 }));
+  expect(asOf).toBeLessThan(position);
+  expect(asOf).toBeGreaterThan(position - 4);
+  it.metadata().settings.set("indexed", String(asOf));
+  await it.world.run(outside.patchNode(b ?? "", { attributes: { mode: 0o644 } }));
+  await clock.advance(2_000);
+  expect(it.metadata().settings.getNumber("cursor")).toBeGreaterThan(position);
+  expect(it.metadata().tombstones.get(a ?? "")).toMatchObject({ position });
+  await it.ends(["b"]);
+  it.metadata().settings.set("indexed", String(it.world.position()));
+  await it.world.run(outside.patchNode(b ?? "", { attributes: { mode: 0o600 } }));
+  await clock.advance(15_000);
+  expect(it.metadata().tombstones.get(a ?? "")).toBeUndefined();
+});
+
+test("a node stays while a file that grew from it may turn out to be its version", async () => {
+  const it = await begin(true);
+  await it.save("a");
+  await it.save("b");
+  await it.drain();
+  const held = await it.world.run(it.calls().open("b", { write: true }));
+  await it.rename("b", "a");
+  await it.world.clock.advance(30_000);
+  // What b was is only there as a version of b's node, until somebody writes or closes.
+  expect([...(await there(it.world)).keys()]).toEqual(["a", "b"]);
+  await it.drain();
+  await it.world.run(it.calls().close(held));
+  it.asked.length = 0;
+  await it.ends(["a"]);
+  expect(it.asked).toEqual(["PUT /v1/nodes/ID/content 200", "DELETE /v1/nodes/ID 200"]);
+  expect(await it.content("a")).toBe(bytesOf("b", 40).toString("latin1"));
+});
+
+test("a file does not become a version of a node that is being deleted", async () => {
+  const it = await begin(true);
+  await it.save("a");
+  await it.drain();
+  // The node goes back to a: b is a new file that grew from its version.
+  await it.rename("a", "b");
+  const held = await it.world.run(it.calls().open("b", { write: true }));
+  await it.world.run(it.calls().write(held, 0, bytesOf("a", 40)));
+  await it.save("a", "new");
+  await it.unlink("a");
+  const deletion = it.once("silent-after", isDeletion);
+  await it.until(deletion.isSent);
+  // With the very bytes of the version it grew from.
+  await it.world.run(it.calls().close(held));
+  await it.ends(["b"]);
+  expect(it.asked.filter((line) => line.startsWith("POST"))).toEqual(["POST /v1/files/a 201", "POST /v1/files/b 201"]);
+});
+
+test("removed and made again while its last save is under way: the name keeps its node", async () => {
+  const it = await begin(true);
+  await it.save("a");
+  await it.drain();
+  const [before] = (await it.world.run(it.world.outside.listFolder(it.world.workspace.root))).items;
+  const save = it.once("silent-after", ({ method }) => method === "PUT");
+  await it.save("a", "second");
+  await it.until(save.isSent);
+  await it.unlink("a");
+  await it.save("a", "third");
+  await it.ends(["a"]);
+  const [after] = (await it.world.run(it.world.outside.listFolder(it.world.workspace.root))).items;
+  expect(after?.id).toBe(before?.id);
+  const versions = await it.world.run(it.world.outside.listVersions(before?.id ?? ""));
+  expect(versions.totalCount).toBe(3);
+});
