@@ -73,6 +73,7 @@ async function listen(values: Values<"gateway">, data: string, workspaces: reado
       ...faults,
       control: values.faults,
       maxFileBytes: values["max-upload"],
+      bare: values.bare,
       log: createGatewayLog({ level: logLevel(values), json: values.json }),
     });
   const last = readGatewayRecord(data)?.port ?? 0;
@@ -144,13 +145,17 @@ async function announce(values: Values<"gateway">, data: string, baseUrl: string
     return;
   }
   const token = `wsfs gateway token --data ${quoted(data)} --workspace ${quoted(workspace)}`;
+  const { BARE_PROFILE } = await import("../gateway/start.ts");
+  const list = values.bare ? "/v1/workspaces" : "/v1/nodes?path=/";
+  const read = values.bare ? [] : [`  read:   ${baseUrl}/docs (for programs: ${baseUrl}/openapi.json)`];
+  const profile = values.bare ? ` --profile ${quoted(BARE_PROFILE)}` : "";
   process.stdout.write(
     [
       `Gateway at ${baseUrl}, workspace ${workspace}, data in ${data}. Ctrl-C ends it.`,
-      `  try:    curl -H "Authorization: Bearer $(${token})" '${baseUrl}/v1/nodes?path=/'`,
-      `  read:   ${baseUrl}/docs (for programs: ${baseUrl}/openapi.json)`,
+      `  try:    curl -H "Authorization: Bearer $(${token})" '${baseUrl}${list}'`,
+      ...read,
       `  token:  ${token} > token; chmod 600 token`,
-      `  mount:  wsfs mount DIR --base-url ${baseUrl} --workspace ${quoted(workspace)} --token-file token`,
+      `  mount:  wsfs mount DIR --base-url ${baseUrl} --workspace ${quoted(workspace)} --token-file token${profile}`,
       "",
     ].join("\n"),
   );

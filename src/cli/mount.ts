@@ -1,6 +1,7 @@
 /** `wsfs mount`: checks what can be checked without the daemon, starts it, and stays with it in the foreground. */
-import { accessSync, constants, statSync } from "node:fs";
+import { accessSync, constants, readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
+import { ProfileError, parseProfile } from "../client/profile.ts";
 import { readMountTable } from "../daemon/mount-table.ts";
 import type { DaemonSettings } from "../daemon/settings.ts";
 import { checkApart, type OwnFolder } from "./apart.ts";
@@ -17,6 +18,7 @@ export async function mount(values: Values<"mount">): Promise<number> {
   const mountpoint = await prepareMountpoint(values.dir);
   checkApart(values.dir, ownFolders(values["state-dir"]));
   checkTokenFile(values["token-file"]);
+  const profile = readProfile(values.profile);
   return mountAndStay({
     dir: values.dir,
     background: values.background,
@@ -26,6 +28,7 @@ export async function mount(values: Values<"mount">): Promise<number> {
       baseUrl: values["base-url"],
       workspace: values.workspace,
       tokenFile: resolve(values["token-file"]),
+      ...profile,
       ...(values["state-dir"] === undefined ? {} : { stateDir: resolve(values["state-dir"]) }),
       cacheSize: values["cache-size"],
       patienceMs: values.wait * 1000,
@@ -35,6 +38,31 @@ export async function mount(values: Values<"mount">): Promise<number> {
     },
     onReady: () => process.stdout.write(`${values.workspace} mounted at ${mountpoint}\n`),
   });
+}
+
+const PROFILE_BYTES_MAX = 64 * 1024;
+
+/** The file's text, checked, for the daemon. Throws one line for each thing that is wrong with it. */
+export function readProfile(path: string | undefined): Pick<DaemonSettings, "profile"> {
+  if (path === undefined) return {};
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (cause) {
+    throw new Failure(`--profile: ${path} cannot be read (${(cause as NodeJS.ErrnoException).code})`, EXIT.failure, {
+      cause,
+    });
+  }
+  if (Buffer.byteLength(text) > PROFILE_BYTES_MAX) {
+    throw new Failure(`--profile: ${path} has more than ${PROFILE_BYTES_MAX} bytes`);
+  }
+  try {
+    parseProfile(text, path);
+  } catch (cause) {
+    if (!(cause instanceof ProfileError)) throw cause;
+    throw new Failure(cause.message, EXIT.failure, { cause });
+  }
+  return { profile: { source: path, text } };
 }
 
 /** What a mount needs beside itself. */

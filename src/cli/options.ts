@@ -155,6 +155,13 @@ export const FLAGS = {
     default: 0,
     help: "Set the gateway's clock ahead, or with - behind",
   },
+  bare: { type: "switch", help: "Speak only what every gateway can, in other words; mount it with its profile" },
+  profile: {
+    type: "value",
+    kind: values.named("FILE"),
+    variable: true,
+    help: "How another gateway words things and what it lacks, as JSON",
+  },
   faults: { type: "switch", help: "Open the control endpoint /faults (GET, PATCH), without a token" },
   scope: {
     type: "list",
@@ -189,7 +196,7 @@ export const COMMANDS = {
   start: {
     dir: "optional",
     summary: "Local gateway and mount in one",
-    flags: ["data", "state-dir", "wait", "background", "json", "log-level", "debug"],
+    flags: ["data", "state-dir", "profile", "wait", "background", "json", "log-level", "debug"],
     examples: [
       ["wsfs start", "mount ~/Workspace; Ctrl-C unmounts"],
       ["wsfs start ~/work --background", "mount ~/work and return"],
@@ -202,6 +209,7 @@ export const COMMANDS = {
       "base-url",
       "workspace",
       "token-file",
+      "profile",
       "state-dir",
       "cache-size",
       "read-only",
@@ -266,6 +274,7 @@ export const COMMANDS = {
       "token-life",
       "clock-skew",
       "faults",
+      "bare",
       "max-upload",
       "quiet",
       "debug",

@@ -14,7 +14,7 @@ import { EXIT, Failure, lineOf } from "./failure.ts";
 import { makeDataFolder } from "./gateway.ts";
 import { type GatewayRecord, runningGateway } from "./gateway-record.ts";
 import { WATCH_FD } from "./gateway-watch.ts";
-import { checkKernel, mountAndStay, ownFolders, prepareMountpoint } from "./mount.ts";
+import { checkKernel, mountAndStay, ownFolders, prepareMountpoint, readProfile } from "./mount.ts";
 import { findPlace } from "./mountpoint.ts";
 import { childEnvironment, FLAGS, userFolders, type Values } from "./options.ts";
 
@@ -32,6 +32,7 @@ export async function start(values: Values<"start">): Promise<number> {
     { what: values.data === undefined ? `the gateway's folder ${data}` : `--data ${values.data}`, path: data },
     ...ownFolders(values["state-dir"]),
   ]);
+  const profile = readProfile(values.profile);
   const mountpoint = await makeMountpoint(dir);
   makeDataFolder(values.data ?? data);
   const gateway = await useGateway(data, values.wait);
@@ -47,6 +48,7 @@ export async function start(values: Values<"start">): Promise<number> {
         baseUrl,
         workspace,
         tokenFile,
+        ...profile,
         ...(values["state-dir"] === undefined ? {} : { stateDir: resolve(values["state-dir"]) }),
         cacheSize: FLAGS["cache-size"].default,
         patienceMs: values.wait * 1000,

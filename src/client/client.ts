@@ -4,6 +4,7 @@
  * new one; every other retry is the caller's: the engine's, or that of `sdk/`, which programs use.
  */
 import type { Attributes, AttributesPatch } from "../contract/attributes.ts";
+import type { Features } from "../contract/features.ts";
 import type { ContentSource } from "../contract/http.ts";
 import type {
   JournalEntry,
@@ -138,14 +139,9 @@ export interface UploadConditions {
   readonly ifHead?: string | undefined;
 }
 
-/** What a gateway can do beyond what gateway-spec.md shows. */
-export interface Capabilities {
-  /** Moves, attributes, exchanges, deletions and restores take an idempotency key; if not, none is sent. */
-  readonly keyedChanges: boolean;
-}
-
 export interface Client {
-  readonly capabilities: Capabilities;
+  /** What the gateway can do; see profile.ts. */
+  readonly features: Features;
 
   listWorkspaces(options?: CallOptions): Promise<Workspace[]>;
   /** By name or id; undefined when the token shows none such. */

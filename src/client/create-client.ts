@@ -1,8 +1,10 @@
 /** The client put together: every operation bound to one way of sending. */
+import type { Features } from "../contract/features.ts";
 import type { Transport } from "../contract/http.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
+import { adaptTransport } from "./adapt.ts";
 import { createSend } from "./call.ts";
-import type { Capabilities, Client } from "./client.ts";
+import type { Client } from "./client.ts";
 import { getContent } from "./content.ts";
 import type { Credentials } from "./credentials.ts";
 import { appendJournal, readJournal, streamJournal } from "./journal.ts";
@@ -17,6 +19,7 @@ import {
   patchNode,
   restoreNode,
 } from "./nodes.ts";
+import { OWN_PROFILE, type Profile } from "./profile.ts";
 import { upload, uploadByPath, writeContent, writeContentByReference } from "./uploads.ts";
 import { findWorkspace, listWorkspacePage, listWorkspaces } from "./workspaces.ts";
 
@@ -26,18 +29,20 @@ export interface ClientOptions {
   readonly credentials: Credentials;
   /** One line per request at debug, never with a token. Default: none. */
   readonly log?: Logger;
-  /** Wall clock in milliseconds, for Retry-After dates. Default: Date.now. */
+  /** Wall clock in milliseconds, for Retry-After dates and where positions are missing. Default: Date.now. */
   readonly now?: () => number;
-  /** Default: all that the contract has. */
-  readonly capabilities?: Partial<Capabilities>;
+  /** How the gateway words what is asked. Default: as the contract. */
+  readonly profile?: Profile;
 }
 
 export function createClient(options: ClientOptions): Client {
-  const { transport, credentials, log = SILENT, now = Date.now } = options;
+  const { credentials, log = SILENT, now = Date.now, profile = OWN_PROFILE } = options;
+  const { transport: network } = options;
+  const transport = profile === OWN_PROFILE ? network : adaptTransport(network, profile, now);
   const send = createSend({ transport, credentials, log, now });
-  const capabilities: Capabilities = { keyedChanges: true, ...options.capabilities };
+  const { features } = profile;
   return {
-    capabilities,
+    features,
     listWorkspaces: (...args) => listWorkspaces(send, ...args),
     findWorkspace: (...args) => findWorkspace(send, ...args),
     listWorkspacePage: (...args) => listWorkspacePage(send, ...args),
@@ -53,10 +58,10 @@ export function createClient(options: ClientOptions): Client {
     writeContentByReference: (...args) => writeContentByReference(send, ...args),
     createFolder: (...args) => createFolder(send, ...args),
     copyNode: (...args) => copyNode(send, ...args),
-    patchNode: (id, patch, given) => patchNode(send, id, patch, keyed(capabilities, given)),
-    exchangeNodes: (id, other, given) => exchangeNodes(send, id, other, keyed(capabilities, given)),
-    deleteNode: (id, given) => deleteNode(send, id, keyed(capabilities, given)),
-    restoreNode: (id, given) => restoreNode(send, id, keyed(capabilities, given)),
+    patchNode: (id, patch, given) => patchNode(send, id, patch, keyed(features, given)),
+    exchangeNodes: (id, other, given) => exchangeNodes(send, id, other, keyed(features, given)),
+    deleteNode: (id, given) => deleteNode(send, id, keyed(features, given)),
+    restoreNode: (id, given) => restoreNode(send, id, keyed(features, given)),
     readJournal: (...args) => readJournal(send, ...args),
     streamJournal: (...args) => streamJournal(send, ...args),
     appendJournal: (...args) => appendJournal(send, ...args),
@@ -65,8 +70,8 @@ export function createClient(options: ClientOptions): Client {
 }
 
 /** Options of a change, without the key where the gateway takes none. */
-function keyed<O extends { readonly idempotencyKey?: string | undefined }>(capabilities: Capabilities, options?: O) {
-  if (options === undefined || capabilities.keyedChanges) return options;
+function keyed<O extends { readonly idempotencyKey?: string | undefined }>(features: Features, options?: O) {
+  if (options === undefined || features.changeKeys) return options;
   const { idempotencyKey: _, ...rest } = options;
   return rest;
 }

@@ -15,6 +15,8 @@ export const daemonSettings = z.strictObject({
   /** Name or id. */
   workspace: z.string(),
   tokenFile: z.string(),
+  /** A profile's text, and where it came from: the file may be another one when a daemon is started anew. */
+  profile: z.strictObject({ source: z.string(), text: z.string() }).optional(),
   /** Absent: below `stateHome`, by the workspace's id. */
   stateDir: z.string().optional(),
   stateHome: z.string(),

@@ -11,6 +11,7 @@ import { createClient } from "../client/create-client.ts";
 import { type Credentials, tokenFile } from "../client/credentials.ts";
 import { RemoteError } from "../client/errors.ts";
 import { createHttpTransport } from "../client/http-transport.ts";
+import { parseProfile } from "../client/profile.ts";
 import { describeToken } from "../client/token-claims.ts";
 import { createDiskFiles } from "../content/disk-files.ts";
 import { createHashWorkers } from "../content/hash-workers.ts";
@@ -123,7 +124,14 @@ async function start(
   if (supervisor === undefined || self === undefined) throw new StartError("the supervisor is gone");
 
   const credentials = tokenFile(settings.tokenFile);
-  const client = createClient({ transport: createHttpTransport({ baseUrl: settings.baseUrl }), credentials, log });
+  const client = createClient({
+    transport: createHttpTransport({ baseUrl: settings.baseUrl }),
+    credentials,
+    log,
+    ...(settings.profile === undefined
+      ? {}
+      : { profile: parseProfile(settings.profile.text, settings.profile.source) }),
+  });
   closers.push(() => client.close());
 
   const patience: Patience = {

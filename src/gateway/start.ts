@@ -1,9 +1,11 @@
 /** A gateway as a program uses it: a data folder served over HTTP, and tokens for it. */
 import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
 import { SCOPES } from "../contract/scopes.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
+import { createBareGateway } from "./bare.ts";
 import { type Checkpoints, startCheckpoints } from "./checkpoints.ts";
 import type { GatewayOptions } from "./context.ts";
 import { createGateway, type Gateway } from "./core.ts";
@@ -20,6 +22,8 @@ import { startServer } from "./server.ts";
 import { openDatabase } from "./store.ts";
 import { signToken } from "./tokens.ts";
 
+/** How `wsfs mount` learns to speak to a bare gateway. */
+export const BARE_PROFILE = fileURLToPath(new URL("../../src/gateway/bare.profile.json", import.meta.url));
 export const DEFAULT_WORKSPACE = "workspace";
 
 const TIDY_MS = 3600 * 1000;
@@ -33,6 +37,8 @@ export interface StartGatewayOptions extends Partial<GatewayOptions> {
   readonly port?: number;
   /** Names of workspaces to be there; made when missing. Without any, a gateway that has none gets "workspace". */
   readonly workspaces?: readonly string[];
+  /** Speak only the plainest calls; see bare.ts. */
+  readonly bare?: boolean;
   readonly log?: Logger;
   /** Whether there is a control endpoint, with which anybody who reaches the gateway makes it misbehave. */
   readonly control?: boolean;
@@ -59,7 +65,16 @@ export interface RunningGateway {
 
 /** Throws when the folder is served already, when it is from a newer program, or the port is taken. */
 export async function startGateway(options: StartGatewayOptions): Promise<RunningGateway> {
-  const { dataDir, host = "127.0.0.1", port = 0, workspaces, log = SILENT, control = false, ...behaviour } = options;
+  const {
+    dataDir,
+    host = "127.0.0.1",
+    port = 0,
+    workspaces,
+    log = SILENT,
+    bare = false,
+    control = false,
+    ...behaviour
+  } = options;
   await makeDataFolder(dataDir);
   const lock = lockDataFolder(dataDir);
   let database: Database.Database | undefined;
@@ -90,7 +105,8 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     tidying = setInterval(() => void tidy(gateway, log), TIDY_MS);
     tidying.unref();
     checkpoints = startCheckpoints(databasePath(dataDir), log);
-    const server = await startServer({ gateway, clock: systemClock, host, port, log });
+    const served = bare ? createBareGateway(gateway) : gateway;
+    const server = await startServer({ gateway: served, clock: systemClock, host, port, log });
     let closed: Promise<void> | undefined;
     const shownHost = host.includes(":") ? `[${host}]` : host;
     return {

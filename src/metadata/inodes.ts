@@ -66,6 +66,11 @@ export function createInodes(database: Connection) {
     `SELECT ${COLUMNS} FROM inode WHERE content <> 'clean' AND (content = 'open' OR hash IS NULL) AND kind = 'file'`,
   );
 
+  const listedAfter = prepare<{ id: number }>(
+    database,
+    "SELECT id FROM inode WHERE listed IS NOT NULL AND id > ? ORDER BY id LIMIT ?",
+  );
+
   const decode = (row: Row | undefined): Inode | undefined =>
     row === undefined ? undefined : { ...row, attributes: JSON.parse(row.attributes) as Attributes };
   const decodeAll = (rows: Row[]): Inode[] =>
@@ -114,6 +119,8 @@ export function createInodes(database: Connection) {
     unfinished: (): Inode[] => decodeAll(unfinished.all()),
     /** Whose content is, or grew from, a version of this node. */
     withOrigin: (nodeId: string): Inode[] => decodeAll(byOrigin.all(nodeId)),
+    /** Ids of folders that are completely known, in order. */
+    listedAfter: (id: number, limit: number): number[] => listedAfter.all(id, limit).map((row) => row.id),
     ofGroup: (group: string): Inode[] => decodeAll(byGroup.all(group)),
   };
 }

@@ -10,6 +10,7 @@ import { createLiveRows } from "./live-rows.ts";
 import { createNodes } from "./nodes.ts";
 import { createRereads } from "./rereads.ts";
 import { createArrivals, createSettings } from "./settings.ts";
+import { createVacated } from "./vacated.ts";
 
 export const ROOT_INODE = 1;
 /** Entry ids up to here are never shown: the root's own, "." and "..". */
@@ -32,6 +33,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     generations: createGenerations(database),
     tombstones: createTombstones(database),
     arrivals: createArrivals(database),
+    vacated: createVacated(database),
     rereads: createRereads(database),
     lives: createLiveRows(database),
 

@@ -165,4 +165,18 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX reread_due ON reread(due);
   `,
+  `
+  -- What a node was before a write of ours, for gateways that count no changes: seen again soon, it is lag.
+  CREATE TABLE vacated (
+    id INTEGER PRIMARY KEY,
+    node_id TEXT NOT NULL,
+    state TEXT NOT NULL,                -- vfs/echo.ts
+    at INTEGER NOT NULL,                -- when it was left
+    heard INTEGER NOT NULL DEFAULT 0,   -- seen since: to be looked at when lag is over
+    UNIQUE (node_id, state)
+  ) STRICT;
+  CREATE INDEX vacated_by_time ON vacated(at);
+  -- Without a journal, folders are listed again in turn.
+  CREATE INDEX inode_listed ON inode(id) WHERE listed IS NOT NULL;
+  `,
 ];

@@ -2,8 +2,16 @@
 import type { Node } from "../contract/resources.ts";
 import { type Connection, prepare } from "./database.ts";
 
-/** workspace: id; workspaceName; root: node id; cursor: journal position everything is applied up to; boot: id of the last boot; indexed: position the path index showed; written: position of our newest acknowledged write. */
-export type SettingKey = "workspace" | "workspaceName" | "root" | "cursor" | "boot" | "indexed" | "written";
+/** workspace: id; workspaceName; root: node id; cursor: journal position everything is applied up to; boot: id of the last boot; indexed: position the path index showed; written: position of our newest acknowledged write; counting: whose revisions and positions the rows hold. */
+export type SettingKey =
+  | "workspace"
+  | "workspaceName"
+  | "root"
+  | "cursor"
+  | "boot"
+  | "indexed"
+  | "written"
+  | "counting";
 
 export function createSettings(database: Connection) {
   const byKey = prepare<{ value: string }>(database, "SELECT value FROM setting WHERE key = ?");

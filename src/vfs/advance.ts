@@ -6,6 +6,7 @@ import type { NodeRow } from "../metadata/nodes.ts";
 import { baseOf } from "../metadata/nodes.ts";
 import { lookAgain, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
+import { leaveState } from "./echo.ts";
 import { folderOfNode, makeInodeOf } from "./from-node.ts";
 import { dropRow } from "./given-up.ts";
 import { createUnborn } from "./identity.ts";
@@ -112,7 +113,12 @@ export function bury(context: Context, { nodeId, seen, base }: NodeRow): void {
   if (nodeId === null) return;
   const deletion = seen !== null && "deleted" in seen ? seen : undefined;
   const revision = deletion?.revision ?? base?.revision ?? 0;
-  context.metadata.tombstones.add({ nodeId, revision, position: deletion?.position ?? null });
+  const { metadata, client, runtime } = context;
+  leaveState(context, nodeId, base, null);
+  // Without a journal nothing will tell where it was: from here on, by what counts for positions.
+  const here = client.features.positions ? metadata.settings.getNumber("indexed") + 1 : runtime.now();
+  const position = deletion?.position ?? (client.features.journal ? null : here);
+  metadata.tombstones.add({ nodeId, revision, position });
 }
 
 /** The node is, in base, no longer where it was: who waited for the name, and the folder, look again. */

@@ -16,6 +16,7 @@ import type { ByteState } from "./byte-state.ts";
 import type { HandleId } from "./filesystem.ts";
 import type { LiveFile, SequentialReader } from "./live-file.ts";
 import type { Network } from "./network.ts";
+import type { PollState } from "./poll-state.ts";
 import type { Request } from "./request.ts";
 
 export interface EngineSettings {
@@ -81,6 +82,8 @@ export interface Context {
   readonly syncRows: () => Promise<void>;
   /** How to stop sending an attempt, by its id. */
   readonly sending: Map<number, () => void>;
+  /** Which folders are listed again next; see poll.ts. */
+  readonly polled: PollState;
   /** Folders removed here, by node id, that the gateway does not delete because something is in them; see look-inside.ts. */
   readonly notEmpty: Map<string, { readonly since: number; readonly isAsked: boolean }>;
   readonly network: Network;

@@ -101,6 +101,11 @@ export async function create(
   return { ...(await found(context, inodeOf(context, inode.lineage))), ...opened };
 }
 
+/** What a node is besides file or folder is in its attributes. */
+function requireAttributes({ client }: Context, what: string): void {
+  if (!client.features.attributes) throw new FsError("EPERM", `the gateway holds no ${what}`);
+}
+
 export async function mkdir(
   context: Context,
   caller: Caller,
@@ -122,6 +127,7 @@ export async function mknod(
 ): Promise<Found> {
   if (kind === "folder" || kind === "symlink") throw new FsError("EINVAL", `mknod makes no ${kind}`);
   if (kind === "file") return found(context, await make(context, caller, parent, name, kind, { mode }));
+  requireAttributes(context, "special files");
   const device = kind === "block" || kind === "character" ? { rdev } : {};
   return found(context, await make(context, caller, parent, name, kind, { mode, type: kind, ...device }));
 }
@@ -134,6 +140,7 @@ export async function symlink(
   target: string,
 ): Promise<Found> {
   if (target === "") throw new FsError("ENOENT", "an empty target");
+  requireAttributes(context, "links");
   if (Buffer.byteLength(target) > TARGET_BYTES_MAX) throw new FsError("ENAMETOOLONG", "the target is too long");
   return found(context, await make(context, caller, parent, name, "symlink", { type: "symlink", target }));
 }
@@ -152,6 +159,7 @@ export async function link(
   parent: Lineage,
   name: string,
 ): Promise<Found> {
+  requireAttributes(context, "links");
   const folder = await requireFreeName(context, caller, parent, name);
   const { metadata } = context;
   const inode = metadata.transaction(() => {

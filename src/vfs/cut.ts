@@ -28,15 +28,18 @@ const TICK_MS = 20;
 export async function cutGeneration(context: Context, inodeId: number, signal: AbortSignal): Promise<CutResult> {
   const { metadata, lives } = context;
   const inode = metadata.inodes.get(inodeId);
-  if (inode === undefined || inode.kind !== "file" || inode.content === "clean") return "clean";
+  if (inode === undefined || inode.kind !== "file") return "clean";
   if (isCut(context, inode)) return "cut";
+  // Clean content is cut where the gateway cannot be told to take it from the version it has.
+  const isOwn = inode.content === "clean";
+  if (isOwn && context.client.features.references) return "clean";
   if (inode.size === 0 && !lives.has(inode.lineage) && metadata.lives.get(inode.lineage) === undefined) {
-    return settle(context, inode, { hash: EMPTY_HASH, size: 0, lineage: null }, undefined);
+    return settle(context, inode, { hash: EMPTY_HASH, size: 0, lineage: null, isOwn }, undefined);
   }
   const live = await openLive(context, inode.lineage, { write: false });
   try {
     await makeWhole(context, live, signal);
-    return live.writers === 0 ? await cutItself(context, live, signal) : await cutCopy(context, live, signal);
+    return live.writers === 0 ? await cutItself(context, live, isOwn, signal) : await cutCopy(context, live, signal);
   } finally {
     await closeLive(context, live, { write: false });
   }
@@ -49,7 +52,7 @@ function isCut(context: Context, inode: Inode): boolean {
 }
 
 /** Every byte is in the file, and the row says so. */
-async function makeWhole(context: Context, live: LiveFile, signal: AbortSignal): Promise<void> {
+export async function makeWhole(context: Context, live: LiveFile, signal: AbortSignal): Promise<void> {
   const reader = createWholeReader();
   for (let [start] = live.missing; start !== undefined; [start] = live.missing) {
     const last = live.missing.at(-1) ?? start;
@@ -60,14 +63,14 @@ async function makeWhole(context: Context, live: LiveFile, signal: AbortSignal):
 }
 
 /** Nobody can write to it: the live file itself is the cut. */
-async function cutItself(context: Context, live: LiveFile, signal: AbortSignal): Promise<CutResult> {
+async function cutItself(context: Context, live: LiveFile, isOwn: boolean, signal: AbortSignal): Promise<CutResult> {
   const before = begin(context, live);
   if (before === undefined) return "busy";
   await live.sync();
   await syncName(context, live);
   const { hash, size } = await context.runtime.files.hash(live.path, signal);
   if (live.writers > 0) return "busy";
-  return settle(context, before.inode, { hash, size, lineage: live.lineage }, { live, writes: before.writes });
+  return settle(context, before.inode, { hash, size, lineage: live.lineage, isOwn }, { live, writes: before.writes });
 }
 
 /** A writer has it open: a copy counts only if nothing changed while it was made and looked at. */
@@ -92,7 +95,7 @@ async function cutCopy(context: Context, live: LiveFile, signal: AbortSignal): P
     await syncCopy(context, path);
     const { hash, size } = await runtime.files.hash(path, signal);
     if (!isSame(first, await live.file.stat())) return "busy";
-    const result = settle(context, before.inode, { id, hash, size, lineage: null }, { live, writes });
+    const result = settle(context, before.inode, { id, hash, size, lineage: null, isOwn: false }, { live, writes });
     if (result !== "busy") cuts.set(live.inode, runtime.now());
     return result;
   } finally {
@@ -116,6 +119,8 @@ interface Cut {
   readonly hash: string;
   readonly size: number;
   readonly lineage: number | null;
+  /** It is a version's content, to be sent as that of another node. */
+  readonly isOwn: boolean;
 }
 
 /** One transaction, if what was cut is still the newest content. */
@@ -129,11 +134,11 @@ function settle(
   const result = metadata.transaction((): CutResult => {
     const inode = metadata.inodes.get(before.id);
     if (inode === undefined || inode.changes !== before.changes || inode.lineage !== before.lineage) return "busy";
-    if (inode.content === "clean") return "clean";
+    if (inode.content === "clean" && !cut.isOwn) return "clean";
     if (open === undefined ? lives.has(inode.lineage) : open.live.writes !== open.writes) return "busy";
     for (const old of metadata.generations.unusedOf(inode.id)) removeGeneration(context, old);
     const { hash, size } = cut;
-    const agreed = agreement(context, inode, hash);
+    const agreed = cut.isOwn ? undefined : agreement(context, inode, hash);
     if (agreed !== undefined) {
       // A writer that has not written since keeps the mark under which a crash makes us look.
       const content = (open?.live.writers ?? 0) > 0 ? "open" : "clean";

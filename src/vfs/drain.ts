@@ -112,8 +112,10 @@ async function cutOpenFiles(context: Context, done: Set<number>, signal: AbortSi
 export async function isSettled(context: Context, signal: AbortSignal): Promise<boolean> {
   const { metadata, client, network, workspace } = context;
   const { settings } = metadata;
+  // Without positions nobody can tell what the index shows.
+  if (!client.features.positions) return true;
   const written = settings.getNumber("written");
-  if (settings.getNumber("cursor") < written) return false;
+  if (client.features.journal && settings.getNumber("cursor") < written) return false;
   if (settings.getNumber("indexed") >= written) return true;
   try {
     const page = await client.listFolder(workspace.rootId, { pageSize: 1, signal });

@@ -44,7 +44,7 @@ export async function refreshNode(context: Context, reread: Reread, signal: Abor
     chain.unshift(parent);
   }
   metadata.transaction(() => {
-    for (const link of chain) observeNode(context, link);
+    for (const link of chain) observeNode(context, link, "id");
     metadata.rereads.done(reread);
   });
 }

@@ -176,6 +176,9 @@ async function carryOut(context: Context, live: LiveFile, download: Download): P
     }
   } catch (error) {
     download.failure = error instanceof Error ? error : new Error(String(error));
+    const isGone = error instanceof RemoteError && error.code === "notFound";
+    // The node has moved on, and nobody has told yet.
+    if (isGone && live.origin !== undefined) context.metadata.rereads.add(live.origin.node);
     if (!controller.signal.aborted) {
       const fields = { err: error, inode: live.inode, start: download.start, end: download.end };
       if (download.isAhead) context.log.debug(fields, "fetching ahead failed");

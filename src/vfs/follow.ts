@@ -8,10 +8,11 @@ import { RemoteError } from "../client/errors.ts";
 import type { JournalEntry, Node } from "../contract/resources.ts";
 import { sleep } from "../lib/runtime.ts";
 import type { Context } from "./context.ts";
+import { forgetEchoes } from "./echo.ts";
 import { readNode, refreshNode } from "./fetch-node.ts";
 import { folderOfNode } from "./from-node.ts";
 import { lookInside } from "./look-inside.ts";
-import { observeDeletion, observeNode } from "./observe.ts";
+import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
 const PAGE = 500;
 /** Nodes read by id at the same time. */
@@ -28,7 +29,11 @@ export interface Follower {
   stop(): Promise<void>;
 }
 
-export function createFollower(context: Context): Follower {
+/** Asks for what is new; true when there is more to hear at once. */
+export type Hear = (context: Context, signal: AbortSignal) => Promise<boolean>;
+
+/** `hear`: followOnce, or whatever does its work where there is no journal. */
+export function createFollower(context: Context, hear: Hear): Follower {
   const { runtime, settings, network, log } = context;
   const stopped = new AbortController();
   setMaxListeners(0, stopped.signal);
@@ -38,7 +43,8 @@ export function createFollower(context: Context): Follower {
     while (!stopped.signal.aborted) {
       const wasOnline = network.isOnline && network.loginNeeded === undefined;
       try {
-        const isMore = await followOnce(context, stopped.signal);
+        const isMore = await hear(context, stopped.signal);
+        forgetEchoes(context);
         await refreshAll(context, stopped.signal);
         await lookInside(context, stopped.signal);
         if (!wasOnline) comeBack(context);
@@ -115,20 +121,24 @@ export async function readNews(
 }
 
 function isNews(context: Context, entry: JournalEntry): boolean {
-  if (entry.kind === "deleted") return false;
-  const { metadata } = context;
+  const { metadata, client } = context;
+  // Whether that was before or after what is known only its id can say, where revisions do not.
+  if (entry.kind === "deleted" && client.features.revisions) return false;
   const own = entry.key == null ? undefined : metadata.attempts.ofKey(entry.key);
   // The answer to our own request says the same, sooner or later; to one that was given up there is none.
   if (own !== undefined) return own.state === "abandoned";
   const row = metadata.nodes.ofNodeId(entry.nodeId);
   if (row === undefined) return isWanted(context, entry);
-  return entry.revision > (row.base?.revision ?? -1);
+  if (client.features.revisions) return entry.revision > (row.base?.revision ?? -1);
+  // Up to our last write its answer showed all there was.
+  return entry.position > (row.base?.position ?? 0);
 }
 
 /** A node without a row matters when its folder's listing is, or is becoming, complete without it. */
 function isWanted(context: Context, entry: JournalEntry): boolean {
   const tombstone = context.metadata.tombstones.get(entry.nodeId);
-  if (tombstone !== undefined && entry.revision <= tombstone.revision) return false;
+  if (context.client.features.revisions && tombstone !== undefined && entry.revision <= tombstone.revision)
+    return false;
   if (entry.parentId === null) return false;
   const row = context.metadata.nodes.ofNodeId(entry.parentId);
   // A folder removed here was completely known: what is new in it keeps it.
@@ -140,7 +150,8 @@ function isWanted(context: Context, entry: JournalEntry): boolean {
 /** News of a node whose id answers 404: deleted since, which the journal has yet to tell, or not to be found yet. */
 export function readAgain(context: Context, entries: readonly JournalEntry[], nodes: ReadonlyMap<string, Node>): void {
   for (const entry of entries) {
-    if (!nodes.has(entry.nodeId) && isNews(context, entry)) context.metadata.rereads.add(entry.nodeId);
+    if (entry.kind !== "deleted" && !nodes.has(entry.nodeId) && isNews(context, entry))
+      context.metadata.rereads.add(entry.nodeId);
   }
 }
 
@@ -158,12 +169,20 @@ export function applyEntries(context: Context, entries: readonly JournalEntry[],
 }
 
 function applyEntry(context: Context, entry: JournalEntry, node: Node | undefined): void {
+  if (entry.kind === "deleted" && !context.client.features.revisions) {
+    const row = context.metadata.nodes.ofNodeId(entry.nodeId);
+    const isOlder = row !== undefined && entry.position <= (row.base?.position ?? 0);
+    if (row === undefined || isOlder) return;
+    if (node === undefined) observeDeletion(context, entry.nodeId, newestRevision(row) + 1, entry.position);
+    else observeNode(context, node, "id");
+    return;
+  }
   if (entry.kind === "deleted") {
     observeDeletion(context, entry.nodeId, entry.revision, entry.position);
     return;
   }
   if (node === undefined) return;
-  observeNode(context, node);
+  observeNode(context, node, "id");
   // Moved below a folder nobody here knows: the folder is looked up first.
   const { nodes, rereads } = context.metadata;
   if (node.parentId === null || nodes.ofNodeId(node.parentId) !== undefined) return;

@@ -11,7 +11,7 @@ import { FsError } from "./errors.ts";
 import { readNode } from "./fetch-node.ts";
 import { applyEntries, readAgain, readNews } from "./follow.ts";
 import { rowOfFolder } from "./identity.ts";
-import { observeNode } from "./observe.ts";
+import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
 const PAGE = 1000;
 /** Nodes taken over in one synchronous stretch. */
@@ -24,19 +24,30 @@ export async function completeFolder(context: Context, folder: number, signal: A
 }
 
 async function listFolder(context: Context, folder: number): Promise<void> {
-  const { metadata, network, client } = context;
+  const { metadata } = context;
   const nodeId = rowOfFolder(context, folder)?.nodeId;
   // Removed meanwhile, or born here: nobody else can have put anything into it.
   if (nodeId == null || metadata.inodes.get(folder)?.listed !== null) return;
-  const signal = new AbortController().signal;
+  await readList(context, folder, nodeId, new AbortController().signal);
+}
+
+/** A folder that is known already is listed again, where no journal tells what has changed in it. */
+export async function relistFolder(context: Context, folder: number, signal: AbortSignal): Promise<void> {
+  const nodeId = rowOfFolder(context, folder)?.nodeId;
+  if (nodeId != null) await context.listings.run(folder, () => readList(context, folder, nodeId, signal));
+}
+
+async function readList(context: Context, folder: number, nodeId: string, signal: AbortSignal): Promise<void> {
+  const { metadata, network, client } = context;
   const shown = new Set<string>();
   let after: string | undefined;
-  let asOf = 0;
+  let asOf = Number.POSITIVE_INFINITY;
   for (;;) {
     const page = await network.ask(signal, (limit) =>
       client.listFolder(nodeId, { pageSize: PAGE, signal: limit, ...(after === undefined ? {} : { after }) }),
     );
-    asOf = page.asOf;
+    // Pages by number are of several moments: the list is as old as the oldest.
+    asOf = Math.min(asOf, page.asOf);
     for (let start = 0; start < page.items.length; start += SLICE) {
       metadata.transaction(() => {
         for (const node of page.items.slice(start, start + SLICE)) {
@@ -72,14 +83,15 @@ async function confirmAbsent(
   asOf: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const { metadata, network } = context;
+  const { metadata, network, client } = context;
   for (const row of metadata.nodes.below(nodeId)) {
     if (row.nodeId === null || shown.has(row.nodeId) || row.base === null || row.base.position > asOf) continue;
     const id = row.nodeId;
     const node = await network.ask(signal, (limit) => readNode(context, id, limit));
-    if (node !== undefined) observeNode(context, node);
+    if (node !== undefined) observeNode(context, node, "id");
     // Gone, which the journal tells; or moved since, and so new that its id is not found yet.
-    else metadata.rereads.add(id);
+    else if (client.features.journal) metadata.rereads.add(id);
+    else observeDeletion(context, id, newestRevision(row) + 1, null);
   }
 }
 
@@ -96,7 +108,7 @@ async function catchUp(
 ): Promise<void> {
   const { metadata, client, workspace, network } = context;
   let reached = asOf;
-  while (reached < metadata.settings.getNumber("cursor")) {
+  while (client.features.journal && reached < metadata.settings.getNumber("cursor")) {
     const page = await network.ask(signal, (limit) => client.readJournal(workspace.id, reached, { signal: limit }));
     const entries = page.items.filter((entry) => concerns(context, entry, nodeId));
     const missed = await network.ask(signal, (limit) => readMissed(context, entries, limit));

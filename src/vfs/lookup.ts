@@ -4,11 +4,13 @@ import { FsError } from "./errors.ts";
 import type { Attributed, Caller, Found, Lineage, SpaceInfo } from "./filesystem.ts";
 import { completeFolder } from "./listing.ts";
 import { dropIfUnused } from "./nameless.ts";
+import { visitFolder } from "./poll.ts";
 import { attributed, folderOf, found, inodeOf, requireWritable } from "./stat.ts";
 
 export async function lookup(context: Context, caller: Caller, parent: Lineage, name: string): Promise<Found> {
   const { metadata } = context;
   const folder = folderOf(context, parent);
+  visitFolder(context, folder.id);
   let entry = metadata.entries.find(folder.id, name);
   if (entry === undefined && folder.listed === null) {
     await completeFolder(context, folder.id, caller.signal);

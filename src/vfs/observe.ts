@@ -7,14 +7,18 @@ import type { NodeRow, Seen } from "../metadata/nodes.ts";
 import { advance } from "./advance.ts";
 import { arrive } from "./arrival.ts";
 import type { Context } from "./context.ts";
+import { type Source, withRevision } from "./echo.ts";
 import { takeOwn } from "./own.ts";
 
+const NO_ROW = 0;
+
 /** A node as the gateway told it. Older than what is known: lag, ignored. */
-export function observeNode(context: Context, node: Node): void {
+export function observeNode(context: Context, told: Node, source: Source = "others"): void {
   const { metadata } = context;
   metadata.transaction(() => {
+    const node = withRevision(context, told, source);
     const tombstone = metadata.tombstones.get(node.id);
-    if (tombstone !== undefined && node.revision <= tombstone.revision) return;
+    if (node.revision < 0 || (tombstone !== undefined && node.revision <= tombstone.revision)) return;
     const row = metadata.nodes.ofNodeId(node.id);
     if (row === undefined) {
       if (!isOwnBirth(context, node)) arrive(context, node);
@@ -63,8 +67,13 @@ function revisionOf(seen: Seen | null): number {
  * answered, and the answer gives the row its id; one that was given up is answered by this.
  */
 function isOwnBirth(context: Context, node: Node): boolean {
+  const { attempts } = context.metadata;
+  if (!context.client.features.lastKey && node.parentId !== null) {
+    // Nobody says whose it is: at the place an open request wants, that request's answer will.
+    return attempts.isPlaceWanted(NO_ROW, node.parentId, node.name);
+  }
   if (node.lastKey === null) return false;
-  return context.metadata.attempts.ofKey(node.lastKey)?.state === "open" || takeOwn(context, node);
+  return attempts.ofKey(node.lastKey)?.state === "open" || takeOwn(context, node);
 }
 
 /** Nodes that waited for their name, or whose row has come into being meanwhile. */

@@ -1,6 +1,7 @@
 /** Handles: open, what create opens, release. */
 import type { Inode } from "../metadata/inodes.ts";
 import type { Context, Handle } from "./context.ts";
+import { makeWhole } from "./cut.ts";
 import { cutWhenQuiet } from "./cut-open.ts";
 import { FsError } from "./errors.ts";
 import type { Caller, HandleId, Lineage, Opened, OpenFlags } from "./filesystem.ts";
@@ -9,13 +10,28 @@ import { truncateBytes } from "./live-bytes.ts";
 import { createReader } from "./readahead.ts";
 import { inodeOf, requireWritable } from "./stat.ts";
 
-export async function open(context: Context, _caller: Caller, lineage: Lineage, flags: OpenFlags): Promise<Opened> {
+export async function open(context: Context, caller: Caller, lineage: Lineage, flags: OpenFlags): Promise<Opened> {
   const inode = inodeOf(context, lineage);
   if (inode.kind === "folder") throw new FsError("EISDIR", "a folder");
   if (inode.kind === "symlink") throw new FsError("ELOOP", "a symlink");
   if (inode.kind !== "file") throw new FsError("ENXIO", `a ${inode.kind} is opened by the kernel`);
   if (inode.lineage !== lineage) throw new FsError("ESTALE", `lineage ${lineage} is superseded`);
+  if (flags.write && !flags.truncate) await bringWhole(context, lineage, caller.signal);
   return openInode(context, inode, flags);
+}
+
+/**
+ * Before a writer comes: bytes that are missing belong to a version that nobody can read any more
+ * once it is not the head, where the gateway shows no others.
+ */
+export async function bringWhole(context: Context, lineage: Lineage, signal: AbortSignal): Promise<void> {
+  if (context.client.features.versions) return;
+  const live = await openLive(context, lineage, { write: false });
+  try {
+    await makeWhole(context, live, signal);
+  } finally {
+    await closeLive(context, live, { write: false });
+  }
 }
 
 /** The first open of a file that was just made. */

@@ -5,6 +5,7 @@
  * lag and edits only changes the three states, so it only changes which step comes next.
  */
 import { type Attributes, attributesDifference, sameValue } from "../contract/attributes.ts";
+import type { Features } from "../contract/features.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Base, Seen } from "../metadata/nodes.ts";
 import type { Request } from "./request.ts";
@@ -61,6 +62,8 @@ export interface View {
   readonly isInsideItself: boolean;
   /** Some other inode still has this node's version as its only content at the gateway. */
   readonly isReferenced: boolean;
+  /** What the gateway can do. */
+  readonly features: Features;
   /** What the token may do. */
   readonly may: { readonly create: boolean; readonly update: boolean; readonly delete: boolean };
 }
@@ -72,7 +75,7 @@ export type Step =
   | { readonly do: "wait"; readonly for: Waiting }
   /** The row is no longer needed. */
   | { readonly do: "forget" }
-  /** Make a generation of the content, so that its hash is known. */
+  /** Make a generation of the content, so that its hash is known; of a clean one too, so that its bytes can be sent. */
   | { readonly do: "cut" }
   | { readonly do: "send"; readonly request: Request }
   /** Move the node to a name nobody uses, so that a ring of moves opens. */
@@ -125,11 +128,12 @@ function planBirth(view: View, local: Local): Step {
   if (!view.may.create) return wait("scope");
   if (content === null) return { do: "send", request: { do: "folder", parent, name, attributes } };
   const { originNode, originVersion, hash, size } = content;
-  if (content.state === "clean" && originNode !== null && originVersion !== null) {
+  if (view.features.references && content.state === "clean" && originNode !== null && originVersion !== null) {
     const request = { do: "copy", parent, name, copyOf: originNode, version: originVersion, hash, size } as const;
     return { do: "send", request: { ...request, attributes } };
   }
-  if (hash === null || !content.isCut) return view.writers > 0 ? wait("writer") : { do: "cut" };
+  if (hash === null || !content.isCut || content.state === "clean")
+    return view.writers > 0 ? wait("writer") : { do: "cut" };
   return { do: "send", request: { do: "upload", parent, name, hash, size, attributes } };
 }
 
@@ -137,7 +141,8 @@ function planChange(view: View, local: Local, nodeId: string, base: Base): Step 
   const contentDiffers = local.content !== null && differs(local.content, base);
   const place = isSamePlace(view, local, base) ? undefined : planMove(view, local);
   // Attributes travel with the content when that is sent too: mtime belongs to the version.
-  const patch = contentDiffers ? undefined : attributesDifference(base.attributes, local.attributes);
+  const isSilent = contentDiffers || !view.features.attributes;
+  const patch = isSilent ? undefined : attributesDifference(base.attributes, local.attributes);
 
   if (place?.do === "unring") return { do: "unring", ifRevision: base.revision };
   if (place?.do === "move" || patch !== undefined) {
@@ -155,13 +160,16 @@ function planChange(view: View, local: Local, nodeId: string, base: Base): Step 
 
 function planContent(view: View, local: Local, content: LocalContent, nodeId: string, base: Base): Step {
   if (!view.may.update) return wait("scope");
+  // The version others still need could not be read any more.
+  if (view.isReferenced && !view.features.versions) return wait("reference");
   const { originNode, originVersion, hash, size } = content;
   const attributes = changedAttributes(base.attributes, local.attributes);
   const common = { nodeId, ifHead: base.head, size, attributes };
-  if (content.state === "clean" && originNode !== null && originVersion !== null) {
+  if (view.features.references && content.state === "clean" && originNode !== null && originVersion !== null) {
     return { do: "send", request: { do: "reference", ...common, hash, copyOf: originNode, version: originVersion } };
   }
-  if (hash === null || !content.isCut) return view.writers > 0 ? wait("writer") : { do: "cut" };
+  if (hash === null || !content.isCut || content.state === "clean")
+    return view.writers > 0 ? wait("writer") : { do: "cut" };
   return { do: "send", request: { do: "content", ...common, hash } };
 }
 

@@ -4,6 +4,7 @@ import type { Context, Handle } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { Caller, FolderEntry, HandleId, Lineage, Opened } from "./filesystem.ts";
 import { completeFolder } from "./listing.ts";
+import { visitFolder } from "./poll.ts";
 import { folderOf, found } from "./stat.ts";
 
 type FolderHandle = Extract<Handle, { kind: "folder" }>;
@@ -31,6 +32,7 @@ export async function readdir(
   const { metadata } = context;
   const known = metadata.inodes.get(handle.inode);
   if (known === undefined) return [];
+  visitFolder(context, known.id);
   if (known.listed === null) await completeFolder(context, known.id, caller.signal);
 
   // From the start: as the folder is now. A program may also go on where another handle was.

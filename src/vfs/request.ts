@@ -1,6 +1,7 @@
 /** The requests the plan may ask for, as they are stored before they are sent. */
 import { z } from "zod";
 import { attributes, attributesPatch } from "../contract/attributes.ts";
+import type { Features } from "../contract/features.ts";
 
 const bytes = { hash: z.string(), size: z.number().int().min(0), attributes };
 
@@ -48,7 +49,18 @@ export function parseRequest(value: unknown): Request {
   return request.parse(value);
 }
 
-/** Takes a key at every gateway; moves, attributes and deletions only where the gateway's capabilities say so. */
-export function isKeyed(value: Request): boolean {
-  return value.do !== "patch" && value.do !== "delete";
+/** With a key the same request may be repeated until it is answered; without, the gateway is read instead. */
+export function isKeyed(value: Request, features: Features): boolean {
+  switch (value.do) {
+    case "upload":
+    case "content":
+    case "reference":
+      return features.uploadKeys;
+    case "folder":
+    case "copy":
+      return features.folderKeys;
+    case "patch":
+    case "delete":
+      return features.changeKeys;
+  }
 }

@@ -1,4 +1,5 @@
 /** Carries out one attempt: the request as it is stored, and what its answer or silence means. */
+import { createHash } from "node:crypto";
 import type { Client } from "../client/client.ts";
 import { RemoteError } from "../client/errors.ts";
 import { patchAttributes, sameValue } from "../contract/attributes.ts";
@@ -6,6 +7,7 @@ import type { ContentSource } from "../contract/http.ts";
 import type { Node, WrittenNode } from "../contract/resources.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import type { Context } from "./context.ts";
+import { withRevision } from "./echo.ts";
 import { generationSource } from "./generation.ts";
 import { observeNode } from "./observe.ts";
 import { isKeyed, type Request } from "./request.ts";
@@ -26,17 +28,21 @@ export async function send(
 ): Promise<void> {
   try {
     if (isUncertain(context, attempt) && (await settleByReading(context, attempt, signal))) return;
+    if (!context.client.features.revisions) await requireUnchanged(context, attempt, signal);
     const node = await call(context, attempt, signal, onProgress);
     context.network.answered();
     acknowledge(context, attempt, node, node.position);
   } catch (error) {
-    failed(context, attempt, error);
+    failed(context, attempt, await withContentHash(context, attempt, error, signal));
   }
 }
 
 /** Sent before without an answer, and without a key by which the gateway would know it again. */
 function isUncertain({ client }: Context, { tries, request }: Attempt<Request>): boolean {
-  return tries > 0 && !isKeyed(request) && !client.capabilities.keyedChanges;
+  const { features } = client;
+  // Where conditions are only looked at, the first try would stand in the way of the second.
+  const isLookedAt = !features.conditions || (!features.revisions && "ifRevision" in request);
+  return tries > 0 && (isLookedAt || !isKeyed(request, features));
 }
 
 function failed(context: Context, attempt: Attempt<Request>, error: unknown): void {
@@ -78,25 +84,56 @@ export function backoff(context: Pick<Context, "runtime">, tries: number): numbe
 }
 
 /**
- * A request without a key is not repeated blindly: the node says whether it took effect. False: not
- * yet, but an earlier sending may still arrive. Sent again just as it was, only one of the two can
- * take effect, for both ask for the same revision.
+ * A request without a key is not repeated blindly: the gateway is read to see whether it took
+ * effect. False: not yet, but an earlier sending may still arrive. Sent again just as it was, only
+ * one of the two can take effect where conditions are kept, for both ask for the same state.
  */
 async function settleByReading(context: Context, attempt: Attempt<Request>, signal: AbortSignal): Promise<boolean> {
   const { request } = attempt;
-  if (request.do !== "patch" && request.do !== "delete") throw new Error(`${request.do} has a key`);
+  if ("nodeId" in request) return settleByNode(context, attempt, request, signal);
+  const { items } = await context.client.listFolder(request.parent, { name: request.name, signal });
+  context.network.answered();
+  const [found] = items;
+  if (found === undefined || context.metadata.nodes.ofNodeId(found.id) !== undefined) return false;
+  const node = await hashed(context, request, found, signal);
+  if (request.do === "folder" ? node.kind !== "folder" : node.contentHash !== request.hash) {
+    throw new RemoteError("conflict", `${request.do}: the name is taken`, { node });
+  }
+  // Made by this request, or by somebody else with the same content, which comes to the same. Into a
+  // folder somebody may have put something.
+  if (request.do === "folder") forgetListing(context, attempt);
+  acknowledge(context, attempt, node, 0);
+  return true;
+}
+
+function forgetListing({ metadata }: Context, attempt: Attempt<Request>): void {
+  const entry = metadata.nodes.get(attempt.node)?.entry;
+  const inode = entry == null ? undefined : metadata.entries.get(entry)?.inode;
+  if (inode !== undefined) metadata.inodes.update(inode, { listed: null });
+}
+
+async function settleByNode(
+  context: Context,
+  attempt: Attempt<Request>,
+  request: Extract<Request, { nodeId: string }>,
+  signal: AbortSignal,
+): Promise<boolean> {
   try {
-    const node = await context.client.getNode(request.nodeId, { signal });
+    const found = await context.client.getNode(request.nodeId, { signal });
     context.network.answered();
-    if (request.do === "patch" && isEffectOf(request, node)) {
+    const isVersion = request.do === "content" || request.do === "reference";
+    if (isVersion && found.head === request.ifHead) return false;
+    const node = isVersion ? await hashed(context, request, found, signal) : found;
+    if (isEffectOf(context, request, node)) {
       acknowledge(context, attempt, node, 0);
       return true;
     }
-    if (node.revision === request.ifRevision) return false;
+    const { revision } = withRevision(context, node, "id");
+    if ("ifRevision" in request && revision <= request.ifRevision) return false;
     context.metadata.transaction(() => {
       context.metadata.attempts.remove(attempt.id);
       // It had no effect and can have none any more: what is seen is judged, and the plan asks again.
-      observeNode(context, node);
+      observeNode(context, node, "id");
       const row = context.metadata.nodes.get(attempt.node);
       if (row !== undefined) context.metadata.nodes.update(row.id, { due: context.runtime.now() });
     });
@@ -108,15 +145,59 @@ async function settleByReading(context: Context, attempt: Attempt<Request>, sign
   return true;
 }
 
+/**
+ * Without revisions no request can carry one: the node is looked at just before it is moved or
+ * deleted. What happens in between is not noticed.
+ */
+async function requireUnchanged(context: Context, attempt: Attempt<Request>, signal: AbortSignal): Promise<void> {
+  const { request } = attempt;
+  if (request.do !== "patch" && request.do !== "delete") return;
+  const told = await context.client.getNode(request.nodeId, { signal });
+  context.network.answered();
+  const { revision } = withRevision(context, told, "id");
+  const base = context.metadata.nodes.get(attempt.node)?.base;
+  if (base == null || revision <= base.revision) return;
+  observeNode(context, told, "id");
+  throw new RemoteError("changed", `${request.do}: the node was changed`);
+}
+
+/** Where the gateway tells no hash, the one of the node's content, if that can be what was sent. */
+async function hashed(context: Context, request: Request, node: Node, signal: AbortSignal): Promise<Node> {
+  if (node.kind === "folder" || node.contentHash !== null || !("size" in request)) return node;
+  if (node.size !== request.size || request.hash === null) return node;
+  const content = await context.client.getContent(node.id, { signal });
+  const hash = createHash("sha256");
+  for await (const chunk of content.bytes) hash.update(chunk);
+  return { ...node, head: content.version, contentHash: hash.digest("hex") };
+}
+
+/** A refusal with the node in the way, its content's hash known if that can be known. */
+async function withContentHash(
+  context: Context,
+  attempt: Attempt<Request>,
+  error: unknown,
+  signal: AbortSignal,
+): Promise<unknown> {
+  if (!(error instanceof RemoteError) || error.details.node === undefined) return error;
+  try {
+    const node = await hashed(context, attempt.request, error.details.node, signal);
+    return node === error.details.node ? error : new RemoteError(error.code, error.message, { ...error.details, node });
+  } catch (failure) {
+    return failure;
+  }
+}
+
 /** The earlier sending arrived between the reading and the repetition: the node is read again. */
 function isOvertaken(context: Context, attempt: Attempt<Request>, error: RemoteError): boolean {
-  if (!isUncertain(context, attempt)) return false;
+  if (!isUncertain(context, attempt) || !("nodeId" in attempt.request)) return false;
   return error.code === "changed" || (error.code === "notFound" && attempt.request.do === "delete");
 }
 
 /** The node shows what the request asked for, and was changed since the request was made. */
-function isEffectOf(request: Extract<Request, { do: "patch" }>, node: Node): boolean {
-  if (node.revision <= request.ifRevision) return false;
+function isEffectOf(context: Context, request: Extract<Request, { nodeId: string }>, node: Node): boolean {
+  if (request.do === "delete") return false;
+  if (request.do !== "patch") return node.contentHash !== null && node.contentHash === request.hash;
+  if (context.client.features.revisions && node.revision <= request.ifRevision) return false;
   if (request.parent !== undefined && request.parent !== node.parentId) return false;
   if (request.name !== undefined && request.name !== node.name) return false;
   return (

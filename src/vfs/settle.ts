@@ -4,7 +4,8 @@
  * node, whichever entry carries it by then, if any. Each function is one transaction and never waits.
  */
 import type { RemoteError } from "../client/errors.ts";
-import { patchAttributes, sameValue } from "../contract/attributes.ts";
+import { type Attributes, patchAttributes, sameValue } from "../contract/attributes.ts";
+import type { Features } from "../contract/features.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import type { Entry } from "../metadata/entries.ts";
@@ -13,6 +14,7 @@ import { type Base, baseOf, type NodeRow } from "../metadata/nodes.ts";
 import { advance, bury, leftPlace } from "./advance.ts";
 import { arrive } from "./arrival.ts";
 import type { Context } from "./context.ts";
+import { afterWrite, isOnlyOurs, leaveState } from "./echo.ts";
 import { dropGeneration } from "./generation.ts";
 import { dropRow } from "./given-up.ts";
 import { nodeIdOfFolder } from "./identity.ts";
@@ -33,25 +35,30 @@ const STAND_IN = "superseded:";
 const LOOK_AGAIN_MS = 1_000;
 
 /** The request was carried out; `node` is the node after it, in the journal at `position` (0: not told). */
-export function acknowledge(context: Context, attempt: Sent, node: Node, position: number): void {
-  const { metadata } = context;
+export function acknowledge(context: Context, attempt: Sent, told: Node, toldPosition: number): void {
+  const { metadata, client, runtime } = context;
   metadata.transaction(() => {
+    const position = client.features.positions ? toldPosition : runtime.now();
     notePosition(context, position);
     const known = metadata.nodes.get(attempt.node);
     if (known === undefined || metadata.attempts.ofKey(attempt.key) === undefined) {
       // Its row is no longer this node's: what the answer tells is heard as from anybody.
-      if (attempt.request.do !== "delete") observeNode(context, node);
+      if (attempt.request.do !== "delete") observeNode(context, told);
       return;
     }
-    const row = known.nodeId === null || known.nodeId === node.id ? known : leaveNode(context, known);
+    const row = known.nodeId === null || known.nodeId === told.id ? known : leaveNode(context, known);
+    const node = afterWrite(context, row, told);
     if (attempt.request.do === "delete") return acknowledgeDeletion(context, row, attempt, node.revision, position);
 
     absorbStranger(context, row, node.id);
-    const isOnlyOurs = node.revision === (row.base?.revision ?? 0) + 1;
-    const base = isOnlyOurs ? baseOf(node, position) : effectOf(row.base, attempt, node, position);
+    const effect = effectOf(row.base, attempt, node, position, client.features);
+    const isOurs = isOnlyOurs(context, row.base, effect, node);
+    // A gateway that tells no hashes has what was sent.
+    const base = isOurs ? { ...baseOf(node, position), hash: node.contentHash ?? effect.hash } : effect;
     const isSeenOlder = row.seen === null || (!("deleted" in row.seen) && row.seen.node.revision <= node.revision);
-    const seen = isSeenOlder ? (isOnlyOurs ? null : { node }) : row.seen;
+    const seen = isSeenOlder ? (isOurs ? null : { node }) : row.seen;
     metadata.nodes.update(row.id, { nodeId: node.id, base, seen, parked: null });
+    leaveState(context, node.id, row.base, base);
     // A repeated request gets its first answer, however old: what was heard of the node since then is news.
     if ((metadata.arrivals.get(node.id)?.revision ?? 0) <= node.revision) metadata.arrivals.remove(node.id);
     if (row.base === null && position <= metadata.settings.getNumber("cursor")) metadata.rereads.add(node.id);
@@ -114,23 +121,24 @@ function notePosition(context: Context, position: number): void {
 }
 
 /** Base after exactly our request, when the node shows that somebody changed it since. */
-function effectOf(before: Base | null, { request, key }: Sent, node: Node, position: number): Base {
+function effectOf(before: Base | null, { request, key }: Sent, node: Node, position: number, features: Features): Base {
   const common = { ...(before ?? baseOf(node, position)), revision: node.revision, position };
   const { mtime: _, ...kept } = before?.attributes ?? {};
+  const held = (attributes: Attributes): Attributes => (features.attributes ? attributes : {});
   switch (request.do) {
     case "folder":
-      return { ...common, parent: request.parent, name: request.name, attributes: request.attributes };
+      return { ...common, parent: request.parent, name: request.name, attributes: held(request.attributes) };
     case "upload":
     case "copy":
     case "content":
     case "reference": {
-      const isHeadOurs = request.hash === null || node.contentHash === request.hash;
+      const isHeadOurs = request.hash === null || !features.hashes || node.contentHash === request.hash;
       // Somebody's newer head hides the id of ours: a stand-in that equals no head.
       const head = isHeadOurs ? node.head : `${STAND_IN}${key}`;
       const hash = request.hash ?? node.contentHash;
       const place = "parent" in request ? { parent: request.parent, name: request.name } : {};
       // The content's own mtime, or none; of the rest only what was sent is changed.
-      const attributes = patchAttributes(kept, request.attributes);
+      const attributes = patchAttributes(kept, held(request.attributes));
       return { ...common, ...place, head, hash, size: request.size, attributes };
     }
     case "patch": {
@@ -270,7 +278,11 @@ function tellApart(context: Context, row: NodeRow, request: Request, error: Remo
   } else if (isCondition && node !== undefined) {
     if ("parent" in request && node.id !== row.nodeId) nameIsTaken(context, row, node);
     else if (node.revision === row.base?.revision) lookAgainLater(context, row);
-    else observeNode(context, node);
+    else {
+      observeNode(context, node);
+      // Where only a read by id is believed, that comes first.
+      if (context.metadata.nodes.get(row.id)?.seen === null) lookAgainLater(context, row);
+    }
   } else if (isCondition) {
     lookAgainLater(context, row);
   } else if (error.code === "notFound" || (error.code === "invalid" && request.do === "patch" && "parent" in request)) {
@@ -334,7 +346,8 @@ function join(context: Context, row: NodeRow, entry: Entry, node: Node): boolean
     ...(sameValue(attributes, inode.attributes) ? {} : { attributes }),
     ...(isFolder ? { listed: null } : { content: "clean", originNode: node.id, originVersion: node.head }),
   });
-  metadata.nodes.update(row.id, { nodeId: node.id, base: baseOf(node, 0), seen: null, seenAt: null });
+  const position = context.client.features.positions ? 0 : context.runtime.now();
+  metadata.nodes.update(row.id, { nodeId: node.id, base: baseOf(node, position), seen: null, seenAt: null });
   metadata.arrivals.remove(node.id);
   if (isFolder) metadata.nodes.hastenIn(inode.id, context.runtime.now());
   advance(context, row.id);

@@ -19,12 +19,14 @@ import { createByteState, stopBytes } from "./byte-state.ts";
 import type { Context, EngineSettings } from "./context.ts";
 import { drain } from "./drain.ts";
 import { type Engine, StartError } from "./engine.ts";
-import { createFollower } from "./follow.ts";
+import { createFollower, followOnce } from "./follow.ts";
 import { contentOfNode } from "./from-node.ts";
 import { A_MOMENT, insist, type Patience } from "./insist.ts";
 import { createFileSystem } from "./mounted.ts";
 import { createNetwork } from "./network.ts";
 import { pendingItems } from "./pending.ts";
+import { pollFolders } from "./poll.ts";
+import { createPollState } from "./poll-state.ts";
 import { recoverContents } from "./recover.ts";
 import { parseRequest, type Request } from "./request.ts";
 import { isoToTimeText } from "./stat.ts";
@@ -82,11 +84,12 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     handles: new Map(),
     nextHandle: counter(),
     lives: new Map(),
-    bytes: createByteState(),
+    bytes: { ...createByteState(), ignoresRanges: !client.features.ranges },
     interruptions: new Map(),
     listings: createSingleFlight(),
     sending: new Map(),
     cuts: new Map(),
+    polled: createPollState(),
     notEmpty: new Map(),
     network,
     activity,
@@ -100,7 +103,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   metadata.rereads.add(start.workspace.rootId);
 
   const writeBack = createWriteBack(context);
-  const follower = createFollower(context);
+  const follower = createFollower(context, client.features.journal ? followOnce : pollFolders);
   writeBack.start();
   follower.start();
   const fileSystem = createFileSystem(context);
@@ -124,7 +127,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         uploading: writeBack.inFlight().length,
         parked,
         bytesPending: metadata.nodes.bytesPending(),
-        settled: dirty === 0 && shown >= written,
+        settled: dirty === 0 && (shown >= written || !client.features.positions),
         conflicts: activity.conflicts,
         cacheBytes: metadata.lives.totalBytes(),
         cacheLimit: settings.cacheLimit,
@@ -171,6 +174,7 @@ async function findOut(
   patience: Patience = A_MOMENT,
 ): Promise<Start> {
   const known = knownWorkspace(metadata);
+  requireSameCounting(metadata, client, known !== undefined);
   const insistently = <T>(ask: () => Promise<T>) => insist(runtime, known === undefined ? patience : A_MOMENT, ask);
   const missing = missingScopes(scopes, READ_SCOPES);
   if (missing.length > 0)
@@ -202,6 +206,18 @@ async function findOut(
     log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");
     return { workspace: known, trouble: error };
   }
+}
+
+/** Revisions and positions of a gateway and those made here cannot be compared. */
+function requireSameCounting({ settings }: Metadata<Request>, { features }: Client, isKnown: boolean): void {
+  const counting = `revisions ${features.revisions ? "there" : "here"}, positions ${features.positions ? "there" : "here"}`;
+  const before = settings.get("counting") ?? (isKnown ? "revisions there, positions there" : counting);
+  if (before !== counting) {
+    throw new StartError(
+      `the state dir was used with another profile (${before}, now ${counting}): give another --state-dir`,
+    );
+  }
+  settings.set("counting", counting);
 }
 
 function startProblem(error: RemoteError): string {

@@ -28,7 +28,10 @@ export function takeNode(context: Context, row: NodeRow, step: Extract<Step, { d
     if (step.isPlaceTaken && !takePlace(context, entry, step.node)) return false;
     takeContent(context, entry, inode, step);
   }
-  const base = baseOf(step.node, row.base?.position ?? 0);
+  const { node } = step;
+  // A gateway that tells no hashes has the same content for as long as it has the same head.
+  const hash = node.contentHash ?? (node.head === row.base?.head ? row.base.hash : null);
+  const base = { ...baseOf(node, row.base?.position ?? 0), hash };
   metadata.nodes.update(row.id, { base, seen: null, seenAt: null });
   return true;
 }

@@ -16,7 +16,9 @@ export async function freeForWriter(context: Context, lineage: number): Promise<
   for (const generation of metadata.generations.ofLineage(lineage)) {
     const count = interruptions.get(generation.inode) ?? 0;
     const isSent = metadata.attempts.ofGeneration(generation.id).length > 0;
-    if (isSent && count >= INTERRUPTIONS_MAX && (await detach(context, lineage, generation))) continue;
+    // One that is given up is known again by its key only.
+    const isPatient = count < INTERRUPTIONS_MAX && context.client.features.lastKey;
+    if (isSent && !isPatient && (await detach(context, lineage, generation))) continue;
     if (isSent) interruptions.set(generation.inode, count + 1);
     giveUp(context, generation);
   }

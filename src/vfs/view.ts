@@ -14,6 +14,7 @@ const WRITER_PATIENCE_MS = 15 * 60_000;
 
 export function viewOf(context: Context, row: NodeRow): View {
   const { metadata, network } = context;
+  const { features } = context.client;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
   const local = entry === undefined || inode === undefined ? null : localOf(context, row, entry, inode);
@@ -35,7 +36,8 @@ export function viewOf(context: Context, row: NodeRow): View {
     isPlaceTaken: isPlaceTaken(context, row),
     isRing: opensRing(context, row),
     isInsideItself: pathWithin(context, row).length > 0,
-    isReferenced: local === null && row.kind === "file" && referrersOf(context, row).length > 0,
+    isReferenced: (local === null || !features.versions) && row.kind === "file" && referrersOf(context, row).length > 0,
+    features,
     may: {
       create: UPLOAD_SCOPES.every(may),
       update: may("node.node.update"),

@@ -6,7 +6,7 @@ import type { Caller, HandleId, Lineage } from "./filesystem.ts";
 import { closeLive, openLive, rowsFromFile, syncName } from "./live.ts";
 import { allocateBytes, truncateBytes, writeBytes } from "./live-bytes.ts";
 import type { LiveFile } from "./live-file.ts";
-import { fileOf, writableOf } from "./open.ts";
+import { bringWhole, fileOf, writableOf } from "./open.ts";
 import { withoutPrivileges } from "./privileges.ts";
 import { inodeOf, requireWritable } from "./stat.ts";
 import { untilGatewayHas } from "./until-remote.ts";
@@ -35,7 +35,7 @@ function dropPrivileges(context: Context, live: LiveFile): void {
 
 export async function truncate(
   context: Context,
-  _caller: Caller,
+  caller: Caller,
   lineage: Lineage,
   size: number,
   handleId?: HandleId,
@@ -50,6 +50,7 @@ export async function truncate(
     return;
   }
   requireWritable(context);
+  if (size > 0) await bringWhole(context, lineage, caller.signal);
   const live = await openLive(context, lineage, { write: true });
   try {
     await truncateBytes(context, live, size);

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { Client } from "../../src/client/client.ts";
 import { createClient } from "../../src/client/create-client.ts";
 import { staticToken } from "../../src/client/credentials.ts";
+import { OWN_PROFILE, withoutFeatures } from "../../src/client/profile.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { exampleNode, examplePage, exampleWorkspace, exampleWritten, textSource } from "./support/examples.ts";
 import { answerJson, clientFor, clientOf, failureOf, readBody, serve } from "./support/server.ts";
@@ -247,14 +248,14 @@ test("a gateway that knows no keys of changes is sent none, but those of content
       async close() {},
     },
     credentials: staticToken("secret-token"),
-    capabilities: { keyedChanges: false },
+    profile: withoutFeatures(OWN_PROFILE, ["changeKeys"]),
   });
   const options = { idempotencyKey: "k" };
   await client.patchNode("n1", { name: "b" }, { ...options, ifRevision: 3 });
   await client.exchangeNodes("n1", "n2", options);
   await client.deleteNode("n1", options);
   await client.restoreNode("n1", options);
-  expect(client.capabilities.keyedChanges).toBe(false);
+  expect(client.features.changeKeys).toBe(false);
   expect(JSON.stringify(seen)).not.toContain("idempotencyKey");
   expect(seen[0]?.headers["if-match"]).toBe('"3"');
   await client.createFolder("root", "d", options);

@@ -26,7 +26,7 @@ async function begin(hasKeys: boolean, sabotage: Sabotage = {}) {
   const world = await createWorld({
     seed: SEED,
     mounts: ["alpha"],
-    hasKeys,
+    lacks: hasKeys ? [] : ["changeKeys"],
     sabotage: { ...sabotage, choose: (request) => rules.choose(request) },
     onAnswer: (_, { method, path }, { status }) => {
       if (method !== "GET") asked.push(`${method} ${path.replace(/[0-9a-f-]{36}/, "ID")} ${status}`);

@@ -5,10 +5,11 @@
  * the next one starts from.
  */
 import Database from "better-sqlite3";
-import type { Capabilities } from "../../src/client/client.ts";
 import { createClient } from "../../src/client/create-client.ts";
 import { staticToken } from "../../src/client/credentials.ts";
+import { OWN_PROFILE, withoutFeatures } from "../../src/client/profile.ts";
 import { createLayout } from "../../src/content/layout.ts";
+import type { Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import type { Gateway } from "../../src/gateway/core.ts";
 import type { GatewayAnswer } from "../../src/gateway/exchange.ts";
@@ -45,8 +46,9 @@ export interface MountOptions {
   readonly workspace: string;
   readonly settings?: Partial<EngineSettings>;
   readonly sabotage?: Sabotage | undefined;
-  /** What the gateway is said to be able to do. */
-  readonly capabilities?: Partial<Capabilities>;
+  /** What the gateway is taken not to have. */
+  readonly lacks?: readonly Feature[];
+  readonly faults?: readonly Fault[];
   readonly onAnswer: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
   readonly note: (line: string) => void;
   /** Something that must not happen did. */
@@ -134,14 +136,12 @@ export function createMount(options: MountOptions): Mount {
         note: (line) => options.note(`${name} ${line}`),
         choose: options.sabotage?.choose,
         tamper: options.sabotage?.request,
+        ...(options.faults === undefined ? {} : { faults: options.faults }),
       });
       const log = createLog(name, isAlive, options);
-      const client = createClient({
-        transport,
-        credentials: staticToken(options.token),
-        now: clock.now,
-        capabilities: options.capabilities ?? {},
-      });
+      const { lacks = [] } = options;
+      const profile = lacks.length === 0 ? OWN_PROFILE : withoutFeatures(OWN_PROFILE, lacks);
+      const client = createClient({ transport, credentials: staticToken(options.token), now: clock.now, profile });
       const paths = createLayout(files, STATE);
       await paths.prepare();
       database ??= openDatabase(":memory:");

@@ -57,11 +57,13 @@ export interface SimTransportOptions {
   /** Instead of the weather, for requests it has a say about; "none": nothing goes wrong. */
   readonly choose?: ((request: HttpRequest) => Fault | "none" | undefined) | undefined;
   /** What becomes of a request on its way; for breaking things on purpose. */
+  /** Those it may meet. */
+  readonly faults?: readonly Fault[];
   readonly tamper?: ((request: HttpRequest) => HttpRequest) | undefined;
 }
 
 export function createSimTransport(options: SimTransportOptions): Transport {
-  const { clock, gateway, weather, random, isAlive, note } = options;
+  const { clock, gateway, weather, random, isAlive, note, faults = FAULTS } = options;
 
   const way = () => sleep(clock, Math.floor(random() * weather.latencyMs));
   const broken = (what: string) => new RemoteError("offline", `the connection broke, ${what}`);
@@ -110,7 +112,7 @@ export function createSimTransport(options: SimTransportOptions): Transport {
   return {
     send(asked) {
       const request = options.tamper === undefined ? asked : options.tamper(asked);
-      const drawn = random() < weather.faultShare ? FAULTS[Math.floor(random() * FAULTS.length)] : undefined;
+      const drawn = random() < weather.faultShare ? faults[Math.floor(random() * faults.length)] : undefined;
       const chosen = options.choose?.(request) ?? drawn;
       const fault = chosen === "none" ? undefined : chosen;
       const line = `${request.method} ${request.path}${fault === undefined ? "" : ` (${fault})`}`;

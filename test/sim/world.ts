@@ -6,6 +6,7 @@ import Database from "better-sqlite3";
 import type { Client } from "../../src/client/client.ts";
 import { createClient } from "../../src/client/create-client.ts";
 import { staticToken } from "../../src/client/credentials.ts";
+import type { Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import { createGateway, type Gateway } from "../../src/gateway/core.ts";
@@ -15,7 +16,7 @@ import type { EngineSettings } from "../../src/vfs/context.ts";
 import { createMemoryBlobs } from "../support/memory-blobs.ts";
 import { createVirtualClock, seededRandom, type VirtualClock } from "../support/virtual-clock.ts";
 import { createMount, type Mount, type Sabotage } from "./mount.ts";
-import { createSimTransport } from "./transport.ts";
+import { createSimTransport, type Fault as TransportFault } from "./transport.ts";
 
 /** What must not happen, happened. */
 export class Fault extends Error {
@@ -52,8 +53,9 @@ export interface WorldOptions {
   readonly mounts: readonly string[];
   readonly settings?: Partial<EngineSettings>;
   readonly sabotage?: Sabotage | undefined;
-  /** Whether the gateway knows keys of moves, attributes and deletions. Default: it does. */
-  readonly hasKeys?: boolean;
+  /** What the gateway is taken not to have. */
+  readonly lacks?: readonly Feature[] | undefined;
+  readonly faults?: readonly TransportFault[] | undefined;
   readonly onAnswer?: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
 }
 
@@ -95,7 +97,8 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       workspace: "workspace",
       ...(options.settings === undefined ? {} : { settings: options.settings }),
       sabotage: options.sabotage,
-      capabilities: { keyedChanges: options.hasKeys ?? true },
+      ...(options.lacks === undefined ? {} : { lacks: options.lacks }),
+      ...(options.faults === undefined ? {} : { faults: options.faults }),
       onAnswer: (mount, request, answer) => options.onAnswer?.(mount, request, answer),
       note,
       fault,

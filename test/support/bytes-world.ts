@@ -18,6 +18,7 @@ import type { Context, EngineSettings } from "../../src/vfs/context.ts";
 import type { Caller, HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
 import { createNetwork } from "../../src/vfs/network.ts";
 import { open, openCreated, release } from "../../src/vfs/open.ts";
+import { createPollState } from "../../src/vfs/poll-state.ts";
 import { read } from "../../src/vfs/read.ts";
 import { parseRequest, type Request } from "../../src/vfs/request.ts";
 import { EMPTY_HASH, nowText } from "../../src/vfs/stat.ts";
@@ -150,6 +151,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     cuts: new Map(),
     syncRows: async () => {},
     sending: new Map(),
+    polled: createPollState(),
     notEmpty: new Map(),
     network,
     activity,

@@ -3,6 +3,7 @@
  * silence means (as src/vfs/writeback.ts, send.ts and settle.ts), without network or clock.
  */
 import { patchAttributes, sameValue } from "../../src/contract/attributes.ts";
+import { ALL_FEATURES } from "../../src/contract/features.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import { type Base, baseOf } from "../../src/metadata/nodes.ts";
 import { isKeyed, type Request } from "../../src/vfs/request.ts";
@@ -57,7 +58,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, tell: (line: strin
     const { attempt } = row;
     if (attempt === null) return;
     if (attempt.answer === null) {
-      if (attempt.tries > 0 && !isKeyed(attempt.request)) {
+      if (attempt.tries > 0 && !isKeyed(attempt.request, { ...ALL_FEATURES, changeKeys: false })) {
         settleByReading(row, attempt);
         return;
       }

@@ -3,6 +3,7 @@
  * src/vfs/view.ts), for the planner's property test. Hard links are left out: an inode has one name.
  */
 import { type Attributes, sameValue } from "../../src/contract/attributes.ts";
+import { ALL_FEATURES } from "../../src/contract/features.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import { type Base, baseOf, type Seen } from "../../src/metadata/nodes.ts";
 import type { Local, View } from "../../src/vfs/plan.ts";
@@ -277,6 +278,7 @@ export function createTree(gateway: Gateway, scopes: Scopes) {
       isRing: isRing(row),
       isInsideItself: row.base !== null && pathWithin(row).length > 0,
       isReferenced: entry === null && row.kind === "file" && referrersOf(row).length > 0,
+      features: ALL_FEATURES,
       may: { ...scopes },
     };
   }

@@ -1,5 +1,6 @@
 /** What the plan decides, one case of DESIGN §5 at a time. */
 import { describe, expect, test } from "vitest";
+import { ALL_FEATURES } from "../../src/contract/features.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import { type Base, baseOf } from "../../src/metadata/nodes.ts";
 import { type Local, type LocalContent, plan, type View } from "../../src/vfs/plan.ts";
@@ -54,6 +55,7 @@ function file(change: Partial<View> = {}, local: Partial<Local> = {}): View {
     isRing: false,
     isInsideItself: false,
     isReferenced: false,
+    features: ALL_FEATURES,
     may: { create: true, update: true, delete: true },
     ...change,
   };
@@ -268,10 +270,12 @@ describe("what the token may not do waits", () => {
   ])("%s", (_, view) => expect(plan(view)).toEqual(waitFor("scope")));
 });
 
-test("a stored request is read back as it was; only patch and delete have no key", () => {
+test("a stored request is read back as it was; patch and delete have a key only where the gateway takes one", () => {
   const views = [file(REMOVED), file({}, { name: "b" }), file({}, { content: DIRTY }), folder(UNBORN)];
   const requests = views.map(plan).map((step) => (step.do === "send" ? step.request : undefined));
   expect(requests.map((request) => parseRequest(JSON.parse(JSON.stringify(request))))).toEqual(requests);
-  expect(requests.map((request) => request !== undefined && isKeyed(request))).toEqual([false, false, true, true]);
+  expect(
+    requests.map((request) => request !== undefined && isKeyed(request, { ...ALL_FEATURES, changeKeys: false })),
+  ).toEqual([false, false, true, true]);
   expect(() => parseRequest({ do: "delete", nodeId: "n1" })).toThrow();
 });

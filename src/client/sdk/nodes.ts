@@ -80,9 +80,7 @@ export interface Nodes {
 export function createNodes(context: Context): Nodes {
   /** A gateway without keys for changes would do a repeated one twice. */
   const change = (options: WriteOptions, call: (client: Client, idempotencyKey: string) => Promise<WrittenNode>) =>
-    context
-      .load()
-      .then(({ capabilities }) => write(context, options, call, capabilities.keyedChanges ? "keyed" : "unkeyed"));
+    context.load().then(({ features }) => write(context, options, call, features.changeKeys ? "keyed" : "unkeyed"));
 
   const nodes: Nodes = {
     list(options = {}) {

@@ -1,0 +1,432 @@
+/**
+ * The client's requests as another gateway wants them, and its answers as the contract has them: a
+ * transport around a transport, moved by a profile. What a gateway lacks and several of its calls
+ * can make up for is made up for here; what they cannot is the engine's to live without.
+ */
+
+import { z } from "zod";
+import type { HttpAnswer, HttpRequest, Transport } from "../contract/http.ts";
+import { OPERATIONS, type OperationName } from "../contract/operations.ts";
+import { discard, readJson } from "./answers.ts";
+import { RemoteError } from "./errors.ts";
+import type { Profile, ProfileOperation, ResourceName } from "./profile.ts";
+import { isRecord, ourNode, ourPage, toOurs, toTheirs } from "./reshape.ts";
+
+type Body = NonNullable<HttpRequest["body"]>;
+type Parameters = Readonly<Record<string, string>>;
+
+interface Asked {
+  readonly operation: OperationName;
+  readonly parameters: Parameters;
+  readonly request: HttpRequest;
+}
+
+const ANSWERS: Readonly<Record<OperationName, { is: "node" | "page" | "bytes"; of: ResourceName }>> = {
+  listWorkspaces: { is: "page", of: "workspace" },
+  listNodes: { is: "page", of: "node" },
+  getNode: { is: "node", of: "node" },
+  getNodeByPath: { is: "node", of: "node" },
+  getContent: { is: "bytes", of: "node" },
+  upload: { is: "node", of: "node" },
+  writeContent: { is: "node", of: "node" },
+  createNode: { is: "node", of: "node" },
+  patchNode: { is: "node", of: "node" },
+  exchangeNodes: { is: "node", of: "node" },
+  deleteNode: { is: "node", of: "node" },
+  restoreNode: { is: "node", of: "node" },
+  listVersions: { is: "page", of: "version" },
+  appendJournal: { is: "node", of: "journalEntry" },
+  readJournal: { is: "page", of: "journalEntry" },
+  streamJournal: { is: "bytes", of: "journalEntry" },
+};
+
+const BODIES: Readonly<Partial<Record<OperationName, ResourceName>>> = {
+  writeContent: "contentReference",
+  createNode: "newNode",
+  patchNode: "nodePatch",
+  exchangeNodes: "exchange",
+  restoreNode: "restoration",
+  appendJournal: "newJournalEntry",
+};
+
+/** What stands for what an item of a list does not tell. */
+const UNTOLD: Readonly<Partial<Record<ResourceName, Readonly<Record<string, unknown>>>>> = {
+  journalEntry: { revision: 0, parentId: null, name: "" },
+  version: { branch: "main", mimeType: "application/octet-stream" },
+};
+
+const PAGE = 200;
+const PAGES_MAX = 10_000;
+
+/** `now`: wall clock, milliseconds; it stands for positions where there are none. */
+export function adaptTransport(transport: Transport, profile: Profile, now: () => number): Transport {
+  const { features } = profile;
+
+  const operationOf = (name: OperationName): ProfileOperation => {
+    const known = profile.operations[name];
+    if (known !== null) return known;
+    throw new RemoteError("invalid", `${name}: the gateway does not have it (profile ${profile.name})`);
+  };
+
+  /** One call of the other gateway. */
+  async function exchange(asked: Asked): Promise<HttpAnswer> {
+    const { operation, request } = asked;
+    const { method, path, query } = operationOf(operation);
+    const all: Parameters = { ...request.query, ...asked.parameters };
+    const inPath = new Set([...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name));
+    if (inPath.has("rootPath")) inPath.add("parentId");
+    const theirQuery: Record<string, string> = {};
+    for (const [name, value] of Object.entries(request.query)) {
+      const theirs = name in query ? query[name] : name;
+      if (theirs == null || inPath.has(name)) continue;
+      theirQuery[theirs] = value;
+    }
+    const rootPath = inPath.has("rootPath") ? await pathFromRoot(asked) : "";
+    const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
+      const value = name === "rootPath" ? rootPath : (all[name] ?? "");
+      return name === "path" || name === "rootPath"
+        ? value.split("/").map(encodeURIComponent).join("/")
+        : encodeURIComponent(value);
+    });
+    const { body, ...rest } = request;
+    return transport.send({
+      ...rest,
+      method,
+      path: filled,
+      query: theirQuery,
+      headers: theirHeaders(request.headers),
+      ...(body === undefined ? {} : { body: theirBody(operation, body) }),
+    });
+  }
+
+  function theirHeaders(headers: HttpRequest["headers"]): Record<string, string> {
+    const result: Record<string, string> = {};
+    for (const [name, value] of Object.entries(headers)) result[profile.headers[name] ?? name] = value;
+    return result;
+  }
+
+  function theirBody(operation: OperationName, body: Body): Body {
+    const strip = (value: unknown, isUpload: boolean): unknown => {
+      if (!isRecord(value)) return value;
+      const { idempotencyKey, ...rest } = value;
+      const takesKey = isUpload
+        ? features.uploadKeys
+        : operation === "createNode"
+          ? features.folderKeys
+          : features.changeKeys;
+      return takesKey && idempotencyKey !== undefined ? { ...rest, idempotencyKey } : rest;
+    };
+    if (body.kind === "upload") {
+      return { ...body, metadata: toTheirs(profile, "uploadMetadata", strip(body.metadata, true)) };
+    }
+    const resource = BODIES[operation];
+    const value = strip(body.value, operation === "writeContent");
+    return { kind: "json", value: resource === undefined ? value : toTheirs(profile, resource, value) };
+  }
+
+  /** A call of ours on the way to answering another, with its token. */
+  function ask(asked: Asked, operation: OperationName, parameters: Parameters, query: Parameters = {}): Asked {
+    const { authorization } = asked.request.headers;
+    const headers: Record<string, string> = { accept: "application/json", "user-agent": "wsfs" };
+    if (authorization !== undefined) headers.authorization = authorization;
+    const { signal } = asked.request;
+    const request: HttpRequest = { method: "", path: "", query, headers, ...(signal === undefined ? {} : { signal }) };
+    return { operation, parameters, request };
+  }
+
+  /** Undefined: 404. Any other refusal is the answer of the whole. */
+  async function askNode(asked: Asked, nodeId: string): Promise<Record<string, unknown> | undefined> {
+    const question = ask(asked, "getNode", { nodeId });
+    const answer = await exchange(question);
+    if (answer.status === 404) {
+      await discard(answer);
+      return undefined;
+    }
+    if (answer.status !== 200) throw new Refusal(await refusal(question, answer));
+    return ourNode(profile, await jsonOf(answer, "getNode"), now());
+  }
+
+  async function pathFromRoot(asked: Asked): Promise<string> {
+    const own = asked.parameters.path ?? "";
+    const { parentId } = asked.request.query;
+    if (parentId === undefined) return own;
+    const parent = await askNode(asked, parentId);
+    if (parent === undefined) throw new Refusal(problem(404, { detail: `there is no folder ${parentId}` }));
+    const path = String(parent.path).replace(/^\/+|\/+$/g, "");
+    return path === "" ? own : `${path}/${own}`;
+  }
+
+  /** The node of this name in the folder, as far as the gateway shows it, and up to when it does. */
+  async function findChild(asked: Asked, parentId: string, name: string): Promise<{ node: unknown; asOf: number }> {
+    if (features.names) {
+      const page = await listPage(ask(asked, "listNodes", {}, { parentId, name }));
+      return { node: itemsOf(page)[0], asOf: Number(page.asOf) };
+    }
+    let asOf = Number.POSITIVE_INFINITY;
+    for (let pageNo = 1; pageNo <= PAGES_MAX; pageNo += 1) {
+      const query = { parentId, pageNo: String(pageNo), pageSize: String(PAGE) };
+      const page = await listPage(ask(asked, "listNodes", {}, query));
+      const items = itemsOf(page);
+      asOf = Math.min(asOf, Number(page.asOf));
+      const node = items.find((item) => item.name === name);
+      if (node !== undefined || isLast(page, pageNo)) return { node, asOf };
+    }
+    return { node: undefined, asOf };
+  }
+
+  async function listPage(asked: Asked): Promise<Record<string, unknown>> {
+    const begun = now();
+    const answer = await exchange(asked);
+    if (answer.status !== 200) throw new Refusal(await refusal(asked, answer));
+    return pageOf(asked, await jsonOf(answer, asked.operation), begun);
+  }
+
+  function pageOf(asked: Asked, value: unknown, begun: number): Record<string, unknown> {
+    const { of } = ANSWERS[asked.operation];
+    const { parentId } = asked.request.query;
+    const known = parentId === undefined ? {} : { parentId };
+    const item = (told: unknown) =>
+      of === "node" ? ourNode(profile, told, begun, known) : { ...UNTOLD[of], ...toOurs(profile, of, told) };
+    return ourPage(profile, value, begun, item);
+  }
+
+  /** A list by `after`, from numbered pages: `after` is then the number of the page. */
+  async function listByNumber(asked: Asked): Promise<HttpAnswer> {
+    const { after, ...query } = asked.request.query;
+    const pageNo = after === undefined || after === "" ? 1 : Number(after);
+    const request = { ...asked.request, query: { ...query, pageNo: String(pageNo) } };
+    const page = await listPage({ ...asked, request });
+    return json(200, { ...page, next: isLast(page, pageNo) ? null : String(pageNo + 1) });
+  }
+
+  async function listOneName(asked: Asked): Promise<HttpAnswer> {
+    const { parentId = "", name = "" } = asked.request.query;
+    const { node, asOf } = await findChild(asked, parentId, name);
+    const items = node === undefined ? [] : [node];
+    return json(200, { items, totalCount: items.length, pageNo: 1, pageSize: 1, asOf });
+  }
+
+  /**
+   * Where the gateway keeps no conditions they are looked at just before the request: what happens
+   * in between is not noticed. Undefined: they hold.
+   */
+  async function brokenCondition(asked: Asked): Promise<HttpAnswer | undefined> {
+    const { operation, request, parameters } = asked;
+    const { "if-match": ifMatch, "if-none-match": ifNoneMatch } = request.headers;
+    if (ifNoneMatch === "*" && request.query.parentId !== undefined && operation === "upload") {
+      const { node } = await findChild(asked, request.query.parentId, parameters.path ?? "");
+      return node === undefined ? undefined : problem(412, { detail: "the name is taken", node });
+    }
+    if (ifMatch === undefined || parameters.nodeId === undefined) return undefined;
+    const node = await askNode(asked, parameters.nodeId);
+    if (node === undefined) return problem(404, { detail: "the node is not there" });
+    const mark = operation === "writeContent" ? node.head : node.revision;
+    return ifMatch === `"${String(mark)}"` ? undefined : problem(412, { detail: "the node was changed", node });
+  }
+
+  /** Headers of conditions that mean nothing there. */
+  function withoutConditions(asked: Asked): Asked {
+    const { "if-match": ifMatch, "if-none-match": _, ...headers } = asked.request.headers;
+    if (!features.conditions) return { ...asked, request: { ...asked.request, headers } };
+    if (features.revisions || asked.operation === "writeContent" || ifMatch === undefined) return asked;
+    return { ...asked, request: { ...asked.request, headers } };
+  }
+
+  async function change(given: Asked): Promise<HttpAnswer> {
+    if (!features.conditions) {
+      const isRevision = given.operation !== "writeContent" && given.request.headers["if-match"] !== undefined;
+      const broken = isRevision && !features.revisions ? undefined : await brokenCondition(given);
+      if (broken !== undefined) return broken;
+    }
+    const asked = withoutConditions(given);
+    const answer = await exchange(asked);
+    if (answer.status >= 400) return refusal(asked, answer);
+    if (operationOf(asked.operation).answer === "full") {
+      const value = await jsonOf(answer, asked.operation);
+      const node = ourNode(profile, value, now());
+      return json(answer.status, asked.operation === "appendJournal" ? toOurs(profile, "journalEntry", value) : node);
+    }
+    await discard(answer);
+    const { nodeId = "" } = asked.parameters;
+    if (asked.operation !== "deleteNode") {
+      const node = await askNode(asked, nodeId);
+      return node === undefined ? problem(404, { detail: "the node is not there" }) : json(200, withPosition(node));
+    }
+    // Nothing is left to tell of.
+    const gone = { id: nodeId, kind: "file", name: "", path: "" };
+    return json(200, withPosition({ ...ourNode(profile, {}, now()), ...gone }));
+  }
+
+  function withPosition(node: Record<string, unknown>): Record<string, unknown> {
+    return { position: features.positions ? 0 : now(), ...node };
+  }
+
+  /** 409 and 412 with the node that stands in the way, also where the gateway does not tell it. */
+  async function refusal(asked: Asked, answer: HttpAnswer): Promise<HttpAnswer> {
+    const value = await looseJson(answer, asked.operation);
+    const { node: told, ...words } = toOurs(profile, "problem", value);
+    let node: unknown = isRecord(told) ? ourNode(profile, told, now()) : undefined;
+    const place = placeOf(asked);
+    if (node === undefined && (answer.status === 409 || answer.status === 412)) {
+      if (place !== undefined) node = (await findChild(asked, place.parentId, place.name)).node;
+      else if (asked.operation === "writeContent") node = await askNode(asked, asked.parameters.nodeId ?? "");
+    }
+    return problem(answer.status, { ...words, ...(node === undefined ? {} : { node }) }, answer.headers);
+  }
+
+  /** The place a request wants its node to have. */
+  function placeOf({ request, parameters, operation }: Asked): { parentId: string; name: string } | undefined {
+    if (operation === "upload") {
+      const { parentId } = request.query;
+      return parentId === undefined ? undefined : { parentId, name: parameters.path ?? "" };
+    }
+    const value = request.body?.kind === "json" ? request.body.value : undefined;
+    if (!isRecord(value) || typeof value.parentId !== "string" || typeof value.name !== "string") return undefined;
+    return { parentId: value.parentId, name: value.name };
+  }
+
+  async function content(asked: Asked): Promise<HttpAnswer> {
+    const { version, ...query } = asked.request.query;
+    const { range: _, ...headers } = asked.request.headers;
+    const request = {
+      ...asked.request,
+      ...(features.versions ? {} : { query }),
+      ...(features.ranges ? {} : { headers }),
+    };
+    const answer = await exchange({ ...asked, request });
+    if (answer.status >= 400 && answer.status !== 416) return refusal(asked, answer);
+    if (features.versions) return answer;
+    try {
+      return await ofVersion(asked, answer, version);
+    } catch (error) {
+      await discard(answer);
+      throw error;
+    }
+  }
+
+  /**
+   * The head's bytes, if the head is still the version that was asked for once they have begun to
+   * come: it was then when they began, for no head comes back.
+   */
+  async function ofVersion(asked: Asked, answer: HttpAnswer, version: string | undefined): Promise<HttpAnswer> {
+    const node = await askNode(asked, asked.parameters.nodeId ?? "");
+    const head = node?.head;
+    if (typeof head === "string" && (version === undefined || version === head)) {
+      return { ...answer, headers: { ...answer.headers, etag: `"${head}"` } };
+    }
+    await discard(answer);
+    return problem(404, { detail: "the version is no longer the node's head, and the gateway shows no other" });
+  }
+
+  async function read(asked: Asked): Promise<HttpAnswer> {
+    const begun = now();
+    const answer = await exchange(asked);
+    if (answer.status >= 400) return refusal(asked, answer);
+    const value = await jsonOf(answer, asked.operation);
+    if (ANSWERS[asked.operation].is === "page") return json(answer.status, pageOf(asked, value, begun), answer.headers);
+    return json(answer.status, ourNode(profile, value, begun), answer.headers);
+  }
+
+  function carryOut(asked: Asked): Promise<HttpAnswer> {
+    switch (asked.operation) {
+      case "getContent":
+        return content(asked);
+      case "streamJournal":
+        return exchange(asked);
+      case "listNodes":
+      case "listVersions":
+        if (asked.request.query.name !== undefined && !features.names) return listOneName(asked);
+        return asked.request.query.after === undefined || features.snapshots ? read(asked) : listByNumber(asked);
+      case "listWorkspaces":
+      case "getNode":
+      case "getNodeByPath":
+      case "readJournal":
+        return read(asked);
+      default:
+        return change(asked);
+    }
+  }
+
+  return {
+    async send(request) {
+      try {
+        return await carryOut(routeOf(request));
+      } catch (error) {
+        if (error instanceof Refusal) return error.answer;
+        throw error;
+      }
+    },
+    close: () => transport.close(),
+  };
+}
+
+/** A call on the way was refused: that is the answer of the whole. */
+class Refusal extends Error {
+  readonly answer: HttpAnswer;
+  constructor(answer: HttpAnswer) {
+    super("refused");
+    this.answer = answer;
+  }
+}
+
+const TABLE = (Object.keys(OPERATIONS) as OperationName[]).map((operation) => ({
+  operation,
+  method: OPERATIONS[operation].method,
+  segments: OPERATIONS[operation].path.split("/"),
+}));
+
+/** Which operation a request of our client is. */
+function routeOf(request: HttpRequest): Asked {
+  const given = request.path.split("/");
+  for (const { operation, method, segments } of TABLE) {
+    if (method !== request.method) continue;
+    const rest = segments.at(-1) === "{path}" ? segments.length - 1 : undefined;
+    if (rest === undefined ? given.length !== segments.length : given.length <= rest) continue;
+    if (!segments.slice(0, rest).every((segment, index) => segment.startsWith("{") || segment === given[index]))
+      continue;
+    const parameters: Record<string, string> = {};
+    segments.forEach((segment, index) => {
+      if (segment === "{path}") parameters.path = given.slice(index).map(decodeURIComponent).join("/");
+      else if (segment.startsWith("{")) parameters[segment.slice(1, -1)] = decodeURIComponent(given[index] ?? "");
+    });
+    return { operation, parameters, request };
+  }
+  throw new RemoteError("invalid", `no operation of the contract: ${request.method} ${request.path}`);
+}
+
+function isLast(page: Record<string, unknown>, pageNo: number): boolean {
+  return itemsOf(page).length === 0 || pageNo * Number(page.pageSize) >= Number(page.totalCount);
+}
+
+function itemsOf(page: Record<string, unknown>): Record<string, unknown>[] {
+  return Array.isArray(page.items) ? page.items.filter(isRecord) : [];
+}
+
+function jsonOf(answer: HttpAnswer, operation: string): Promise<unknown> {
+  return readJson(answer, z.unknown(), operation);
+}
+
+/** Of a refusal whatever can be read. */
+async function looseJson(answer: HttpAnswer, operation: string): Promise<unknown> {
+  return jsonOf(answer, operation).catch((error: unknown) => {
+    if (error instanceof RemoteError && error.code === "malformed") return undefined;
+    throw error;
+  });
+}
+
+function problem(status: number, words: Record<string, unknown>, headers: HttpAnswer["headers"] = {}): HttpAnswer {
+  const value = { status, title: "refused", ...words };
+  return json(status, value, headers);
+}
+
+function json(status: number, value: unknown, headers: HttpAnswer["headers"] = {}): HttpAnswer {
+  const { "content-length": _, "content-encoding": __, ...rest } = headers;
+  const bytes = Buffer.from(JSON.stringify(value));
+  return {
+    status,
+    headers: { ...rest, "content-type": "application/json" },
+    body: (async function* () {
+      yield bytes;
+    })(),
+  };
+}

@@ -1,0 +1,270 @@
+/**
+ * A profile: how another gateway words what the contract says. Operation by operation method, path
+ * and query; the fields of what is sent and answered; what it cannot do at all. Ours is the
+ * default, a JSON file says what differs. Knows no request.
+ */
+import { z } from "zod";
+import { ALL_FEATURES, everyFeature, FEATURE_NAMES, FEATURE_NEEDS, type Features } from "../contract/features.ts";
+import { OPERATIONS, type OperationName } from "../contract/operations.ts";
+
+/** Where a field of ours is in what the other gateway says; null: it has none. */
+export interface FieldPlace {
+  /** Names from the outside in. */
+  readonly at: readonly string[];
+  /** Of a time: how it is written there. */
+  readonly format: "iso" | "seconds" | "milliseconds";
+  /** Of a word: ours to theirs. */
+  readonly values: Readonly<Record<string, string | number | boolean>> | undefined;
+}
+
+export type Fields = Readonly<Record<string, FieldPlace | null>>;
+
+export interface ProfileOperation {
+  readonly method: string;
+  /** `{nodeId}`, `{path}` and names of the query are filled in, encoded; `{rootPath}` is the path from the root. */
+  readonly path: string;
+  /** Ours to theirs; null: not sent. */
+  readonly query: Readonly<Record<string, string | null>>;
+  /** none: the answer says nothing of the node. */
+  readonly answer: "full" | "none";
+}
+
+export const RESOURCES = {
+  workspace: ["id", "name", "rootId", "quota", "used"],
+  node: [
+    "id",
+    "kind",
+    "path",
+    "name",
+    "parentId",
+    "mimeType",
+    "size",
+    "head",
+    "contentHash",
+    "lastKey",
+    "revision",
+    "createdAt",
+    "modifiedAt",
+    "attributes",
+    "position",
+  ],
+  version: ["id", "nodeId", "number", "branch", "size", "contentHash", "mimeType", "createdAt"],
+  journalEntry: [
+    "position",
+    "time",
+    "kind",
+    "nodeId",
+    "revision",
+    "parentId",
+    "name",
+    "head",
+    "contentHash",
+    "key",
+    "branch",
+    "branchHead",
+  ],
+  page: ["items", "totalCount", "pageNo", "pageSize", "asOf", "next"],
+  problem: ["title", "detail", "field", "scope", "node"],
+  uploadMetadata: ["branch", "idempotencyKey", "contentHash", "attributes"],
+  contentReference: ["copyOf", "version", "branch", "attributes", "idempotencyKey"],
+  newNode: ["parentId", "name", "kind", "copyOf", "version", "attributes", "idempotencyKey"],
+  nodePatch: ["parentId", "name", "attributes", "idempotencyKey"],
+  exchange: ["with", "idempotencyKey"],
+  restoration: ["idempotencyKey"],
+  newJournalEntry: ["nodeId", "kind", "idempotencyKey"],
+} as const satisfies Record<string, readonly string[]>;
+
+export type ResourceName = keyof typeof RESOURCES;
+
+export interface Profile {
+  readonly name: string;
+  readonly features: Features;
+  /** Null: the gateway does not have it. */
+  readonly operations: Readonly<Record<OperationName, ProfileOperation | null>>;
+  readonly fields: Readonly<Record<ResourceName, Fields>>;
+  /** Names of headers, ours to theirs, in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** Without one of these there is nothing to mount. */
+const NEEDED: readonly OperationName[] = [
+  "listWorkspaces",
+  "listNodes",
+  "getNode",
+  "getContent",
+  "upload",
+  "writeContent",
+  "createNode",
+  "patchNode",
+  "deleteNode",
+];
+/** The node of these cannot be known but by their answer. */
+const ANSWERED: readonly OperationName[] = ["upload", "createNode"];
+
+const place = z.union([
+  z.string().min(1),
+  z.null(),
+  z.strictObject({
+    at: z.string().min(1),
+    format: z.enum(["iso", "seconds", "milliseconds"]).optional(),
+    values: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])).optional(),
+  }),
+]);
+
+const operation = z.union([
+  z.null(),
+  z.strictObject({
+    method: z.enum(["GET", "POST", "PUT", "PATCH", "DELETE"]).optional(),
+    path: z.string().startsWith("/").optional(),
+    query: z.record(z.string(), z.string().min(1).nullable()).optional(),
+    answer: z.enum(["full", "none"]).optional(),
+  }),
+]);
+
+const file = z.strictObject({
+  name: z.string().min(1),
+  /** What is not named in `features`: as our gateway, or not there. */
+  otherFeatures: z.boolean().optional(),
+  features: z.partialRecord(z.enum(FEATURE_NAMES), z.boolean()).optional(),
+  operations: z.partialRecord(z.enum(Object.keys(OPERATIONS) as OperationName[]), operation).optional(),
+  fields: z.partialRecord(z.enum(Object.keys(RESOURCES) as ResourceName[]), z.record(z.string(), place)).optional(),
+  headers: z.record(z.string(), z.string().min(1)).optional(),
+});
+
+export type ProfileFile = z.input<typeof file>;
+
+export class ProfileError extends Error {
+  /** One line for each thing that is wrong. */
+  readonly faults: readonly string[];
+  constructor(source: string, faults: readonly string[]) {
+    super(faults.map((fault) => `${source}: ${fault}`).join("\n"));
+    this.name = "ProfileError";
+    this.faults = faults;
+  }
+}
+
+/** The gateway of this contract. */
+export const OWN_PROFILE: Profile = build({ name: "wsfs" });
+
+/** A profile file's text. Throws a ProfileError that names `source` and, one line each, what is wrong. */
+export function parseProfile(text: string, source: string): Profile {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new ProfileError(source, [`expected JSON: ${cause instanceof Error ? cause.message : String(cause)}`]);
+  }
+  return checkProfile(value, source);
+}
+
+export function checkProfile(value: unknown, source: string): Profile {
+  const parsed = file.safeParse(value, { reportInput: true });
+  if (!parsed.success) throw new ProfileError(source, parsed.error.issues.map(describeIssue));
+  const faults = [...faultsOfNames(parsed.data), ...faultsOf(build(parsed.data))];
+  if (faults.length > 0) throw new ProfileError(source, faults);
+  return build(parsed.data);
+}
+
+function describeIssue(issue: z.core.$ZodIssue): string {
+  const where = issue.path.length === 0 ? "" : `${issue.path.join(".")}: `;
+  if (issue.code === "unrecognized_keys") return `${where}unknown ${issue.keys.map((key) => `"${key}"`).join(", ")}`;
+  const got = issue.input === undefined ? "nothing" : JSON.stringify(issue.input).slice(0, 80);
+  if (issue.code === "invalid_union") return `${where}expected what the profile's documentation shows, got ${got}`;
+  return `${where}${issue.message}, got ${got}`;
+}
+
+function faultsOfNames({ fields = {}, operations = {} }: z.output<typeof file>): string[] {
+  const ofFields = Object.entries(fields).flatMap(([resource, places]) => {
+    const known: readonly string[] = RESOURCES[resource as ResourceName];
+    return Object.keys(places)
+      .filter((field) => !known.includes(field))
+      .map((field) => `fields.${resource}.${field}: unknown field, expected one of ${known.join(", ")}`);
+  });
+  const ofPaths = Object.entries(operations).flatMap(([name, given]) =>
+    [...(given?.path ?? "").matchAll(/\{(\w*)\}/g)]
+      .filter(([, key = ""]) => !PATH_NAMES.includes(key))
+      .map(([key]) => `operations.${name}.path: unknown ${key}, expected one of ${PATH_NAMES.join(", ")}`),
+  );
+  return [...ofFields, ...ofPaths];
+}
+
+const PATH_NAMES = ["nodeId", "path", "rootPath", "parentId", "workspace", "version"];
+
+function faultsOf(profile: Profile): string[] {
+  const { operations, features, fields } = profile;
+  const faults: string[] = [];
+  for (const name of NEEDED) {
+    if (operations[name] === null)
+      faults.push(`operations.${name}: expected an operation, without it nothing can be mounted`);
+  }
+  for (const name of ANSWERED) {
+    if (operations[name]?.answer === "none") faults.push(`operations.${name}.answer: expected "full", got "none"`);
+  }
+  for (const [feature, needed] of Object.entries(FEATURE_NEEDS)) {
+    if (features[feature as keyof Features] && !features[needed]) {
+      faults.push(`features.${feature}: means nothing without features.${needed}`);
+    }
+  }
+  if (features.journal && operations.readJournal === null) {
+    faults.push("features.journal: expected operations.readJournal beside it");
+  }
+  for (const name of ["id", "kind", "head"] as const) {
+    if (fields.node[name] === null) faults.push(`fields.node.${name}: expected a field, got null`);
+  }
+  for (const name of ["id", "rootId", "name"] as const) {
+    if (fields.workspace[name] === null) faults.push(`fields.workspace.${name}: expected a field, got null`);
+  }
+  if (fields.node.name === null && fields.node.path === null) {
+    faults.push("fields.node: expected a name or a path, got neither");
+  }
+  if (fields.node.path === null && operations.upload?.path.includes("{rootPath}") === true) {
+    faults.push("operations.upload.path: {rootPath} needs fields.node.path");
+  }
+  return faults;
+}
+
+function build(given: z.output<typeof file>): Profile {
+  const { name, features = {}, operations = {}, fields = {}, headers = {}, otherFeatures = true } = given;
+  const names = Object.keys(OPERATIONS) as OperationName[];
+  const resources = Object.keys(RESOURCES) as ResourceName[];
+  return {
+    name,
+    features: { ...(otherFeatures ? ALL_FEATURES : everyFeature(false)), ...features },
+    operations: Object.fromEntries(
+      names.map((key) => {
+        const { method, path } = OPERATIONS[key];
+        const own = operations[key];
+        return [key, own === null ? null : { method, path, query: {}, answer: "full", ...own }];
+      }),
+    ) as unknown as Profile["operations"],
+    fields: Object.fromEntries(
+      resources.map((resource) => [
+        resource,
+        Object.fromEntries(
+          RESOURCES[resource].map((field) => {
+            const own = fields[resource]?.[field];
+            return [field, own === null ? null : placeOf(own ?? field)];
+          }),
+        ),
+      ]),
+    ) as unknown as Profile["fields"],
+    headers: Object.fromEntries(
+      Object.entries(headers).map(([key, value]) => [key.toLowerCase(), value.toLowerCase()]),
+    ),
+  };
+}
+
+function placeOf(given: NonNullable<z.output<typeof place>>): FieldPlace {
+  if (typeof given === "string") return { at: given.split("."), format: "iso", values: undefined };
+  return { at: given.at.split("."), format: given.format ?? "iso", values: given.values };
+}
+
+/** The profile with some features switched off, as a gateway that lacks them would be. */
+export function withoutFeatures(profile: Profile, features: readonly (keyof Features)[]): Profile {
+  const lacking = Object.fromEntries(features.map((feature) => [feature, false]));
+  const all = { ...profile.features, ...lacking };
+  for (const [feature, needed] of Object.entries(FEATURE_NEEDS)) {
+    if (!all[needed]) all[feature as keyof Features] = false;
+  }
+  return { ...profile, features: all };
+}

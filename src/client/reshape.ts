@@ -1,0 +1,139 @@
+/**
+ * Records between our words and another gateway's, field by field as a profile says: what it does
+ * not tell gets a value that says nothing. Pure; knows no request.
+ */
+import { SETTLE_MS } from "../contract/features.ts";
+import type { FieldPlace, Profile, ResourceName } from "./profile.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+const TIMES = new Set(["createdAt", "modifiedAt", "time"]);
+const EPOCH = "1970-01-01T00:00:00.000Z";
+
+export function isRecord(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Ours to theirs; fields it has no place for are left out. */
+export function toTheirs(profile: Profile, resource: ResourceName, value: unknown): unknown {
+  if (!isRecord(value)) return value;
+  const result: Record<string, unknown> = {};
+  for (const [field, content] of Object.entries(value)) {
+    const place = profile.fields[resource][field];
+    if (place == null || content === undefined || isLacking(profile, field)) continue;
+    put(result, place.at, place.values?.[String(content)] ?? content);
+  }
+  return result;
+}
+
+/** The record as the contract has it, as far as the other gateway tells. */
+export function toOurs(profile: Profile, resource: ResourceName, value: unknown): Record<string, unknown> {
+  const result: Record<string, unknown> = {};
+  for (const [field, place] of Object.entries(profile.fields[resource])) {
+    if (place === null || isLacking(profile, field)) continue;
+    if (field === "contentHash" && !profile.features.hashes) continue;
+    const found = get(value, place.at);
+    if (found !== undefined) result[field] = readField(place, field, found);
+  }
+  return result;
+}
+
+/** Fields that belong to a feature the gateway lacks, wherever they are. */
+function isLacking({ features }: Profile, field: string): boolean {
+  switch (field) {
+    case "revision":
+      return !features.revisions;
+    case "attributes":
+      return !features.attributes;
+    case "lastKey":
+      return !features.lastKey;
+    case "position":
+    case "asOf":
+      return !features.positions;
+    default:
+      return false;
+  }
+}
+
+/** A node with everything the contract says it has; `known` is what the question already says. */
+export function ourNode(profile: Profile, value: unknown, now: number, known: Json = {}): Record<string, unknown> {
+  const told = toOurs(profile, "node", value);
+  const path = typeof told.path === "string" ? told.path : undefined;
+  const name = told.name ?? path?.slice(path.lastIndexOf("/") + 1);
+  const modifiedAt = told.modifiedAt ?? told.createdAt ?? EPOCH;
+  return {
+    path: path ?? name,
+    parentId: null,
+    mimeType: null,
+    size: 0,
+    head: null,
+    contentHash: null,
+    lastKey: null,
+    revision: 0,
+    createdAt: modifiedAt,
+    attributes: {},
+    ...(profile.features.positions ? {} : { position: now }),
+    ...known,
+    ...told,
+    name,
+    modifiedAt,
+  };
+}
+
+/** A list with everything the contract says it has. Without positions it is taken to be as old as a list can be. */
+export function ourPage(
+  profile: Profile,
+  value: unknown,
+  now: number,
+  item: (item: unknown) => unknown,
+): Record<string, unknown> {
+  const told = toOurs(profile, "page", value);
+  const items = Array.isArray(told.items) ? told.items.map(item) : told.items;
+  const length = Array.isArray(items) ? items.length : 0;
+  return {
+    totalCount: length,
+    pageNo: 1,
+    pageSize: Math.max(1, length),
+    asOf: profile.features.positions ? 0 : Math.max(0, now - SETTLE_MS),
+    ...told,
+    items,
+  };
+}
+
+function get(value: unknown, at: readonly string[]): unknown {
+  let current = value;
+  for (const name of at) {
+    if (!isRecord(current)) return undefined;
+    current = current[name];
+  }
+  return current;
+}
+
+function put(target: Record<string, unknown>, at: readonly string[], value: unknown): void {
+  const [name, ...rest] = at;
+  if (name === undefined) return;
+  if (rest.length === 0) {
+    target[name] = value;
+    return;
+  }
+  const inner = target[name];
+  const next: Record<string, unknown> = isRecord(inner) ? { ...inner } : {};
+  put(next, rest, value);
+  target[name] = next;
+}
+
+function readField(place: FieldPlace, field: string, found: unknown): unknown {
+  if (place.values !== undefined) {
+    const own = Object.entries(place.values).find(([, theirs]) => theirs === found);
+    if (own !== undefined) return own[0];
+  }
+  return TIMES.has(field) ? momentOf(place, found) : found;
+}
+
+/** As the contract writes moments; what is none is left for its schema to refuse. */
+function momentOf({ format }: FieldPlace, found: unknown): unknown {
+  if (found === null) return undefined;
+  const milliseconds = format === "iso" ? Date.parse(String(found)) : Number(found) * (format === "seconds" ? 1000 : 1);
+  const date = new Date(milliseconds);
+  return Number.isNaN(date.getTime()) ? found : date.toISOString();
+}

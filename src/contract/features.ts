@@ -1,0 +1,58 @@
+/**
+ * What a gateway of this contract can do beyond the plainest calls, each a thing another gateway
+ * may lack: the one list that profiles, the client and the engine share. What its lack costs is in
+ * src/gateway/BARE.md and README.md.
+ */
+export const FEATURES = {
+  /** Writes answer a position; lists say up to which one they are complete (`asOf`). */
+  positions: "positions of changes and asOf of lists",
+  /** Changes can be read after a position. */
+  journal: "reading the journal",
+  /** Every node counts its changes. */
+  revisions: "a revision of each node",
+  /** If-Match and If-None-Match are kept. */
+  conditions: "conditional requests",
+  /** Uploads and new versions take an idempotency key. */
+  uploadKeys: "idempotency keys of uploads",
+  /** So do new folders and copies. */
+  folderKeys: "idempotency keys of new folders and copies",
+  /** So do moves, attributes, exchanges, deletions and restores. */
+  changeKeys: "idempotency keys of moves, attributes, exchanges, deletions and restores",
+  /** Nodes tell the key of their latest change. */
+  lastKey: "the key of a node's latest change",
+  /** Nodes tell the hash of their content. */
+  hashes: "the hash of a node's content",
+  /** Parts of a content can be read. */
+  ranges: "ranges of content",
+  /** Earlier versions can be read. */
+  versions: "reading earlier versions",
+  /** New content can name a version the gateway has instead of bringing bytes. */
+  references: "content by reference",
+  /** Nodes carry attributes of files: modes, times, links, extended ones. */
+  attributes: "attributes of nodes",
+  /** Pages of one snapshot, by `after`. */
+  snapshots: "pages of one snapshot",
+  /** A listing can be asked for one name. */
+  names: "one name of a folder",
+} as const;
+
+export type Feature = keyof typeof FEATURES;
+export type Features = Readonly<Record<Feature, boolean>>;
+
+export const FEATURE_NAMES = Object.keys(FEATURES) as Feature[];
+
+/** What means nothing without another. */
+export const FEATURE_NEEDS: Readonly<Partial<Record<Feature, Feature>>> = {
+  journal: "positions",
+  references: "versions",
+};
+
+export function everyFeature(value: boolean): Features {
+  return Object.fromEntries(FEATURE_NAMES.map((name) => [name, value])) as Record<Feature, boolean>;
+}
+
+/** The gateway of this contract has all of them. */
+export const ALL_FEATURES: Features = everyFeature(true);
+
+/** Without positions the wall clock stands for them; a list asked for then is taken to be late by at most this. */
+export const SETTLE_MS = 5 * 60_000;

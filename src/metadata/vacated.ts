@@ -1,0 +1,33 @@
+/** States that nodes were moved away from, for gateways that count no changes. */
+import { type Connection, prepare } from "./database.ts";
+
+export function createVacated(database: Connection) {
+  const insert = prepare(
+    database,
+    "INSERT OR REPLACE INTO vacated (node_id, state, at, heard) VALUES (@nodeId, @state, @at, 0)",
+  );
+  const hear = prepare(database, "UPDATE vacated SET heard = 1 WHERE node_id = ? AND state = ? AND at > ?");
+  const remove = prepare(database, "DELETE FROM vacated WHERE node_id = ? AND state = ?");
+  const heard = prepare<{ nodeId: string }>(
+    database,
+    "SELECT DISTINCT node_id AS nodeId FROM vacated WHERE at <= ? AND heard = 1",
+  );
+  const forget = prepare(database, "DELETE FROM vacated WHERE at <= ?");
+  return {
+    add(nodeId: string, state: string, at: number): void {
+      insert.run({ nodeId, state, at });
+    },
+    /** The node is in this state again, and that counts. */
+    remove(nodeId: string, state: string): void {
+      remove.run(nodeId, state);
+    },
+    /** True if the node left this state after `since`; it is then remembered that it was seen in it. */
+    isHeard: (nodeId: string, state: string, since: number): boolean => hear.run(nodeId, state, since).changes > 0,
+    /** Forgets what was left up to this time; answers the nodes that were seen in such a state. */
+    forgetUpTo(time: number): string[] {
+      const nodes = heard.all(time).map((row) => row.nodeId);
+      forget.run(time);
+      return nodes;
+    },
+  };
+}

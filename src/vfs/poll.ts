@@ -1,0 +1,64 @@
+/**
+ * Remote changes of a gateway without a journal: folders that are known are listed again, a few at
+ * a time, those programs looked into lately first and all others in turn. What a list shows is
+ * judged as ever (observe.ts); this only decides which is read next.
+ */
+import type { Context } from "./context.ts";
+import { FsError } from "./errors.ts";
+import { rowOfFolder } from "./identity.ts";
+import { relistFolder } from "./listing.ts";
+
+/** Folders listed in one round: of those visited lately, and of all. */
+const VISITED = 6;
+const IN_TURN = 2;
+/** A visit counts for so long. */
+const VISIT_MS = 10 * 60_000;
+const VISITS_MAX = 1_000;
+
+/** A program looked into the folder. */
+export function visitFolder({ client, polled, runtime }: Context, folder: number): void {
+  if (client.features.journal) return;
+  const { visits } = polled;
+  const polledAt = visits.get(folder)?.polledAt ?? Number.NEGATIVE_INFINITY;
+  visits.delete(folder);
+  visits.set(folder, { at: runtime.elapsed(), polledAt });
+  const [oldest] = visits.keys();
+  if (visits.size > VISITS_MAX && oldest !== undefined) visits.delete(oldest);
+}
+
+/** One round. Rejects when the gateway does not answer; false: the next one can wait. */
+export async function pollFolders(context: Context, signal: AbortSignal): Promise<boolean> {
+  const { metadata, polled, runtime } = context;
+  for (const folder of nextFolders(context)) {
+    if (signal.aborted) return false;
+    const visit = polled.visits.get(folder);
+    if (visit !== undefined) polled.visits.set(folder, { ...visit, polledAt: runtime.elapsed() });
+    try {
+      await relistFolder(context, folder, signal);
+    } catch (error) {
+      if (!(error instanceof FsError) || error.code !== "ENOENT") throw error;
+      const nodeId = rowOfFolder(context, folder)?.nodeId;
+      if (nodeId != null) context.metadata.rereads.add(nodeId);
+    }
+  }
+  metadata.transaction(() => {
+    const indexed = metadata.settings.getNumber("indexed");
+    metadata.settings.set("cursor", String(indexed));
+    metadata.tombstones.forgetUpTo(indexed);
+  });
+  return false;
+}
+
+function nextFolders({ metadata, polled, runtime }: Context): Set<number> {
+  const since = runtime.elapsed() - VISIT_MS;
+  for (const [folder, { at }] of polled.visits) if (at < since) polled.visits.delete(folder);
+  const visited = [...polled.visits]
+    .filter(([folder]) => metadata.inodes.get(folder)?.listed != null)
+    .sort(([, a], [, b]) => a.polledAt - b.polledAt)
+    .slice(0, VISITED)
+    .map(([folder]) => folder);
+  let inTurn = metadata.inodes.listedAfter(polled.turn, IN_TURN);
+  if (inTurn.length === 0) inTurn = metadata.inodes.listedAfter(0, IN_TURN);
+  polled.turn = inTurn.at(-1) ?? 0;
+  return new Set([...visited, ...inTurn]);
+}
