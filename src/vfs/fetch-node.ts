@@ -1,7 +1,6 @@
 /** Reads nodes by id, the one read that is never old, and brings what they tell to the rows. */
 import { RemoteError } from "../client/errors.ts";
 import type { Node } from "../contract/resources.ts";
-import type { Base } from "../metadata/nodes.ts";
 import type { Reread } from "../metadata/rereads.ts";
 import type { Context } from "./context.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
@@ -20,6 +19,7 @@ export async function readNode(context: Context, nodeId: string, signal: AbortSi
   try {
     const node = await context.client.getNode(nodeId, { signal });
     context.network.answered();
+    context.metadata.rereads.found(nodeId);
     return node;
   } catch (error) {
     if (error instanceof RemoteError && error.code === "notFound") {
@@ -52,8 +52,8 @@ export async function refreshNode(context: Context, reread: Reread, signal: Abor
 
 /**
  * The id answers 404. The node is gone only if its folder still answers (else it is merely not
- * visible, and everything is kept) and it is not just not to be found yet: the journal is past our
- * last write to it, or the id has answered so for long.
+ * visible, and everything is kept) and its id has answered so for long: soon after its creation a
+ * gateway may not find it, whatever the journal shows. Most deletions are told by the journal first.
  */
 async function confirmGone(context: Context, reread: Reread, signal: AbortSignal): Promise<void> {
   const { metadata } = context;
@@ -62,7 +62,7 @@ async function confirmGone(context: Context, reread: Reread, signal: AbortSignal
   const row = metadata.nodes.ofNodeId(nodeId);
   // The root has no folder that could say whether it is gone; it is asked for at each start.
   if (row?.base != null && row.base.parent === null) return rereads.done(reread);
-  if (row?.base?.parent != null && isSettled(context, reread, row.base)) {
+  if (row?.base?.parent != null && isSettled(context, reread)) {
     const { parent } = row.base;
     const folder = metadata.nodes.ofNodeId(parent);
     const isFolderGone = folder === undefined || (folder.seen !== null && "deleted" in folder.seen);
@@ -77,8 +77,8 @@ async function confirmGone(context: Context, reread: Reread, signal: AbortSignal
 function takeAsGone(context: Context, reread: Reread): void {
   const { metadata } = context;
   const row = metadata.nodes.ofNodeId(reread.nodeId);
-  // Written by us while its folder was asked for: it may be there again.
-  if (row?.base == null || !isSettled(context, reread, row.base)) {
+  // Found or written by us while its folder was asked for: it is there.
+  if (row?.base == null || !isSettled(context, reread)) {
     waitOrForget(context, reread);
     return;
   }
@@ -86,17 +86,16 @@ function takeAsGone(context: Context, reread: Reread): void {
   metadata.rereads.done(reread);
 }
 
-function isSettled(context: Context, { missingSince }: Reread, base: Base): boolean {
-  const { metadata, runtime } = context;
-  if (base.position <= metadata.settings.getNumber("cursor")) return true;
-  return missingSince !== null && runtime.now() - missingSince >= SETTLE_MS;
+function isSettled({ metadata, runtime }: Context, { nodeId }: Reread): boolean {
+  const since = metadata.rereads.missingSince(nodeId);
+  return since !== undefined && runtime.now() - since >= SETTLE_MS;
 }
 
 /** It is asked for again, ever more seldom; one nobody here has a row of until it is settled that it is gone. */
 function waitOrForget(context: Context, reread: Reread): void {
   const { metadata, runtime } = context;
   const now = runtime.now();
-  const since = reread.missingSince ?? now;
+  const since = metadata.rereads.missingSince(reread.nodeId) ?? now;
   const isOurs = metadata.nodes.ofNodeId(reread.nodeId) !== undefined;
   const isOver = metadata.tombstones.get(reread.nodeId) !== undefined || now - since >= SETTLE_MS;
   if (!isOurs && isOver) metadata.rereads.done(reread);

@@ -11,7 +11,7 @@ import { FsError } from "./errors.ts";
 import { readNode } from "./fetch-node.ts";
 import { applyEntries, readNews } from "./follow.ts";
 import { rowOfFolder } from "./identity.ts";
-import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
+import { observeNode } from "./observe.ts";
 
 const PAGE = 1000;
 /** Nodes taken over in one synchronous stretch. */
@@ -78,7 +78,7 @@ async function confirmAbsent(
     const id = row.nodeId;
     const node = await network.ask(signal, (limit) => readNode(context, id, limit));
     if (node !== undefined) observeNode(context, node);
-    else observeDeletion(context, id, newestRevision(row) + 1, null);
+    else metadata.rereads.add(id);
   }
 }
 

@@ -26,7 +26,8 @@ export interface HistoryOptions {
 const NAMES = ["alpha", "beta"];
 /** Longer than any time after which rows are looked at again. */
 const QUIET_MS = 15_000;
-const ROUNDS_MAX = 20;
+/** Until what is missing is settled to be gone, and some more. */
+const ROUNDS_MAX = 40;
 /** Between two looks at a mount alone while time goes by. */
 const LOOK_MS = 700;
 

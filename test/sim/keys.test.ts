@@ -13,6 +13,8 @@ import { createWorld, type World } from "./world.ts";
 const SEED = 1;
 /** Longer than the patience of the client and the latest arrival together. */
 const ALL_ARRIVED_MS = 120_000;
+/** An id that has answered 404 for so long is gone. */
+const SETTLED_MS = 5 * 60_000 + 10_000;
 
 type Rule = (request: HttpRequest) => Fault | "none" | undefined;
 
@@ -270,14 +272,17 @@ test.each([false, true])(
     // The journal is past the deletion, and listings too, before the upload is answered.
     await it.until(() => it.metadata().settings.getNumber("cursor") >= it.world.position(), 5_000);
     it.metadata().settings.set("indexed", String(it.world.position()));
+    const other = await it.world.run(outside.createFolder(workspace.root, "other"));
+    await it.until(() => it.metadata().settings.getNumber("cursor") >= other.position, 5_000);
+    expect(it.metadata().tombstones.get(node?.id ?? "")).toBeUndefined();
     it.rules.choose = ({ method, path }) =>
       method === "GET" && path.startsWith("/v1/nodes/") ? "silent-before" : undefined;
     await it.until(() => it.metadata().nodes.ofNodeId(node?.id ?? "") !== undefined);
     it.mount.crash();
     it.rules.choose = () => undefined;
     await it.world.run(it.mount.start());
-    await it.world.clock.advance(ALL_ARRIVED_MS);
-    expect(await it.names()).toEqual(isBroken ? ["a"] : []);
+    await it.world.clock.advance(SETTLED_MS);
+    expect(await it.names()).toEqual(isBroken ? ["a", "other"] : ["other"]);
   },
 );
 
@@ -297,6 +302,20 @@ test.each(READERS)("$who, and an id told of answers 404 for a moment: the news i
   await it.again("crash");
   await it.world.clock.advance(25_000);
   expect(await it.names()).toEqual(["d"]);
+});
+
+test("a birth answered after the journal told of its end is over at once", async () => {
+  const it = await begin(true);
+  const { outside, workspace } = it.world;
+  await it.drain();
+  const upload = it.once("silent-after", ({ path }) => path.startsWith("/v1/files/"));
+  await it.save("a");
+  await it.until(upload.isSent);
+  const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+  await it.world.run(outside.deleteNode(node?.id ?? ""));
+  await it.until(() => it.asked.filter((line) => line === "POST /v1/files/a 201").length === 2);
+  await it.world.clock.advance(1_000);
+  expect(await it.names()).toEqual([]);
 });
 
 test("an id that answers 404 before the journal tells anything: gone after the settle time, restarts or not", async () => {
