@@ -21,6 +21,7 @@ const PACKAGES = [
   { name: "diffutils", brings: "diff", when: "test" },
   { name: "findutils", brings: "find", when: "test" },
   { name: "git", brings: "git", when: "test" },
+  { name: "jq", brings: "jq", when: "test" },
   { name: "procps", brings: "ps", when: "test" },
   { name: "rsync", brings: "rsync", when: "test" },
   { name: "sed", brings: "sed", when: "test" },

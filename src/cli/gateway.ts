@@ -1,10 +1,10 @@
 /** `wsfs gateway`: serves a local gateway until it is told to end. */
-import { chmodSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { identifyProcess } from "../daemon/processes.ts";
-import type { Logger, LogLevel } from "../lib/log.ts";
-import { makeFolders } from "../lib/make-folders.ts";
+import { type Claim, claimFolder, FolderOfOthers } from "../lib/claim-folder.ts";
+import type { LogLevel } from "../lib/log.ts";
 import { EXIT, Failure } from "./failure.ts";
+import { createGatewayLog } from "./gateway-log.ts";
 import { readGatewayRecord, runningGateway, writeGatewayRecord } from "./gateway-record.ts";
 import { waitUntilUnused } from "./gateway-watch.ts";
 import { userFolders, type Values } from "./options.ts";
@@ -17,7 +17,7 @@ export async function gateway(values: Values<"gateway">): Promise<number> {
   const data = resolve(values.data);
   // Whatever is made in the folder is the owner's alone.
   process.umask(0o077);
-  makeDataFolder(data);
+  makeDataFolder(values.data);
   const other = runningGateway(data);
   if (other !== undefined) {
     throw new Failure(`${values.data} is already served by process ${other.process?.pid} at ${other.baseUrl}`);
@@ -41,12 +41,20 @@ export async function gateway(values: Values<"gateway">): Promise<number> {
   return EXIT.ok;
 }
 
-export function makeDataFolder(data: string): void {
+const CLAIM: Claim = {
+  marker: "wsfs-gateway",
+  text: "Workspaces of a local gateway of wsfs, all versions of all files. Removing the folder removes them.",
+  formerNames: ["gateway.db", "signing-key"],
+};
+
+/** Nothing of a folder that is somebody's is changed. */
+export function makeDataFolder(given: string): void {
+  const data = resolve(given);
   try {
-    makeFolders(data, 0o700);
-    if ((statSync(data).mode & 0o077) !== 0) chmodSync(data, 0o700);
+    claimFolder(data, CLAIM);
   } catch (cause) {
-    throw new Failure(`--data: ${data} cannot be used (${(cause as NodeJS.ErrnoException).code})`, EXIT.failure, {
+    if (cause instanceof FolderOfOthers) throw new Failure(`--data: ${given} is not a gateway's: ${cause.message}`);
+    throw new Failure(`--data: ${given} cannot be used (${(cause as NodeJS.ErrnoException).code})`, EXIT.failure, {
       cause,
     });
   }
@@ -64,7 +72,8 @@ async function listen(values: Values<"gateway">, data: string, workspaces: reado
       workspaces,
       ...faults,
       control: values.faults,
-      log: standardErrorLog(values.debug ? "debug" : "warn"),
+      maxFileBytes: values["max-upload"],
+      log: createGatewayLog({ level: logLevel(values), json: values.json }),
     });
   const last = readGatewayRecord(data)?.port ?? 0;
   try {
@@ -134,30 +143,28 @@ async function announce(values: Values<"gateway">, data: string, baseUrl: string
     process.stdout.write(`${JSON.stringify({ baseUrl, workspace, token })}\n`);
     return;
   }
+  const token = `wsfs gateway token --data ${quoted(data)} --workspace ${quoted(workspace)}`;
   process.stdout.write(
     [
       `Gateway at ${baseUrl}, workspace ${workspace}, data in ${data}. Ctrl-C ends it.`,
-      `  token:  wsfs gateway token --data '${data}' --workspace '${workspace}' > token; chmod 600 token`,
-      `  list:   curl -H "Authorization: Bearer $(cat token)" '${baseUrl}/v1/nodes?path=/'`,
-      `  mount:  wsfs mount DIR --base-url ${baseUrl} --workspace '${workspace}' --token-file token`,
+      `  try:    curl -H "Authorization: Bearer $(${token})" '${baseUrl}/v1/nodes?path=/'`,
+      `  read:   ${baseUrl}/docs (for programs: ${baseUrl}/openapi.json)`,
+      `  token:  ${token} > token; chmod 600 token`,
+      `  mount:  wsfs mount DIR --base-url ${baseUrl} --workspace ${quoted(workspace)} --token-file token`,
       "",
     ].join("\n"),
   );
 }
 
-const LEVELS: readonly LogLevel[] = ["debug", "info", "warn", "error"];
+/** As one word of a shell. */
+function quoted(word: string): string {
+  return `'${word.replaceAll("'", "'\\''")}'`;
+}
 
-/** One line a message; of an error, what went wrong. */
-function standardErrorLog(level: LogLevel): Logger {
-  const isLevelEnabled = (asked: LogLevel) => LEVELS.indexOf(asked) >= LEVELS.indexOf(level);
-  const at = (own: LogLevel) => (fields: object, message: string) => {
-    if (!isLevelEnabled(own)) return;
-    const shown = Object.entries(fields).map(
-      ([name, value]) => `${name}=${value instanceof Error ? value.message : JSON.stringify(value)}`,
-    );
-    process.stderr.write(`wsfs gateway: ${[message, ...shown].join(" ").replace(/\s*\n\s*/g, " ")}\n`);
-  };
-  return { isLevelEnabled, debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
+/** The gateway that `start` keeps writes to a file nobody rotates: no line a request there. */
+function logLevel({ debug, quiet, ...values }: Values<"gateway">): LogLevel {
+  if (debug) return "debug";
+  return quiet || values["until-unmounted"] ? "warn" : "info";
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

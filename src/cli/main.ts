@@ -5,6 +5,7 @@
  * an exit code.
  */
 import yargs, { type Argv } from "yargs";
+import { explicitArguments } from "./arguments.ts";
 import { EXIT, exitCodeOf, Failure, lineOf } from "./failure.ts";
 import {
   COMMANDS,
@@ -42,7 +43,7 @@ async function main(argv: readonly string[]): Promise<number> {
     const command = await RUN[name]();
     exitCode = await command(values);
   };
-  const program = yargs(argv.map(withExplicitValue))
+  const program = yargs(explicitArguments(argv))
     .scriptName("wsfs")
     .usage("wsfs COMMAND: a workspace of a remote platform, mounted as a drive")
     .parserConfiguration({ "boolean-negation": false, "camel-case-expansion": false, "parse-numbers": false })
@@ -83,16 +84,12 @@ async function main(argv: readonly string[]): Promise<number> {
   return exitCode;
 }
 
-/** yargs would take the word after an option whose value may be left out as its value. */
-function withExplicitValue(argument: string): string {
-  const name = argument.startsWith("--") ? argument.slice(2) : "";
-  const flag: Flag | undefined = Object.hasOwn(FLAGS, name) ? FLAGS[name as FlagName] : undefined;
-  return flag?.type === "optionalValue" ? `${argument}=` : argument;
-}
-
 /** The parser's words in ours, with the dashes the user typed. */
 function usageMessage(message: string, argv: readonly string[]): string {
   const [, unknown] = /^Unknown arguments?: (.*)$/.exec(message) ?? [];
+  const word = unknownCommand(argv);
+  if (word !== undefined)
+    return `unknown command: ${word}${message.startsWith("Did you mean") ? `. ${message}` : "; wsfs --help lists them"}`;
   if (unknown !== undefined) {
     const typed = unknown.split(", ").map((name) => {
       return (
@@ -101,11 +98,23 @@ function usageMessage(message: string, argv: readonly string[]): string {
     });
     return `unknown argument: ${typed.join(", ")}`;
   }
-  if (message.startsWith("Did you mean")) return `unknown command: ${argv[0]}. ${message}`;
   const [, flag] = /^Not enough arguments following: (.*)$/.exec(message) ?? [];
   if (flag !== undefined) return `--${flag} needs a value`;
   if (message.startsWith("Not enough non-option arguments")) return `${argv[0]} needs a folder: wsfs ${argv[0]} DIR`;
   return message;
+}
+
+/** The first word that should be a command and is none. */
+function unknownCommand(argv: readonly string[]): string | undefined {
+  const [first, second] = argv;
+  const names: readonly string[] = Object.keys(COMMANDS);
+  if (first === undefined || first === "" || first.startsWith("-")) return undefined;
+  if (!names.includes(first)) return first;
+  const hasChildren = names.some((name) => name.startsWith(`${first} `));
+  if (!hasChildren || second === undefined || second.startsWith("-") || names.includes(`${first} ${second}`)) {
+    return undefined;
+  }
+  return `${first} ${second}`;
 }
 
 function usageOf(name: CommandName, words: string): string {
@@ -146,6 +155,8 @@ function defaultNote(flag: Flag): string | undefined {
   return value === undefined ? undefined : `default: ${value}`;
 }
 
+const LAST_WORDS_MS = 1000;
+
 const argv = process.argv.slice(2);
 // Somebody who stops reading our output (`| head`) is no failure.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
@@ -159,5 +170,6 @@ try {
   if (wantsStack(argv) && error instanceof Error) console.error(error);
   exitCode = exitCodeOf(error);
 }
-// Whatever a command left open must not keep it; what it printed must arrive.
+// Whatever a command left open must not keep it; what it printed must arrive, where somebody reads it.
 process.stdout.write("", () => process.stderr.write("", () => process.exit(exitCode)));
+setTimeout(() => process.exit(exitCode), LAST_WORDS_MS);

@@ -3,6 +3,7 @@ import { accessSync, constants, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { readMountTable } from "../daemon/mount-table.ts";
 import type { DaemonSettings } from "../daemon/settings.ts";
+import { checkApart, type OwnFolder } from "./apart.ts";
 import { detachDead } from "./dead-mount.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import { findMount, serving } from "./find-mount.ts";
@@ -14,6 +15,7 @@ import { packageVersion } from "./version.ts";
 export async function mount(values: Values<"mount">): Promise<number> {
   checkKernel();
   const mountpoint = await prepareMountpoint(values.dir);
+  checkApart(values.dir, ownFolders(values["state-dir"]));
   checkTokenFile(values["token-file"]);
   return mountAndStay({
     dir: values.dir,
@@ -26,12 +28,24 @@ export async function mount(values: Values<"mount">): Promise<number> {
       tokenFile: resolve(values["token-file"]),
       ...(values["state-dir"] === undefined ? {} : { stateDir: resolve(values["state-dir"]) }),
       cacheSize: values["cache-size"],
+      patienceMs: values.wait * 1000,
       readOnly: values["read-only"],
       durability: values.durability,
       logLevel: values.debug ? "debug" : values["log-level"],
     },
     onReady: () => process.stdout.write(`${values.workspace} mounted at ${mountpoint}\n`),
   });
+}
+
+/** What a mount needs beside itself. */
+export function ownFolders(stateDir: string | undefined): OwnFolder[] {
+  const { state, runtime } = userFolders();
+  return [
+    stateDir === undefined
+      ? { what: `the folder of state dirs ${state}`, path: state }
+      : { what: `--state-dir ${stateDir}`, path: stateDir },
+    { what: `the runtime folder ${runtime}`, path: runtime },
+  ];
 }
 
 type Chosen = Omit<DaemonSettings, "stateHome" | "runtimeFolder" | "foreground" | "version">;
@@ -143,14 +157,22 @@ export async function prepareMountpoint(dir: string): Promise<string> {
   return place.path;
 }
 
+/** What is in it is the daemon's to judge: a mount that knows its workspace goes on without a token. */
 function checkTokenFile(path: string): void {
-  const stat = statSync(path, { throwIfNoEntry: false });
-  if (stat === undefined) throw new Failure(`--token-file: ${path} is not there`);
-  if (!stat.isFile()) throw new Failure(`--token-file: ${path} is not a file`);
   try {
+    const stat = statSync(path);
+    if (!stat.isFile()) throw new Failure(`--token-file: ${path} is not a file`);
     accessSync(path, constants.R_OK);
+    if ((stat.mode & 0o077) !== 0) note(`other users may read the token file ${path}; chmod 600 ${path}`);
   } catch (cause) {
-    throw new Failure(`--token-file: ${path} cannot be read by this user`, EXIT.failure, { cause });
+    if (cause instanceof Failure) throw cause;
+    const { code } = cause as NodeJS.ErrnoException;
+    const why =
+      code === "ENOENT"
+        ? "is not there"
+        : code === "EACCES"
+          ? "cannot be read by this user"
+          : `cannot be read (${code})`;
+    throw new Failure(`--token-file: ${path} ${why}`, EXIT.failure, { cause });
   }
-  if ((stat.mode & 0o077) !== 0) note(`other users may read the token file ${path}; chmod 600 ${path}`);
 }

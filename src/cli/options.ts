@@ -44,6 +44,7 @@ export type Flag = ValueFlag | ListFlag | SwitchFlag | OptionalValueFlag;
 
 export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
 const CACHE_SIZE = 10 * 1024 ** 3;
+const MAX_UPLOAD = 64 * 1024 ** 3;
 
 const late = { type: "value", kind: values.jittered, default: { ms: 0, jitterMs: 0 }, defaultHelp: "0" } as const;
 const speed = { type: "value", kind: values.size, default: 0, defaultHelp: "as fast as can be" } as const;
@@ -82,6 +83,13 @@ export const FLAGS = {
     default: "local",
     help: "What close and fsync wait for: this machine's disk, or the gateway",
   },
+  wait: {
+    type: "value",
+    kind: values.seconds,
+    variable: true,
+    default: 10,
+    help: "How long to ask a gateway again that fails at the start",
+  },
   "log-level": {
     type: "value",
     kind: values.oneOf(...LOG_LEVELS),
@@ -118,6 +126,14 @@ export const FLAGS = {
     default: 0,
     help: "Share of requests to fail: 503, reset before and reset after the effect",
   },
+  "max-upload": {
+    type: "value",
+    kind: values.size,
+    default: MAX_UPLOAD,
+    defaultHelp: "64G",
+    help: "Largest file to take",
+  },
+  quiet: { type: "switch", help: "No line for each request" },
   fault: {
     type: "list",
     kind: values.fault,
@@ -173,7 +189,7 @@ export const COMMANDS = {
   start: {
     dir: "optional",
     summary: "Local gateway and mount in one",
-    flags: ["data", "state-dir", "background", "json", "log-level", "debug"],
+    flags: ["data", "state-dir", "wait", "background", "json", "log-level", "debug"],
     examples: [
       ["wsfs start", "mount ~/Workspace; Ctrl-C unmounts"],
       ["wsfs start ~/work --background", "mount ~/work and return"],
@@ -192,6 +208,7 @@ export const COMMANDS = {
       "background",
       "allow-other",
       "durability",
+      "wait",
       "log-level",
       "debug",
     ],
@@ -249,6 +266,8 @@ export const COMMANDS = {
       "token-life",
       "clock-skew",
       "faults",
+      "max-upload",
+      "quiet",
       "debug",
       "until-unmounted",
     ],
@@ -362,7 +381,9 @@ function parseAt<T>(source: string, raw: unknown, parse: (text: string) => T): T
     return parse(given);
   } catch (cause) {
     const expected = cause instanceof Error ? cause.message : String(cause);
-    throw new Failure(`${source}: expected ${expected}, got "${given}"`, EXIT.usage, { cause });
+    // Not for a log: what somebody has put into an address.
+    const shown = given.replace(/(?<=:\/\/)[^/@]*@/, "…@");
+    throw new Failure(`${source}: expected ${expected}, got "${shown}"`, EXIT.usage, { cause });
   }
 }
 

@@ -5,18 +5,22 @@ import type { Socket } from "node:net";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
+import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { readMountTable } from "../daemon/mount-table.ts";
 import { makeFolders } from "../lib/make-folders.ts";
+import { checkApart } from "./apart.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import { makeDataFolder } from "./gateway.ts";
 import { type GatewayRecord, runningGateway } from "./gateway-record.ts";
 import { WATCH_FD } from "./gateway-watch.ts";
-import { checkKernel, mountAndStay, prepareMountpoint } from "./mount.ts";
+import { checkKernel, mountAndStay, ownFolders, prepareMountpoint } from "./mount.ts";
 import { findPlace } from "./mountpoint.ts";
 import { childEnvironment, FLAGS, userFolders, type Values } from "./options.ts";
 
 const TOKEN_SECONDS = 365 * 86_400;
+const ASK_AGAIN_MS = 200;
+const ANSWER_LIMIT_MS = 10_000;
 const MAIN = fileURLToPath(new URL("./main.js", import.meta.url));
 
 export async function start(values: Values<"start">): Promise<number> {
@@ -24,9 +28,13 @@ export async function start(values: Values<"start">): Promise<number> {
   const folders = userFolders();
   const dir = values.dir ?? join(folders.home, "Workspace");
   const data = resolve(values.data ?? join(folders.data, "gateway"));
+  checkApart(dir, [
+    { what: values.data === undefined ? `the gateway's folder ${data}` : `--data ${values.data}`, path: data },
+    ...ownFolders(values["state-dir"]),
+  ]);
   const mountpoint = await makeMountpoint(dir);
-  makeDataFolder(data);
-  const gateway = await useGateway(data);
+  makeDataFolder(values.data ?? data);
+  const gateway = await useGateway(data, values.wait);
   try {
     const { baseUrl, workspace } = gateway.record;
     const tokenFile = await writeToken(data, workspace);
@@ -41,6 +49,7 @@ export async function start(values: Values<"start">): Promise<number> {
         tokenFile,
         ...(values["state-dir"] === undefined ? {} : { stateDir: resolve(values["state-dir"]) }),
         cacheSize: FLAGS["cache-size"].default,
+        patienceMs: values.wait * 1000,
         readOnly: false,
         durability: "local",
         logLevel: values.debug ? "debug" : values["log-level"],
@@ -107,18 +116,30 @@ interface UsedGateway {
   ended(): Promise<void>;
 }
 
-/** The one that serves the folder already, if it answers; else one of our own. */
-async function useGateway(data: string): Promise<UsedGateway> {
-  const running = runningGateway(data);
-  if (running === undefined) return startOwnGateway(data);
-  try {
-    // Any answer shows that it listens.
-    await fetch(running.baseUrl, { signal: AbortSignal.timeout(10_000) });
-  } catch (cause) {
-    const pid = running.process?.pid;
-    throw new Failure(`the gateway of ${data} (process ${pid}, ${running.baseUrl}) does not answer: ${lineOf(cause)}`);
+/** The one that serves the folder already, as soon as it answers; else one of our own. */
+async function useGateway(data: string, seconds: number): Promise<UsedGateway> {
+  const end = performance.now() + seconds * 1000;
+  for (let told = false; ; told = true) {
+    const running = runningGateway(data);
+    if (running === undefined) return startOwnGateway(data);
+    const trouble = await troubleOf(running);
+    if (trouble === undefined) return { record: running, letGo() {}, ended: async () => {} };
+    const what = `the gateway of ${data} (process ${running.process?.pid}, ${running.baseUrl}) does not answer: ${trouble}`;
+    if (performance.now() >= end) throw new Failure(what);
+    if (!told) process.stderr.write(`wsfs: ${what}; asking again for ${seconds} s\n`);
+    await pause(ASK_AGAIN_MS);
   }
-  return { record: running, letGo() {}, ended: async () => {} };
+}
+
+/** Undefined when it answers: anything shows that it listens. */
+async function troubleOf({ baseUrl }: GatewayRecord): Promise<string | undefined> {
+  try {
+    await fetch(baseUrl, { signal: AbortSignal.timeout(ANSWER_LIMIT_MS) });
+    return undefined;
+  } catch (error) {
+    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+    return lineOf(cause);
+  }
 }
 
 /** Leads a session of its own, so that Ctrl-C does not reach it; its words go to gateway.log in its folder. */

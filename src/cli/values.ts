@@ -112,9 +112,9 @@ export function oneOf<const T extends readonly string[]>(...choices: T): Kind<T[
   };
 }
 
-/** Of a switch that is set by a variable. */
+/** Of a switch that is set by a variable, or by `--flag=VALUE`. */
 export function parseSwitch(given: string): boolean {
   if (/^(1|true|yes|on)$/i.test(given)) return true;
-  if (/^(0|false|no|off|)$/i.test(given)) return false;
+  if (/^(0|false|no|off)$/i.test(given)) return false;
   throw new Error("1 or 0");
 }

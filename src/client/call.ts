@@ -7,6 +7,7 @@ import type { z } from "zod";
 import type { HttpAnswer, HttpRequest, Transport } from "../contract/http.ts";
 import { OPERATIONS, type OperationName, operationPath } from "../contract/operations.ts";
 import type { Logger } from "../lib/log.ts";
+import { unlessAborted } from "../lib/single-flight.ts";
 import { readJson, readProblem, transportFailure } from "./answers.ts";
 import { type Credentials, checkToken } from "./credentials.ts";
 import { RemoteError } from "./errors.ts";
@@ -116,8 +117,10 @@ function buildRequest(call: Call, token: string): HttpRequest {
 /** Asks the credentials; what they throw is "unauthorized". */
 async function askCredentials<T>(ask: () => Promise<T>, call: Call): Promise<T> {
   throwIfAborted(call);
+  const { signal } = call;
   try {
-    return await ask();
+    // It may be a program that is waited for.
+    return await (signal === undefined ? ask() : unlessAborted(ask(), signal, () => aborted(call)));
   } catch (cause) {
     if (cause instanceof RemoteError) throw cause;
     const reason = cause instanceof Error ? cause.message : String(cause);
@@ -133,12 +136,11 @@ function isSpent({ body }: Call): boolean {
 }
 
 function throwIfAborted(call: Call): void {
-  if (call.signal?.aborted === true) {
-    throw new RemoteError("aborted", `${call.operation}: the call was aborted`, {
-      isUnsent: true,
-      cause: call.signal.reason,
-    });
-  }
+  if (call.signal?.aborted === true) throw aborted(call);
+}
+
+function aborted({ operation, signal }: Call): RemoteError {
+  return new RemoteError("aborted", `${operation}: the call was aborted`, { isUnsent: true, cause: signal?.reason });
 }
 
 /** A gateway may echo what it was sent. */

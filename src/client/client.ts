@@ -20,7 +20,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Which page of a list. Without `pageNo` and `orderBy`: pages of one snapshot, by `after`. */
+/** Which page of a list. Without `pageNo`: pages of one snapshot, by `after`. */
 export interface PageOptions extends CallOptions {
   /** From `next` of the page before; absent for the first page. All pages show one snapshot. */
   readonly after?: string | undefined;

@@ -7,8 +7,7 @@ import type { ListOptions, NodeListOptions, PageOptions, VersionListOptions } fr
 /** Which page, as the query says it: `after=` (empty for the first) makes pages of one snapshot. */
 export function pageQuery(options: PageOptions) {
   const { pageNo, pageSize, orderBy } = options;
-  const byNumber = pageNo !== undefined || orderBy !== undefined;
-  return { after: options.after ?? (byNumber ? undefined : ""), pageNo, pageSize, orderBy };
+  return { after: options.after ?? (pageNo === undefined ? "" : undefined), pageNo, pageSize, orderBy };
 }
 
 export async function listFolder(send: Send, parentId: string, options: ListOptions = {}): Promise<NodePage> {

@@ -11,21 +11,20 @@ const timeText = z.string().regex(/^-?\d{1,15}\.\d{9}$/, 'expected "seconds.nnnn
 export const specialType = z.enum(["symlink", "fifo", "socket", "block", "character"]);
 
 const fields = {
-  /** Permission bits, 07777. */
-  mode: whole(0o7777),
+  mode: whole(0o7777).describe("Permission bits, as a number: 420 is 0644"),
   uid: whole(0xffff_ffff),
   gid: whole(0xffff_ffff),
   rdev: whole(0xffff_ffff),
-  /** Belongs to the version: content written without one takes the version's createdAt. */
-  mtime: timeText,
-  btime: timeText,
-  type: specialType,
-  /** What a symlink points to. */
-  target: z.string().min(1).max(4095),
-  /** Names of one inode: the group they share and the content the group last wrote. */
-  link: z.object({ group: z.string().min(1).max(128), hash: z.string().max(128) }),
-  /** Name -> value in base64. */
-  xattrs: z.record(z.string().min(1).max(255), z.base64()),
+  mtime: timeText.describe(
+    "Seconds and nine digits. Belongs to the version: content written without one takes the version's createdAt",
+  ),
+  btime: timeText.describe("When it was made, seconds and nine digits"),
+  type: specialType.describe("Neither a plain file nor a folder: the content is empty then"),
+  target: z.string().min(1).max(4095).describe("What a symlink points to"),
+  link: z
+    .object({ group: z.string().min(1).max(128), hash: z.string().max(128) })
+    .describe("Names of one inode: the group they share and the content the group last wrote"),
+  xattrs: z.record(z.string().min(1).max(255), z.base64()).describe("Extended attributes: name to value in base64"),
 };
 
 export const attributes = z
@@ -41,7 +40,10 @@ export const attributes = z
     link: fields.link.optional(),
     xattrs: fields.xattrs.optional(),
   })
-  .meta({ id: "Attributes" });
+  .meta({
+    id: "Attributes",
+    description: "What file systems keep with a node. All optional; keys that are not known here are kept as they are",
+  });
 
 export type Attributes = z.infer<typeof attributes>;
 
@@ -59,7 +61,7 @@ export const attributesPatch = z
     link: fields.link.nullish(),
     xattrs: z.record(z.string().min(1).max(255), z.base64().nullable()).nullish(),
   })
-  .meta({ id: "AttributesPatch" });
+  .meta({ id: "AttributesPatch", description: "A merge patch (RFC 7396): keys replace, null removes" });
 
 export type AttributesPatch = z.infer<typeof attributesPatch>;
 

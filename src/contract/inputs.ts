@@ -12,6 +12,7 @@ import {
   idempotencyKey,
   newJournalEntry,
   newNode,
+  nodeName,
   nodePatch,
   PAGE_SIZE_DEFAULT,
   PAGE_SIZE_MAX,
@@ -19,34 +20,51 @@ import {
   uploadMetadata,
 } from "./resources.ts";
 
+/** Text in the query, a number to the operation and in the OpenAPI document. */
 function wholeNumber(minimum: number, maximum: number) {
   const expected = `expected a whole number from ${minimum} to ${maximum}`;
   return z
     .string()
     .regex(/^\d{1,16}$/, expected)
     .transform(Number)
-    .pipe(z.number().min(minimum, expected).max(maximum, expected));
+    .pipe(z.number().min(minimum, expected).max(maximum, expected))
+    .meta({ type: "integer", minimum, maximum });
 }
 
-/** Name or id. Needed where neither the token nor a node id says the workspace. */
-const workspace = z.string().min(1).optional();
+const workspace = z
+  .string()
+  .min(1)
+  .optional()
+  .describe("Name or id. Needed where neither the token nor a node id says the workspace");
 
 const paging = {
-  pageNo: wholeNumber(1, 1_000_000_000).default(1),
-  pageSize: wholeNumber(1, PAGE_SIZE_MAX).default(PAGE_SIZE_DEFAULT),
-  /** A field of the item, `-field` for descending. */
-  orderBy: z.string().min(1).optional(),
+  pageNo: wholeNumber(1, 1_000_000_000).default(1).describe("Which page; 1 when absent"),
+  pageSize: wholeNumber(1, PAGE_SIZE_MAX)
+    .default(PAGE_SIZE_DEFAULT)
+    .describe(`How many items a page has at most; ${PAGE_SIZE_DEFAULT} when absent`),
+  orderBy: z
+    .string()
+    .min(1)
+    .optional()
+    .meta({ description: 'A field of the item, with "-" before it for descending', examples: ["-createdAt"] }),
 };
 
-/** `next` of the page before, empty for the first page: all pages show one snapshot. */
-const after = z.string().optional();
-const branch = branchName.optional();
+const after = z
+  .string()
+  .optional()
+  .describe("The `next` of the page before, empty for the first page: all these pages show one snapshot");
+const branch = branchName.optional().describe('Content as it is on this branch; "main" when absent');
 const flag = z
   .enum(["true", "false"], 'expected "true" or "false"')
   .transform((text) => text === "true")
   .default(false);
-/** A moment of the past: the answer is as it was then. */
-const at = z.iso.datetime({ offset: true }).optional();
+const at = z.iso
+  .datetime({ offset: true })
+  .optional()
+  .meta({ description: "A moment of the past: the answer is as it was then", examples: ["2026-01-31T12:00:00Z"] });
+const since = wholeNumber(0, Number.MAX_SAFE_INTEGER)
+  .default(0)
+  .describe("A position: only what came after it; from the start when absent");
 
 const onlyWorkspace = z.strictObject({ workspace });
 
@@ -55,10 +73,13 @@ export const INPUTS = {
   listNodes: {
     query: z.strictObject({
       workspace,
-      path: z.string().optional(),
-      parentId: z.string().min(1).optional(),
-      name: z.string().optional(),
-      recursive: flag,
+      path: z
+        .string()
+        .optional()
+        .meta({ description: "The folder, by its path", examples: ["/docs"] }),
+      parentId: z.string().min(1).optional().describe("The folder, by its id"),
+      name: nodeName.optional().describe("Only the node of this name"),
+      recursive: flag.describe("Whether to list all that is below the folder, too; false when absent"),
       branch,
       at,
       ...paging,
@@ -67,8 +88,21 @@ export const INPUTS = {
   },
   getNode: { query: z.strictObject({ workspace, branch }) },
   getNodeByPath: { query: z.strictObject({ workspace, branch, at }) },
-  getContent: { query: z.strictObject({ workspace, version: z.string().min(1).optional(), branch, at }) },
-  upload: { query: z.strictObject({ workspace, parentId: z.string().min(1).optional() }), metadata: uploadMetadata },
+  getContent: {
+    query: z.strictObject({
+      workspace,
+      version: z.string().min(1).optional().describe("A version's id; the head when absent"),
+      branch,
+      at,
+    }),
+  },
+  upload: {
+    query: z.strictObject({
+      workspace,
+      parentId: z.string().min(1).optional().describe("The folder the path begins at; the root when absent"),
+    }),
+    metadata: uploadMetadata,
+  },
   writeContent: { query: onlyWorkspace, metadata: uploadMetadata, body: contentReference },
   createNode: { query: onlyWorkspace, body: newNode },
   patchNode: { query: onlyWorkspace, body: nodePatch },
@@ -81,11 +115,16 @@ export const INPUTS = {
     query: z.strictObject({
       workspace,
       ...paging,
-      /** A position: only what came after it; or the `next` of the page before. */
-      after: z.string().default("0"),
+      after: z
+        .string()
+        .default("0")
+        .meta({
+          description: "A position: only what came after it; or the `next` of the page before. All when absent",
+          examples: ["42"],
+        }),
     }),
   },
-  streamJournal: { query: z.strictObject({ workspace, after: wholeNumber(0, Number.MAX_SAFE_INTEGER).default(0) }) },
+  streamJournal: { query: z.strictObject({ workspace, after: since }) },
 } as const satisfies Record<OperationName, { query: z.ZodType; metadata?: z.ZodType; body?: z.ZodType }>;
 
 export type Inputs = typeof INPUTS;

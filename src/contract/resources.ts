@@ -4,20 +4,45 @@
  */
 import { z } from "zod";
 import { attributes, attributesPatch } from "./attributes.ts";
+import { NAME_BYTES_MAX, nameProblem } from "./names.ts";
 
 const id = z.string().min(1).max(128);
 const count = z.number().int().min(0);
-/** A place in the gateway's journal. Every change has one; a larger one is later. */
-export const position = count;
+export const position = count.describe("A place in the gateway's journal. Every change has one; a larger one is later");
 /** ISO 8601 in UTC with milliseconds. */
 const moment = z.iso.datetime({ precision: 3 });
-/** Lower-case hex SHA-256 of the content. */
-export const contentHash = z.string().regex(/^[0-9a-f]{64}$/, "expected 64 lower-case hex digits");
-export const idempotencyKey = z.string().min(1).max(255);
+export const contentHash = z
+  .string()
+  .regex(/^[0-9a-f]{64}$/, "expected 64 lower-case hex digits")
+  .describe("SHA-256 of the content, 64 lower-case hex digits");
+export const idempotencyKey = z
+  .string()
+  .min(1)
+  .max(255)
+  .describe(
+    "Chosen by the caller, unique in the workspace for at least 24 hours: the same request sent again with it gets the first answer, and nothing is done twice",
+  );
 export const branch = z.string().min(1).max(255);
+export const nodeName = z
+  .string()
+  .superRefine((name, { addIssue }) => {
+    const problem = nameProblem(name);
+    if (problem !== undefined) addIssue({ code: "custom", message: `${JSON.stringify(name)} ${problem}` });
+  })
+  .meta({
+    minLength: 1,
+    maxLength: NAME_BYTES_MAX,
+    description: `A name in a folder: Unicode, kept as it is (NFC and NFD are two names), at most ${NAME_BYTES_MAX} bytes of UTF-8; not ".", "..", and without "/" and NUL`,
+  });
 
 export const workspace = z
-  .object({ id, name: z.string(), rootId: id, quota: count.optional(), used: count.optional() })
+  .object({
+    id,
+    name: z.string().describe("Unique in the gateway"),
+    rootId: id.describe("The node of its topmost folder"),
+    quota: count.optional().describe("How many bytes it may hold; without one there is no limit"),
+    used: count.optional().describe("Bytes of all versions kept, those of deleted nodes included"),
+  })
   .meta({ id: "Workspace" });
 export type Workspace = z.infer<typeof workspace>;
 
@@ -25,51 +50,56 @@ export const node = z
   .object({
     id,
     kind: z.enum(["file", "folder"]),
-    path: z.string(),
+    path: z.string().describe('Its way from the root; begins with "/", the root\'s is "/"'),
     name: z.string(),
-    /** Null for a root. */
-    parentId: id.nullable(),
-    mimeType: z.string().nullable(),
-    size: count,
-    /** Id of the latest version; null for a folder. */
-    head: id.nullable(),
+    parentId: id.nullable().describe("The folder it is in; null for a root"),
+    mimeType: z.string().nullable().describe("The uploader's, else found by looking at the content; null for a folder"),
+    size: count.describe("Bytes of content; 0 for a folder"),
+    head: id.nullable().describe("Id of the latest version; null for a folder"),
     contentHash: contentHash.nullable(),
-    /** The idempotency key of the request that made the latest change, where it had one. */
-    lastKey: z.string().nullable(),
-    /** Goes up by one at every change of the node itself. */
-    revision: count,
+    lastKey: z
+      .string()
+      .nullable()
+      .describe("The idempotency key of the request that made the latest change, where it had one"),
+    revision: count.describe("Goes up by one at every change of the node itself"),
     createdAt: moment,
-    /** When the content was written: the head's createdAt; a folder's own createdAt. Moves and attributes leave it. */
-    modifiedAt: moment,
+    modifiedAt: moment.describe(
+      "When the content was written: the head's createdAt, a folder's own createdAt. Moves and attributes leave it",
+    ),
     attributes,
   })
-  .meta({ id: "Node" });
+  .meta({ id: "Node", description: "A file or a folder" });
 export type Node = z.infer<typeof node>;
 
 /** What a write answers: the node after it, and the change's place in the journal. */
-export const writtenNode = node.extend({ position }).meta({ id: "WrittenNode" });
+export const writtenNode = node
+  .extend({ position })
+  .meta({ id: "WrittenNode", description: "The node after a change, and the place of the change in the journal" });
 export type WrittenNode = z.infer<typeof writtenNode>;
 
 export const version = z
   .object({
     id,
     nodeId: id,
-    number: z.number().int().min(1),
+    number: z.number().int().min(1).describe("1 for the first version of the node"),
     branch,
     size: count,
     contentHash,
     mimeType: z.string(),
     createdAt: moment,
   })
-  .meta({ id: "Version" });
+  .meta({ id: "Version", description: "The content of a file as it was written once; it never changes" });
 export type Version = z.infer<typeof version>;
 
 export const journalEntry = z
   .object({
     position,
     time: moment,
-    /** created, updated (content), moved, changed (attributes), deleted, restored; others come from callers. */
-    kind: z.string().min(1).max(64),
+    kind: z
+      .string()
+      .min(1)
+      .max(64)
+      .describe("created, updated (content), moved, changed (attributes), deleted, restored; others come from callers"),
     nodeId: id,
     revision: count,
     parentId: id.nullable(),
@@ -85,15 +115,15 @@ export const journalEntry = z
   .meta({ id: "JournalEntry" });
 export type JournalEntry = z.infer<typeof journalEntry>;
 
-/** A page of a list. `asOf`: the journal position the list is complete up to. `next`: where `after=` goes on. */
+/** A page of a list. */
 export function page<T extends z.ZodType>(item: T) {
   return z.object({
     items: z.array(item),
-    totalCount: count,
+    totalCount: count.describe("How many items all pages have together"),
     pageNo: z.number().int().min(1),
-    pageSize: z.number().int().min(1),
-    asOf: position,
-    next: z.string().nullish(),
+    pageSize: z.number().int().min(1).describe("How many items a page has at most"),
+    asOf: position.describe("The journal position the list is complete up to"),
+    next: z.string().nullish().describe("What after= takes for the page after this one; null on the last"),
   });
 }
 
@@ -112,73 +142,80 @@ export type JournalPage = z.infer<typeof journalPage>;
 /** The `metadata` part of an upload. */
 export const uploadMetadata = z
   .strictObject({
-    branch: branch.optional(),
+    branch: branch.optional().describe('The branch whose head the content becomes; "main" when absent'),
     idempotencyKey: idempotencyKey.nullish(),
-    contentHash: contentHash.nullish(),
+    contentHash: contentHash.nullish().describe("Checked: content with another SHA-256 is refused and not kept"),
     attributes: attributes.optional(),
   })
-  .meta({ id: "UploadMetadata" });
+  .meta({ id: "UploadMetadata", description: "What is said of the content that is uploaded" });
 export type UploadMetadata = z.infer<typeof uploadMetadata>;
 
 /** New content by reference: bytes of a version the gateway already has. */
 export const contentReference = z
   .strictObject({
-    copyOf: id,
-    version: id.optional(),
-    branch: branch.optional(),
+    copyOf: id.describe("The node whose content is taken, a deleted one too"),
+    version: id.optional().describe("Which version of it; its head when absent"),
+    branch: branch.optional().describe('The branch whose head it becomes; "main" when absent'),
     attributes: attributes.optional(),
     idempotencyKey: idempotencyKey.nullish(),
   })
-  .meta({ id: "ContentReference" });
+  .meta({ id: "ContentReference", description: "New content by reference: bytes of a version the gateway has" });
 export type ContentReference = z.infer<typeof contentReference>;
 
 /** POST /v1/nodes: a folder ({kind}), or a copy ({copyOf}). */
 export const newNode = z
   .strictObject({
-    parentId: id,
-    name: z.string(),
-    kind: z.literal("folder").optional(),
-    copyOf: id.optional(),
-    version: id.optional(),
+    parentId: id.describe("The folder it is made in"),
+    name: nodeName,
+    kind: z.literal("folder").optional().describe("For a new folder"),
+    copyOf: id.optional().describe("For a copy: the node whose content is taken"),
+    version: id.optional().describe("Of a copy: which version; the head when absent"),
     attributes: attributes.optional(),
     idempotencyKey: idempotencyKey.nullish(),
   })
-  .meta({ id: "NewNode" });
+  .meta({ id: "NewNode", description: "A folder (kind) or a copy of a file (copyOf): exactly one of the two" });
 export type NewNode = z.infer<typeof newNode>;
 
 export const nodePatch = z
   .strictObject({
     parentId: id.optional(),
-    name: z.string().optional(),
+    name: nodeName.optional(),
     attributes: attributesPatch.optional(),
     idempotencyKey: idempotencyKey.nullish(),
   })
-  .meta({ id: "NodePatch" });
+  .meta({ id: "NodePatch", description: "What is to be another: the folder, the name, attributes" });
 export type NodePatch = z.infer<typeof nodePatch>;
 
-export const exchange = z.strictObject({ with: id, idempotencyKey: idempotencyKey.nullish() }).meta({ id: "Exchange" });
+export const exchange = z
+  .strictObject({ with: id.describe("The other node"), idempotencyKey: idempotencyKey.nullish() })
+  .meta({ id: "Exchange", description: "With which node places are exchanged" });
 export type Exchange = z.infer<typeof exchange>;
 
 /** POST /v1/nodes/{id}/restore; the body may be left out. */
-export const restoration = z.strictObject({ idempotencyKey: idempotencyKey.nullish() }).meta({ id: "Restoration" });
+export const restoration = z
+  .strictObject({ idempotencyKey: idempotencyKey.nullish() })
+  .meta({ id: "Restoration", description: "How a node is brought back; may be left out" });
 export type Restoration = z.infer<typeof restoration>;
 
 /** POST /v1/journal. Naming an unprovisioned folder provisions it (gateway-spec §6). */
 export const newJournalEntry = z
-  .strictObject({ nodeId: id, kind: z.string().min(1).max(64), idempotencyKey: idempotencyKey.nullish() })
-  .meta({ id: "NewJournalEntry" });
+  .strictObject({
+    nodeId: id.describe("What the activity is about; naming a folder provisions it"),
+    kind: z.string().min(1).max(64).describe('What happened, in a word of the caller; not "deleted"'),
+    idempotencyKey: idempotencyKey.nullish(),
+  })
+  .meta({ id: "NewJournalEntry", description: "An activity to be recorded" });
 export type NewJournalEntry = z.infer<typeof newJournalEntry>;
 
-/** RFC 9457. `node`: the one that stands in the way (409, 412). */
 export const problem = z
   .object({
     type: z.string().optional(),
     status: z.number().int(),
     title: z.string(),
-    detail: z.string().optional(),
-    field: z.string().optional(),
-    scope: z.string().optional(),
-    node: node.nullish(),
+    detail: z.string().optional().describe("What was expected and what came, for people"),
+    field: z.string().optional().describe("Which field of the request is at fault"),
+    scope: z.string().optional().describe("Which scope the token lacks (403)"),
+    node: node.nullish().describe("The node that stands in the way (409, 412)"),
   })
-  .meta({ id: "Problem" });
+  .meta({ id: "Problem", description: "Why a request was refused (RFC 9457)" });
 export type Problem = z.infer<typeof problem>;

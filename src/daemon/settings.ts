@@ -21,6 +21,8 @@ export const daemonSettings = z.strictObject({
   runtimeFolder: z.string(),
   /** Bytes. */
   cacheSize: z.number().int().min(0),
+  /** How long a gateway that fails is asked again, where the mount cannot do without it. */
+  patienceMs: z.number().min(0),
   readOnly: z.boolean(),
   durability: z.enum(["local", "remote"]),
   logLevel: z.enum(["debug", "info", "warn", "error"]),

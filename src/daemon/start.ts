@@ -19,11 +19,13 @@ import { lockStateFolder, StateFolderBusy, type StateLock } from "../content/sta
 import * as systemCalls from "../content/system-calls.ts";
 import { DEVICE_BUFFER_SIZE, isConnected, openControl, openDevice } from "../fuse/native.ts";
 import { createSession, type Session } from "../fuse/session.ts";
+import { claimFolder, FolderOfOthers } from "../lib/claim-folder.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { openDatabase } from "../metadata/database.ts";
 import type { EngineSettings } from "../vfs/context.ts";
 import { type Engine, StartError } from "../vfs/engine.ts";
+import { A_MOMENT, insist, type Patience } from "../vfs/insist.ts";
 import type { EngineOptions } from "../vfs/start-engine.ts";
 import { startCheckpoints } from "./checkpoints.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
@@ -36,7 +38,7 @@ import { createRowSync } from "./row-sync.ts";
 import { createRuntime } from "./runtime.ts";
 import { type MountRecord, makeRuntimeFolder, removeRecord, socketPath, writeRecord } from "./runtime-folder.ts";
 import type { DaemonSettings } from "./settings.ts";
-import { defaultStateFolder, findStateFolder, writeOwner } from "./state-folder.ts";
+import { defaultStateFolder, findStateFolder, STATE_CLAIM, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
 
 /** The engine closes the database when it stops. */
@@ -124,7 +126,14 @@ async function start(
   const client = createClient({ transport: createHttpTransport({ baseUrl: settings.baseUrl }), credentials, log });
   closers.push(() => client.close());
 
-  const stateDir = settings.stateDir ?? (await chooseStateFolder(settings, client, log));
+  const patience: Patience = {
+    limitMs: settings.patienceMs,
+    onWait: (error) =>
+      link.note(
+        `the gateway ${settings.baseUrl} fails (${error.message}); asking again for ${settings.patienceMs / 1000} s`,
+      ),
+  };
+  const stateDir = settings.stateDir ?? (await chooseStateFolder(settings, client, patience, log));
   const hashWorkers = createHashWorkers();
   closers.push(() => hashWorkers.close());
   const runtime = createRuntime(createDiskFiles({ systemCalls, hashWorkers, elapsed: systemClock.elapsed }));
@@ -148,6 +157,7 @@ async function start(
     settings: engineSettings(settings, umask),
     workspace: settings.workspace,
     scopes: await scopesOf(credentials, log),
+    patience,
   });
   closers.push(() => engine.stop());
   const checkpoints = startCheckpoints(databasePath, log);
@@ -287,11 +297,17 @@ function tellOver(runtimeFolder: string, record: MountRecord, log: Logger): void
 }
 
 /** Without --state-dir: named by the workspace's id, for which the gateway is asked, or else found by what lies there. */
-async function chooseStateFolder(settings: DaemonSettings, client: Client, log: Logger): Promise<string> {
+async function chooseStateFolder(
+  settings: DaemonSettings,
+  client: Client,
+  patience: Patience,
+  log: Logger,
+): Promise<string> {
   const { stateHome, baseUrl, workspace: nameOrId } = settings;
   const known = findStateFolder(stateHome, baseUrl, nameOrId);
   try {
-    const workspace = await client.findWorkspace(nameOrId);
+    const ask = () => client.findWorkspace(nameOrId);
+    const workspace = await insist(systemClock, known === undefined ? patience : A_MOMENT, ask);
     if (workspace !== undefined) return defaultStateFolder(stateHome, workspace.id);
     throw new StartError(`the gateway ${baseUrl} shows this token no workspace "${nameOrId}"`);
   } catch (error) {
@@ -300,23 +316,24 @@ async function chooseStateFolder(settings: DaemonSettings, client: Client, log: 
       log.info({ err: error, stateDir: known }, "the gateway cannot be asked; the state dir of last time is used");
       return known;
     }
-    throw new StartError(
-      `workspace "${nameOrId}" is not known on this machine, and the gateway cannot be asked: ${error.message}`,
-      1,
-      {
-        cause: error,
-      },
-    );
+    const without = error.code === "unauthorized" ? "the token cannot be used" : "the gateway cannot be asked";
+    const why = `workspace "${nameOrId}" is not known on this machine, and ${without}: ${error.message}`;
+    throw new StartError(why, 1, { cause: error });
   }
 }
 
 function lockState(path: string): StateLock {
+  const stateDir = dirname(path);
   try {
+    claimFolder(stateDir, STATE_CLAIM);
     return lockStateFolder(systemCalls, path);
   } catch (error) {
     if (error instanceof StateFolderBusy) throw new StartError(error.message, 1, { cause: error });
-    const { code } = error as NodeJS.ErrnoException;
-    throw new StartError(`the state dir ${dirname(path)} cannot be used (${code})`, 1, { cause: error });
+    const why =
+      error instanceof FolderOfOthers
+        ? `${stateDir} is not a mount's: ${error.message}`
+        : `${stateDir} cannot be used (${(error as NodeJS.ErrnoException).code})`;
+    throw new StartError(`the state dir ${why}`, 1, { cause: error });
   }
 }
 

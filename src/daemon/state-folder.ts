@@ -7,6 +7,14 @@
 import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import type { Claim } from "../lib/claim-folder.ts";
+
+/** Of every state dir, wherever it is. */
+export const STATE_CLAIM: Claim = {
+  marker: "wsfs-state",
+  text: "State of a wsfs mount: changes not uploaded yet, metadata and cache. Removing it loses what was not uploaded.",
+  formerNames: ["lock", "metadata.db"],
+};
 
 const FILE = "workspace.json";
 const owner = z.object({ id: z.string(), name: z.string(), baseUrl: z.string() });

@@ -4,7 +4,7 @@
  * so, also when the lag is raised.
  */
 import type { Clock } from "../lib/runtime.ts";
-import type { GatewayOptions } from "./context.ts";
+import type { FaultOptions } from "./fault-options.ts";
 import type { Store } from "./store.ts";
 
 export interface Births {
@@ -23,7 +23,7 @@ interface Birth {
 /** How many old ones a new one looks at: more than are added, so that the list stays short. */
 const LOOK_COUNT = 4;
 
-export function createBirths(store: Store, clock: Clock, options: Readonly<GatewayOptions>): Births {
+export function createBirths(store: Store, clock: Clock, options: Readonly<FaultOptions>): Births {
   const births = new Map<string, Birth>();
   const isLate = () => options.idLagMs > 0 || options.idLagJitterMs > 0;
 

@@ -55,7 +55,7 @@ export function getContent(context: Context, call: Call<"getContent">): GatewayA
   if (range === "unsatisfiable") {
     throw new ProblemError(416, `Nothing of the range lies within the ${version.size} bytes.`, {
       field: "Range",
-      headers: { "content-range": `bytes */${version.size}` },
+      headers: { "content-range": `bytes */${version.size}`, etag },
     });
   }
   const { start, end } = range === "whole" ? { start: 0, end: version.size } : range;
@@ -66,8 +66,10 @@ export function getContent(context: Context, call: Call<"getContent">): GatewayA
       "content-length": String(end - start),
       "accept-ranges": "bytes",
       etag,
-      // The type is the uploader's word: a browser must not guess another one.
+      // The type is the uploader's word: a browser must not guess another one, and what it shows
+      // must not act in this gateway's name.
       "x-content-type-options": "nosniff",
+      "content-security-policy": "sandbox",
       ...(range === "whole" ? {} : { "content-range": `bytes ${start}-${end - 1}/${version.size}` }),
     },
     body: { kind: "bytes", stream: readVersion(context, version, start, end) },

@@ -11,9 +11,15 @@ import type { Store } from "./store.ts";
 export interface GatewayOptions extends FaultOptions {
   /** Largest content of one version, bytes. */
   maxFileBytes: number;
+  /** Largest JSON body or metadata part, bytes. */
+  maxJsonBytes: number;
 }
 
-export const DEFAULT_OPTIONS: GatewayOptions = { ...faultOptions.parse({}), maxFileBytes: 64 * 2 ** 30 };
+export const DEFAULT_OPTIONS: GatewayOptions = {
+  ...faultOptions.parse({}),
+  maxFileBytes: 64 * 2 ** 30,
+  maxJsonBytes: 2 ** 20,
+};
 
 export interface Context {
   readonly clock: Clock;

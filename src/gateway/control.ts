@@ -20,13 +20,13 @@ export async function answerControl(
     if (request.body?.kind !== "json") {
       throw invalid("body", "body: expected a JSON object (content-type application/json)");
     }
-    const changes = check(faultChanges, await request.body.read(), "body");
+    const changes = check(faultChanges, await request.body.read(options.maxJsonBytes), "body");
     change(Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined)));
   } else if (request.method !== "GET") {
     throw new ProblemError(405, `Expected GET, PATCH here, got ${request.method}.`, {
       headers: { allow: "GET, PATCH" },
     });
   }
-  const { maxFileBytes: _, ...shown } = options;
+  const { maxFileBytes: _, maxJsonBytes: __, ...shown } = options;
   return jsonAnswer(200, faultOptions.parse(shown));
 }

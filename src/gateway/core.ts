@@ -5,6 +5,7 @@
  */
 import type { Database } from "better-sqlite3";
 import { INPUTS } from "../contract/inputs.ts";
+import { type OpenApiDocument, openApiDocument } from "../contract/openapi.ts";
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep } from "../lib/runtime.ts";
@@ -22,7 +23,7 @@ import { streamJournal } from "./journal-stream.ts";
 import { createLag } from "./lag.ts";
 import { listNodes } from "./listings.ts";
 import { createNode, deleteNode, exchangeNodes, getNode, getNodeByPath, patchNode, restoreNode } from "./nodes.ts";
-import { check, invalid, ProblemError } from "./problems.ts";
+import { check, invalid, ProblemError, tooLarge } from "./problems.ts";
 import { findRoute, type Route } from "./routes.ts";
 import { checkScopes } from "./scopes.ts";
 import { createSignal } from "./signal.ts";
@@ -54,6 +55,10 @@ const HANDLERS: { readonly [N in OperationName]: Handler<N> } = {
   streamJournal,
 };
 
+const OPEN_API = "/openapi.json";
+/** More than the boundaries and headers of a multipart body take. */
+const FRAMING_BYTES = 64 * 1024;
+
 export interface GatewayNeeds {
   readonly clock: Clock;
   /** Opened by the caller (`openDatabase`), who also closes it; in memory for a simulation. */
@@ -79,6 +84,7 @@ export interface Gateway {
   /** Makes it when there is none of this name. */
   ensureWorkspace(name: string): WorkspaceRow;
   issueToken(claims: TokenClaims): string;
+  openApi(): OpenApiDocument;
   /** Removes blobs no version refers to, but for those of uploads under way. Answers how many. */
   collectBlobs(): Promise<number>;
   /** Removes keys that have lived long enough, a few at a time. */
@@ -138,12 +144,13 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     checkScopes(caller, operation);
     const input: { query: (typeof INPUTS)[OperationName]["query"]; body?: object } = INPUTS[route.operation];
     const query = check(input.query, request.query, "query");
+    checkLength(request, options);
     const call = {
       parameters: { nodeId: route.nodeId, path: route.path },
       query,
       headers: request.headers,
       caller,
-      json: await jsonOf(route.operation, request),
+      json: await jsonOf(route.operation, request, options),
       parts: request.body?.kind === "upload" ? request.body.parts : undefined,
     };
     // The table pairs each operation with its own input and handler; the compiler cannot follow that.
@@ -151,6 +158,11 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     return handler(context, call);
   }
 
+  let document: OpenApiDocument | undefined;
+  const openApi = () => {
+    document ??= openApiDocument();
+    return document;
+  };
   /** Every answer waits for the commit of what it tells; refusals too, for they tell of what is there. */
   async function answer(route: Route, request: GatewayRequest): Promise<GatewayAnswer> {
     try {
@@ -176,6 +188,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   return {
     async handle(request) {
       try {
+        if (request.method === "GET" && request.path === OPEN_API) return jsonAnswer(200, openApi());
         return await route(request);
       } catch (error) {
         if (error instanceof ConnectionReset) throw error;
@@ -184,6 +197,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
         return jsonAnswer(500, new ProblemError(500, "The gateway failed; its log says why.").document);
       }
     },
+    openApi,
     setOptions,
     endStreams: () => news.end(),
     ensureWorkspace(name) {
@@ -216,17 +230,27 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   };
 }
 
-function checkedOptions({ maxFileBytes, ...faults }: Partial<GatewayOptions>): Partial<GatewayOptions> {
-  const checked = check(faultChanges, faults, "options");
-  const given = Object.fromEntries(Object.entries(checked).filter(([, value]) => value !== undefined));
-  return maxFileBytes === undefined ? given : { ...given, maxFileBytes };
+/** An upload that says itself that it is too large is refused before any of it is received. */
+function checkLength({ body, headers }: GatewayRequest, { maxFileBytes, maxJsonBytes }: GatewayOptions): void {
+  const length = Number(headers["content-length"] ?? 0);
+  if (body?.kind !== "upload" || length <= maxFileBytes + maxJsonBytes + FRAMING_BYTES) return;
+  throw tooLarge(`file: more than ${maxFileBytes} bytes`, "file");
+}
+
+function checkedOptions({ maxFileBytes, maxJsonBytes, ...faults }: Partial<GatewayOptions>): Partial<GatewayOptions> {
+  const checked = { ...check(faultChanges, faults, "options"), maxFileBytes, maxJsonBytes };
+  return Object.fromEntries(Object.entries(checked).filter(([, value]) => value !== undefined));
 }
 
 /** The JSON body, checked. Operations that take one say themselves when it is missing. */
-async function jsonOf(name: OperationName, request: GatewayRequest): Promise<unknown> {
+async function jsonOf(
+  name: OperationName,
+  request: GatewayRequest,
+  { maxJsonBytes }: GatewayOptions,
+): Promise<unknown> {
   const input = INPUTS[name];
   if (!("body" in input) || request.body === undefined) return undefined;
-  if (request.body.kind === "json") return check(input.body, await request.body.read(), "body");
+  if (request.body.kind === "json") return check(input.body, await request.body.read(maxJsonBytes), "body");
   if ("metadata" in input) return undefined;
   throw invalid("body", "body: expected a JSON object (content-type application/json)");
 }

@@ -52,7 +52,11 @@ export async function readSigningKey(folder: string): Promise<Buffer | undefined
 /** The key, made when there is none; whole or not there, however the process ends. */
 export async function ensureSigningKey(folder: string): Promise<Buffer> {
   const existing = await readSigningKey(folder);
-  if (existing !== undefined) return existing;
+  if (existing !== undefined) {
+    // Whoever can read it can make tokens: a copy or a restore may have opened it to others.
+    await chmod(keyPath(folder), 0o600);
+    return existing;
+  }
   const key = randomBytes(KEY_BYTES);
   const temporary = `${keyPath(folder)}.new`;
   const file = await open(temporary, "w", 0o600);

@@ -19,7 +19,7 @@ export interface Part {
 
 /** Bodies are read only once the token is known to be good. `other` is any body that is neither. */
 export type RequestBody =
-  | { readonly kind: "json"; read(): Promise<unknown> }
+  | { readonly kind: "json"; read(limitBytes: number): Promise<unknown> }
   | { readonly kind: "upload"; readonly parts: AsyncIterable<Part> }
   | { readonly kind: "other"; readonly contentType: string | undefined };
 

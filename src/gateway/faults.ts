@@ -104,7 +104,8 @@ function untilReceived(body: RequestBody | undefined): { body: RequestBody | und
   const received = new Promise<void>((resolve) => {
     done = resolve;
   });
-  if (body.kind === "json") return { body: { kind: "json", read: () => body.read().finally(done) }, received };
+  if (body.kind === "json")
+    return { body: { kind: "json", read: (limit) => body.read(limit).finally(done) }, received };
   async function* all(parts: AsyncIterable<Part>): AsyncGenerator<Part> {
     try {
       yield* parts;

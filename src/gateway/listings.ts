@@ -87,7 +87,7 @@ async function readPage(
   if (scope.name !== undefined && !scope.recursive) {
     const only = placedChild(store, folder, scope.name, asOf);
     const refs = only === undefined || offset > 0 ? [] : [only];
-    const items = nodesAsJson(store, { by: "id", refs }, asOf, branch);
+    const items = nodesAsJson(store, { by: "id", refs }, folder, asOf, branch);
     return { items, size: refs.length, totalCount: only === undefined ? 0 : 1, last: null };
   }
   // Within one folder, names compare as paths do.
@@ -98,7 +98,7 @@ async function readPage(
     const found: PageItem[] = key === null ? pageAt(store, page, offset) : pageAfter(store, page, key);
     const refs = found.map(({ node }) => node);
     return {
-      items: nodesAsJson(store, { by: "id", refs }, asOf, branch),
+      items: nodesAsJson(store, { by: "id", refs }, folder, asOf, branch),
       size: refs.length,
       totalCount: countPlaces(store, folder) - delta.newer.length + delta.gone.length,
       last: found.at(-1)?.key ?? null,
@@ -108,7 +108,7 @@ async function readPage(
   const rows = await context.lists.get(listKey, () => listingRows(store, scope, field));
   const refs = sliceOf(rows, descending, offset, limit);
   return {
-    items: nodesAsJson(store, { by: "row", refs }, asOf, branch),
+    items: nodesAsJson(store, { by: "row", refs }, folder, asOf, branch),
     size: refs.length,
     totalCount: rows.length,
     last: null,

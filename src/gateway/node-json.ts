@@ -12,7 +12,9 @@ export type NodeRefs =
   | { readonly by: "id"; readonly refs: readonly string[] };
 
 interface Fragment {
-  readonly id: string;
+  /** Null where `rest` says it. */
+  readonly id: string | null;
+  /** Null where it is the folder most are in. */
   readonly parent: string | null;
   readonly name: string;
   readonly createdAt: number;
@@ -22,28 +24,35 @@ interface Fragment {
   readonly rest: string | null;
 }
 
-export function nodesAsJson(store: Store, nodes: NodeRefs, asOf: number, branch: string | undefined): string {
+/** `folder`: where most or all of them are. */
+export function nodesAsJson(
+  store: Store,
+  nodes: NodeRefs,
+  folder: string,
+  asOf: number,
+  branch: string | undefined,
+): string {
+  const isMain = branch === undefined || branch === MAIN;
   const key = nodes.by === "row" ? "n.rowid" : "n.id";
   const fragments = store
     .prepare<Fragment>(
-      `SELECT n.id, n.parent, n.name, n.created_at AS createdAt, n.head_time AS headTime, n.attributes,
-              CASE WHEN n.position <= :asOf THEN json_object('id', n.id, 'kind', n.kind, 'name', n.name,
+      `SELECT iif(n.position <= :asOf AND :main, NULL, n.id) AS id, nullif(n.parent, :folder) AS parent, n.name, n.created_at AS createdAt, n.head_time AS headTime, n.attributes,
+              iif(n.position <= :asOf, json_object('id', n.id, 'kind', n.kind, 'name', n.name,
                 'parentId', n.parent, 'mimeType', n.mime_type, 'size', ifnull(n.size, 0), 'head', n.head,
-                'contentHash', n.hash, 'lastKey', n.key, 'revision', n.revision) END AS rest
+                'contentHash', n.hash, 'lastKey', n.key, 'revision', n.revision), NULL) AS rest
        FROM json_each(:refs) j CROSS JOIN node n ON ${key} = j.value`,
     )
-    .all({ asOf, refs: JSON.stringify(nodes.refs) });
+    .all({ asOf, folder, main: Number(isMain), refs: JSON.stringify(nodes.refs) });
   const pathOfFolder = rememberPaths(store, asOf);
   const moment = rememberMoments();
-  const usesBranch = branch !== undefined && branch !== MAIN;
   const items = fragments.map(({ id, parent, name, createdAt, headTime, attributes, rest }) => {
-    if (rest === null || usesBranch) {
-      const row = nodeAt(store, id, asOf);
+    if (rest === null || id !== null) {
+      const row = id === null ? undefined : nodeAt(store, id, asOf);
       if (row === undefined) throw new Error(`Node ${id} was not there at ${asOf}.`);
       const path = row.parent === null ? "/" : joinPath(pathOfFolder(row.parent), row.name);
       return JSON.stringify(showNode(onBranch(store, row, branch, asOf), path));
     }
-    const path = JSON.stringify(parent === null ? "/" : joinPath(pathOfFolder(parent), name));
+    const path = JSON.stringify(joinPath(pathOfFolder(parent ?? folder), name));
     const times = `"createdAt":"${moment(createdAt)}","modifiedAt":"${moment(headTime ?? createdAt)}"`;
     return `${rest.slice(0, -1)},"path":${path},${times},"attributes":${attributes}}`;
   });

@@ -1,6 +1,5 @@
 /** Nodes by id and by path; folders and copies made; moved, renamed, changed, exchanged, deleted, restored. */
 import { patchAttributes } from "../contract/attributes.ts";
-import { nameProblem } from "../contract/names.ts";
 import type { Node, WrittenNode } from "../contract/resources.ts";
 import { shownPosition } from "./as-of.ts";
 import { beginChange, changeNodeRow, changeNodeRows, createNodeRow, reread } from "./changes.ts";
@@ -49,11 +48,6 @@ function nodeAnswer(headers: Call<"getNode">["headers"], node: Node): GatewayAns
   return jsonAnswer(200, node, { etag });
 }
 
-function checkName(name: string): void {
-  const problem = nameProblem(name);
-  if (problem !== undefined) throw invalid("name", `name: ${JSON.stringify(name)} ${problem}`);
-}
-
 /** 409 with the node that has the name. */
 function checkFree(context: Context, parent: string, name: string, except?: string): void {
   const other = findChild(context.store, parent, name);
@@ -68,7 +62,6 @@ function checkFolder(row: NodeRow, field: string): void {
 
 export function createNode(context: Context, call: Call<"createNode">): Promise<GatewayAnswer> {
   const body = required(call.json);
-  checkName(body.name);
   if ((body.kind === undefined) === (body.copyOf === undefined)) {
     throw invalid("kind", 'kind: expected either kind "folder" or copyOf');
   }
@@ -119,12 +112,12 @@ function copyFolder(
   const change = beginChange(context, idempotencyKey, mayJournal(call.caller));
   const first = { ...root, parent: parent.id, name, attributes: attributes ?? root.attributes };
   const position = createTreeRows(context, change, parent.workspace, [first, ...below]);
+  for (const { id } of plan.rows) context.births.note(id);
   return showWritten(context, root.id, position);
 }
 
 export function patchNode(context: Context, call: Call<"patchNode">): GatewayAnswer {
   const patch = required(call.json);
-  if (patch.name !== undefined) checkName(patch.name);
   const { store } = context;
   return store.transaction(() => {
     const row = visibleNode(context, call.caller, call.parameters.nodeId);

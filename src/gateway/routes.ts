@@ -1,4 +1,5 @@
 /** Which operation a method and path mean, by the contract's table. */
+import { LATER } from "../contract/later.ts";
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
 import { invalid, notFound, ProblemError } from "./problems.ts";
 
@@ -36,7 +37,11 @@ export function findRoute(method: string, path: string): Route {
       path: rest === undefined ? "" : given.slice(rest).join("/"),
     };
   }
-  if (allowed.length === 0) throw notFound(`The gateway has nothing at ${path}.`);
+  if (allowed.length === 0) {
+    const later = LATER.find((resource) => path === resource.path || path.startsWith(`${resource.path}/`));
+    if (later !== undefined) throw notFound(`This gateway does not serve ${later.what} yet.`);
+    throw notFound(`The gateway has nothing at ${path}.`);
+  }
   throw new ProblemError(405, `Expected ${allowed.join(", ")} here, got ${method}.`, {
     headers: { allow: allowed.join(", ") },
   });

@@ -7,15 +7,16 @@ import fastify from "fastify";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep } from "../lib/runtime.ts";
 import type { Gateway } from "./core.ts";
+import { createDocs, type Docs, isDocs } from "./docs.ts";
 import { type GatewayAnswer, type GatewayRequest, jsonAnswer, type RequestBody } from "./exchange.ts";
 import { ConnectionReset } from "./faults.ts";
+import { parseJson } from "./json.ts";
+import { answerMalformed } from "./malformed.ts";
 import { multipartBoundary, readParts } from "./multipart.ts";
 import { invalid, ProblemError, tooLarge } from "./problems.ts";
+import { parseQuery } from "./query.ts";
 import { readSmallParts, SMALL_BODY_BYTES } from "./small-multipart.ts";
 
-const JSON_BYTES = 1024 * 1024;
-const HEADERS_SILENCE_MS = 30_000;
-const BODY_SILENCE_MS = 60_000;
 const KEEP_ALIVE_MS = 65_000;
 /** On close, answers under way may take this long. */
 const CLOSE_MS = 3000;
@@ -32,6 +33,18 @@ export interface Server {
   close(): Promise<void>;
 }
 
+/** How long a client may be silent, milliseconds; a transfer that goes on may take any time. */
+export interface Silence {
+  /** From the beginning of a request to the end of its headers. */
+  readonly headersMs: number;
+  /** Within a body or an answer. */
+  readonly bodyMs: number;
+}
+
+const SILENCE: Silence = { headersMs: 30_000, bodyMs: 60_000 };
+/** Overdue headers are looked for so many times within their limit. */
+const HEADER_CHECKS = 6;
+
 export interface ServerOptions {
   readonly gateway: Gateway;
   readonly clock: Clock;
@@ -39,37 +52,43 @@ export interface ServerOptions {
   /** 0: any that is free. */
   readonly port: number;
   readonly log: Logger;
+  readonly silence?: Silence;
 }
 
-export async function startServer({ gateway, clock, host, port, log }: ServerOptions): Promise<Server> {
+export async function startServer(options: ServerOptions): Promise<Server> {
+  const { gateway, clock, host, port, log, silence = SILENCE } = options;
   const active = new Set<Promise<void>>();
+  const docs = createDocs(() => gateway.openApi());
   const begin = async (request: IncomingMessage, response: ServerResponse) => {
-    const work = answer(gateway, clock, log, request, response);
+    const work = answer({ gateway, docs, clock, log }, request, response);
     active.add(work);
     await work;
     active.delete(work);
   };
+  const serve = async (request: { raw: IncomingMessage }, reply: { raw: ServerResponse; hijack(): unknown }) => {
+    reply.hijack();
+    await begin(request.raw, reply.raw);
+  };
   const app = fastify({
     logger: false,
+    clientErrorHandler: answerMalformed,
+    frameworkErrors: (_error, request, reply) => void serve(request, reply),
     serverFactory(handler) {
+      const checks = { connectionsCheckingInterval: Math.ceil(silence.headersMs / HEADER_CHECKS) };
       // What the core answers needs none of the framework.
-      const server = createServer((request, response) => {
+      const server = createServer(checks, (request, response) => {
         if (request.url?.startsWith(CORE_PREFIX) === true) void begin(request, response);
         else handler(request, response);
       });
       server.requestTimeout = 0;
-      server.setTimeout(BODY_SILENCE_MS);
+      server.setTimeout(silence.bodyMs);
       server.keepAliveTimeout = KEEP_ALIVE_MS;
-      server.headersTimeout = HEADERS_SILENCE_MS;
+      server.headersTimeout = silence.headersMs;
       return server;
     },
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("*", (_request, _body, done) => done(null));
-  const serve = async (request: { raw: IncomingMessage }, reply: { raw: ServerResponse; hijack(): unknown }) => {
-    reply.hijack();
-    await begin(request.raw, reply.raw);
-  };
   app.all("/*", serve);
   app.setNotFoundHandler(serve);
   app.setErrorHandler((error, _request, reply) => {
@@ -98,9 +117,7 @@ export async function startServer({ gateway, clock, host, port, log }: ServerOpt
 }
 
 async function answer(
-  gateway: Gateway,
-  clock: Clock,
-  log: Logger,
+  { gateway, docs, clock, log }: { gateway: Gateway; docs: Docs; clock: Clock; log: Logger },
   incoming: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -109,19 +126,31 @@ async function answer(
   const mark = url.indexOf("?");
   const path = mark === -1 ? url : url.slice(0, mark);
   const method = incoming.method ?? "GET";
-  let status = 0;
-  let bytes = 0;
+  const search = mark === -1 ? "" : url.slice(mark + 1);
+  const sent = { status: 0, bytes: 0 };
+  let broken = false;
   try {
-    const result = await handle(gateway, incoming, method, path, mark === -1 ? "" : url.slice(mark + 1));
-    status = result.status;
-    bytes = await send(clock, incoming, response, result);
+    if (isDocs(path)) Object.assign(sent, await docs(incoming, response));
+    else {
+      const result = await handle(gateway, incoming, method, path, search);
+      sent.status = result.status;
+      await send(clock, incoming, response, result, sent);
+    }
   } catch (error) {
     // A fault on purpose, a client that went away, or content that broke: there is no answer any more.
+    broken = true;
     log.debug({ err: error, method, path }, "connection broken off");
     if (error instanceof ConnectionReset && error.isPartial && response.headersSent) incoming.socket.destroySoon();
     else incoming.socket.resetAndDestroy();
   }
-  log.info({ method, path, status, ms: Math.round((clock.elapsed() - start) * 10) / 10, bytes }, "request");
+  const ms = Math.round((clock.elapsed() - start) * 10) / 10;
+  const query = search === "" ? {} : { query: withoutSecrets(search) };
+  log.info({ method, path, ...query, ...sent, ms, ...(broken ? { broken } : {}) }, "request");
+}
+
+/** Tokens do not belong in a query, but somebody will try. */
+function withoutSecrets(search: string): string {
+  return search.replace(/((?:^|&)[^=&]*(?:token|secret|password|authorization)[^=&]*=)[^&]*/gi, "$1…");
 }
 
 async function handle(
@@ -145,18 +174,6 @@ async function handle(
     throw error;
   }
   return gateway.handle(request);
-}
-
-const NO_QUERY: Readonly<Record<string, string>> = {};
-
-function parseQuery(search: string): Readonly<Record<string, string>> {
-  if (search === "") return NO_QUERY;
-  const query: Record<string, string> = Object.create(null);
-  for (const [name, value] of new URLSearchParams(search)) {
-    if (name in query) throw invalid(name, `${name}: came twice`);
-    query[name] = value;
-  }
-  return { ...query };
 }
 
 function plainHeaders(incoming: IncomingMessage): Record<string, string | undefined> {
@@ -187,68 +204,65 @@ function bodyOf(incoming: IncomingMessage): RequestBody | undefined {
   }
   if (!hasBody(incoming)) return undefined;
   if (contentType !== undefined && /^application\/(json|[\w.-]+\+json)\s*(;|$)/i.test(contentType)) {
-    return { kind: "json", read: () => readJson(incoming) };
+    return { kind: "json", read: (limit) => readJson(incoming, limit) };
   }
   return { kind: "other", contentType };
 }
 
-async function readJson(incoming: IncomingMessage): Promise<unknown> {
-  if (Number(incoming.headers["content-length"] ?? 0) > JSON_BYTES)
-    throw tooLarge(`body: more than ${JSON_BYTES} bytes`);
+async function readJson(incoming: IncomingMessage, limit: number): Promise<unknown> {
+  const large = () => tooLarge(`body: more than ${limit} bytes`, "body");
+  if (Number(incoming.headers["content-length"] ?? 0) > limit) throw large();
   const chunks: Buffer[] = [];
   let size = 0;
   await new Promise<void>((resolve, reject) => {
     incoming.on("data", (chunk: Buffer) => {
       size += chunk.length;
-      if (size > JSON_BYTES) {
+      if (size > limit) {
         incoming.removeAllListeners("data");
         incoming.pause();
-        reject(tooLarge(`body: more than ${JSON_BYTES} bytes`));
+        reject(large());
       } else chunks.push(chunk);
     });
     incoming.on("end", resolve);
     incoming.on("error", () => reject(invalid("body", "body: broken off")));
     incoming.on("close", () => reject(invalid("body", "body: broken off")));
   });
-  try {
-    return JSON.parse(Buffer.concat(chunks).toString());
-  } catch {
-    throw invalid("body", "body: expected JSON");
-  }
+  return parseJson(chunks, "body");
 }
 
-/** Answers how many bytes of body went out. */
+/** Counts in `sent` the bytes of body that went out. */
 async function send(
   clock: Clock,
   incoming: IncomingMessage,
   response: ServerResponse,
   answer: GatewayAnswer,
-): Promise<number> {
+  sent: { bytes: number },
+): Promise<void> {
   const unread = hasBody(incoming) && !incoming.readableEnded;
   const lingers = unread && !isSmall(incoming);
   response.writeHead(answer.status, lingers ? { ...answer.headers, connection: "close" } : answer.headers);
-  let bytes = 0;
   if (answer.body?.kind === "json") {
-    bytes = Buffer.byteLength(answer.body.text);
+    sent.bytes = Buffer.byteLength(answer.body.text);
     if (lingers) response.write(answer.body.text);
     else response.end(answer.body.text);
   } else if (answer.body !== undefined) {
-    bytes = await sendBytes(response, answer.body.stream);
+    await sendBytes(response, answer.body.stream, sent);
   }
   if (lingers) await discardBody(clock, incoming);
   else if (unread) incoming.resume();
   response.end();
-  return bytes;
 }
 
-async function sendBytes(response: ServerResponse, stream: AsyncIterable<Uint8Array>): Promise<number> {
-  let bytes = 0;
+async function sendBytes(
+  response: ServerResponse,
+  stream: AsyncIterable<Uint8Array>,
+  sent: { bytes: number },
+): Promise<void> {
   for await (const chunk of stream) {
     if (response.destroyed) throw new Error("The client went away.");
-    bytes += chunk.length;
+    sent.bytes += chunk.length;
     if (!response.write(chunk)) await drained(response);
   }
-  return bytes;
 }
 
 function drained(response: ServerResponse): Promise<void> {

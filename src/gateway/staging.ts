@@ -8,12 +8,12 @@ import { type UploadMetadata, uploadMetadata } from "../contract/resources.ts";
 import type { Content } from "./changes.ts";
 import type { Context } from "./context.ts";
 import type { Part } from "./exchange.ts";
+import { parseJson } from "./json.ts";
 import { check, invalid, tooLarge } from "./problems.ts";
 import { mimeTypeOf, SNIFF_BYTES } from "./sniff.ts";
 
 /** Up to this size contents are kept in the store's own table: no file to make, name and open. */
 const INLINE_BYTES = 32 * 1024;
-const METADATA_BYTES = 1024 * 1024;
 
 export interface StagedUpload {
   readonly metadata: UploadMetadata;
@@ -50,7 +50,7 @@ export async function stageUpload(context: Context, parts: AsyncIterable<Part> |
     for await (const part of parts) {
       if (part.name === "metadata") {
         if (metadata !== undefined) throw invalid("metadata", "metadata: came twice");
-        metadata = await readMetadata(part.data);
+        metadata = await readMetadata(part.data, context.options.maxJsonBytes);
       } else if (part.name === "file") {
         if (content !== undefined) throw invalid("file", "file: came twice");
         content = await receive(context, part);
@@ -83,21 +83,15 @@ export async function stageUpload(context: Context, parts: AsyncIterable<Part> |
   }
 }
 
-async function readMetadata(data: AsyncIterable<Uint8Array>): Promise<UploadMetadata> {
+async function readMetadata(data: AsyncIterable<Uint8Array>, limit: number): Promise<UploadMetadata> {
   const chunks: Uint8Array[] = [];
   let size = 0;
   for await (const chunk of data) {
     size += chunk.length;
-    if (size > METADATA_BYTES) throw tooLarge(`metadata: more than ${METADATA_BYTES} bytes`, "metadata");
+    if (size > limit) throw tooLarge(`metadata: more than ${limit} bytes`, "metadata");
     chunks.push(chunk);
   }
-  let value: unknown;
-  try {
-    value = JSON.parse(Buffer.concat(chunks).toString());
-  } catch {
-    throw invalid("metadata", "metadata: expected a JSON object");
-  }
-  return check(uploadMetadata, value, "metadata");
+  return check(uploadMetadata, parseJson(chunks, "metadata"), "metadata");
 }
 
 async function receive(context: Context, part: Part): Promise<StagedContent> {

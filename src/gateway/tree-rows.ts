@@ -21,7 +21,7 @@ export interface NewTreeRow {
   readonly content: Content | undefined;
 }
 
-/** Answers the position of the last one. The first one's folder is there already, those of the others are new. */
+/** Answers the position of the last one. A folder comes before what is in it. */
 export function createTreeRows(
   { store }: Pick<Context, "store">,
   change: Change,
@@ -36,6 +36,7 @@ export function createTreeRows(
     )
     .get(change.journaled ? rows.length : 0, size, workspace);
   if (counted === undefined) throw new Error(`Workspace ${workspace} is gone.`);
+  const own = new Set(rows.map(({ id }) => id));
   const placed = (row: NewTreeRow) => row.kind === "file" || change.journaled;
   const parameters = {
     before,
@@ -57,14 +58,13 @@ export function createTreeRows(
         row.content?.mimeType ?? null,
         Number(placed(row)),
         before + index + 1,
+        Number(own.has(row.parent)),
       ]),
     ),
   };
   const column = (index: number) => `value ->> ${index}`;
-  const [id, kind, parent, name, attributes, head, content, bytes, hash, mimeType, provisioned, position] = Array.from(
-    { length: 12 },
-    (_, index) => column(index),
-  );
+  const [id, kind, parent, name, attributes, head, content, bytes, hash, mimeType, provisioned, position, inOwn] =
+    Array.from({ length: 13 }, (_, index) => column(index));
   store
     .prepare(
       `INSERT INTO change (position, time, workspace, node, kind, activity, entry, revision, parent, name, head,
@@ -89,21 +89,19 @@ export function createTreeRows(
        FROM json_each(:rows) WHERE ${head} IS NOT NULL`,
     )
     .run(parameters);
-  // The first one's place is begun in a folder that may be large: as any other node's.
+  // Of folders that are new: what is in them is counted at once.
   store
     .prepare(
       `INSERT INTO place (parent, name, node, since, created_at)
        SELECT ${parent}, ${name}, ${id}, ${position}, :time FROM json_each(:rows)
-       WHERE key > 0 AND ${provisioned} = 1`,
+       WHERE ${inOwn} = 1 AND ${provisioned} = 1`,
     )
     .run(parameters);
-  const [root] = rows;
-  if (root !== undefined && placed(root)) {
-    beginPlace(store, root.parent, { name: root.name, node: root.id, createdAt: change.time }, before + 1);
-  }
   const counts = new Map<string, number>();
-  for (const row of rows.slice(1)) {
-    if (placed(row)) counts.set(row.parent, (counts.get(row.parent) ?? 0) + 1);
+  for (const [index, row] of rows.entries()) {
+    if (!placed(row)) continue;
+    if (own.has(row.parent)) counts.set(row.parent, (counts.get(row.parent) ?? 0) + 1);
+    else beginPlace(store, row.parent, { name: row.name, node: row.id, createdAt: change.time }, before + index + 1);
   }
   countBegun(store, counts);
   return before + rows.length;

@@ -111,6 +111,8 @@ type Field = keyof typeof FIELDS;
 export async function listWorkspaces(context: Context, call: Call<"listWorkspaces">): Promise<GatewayAnswer> {
   const { store } = context;
   const { caller, query } = call;
+  // A bound token asks for its own or is refused.
+  if (caller.workspace !== undefined) callWorkspace(context, caller, query.workspace);
   const { position: asOf } = lastChange(store);
   const page = await pageOfList(context.lists, query, {
     key: ["workspaces", caller.workspace ?? null, query.workspace ?? null],

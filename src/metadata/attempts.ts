@@ -10,6 +10,7 @@ export interface Attempt<Request> {
   readonly request: Request;
   readonly generation: number | null;
   readonly tries: number;
+  /** When it may be sent again; of one given up, when that was. */
   readonly nextAt: number;
   readonly lastError: string | null;
   readonly createdAt: number;
@@ -68,10 +69,10 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   const removeOf = prepare(database, "DELETE FROM attempt WHERE node = ?");
   const abandoned = prepare<{ one: number }>(
     database,
-    "SELECT 1 AS one FROM attempt WHERE node = ? AND state = 'abandoned' LIMIT 1",
+    `SELECT 1 AS one FROM attempt WHERE node = ? AND state = 'abandoned'
+     AND json_extract(request, '$.parent') IS NOT NULL LIMIT 1`,
   );
   const removeOld = prepare(database, "DELETE FROM attempt WHERE state = 'abandoned' AND next_at < ?");
-  const removeAbandoned = prepare(database, "DELETE FROM attempt WHERE node = ? AND state = 'abandoned'");
   const ofGeneration = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE generation = ?`);
 
   const decode = (row: Row | undefined): Attempt<Request> | undefined =>
@@ -129,13 +130,11 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     removeAllOf(node: number): void {
       removeOf.run(node);
     },
-    hasAbandoned: (node: number): boolean => abandoned.get(node) !== undefined,
+    /** Whether a node may still be made for this row by a request that was given up. */
+    hasAbandonedBirth: (node: number): boolean => abandoned.get(node) !== undefined,
     /** Given up so long ago that they can no longer arrive. */
     removeAbandonedBefore(time: number): void {
       removeOld.run(time);
-    },
-    removeAbandonedOf(node: number): void {
-      removeAbandoned.run(node);
     },
   };
 }

@@ -32,7 +32,9 @@ export function createRereads(database: Connection) {
     database,
     "SELECT count(*) AS count FROM reread WHERE node_id IN (SELECT node_id FROM node)",
   );
+  const count = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM reread");
   return {
+    count: (): number => count.get()?.count ?? 0,
     /** To be read at once. */
     add(nodeId: string): void {
       insert.run({ nodeId });

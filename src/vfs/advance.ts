@@ -7,6 +7,7 @@ import { baseOf } from "../metadata/nodes.ts";
 import { lookAgain, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { folderOfNode, makeInodeOf } from "./from-node.ts";
+import { dropRow } from "./given-up.ts";
 import { createUnborn } from "./identity.ts";
 import { freeConflictName, moveAside, stepBack } from "./make-room.ts";
 import { plan, type Step } from "./plan.ts";
@@ -101,8 +102,7 @@ function carryOut(
 /** The gateway does not have it and nobody here wants it. */
 function forgetRow(context: Context, row: NodeRow): void {
   bury(context, row);
-  context.metadata.attempts.removeAllOf(row.id);
-  context.metadata.nodes.remove(row.id);
+  dropRow(context, row.id);
   leftPlace(context, row);
   context.activity.progressed();
 }
@@ -142,8 +142,7 @@ function restore(context: Context, row: NodeRow, { node }: Extract<Step, { do: "
 function vanish(context: Context, row: NodeRow): void {
   const { metadata } = context;
   bury(context, row);
-  metadata.attempts.removeAllOf(row.id);
-  metadata.nodes.remove(row.id);
+  dropRow(context, row.id);
   if (row.entry !== null) metadata.entries.remove(row.entry);
   leftPlace(context, row);
 }
@@ -152,7 +151,6 @@ function rebirth(context: Context, row: NodeRow): void {
   bury(context, row);
   const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
   if (entry !== undefined) stepBack(context, entry);
-  context.metadata.attempts.removeAllOf(row.id);
   markNode(context, context.metadata.nodes.update(row.id, { nodeId: null, base: null, seen: null, seenAt: null }));
   leftPlace(context, row);
 }

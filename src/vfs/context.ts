@@ -81,6 +81,8 @@ export interface Context {
   readonly syncRows: () => Promise<void>;
   /** How to stop sending an attempt, by its id. */
   readonly sending: Map<number, () => void>;
+  /** Folders removed here, by node id, that the gateway does not delete because something is in them; see look-inside.ts. */
+  readonly notEmpty: Map<string, { readonly since: number; readonly isAsked: boolean }>;
   readonly network: Network;
   readonly activity: Activity;
 }

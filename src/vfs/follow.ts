@@ -10,6 +10,7 @@ import { sleep } from "../lib/runtime.ts";
 import type { Context } from "./context.ts";
 import { readNode, refreshNode } from "./fetch-node.ts";
 import { folderOfNode } from "./from-node.ts";
+import { lookInside } from "./look-inside.ts";
 import { observeDeletion, observeNode } from "./observe.ts";
 
 const PAGE = 500;
@@ -39,6 +40,7 @@ export function createFollower(context: Context): Follower {
       try {
         const isMore = await followOnce(context, stopped.signal);
         await refreshAll(context, stopped.signal);
+        await lookInside(context, stopped.signal);
         if (!wasOnline) comeBack(context);
         if (isMore) continue;
       } catch (error) {
@@ -115,8 +117,9 @@ export async function readNews(
 function isNews(context: Context, entry: JournalEntry): boolean {
   if (entry.kind === "deleted") return false;
   const { metadata } = context;
-  // The answer to our own request says the same, sooner or later.
-  if (entry.key != null && metadata.attempts.ofKey(entry.key)?.state === "open") return false;
+  const own = entry.key == null ? undefined : metadata.attempts.ofKey(entry.key);
+  // The answer to our own request says the same, sooner or later; to one that was given up there is none.
+  if (own !== undefined) return own.state === "abandoned";
   const row = metadata.nodes.ofNodeId(entry.nodeId);
   if (row === undefined) return isWanted(context, entry);
   return entry.revision > (row.base?.revision ?? -1);
@@ -127,12 +130,15 @@ function isWanted(context: Context, entry: JournalEntry): boolean {
   const tombstone = context.metadata.tombstones.get(entry.nodeId);
   if (tombstone !== undefined && entry.revision <= tombstone.revision) return false;
   if (entry.parentId === null) return false;
+  const row = context.metadata.nodes.ofNodeId(entry.parentId);
+  // A folder removed here was completely known: what is new in it keeps it.
+  if (row?.kind === "folder" && row.entry === null) return true;
   const folder = folderOfNode(context, entry.parentId);
   return folder !== undefined && context.metadata.inodes.get(folder)?.listed != null;
 }
 
 /** News of a node whose id answers 404: deleted since, which the journal has yet to tell, or not to be found yet. */
-function readAgain(context: Context, entries: readonly JournalEntry[], nodes: ReadonlyMap<string, Node>): void {
+export function readAgain(context: Context, entries: readonly JournalEntry[], nodes: ReadonlyMap<string, Node>): void {
   for (const entry of entries) {
     if (!nodes.has(entry.nodeId) && isNews(context, entry)) context.metadata.rereads.add(entry.nodeId);
   }

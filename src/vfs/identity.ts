@@ -7,6 +7,7 @@ import type { Entry } from "../metadata/entries.ts";
 import { type NodeRow, unborn } from "../metadata/nodes.ts";
 import { dueTime, markInode, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
+import { dropRow } from "./given-up.ts";
 import { pinMtime } from "./mtime.ts";
 import { nowText } from "./stat.ts";
 
@@ -66,12 +67,7 @@ export function removeName(context: Needs, entry: Entry): void {
 function orphan(context: Needs, row: NodeRow): void {
   const { metadata } = context;
   if (row.nodeId === null && metadata.attempts.openOf(row.id) === undefined) {
-    if (metadata.attempts.hasAbandoned(row.id)) {
-      // It may still be born by a request that was given up; then it is deleted. Nobody waits for that.
-      metadata.nodes.update(row.id, { entry: null, dirtySince: null, due: context.runtime.now() });
-      return;
-    }
-    metadata.nodes.remove(row.id);
+    dropRow(context, row.id);
     return;
   }
   markNode(context, metadata.nodes.update(row.id, { entry: null }));

@@ -9,7 +9,7 @@ import { unlessAborted } from "../lib/single-flight.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import { readNode } from "./fetch-node.ts";
-import { applyEntries, readNews } from "./follow.ts";
+import { applyEntries, readAgain, readNews } from "./follow.ts";
 import { rowOfFolder } from "./identity.ts";
 import { observeNode } from "./observe.ts";
 
@@ -78,6 +78,7 @@ async function confirmAbsent(
     const id = row.nodeId;
     const node = await network.ask(signal, (limit) => readNode(context, id, limit));
     if (node !== undefined) observeNode(context, node);
+    // Gone, which the journal tells; or moved since, and so new that its id is not found yet.
     else metadata.rereads.add(id);
   }
 }
@@ -100,6 +101,7 @@ async function catchUp(
     const entries = page.items.filter((entry) => concerns(context, entry, nodeId));
     const missed = await network.ask(signal, (limit) => readMissed(context, entries, limit));
     applyEntries(context, entries, missed);
+    readAgain(context, entries, missed);
     const end = Math.max(page.items.at(-1)?.position ?? 0, page.items.length < page.pageSize ? page.asOf : 0);
     if (end <= reached) break;
     reached = end;

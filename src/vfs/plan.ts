@@ -205,12 +205,12 @@ function judge(view: View, seen: Seen, base: Base): Step {
   let isContentAgreed = false;
   if (isContentMoved && local.content !== null) {
     const { content } = local;
-    // Nothing is adopted into a file somebody can write to; what he changed goes its own way in the end.
-    const goesItsOwnWay = view.hasWaited && content.state === "dirty";
-    if (view.writers > 0 && !goesItsOwnWay) return wait("writer");
-    if (content.state === "open") return { do: "cut" };
     isContentAgreed = content.hash !== null && content.hash === node.contentHash;
     const isChangedHere = differs(content, base);
+    // Nothing is adopted into a file somebody can write to; what he changed goes its own way in the end.
+    const goesItsOwnWay = view.hasWaited && content.state === "dirty" && isChangedHere && !isContentAgreed;
+    if (view.writers > 0 && !goesItsOwnWay) return wait("writer");
+    if (content.state === "open") return { do: "cut" };
     if (!isContentAgreed && isChangedHere && content.hash === null) return { do: "cut" };
     if (!isContentAgreed && isChangedHere) return { do: "conflict", node };
     isContentTaken = !isContentAgreed;

@@ -14,14 +14,15 @@ import { advance, bury, leftPlace } from "./advance.ts";
 import { arrive } from "./arrival.ts";
 import type { Context } from "./context.ts";
 import { dropGeneration } from "./generation.ts";
+import { dropRow } from "./given-up.ts";
 import { nodeIdOfFolder } from "./identity.ts";
 import { writersOf } from "./live.ts";
+import { folderIsNotEmpty } from "./look-inside.ts";
 import { moveAside } from "./make-room.ts";
 import { observeNode } from "./observe.ts";
 import { takeOwn } from "./own.ts";
 import type { Request } from "./request.ts";
 import { kindOf } from "./stat.ts";
-import { reviveFolder } from "./take.ts";
 
 type Sent = Attempt<Request>;
 
@@ -35,9 +36,14 @@ const LOOK_AGAIN_MS = 1_000;
 export function acknowledge(context: Context, attempt: Sent, node: Node, position: number): void {
   const { metadata } = context;
   metadata.transaction(() => {
-    const row = metadata.nodes.get(attempt.node);
-    if (row === undefined) return metadata.attempts.remove(attempt.id);
     notePosition(context, position);
+    const known = metadata.nodes.get(attempt.node);
+    if (known === undefined || metadata.attempts.ofKey(attempt.key) === undefined) {
+      // Its row is no longer this node's: what the answer tells is heard as from anybody.
+      if (attempt.request.do !== "delete") observeNode(context, node);
+      return;
+    }
+    const row = known.nodeId === null || known.nodeId === node.id ? known : leaveNode(context, known);
     if (attempt.request.do === "delete") return acknowledgeDeletion(context, row, attempt, node.revision, position);
 
     absorbStranger(context, row, node.id);
@@ -52,7 +58,6 @@ export function acknowledge(context: Context, attempt: Sent, node: Node, positio
     if (row.base === null && position <= metadata.settings.getNumber("cursor")) metadata.rereads.add(node.id);
     contentArrived(context, row, attempt, base, node.id);
     closeAttempt(context, attempt);
-    metadata.attempts.removeAbandonedOf(row.id);
     if (row.base === null && row.kind === "folder") folderIsBorn(context, row, position);
     if (row.base !== null && (row.base.parent !== base.parent || row.base.name !== base.name)) leftPlace(context, row);
     advance(context, row.id);
@@ -69,6 +74,13 @@ function deletedSince({ metadata }: Context, node: Node): Seen | undefined {
   return { deleted: true, revision, ...(position === null ? {} : { position }) };
 }
 
+/** An earlier birth had arrived, and the node it made has left its place again: this answer tells of another one. */
+function leaveNode(context: Context, row: NodeRow): NodeRow {
+  if (row.seen !== null && "deleted" in row.seen) bury(context, row);
+  else if (row.nodeId !== null) context.metadata.rereads.add(row.nodeId);
+  return context.metadata.nodes.update(row.id, { nodeId: null, base: null, seen: null, seenAt: null });
+}
+
 /** Somebody changed the node we made before we had the answer, so that it came in as a stranger's. */
 function absorbStranger(context: Context, row: NodeRow, nodeId: string): void {
   const { metadata } = context;
@@ -83,6 +95,12 @@ function absorbStranger(context: Context, row: NodeRow, nodeId: string): void {
     (stranger.dirtySince !== null || writersOf(context, inode) > 0 || !metadata.entries.isEmpty(inode.id));
   if (isUsed) {
     const now = context.runtime.now();
+    // It was about the node, which is the other row's; whatever it did is heard from there.
+    const attempt = metadata.attempts.openOf(stranger.id);
+    if (attempt !== undefined) {
+      metadata.attempts.remove(attempt.id);
+      context.sending.get(attempt.id)?.();
+    }
     metadata.nodes.update(stranger.id, {
       nodeId: null,
       base: null,
@@ -200,9 +218,8 @@ function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revi
   const { metadata } = context;
   closeAttempt(context, attempt);
   bury(context, { ...row, seen: { deleted: true, revision, ...(position === 0 ? {} : { position }) } });
-  metadata.attempts.removeAllOf(row.id);
   if (row.entry === null) {
-    metadata.nodes.remove(row.id);
+    dropRow(context, row.id);
   } else {
     // The name was made again while the deletion was under way: what is there now is a new node.
     metadata.nodes.update(row.id, { nodeId: null, base: null, seen: null, seenAt: null });
@@ -285,19 +302,16 @@ function park(context: Context, row: NodeRow, error: RemoteError): void {
   context.metadata.nodes.update(row.id, { parked: error.message, due: null });
 }
 
-/** Something is in the folder that is not known here: it lives. */
-function folderIsNotEmpty(context: Context, row: NodeRow): void {
-  if (row.nodeId === null) return;
-  const folder = reviveFolder(context, row.nodeId);
-  if (folder !== undefined) context.metadata.inodes.update(folder, { listed: null });
-  context.metadata.rereads.add(row.nodeId);
-}
-
 /** The name this row wanted belongs to another node. */
-function nameIsTaken(context: Context, row: NodeRow, node: Node): void {
+function nameIsTaken(context: Context, row: NodeRow, told: Node): void {
   const { metadata } = context;
-  if (metadata.nodes.ofNodeId(node.id) !== undefined) {
-    // A known node is still, or again, there: it has to leave first, or has news.
+  // The answer may be older than what was heard of the node meanwhile.
+  const waiting = metadata.arrivals.get(told.id);
+  const node = waiting !== undefined && waiting.revision > told.revision ? waiting : told;
+  const tombstone = metadata.tombstones.get(node.id);
+  const isPast = tombstone !== undefined && node.revision <= tombstone.revision;
+  if (isPast || metadata.nodes.ofNodeId(node.id) !== undefined) {
+    // A known node is still, or again, there: it has to leave first, or has news. One that is gone was there once.
     observeNode(context, node);
     metadata.nodes.update(row.id, { due: context.runtime.now() + LOOK_AGAIN_MS });
     return;

@@ -8,7 +8,7 @@ import type { Layout } from "../content/layout.ts";
 import type { Node, Workspace } from "../contract/resources.ts";
 import { type Scope, UPLOAD_SCOPES } from "../contract/scopes.ts";
 import type { Logger } from "../lib/log.ts";
-import { type Runtime, sleep } from "../lib/runtime.ts";
+import type { Runtime } from "../lib/runtime.ts";
 import { shareRuns } from "../lib/shared-run.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import type { Connection } from "../metadata/database.ts";
@@ -21,6 +21,7 @@ import { drain } from "./drain.ts";
 import { type Engine, StartError } from "./engine.ts";
 import { createFollower } from "./follow.ts";
 import { contentOfNode } from "./from-node.ts";
+import { A_MOMENT, insist, type Patience } from "./insist.ts";
 import { createFileSystem } from "./mounted.ts";
 import { createNetwork } from "./network.ts";
 import { pendingItems } from "./pending.ts";
@@ -29,8 +30,6 @@ import { parseRequest, type Request } from "./request.ts";
 import { isoToTimeText } from "./stat.ts";
 import { createWriteBack } from "./writeback.ts";
 
-const START_RETRY_FIRST_MS = 50;
-const START_RETRY_LAST_MS = 200;
 const READ_SCOPES = ["account.workspace.read", "node.node.read-all", "node.file.read"] as const satisfies Scope[];
 const WRITE_SCOPES = [...new Set<Scope>([...UPLOAD_SCOPES, "node.node.update"])];
 
@@ -47,6 +46,8 @@ export interface EngineOptions {
   readonly workspace: string;
   /** What the token says it may do; undefined when it does not say. */
   readonly scopes: ReadonlySet<string> | undefined;
+  /** With a gateway that fails, where a workspace that is not known here yet cannot do without. Default: a moment. */
+  readonly patience?: Patience;
 }
 
 export async function startEngine(options: EngineOptions): Promise<Engine> {
@@ -60,7 +61,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       ? `the token lacks ${missing.join(", ")}`
       : undefined;
 
-  const start = await findOut(metadata, runtime, client, options.workspace, scopes, log);
+  const start = await findOut(metadata, runtime, client, options.workspace, scopes, log, options.patience);
   const network = createNetwork(runtime, {
     scopes,
     isOnline: start.trouble === undefined,
@@ -86,6 +87,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     listings: createSingleFlight(),
     sending: new Map(),
     cuts: new Map(),
+    notEmpty: new Map(),
     network,
     activity,
     syncRows: shareRuns(options.syncRows),
@@ -166,8 +168,10 @@ async function findOut(
   name: string,
   scopes: ReadonlySet<string> | undefined,
   log: Logger,
+  patience: Patience = A_MOMENT,
 ): Promise<Start> {
   const known = knownWorkspace(metadata);
+  const insistently = <T>(ask: () => Promise<T>) => insist(runtime, known === undefined ? patience : A_MOMENT, ask);
   const missing = missingScopes(scopes, READ_SCOPES);
   if (missing.length > 0)
     throw new StartError(`the token lacks ${missing.join(", ")}, without which nothing can be read`);
@@ -177,7 +181,7 @@ async function findOut(
     );
   }
   try {
-    const workspace = await insistently(runtime, () => client.findWorkspace(name));
+    const workspace = await insistently(() => client.findWorkspace(name));
     if (workspace === undefined) throw new StartError(`no workspace "${name}" is visible to this token`);
     if (known !== undefined && known.id !== workspace.id) {
       throw new StartError(
@@ -185,8 +189,8 @@ async function findOut(
       );
     }
     if (known === undefined) {
-      const root = await insistently(runtime, () => client.getNode(workspace.rootId));
-      const { asOf } = await insistently(runtime, () => client.listFolder(workspace.rootId, { pageSize: 1 }));
+      const root = await insistently(() => client.getNode(workspace.rootId));
+      const { asOf } = await insistently(() => client.listFolder(workspace.rootId, { pageSize: 1 }));
       firstStart(metadata, workspace, root, asOf);
     }
     metadata.settings.set("workspaceName", workspace.name);
@@ -197,19 +201,6 @@ async function findOut(
     if (known === undefined || !isPassing) throw new StartError(startProblem(error), 1, { cause: error });
     log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");
     return { workspace: known, trouble: error };
-  }
-}
-
-/** One broken connection is no reason not to start; a gateway that is silent or away is found out soon enough. */
-async function insistently<T>(runtime: Runtime, ask: () => Promise<T>): Promise<T> {
-  for (let wait = START_RETRY_FIRST_MS; ; wait *= 2) {
-    try {
-      return await ask();
-    } catch (error) {
-      const isPassing = error instanceof RemoteError && (error.code === "offline" || error.code === "server");
-      if (!isPassing || wait > START_RETRY_LAST_MS) throw error;
-      await sleep(runtime, wait);
-    }
   }
 }
 

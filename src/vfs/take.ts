@@ -10,8 +10,9 @@ import { ROOT_INODE } from "../metadata/metadata.ts";
 import { baseOf, type NodeRow } from "../metadata/nodes.ts";
 import { markInode, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { contentOfNode, folderOfNode, makeInodeOf } from "./from-node.ts";
+import { contentOfNode, folderOfNode, joinGroup, makeInodeOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
+import { writersOf } from "./live.ts";
 import { freeConflictName, moveAside, stepAside } from "./make-room.ts";
 import type { Step } from "./plan.ts";
 import { isSeenAway } from "./rings.ts";
@@ -84,6 +85,13 @@ function takeContent(context: Context, entry: Entry, inode: Inode, step: Extract
   const { node, attributes, isContentTaken, isContentAgreed } = step;
   // By the merged attributes: a kind that was changed here is not the remote's to take back.
   const kind = kindOf({ ...node, attributes });
+  const isAlone = metadata.entries.links(inode.id) === 1 && writersOf(context, inode) === 0;
+  const group = isContentTaken && isAlone ? joinGroup(context, node) : undefined;
+  if (group !== undefined && group.id !== inode.id) {
+    // It had come in while its group was being updated; now both show the same.
+    metadata.entries.setInode(entry.id, group.id);
+    return;
+  }
   if (isContentTaken || kind !== inode.kind) {
     const isGroupUpdate = node.attributes.link !== undefined && node.attributes.link.hash === node.contentHash;
     if (metadata.entries.links(inode.id) > 1 && inode.kind !== "folder" && !isGroupUpdate) {

@@ -27,7 +27,7 @@ export function viewOf(context: Context, row: NodeRow): View {
     seen: row.seen,
     local,
     hasAttempt: metadata.attempts.openOf(row.id) !== undefined,
-    hasGivenUp: local === null && row.nodeId === null && metadata.attempts.hasAbandoned(row.id),
+    hasGivenUp: local === null && row.nodeId === null && metadata.attempts.hasAbandonedBirth(row.id),
     writers: inode === undefined ? 0 : writersOf(context, inode),
     below: local === null ? countBelow(context, row) : 0,
     ...(isGone && inode?.kind === "folder" ? countEntries(context, inode.id) : { cleanEntries: 0, dirtyEntries: 0 }),

@@ -11,8 +11,8 @@ import type { NodeRow } from "../metadata/nodes.ts";
 import { advance, type Pending } from "./advance.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
+import { OWN_KEY_MS } from "./given-up.ts";
 import { retryArrivals } from "./observe.ts";
-import { OWN_KEY_MS } from "./own.ts";
 import type { Request } from "./request.ts";
 import { backoff, send } from "./send.ts";
 

@@ -111,7 +111,7 @@ describe("a mount is refused", () => {
 
 describe("a gateway", () => {
   it("says first where it is and for whom, makes workspaces, and ends on a signal", async () => {
-    const gateway = await place.gateway({ args: ["--workspace", "one", "--workspace", "two"] });
+    const gateway = await place.gateway({ args: ["--workspace", "one", "--workspace", "two", "--quiet"] });
     expect(gateway.workspace).toBe("one");
     const get = (path: string, token: string) =>
       fetch(`${gateway.baseUrl}${path}`, { headers: { authorization: `Bearer ${token}` } });

@@ -35,6 +35,7 @@ describe("values of a command", () => {
       background: false,
       "allow-other": false,
       durability: "local",
+      wait: 10,
       "log-level": "info",
       debug: false,
     });

@@ -5,7 +5,7 @@ import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { type Credentials, staticToken, tokenFile } from "../../src/client/credentials.ts";
 import { exampleNode, exampleWritten, textSource } from "./support/examples.ts";
 import { readMultipart } from "./support/multipart-reader.ts";
-import { answerJson, clientFor, failureOf } from "./support/server.ts";
+import { answerJson, clientFor, deferred, failureOf } from "./support/server.ts";
 
 let folder = "";
 let path = "";
@@ -166,6 +166,23 @@ test("a token file that comes back is used again", async () => {
   await failureOf(credentials.token());
   await writeFile(path, "here");
   expect(await credentials.token()).toBe("here");
+});
+
+test("a call aborted while its token is waited for ends at once", async () => {
+  const asked = deferred();
+  const credentials: Credentials = {
+    token() {
+      asked.resolve();
+      return new Promise(() => {});
+    },
+    renew: async () => undefined,
+  };
+  const client = await clientFor(() => expect.unreachable("a request was sent"), { credentials });
+  const controller = new AbortController();
+  const failure = failureOf(client.getNode("n1", { signal: controller.signal }));
+  await asked.promise;
+  controller.abort();
+  expect(await failure).toMatchObject({ code: "aborted", isAmbiguous: false });
 });
 
 test("credentials that fail are unauthorized and say why", async () => {

@@ -1,158 +1,462 @@
-/** Walks the operations table: no token, each scope missing, unknown ids, unknown and wrong fields. */
-import { beforeEach, describe, expect, test } from "vitest";
-import { INPUTS } from "../../src/contract/inputs.ts";
-import { OPERATIONS, type Operation, type OperationName, operationPath } from "../../src/contract/operations.ts";
-import {
-  journalEntry,
-  journalPage,
-  node,
-  nodePage,
-  problem,
-  versionPage,
-  workspacePage,
-  writtenNode,
-} from "../../src/contract/resources.ts";
+/**
+ * Walks the OpenAPI document as the gateway serves it and calls every operation in it over HTTP:
+ * as it should be, without a token, without each scope, with unknown ids, and with every field of
+ * query, JSON body and metadata wrong. Each answer is checked against the document.
+ */
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { openApiDocument } from "../../src/contract/openapi.ts";
+import { problem } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
-import { type CallOptions, createTestCore, part, type TestCore, uploadBody } from "../support/gateway-core.ts";
+import type { AnswerJson } from "../support/answer-json.ts";
+import { createTestCore, type TestCore } from "../support/gateway-core.ts";
+import { serveCore } from "../support/gateway-http.ts";
+import { type Schema, type WalkedOperation, walkDocument, wrongQueryTexts, wrongValues } from "../support/openapi.ts";
 
-interface Example extends CallOptions {
+const UNKNOWN_ID = "5ca1ab1e-0000-4000-8000-000000000000";
+/** Wrong values of query fields whose schema allows any text. */
+const WRONG_TEXTS: Readonly<Record<string, readonly string[]>> = {
+  after: ["x", "W10"],
+  orderBy: ["nonsense", "-", "+name"],
+  path: ["/a//b", "/a/..", "/%00", "/a/"],
+  name: ["a/b", ".", "%00"],
+};
+/** Fields of bodies that hold the id of a node. */
+const ID_FIELDS = ["parentId", "copyOf", "with", "nodeId"];
+
+interface Example {
   readonly nodeId?: string;
   readonly path?: string;
-  readonly status?: number;
-  readonly shape?: { parse(value: unknown): unknown };
+  readonly query?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly json?: unknown;
+  readonly metadata?: unknown;
+  readonly file?: string;
+  readonly token?: string;
+  readonly method?: string;
 }
 
+interface Read {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly json: AnswerJson;
+}
+
+const walked = walkDocument(openApiDocument());
+const counts = { operations: walked.operations.length, requests: 0, fieldsWrong: 0, answersChecked: 0 };
+/** Statuses each operation has answered with, in the whole walk. */
+const met = new Map(walked.operations.map(({ id }) => [id, new Set<string>()]));
+
 let core: TestCore;
-/** A good call of each operation. */
-let examples: Readonly<Record<OperationName, () => Example>>;
+let baseUrl: string;
+/** Good calls by operation, the usual one first. */
+let examples: Readonly<Record<string, readonly Example[]>>;
+/** Calls the tree does not allow. */
+let conflicts: Readonly<Record<string, Example>>;
 
 beforeEach(async () => {
   core = createTestCore();
+  ({ baseUrl } = await serveCore(core));
   const root = core.workspace.root;
   const file = await core.file("/d/f", "x");
   const other = await core.file("/d/g", "x");
   const gone = await core.file("/d/h", "x");
-  await core.call("DELETE", `/v1/nodes/${gone.id}`);
-  const body = () => uploadBody(part("metadata", "{}"), part("file", "x"));
+  const again = await core.file("/d/i", "x");
+  for (const { id } of [gone, again]) await core.call("DELETE", `/v1/nodes/${id}`);
+  const reference = { copyOf: other.id, attributes: { mode: 0o600 }, idempotencyKey: "k" };
   examples = {
-    listWorkspaces: () => ({ shape: workspacePage }),
-    listNodes: () => ({ query: { path: "/d" }, shape: nodePage }),
-    getNode: () => ({ nodeId: file.id, shape: node }),
-    getNodeByPath: () => ({ path: "d/f", shape: node }),
-    getContent: () => ({ nodeId: file.id }),
-    upload: () => ({ path: "d/new", body: body(), status: 201, shape: writtenNode }),
-    writeContent: () => ({ nodeId: file.id, body: body(), shape: writtenNode }),
-    createNode: () => ({ json: { parentId: root, name: "n", kind: "folder" }, status: 201, shape: writtenNode }),
-    patchNode: () => ({ nodeId: file.id, json: { name: "n" }, shape: writtenNode }),
-    exchangeNodes: () => ({ nodeId: file.id, json: { with: other.id }, shape: writtenNode }),
-    deleteNode: () => ({ nodeId: file.id, shape: writtenNode }),
-    restoreNode: () => ({ nodeId: gone.id, json: { idempotencyKey: "k" }, shape: writtenNode }),
-    listVersions: () => ({ nodeId: file.id, shape: versionPage }),
-    appendJournal: () => ({ json: { nodeId: file.id, kind: "seen" }, status: 201, shape: journalEntry }),
-    readJournal: () => ({ shape: journalPage }),
-    streamJournal: () => ({}),
+    listWorkspaces: [{}],
+    listNodes: [{ query: { path: "/d" } }, { query: { parentId: root, after: "", orderBy: "name" } }],
+    getNode: [{ nodeId: file.id }, { nodeId: file.id, headers: { "if-none-match": "*" } }],
+    getNodeByPath: [{ path: "d/f" }, { path: "d/f", headers: { "if-none-match": '"1"' } }],
+    getContent: [
+      { nodeId: file.id },
+      { nodeId: file.id, headers: { range: "bytes=0-0" } },
+      { nodeId: file.id, headers: { "if-none-match": `"${file.head}"` } },
+    ],
+    upload: [
+      { path: "d/new", file: "x", metadata: { attributes: { mode: 0o644 } } },
+      { path: "d/f", file: "y" },
+    ],
+    writeContent: [
+      { nodeId: file.id, file: "x" },
+      { nodeId: file.id, json: reference },
+    ],
+    createNode: [
+      { json: { parentId: root, name: "n", kind: "folder", attributes: { xattrs: { a: "YQ==" } } } },
+      { json: { parentId: root, name: "copy", copyOf: file.id, version: file.head } },
+    ],
+    patchNode: [{ nodeId: file.id, json: { name: "n", parentId: root, attributes: { mode: null } } }],
+    exchangeNodes: [{ nodeId: file.id, json: { with: other.id } }],
+    deleteNode: [{ nodeId: file.id }],
+    restoreNode: [{ nodeId: gone.id }, { nodeId: again.id, json: { idempotencyKey: "r" } }],
+    listVersions: [{ nodeId: file.id }],
+    appendJournal: [{ json: { nodeId: file.id, kind: "seen" } }],
+    readJournal: [{}],
+    streamJournal: [{}],
+  };
+  conflicts = {
+    upload: { path: "d", file: "x" },
+    createNode: { json: { parentId: root, name: "d", kind: "folder" } },
+    patchNode: { nodeId: file.id, json: { name: "g" } },
+    deleteNode: { nodeId: String(file.parentId) },
+    restoreNode: { nodeId: file.id },
   };
 });
 
-const names = Object.keys(OPERATIONS) as OperationName[];
+afterAll(() => {
+  process.stdout.write(`contract: ${JSON.stringify(counts)}\n`);
+});
 
-function call(name: OperationName, changes: Example = {}) {
-  const { nodeId = "", path = "", ...options } = { ...examples[name](), ...changes };
-  return core.call(OPERATIONS[name].method, operationPath(name, { nodeId, path }), options);
+function good(operation: WalkedOperation): readonly [Example, ...Example[]] {
+  const [first, ...more] = examples[operation.id] ?? [];
+  if (first === undefined) throw new Error(`${operation.id} is new: add a good call of it to this test's examples.`);
+  return [first, ...more];
 }
 
-describe.each(names)("%s", (name) => {
-  const operation: Operation = OPERATIONS[name];
+function bodyOf({ json, metadata, file }: Example): { body?: string | FormData; type?: string } {
+  if (json !== undefined) return { body: JSON.stringify(json), type: "application/json" };
+  if (file === undefined) return {};
+  const form = new FormData();
+  if (metadata !== undefined) form.set("metadata", JSON.stringify(metadata));
+  form.set("file", new Blob([file]), "name");
+  return { body: form };
+}
 
-  test("answers in the contract's shape", async () => {
-    const { status = 200, shape } = examples[name]();
-    const answer = await call(name);
-    expect(answer.status).toBe(status);
-    shape?.parse(answer.json);
-    if (shape !== undefined) expect(answer.headers["content-type"]).toBe("application/json");
+/** Calls over HTTP, and checks the answer against the document. */
+async function call(operation: WalkedOperation, example: Example, search = ""): Promise<Read> {
+  const { nodeId = "", path = "", query = {}, headers = {}, token = core.token(), method = operation.method } = example;
+  const { body, type } = bodyOf(example);
+  const parts = new URLSearchParams(query).toString();
+  const filled = operation.path.replace("{nodeId}", nodeId).replace("{path}", path);
+  const answer = await fetch(`${baseUrl}${filled}?${[parts, search].filter((part) => part !== "").join("&")}`, {
+    method,
+    headers: {
+      ...(token === "" ? {} : { authorization: `Bearer ${token}` }),
+      ...(type === undefined ? {} : { "content-type": type }),
+      ...headers,
+    },
+    ...(body === undefined ? {} : { body }),
+  });
+  counts.requests += 1;
+  return checked(operation, method, answer);
+}
+
+/** Of an answer without end. */
+async function firstBytes(answer: Response): Promise<Buffer> {
+  const reader = answer.body?.getReader();
+  const { value } = (await reader?.read()) ?? {};
+  await reader?.cancel();
+  return Buffer.from(value ?? []);
+}
+
+async function checked(operation: WalkedOperation, method: string, answer: Response): Promise<Read> {
+  const type = answer.headers.get("content-type") ?? "";
+  const bytes = type === "text/event-stream" ? await firstBytes(answer) : Buffer.from(await answer.arrayBuffer());
+  const isJson = /^application\/(problem\+)?json$/.test(type) && answer.status !== 206;
+  const json = isJson && bytes.length > 0 ? JSON.parse(bytes.toString()) : {};
+  if (method !== operation.method) return { status: answer.status, headers: answer.headers, json };
+  const described = operation.responses[String(answer.status)];
+  const where = `${operation.id} ${answer.status} ${bytes.subarray(0, 300)}`;
+  if (described === undefined) throw new Error(`The document does not know this answer: ${where}`);
+  for (const name of Object.keys(described.headers ?? {}))
+    expect([where, answer.headers.has(name)]).toEqual([where, true]);
+  const [media, { schema } = { schema: {} }] = Object.entries(described.content ?? {})[0] ?? [];
+  if (media === undefined) expect([where, bytes.length]).toEqual([where, 0]);
+  else if (media !== "*/*") {
+    expect([where, type]).toEqual([where, media]);
+    if (isJson) expect([where, walked.problemsOf(schema, json)]).toEqual([where, undefined]);
+    if (media === "text/event-stream") expect([where, bytes.length > 0]).toEqual([where, true]);
+    if (media.startsWith("application/problem")) expect(json.status).toBe(answer.status);
+  }
+  counts.answersChecked += 1;
+  met.get(operation.id)?.add(String(answer.status));
+  return { status: answer.status, headers: answer.headers, json };
+}
+
+/** A 400 that names the field. */
+async function refuses(operation: WalkedOperation, field: string, example: Example, search = ""): Promise<void> {
+  const answer = await call(operation, example, search);
+  const shown = JSON.stringify([field, search, example.query, example.json, example.metadata]).slice(0, 300);
+  expect([shown, answer.status, answer.json.field]).toEqual([shown, 400, field]);
+}
+
+describe.each(walked.operations)("$method $path ($id)", (operation) => {
+  test("answers as the document says", async () => {
+    const seen = new Set<number>();
+    for (const example of good(operation)) seen.add((await call(operation, example)).status);
+    const documented = Object.keys(operation.responses).map(Number);
+    expect([...seen].toSorted()).toEqual(documented.filter((status) => status < 400).toSorted());
   });
 
   test("needs a token that is this gateway's and has not expired", async () => {
+    const [example] = good(operation);
     const forged = `${core.token().slice(0, -4)}AAAA`;
     const none = Buffer.from('{"alg":"none"}').toString("base64url");
     const unsigned = [none, core.token().split(".")[1], ""].join(".");
-    for (const authorization of ["", "Basic eDp5", "Bearer", "Bearer x", `Bearer ${forged}`, `Bearer ${unsigned}`]) {
-      const answer = await call(name, { headers: { authorization } });
-      expect([answer.status, authorization]).toEqual([401, authorization]);
-      expect(answer.headers["www-authenticate"]).toBe("Bearer");
-      problem.parse(answer.json);
+    for (const token of ["", "x", forged, unsigned]) {
+      const answer = await call(operation, { ...example, token });
+      expect([token, answer.status]).toEqual([token, 401]);
     }
+    const basic = await call(operation, { ...example, token: "", headers: { authorization: "Basic eDp5" } });
+    expect([basic.status, basic.headers.get("www-authenticate")]).toEqual([401, "Bearer"]);
     const shortLived = core.gateway.issueToken({ scopes: SCOPES, workspace: core.workspace.id, ttlSeconds: 60 });
     await core.clock.advance(59_000);
-    expect((await call(name, { token: shortLived })).status).toBeLessThan(300);
+    expect((await call(operation, { ...example, token: shortLived })).status).toBeLessThan(300);
     await core.clock.advance(1000);
-    expect((await call(name, { token: shortLived })).status).toBe(401);
+    expect((await call(operation, { ...example, token: shortLived })).status).toBe(401);
   });
 
   test("needs each of its scopes and no other", async () => {
-    expect((await call(name, { token: core.token(operation.scopes) })).status).toBeLessThan(300);
-    for (const scope of operation.scopes.filter((scope) => !operation.mayLack?.includes(scope))) {
+    const [example] = good(operation);
+    expect(operation.scopes.length).toBeGreaterThan(0);
+    for (const scope of operation.scopes.filter((one) => !operation.mayLack.includes(one))) {
       const before = core.blobs.contents.size;
-      const answer = await call(name, { token: core.token(SCOPES.filter((other) => other !== scope)) });
+      const token = core.token(SCOPES.filter((other) => other !== scope));
+      const answer = await call(operation, { ...example, token });
       expect([answer.status, answer.json.scope]).toEqual([403, scope]);
       expect(core.blobs.contents.size).toBe(before);
     }
+    const needed = operation.scopes.filter((one) => !operation.mayLack.includes(one));
+    expect((await call(operation, { ...example, token: core.token(needed) })).status).toBeLessThan(300);
   });
 
-  test("refuses unknown query fields by name", async () => {
-    const answer = await call(name, { query: { ...examples[name]().query, nonsense: "1" } });
-    expect([answer.status, answer.json.field]).toEqual([400, "nonsense"]);
+  test("refuses every field of the query that is wrong, unknown or there twice", async () => {
+    const [example] = good(operation);
+    for (const [name, schema] of Object.entries(operation.query)) {
+      const { [name]: _, ...query } = example.query ?? {};
+      const wrong = [...wrongQueryTexts(schema), ...(WRONG_TEXTS[name] ?? [])];
+      if (wrong.length === 0) throw new Error(`The query field ${name} has no wrong value here: add one.`);
+      counts.fieldsWrong += 1;
+      for (const text of wrong) {
+        const value = text.startsWith("%") || text.startsWith("/%") ? text : encodeURIComponent(text);
+        await refuses(operation, name, { ...example, query }, `${name}=${value}`);
+      }
+      await refuses(operation, name, { ...example, query }, `${name}=1&${name}=1`);
+      await refuses(operation, name, { ...example, query }, `${name}=%FF`);
+    }
+    await refuses(operation, "nonsense", example, "nonsense=1");
+    await refuses(operation, "__proto__", example, "__proto__=1");
   });
 
   test("refuses another method", async () => {
-    const path = operationPath(name, { nodeId: "x", path: "x" });
-    const answer = await core.call("OPTIONS", path);
+    const [example] = good(operation);
+    const { headers, ...rest } = example;
+    const answer = await call(operation, { ...rest, method: "OPTIONS" });
     expect(answer.status).toBe(405);
-    expect(answer.headers.allow).toContain(operation.method);
+    problem.parse(answer.json);
+    const here = walked.operations.filter(({ path }) => path === operation.path).map(({ method }) => method);
+    expect(answer.headers.get("allow")?.split(", ").toSorted()).toEqual(here.toSorted());
   });
 });
 
-const byId = names.filter((name) => OPERATIONS[name].path.includes("{nodeId}"));
+const byId = walked.operations.filter(({ path }) => path.includes("{nodeId}"));
 
-test.each(byId)("%s of an unknown id is not found, of another workspace's node forbidden", async (name) => {
-  const unknown = await call(name, { nodeId: "5ca1ab1e-0000-4000-8000-000000000000" });
-  expect(unknown.status).toBe(404);
-  problem.parse(unknown.json);
+test.each(byId)("$id of an unknown id is not found, of another workspace's node forbidden", async (operation) => {
+  const [example] = good(operation);
+  for (const nodeId of [UNKNOWN_ID, "x".repeat(300), "..%2F..", "%00"]) {
+    expect([nodeId, (await call(operation, { ...example, nodeId })).status]).toEqual([nodeId, 404]);
+  }
+  await refuses(operation, "nodeId", { ...example, nodeId: "%FF" });
   const other = core.gateway.ensureWorkspace("other");
-  expect((await call(name, { nodeId: other.root })).status).toBe(403);
+  expect((await call(operation, { ...example, nodeId: other.root })).status).toBe(403);
 });
 
-const withBody = names.filter((name) => "body" in INPUTS[name]);
+test.each(walked.operations.filter(({ query }) => "path" in query || "parentId" in query))(
+  "$id of an unknown path or folder is not found",
+  async (operation) => {
+    const [{ query: _, ...example }] = good(operation);
+    if ("path" in operation.query) {
+      expect((await call(operation, { ...example, query: { path: "/nowhere" } })).status).toBe(404);
+    }
+    expect((await call(operation, { ...example, query: { parentId: UNKNOWN_ID } })).status).toBe(404);
+  },
+);
 
-test.each(withBody)("%s refuses a body that is no object or has wrong or unknown fields", async (name) => {
-  const good = examples[name]().json ?? { copyOf: examples[name]().nodeId };
-  const send = async (json: unknown) => {
-    const { body: _, ...example } = examples[name]();
-    const { nodeId = "", path = "" } = example;
-    return core.call(OPERATIONS[name].method, operationPath(name, { nodeId, path }), { json });
-  };
-  for (const json of [null, [], "x", 5]) expect([(await send(json)).status, json]).toEqual([400, json]);
-  for (const field of Object.keys(good)) {
-    const answer = await send({ ...good, [field]: { wrong: true } });
-    expect([answer.status, answer.json.field]).toEqual([400, field]);
+interface Place {
+  readonly schema: Schema;
+  readonly names: readonly string[];
+}
+
+/** Every field of a schema, those of objects within it too. */
+function fieldsOf(schema: Schema, names: readonly string[] = []): Place[] {
+  const objects = [schema, ...(schema.anyOf ?? []).map(walked.resolve)];
+  return objects.flatMap(({ properties = {}, additionalProperties }) => {
+    const own = Object.entries(properties);
+    const any: [string, unknown][] =
+      typeof additionalProperties === "object" && Object.keys(additionalProperties).length > 0
+        ? [["k", additionalProperties]]
+        : [];
+    return [...own, ...any].flatMap(([name, value]) => {
+      const place = { schema: walked.resolve(value), names: [...names, name] };
+      return [place, ...fieldsOf(place.schema, place.names)];
+    });
+  });
+}
+
+/** The value with one field of it set, objects on the way made. */
+function withField(value: unknown, [name, ...more]: readonly string[], field: unknown): unknown {
+  if (name === undefined) return field;
+  const entries: [string, unknown][] = typeof value === "object" && value !== null ? Object.entries(value) : [];
+  const own = new Map(entries);
+  own.set(name, withField(own.get(name), more, field));
+  return Object.fromEntries(own);
+}
+
+/** Everything a body or a metadata part of this schema may be wrong in; `whole` names itself. */
+async function refusesWrongFields(
+  schema: Schema,
+  sound: unknown,
+  whole: string,
+  send: (field: string, value: unknown) => Promise<void>,
+) {
+  for (const value of [null, [], "x", 5, true]) await send(whole, value);
+  await send("nonsense", withField(sound, ["nonsense"], 1));
+  for (const name of schema.required ?? []) {
+    const rest = Object.entries(Object(sound)).filter(([key]) => key !== name);
+    await send(name, Object.fromEntries(rest));
   }
-  const answer = await send({ ...good, nonsense: 1 });
-  expect([answer.status, answer.json.field]).toEqual([400, "nonsense"]);
-  expect((await send(good)).status).toBeLessThan(300);
+  for (const { schema: field, names } of fieldsOf(schema)) {
+    const wrong = wrongValues(field, walked.resolve);
+    if (wrong.length === 0) throw new Error(`The field ${names.join(".")} has no wrong value here: add one.`);
+    counts.fieldsWrong += 1;
+    for (const value of wrong) {
+      // A part of a link is wrong within a link that is otherwise whole.
+      const around = names[1] === "link" && names.length > 2 ? { group: "g", hash: "h" } : undefined;
+      const start = around === undefined ? sound : withField(sound, names.slice(0, 2), around);
+      await send(names.join("."), withField(start, names, value));
+    }
+  }
+}
+
+test.each(walked.operations.filter(({ body }) => body !== undefined))(
+  "$id refuses every field of its body that is wrong, unknown or missing",
+  async (operation) => {
+    const example = good(operation).find(({ json }) => json !== undefined);
+    if (example === undefined || operation.body === undefined) throw new Error("No good JSON body.");
+    await refusesWrongFields(operation.body, example.json, "body", (field, json) =>
+      refuses(operation, field, { ...example, json }),
+    );
+    const { json: _, ...empty } = example;
+    if (operation.bodyRequired) expect((await call(operation, empty)).status).toBe(400);
+    expect((await call(operation, example)).status).toBeLessThan(300);
+  },
+);
+
+test.each(walked.operations.filter(({ body }) => body !== undefined))(
+  "$id of an id nobody has is not found",
+  async (operation) => {
+    const example = good(operation).find(({ json }) => json !== undefined) ?? {};
+    const named = ID_FIELDS.filter((name) => name in (operation.body?.properties ?? {}));
+    for (const name of named) {
+      const { kind: _, ...json } = Object(example.json);
+      const whole = operation.id === "createNode" && name === "parentId" ? example.json : json;
+      const sent = operation.id === "appendJournal" ? example.json : whole;
+      const answer = await call(operation, { ...example, json: withField(sent, [name], UNKNOWN_ID) });
+      expect([name, answer.status]).toEqual([name, 404]);
+    }
+  },
+);
+
+test.each(walked.operations.filter(({ metadata }) => metadata !== undefined))(
+  "$id refuses every field of its metadata that is wrong or unknown, and keeps nothing",
+  async (operation) => {
+    const example = good(operation).find(({ file }) => file !== undefined);
+    if (example === undefined || operation.metadata === undefined) throw new Error("No good upload.");
+    const file = "x".repeat(40_000);
+    const before = core.blobs.contents.size;
+    await refusesWrongFields(operation.metadata, {}, "metadata", (field, metadata) =>
+      refuses(operation, field, { ...example, file, metadata }),
+    );
+    expect(core.blobs.contents.size).toBe(before);
+    expect((await call(operation, example)).status).toBeLessThan(300);
+  },
+);
+
+const byWorkspace = walked.operations.filter(
+  ({ query, path, body }) => "workspace" in query && !path.includes("{nodeId}") && body === undefined,
+);
+
+test.each(byWorkspace)("$id with a token bound to no workspace has to name one", async (operation) => {
+  const [example] = good(operation);
+  const free = { ...example, token: core.token(undefined, null) };
+  const named = (workspace: string) => ({ ...free, query: { ...example.query, workspace } });
+  if (operation.id !== "listWorkspaces") {
+    await refuses(operation, "workspace", free);
+    expect((await call(operation, named("nowhere"))).status).toBe(404);
+  }
+  for (const name of [core.workspace.name, core.workspace.id]) {
+    expect((await call(operation, named(name))).status).toBeLessThan(300);
+  }
+  core.gateway.ensureWorkspace("other");
+  const bound = await call(operation, { ...named("other"), token: core.token() });
+  expect(bound.status).toBe(403);
 });
 
-test("what is not in the table is not found", async () => {
-  for (const path of [
-    "/",
-    "/v1",
-    "/v1/",
-    "/v2/nodes",
-    "/v1/nodes/",
-    "/v1/nodes/x/y",
-    "/v1/nodes/x/content/y",
-    "/v1/nodesx",
-  ]) {
-    expect([path, (await core.call("GET", path)).status]).toEqual([path, 404]);
+const withStatus = (status: number) => walked.operations.filter(({ responses }) => String(status) in responses);
+
+test.each(withStatus(409))(
+  "$id of what the tree does not allow is a conflict that shows the node",
+  async (operation) => {
+    const example = conflicts[operation.id];
+    if (example === undefined) throw new Error(`${operation.id} has no conflict here: add one.`);
+    const answer = await call(operation, example);
+    expect([answer.status, answer.json.node.path]).toEqual([409, expect.stringMatching(/^\/d/)]);
+  },
+);
+
+test.each(withStatus(412))("$id with a condition that does not hold shows the node as it is", async (operation) => {
+  const [usual, existing = usual] = good(operation);
+  const example = operation.id === "upload" ? existing : usual;
+  const answer = await call(operation, { ...example, headers: { "if-match": '"0"' } });
+  expect([answer.status, answer.json.node.path]).toEqual([412, expect.stringMatching(/^\/d/)]);
+  await refuses(operation, "If-Match", { ...example, headers: { "if-match": "bare" } });
+});
+
+test.each(withStatus(413))("$id with a body over the limit is refused", async (operation) => {
+  core.gateway.setOptions({ maxFileBytes: 1000, maxJsonBytes: 500 });
+  for (const example of good(operation)) {
+    if (example.file === undefined) {
+      const json = withField(example.json, ["idempotencyKey"], "x".repeat(500));
+      const answer = await call(operation, { ...example, json });
+      expect([answer.status, answer.json.field]).toEqual([413, "body"]);
+    } else {
+      const whole = await call(operation, { ...example, file: "x".repeat(1001) });
+      expect([whole.status, whole.json.field]).toEqual([413, "file"]);
+      const metadata = { attributes: { note: "x".repeat(500) } };
+      const part = await call(operation, { ...example, metadata });
+      expect([part.status, part.json.field]).toEqual([413, "metadata"]);
+      expect((await call(operation, { ...example, file: "x".repeat(1000) })).status).toBeLessThan(300);
+    }
   }
+});
+
+test.each(withStatus(416))("$id of a range outside says how long it is and which version", async (operation) => {
+  const [example] = good(operation);
+  const answer = await call(operation, { ...example, headers: { range: "bytes=1-" } });
+  expect([answer.status, answer.headers.get("content-range")]).toEqual([416, "bytes */1"]);
+  const whole = await call(operation, example);
+  expect(answer.headers.get("etag")).toBe(whole.headers.get("etag"));
+});
+
+test("what the document does not name is not found", async () => {
+  const paths = ["/", "/v1", "/v1/", "/v2/nodes", "/v1/nodes/", "/v1/nodes/x/y", "/v1/nodes/x/content/y", "/v1/nodesx"];
+  for (const path of paths) expect([path, (await core.call("GET", path)).status]).toEqual([path, 404]);
   expect((await core.call("GET", "/v1/nodes/%FF")).json.field).toBe("nodeId");
+});
+
+test("what is to come later says so", async () => {
+  for (const path of ["/v1/engines", "/v1/installations", "/v1/executions/x/logs", "/v1/api-keys", "/oauth/token"]) {
+    const answer = await core.call("POST", path);
+    expect([path, answer.status, answer.headers["content-type"]]).toEqual([path, 404, "application/problem+json"]);
+    expect(answer.json.detail).toMatch(/^This gateway does not serve .+ yet\.$/);
+  }
+});
+
+test("every answer the document knows was met on this walk, but for failures of the gateway", () => {
+  const missed = walked.operations.flatMap(({ id, responses }) =>
+    Object.keys(responses)
+      .filter((status) => status !== "500" && met.get(id)?.has(status) !== true)
+      .map((status) => `${id} ${status}`),
+  );
+  expect(missed).toEqual([]);
 });

@@ -96,7 +96,7 @@ test("a folder is copied into itself as it was before", async () => {
   expect((await below("/d")).map(({ path }) => path)).toEqual([...before, "/d/inside", ...inside].sort());
 });
 
-test("names that are taken, versions, and trees that are too large are refused", async () => {
+test("names that are taken, versions, and trees that are too large are refused", { timeout: 300_000 }, async () => {
   const id = await sample();
   const taken = await copy({ copyOf: id, name: "d" });
   expect([taken.status, taken.json.node.id]).toEqual([409, id]);
@@ -112,7 +112,9 @@ test("names that are taken, versions, and trees that are too large are refused",
   expect(await core.names("/")).toEqual(["d", "large", "x"]);
 });
 
-test("what changes while a folder is read is in the copy or is not, never half of it", async () => {
+test("what changes while a folder is read is in the copy or is not, never half of it", {
+  timeout: 300_000,
+}, async () => {
   const copying = copy({ copyOf: fill("d", 3000), name: "copy" });
   let isDone = false;
   void copying.then(() => {

@@ -136,7 +136,7 @@ async function change(world: World): Promise<void> {
   if (below(3) === 0) await core.clock.advance(below(5));
 }
 
-test("any order of any listing is a plain sort, now and at any moment before", async () => {
+test("any order of any listing is a plain sort, now and at any moment before", { timeout: 300_000 }, async () => {
   const world: World = { folders: [core.workspace.root], files: new Set() };
   const moments: { at: string; listings: Map<string, Node[]>; trees: Map<string, Node[]>; paths: Node[] }[] = [];
   for (let round = 0; round < 8; round++) {
@@ -192,7 +192,9 @@ test("any order of any listing is a plain sort, now and at any moment before", a
   }
 });
 
-test("pages of one snapshot are what was there at the first, in any order, whatever changes", async () => {
+test("pages of one snapshot are what was there at the first, in any order, whatever changes", {
+  timeout: 300_000,
+}, async () => {
   const world: World = { folders: [core.workspace.root], files: new Set() };
   for (let step = 0; step < 150; step++) await change(world);
   for (const field of FIELDS) {
@@ -245,7 +247,7 @@ describe("a large folder", () => {
     }
   }
 
-  test("is paged by its marks as a plain sort", { timeout: 120_000 }, async () => {
+  test("is paged by its marks as a plain sort", { timeout: 300_000 }, async () => {
     await disturb(await everything({ parentId: folder }), 200);
     const nodes = await everything({ parentId: folder });
     expect(new Set(nodes.map(({ id }) => id)).size).toBe(nodes.length);
@@ -254,7 +256,7 @@ describe("a large folder", () => {
     }
   });
 
-  test("shows one snapshot and any moment, by number too", { timeout: 120_000 }, async () => {
+  test("shows one snapshot and any moment, by number too", { timeout: 300_000 }, async () => {
     const nodes = await everything({ parentId: folder });
     const at = new Date(core.clock.now()).toISOString();
     await core.clock.advance(1);
@@ -272,7 +274,7 @@ describe("a large folder", () => {
     }
   });
 
-  test("counts its places right, however they come and go", async () => {
+  test("counts its places right, however they come and go", { timeout: 300_000 }, async () => {
     const store = createStore(core.database);
     const check = () => {
       const there = store

@@ -26,8 +26,8 @@ export interface HistoryOptions {
 const NAMES = ["alpha", "beta"];
 /** Longer than any time after which rows are looked at again. */
 const QUIET_MS = 15_000;
-/** Until what is missing is settled to be gone, and some more. */
-const ROUNDS_MAX = 40;
+/** An id that is gone is asked for for five minutes. */
+const ROUNDS_MAX = 60;
 /** Between two looks at a mount alone while time goes by. */
 const LOOK_MS = 700;
 
@@ -273,6 +273,7 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
           process?.engine.status().dirty === 0 &&
           process.engine.context.metadata.rereads.countKnown() === 0 &&
           process.engine.context.metadata.arrivals.count() === 0 &&
+          process.engine.context.metadata.rereads.count() === 0 &&
           process.engine.context.metadata.settings.getNumber("cursor") >= before,
       );
       if (isAtRest && world.position() === before) return;

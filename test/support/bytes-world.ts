@@ -150,6 +150,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     cuts: new Map(),
     syncRows: async () => {},
     sending: new Map(),
+    notEmpty: new Map(),
     network,
     activity,
   };

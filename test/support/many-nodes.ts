@@ -1,9 +1,12 @@
-/** Many nodes in one transaction, by the gateway's own writer: for tests and measures of large folders. */
+/** Many nodes in few transactions, by the gateway's own writer: for tests and measures of large folders. */
 import type { Database } from "better-sqlite3";
 import { lastChange } from "../../src/gateway/lag.ts";
 import { createStore } from "../../src/gateway/store.ts";
-import { createTreeRows } from "../../src/gateway/tree-rows.ts";
+import { createTreeRows, type NewTreeRow } from "../../src/gateway/tree-rows.ts";
 import type { Clock } from "../../src/lib/runtime.ts";
+
+/** Nodes in one transaction. */
+const CHUNK = 10_000;
 
 export interface FilledFolder {
   readonly database: Database;
@@ -22,27 +25,26 @@ export function makeFilledFolder(folder: FilledFolder): string {
   const { nameOf = (index) => `file-${String(index).padStart(7, "0")}`, sizeOf = () => 1 } = folder;
   const store = createStore(database);
   const id = clock.uuid();
-  store.transaction(() => {
-    const { lastInsertRowid } = store
-      .prepare("INSERT INTO content (blob, bytes) VALUES (NULL, ?)")
-      .run(Buffer.from("x"));
-    const time = Math.max(Math.floor(clock.now()), lastChange(store).time);
-    const own = { id, kind: "folder", parent, name, attributes: {}, head: null, content: undefined } as const;
-    const files = Array.from({ length: count }, (_, index) => ({
-      id: clock.uuid(),
-      kind: "file" as const,
-      parent: id,
-      name: nameOf(index),
-      attributes: {},
-      head: clock.uuid(),
-      content: {
-        content: Number(lastInsertRowid),
-        size: sizeOf(index),
-        hash: "0".repeat(64),
-        mimeType: "text/plain",
-      },
-    }));
-    createTreeRows({ store }, { time, key: null, journaled: true }, workspace, [own, ...files]);
+  const own = { id, kind: "folder", parent, name, attributes: {}, head: null, content: undefined } as const;
+  const { lastInsertRowid } = store.transaction(() =>
+    store.prepare("INSERT INTO content (blob, bytes) VALUES (NULL, ?)").run(Buffer.from("x")),
+  );
+  const fileOf = (index: number): NewTreeRow => ({
+    id: clock.uuid(),
+    kind: "file",
+    parent: id,
+    name: nameOf(index),
+    attributes: {},
+    head: clock.uuid(),
+    content: { content: Number(lastInsertRowid), size: sizeOf(index), hash: "0".repeat(64), mimeType: "text/plain" },
   });
+  for (let start = 0; start === 0 || start < count; start += CHUNK) {
+    const files = Array.from({ length: Math.min(CHUNK, count - start) }, (_, index) => fileOf(start + index));
+    store.transaction(() => {
+      const time = Math.max(Math.floor(clock.now()), lastChange(store).time);
+      const change = { time, key: null, journaled: true };
+      createTreeRows({ store }, change, workspace, start === 0 ? [own, ...files] : files);
+    });
+  }
   return id;
 }

@@ -14,8 +14,8 @@ export type Pending = Extract<Step, { do: "send" | "cut" | "unring" | "wait" }>;
 const STEPS_MAX = 20;
 
 export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: string) => void) {
-  const { root, rows, entries, tombstones, arrivals, refresh, keys } = tree;
-  const { rowOf, rowOfNode, find, isInside, addEntry, addRow, viewOf } = tree;
+  const { root, rows, entries, tombstones, arrivals, refresh, keys, givenUp } = tree;
+  const { rowOf, rowOfNode, find, isInside, addEntry, addRow, dropRow, viewOf } = tree;
 
   /** Carries out what happens here; the first step that needs more, or undefined when nothing is left. */
   function advance(row: Row): Pending | undefined {
@@ -29,7 +29,7 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
           return undefined;
         case "forget":
           bury(row);
-          rows.delete(row);
+          dropRow(row);
           return undefined;
         case "send":
         case "cut":
@@ -55,8 +55,8 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
       case "vanish":
         if (row.entry !== null) requireKept(row.entry.inode);
         bury(row);
-        rows.delete(row);
         if (row.entry !== null) entries.delete(row.entry);
+        dropRow(row);
         return true;
       case "rebirth":
         bury(row);
@@ -192,11 +192,36 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
     if (node.revision <= (tombstones.get(node.id) ?? -1)) return;
     const row = rowOfNode(node.id);
     if (row === undefined) {
-      if (node.lastKey === null || keys.get(node.lastKey)?.attempt?.key !== node.lastKey) arrive(node);
+      if ((node.lastKey === null || keys.get(node.lastKey)?.attempt?.key !== node.lastKey) && !takeOwn(node))
+        arrive(node);
       return;
     }
-    if (node.revision > (row.base?.revision ?? -1) && node.revision > revisionOf(row.seen)) row.seen = { node };
+    const isNews = node.revision > (row.base?.revision ?? -1) && node.revision > revisionOf(row.seen);
+    if (isNews && takeOwn(node)) return;
+    if (isNews) row.seen = { node };
     advance(row);
+  }
+
+  /** As src/vfs/own.ts. */
+  function takeOwn(node: Node): boolean {
+    const given = node.lastKey === null ? undefined : givenUp.get(node.lastKey);
+    if (given === undefined || !rows.has(given.row)) return false;
+    const { row, key } = given;
+    if (row.nodeId === node.id && node.revision <= (row.base?.revision ?? -1)) return false;
+    const known = rowOfNode(node.id);
+    if (known !== undefined && known !== row) return false;
+    givenUp.delete(key);
+    if ((arrivals.get(node.id)?.revision ?? 0) <= node.revision) arrivals.delete(node.id);
+    const request = row.nodeId === null ? row.attempt?.request : undefined;
+    const isOtherPlace =
+      request !== undefined && "parent" in request && (request.parent !== node.parentId || request.name !== node.name);
+    if (isOtherPlace || (row.nodeId !== null && row.nodeId !== node.id)) {
+      addRow({ kind: node.kind, entry: null, nodeId: node.id, base: baseOf(node, 0) });
+      return true;
+    }
+    Object.assign(row, { nodeId: node.id, base: baseOf(node, 0), seen: null });
+    advance(row);
+    return true;
   }
 
   function observeDeletion(nodeId: string, revision: number): void {
@@ -213,6 +238,7 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
 
   function arrive(node: Node): void {
     arrivals.delete(node.id);
+    if (node.lastKey !== null && keys.has(node.lastKey)) throw new Error("what we sent came back as somebody else's");
     // Something new is in it: a folder that was to be deleted lives.
     const folder = node.parentId === null ? undefined : (folderOfNode(node.parentId) ?? reviveFolder(node.parentId));
     if (folder === undefined) return;
@@ -236,7 +262,7 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
     return true;
   }
 
-  return { advance, bury, observeNode, observeDeletion, arrive, reviveFolder, moveAside, revisionOf };
+  return { advance, bury, observeNode, observeDeletion, takeOwn, arrive, moveAside, revisionOf };
 }
 
 export type LocalSteps = ReturnType<typeof createLocalSteps>;

@@ -8,18 +8,18 @@ import { type Base, baseOf } from "../../src/metadata/nodes.ts";
 import { isKeyed, type Request } from "../../src/vfs/request.ts";
 import type { Answer, Gateway } from "./plan-gateway.ts";
 import { createLocalSteps } from "./plan-local-steps.ts";
-import { type Attempt, createTree, type Entry, type Row } from "./plan-tree.ts";
+import { type Attempt, createTree, type Entry, type Row, type Scopes } from "./plan-tree.ts";
 
 /** What happens to a request: both ways whole, lost before or after its effect, or answered later. */
 export type Fate = "answered" | "lost" | "answer lost" | "late";
 
 /** `tell`: one line for each thing that happens, for whoever reads a failure. */
-export function createMount(gateway: Gateway, scopes: { readonly delete: boolean }, tell: (line: string) => void) {
+export function createMount(gateway: Gateway, scopes: Scopes, tell: (line: string) => void) {
   const tree = createTree(gateway, scopes);
   const steps = createLocalSteps(tree, gateway, tell);
-  const { rows, entries, arrivals, refresh, keys } = tree;
-  const { rowOfNode, nodeIdOf, inFolder, isDirty, referrersOf } = tree;
-  const { advance, bury, observeNode, observeDeletion, arrive, reviveFolder, moveAside, revisionOf } = steps;
+  const { rows, entries, tombstones, arrivals, refresh, keys, givenUp, notEmpty } = tree;
+  const { rowOfNode, nodeIdOf, inFolder, isDirty, referrersOf, dropRow } = tree;
+  const { advance, bury, observeNode, observeDeletion, takeOwn, arrive, moveAside, revisionOf } = steps;
 
   /** One turn of the write-back loop for this row. */
   function turn(row: Row, fate: Fate): void {
@@ -136,6 +136,11 @@ export function createMount(gateway: Gateway, scopes: { readonly delete: boolean
       acknowledgeDeletion(row, node.revision);
       return;
     }
+    if (row.nodeId !== null && row.nodeId !== node.id) {
+      if (row.seen !== null && "deleted" in row.seen) bury(row);
+      else refresh.add(row.nodeId);
+      Object.assign(row, { nodeId: null, base: null, seen: null });
+    }
     const isOnlyOurs = node.revision === (row.base?.revision ?? 0) + 1;
     const base = isOnlyOurs ? baseOf(node, position) : effectOf(row.base, attempt, node, position);
     if (row.seen === null || (!("deleted" in row.seen) && row.seen.node.revision <= node.revision)) {
@@ -186,11 +191,12 @@ export function createMount(gateway: Gateway, scopes: { readonly delete: boolean
   function acknowledgeDeletion(row: Row, revision: number): void {
     row.seen = { deleted: true, revision };
     bury(row);
+    row.attempt = null;
     if (row.entry === null) {
-      rows.delete(row);
+      dropRow(row);
       return;
     }
-    Object.assign(row, { nodeId: null, base: null, seen: null, attempt: null });
+    Object.assign(row, { nodeId: null, base: null, seen: null });
     advance(row);
   }
 
@@ -204,22 +210,19 @@ export function createMount(gateway: Gateway, scopes: { readonly delete: boolean
       }
     }
     row.attempt = null;
+    if (node?.lastKey != null && takeOwn(node)) return;
     if (row.nodeId !== null) refresh.add(row.nodeId);
     if (answer.code === "notFound" || node === undefined) {
-      if (request.do === "delete" && answer.code === "conflict") {
-        const isOnWay = (child: Node) =>
-          child.lastKey !== null && keys.get(child.lastKey)?.attempt?.key === child.lastKey;
-        const inside = gateway.children(request.nodeId);
-        if (inside.length > 0 && inside.every(isOnWay)) throw new Error("a folder came back for what we sent into it");
-        reviveFolder(request.nodeId);
-      }
+      if (request.do === "delete" && answer.code === "conflict" && row.entry === null) notEmpty.add(request.nodeId);
       if ("parent" in request && request.parent !== undefined) refresh.add(request.parent);
     } else if ("parent" in request && node.id !== row.nodeId) nameIsTaken(row, node);
     else if (node.revision !== row.base?.revision) observeNode(node);
   }
 
-  function nameIsTaken(row: Row, node: Node): void {
-    if (rowOfNode(node.id) !== undefined) {
+  function nameIsTaken(row: Row, told: Node): void {
+    const waiting = arrivals.get(told.id);
+    const node = waiting !== undefined && waiting.revision > told.revision ? waiting : told;
+    if (rowOfNode(node.id) !== undefined || node.revision <= (tombstones.get(node.id) ?? -1)) {
       observeNode(node);
       return;
     }
@@ -254,10 +257,42 @@ export function createMount(gateway: Gateway, scopes: { readonly delete: boolean
       if (chain.length === 0) observeDeletion(id, gateway.revisionOf(id));
       for (const node of chain) observeNode(node);
     }
+    for (const id of [...notEmpty]) {
+      notEmpty.delete(id);
+      for (const node of gateway.children(id)) observeNode(node);
+    }
     for (const node of [...arrivals.values()]) {
       if (rowOfNode(node.id) !== undefined) arrivals.delete(node.id);
       observeNode(node);
     }
+  }
+
+  /**
+   * A writer came while the content was being sent (src/vfs/uploads.ts). The request has arrived, or
+   * may still do so.
+   */
+  function giveUp(row: Row): void {
+    const { attempt } = row;
+    if (attempt === null || (attempt.request.do !== "upload" && attempt.request.do !== "content")) return;
+    const { key, request, bytes } = attempt;
+    tell(`row ${row.id}: ${key} given up`);
+    givenUp.set(key, { row, key, request, bytes, isUnderWay: attempt.answer === null });
+    row.attempt = null;
+  }
+
+  /** One that was given up reaches the gateway after all, or never will. */
+  function endGivenUp(key: string, arrives: boolean): void {
+    const given = givenUp.get(key);
+    if (given === undefined || !given.isUnderWay) return;
+    given.isUnderWay = false;
+    if (!arrives) return;
+    tell(`row ${given.row.id}: ${key} arrives late: ${JSON.stringify(gateway.apply(given.request, key, given.bytes))}`);
+  }
+
+  /** So long ago that none of them can arrive any more. */
+  function forgetGivenUp(): void {
+    for (const key of givenUp.keys()) endGivenUp(key, false);
+    givenUp.clear();
   }
 
   /** The daemon dies and starts: answers are lost, nobody has a file open, what was open is looked at. */
@@ -273,7 +308,7 @@ export function createMount(gateway: Gateway, scopes: { readonly delete: boolean
     refresh.clear();
   }
 
-  return { ...tree, advance, observeNode, observeDeletion, turn, refreshAll, crash };
+  return { ...tree, advance, observeNode, observeDeletion, turn, refreshAll, crash, giveUp, endGivenUp, forgetGivenUp };
 }
 
 export type Mount = ReturnType<typeof createMount>;

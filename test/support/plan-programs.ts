@@ -64,7 +64,7 @@ export function createPrograms(mount: Mount, gateway: Gateway, choose: Choose, t
 
   function orphan(row: Row): void {
     row.entry = null;
-    if (row.nodeId === null && row.attempt === null) mount.rows.delete(row);
+    if (row.nodeId === null && row.attempt === null) mount.dropRow(row);
   }
 
   function remove(entry: Entry): void {
@@ -77,6 +77,8 @@ export function createPrograms(mount: Mount, gateway: Gateway, choose: Choose, t
   function write(entry: Entry, bytes: string): void {
     tell(`write ${entry.id} ${entry.name} ${bytes}`);
     const { inode } = entry;
+    const row = mount.rowOf(entry);
+    if (row !== undefined && choose(2) === 1) mount.giveUp(row);
     const state = { state: "open", hash: null, isCut: false, finished: null } as const;
     Object.assign(inode, state, { bytes, changes: inode.changes + 1, writers: Math.max(1, inode.writers) });
   }
@@ -156,7 +158,8 @@ export function createPrograms(mount: Mount, gateway: Gateway, choose: Choose, t
       if (entry !== undefined) entry.inode.attributes = { ...entry.inode.attributes, ...attributes };
     },
     () => {
-      for (const row of mount.rows) row.left = null;
+      // Time passes.
+      for (const row of mount.rows) Object.assign(row, { left: null, waitedFor: row.seen });
     },
   ];
 

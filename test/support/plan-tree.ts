@@ -9,6 +9,9 @@ import type { Local, View } from "../../src/vfs/plan.ts";
 import type { Request } from "../../src/vfs/request.ts";
 import { type Answer, type Gateway, ROOT } from "./plan-gateway.ts";
 
+/** What the token may do. */
+export type Scopes = View["may"];
+
 export interface Inode {
   readonly kind: "file" | "folder";
   attributes: Attributes;
@@ -42,6 +45,16 @@ export interface Attempt {
   answer: Answer | null;
 }
 
+/** A request that was given up for a newer cut. */
+export interface GivenUp {
+  readonly row: Row;
+  readonly key: string;
+  readonly request: Request;
+  readonly bytes: string;
+  /** It may still reach the gateway. */
+  isUnderWay: boolean;
+}
+
 export interface Row {
   readonly id: number;
   readonly kind: "file" | "folder";
@@ -49,6 +62,8 @@ export interface Row {
   nodeId: string | null;
   base: Base | null;
   seen: Seen | null;
+  /** What was seen has waited long for the writers. */
+  waitedFor: Seen | null;
   attempt: Attempt | null;
   /** The place a program moved it away from a moment ago. */
   left: { readonly parent: Entry; readonly name: string } | null;
@@ -70,13 +85,16 @@ export function inodeOfNode(node: Node): Inode {
   return { ...inode, state: "clean", originNode: node.id, originVersion: node.head, finished: null };
 }
 
-export function createTree(gateway: Gateway, scopes: { readonly delete: boolean }) {
+export function createTree(gateway: Gateway, scopes: Scopes) {
   const rows = new Set<Row>();
   const entries = new Set<Entry>();
   const tombstones = new Map<string, number>();
   const arrivals = new Map<string, Node>();
   const refresh = new Set<string>();
   const keys = new Map<string, Row>();
+  const givenUp = new Map<string, GivenUp>();
+  /** Folders removed here that were not empty at the gateway when that was asked. */
+  const notEmpty = new Set<string>();
   let ids = 0;
   const nextId = () => ++ids;
 
@@ -100,9 +118,27 @@ export function createTree(gateway: Gateway, scopes: { readonly delete: boolean 
   }
 
   function addRow(row: Pick<Row, "kind" | "entry"> & Partial<Row>): Row {
-    const made: Row = { id: nextId(), nodeId: null, base: null, seen: null, attempt: null, left: null, ...row };
+    const made: Row = {
+      id: nextId(),
+      nodeId: null,
+      base: null,
+      seen: null,
+      waitedFor: null,
+      attempt: null,
+      left: null,
+      ...row,
+    };
     rows.add(made);
     return made;
+  }
+
+  const hasGivenUpBirth = (row: Row) =>
+    [...givenUp.values()].some((given) => given.row === row && "parent" in given.request);
+
+  /** As src/vfs/given-up.ts. */
+  function dropRow(row: Row): void {
+    if (!hasGivenUpBirth(row)) rows.delete(row);
+    else Object.assign(row, { entry: null, nodeId: null, base: null, seen: null, attempt: null, left: null });
   }
 
   const root = addEntry(null, "", folderInode({}));
@@ -130,6 +166,19 @@ export function createTree(gateway: Gateway, scopes: { readonly delete: boolean 
     const local = row.entry === null ? undefined : localOf(row.entry);
     if (local === undefined || local.parent === null) return undefined;
     return rowsAt(local.parent, local.name).find((other) => other !== row && !isSeenAway(other));
+  }
+
+  /** By another node in base, or by one that a request of ours may have put there. */
+  function isPlaceTaken(row: Row): boolean {
+    const local = row.entry === null ? undefined : localOf(row.entry);
+    if (local === undefined || local.parent === null) return false;
+    const { parent, name } = local;
+    if (row.base?.parent === parent && row.base.name === name) return false;
+    if (occupantOf(row) !== undefined) return true;
+    return [...rows].some((other) => {
+      const request = other === row ? undefined : other.attempt?.request;
+      return request !== undefined && "parent" in request && request.parent === parent && request.name === name;
+    });
   }
 
   /** From the folder it wants to be in up to itself, in base; empty where that is not below it. */
@@ -218,17 +267,17 @@ export function createTree(gateway: Gateway, scopes: { readonly delete: boolean 
       seen: row.seen,
       local: entry === null ? null : localOf(entry),
       hasAttempt: row.attempt !== null,
-      hasGivenUp: false,
-      hasWaited: false,
+      hasGivenUp: entry === null && row.nodeId === null && hasGivenUpBirth(row),
+      hasWaited: row.seen !== null && row.waitedFor === row.seen,
       writers: entry?.inode.writers ?? 0,
       below: entry === null && row.kind === "folder" ? below(row).length : 0,
       cleanEntries: inner.length - dirty.length,
       dirtyEntries: dirty.length,
-      isPlaceTaken: occupantOf(row) !== undefined,
+      isPlaceTaken: isPlaceTaken(row),
       isRing: isRing(row),
       isInsideItself: row.base !== null && pathWithin(row).length > 0,
       isReferenced: entry === null && row.kind === "file" && referrersOf(row).length > 0,
-      may: { create: true, update: true, delete: scopes.delete },
+      may: { ...scopes },
     };
   }
 
@@ -254,6 +303,10 @@ export function createTree(gateway: Gateway, scopes: { readonly delete: boolean 
     arrivals,
     refresh,
     keys,
+    givenUp,
+    notEmpty,
+    hasGivenUpBirth,
+    dropRow,
     nextId,
     rowOf,
     rowOfNode,

@@ -14,7 +14,7 @@ import { identifyProcess, isAlive, type ProcessIdentity } from "../../src/daemon
 import { listServed } from "../../src/daemon/runtime-folder.ts";
 import { type Finished, type RunOptions, run, spawnUntilLine, until } from "./child.ts";
 
-const MAIN = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
+export const MAIN = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const FUSE_CONTROL = "/sys/fs/fuse/connections";
 
 export interface TestGateway {
@@ -68,6 +68,8 @@ export function createPlace(): Place {
     XDG_STATE_HOME: path("state"),
     XDG_DATA_HOME: path("data"),
     WSFS_RUNTIME_DIR: path("run"),
+    // Tests that need patience ask for it.
+    WSFS_WAIT: "0",
   };
   mkdirSync(path("home"));
   const children: ProcessIdentity[] = [];

@@ -181,6 +181,15 @@ describe("what was seen", () => {
     expect(plan(file({ ...edited, writers: 1 }))).toEqual(waitFor("writer"));
     expect(plan(file({ ...seen({ name: "z" }), writers: 1 }))).toMatchObject({ do: "take", isPlaceTaken: true });
   });
+  test("who writes for long keeps what he changed, under a name of its own; nothing is adopted under him", () => {
+    const waited = { ...edited, writers: 1, hasWaited: true };
+    expect(plan(file(waited, { content: DIRTY }))).toMatchObject({ do: "conflict" });
+    expect(plan(file(waited, { content: { ...DIRTY, hash: null } }))).toEqual({ do: "cut" });
+    expect(plan(file(waited, { content: { ...DIRTY, state: "open" } }))).toEqual(waitFor("writer"));
+    expect(plan(file(waited, { content: { ...DIRTY, hash: "one" } }))).toEqual(waitFor("writer"));
+    expect(plan(file(waited, { content: { ...DIRTY, hash: "three" } }))).toEqual(waitFor("writer"));
+    expect(plan(file(waited))).toEqual(waitFor("writer"));
+  });
   test("both moved: the remote place wins", () =>
     expect(plan(file(seen({ name: "z" }), { name: "b" }))).toMatchObject({ do: "take", isPlaceTaken: true }));
   test("a move here outlives remote attributes", () =>

@@ -34,7 +34,12 @@ export interface UploadOptions extends WriteContentOptions {
   readonly workspace?: string | undefined;
 }
 
-/** Scopes of `upload` and `create`: node.node.create, node.file.read, node.node.update, node.journal.create. */
+/**
+ * Sizes and positions in bytes, hashes lower-case hex SHA-256. Every call may fail with "notFound"
+ * and "forbidden"; "tooLarge" is content beyond the gateway's limit. Scopes of `upload` and
+ * `create`: node.node.create, node.file.read, node.node.update, node.journal.create; without the
+ * last, new folders stay hidden until a journal entry names them (gateway-spec §4, upload rules).
+ */
 export interface Files {
   /** The file at the path, its folders made: a new file, or a new version of the one that is there. */
   upload(path: string, content: Uploadable, options?: UploadOptions): Promise<WrittenNode>;

@@ -13,6 +13,11 @@ export interface JournalListOptions extends RequestOptions {
   readonly workspace?: string | undefined;
 }
 
+/**
+ * Positions are whole numbers that grow with every change; an entry's `kind` is created, updated,
+ * moved, changed, deleted, restored, or a caller's word. Shown some time after the write was
+ * answered (gateway-spec §6).
+ */
 export interface Journal {
   /** Entries up to now, oldest first; `asOf` of a page is how far the journal shows. Scope: node.node.read-all. */
   list(options?: JournalListOptions): Paged<JournalEntry>;

@@ -19,7 +19,7 @@ export interface NodeListOptions extends RequestOptions {
   readonly branch?: string | undefined;
   /** 1..1000; the gateway's default is 50. */
   readonly pageSize?: number | undefined;
-  /** A field of the node, `-field` for descending. Default: name. Walked in another order, a list is no snapshot. */
+  /** A field of the node, `-field` for descending. Default: name. */
   readonly orderBy?: string | undefined;
   /** Name or id. Default: that of `connect`. */
   readonly workspace?: string | undefined;
@@ -48,6 +48,12 @@ export interface CopySource {
   readonly version?: string | undefined;
 }
 
+/**
+ * Sizes in bytes, `createdAt` and `modifiedAt` ISO 8601 in UTC, `attributes` as file systems have
+ * them (`mode` permission bits, `mtime` "seconds.nanoseconds"). A write answers the node as it is
+ * after it, with the change's `position` in the journal. Every call may fail with "notFound" and
+ * "forbidden" (gateway-spec §5, §7).
+ */
 export interface Nodes {
   /** The nodes of a folder. Scope: node.node.read-all. As late as the gateway's path index. */
   list(options?: NodeListOptions): Paged<Node>;
@@ -83,9 +89,8 @@ export function createNodes(context: Context): Nodes {
       const { retries: _, workspace = context.workspace, at, ...which } = options;
       // Only calls by path say the workspace; an id says its own.
       const where = which.parentId === undefined ? { workspace } : {};
-      return paged(
-        (page) => read(context, options, (client) => client.listNodes({ ...which, ...where, ...page, at: moment(at) })),
-        options.orderBy !== undefined && options.orderBy !== "name",
+      return paged((page) =>
+        read(context, options, (client) => client.listNodes({ ...which, ...where, ...page, at: moment(at) })),
       );
     },
     get: (nodeId, options = {}) => read(context, options, (client) => client.getNode(nodeId, options)),

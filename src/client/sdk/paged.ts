@@ -33,10 +33,9 @@ export interface WhichPage {
   readonly pageNo?: number | undefined;
 }
 
-/** `byNumber`: the list has no snapshots (an order of one's own); it is walked by page numbers. */
-export function paged<Item>(ask: (which: WhichPage) => Promise<Page<Item>>, byNumber = false): Paged<Item> {
+export function paged<Item>(ask: (which: WhichPage) => Promise<Page<Item>>): Paged<Item> {
   async function* pages(): AsyncGenerator<Page<Item>, void, undefined> {
-    let which: WhichPage = byNumber ? { pageNo: 1 } : {};
+    let which: WhichPage = {};
     for (let seen = 0; ; ) {
       const page = await ask(which);
       yield page;
@@ -45,7 +44,7 @@ export function paged<Item>(ask: (which: WhichPage) => Promise<Page<Item>>, byNu
       if (next !== undefined && next !== null) which = { after: next };
       else {
         // null ends a snapshot. A gateway that says nothing of it knows numbers only.
-        const isLast = (next === null && !byNumber) || page.items.length === 0 || seen >= page.totalCount;
+        const isLast = next === null || page.items.length === 0 || seen >= page.totalCount;
         if (isLast) return;
         which = { pageNo: page.pageNo + 1 };
       }

@@ -12,7 +12,7 @@ export interface VersionListOptions extends RequestOptions {
   readonly orderBy?: string | undefined;
 }
 
-/** Scope: node.file.read. */
+/** Numbers count from 1, sizes are bytes (gateway-spec §3). Scope: node.file.read. */
 export interface Versions {
   /** Also of a deleted file. */
   list(nodeId: string, options?: VersionListOptions): Paged<Version>;
@@ -22,12 +22,10 @@ export function createVersions(context: Context): Versions {
   return {
     list(nodeId, options = {}) {
       const { branch, pageSize, orderBy, signal } = options;
-      return paged(
-        (which) =>
-          read(context, options, (client) =>
-            client.listVersions(nodeId, { ...which, branch, pageSize, orderBy, signal }),
-          ),
-        orderBy !== undefined && orderBy !== "number",
+      return paged((which) =>
+        read(context, options, (client) =>
+          client.listVersions(nodeId, { ...which, branch, pageSize, orderBy, signal }),
+        ),
       );
     },
   };

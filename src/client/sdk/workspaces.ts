@@ -6,11 +6,11 @@ import { type Paged, paged } from "./paged.ts";
 export interface WorkspaceListOptions extends RequestOptions {
   /** 1..1000; the gateway's default is 50. */
   readonly pageSize?: number | undefined;
-  /** A field of the workspace, `-field` for descending. Walked in another order than the gateway's, a list is no snapshot. */
+  /** A field of the workspace, `-field` for descending. Default: name. */
   readonly orderBy?: string | undefined;
 }
 
-/** Scope: account.workspace.read. */
+/** `quota` and `used` are bytes, where the gateway says them (gateway-spec §2). Scope: account.workspace.read. */
 export interface Workspaces {
   list(options?: WorkspaceListOptions): Paged<Workspace>;
   /** By name or id; undefined when the token shows none such. */
@@ -22,9 +22,8 @@ const PAGE_SIZE = 200;
 export function createWorkspaces(context: Context): Workspaces {
   const list = (options: WorkspaceListOptions = {}) => {
     const { pageSize, orderBy, signal } = options;
-    return paged(
-      (which) => read(context, options, (client) => client.listWorkspacePage({ ...which, pageSize, orderBy, signal })),
-      orderBy !== undefined,
+    return paged((which) =>
+      read(context, options, (client) => client.listWorkspacePage({ ...which, pageSize, orderBy, signal })),
     );
   };
   return {

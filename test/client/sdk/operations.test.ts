@@ -99,6 +99,16 @@ test("a program does everything the gateway can, and each operation was asked fo
   const below = await nodes.list({ path: "/a", recursive: true, pageSize: 2 }).all();
   expect(below.map(({ path }) => path).sort()).toEqual(["/a/b", "/a/b/c", "/a/b/c/copy"]);
 
+  const branched = await files.write(own.id, "on a branch", { branch: "draft" });
+  expect(branched.id).toBe(own.id);
+  expect(await (await files.read(own.id, { branch: "draft" })).text()).toBe("on a branch");
+  expect(await (await files.read(own.id)).text()).toBe("own");
+  expect(await nodes.get(own.id, { branch: "draft" })).toMatchObject({ size: 11 });
+  expect((await nodes.byPath("/a/b/c/copy", { branch: "draft" })).size).toBe(11);
+  expect(await nodes.list({ parentId: folder.id, branch: "draft" }).all()).toMatchObject([{ size: 11 }]);
+  const drafts = await versions.list(own.id, { branch: "draft" }).all();
+  expect(drafts.at(-1)).toMatchObject({ branch: "draft", size: 11 });
+
   const entry = await journal.append(uploaded.id, "reviewed");
   const entries = await journal.list({ pageSize: 3 }).all();
   expect(entries.at(-1)).toEqual(entry);

@@ -33,23 +33,26 @@ test.each([0, 1, 9, 10, 11, 20, 25])("%i nodes are walked in pages of ten", asyn
   for (const page of pages) expect(page.totalCount).toBe(count);
 });
 
-test("a walk shows what was there when it began, the next one what is there then", async () => {
-  const { core, gateway, names } = await folderOf(25);
-  const list = gateway.nodes.list({ pageSize: 10 });
-  const seen: string[] = [];
-  for await (const { name } of list) {
-    if (seen.length === 3) {
-      await core.file("/file 0245", "new, in what comes");
-      await core.file("/a", "new, in what has come");
-      const { id } = await gateway.nodes.byPath("/file 020");
-      await gateway.nodes.delete(id);
+test.each(["name", "-name", "createdAt"])(
+  "a walk by %s shows what was there when it began, the next one what is there then",
+  async (orderBy) => {
+    const { core, gateway, names } = await folderOf(25);
+    const list = gateway.nodes.list({ pageSize: 10, orderBy });
+    const seen: string[] = [];
+    for await (const { name } of list) {
+      if (seen.length === 3) {
+        await core.file("/file 0245", "new, in what comes");
+        await core.file("/a", "new, in what has come");
+        const { id } = await gateway.nodes.byPath("/file 020");
+        await gateway.nodes.delete(id);
+      }
+      seen.push(name);
     }
-    seen.push(name);
-  }
-  expect(seen).toEqual(names);
-  const later = (await list.all()).map(({ name }) => name);
-  expect(later).toEqual([...names.filter((name) => name !== "file 020"), "a", "file 0245"].sort());
-});
+    expect(orderBy === "name" ? seen : seen.toSorted()).toEqual(names);
+    const later = (await list.all()).map(({ name }) => name);
+    expect(later.toSorted()).toEqual([...names.filter((name) => name !== "file 020"), "a", "file 0245"].sort());
+  },
+);
 
 test("pages come by number, in any order of one's own", async () => {
   const { gateway, names } = await folderOf(25);

@@ -1,4 +1,5 @@
 /** What is sent again, when, with which key, and what is not. */
+import { getEventListeners } from "node:events";
 import { describe, expect, test } from "vitest";
 import type { Gateway } from "../../../src/client/connect.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
@@ -159,6 +160,14 @@ test("an abort while waiting ends the call at once and leaves no timer", async (
   expect(await failure).toMatchObject({ code: "aborted" });
   expect(requests).toHaveLength(1);
   expect(clock.nextTimer()).toBeUndefined();
+});
+
+test("a signal that serves for many calls keeps nothing of them", async () => {
+  const { gateway, run } = scripted([broken(), json(503, {}), node]);
+  const { signal } = new AbortController();
+  await run(gateway.nodes.get("n1", { signal }));
+  await run(gateway.nodes.get("n1", { signal }));
+  expect(getEventListeners(signal, "abort")).toEqual([]);
 });
 
 test("closing ends what waits, and leaves no timer", async () => {

@@ -31,6 +31,7 @@ export function launchIn(place: Place, workspace: string, name = "m", stateDir =
     stateHome: place.path("state"),
     runtimeFolder: place.path("run"),
     cacheSize: 1000,
+    patienceMs: 0,
     readOnly: false,
     durability: "local",
     logLevel: "debug",

@@ -1,0 +1,33 @@
+/**
+ * Folders that must not lie in each other: what a mount would hide of the folders it lives on, or
+ * what would be kept inside of a mount.
+ */
+import { readMountTable } from "../daemon/mount-table.ts";
+import { Failure } from "./failure.ts";
+import { findPlace } from "./mountpoint.ts";
+
+/** `what` names the folder to the user, such as "--state-dir d". */
+export interface OwnFolder {
+  readonly what: string;
+  readonly path: string;
+}
+
+export function checkApart(dir: string, folders: readonly OwnFolder[]): void {
+  const table = readMountTable();
+  const mountpoint = findPlace(dir, table).path;
+  for (const { what, path } of folders) {
+    const place = findPlace(path, table);
+    if (place.is === "ourMount" || place.is === "insideOurMount") {
+      throw new Failure(`${what} lies inside the mount at ${place.mount.mountpoint}; choose a folder outside of it`);
+    }
+    const choose = `choose folders that do not lie in each other`;
+    if (place.path === mountpoint) throw new Failure(`${what} is the folder to mount on; ${choose}`);
+    if (isBelow(place.path, mountpoint))
+      throw new Failure(`${what} lies inside ${dir}, which would hide it; ${choose}`);
+    if (isBelow(mountpoint, place.path)) throw new Failure(`${dir} lies inside ${what}; ${choose}`);
+  }
+}
+
+function isBelow(path: string, folder: string): boolean {
+  return path.startsWith(folder === "/" ? folder : `${folder}/`);
+}

@@ -1,0 +1,38 @@
+/**
+ * The command line before its parser sees it: what the parser would take for something else than
+ * was meant is made explicit, or refused.
+ */
+import { EXIT, Failure } from "./failure.ts";
+import { FLAGS, type Flag, type FlagName } from "./options.ts";
+import { parseSwitch } from "./values.ts";
+
+/** Switches of the parser itself. */
+const PARSERS_OWN = ["help", "version"];
+
+export function explicitArguments(argv: readonly string[]): string[] {
+  const end = argv.includes("--") ? argv.indexOf("--") : argv.length;
+  const seen = new Set<string>();
+  return argv.map((argument, index) => (index < end ? explicit(argument, seen) : argument));
+}
+
+function explicit(argument: string, seen: Set<string>): string {
+  const [, name = "", value] = /^--([^=]+)(?:=(.*))?$/s.exec(argument) ?? [];
+  const flag: Flag | undefined = Object.hasOwn(FLAGS, name) ? FLAGS[name as FlagName] : undefined;
+  const isSwitch = flag?.type === "switch" || PARSERS_OWN.includes(name);
+  // Of others that are given twice, the parser makes a list.
+  if (isSwitch && seen.has(name)) throw new Failure(`--${name} may be given only once`, EXIT.usage);
+  seen.add(name);
+  // The word after it would be taken as its value.
+  if (flag?.type === "optionalValue" && value === undefined) return `${argument}=`;
+  if (!isSwitch || value === undefined) return argument;
+  return `--${name}=${switchValue(name, value)}`;
+}
+
+/** To the parser, everything but "true" is false. */
+function switchValue(name: string, given: string): boolean {
+  try {
+    return parseSwitch(given);
+  } catch {
+    throw new Failure(`--${name}: expected no value, or 1 or 0, got "${given}"`, EXIT.usage);
+  }
+}

@@ -1,0 +1,118 @@
+/**
+ * What each operation answers: statuses, what they mean, schemas, headers; which problems it knows;
+ * and which request headers it heeds. Beside inputs.ts this is all the OpenAPI document is made of.
+ */
+import type { z } from "zod";
+import type { OperationName } from "./operations.ts";
+import { journalEntry, journalPage, node, nodePage, versionPage, workspacePage, writtenNode } from "./resources.ts";
+
+/** Headers of requests, besides Authorization. */
+export const REQUEST_HEADERS = {
+  "If-Match": {
+    description: "Only if the ETag is still this one, else 412 with the node as it is now",
+    example: '"7"',
+  },
+  "If-None-Match": {
+    description: "Only if there is something else than this ETag; * for anything at all",
+    example: "*",
+  },
+  Range: { description: "One range of bytes; several, or another unit, are answered whole", example: "bytes=0-99" },
+  "Last-Event-ID": {
+    description: "Go on after this event, as readers of event streams send by themselves; stronger than after=",
+    example: "42",
+  },
+  "If-Range": { description: "The range only if the ETag is still this one, else all of it", example: '"7"' },
+} as const;
+
+/** Headers of answers, besides Content-Type and Content-Length. */
+export const ANSWER_HEADERS = {
+  ETag: "What conditions compare, quoted: of a node its revision, of content the version's id",
+  "Accept-Ranges": "bytes",
+  "Content-Range": "Which bytes of how many these are; of a range outside only how many there are",
+  "WWW-Authenticate": "Bearer",
+} as const;
+
+export interface Answer {
+  readonly description: string;
+  /** A JSON body; `bytes`: content, of any type; `events`: server-sent events without end; absent: no body. */
+  readonly body?: z.ZodType | "bytes" | "events";
+  readonly headers?: readonly (keyof typeof ANSWER_HEADERS)[];
+}
+
+/** Refusals, each a problem document. 400, 401, 403 and 500 are possible everywhere. */
+export const PROBLEMS = {
+  400: "Something sent is not what was expected; `field` names it",
+  401: "The access token is missing, has expired, or is not one of this gateway's",
+  403: "The token lacks the scope that `scope` names, or is bound to another workspace",
+  404: "There is no such node, or the token cannot see it",
+  409: "The name is taken, or the tree does not allow it; `node` stands in the way",
+  412: "The condition does not hold; `node` is what is there now",
+  413: "The body or one of its parts is larger than this gateway takes",
+  416: "Nothing of the range lies within the content",
+  500: "The gateway failed; nothing was done",
+} as const;
+
+export type ProblemStatus = keyof typeof PROBLEMS;
+export const COMMON_PROBLEMS = [400, 401, 403, 500] as const satisfies readonly ProblemStatus[];
+
+export interface Output {
+  readonly answers: Readonly<Record<number, Answer>>;
+  /** Besides those of COMMON_PROBLEMS. */
+  readonly problems: readonly ProblemStatus[];
+  /** The JSON body may be left out. */
+  readonly bodyOptional?: boolean;
+  readonly takes?: readonly (keyof typeof REQUEST_HEADERS)[];
+}
+
+const notModified: Answer = { description: "It still has the ETag of If-None-Match", headers: ["ETag"] };
+const oneNode: Answer = { description: "The node", body: node, headers: ["ETag"] };
+const written: Answer = { description: "The node after the change", body: writtenNode };
+const writtenVersion: Answer = { description: "The file with its new version", body: writtenNode };
+
+export const OUTPUTS = {
+  listWorkspaces: { answers: { 200: { description: "A page of workspaces", body: workspacePage } }, problems: [] },
+  listNodes: { answers: { 200: { description: "A page of nodes", body: nodePage } }, problems: [404] },
+  getNode: { answers: { 200: oneNode, 304: notModified }, problems: [404], takes: ["If-None-Match"] },
+  getNodeByPath: { answers: { 200: oneNode, 304: notModified }, problems: [404], takes: ["If-None-Match"] },
+  getContent: {
+    answers: {
+      200: { description: "All bytes", body: "bytes", headers: ["ETag", "Accept-Ranges"] },
+      206: { description: "The range", body: "bytes", headers: ["ETag", "Accept-Ranges", "Content-Range"] },
+      304: notModified,
+    },
+    problems: [404, 416],
+    takes: ["Range", "If-Range", "If-None-Match"],
+  },
+  upload: {
+    answers: { 201: { description: "A new file", body: writtenNode }, 200: writtenVersion },
+    problems: [404, 409, 412, 413],
+    takes: ["If-Match", "If-None-Match"],
+  },
+  writeContent: { answers: { 200: writtenVersion }, problems: [404, 412, 413], takes: ["If-Match"] },
+  createNode: { answers: { 201: { description: "A new node", body: writtenNode } }, problems: [404, 409, 413] },
+  patchNode: { answers: { 200: written }, problems: [404, 409, 412, 413], takes: ["If-Match"] },
+  exchangeNodes: { answers: { 200: written }, problems: [404, 412, 413], takes: ["If-Match"] },
+  deleteNode: {
+    answers: { 200: { description: "The node as it was deleted", body: writtenNode } },
+    problems: [404, 409, 412],
+    takes: ["If-Match"],
+  },
+  restoreNode: { answers: { 200: written }, problems: [404, 409, 413], bodyOptional: true },
+  listVersions: { answers: { 200: { description: "A page of versions", body: versionPage } }, problems: [404] },
+  appendJournal: {
+    answers: { 201: { description: "The journal entry", body: journalEntry } },
+    problems: [404, 413],
+  },
+  readJournal: { answers: { 200: { description: "A page of journal entries", body: journalPage } }, problems: [404] },
+  streamJournal: {
+    answers: {
+      200: {
+        description:
+          "An event for each journal entry, now and as they come: its id is the position, its data a JournalEntry as JSON. A comment at least each 10 seconds",
+        body: "events",
+      },
+    },
+    problems: [404],
+    takes: ["Last-Event-ID"],
+  },
+} as const satisfies Record<OperationName, Output>;

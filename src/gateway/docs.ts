@@ -1,0 +1,70 @@
+/**
+ * The readable page of the OpenAPI document: Swagger UI from its package, nothing from the network.
+ * Made at its first request, so that a gateway nobody reads about starts no slower.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import fastify from "fastify";
+import type { OpenApiDocument } from "../contract/openapi.ts";
+import { notFound } from "./problems.ts";
+
+export const DOCS = "/docs";
+
+/** Scripts and requests of this origin only; no other page may show this one in a frame. */
+const CONTENT_SECURITY = [
+  "default-src 'none'",
+  "connect-src 'self'",
+  "font-src 'self' data:",
+  "img-src 'self' data:",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join("; ");
+
+export function isDocs(path: string): boolean {
+  return path === DOCS || path.startsWith(`${DOCS}/`);
+}
+
+/** Answers a request for the page or what belongs to it; says what went out, once it has. */
+export type Docs = (request: IncomingMessage, response: ServerResponse) => Promise<{ status: number; bytes: number }>;
+
+export function createDocs(document: () => OpenApiDocument): Docs {
+  let page: ReturnType<typeof createPage> | undefined;
+  return async (request, response) => {
+    page ??= createPage(document());
+    const { app, lengths } = await page;
+    return new Promise((resolve) => {
+      response.once("close", () => resolve({ status: response.statusCode, bytes: lengths.get(response) ?? 0 }));
+      app.routing(request, response);
+    });
+  };
+}
+
+async function createPage(document: OpenApiDocument) {
+  const [{ default: swagger }, { default: swaggerUi }] = await Promise.all([
+    import("@fastify/swagger"),
+    import("@fastify/swagger-ui"),
+  ]);
+  const app = fastify({ logger: false });
+  const lengths = new WeakMap<ServerResponse, number>();
+  app.addHook("onResponse", async (_request, reply) => {
+    lengths.set(reply.raw, Number(reply.getHeader("content-length") ?? 0));
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const { status, document: problem } = notFound(`There is nothing at ${request.url}.`);
+    void reply.code(status).type("application/problem+json").send(JSON.stringify(problem));
+  });
+  // The page asks this plugin for its document; ours is made elsewhere.
+  await app.register(swagger);
+  await app.register(swaggerUi, {
+    routePrefix: DOCS,
+    staticCSP: CONTENT_SECURITY,
+    transformSpecificationClone: false,
+    transformSpecification: () => document,
+    uiConfig: { docExpansion: "list", deepLinking: true, defaultModelsExpandDepth: 0, validatorUrl: null },
+    theme: { title: document.info.title },
+  });
+  await app.ready();
+  return { app, lengths };
+}

@@ -1,0 +1,44 @@
+/**
+ * Folders that are ours alone, such as a state dir: one is claimed by a file in it, its marker. A
+ * folder that holds anything else is somebody's, and is neither changed nor written to.
+ */
+import { chmodSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { makeFolders } from "./make-folders.ts";
+
+export interface Claim {
+  /** Name of the marker. */
+  readonly marker: string;
+  /** What stands in it, for people who wonder. */
+  readonly text: string;
+  /** Names that are all there in a folder of ours from before there were markers. */
+  readonly formerNames: readonly string[];
+}
+
+/** The folder holds something, and nothing says that it is ours. */
+export class FolderOfOthers extends Error {
+  override readonly name = "FolderOfOthers";
+}
+
+/** What a fresh file system has at its top. */
+const NOTHING = ["lost+found"];
+
+/**
+ * Makes the folder at the absolute path if it is missing, and it is ours and its owner's alone from
+ * then on. Throws a FolderOfOthers, or the system error of why not. Whoever dies in between leaves an empty
+ * folder; of two at once both are right, as both are of the same claim.
+ */
+export function claimFolder(path: string, claim: Claim): void {
+  makeFolders(path, 0o700);
+  const names = readdirSync(path).filter((name) => !NOTHING.includes(name));
+  const isOurs = names.includes(claim.marker);
+  const wasOurs = claim.formerNames.every((name) => names.includes(name));
+  if (names.length > 0 && !isOurs && !wasOurs) {
+    const count = names.length === 1 ? `"${names[0]}"` : `${names.length} entries`;
+    throw new FolderOfOthers(
+      `it holds ${count} and no file "${claim.marker}", so it may be somebody's; give a new or an empty folder`,
+    );
+  }
+  if ((statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o700);
+  if (!isOurs) writeFileSync(join(path, claim.marker), `${claim.text}\n`, { mode: 0o600 });
+}

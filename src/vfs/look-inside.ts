@@ -1,0 +1,81 @@
+/**
+ * A folder that was removed here is not empty at the gateway. The refusal does not say what is in
+ * it, nor whether that still is: it is listed, and what the listing shows comes in as everything
+ * that is heard. Something new brings the folder back; what was sent or removed here goes first.
+ */
+import { RemoteError } from "../client/errors.ts";
+import type { NodeRow } from "../metadata/nodes.ts";
+import type { Context } from "./context.ts";
+import { observeNode } from "./observe.ts";
+import { reviveFolder } from "./take.ts";
+
+/** Taken over in one synchronous stretch. */
+const PAGE = 200;
+/** Between two deletions of one folder that is not empty; doubles. */
+const FIRST_MS = 1_000;
+/** A listing that has shown nothing for so long is no longer late: it does not show what is there. */
+const SETTLE_MS = 5 * 60_000;
+
+/** The deletion of a folder was refused. */
+export function folderIsNotEmpty(context: Context, row: NodeRow): void {
+  const { metadata, runtime, notEmpty } = context;
+  if (row.nodeId === null) return;
+  if (row.entry !== null) {
+    // It has come back meanwhile: what is in it is asked for when somebody looks.
+    const folder = metadata.entries.get(row.entry)?.inode;
+    if (folder !== undefined) metadata.inodes.update(folder, { listed: null });
+    return;
+  }
+  const now = runtime.now();
+  const since = notEmpty.get(row.nodeId)?.since ?? now;
+  if (now - since >= SETTLE_MS) {
+    comeBack(context, row.nodeId);
+    return;
+  }
+  notEmpty.set(row.nodeId, { since, isAsked: true });
+  metadata.nodes.update(row.id, { due: now + Math.max(FIRST_MS, now - since) });
+}
+
+function comeBack(context: Context, nodeId: string): void {
+  const folder = reviveFolder(context, nodeId);
+  if (folder !== undefined) context.metadata.inodes.update(folder, { listed: null });
+  context.notEmpty.delete(nodeId);
+}
+
+/** Lists each folder whose deletion was refused since it was listed last. */
+export async function lookInside(context: Context, signal: AbortSignal): Promise<void> {
+  const { metadata, notEmpty } = context;
+  for (const [nodeId, { since, isAsked }] of [...notEmpty]) {
+    const row = metadata.nodes.ofNodeId(nodeId);
+    if (row === undefined || row.entry !== null) notEmpty.delete(nodeId);
+    else if (isAsked) {
+      notEmpty.set(nodeId, { since, isAsked: false });
+      try {
+        await list(context, nodeId, signal);
+      } catch (error) {
+        if (error instanceof RemoteError && error.code === "notFound") metadata.rereads.add(nodeId);
+        else {
+          if (notEmpty.has(nodeId)) notEmpty.set(nodeId, { since, isAsked: true });
+          throw error;
+        }
+      }
+    }
+  }
+}
+
+async function list(context: Context, nodeId: string, signal: AbortSignal): Promise<void> {
+  const { client, metadata, network } = context;
+  let after: string | undefined;
+  do {
+    const page = await client.listFolder(nodeId, {
+      pageSize: PAGE,
+      signal,
+      ...(after === undefined ? {} : { after }),
+    });
+    network.answered();
+    metadata.transaction(() => {
+      for (const node of page.items) observeNode(context, node);
+    });
+    after = page.next ?? undefined;
+  } while (after !== undefined);
+}

@@ -1,0 +1,111 @@
+/** What is typed wrong, or names the wrong thing: a line that says what was expected, an exit code, nothing changed. */
+import { mkdirSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { createPlace, type Place } from "../support/wsfs.ts";
+
+let place: Place;
+beforeAll(() => {
+  place = createPlace();
+  for (const folder of ["m", "full", "foreign"]) mkdirSync(place.path(folder));
+  for (const file of ["file", "full/x", "foreign/a"]) writeFileSync(place.path(file), "");
+  for (const [name, text] of [
+    ["t", "token"],
+    ["empty", ""],
+    ["words", "two words\n"],
+    ["bytes", "\u00ff\u0001"],
+  ] as const) {
+    writeFileSync(place.path(name), text, { mode: 0o600 });
+  }
+  symlinkSync("loop", place.path("loop"));
+});
+afterAll(() => place.cleanUp());
+
+const URL = ["--base-url", "http://127.0.0.1:9"];
+const WITH = [...URL, "--workspace", "w", "--token-file", "t"];
+const token = (file: string) => ["mount", "m", ...URL, "--workspace", "w", "--token-file", file];
+const url = (text: string) => ["mount", "m", "--workspace", "w", "--token-file", "t", "--base-url", text];
+
+const CASES: readonly (readonly [args: readonly string[], code: number, line: string | RegExp])[] = [
+  [["bogus"], 2, "unknown command: bogus; wsfs --help lists them"],
+  [["mont", "m"], 2, "unknown command: mont. Did you mean mount?"],
+  [["gateway", "tokens", "--data", "g"], 2, "unknown command: gateway tokens. Did you mean token?"],
+  [["mount", "m", "m2", ...WITH], 2, "unknown argument: m2"],
+  [["mount", "", ...WITH], 2, 'mount: expected a folder as DIR, got ""'],
+  [["mount", "m", ...WITH, "-o", "ro"], 2, "unknown argument: -o"],
+  [["mount", "m", ...WITH, "--no-read-only"], 2, "unknown argument: --no-read-only"],
+  [["mount", "m", ...WITH, "--json"], 2, "unknown argument: --json"],
+  [["mount", "m", ...WITH, "--read-only=x"], 2, '--read-only: expected no value, or 1 or 0, got "x"'],
+  [["mount", "m", ...WITH, "--allow-other="], 2, '--allow-other: expected no value, or 1 or 0, got ""'],
+  [["mount", "m", ...WITH, "--background", "--background"], 2, "--background may be given only once"],
+  [["mount", "m", ...WITH, "--workspace", "x"], 2, "--workspace may be given only once"],
+  [["mount", "m", ...WITH, "--cache-size", "-1"], 2, /^--cache-size: expected a number of bytes .*, got "-1"$/],
+  [["mount", "m", ...WITH, "--wait", "never"], 2, '--wait: expected a number of seconds from 0, got "never"'],
+  [["mount", "--help=x"], 2, '--help: expected no value, or 1 or 0, got "x"'],
+  [["status", "m", "--json=x"], 2, '--json: expected no value, or 1 or 0, got "x"'],
+  [["drain", "m", "--timeout=-1"], 2, '--timeout: expected a number of seconds from 0, got "-1"'],
+  [["umount", "m", "--drain=x"], 2, '--drain: expected a number of seconds from 0, got "x"'],
+  [["umount", "/"], 3, "nothing of wsfs is mounted at /"],
+  [url("http://127.0.0.1:99999"), 2, /^--base-url: expected a URL .*, got "http:\/\/127.0.0.1:99999"$/],
+  [url("http://me:secret@h"), 2, /^--base-url: expected a URL .*, got "http:\/\/…@h"$/],
+  [token("empty"), 1, /the token cannot be used: token file \S+empty: expected one word .*, got nothing$/],
+  [token("words"), 1, /the token cannot be used: token file \S+words: .*, got several words or lines$/],
+  [token("bytes"), 1, /the token cannot be used: token file \S+bytes: .*, got other characters$/],
+  [token("loop"), 1, "--token-file: loop cannot be read (ELOOP)"],
+  [token("t/x"), 1, "--token-file: t/x cannot be read (ENOTDIR)"],
+  [token("/dev/null"), 1, "--token-file: /dev/null is not a file"],
+  [["mount", "loop", ...WITH], 1, "loop: too many symbolic links"],
+  [["mount", "a".repeat(300), ...WITH], 1, /a{300} cannot be looked at \(ENAMETOOLONG\)$/],
+  [["mount", "m", ...WITH, "--state-dir", "foreign"], 1, /^the state dir \S+foreign is not a mount's: it holds "a"/],
+  [["mount", "m", ...WITH, "--state-dir", "m"], 1, /^--state-dir m is the folder to mount on; /],
+  [["mount", "m", ...WITH, "--state-dir", "m/s"], 1, /^--state-dir m\/s lies inside m, which would hide it; /],
+  [["mount", "m", ...WITH, "--state-dir", "."], 1, /^m lies inside --state-dir \.; /],
+  [["gateway", "--data", "file"], 1, "--data: file cannot be used (ENOTDIR)"],
+  [["gateway", "--data", "foreign"], 1, /^--data: foreign is not a gateway's: it holds "a"/],
+  [["start", "file/x"], 1, "file/x cannot be made (ENOTDIR)"],
+  [["start", "full"], 1, "full is not empty (1 entry); choose an empty folder"],
+  [["start", "m", "--data", "m"], 1, /^--data m is the folder to mount on; /],
+  [["start", "m", "--data", "foreign"], 1, /^--data: foreign is not a gateway's: /],
+];
+
+// Two at a time, as there are no more processors where it matters.
+it.concurrent.each(CASES)("wsfs %j ends with %i", async (args, code, line) => {
+  const finished = await place.wsfs(args);
+  expect(finished).toMatchObject({ code, stdout: "" });
+  const text = /^wsfs: ([^\n]+)\n$/.exec(finished.stderr)?.[1] ?? finished.stderr;
+  if (typeof line === "string") expect(text).toBe(line);
+  else expect(text).toMatch(line);
+});
+
+it("leaves folders of others as they are", async () => {
+  const before = statSync(place.path("foreign"));
+  for (const args of [
+    ["gateway", "--data", "foreign"],
+    ["mount", "m", ...WITH, "--state-dir", "foreign"],
+  ]) {
+    expect((await place.wsfs(args)).code).toBe(1);
+  }
+  expect(readdirSync(place.path("foreign"))).toEqual(["a"]);
+  const after = statSync(place.path("foreign"));
+  expect([after.mode, after.mtimeMs]).toEqual([before.mode, before.mtimeMs]);
+  expect(readdirSync(place.path("m"))).toEqual([]);
+});
+
+it("says so where nothing can be made", async () => {
+  mkdirSync(place.path("fixed"));
+  expect((await place.sh("mount -t tmpfs -o ro none fixed")).code).toBe(0);
+  try {
+    for (const [args, line] of [
+      [["start", "fixed/m"], "fixed/m cannot be made (EROFS)"],
+      [["gateway", "--data", "fixed/g"], "--data: fixed/g cannot be used (EROFS)"],
+      [
+        ["mount", "m", ...WITH, "--state-dir", "fixed/s"],
+        `the state dir ${place.path("fixed/s")} cannot be used (EROFS)`,
+      ],
+    ] as const) {
+      expect(await place.wsfs(args)).toMatchObject({ code: 1, stdout: "", stderr: `wsfs: ${line}\n` });
+    }
+  } finally {
+    await place.sh("umount fixed");
+    rmSync(place.path("fixed"), { recursive: true });
+  }
+});

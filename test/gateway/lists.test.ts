@@ -1,0 +1,134 @@
+/** Versions, workspaces and the journal are paged as nodes are: any field, any page, one snapshot. */
+import { beforeEach, expect, test } from "vitest";
+import { createTestCore, type TestCore } from "../support/gateway-core.ts";
+
+let core: TestCore;
+beforeEach(() => {
+  core = createTestCore();
+});
+
+type Item = Record<string, unknown>;
+
+async function page(path: string, query: Record<string, string>) {
+  const answer = await core.call("GET", path, { query, token: core.token(undefined, null) });
+  expect([answer.status, query, answer.json.detail]).toEqual([200, query, undefined]);
+  const { items, ...rest } = answer.json;
+  return { ...rest, items: items as unknown as Item[] };
+}
+
+async function walk(path: string, query: Record<string, string>, between: () => Promise<unknown> = async () => {}) {
+  const items: Item[] = [];
+  const totals = new Set<number>();
+  for (let after: string | null = path.endsWith("journal") ? "0" : ""; after !== null; ) {
+    const answer = await page(path, { ...query, after });
+    items.push(...answer.items);
+    totals.add(answer.totalCount);
+    after = answer.next;
+    await between();
+  }
+  return { items, totals };
+}
+
+function sorted(items: readonly Item[], orderBy: string, tie: string): Item[] {
+  const field = orderBy.replace("-", "");
+  const compare = (a: unknown, b: unknown) => {
+    if (a === b) return 0;
+    if (a === null || a === undefined) return b === null || b === undefined ? 0 : -1;
+    if (b === null || b === undefined) return 1;
+    return typeof a === "number" && typeof b === "number" ? a - b : String(a) < String(b) ? -1 : 1;
+  };
+  const order = [...items].sort((a, b) => compare(a[field], b[field]) || compare(a[tie], b[tie]));
+  return orderBy.startsWith("-") ? order.reverse() : order;
+}
+
+async function checkList(path: string, fields: readonly string[], tie: string, change: () => Promise<unknown>) {
+  const query = { workspace: core.workspace.id };
+  for (const field of fields) {
+    for (const orderBy of [field, `-${field}`]) {
+      const all = (await page(path, { ...query, pageSize: "1000" })).items;
+      const expected = sorted(all, orderBy, tie);
+      for (const pageNo of [1, 2, 4]) {
+        const { items, totalCount } = await page(path, { ...query, orderBy, pageSize: "3", pageNo: String(pageNo) });
+        expect([orderBy, totalCount]).toEqual([orderBy, all.length]);
+        expect([orderBy, pageNo, items]).toEqual([orderBy, pageNo, expected.slice(3 * pageNo - 3, 3 * pageNo)]);
+      }
+      const { items } = await walk(path, { ...query, orderBy, pageSize: "3" }, change);
+      // What came after the first page of the journal in its own order is read on, as always.
+      expect([orderBy, items.slice(0, expected.length)]).toEqual([orderBy, expected]);
+    }
+  }
+}
+
+test("versions", async () => {
+  const file = await core.file("/f", "x");
+  const write = (content: string, branch: string) =>
+    core.upload(`/v1/nodes/${file.id}/content`, content, { method: "PUT", metadata: { branch } });
+  for (let index = 0; index < 10; index++) {
+    await write("y".repeat((index * 7) % 5), index % 3 === 0 ? "b" : "main");
+    if (index % 2 === 0) await core.clock.advance(3);
+  }
+  const fields = ["id", "nodeId", "number", "branch", "size", "contentHash", "mimeType", "createdAt"];
+  let changes = 0;
+  await checkList(`/v1/nodes/${file.id}/versions`, fields, "id", async () => {
+    changes += 1;
+    if (changes % 7 === 0) await write("z".repeat(changes % 11), "b");
+  });
+  const wrong = await core.call("GET", `/v1/nodes/${file.id}/versions`, { query: { orderBy: "path" } });
+  expect(wrong.json.field).toBe("orderBy");
+  const first = await page(`/v1/nodes/${file.id}/versions`, { pageSize: "1", after: "" });
+  const other = await core.call("GET", `/v1/nodes/${file.id}/versions`, {
+    query: { pageSize: "1", after: String(first.next), orderBy: "size" },
+  });
+  expect(other.json.field).toBe("after");
+});
+
+test("workspaces", async () => {
+  for (const name of ["b", "a", "Z", "ä", "c", "x", "y"]) core.gateway.ensureWorkspace(name);
+  await core.file("/f", "content");
+  const all = (await page("/v1/workspaces", {})).items;
+  expect(all.length).toBe(8);
+  let changes = 0;
+  for (const field of ["id", "name", "rootId", "quota", "used"]) {
+    for (const orderBy of [field, `-${field}`]) {
+      const before = (await page("/v1/workspaces", { pageSize: "1000" })).items;
+      const { items, totals } = await walk("/v1/workspaces", { orderBy, pageSize: "3" }, async () => {
+        changes += 1;
+        if (changes % 3 === 0) core.gateway.ensureWorkspace(`made-${changes}`);
+      });
+      expect([orderBy, items]).toEqual([orderBy, sorted(before, orderBy, "id")]);
+      expect([...totals]).toEqual([before.length]);
+    }
+  }
+});
+
+test("the journal", async () => {
+  for (let index = 0; index < 12; index++) {
+    const file = await core.file(`/f${index % 5}`, "x".repeat(index % 3), {
+      metadata: index % 2 === 0 ? { idempotencyKey: `k${index}` } : {},
+    });
+    if (index % 4 === 0) await core.call("PATCH", `/v1/nodes/${file.id}`, { json: { attributes: { mode: index } } });
+    if (index % 3 === 0) await core.clock.advance(3);
+  }
+  const fields = "position time kind nodeId revision parentId name head contentHash key branch branchHead".split(" ");
+  let changes = 0;
+  await checkList("/v1/journal", fields, "position", async () => {
+    changes += 1;
+    if (changes % 9 === 0) await core.file(`/n${changes}`, "");
+  });
+  const { items } = await page("/v1/journal", { workspace: core.workspace.id, pageSize: "1000" });
+  const middle = String(items[5]?.position);
+  const rest = await page("/v1/journal", {
+    workspace: core.workspace.id,
+    after: middle,
+    orderBy: "-name",
+    pageSize: "4",
+  });
+  expect([rest.totalCount, rest.items]).toEqual([
+    items.length - 6,
+    sorted(items.slice(6), "-name", "position").slice(0, 4),
+  ]);
+  for (const after of ["x", "-1", "1.x", `${middle}.abc`]) {
+    const answer = await core.call("GET", "/v1/journal", { query: { after } });
+    expect([after, answer.status, answer.json.field]).toEqual([after, 400, "after"]);
+  }
+});

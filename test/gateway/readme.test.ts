@@ -1,0 +1,134 @@
+/**
+ * The sessions of src/gateway/README.md, run in one shell against real gateways: what stands below
+ * each command is what it prints. "…" stands for any text within a line.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, readFile, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { parseArgs } from "node:util";
+import { expect, onTestFinished, test } from "vitest";
+import { issueToken, startGateway } from "../../src/gateway/start.ts";
+import { finished } from "../support/child.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const README = new URL("../../src/gateway/README.md", import.meta.url);
+/** More than any machine needs; a session that hangs ends with it. */
+const LIMIT_MS = 240_000;
+
+/**
+ * `wsfs gateway token` as the README calls it, its arguments one a line, without a Node for each:
+ * the command itself is tested in test/cli.
+ */
+async function serveTokens(): Promise<string> {
+  const server = createServer(async (request, response) => {
+    const given = (await text(request)).trim().split("\n").slice(2);
+    const { values } = parseArgs({
+      args: given,
+      options: {
+        data: { type: "string", default: "" },
+        workspace: { type: "string" },
+        scope: { type: "string", multiple: true },
+        ttl: { type: "string", default: "3600" },
+      },
+    });
+    const { data, workspace, scope, ttl } = values;
+    const token = await issueToken(data, {
+      ttlSeconds: Number(ttl),
+      ...(workspace === undefined ? {} : { workspace }),
+      ...(scope === undefined ? {} : { scopes: scope }),
+    });
+    response.end(`${token}\n`);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("No port.");
+  return `http://127.0.0.1:${address.port}`;
+}
+
+interface Step {
+  /** Line of the README, from 1. */
+  readonly line: number;
+  readonly command: string;
+  readonly expected: readonly string[];
+}
+
+function stepsOf(page: string): Step[] {
+  const steps: { line: number; command: string; expected: string[] }[] = [];
+  let within = false;
+  for (const [index, line] of page.split("\n").entries()) {
+    if (line.startsWith("```")) within = line === "```console";
+    else if (!within) continue;
+    else if (line.startsWith("$ ")) steps.push({ line: index + 1, command: line.slice(2), expected: [] });
+    else steps.at(-1)?.expected.push(line);
+  }
+  return steps;
+}
+
+function fits(expected: string, printed: string): boolean {
+  const parts = expected.split("…").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+  return new RegExp(`^${parts.join(".*")}$`).test(printed);
+}
+
+/** What each step printed, by a marker line around it: a step that ends without a newline is seen as it is. */
+async function play(steps: readonly Step[], environment: Record<string, string>): Promise<string[][]> {
+  const mark = "==== step";
+  const script = steps.map(({ command }) => `${command}\nprintf '\\n${mark}\\n'`).join("\n");
+  const folder = await temporaryFolder();
+  const shell = spawn("bash", ["-c", script], {
+    cwd: folder,
+    env: { ...process.env, LC_ALL: "C.UTF-8", ...environment },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const { code, stdout, stderr } = await finished(shell);
+  expect([code, stderr]).toEqual([0, ""]);
+  return stdout
+    .split(`\n${mark}\n`)
+    .slice(0, -1)
+    .map((text) => (text === "" ? [] : text.replace(/\n$/, "").split("\n")));
+}
+
+test(
+  "every session of the README is as it says",
+  async () => {
+    const steps = stepsOf(await readFile(README, "utf8"));
+    expect(steps.length).toBeGreaterThan(80);
+    const [dataDir, lateDir, bin] = await Promise.all([temporaryFolder(), temporaryFolder(), temporaryFolder()]);
+    const gateway = await startGateway({ dataDir, workspaces: ["main", "second"] });
+    onTestFinished(() => gateway.close());
+    const late = await startGateway({ dataDir: lateDir, pathLagMs: 3_600_000 });
+    onTestFinished(() => late.close());
+    const wsfs = join(bin, "wsfs");
+    await writeFile(wsfs, `#!/bin/sh\nprintf '%s\\n' "$@" | curl -s --data-binary @- '${await serveTokens()}'\n`);
+    await chmod(wsfs, 0o755);
+    const printed = await play(steps, {
+      PATH: `${bin}:${process.env.PATH}`,
+      BASE: gateway.baseUrl,
+      DATA: dataDir,
+      LATE_BASE: late.baseUrl,
+      LATE_TOKEN: await late.issueToken({ workspace: "workspace" }),
+    });
+    expect(printed.length).toBe(steps.length);
+    const different = steps
+      .map((step, index) => ({ ...step, printed: printed[index] ?? [] }))
+      .filter(
+        ({ expected, printed }) =>
+          printed.length !== expected.length || !expected.every((text, at) => fits(text, printed[at] ?? "")),
+      );
+    expect(different).toEqual([]);
+  },
+  LIMIT_MS,
+);
+
+test("a session that prints something else is seen", () => {
+  const text = "# x\n```console\n$ one\na …\n\n$ two\n```\n```\n$ none\n```\n";
+  expect(stepsOf(text)).toEqual([
+    { line: 3, command: "one", expected: ["a …", ""] },
+    { line: 6, command: "two", expected: [] },
+  ]);
+  expect([fits("a …", "a b"), fits("a.…", "ab"), fits("a", "a b")]).toEqual([true, false, false]);
+});

@@ -1,0 +1,398 @@
+/** What late, lost and old answers mean for the rows: one case of DESIGN §5 (exactly once, deletes) at a time. */
+import { expect, test } from "vitest";
+import type { Client } from "../../src/client/client.ts";
+import { RemoteError, type RemoteErrorDetails } from "../../src/client/errors.ts";
+import type { JournalEntry, Node } from "../../src/contract/resources.ts";
+import type { Attempt } from "../../src/metadata/attempts.ts";
+import { ROOT_INODE } from "../../src/metadata/metadata.ts";
+import { born, type NodeRow } from "../../src/metadata/nodes.ts";
+import { advance } from "../../src/vfs/advance.ts";
+import type { Context } from "../../src/vfs/context.ts";
+import { applyEntries, readNews } from "../../src/vfs/follow.ts";
+import { OWN_KEY_MS } from "../../src/vfs/given-up.ts";
+import { addName, moveName, removeName } from "../../src/vfs/identity.ts";
+import { lookInside } from "../../src/vfs/look-inside.ts";
+import { observeDeletion, observeNode, retryArrivals } from "../../src/vfs/observe.ts";
+import type { Request } from "../../src/vfs/request.ts";
+import { acknowledge, refused } from "../../src/vfs/settle.ts";
+import { type BytesWorld, createBytesWorld } from "../support/bytes-world.ts";
+
+const SIGNAL = new AbortController().signal;
+const TIME = "2026-01-01T00:00:00.000Z";
+const EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+function nodeOf(id: string, change: Partial<Node> = {}): Node {
+  const kind = change.kind ?? "file";
+  const content = kind === "file" ? { size: 3, head: `head of ${id}`, contentHash: "three" } : {};
+  return {
+    id,
+    kind,
+    path: "",
+    name: id,
+    parentId: "root",
+    mimeType: null,
+    size: 0,
+    head: null,
+    contentHash: null,
+    lastKey: null,
+    revision: 1,
+    createdAt: TIME,
+    modifiedAt: TIME,
+    attributes: {},
+    ...content,
+    ...change,
+  };
+}
+
+async function makeWorld(): Promise<BytesWorld & { readonly metadata: Context["metadata"] }> {
+  const world = await createBytesWorld();
+  const { metadata } = world.context;
+  const [root] = metadata.entries.ofInode(ROOT_INODE);
+  metadata.nodes.create(born(root?.id ?? null, nodeOf("root", { kind: "folder", parentId: null, name: "" })));
+  return { ...world, metadata };
+}
+
+/** A program makes an empty file; its content is what an upload of nothing has. */
+function make(world: BytesWorld, folder: number, name: string): NodeRow {
+  const { context } = world;
+  const inode = context.metadata.inodes.create({
+    kind: "file",
+    attributes: {},
+    size: 0,
+    hash: EMPTY,
+    originNode: null,
+    originVersion: null,
+    content: "dirty",
+    atime: "0.000000000",
+    ctime: "0.000000000",
+  });
+  const entry = context.metadata.transaction(() => addName(context, folder, name, inode.id, "file"));
+  const row = context.metadata.nodes.ofEntry(entry.id);
+  if (row === undefined) throw new Error("no row");
+  return row;
+}
+
+/** The request the plan asks for, under way. */
+function sendNext({ context }: BytesWorld, row: NodeRow, key: string): Attempt<Request> {
+  const step = advance(context, row.id)?.step;
+  if (step?.do !== "send") throw new Error(`nothing to send: ${JSON.stringify(step)}`);
+  const now = context.runtime.now();
+  return context.metadata.attempts.create({
+    node: row.id,
+    key,
+    request: step.request,
+    generation: null,
+    nextAt: now,
+    createdAt: now,
+  });
+}
+
+function inodeOfFolder({ context }: BytesWorld, nodeId: string): number {
+  const row = context.metadata.nodes.ofNodeId(nodeId);
+  const entry = row?.entry == null ? undefined : context.metadata.entries.get(row.entry);
+  if (entry === undefined) throw new Error(`folder ${nodeId} is not shown`);
+  return entry.inode;
+}
+
+function namesIn({ context }: BytesWorld, folder: number): string[] {
+  return context.metadata.entries
+    .list(folder, 15, 100)
+    .filter((entry) => entry.inode !== folder)
+    .map((entry) => entry.name);
+}
+
+function remove({ context }: BytesWorld, folder: number, name: string): void {
+  const entry = context.metadata.entries.find(folder, name);
+  if (entry === undefined) throw new Error(`no ${name}`);
+  context.metadata.transaction(() => removeName(context, entry));
+}
+
+function rename({ context }: BytesWorld, row: NodeRow, folder: number, name: string): void {
+  const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
+  if (entry === undefined) throw new Error("no entry");
+  context.metadata.transaction(() => moveName(context, entry, folder, name));
+}
+
+function rowOf({ context }: BytesWorld, nodeId: string): NodeRow {
+  const row = context.metadata.nodes.ofNodeId(nodeId);
+  if (row === undefined) throw new Error(`no row of ${nodeId}`);
+  return row;
+}
+
+const refusal = (code: "changed" | "conflict", details: RemoteErrorDetails = {}) =>
+  new RemoteError(code, code, details);
+
+const nextOf = ({ context }: BytesWorld, row: NodeRow) => advance(context, row.id)?.step;
+
+/** As the gateway would list the folder; each list is one call. */
+function listing(world: BytesWorld, ...lists: Node[][]): Context {
+  let calls = 0;
+  const client: Pick<Client, "listFolder"> = {
+    async listFolder() {
+      const items = lists[Math.min(calls, lists.length - 1)] ?? [];
+      calls += 1;
+      return { items, totalCount: items.length, pageNo: 1, pageSize: 200, asOf: 1, next: null };
+    },
+  };
+  return { ...world.context, client: { ...world.context.client, ...client } };
+}
+
+/** Folder "f" with node id "f", known to be empty, then removed, its deletion refused. */
+async function removedFolder() {
+  const world = await makeWorld();
+  observeNode(world.context, nodeOf("f", { kind: "folder" }));
+  world.metadata.inodes.update(inodeOfFolder(world, "f"), { listed: 0 });
+  remove(world, ROOT_INODE, "f");
+  const row = rowOf(world, "f");
+  const refuse = () => refused(world.context, sendNext(world, row, `delete-${world.clock.now()}`), refusal("conflict"));
+  return { world, row, refuse };
+}
+
+test("a folder that was not empty stays removed until it is known what for", async () => {
+  const { world, row, refuse } = await removedFolder();
+  refuse();
+  expect(namesIn(world, ROOT_INODE)).toEqual([]);
+  expect(world.metadata.nodes.get(row.id)?.due).toBe(world.clock.now() + 1000);
+  // The listing is late.
+  await lookInside(listing(world, []), SIGNAL);
+  expect(namesIn(world, ROOT_INODE)).toEqual([]);
+  expect(nextOf(world, row)).toMatchObject({ do: "send", request: { do: "delete", nodeId: "f" } });
+});
+
+test("a folder comes back for what somebody put into it", async () => {
+  const { world, refuse } = await removedFolder();
+  refuse();
+  await lookInside(listing(world, [nodeOf("theirs", { parentId: "f" })]), SIGNAL);
+  expect(namesIn(world, ROOT_INODE)).toEqual(["f"]);
+  expect(namesIn(world, inodeOfFolder(world, "f"))).toEqual(["theirs"]);
+  expect(world.context.notEmpty.size).toBe(1);
+  await lookInside(listing(world, []), SIGNAL);
+  expect(world.context.notEmpty.size).toBe(0);
+});
+
+test("the journal tells of what is new in a folder that was removed here", async () => {
+  const { world } = await removedFolder();
+  const node = nodeOf("theirs", { parentId: "f" });
+  const entry: JournalEntry = {
+    position: 5,
+    time: TIME,
+    kind: "created",
+    nodeId: node.id,
+    revision: 1,
+    parentId: "f",
+    name: node.name,
+  };
+  const client = { ...world.context.client, getNode: async () => node };
+  const nodes = await readNews({ ...world.context, client }, [entry], SIGNAL);
+  applyEntries(world.context, [entry], nodes);
+  expect(namesIn(world, inodeOfFolder(world, "f"))).toEqual(["theirs"]);
+});
+
+test("a folder comes back at once for what no name here can show, and in the end for what no listing shows", async () => {
+  const shown = await removedFolder();
+  shown.refuse();
+  await lookInside(listing(shown.world, [nodeOf("theirs", { parentId: "f", name: "a/b" })]), SIGNAL);
+  expect(namesIn(shown.world, ROOT_INODE)).toEqual(["f"]);
+
+  const { world, refuse, row } = await removedFolder();
+  refuse();
+  for (let seconds = 0; seconds < 5 * 60; seconds += 1) {
+    await world.clock.advance(1000);
+    expect(world.metadata.nodes.get(row.id)?.entry).toBeNull();
+  }
+  refuse();
+  expect(namesIn(world, ROOT_INODE)).toEqual(["f"]);
+  expect(world.metadata.inodes.get(inodeOfFolder(world, "f"))?.listed).toBeNull();
+});
+
+test("a refusal that is older than the folder's second removal does not bring it back", async () => {
+  const { world, row } = await removedFolder();
+  const attempt = sendNext(world, row, "first");
+  observeNode(world.context, nodeOf("theirs", { parentId: "f" }));
+  const folder = inodeOfFolder(world, "f");
+  remove(world, folder, "theirs");
+  const theirs = rowOf(world, "theirs");
+  acknowledge(world.context, sendNext(world, theirs, "second"), nodeOf("theirs", { revision: 2 }), 7);
+  remove(world, ROOT_INODE, "f");
+  refused(world.context, attempt, refusal("conflict"));
+  await lookInside(listing(world, [nodeOf("theirs", { parentId: "f" })]), SIGNAL);
+  expect(namesIn(world, ROOT_INODE)).toEqual([]);
+});
+
+test("a refusal that names a node which is gone since brings neither it nor its folder back", async () => {
+  const world = await makeWorld();
+  observeNode(world.context, nodeOf("f", { kind: "folder" }));
+  const folder = inodeOfFolder(world, "f");
+  world.metadata.inodes.update(folder, { listed: 0 });
+  const row = make(world, folder, "a");
+  const attempt = sendNext(world, row, "upload");
+  const theirs = nodeOf("theirs", { parentId: "f", name: "a" });
+  observeDeletion(world.context, "theirs", 2, 9);
+  remove(world, folder, "a");
+  remove(world, ROOT_INODE, "f");
+  refused(world.context, attempt, refusal("changed", { node: theirs }));
+  expect(namesIn(world, ROOT_INODE)).toEqual([]);
+  expect(world.metadata.nodes.ofNodeId("theirs")).toBeUndefined();
+});
+
+test("the same while the name is still wanted: it is asked for again, and nothing moves aside", async () => {
+  const world = await makeWorld();
+  const row = make(world, ROOT_INODE, "a");
+  const attempt = sendNext(world, row, "upload");
+  observeDeletion(world.context, "theirs", 2, 9);
+  refused(world.context, attempt, refusal("changed", { node: nodeOf("theirs", { name: "a" }) }));
+  expect(namesIn(world, ROOT_INODE)).toEqual(["a"]);
+  expect(nextOf(world, row)).toMatchObject({ do: "send", request: { do: "upload", name: "a" } });
+});
+
+/** A file whose upload as "a" was given up for a newer cut, and that is called "b" by now. */
+async function givenUp() {
+  const world = await makeWorld();
+  const row = make(world, ROOT_INODE, "a");
+  const first = sendNext(world, row, "first");
+  world.metadata.attempts.abandon(first.id, world.clock.now());
+  rename(world, row, ROOT_INODE, "b");
+  const arrived = nodeOf("older", { name: "a", lastKey: "first" });
+  return { world, row, arrived };
+}
+
+const secondNode = nodeOf("newer", { name: "b", lastKey: "second", contentHash: EMPTY, size: 0 });
+
+test("an upload that was given up arrives, nothing else was sent: the file has its node", async () => {
+  const { world, row, arrived } = await givenUp();
+  observeNode(world.context, arrived);
+  expect(world.metadata.nodes.get(row.id)).toMatchObject({ nodeId: "older", base: { name: "a" } });
+  expect(nextOf(world, row)).toMatchObject({ do: "send", request: { do: "patch", name: "b" } });
+});
+
+test("an upload that was given up arrives after the next one: it does not come back at its old place", async () => {
+  const { world, row, arrived } = await givenUp();
+  acknowledge(world.context, sendNext(world, row, "second"), secondNode, 3);
+  observeNode(world.context, arrived);
+  expect(namesIn(world, ROOT_INODE)).toEqual(["b"]);
+  expect(world.metadata.nodes.get(row.id)?.nodeId).toBe("newer");
+  const older = rowOf(world, "older");
+  expect(older).toMatchObject({ entry: null });
+  expect(nextOf(world, older)).toMatchObject({ do: "send", request: { do: "delete", nodeId: "older" } });
+});
+
+test("the same while the next one is under way", async () => {
+  const { world, row, arrived } = await givenUp();
+  const second = sendNext(world, row, "second");
+  observeNode(world.context, arrived);
+  acknowledge(world.context, second, secondNode, 3);
+  expect(namesIn(world, ROOT_INODE)).toEqual(["b"]);
+  expect(world.metadata.nodes.get(row.id)?.nodeId).toBe("newer");
+  expect(nextOf(world, rowOf(world, "older"))).toMatchObject({ request: { do: "delete", nodeId: "older" } });
+});
+
+test("the same after the file was removed, deletion acknowledged", async () => {
+  const { world, row, arrived } = await givenUp();
+  acknowledge(world.context, sendNext(world, row, "second"), secondNode, 3);
+  remove(world, ROOT_INODE, "b");
+  acknowledge(world.context, sendNext(world, row, "delete"), { ...secondNode, revision: 2 }, 4);
+  observeNode(world.context, arrived);
+  expect(namesIn(world, ROOT_INODE)).toEqual([]);
+  expect(nextOf(world, rowOf(world, "older"))).toMatchObject({ request: { do: "delete", nodeId: "older" } });
+});
+
+test("an old answer names what a given-up upload made, and somebody has edited that since: the edit is news", async () => {
+  const world = await makeWorld();
+  const row = make(world, ROOT_INODE, "a");
+  world.metadata.attempts.abandon(sendNext(world, row, "first").id, 0);
+  const second = sendNext(world, row, "second");
+  const made = nodeOf("n", { name: "a", lastKey: "first", contentHash: EMPTY, size: 0 });
+  const edited = { ...made, lastKey: null, revision: 2, head: "theirs", contentHash: "theirs" };
+  observeNode(world.context, edited);
+  refused(world.context, second, refusal("changed", { node: made }));
+  retryArrivals(world.context, 10);
+  expect(rowOf(world, "n")).toMatchObject({ id: row.id });
+  // What was here is version one: theirs is taken over, or both are kept if it had changed since.
+  expect(rowOf(world, "n").base?.revision).toBe(2);
+});
+
+test("somebody edits what a given-up upload made: that is theirs, and shown", async () => {
+  const { world, row, arrived } = await givenUp();
+  acknowledge(world.context, sendNext(world, row, "second"), secondNode, 3);
+  observeNode(world.context, { ...arrived, lastKey: null, revision: 2, head: "theirs" });
+  expect(namesIn(world, ROOT_INODE)).toEqual(["b", "a"]);
+});
+
+test("a given-up request is remembered from when it was given up, not from when it was made", async () => {
+  const { world, row, arrived } = await givenUp();
+  acknowledge(world.context, sendNext(world, row, "second"), secondNode, 3);
+  const long = sendNextTo(world, "long");
+  await world.clock.advance(2 * OWN_KEY_MS);
+  world.metadata.attempts.abandon(long.id, world.clock.now());
+  world.metadata.attempts.removeAbandonedBefore(world.clock.now() - OWN_KEY_MS);
+  expect(world.metadata.attempts.ofKey("long")?.state).toBe("abandoned");
+  // The other one can no longer arrive; a node with its key is taken for anybody's.
+  expect(world.metadata.attempts.ofKey("first")).toBeUndefined();
+  observeNode(world.context, arrived);
+  expect(namesIn(world, ROOT_INODE)).toContain("a");
+});
+
+function sendNextTo(world: BytesWorld, name: string): Attempt<Request> {
+  return sendNext(world, make(world, ROOT_INODE, name), name);
+}
+
+test("a row nobody needs goes when nothing of it can arrive any more", async () => {
+  const { world, row } = await givenUp();
+  remove(world, ROOT_INODE, "b");
+  expect(nextOf(world, row)).toEqual({ do: "wait", for: "answer" });
+  expect(world.metadata.nodes.counts().dirty).toBe(1);
+  await world.clock.advance(OWN_KEY_MS + 1);
+  world.metadata.attempts.removeAbandonedBefore(world.clock.now() - OWN_KEY_MS);
+  expect(nextOf(world, row)).toBeUndefined();
+  expect(world.metadata.nodes.get(row.id)).toBeUndefined();
+});
+
+test("a given-up upload took the place, was removed there, and the next one made a node of its own", async () => {
+  const world = await makeWorld();
+  const row = make(world, ROOT_INODE, "a");
+  world.metadata.attempts.abandon(sendNext(world, row, "first").id, 0);
+  const second = sendNext(world, row, "second");
+  observeNode(world.context, nodeOf("older", { name: "a", lastKey: "first" }));
+  expect(world.metadata.nodes.get(row.id)?.nodeId).toBe("older");
+  observeDeletion(world.context, "older", 3, 5);
+  acknowledge(world.context, second, { ...secondNode, name: "a" }, 6);
+  expect(world.metadata.nodes.get(row.id)).toMatchObject({ nodeId: "newer", seen: null });
+  expect(namesIn(world, ROOT_INODE)).toEqual(["a"]);
+});
+
+test("a node that came in as a stranger and is in use: its request is dropped, late answers are only news", async () => {
+  const world = await makeWorld();
+  const row = make(world, ROOT_INODE, "a");
+  const birth = sendNext(world, row, "birth");
+  // Made by the birth, moved by somebody before the answer came.
+  observeNode(world.context, nodeOf("n", { name: "z", revision: 2, contentHash: EMPTY, size: 0 }));
+  const stranger = rowOf(world, "n");
+  const entry = world.metadata.entries.find(ROOT_INODE, "z");
+  world.metadata.inodes.update(entry?.inode ?? 0, { attributes: { mode: 0o600 } });
+  world.metadata.nodes.update(stranger.id, { dirtySince: 1, due: 1 });
+  const change = sendNext(world, stranger, "change");
+  let isStopped = false;
+  world.context.sending.set(change.id, () => {
+    isStopped = true;
+  });
+  acknowledge(world.context, birth, nodeOf("n", { name: "a", lastKey: "birth", contentHash: EMPTY, size: 0 }), 3);
+  expect(isStopped).toBe(true);
+  expect(world.metadata.attempts.openOf(stranger.id)).toBeUndefined();
+  const later = nodeOf("n", { name: "z", revision: 3, contentHash: EMPTY, size: 0, attributes: { mode: 0o600 } });
+  acknowledge(world.context, change, later, 4);
+  expect(rowOf(world, "n").id).toBe(row.id);
+  expect(world.metadata.nodes.get(stranger.id)).toMatchObject({ nodeId: null });
+  expect(world.metadata.nodes.get(stranger.id)?.entry).not.toBeNull();
+});
+
+test("names of a hard-linked file that came in while it was being updated show one file afterwards", async () => {
+  const world = await makeWorld();
+  const link = (hash: string) => ({ link: { group: "g", hash } });
+  observeNode(world.context, nodeOf("a", { contentHash: "new", attributes: link("new") }));
+  observeNode(world.context, nodeOf("b", { contentHash: "old", attributes: link("old") }));
+  const inodeOf = (name: string) => world.metadata.entries.find(ROOT_INODE, name)?.inode;
+  expect(inodeOf("b")).not.toBe(inodeOf("a"));
+  observeNode(world.context, nodeOf("b", { contentHash: "new", head: "h2", revision: 2, attributes: link("new") }));
+  expect(inodeOf("b")).toBe(inodeOf("a"));
+  expect(nextOf(world, rowOf(world, "b"))).toBeUndefined();
+});
