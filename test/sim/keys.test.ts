@@ -14,8 +14,8 @@ import { createWorld, type World } from "./world.ts";
 const SEED = 1;
 /** Longer than the patience of the client and the latest arrival together. */
 const ALL_ARRIVED_MS = 120_000;
-/** Longer than an id has to answer 404 before that is believed. */
-const SETTLED_MS = 10 * 60_000;
+/** An id that has answered 404 for so long is gone. */
+const SETTLED_MS = 5 * 60_000 + 10_000;
 
 type Rule = (request: HttpRequest) => Fault | "none" | undefined;
 
@@ -273,15 +273,17 @@ test.each([false, true])(
     // The journal is past the deletion, and listings too, before the upload is answered.
     await it.until(() => it.metadata().settings.getNumber("cursor") >= it.world.position(), 5_000);
     it.metadata().settings.set("indexed", String(it.world.position()));
+    const other = await it.world.run(outside.createFolder(workspace.root, "other"));
+    await it.until(() => it.metadata().settings.getNumber("cursor") >= other.position, 5_000);
+    expect(it.metadata().tombstones.get(node?.id ?? "")).toBeUndefined();
     it.rules.choose = ({ method, path }) =>
       method === "GET" && path.startsWith("/v1/nodes/") ? "silent-before" : undefined;
     await it.until(() => it.metadata().nodes.ofNodeId(node?.id ?? "") !== undefined);
     it.mount.crash();
     it.rules.choose = () => undefined;
     await it.world.run(it.mount.start());
-    // The journal will not tell of it again: only time says that its id is not just not found yet.
     await it.world.clock.advance(SETTLED_MS);
-    expect(await it.names()).toEqual(isBroken ? ["a"] : []);
+    expect(await it.names()).toEqual(isBroken ? ["a", "other"] : ["other"]);
   },
 );
 
@@ -301,6 +303,20 @@ test.each(READERS)("$who, and an id told of answers 404 for a moment: the news i
   await it.again("crash");
   await it.world.clock.advance(25_000);
   expect(await it.names()).toEqual(["d"]);
+});
+
+test("a birth answered after the journal told of its end is over at once", async () => {
+  const it = await begin(true);
+  const { outside, workspace } = it.world;
+  await it.drain();
+  const upload = it.once("silent-after", ({ path }) => path.startsWith("/v1/files/"));
+  await it.save("a");
+  await it.until(upload.isSent);
+  const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+  await it.world.run(outside.deleteNode(node?.id ?? ""));
+  await it.until(() => it.asked.filter((line) => line === "POST /v1/files/a 201").length === 2);
+  await it.world.clock.advance(1_000);
+  expect(await it.names()).toEqual([]);
 });
 
 test("an id that answers 404 before the journal tells anything: gone after the settle time, restarts or not", async () => {
@@ -338,12 +354,10 @@ test("a node of ours is not taken for gone while its id is not found yet, though
   await it.until(() => it.metadata().settings.getNumber("cursor") >= it.world.position());
   await it.until(() => it.metadata().nodes.counts().dirty === 0);
   // The answer asked for the node, whose id answers 404; its folder is there.
-  await it.until(() =>
-    it
-      .metadata()
-      .rereads.due(Number.MAX_SAFE_INTEGER, 9)
-      .some((one) => one.missingSince !== null),
-  );
+  await it.until(() => {
+    const { rereads } = it.metadata();
+    return rereads.due(Number.MAX_SAFE_INTEGER, 9).some(({ nodeId }) => rereads.missingSince(nodeId) !== undefined);
+  });
   expect(await it.names()).toEqual(["a"]);
   await it.ends(["a"]);
 });
