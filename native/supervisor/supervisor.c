@@ -291,7 +291,7 @@ static void on_daemon_end(int status)
   self.phase = ENDING;
   if (self.mount.device >= 0) {
     if (mounted) unmount(UNMOUNT_BY_FORCE);
-    detach_copies();
+    else detach_copies();
     close(self.mount.device);
     self.mount.device = -1;
   }

@@ -96,7 +96,7 @@ int find_mount_by_unique_id(uint64_t unique, struct table_entry *entry);
 enum unmount_how {
   UNMOUNT_IF_FREE, /* EBUSY while programs use it */
   UNMOUNT_LAZILY,  /* detached at once; ends when the last file is closed */
-  UNMOUNT_BY_FORCE /* detached, and all requests under way fail: for a daemon that is dead */
+  UNMOUNT_BY_FORCE /* detached with its copies, and all requests under way fail: for a daemon that is dead */
 };
 /* Starts a child that does it: its exit status is 0 or an errno (0 too when our mount is gone). -1: errno is set. */
 pid_t start_unmount(const struct mount *mount, enum unmount_how how);

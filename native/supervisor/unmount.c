@@ -65,34 +65,58 @@ static void close_device(struct mount *mount)
   mount->device = -1;
 }
 
-static int unmount(struct mount mount, enum unmount_how how)
+struct copies {
+  int ids[COPIES];
+  size_t count;
+};
+
+/* All mounts of the connection; none when the number may be another's already. */
+static struct copies list_copies(const struct mount *mount)
 {
-  int abort = how == UNMOUNT_BY_FORCE ? open_abort(mount.connection) : -1;
-  struct table_entry ours;
-  bool found = find_our_mount(&mount, &ours);
-  close_device(&mount);
-  if (!found) return 0;
-  if (abort >= 0 && write(abort, "1", 1) < 0) fprintf(stderr, "wsfs: abort: %s\n", strerror(errno));
-  int error = unmount_entry(&ours, how);
-  return error != 0 && !find_our_mount(&mount, &ours) ? 0 : error;
+  struct copies copies;
+  copies.count = list_mounts_of(mount->connection, copies.ids, COPIES);
+  if (mount->device >= 0 && !is_connected(mount->device)) copies.count = 0;
+  return copies;
 }
 
-static int detach_copies(struct mount mount)
+static int detach_listed(const struct mount *mount, const struct copies *copies)
 {
-  int ids[COPIES];
-  size_t count = list_mounts_of(mount.connection, ids, COPIES);
-  bool certain = mount.device < 0 || is_connected(mount.device);
-  close_device(&mount);
   int result = 0;
-  for (size_t i = 0; i < count && certain; i++) {
+  for (size_t i = 0; i < copies->count; i++) {
     /* As long as one of them is mounted, the number of the connection is given to no other. */
-    struct mount copy = {.device = -1, .connection = mount.connection, .id = ids[i]};
+    struct mount copy = {.device = -1, .connection = mount->connection, .id = copies->ids[i]};
     struct table_entry entry;
     if (!find_our_mount(&copy, &entry)) continue;
     int error = unmount_entry(&entry, UNMOUNT_LAZILY);
     if (error != 0) result = error;
   }
   return result;
+}
+
+static int unmount(struct mount mount, enum unmount_how how)
+{
+  int abort = how == UNMOUNT_BY_FORCE ? open_abort(mount.connection) : -1;
+  /* Copies of a mount whose daemon is dead go with it; after the abort nothing says whose they are. */
+  struct copies copies = {.count = 0};
+  if (how == UNMOUNT_BY_FORCE) copies = list_copies(&mount);
+  struct table_entry ours;
+  bool found = find_our_mount(&mount, &ours);
+  close_device(&mount);
+  int error = 0;
+  if (found) {
+    if (abort >= 0 && write(abort, "1", 1) < 0) fprintf(stderr, "wsfs: abort: %s\n", strerror(errno));
+    error = unmount_entry(&ours, how);
+    if (error != 0 && !find_our_mount(&mount, &ours)) error = 0;
+  }
+  detach_listed(&mount, &copies);
+  return error;
+}
+
+static int detach_copies(struct mount mount)
+{
+  struct copies copies = list_copies(&mount);
+  close_device(&mount);
+  return detach_listed(&mount, &copies);
 }
 
 /* In a session of its own, not for a Ctrl-C at the terminal to stop; it keeps no descriptor but the device. */

@@ -48,8 +48,9 @@ function takeApart(bytes: Buffer, boundary: string): Part[] | undefined {
     const headEnd = bytes.indexOf(HEAD_END, at, "latin1");
     if (headEnd === -1) return undefined;
     const start = headEnd + HEAD_END.length;
-    const end = bytes.indexOf(delimiter, start, "latin1");
-    if (end === -1) return undefined;
+    // Right after the head is a boundary to some and content to others.
+    const end = bytes.indexOf(delimiter, start - LINE_END.length, "latin1");
+    if (end < start) return undefined;
     const part = plainPart(bytes.toString("latin1", at, headEnd), bytes.subarray(start, end));
     if (part === undefined) return undefined;
     parts.push(part);

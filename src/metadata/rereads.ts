@@ -7,8 +7,6 @@ import { type Connection, prepare } from "./database.ts";
 export interface Reread {
   readonly id: number;
   readonly nodeId: string;
-  /** Since when its id answers 404; null: it answered, or was not asked yet. */
-  readonly missingSince: number | null;
 }
 
 export function createRereads(database: Connection) {
@@ -20,11 +18,15 @@ export function createRereads(database: Connection) {
   );
   const due = prepare<Reread>(
     database,
-    "SELECT id, node_id AS nodeId, missing_since AS missingSince FROM reread WHERE due <= ? ORDER BY due, id LIMIT ?",
+    "SELECT id, node_id AS nodeId FROM reread WHERE due <= ? ORDER BY due, id LIMIT ?",
   );
   const missing = prepare(database, "UPDATE reread SET missing_since = @since WHERE node_id = @nodeId");
   const postpone = prepare(database, "UPDATE reread SET due = ? WHERE id = ?");
-  const answered = prepare(database, "UPDATE reread SET missing_since = NULL WHERE node_id = ?");
+  const since = prepare<{ since: number | null }>(
+    database,
+    "SELECT missing_since AS since FROM reread WHERE node_id = ?",
+  );
+  const found = prepare(database, "UPDATE reread SET missing_since = NULL WHERE node_id = ?");
   const remove = prepare(database, "DELETE FROM reread WHERE id = ?");
   const countKnown = prepare<{ count: number }>(
     database,
@@ -39,10 +41,15 @@ export function createRereads(database: Connection) {
     },
     due: (now: number, limit: number): Reread[] => due.all(now, limit),
     /** What was read is in the rows. Asked for again meanwhile, it stays. */
-    done({ id, nodeId }: Reread): void {
+    done({ id }: Reread): void {
       remove.run(id);
-      answered.run(nodeId);
     },
+    /** Its id answers. */
+    found(nodeId: string): void {
+      found.run(nodeId);
+    },
+    /** Since when its id answers 404; undefined: it answered, or was not asked yet. */
+    missingSince: (nodeId: string): number | undefined => since.get(nodeId)?.since ?? undefined,
     /** Its id answers 404. */
     missing({ id, nodeId }: Reread, since: number, nextAt: number): void {
       missing.run({ nodeId, since });

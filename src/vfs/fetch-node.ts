@@ -19,6 +19,7 @@ export async function readNode(context: Context, nodeId: string, signal: AbortSi
   try {
     const node = await context.client.getNode(nodeId, { signal });
     context.network.answered();
+    context.metadata.rereads.found(nodeId);
     return node;
   } catch (error) {
     if (error instanceof RemoteError && error.code === "notFound") {
@@ -51,9 +52,8 @@ export async function refreshNode(context: Context, reread: Reread, signal: Abor
 
 /**
  * The id answers 404. The node is gone only if its folder still answers (else it is merely not
- * visible, and everything is kept) and it is not just not to be found yet: the id has answered so
- * for long. That the journal told of the node says nothing, it may be ahead of the ids; a deletion
- * comes in by its own entry.
+ * visible, and everything is kept) and its id has answered so for long: soon after its creation a
+ * gateway may not find it, whatever the journal shows. Most deletions are told by the journal first.
  */
 async function confirmGone(context: Context, reread: Reread, signal: AbortSignal): Promise<void> {
   const { metadata } = context;
@@ -77,7 +77,7 @@ async function confirmGone(context: Context, reread: Reread, signal: AbortSignal
 function takeAsGone(context: Context, reread: Reread): void {
   const { metadata } = context;
   const row = metadata.nodes.ofNodeId(reread.nodeId);
-  // Written by us while its folder was asked for: it may be there again.
+  // Found or written by us while its folder was asked for: it is there.
   if (row?.base == null || !isSettled(context, reread)) {
     waitOrForget(context, reread);
     return;
@@ -86,15 +86,16 @@ function takeAsGone(context: Context, reread: Reread): void {
   metadata.rereads.done(reread);
 }
 
-function isSettled(context: Context, { missingSince }: Reread): boolean {
-  return missingSince !== null && context.runtime.now() - missingSince >= SETTLE_MS;
+function isSettled({ metadata, runtime }: Context, { nodeId }: Reread): boolean {
+  const since = metadata.rereads.missingSince(nodeId);
+  return since !== undefined && runtime.now() - since >= SETTLE_MS;
 }
 
 /** It is asked for again, ever more seldom; one nobody here has a row of until it is settled that it is gone. */
 function waitOrForget(context: Context, reread: Reread): void {
   const { metadata, runtime } = context;
   const now = runtime.now();
-  const since = reread.missingSince ?? now;
+  const since = metadata.rereads.missingSince(reread.nodeId) ?? now;
   const isOurs = metadata.nodes.ofNodeId(reread.nodeId) !== undefined;
   const isOver = metadata.tombstones.get(reread.nodeId) !== undefined || now - since >= SETTLE_MS;
   if (!isOurs && isOver) metadata.rereads.done(reread);

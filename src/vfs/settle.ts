@@ -10,7 +10,7 @@ import type { Node } from "../contract/resources.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import type { Entry } from "../metadata/entries.ts";
 import type { Inode } from "../metadata/inodes.ts";
-import { type Base, baseOf, type NodeRow } from "../metadata/nodes.ts";
+import { type Base, baseOf, type NodeRow, type Seen } from "../metadata/nodes.ts";
 import { advance, bury, leftPlace } from "./advance.ts";
 import { arrive } from "./arrival.ts";
 import type { Context } from "./context.ts";
@@ -56,9 +56,10 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     // A gateway that tells no hashes has what was sent.
     const base = isOurs ? { ...baseOf(node, position), hash: node.contentHash ?? effect.hash } : effect;
     const isSeenOlder = row.seen === null || (!("deleted" in row.seen) && row.seen.node.revision <= node.revision);
-    const seen = isSeenOlder ? (isOurs ? null : { node }) : row.seen;
+    const seen = deletedSince(context, node) ?? (isSeenOlder ? (isOurs ? null : { node }) : row.seen);
     metadata.nodes.update(row.id, { nodeId: node.id, base, seen, parked: null });
     leaveState(context, node.id, row.base, base);
+    metadata.rereads.found(node.id);
     // A repeated request gets its first answer, however old: what was heard of the node since then is news.
     if ((metadata.arrivals.get(node.id)?.revision ?? 0) <= node.revision) metadata.arrivals.remove(node.id);
     if (row.base === null && position <= metadata.settings.getNumber("cursor")) metadata.rereads.add(node.id);
@@ -70,6 +71,14 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     context.activity.progressed();
     context.activity.wake();
   });
+}
+
+/** An answer that was long on its way: the journal has told of the node's deletion meanwhile. */
+function deletedSince({ metadata }: Context, node: Node): Seen | undefined {
+  const tombstone = metadata.tombstones.get(node.id);
+  if (tombstone === undefined || tombstone.revision <= node.revision) return undefined;
+  const { revision, position } = tombstone;
+  return { deleted: true, revision, ...(position === null ? {} : { position }) };
 }
 
 /** An earlier birth had arrived, and the node it made has left its place again: this answer tells of another one. */

@@ -3,10 +3,11 @@
  * down; once through the product's client, once through plain node:http. Both run in this process.
  */
 import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import type { Place } from "../support/wsfs.ts";
 import { runBench } from "./support/bench.ts";
 import { type Caller, type Content, plainCaller, productCaller } from "./support/callers.ts";
-import type { Report } from "./support/figures.ts";
+import { type Figures, type Report, spread } from "./support/figures.ts";
 import { type BenchOptions, describeMachine } from "./support/options.ts";
 import { announce, isAsked, type Observed, runWorkload, type Workload } from "./support/rounds.ts";
 
@@ -19,6 +20,8 @@ const PAGE = 1000;
 const MIB = 1024 ** 2;
 const STREAM_MIB = 256;
 const BLOCK = 64 * 1024;
+/** USER_HZ of Linux. */
+const TICKS_PER_SECOND = 100;
 
 interface Side extends Observed, Pick<Caller, "upload" | "download" | "getNode" | "list"> {
   readonly name: string;
@@ -133,10 +136,16 @@ async function bench(place: Place, options: BenchOptions): Promise<Report> {
   ] as const;
   const folder = await client.makeFolder("bench");
   const results = [];
+  const notes: string[] = [];
   for (const load of loads(folder)) {
     if (!isAsked(load.name, options)) continue;
     announce(load.name);
-    results.push(await runWorkload<Side>(load, sides, options));
+    const [seconds, started] = [cpuSeconds(gateway.pid), performance.now()];
+    const figures = await runWorkload<Side>(load, sides, options);
+    const busy = cpuSeconds(gateway.pid) - seconds;
+    const share = Math.round((busy / ((performance.now() - started) / 1000)) * 100);
+    notes.push(`${load.name}: the gateway's process was busy for ${share} % of one core${each(figures)}`);
+    results.push(figures);
   }
   await client.close();
   await other.close();
@@ -145,10 +154,26 @@ async function bench(place: Place, options: BenchOptions): Promise<Report> {
     measures: "the local gateway, asked by node:http and by the product's client; rates, more is better",
     machine: describeMachine(),
     sides: [names[1], names[0]],
-    notes: [],
+    notes: [
+      ...notes,
+      "a rate is limited by the gateway where it is busy near 100 %, by the caller and the free cores where it is not",
+    ],
     results,
     skipped: [],
   };
+}
+
+/** Of all threads of a process, user and system. */
+function cpuSeconds(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
+}
+
+/** How long one page took, where it was pages that were counted. */
+function each({ unit, first }: Figures): string {
+  if (unit !== "pages/s") return "";
+  return `; a page of ${PAGE} takes ${(1000 / spread(first).median).toFixed(1)} ms`;
 }
 
 function expectBytes(got: number, expected: number): void {

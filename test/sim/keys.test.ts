@@ -4,6 +4,7 @@
  */
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import type { Sabotage } from "./mount.ts";
 import { bytesOf, runProgram } from "./programs.ts";
 import type { Fault } from "./transport.ts";
@@ -13,6 +14,8 @@ import { createWorld, type World } from "./world.ts";
 const SEED = 1;
 /** Longer than the patience of the client and the latest arrival together. */
 const ALL_ARRIVED_MS = 120_000;
+/** An id that has answered 404 for so long is gone. */
+const SETTLED_MS = 5 * 60_000 + 10_000;
 
 type Rule = (request: HttpRequest) => Fault | "none" | undefined;
 
@@ -270,15 +273,17 @@ test.each([false, true])(
     // The journal is past the deletion, and listings too, before the upload is answered.
     await it.until(() => it.metadata().settings.getNumber("cursor") >= it.world.position(), 5_000);
     it.metadata().settings.set("indexed", String(it.world.position()));
+    const other = await it.world.run(outside.createFolder(workspace.root, "other"));
+    await it.until(() => it.metadata().settings.getNumber("cursor") >= other.position, 5_000);
+    expect(it.metadata().tombstones.get(node?.id ?? "")).toBeUndefined();
     it.rules.choose = ({ method, path }) =>
       method === "GET" && path.startsWith("/v1/nodes/") ? "silent-before" : undefined;
     await it.until(() => it.metadata().nodes.ofNodeId(node?.id ?? "") !== undefined);
     it.mount.crash();
     it.rules.choose = () => undefined;
     await it.world.run(it.mount.start());
-    // An id that answers 404 is taken for gone after the settle time of five minutes.
-    await it.world.clock.advance(6 * 60_000);
-    expect(await it.names()).toEqual(isBroken ? ["a"] : []);
+    await it.world.clock.advance(SETTLED_MS);
+    expect(await it.names()).toEqual(isBroken ? ["a", "other"] : ["other"]);
   },
 );
 
@@ -298,6 +303,20 @@ test.each(READERS)("$who, and an id told of answers 404 for a moment: the news i
   await it.again("crash");
   await it.world.clock.advance(25_000);
   expect(await it.names()).toEqual(["d"]);
+});
+
+test("a birth answered after the journal told of its end is over at once", async () => {
+  const it = await begin(true);
+  const { outside, workspace } = it.world;
+  await it.drain();
+  const upload = it.once("silent-after", ({ path }) => path.startsWith("/v1/files/"));
+  await it.save("a");
+  await it.until(upload.isSent);
+  const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+  await it.world.run(outside.deleteNode(node?.id ?? ""));
+  await it.until(() => it.asked.filter((line) => line === "POST /v1/files/a 201").length === 2);
+  await it.world.clock.advance(1_000);
+  expect(await it.names()).toEqual([]);
 });
 
 test("an id that answers 404 before the journal tells anything: gone after the settle time, restarts or not", async () => {
@@ -323,6 +342,53 @@ test("an id that answers 404 before the journal tells anything: gone after the s
   it.world.setLag({ path: 0, journal: 0, id: 0 });
   await clock.advance(5_000);
   expect(it.metadata().tombstones.get(node?.id ?? "")).not.toMatchObject({ position: null });
+});
+
+test("a node of ours is not taken for gone while its id is not found yet, though the journal told of it", async () => {
+  const it = await begin(true);
+  await it.drain();
+  it.world.setLag({ path: 0, journal: 0, id: 20_000 });
+  const upload = it.once("silent-after", ({ path }) => path.startsWith("/v1/files/"));
+  await it.save("a");
+  await it.until(upload.isSent);
+  await it.until(() => it.metadata().settings.getNumber("cursor") >= it.world.position());
+  await it.until(() => it.metadata().nodes.counts().dirty === 0);
+  // The answer asked for the node, whose id answers 404; its folder is there.
+  await it.until(() => {
+    const { rereads } = it.metadata();
+    return rereads.due(Number.MAX_SAFE_INTEGER, 9).some(({ nodeId }) => rereads.missingSince(nodeId) !== undefined);
+  });
+  expect(await it.names()).toEqual(["a"]);
+  await it.ends(["a"]);
+});
+
+test("a node moved away before its id is found is not taken for gone by a listing of where it was", async () => {
+  const it = await begin(true);
+  const { outside, workspace, clock } = it.world;
+  await it.world.run(it.calls().mkdir("d"));
+  await it.world.run(it.calls().mkdir("e"));
+  await it.drain();
+  it.world.setLag({ path: 0, journal: 3_600_000, id: 30_000 });
+  await it.save("d/a");
+  await it.until(() => it.metadata().nodes.counts().dirty === 0);
+  const [d, e] = (await it.world.run(outside.listFolder(workspace.root))).items;
+  const [a] = (await it.world.run(outside.listFolder(d?.id ?? ""))).items;
+  await it.world.run(outside.patchNode(a?.id ?? "", { parentId: e?.id ?? "" }));
+  // The folder is listed again, as after its rows were given up.
+  const entry = it.metadata().entries.find(ROOT_INODE, "d");
+  it.metadata().inodes.update(entry?.inode ?? 0, { listed: null });
+  const tree = async () => [...(await it.world.run(treeOf(it.calls(), { withContent: true }))).keys()];
+  expect(await tree()).toEqual(["d", "d/a", "e"]);
+  expect(
+    it
+      .metadata()
+      .rereads.due(Number.MAX_SAFE_INTEGER, 9)
+      .map(({ nodeId }) => nodeId),
+  ).toContain(a?.id);
+  await clock.advance(60_000);
+  expect(await tree()).toEqual(["d", "e", "e/a"]);
+  it.world.setLag({ path: 0, journal: 0, id: 0 });
+  await it.ends(["d", "e", "e/a"]);
 });
 
 test("a deletion told several entries after the cursor is remembered until the index is past it", async () => {

@@ -1,6 +1,7 @@
 /** The content side of a gateway, scripted: versions as byte arrays, answers that wait, break off, lie or fail when told. */
 import type { Client, Content, ContentOptions } from "../../src/client/client.ts";
 import { RemoteError, type RemoteErrorCode } from "../../src/client/errors.ts";
+import { ALL_FEATURES } from "../../src/contract/features.ts";
 
 export interface ContentCall {
   readonly nodeId: string;
@@ -95,8 +96,8 @@ export function createScriptedContent(): ScriptedContent {
   };
   const script: ScriptedContent = {
     // Only what the byte flows ask for; anything else is a mistake of the test.
-    client: new Proxy({ getContent } as unknown as Client, {
-      get: (target, name) => (name === "getContent" ? target.getContent : unexpected),
+    client: new Proxy({ getContent, features: ALL_FEATURES } as unknown as Client, {
+      get: (target, name) => Reflect.get(target, name) ?? unexpected,
     }),
     versions,
     calls,
