@@ -7,7 +7,7 @@ import type { GatewayAnswer } from "../../src/gateway/exchange.ts";
 import { createStore, type Store } from "../../src/gateway/store.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { part, uploadBody } from "../support/gateway-core.ts";
-import { createMemoryBlobs } from "../support/memory-blobs.ts";
+import { createMemoryBlobs, type MemoryBlobs } from "../support/memory-blobs.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 
 let turns: (() => void)[];
@@ -106,15 +106,24 @@ test("transactions do not nest", () => {
 
 interface World {
   readonly gateway: Gateway;
+  readonly blobs: MemoryBlobs;
   ask(method: string, path: string, content?: string, key?: string): Promise<GatewayAnswer>;
 }
 
-function makeGateway(): World {
+/** `removable`: until then blobs that are to be removed stay. */
+function makeGateway(removable: Promise<void> = Promise.resolve()): World {
   const clock = createVirtualClock();
+  const blobs = createMemoryBlobs();
   const gateway = createGateway({
     clock,
     database,
-    blobs: createMemoryBlobs(),
+    blobs: {
+      ...blobs,
+      async remove(blob) {
+        await removable;
+        await blobs.remove(blob);
+      },
+    },
     signingKey: Buffer.alloc(32, 7),
     log: SILENT,
     turn,
@@ -123,6 +132,7 @@ function makeGateway(): World {
   const token = gateway.issueToken({ scopes: SCOPES, ttlSeconds: 3600, workspace: id });
   return {
     gateway,
+    blobs,
     ask: (method, path, content, key) =>
       gateway.handle({
         method,
@@ -185,4 +195,28 @@ test("when the commit fails all of the turn get 500, and a repetition with the k
   expect(await Promise.all(again.map(async (one) => (await one).status))).toEqual([201, 201, 201]);
   const list = await ask("GET", "/v1/nodes");
   expect(list.body?.kind === "json" ? JSON.parse(list.body.text).totalCount : undefined).toBe(3);
+});
+
+test("what a failed commit undid is told by nobody, and its content is not kept", async () => {
+  let allow = () => {};
+  const { ask, blobs } = makeGateway(
+    new Promise((resolve) => {
+      allow = resolve;
+    }),
+  );
+  const large = "x".repeat(40_000);
+  const first = ask("POST", "/v1/files/a", large, "key");
+  await settle();
+  // Both tell of the first one, and then have content to remove.
+  const repeated = ask("POST", "/v1/files/a", large, "key");
+  const refused = ask("POST", "/v1/files/a/b", large);
+  await settle();
+  expect(blobs.contents.size).toBe(3);
+  database.exec("ROLLBACK");
+  endTurn();
+  await settle();
+  allow();
+  const statuses = await Promise.all([first, repeated, refused].map(async (one) => (await one).status));
+  expect(statuses).toEqual([500, 500, 500]);
+  expect(blobs.contents.size).toBe(0);
 });
