@@ -120,9 +120,12 @@ async function misbehaviour(values: Values<"gateway">) {
     clockSkewMs: values["clock-skew"],
   });
   if (result.success) return result.data;
-  const [issue] = result.error.issues;
+  // All other values were checked as they were read; rates are only bad together.
+  const sum = (rates: Record<string, number>) => Object.values(rates).reduce((total, rate) => total + rate, 0);
+  const [target, rates = {}] = Object.entries(faults).find(([, given]) => sum(given) > 1) ?? [];
+  if (target === undefined) throw result.error;
   throw new Failure(
-    `--${issue?.path[0] === "faults" ? "fault" : String(issue?.path[0])}: ${issue?.message}`,
+    `--fault: expected rates of ${target} that sum up to 1 at most, got ${Number(sum(rates).toFixed(9))}`,
     EXIT.usage,
   );
 }

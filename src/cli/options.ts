@@ -47,7 +47,7 @@ const CACHE_SIZE = 10 * 1024 ** 3;
 const MAX_UPLOAD = 64 * 1024 ** 3;
 
 const late = { type: "value", kind: values.jittered, default: { ms: 0, jitterMs: 0 }, defaultHelp: "0" } as const;
-const speed = { type: "value", kind: values.size, default: 0, defaultHelp: "as fast as can be" } as const;
+const speed = { type: "value", kind: values.speed, default: 0, defaultHelp: "as fast as can be" } as const;
 
 export const FLAGS = {
   "base-url": { type: "value", kind: values.baseUrl, variable: true, help: "Address of the gateway" },
@@ -140,12 +140,12 @@ export const FLAGS = {
     defaultHelp: "none",
     help: "Share of requests, of all or of one operation, to fail: error, unavailable, throttled, reset-before, reset-during, reset-after, truncated-upload, truncated-answer, ignored-range",
   },
-  "retry-after": { type: "value", kind: values.seconds, default: 1, help: "What a throttled answer (429) says" },
+  "retry-after": { type: "value", kind: values.retrySeconds, default: 1, help: "What a throttled answer (429) says" },
   "upload-speed": { ...speed, help: "Take contents in so slowly, bytes a second" },
   "download-speed": { ...speed, help: "Send answers so slowly, bytes a second" },
   "token-life": {
     type: "value",
-    kind: values.seconds,
+    kind: values.lifeSeconds,
     defaultHelp: "as the token says",
     help: "End every token that many seconds after its issue",
   },

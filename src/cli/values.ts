@@ -64,11 +64,27 @@ function number(placeholder: string, expected: string, accept: (value: number) =
 }
 
 export const seconds = number("S", "a number of seconds from 0", (value) => value >= 0 && value <= 1e9);
+export const retrySeconds = number("S", "a whole number of seconds from 0 to 86400", (value) => {
+  return Number.isInteger(value) && value >= 0 && value <= 86_400;
+});
+export const lifeSeconds = number("S", "a whole number of seconds from 1", (value) => {
+  return Number.isInteger(value) && value >= 1 && value <= 1e9;
+});
 export const milliseconds = number("MS", "a number of milliseconds from 0", (value) => value >= 0 && value <= 1e9);
 export const rate = number("0..1", "a number from 0 to 1", (value) => value >= 0 && value <= 1);
 export const port = number("N", "a port from 0 (any free one) to 65535", (value) => {
   return Number.isInteger(value) && value >= 0 && value <= 65535;
 });
+
+/** Bytes a second. */
+export const speed: Kind<number> = {
+  placeholder: "SIZE",
+  parse(given) {
+    const bytes = size.parse(given);
+    if (bytes > 1e12) throw new Error("at most 1e12 bytes a second, such as 500K or 2M");
+    return bytes;
+  },
+};
 
 /** A time, and how much longer it may take at random: "50" or "50+20". */
 export const jittered: Kind<{ readonly ms: number; readonly jitterMs: number }> = {

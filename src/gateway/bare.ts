@@ -6,9 +6,12 @@
  */
 import { z } from "zod";
 import { type Node, node } from "../contract/resources.ts";
+import { CONTROL_PATH } from "./control.ts";
 import type { Gateway } from "./core.ts";
 import { type GatewayAnswer, type GatewayRequest, jsonAnswer, jsonBody, type Part } from "./exchange.ts";
-import { check, invalid, notFound, ProblemError } from "./problems.ts";
+import { parseJson } from "./json.ts";
+import { check, invalid, notFound, ProblemError, tooLarge } from "./problems.ts";
+import { decodeId } from "./routes.ts";
 
 interface Found {
   readonly request: GatewayRequest;
@@ -61,7 +64,7 @@ const ROUTES: readonly BareRoute[] = [
     path: "/v1/folders/{id}/entries",
     query: PAGING,
     ask: ({ request, id }) =>
-      plain(request, "GET", "/v1/nodes", { ...ordered(request.query), parentId: decodeURIComponent(id) }),
+      plain(request, "GET", "/v1/nodes", { ...ordered(request.query), parentId: decodeId(id, "id") }),
     answer(value) {
       const { items, ...paging } = nodePage.parse(value);
       return { data: items.map(entryOf), paging: pagingOf(paging) };
@@ -122,16 +125,19 @@ const ROUTES: readonly BareRoute[] = [
     ask: ({ request, id }) => plain(request, "DELETE", `/v1/nodes/${id}`),
     answer: () => undefined,
   },
+  // What makes it misbehave is no part of the language.
+  { method: "GET", path: CONTROL_PATH, query: [], ask: ({ request }) => request, answer: (value) => value },
+  { method: "PATCH", path: CONTROL_PATH, query: [], ask: ({ request }) => request, answer: (value) => value },
 ];
 
 /** The same gateway, spoken to in the bare way only. */
-export function createBareGateway(gateway: Gateway): Gateway {
+export function createBareGateway({ openApi: _, ...gateway }: Gateway): Gateway {
   return {
     ...gateway,
     async handle(request) {
       try {
         const { route, id } = findRoute(request);
-        return translate(route, await gateway.handle(await route.ask({ request, id })));
+        return await gateway.handle(await route.ask({ request, id }), (answer) => translate(route, answer));
       } catch (error) {
         if (error instanceof ProblemError) return refusal(error.status, error.document);
         throw error;
@@ -190,21 +196,14 @@ async function checkedMetadata(part: Part): Promise<Part> {
   let size = 0;
   for await (const chunk of part.data) {
     size += chunk.length;
-    if (size > METADATA_BYTES) throw invalid("metadata", `metadata: more than ${METADATA_BYTES} bytes`);
+    if (size > METADATA_BYTES) throw tooLarge(`metadata: more than ${METADATA_BYTES} bytes`, "metadata");
     chunks.push(chunk);
   }
-  const bytes = Buffer.concat(chunks);
-  let value: unknown;
-  try {
-    value = JSON.parse(bytes.toString());
-  } catch {
-    throw invalid("metadata", "metadata: expected JSON");
-  }
-  check(uploadMetadata, value, "metadata");
+  check(uploadMetadata, parseJson(chunks, "metadata"), "metadata");
   return {
     ...part,
     data: (async function* () {
-      yield bytes;
+      yield* chunks;
     })(),
   };
 }

@@ -1,10 +1,10 @@
 /** The bytes of versions: read, in ranges, and referred to by new versions and copies. */
 import type { Attributes } from "../contract/attributes.ts";
-import { shownPosition } from "./as-of.ts";
 import type { Content } from "./changes.ts";
 import { isKnown, parseRange, quoted } from "./conditions.ts";
 import type { Context } from "./context.ts";
 import type { Call, GatewayAnswer } from "./exchange.ts";
+import { positionAt } from "./lag.ts";
 import { attributesOf, type NodeRow, nodeAt, onBranch } from "./node-rows.ts";
 import { invalid, notFound, ProblemError } from "./problems.ts";
 import { relatedNode, visibleNode } from "./workspaces.ts";
@@ -35,7 +35,8 @@ function versionAsked(context: Context, call: Call<"getContent">, row: NodeRow):
   const { version, branch, at } = call.query;
   if (row.kind !== "file") throw invalid("nodeId", "nodeId: a folder has no content");
   if (version !== undefined) return findVersion(context, row.id, version);
-  const asOf = at === undefined ? Number.MAX_SAFE_INTEGER : shownPosition(context, at);
+  // By id nothing is late, at no moment.
+  const asOf = at === undefined ? Number.MAX_SAFE_INTEGER : positionAt(context.store, Date.parse(at));
   const state = nodeAt(context.store, row.id, asOf);
   if (state === undefined || state.deleted === 1) {
     throw notFound(`The node ${JSON.stringify(row.id)} ${at === undefined ? "is deleted" : "was not there then"}.`);

@@ -24,6 +24,8 @@ export interface CopyPlan {
   readonly source: string;
   /** What the tree was read at, at least. */
   readonly position: number;
+  /** Of the store, when it was read. */
+  readonly rollbacks: number;
   readonly ids: ReadonlySet<string>;
   /** The copy's own rows, the root first; its parent, name and attributes are the request's. */
   readonly rows: readonly NewTreeRow[];
@@ -56,6 +58,7 @@ export async function withPlan<T>(context: Context, effect: (plan: CopyPlan | un
 
 /** Within the transaction of the effect: whether the tree is still what was read. */
 export function isCurrent(store: Store, plan: CopyPlan): boolean {
+  if (plan.rollbacks !== store.rollbacks()) return false;
   const changes = store
     .prepare<{ node: string; parent: string | null }>(
       "SELECT node, parent FROM change WHERE position > ? AND activity = 0",
@@ -77,6 +80,7 @@ interface TreeNode {
 
 async function readTree({ store, clock }: Context, source: NodeRow, pauses: boolean): Promise<CopyPlan> {
   const { position } = lastChange(store);
+  const rollbacks = store.rollbacks();
   const children = store.prepare<TreeNode>(
     `SELECT n.id, n.kind, n.name, n.attributes, n.mime_type AS mimeType, n.size, n.hash, v.content
      FROM node n LEFT JOIN version v ON v.id = n.head WHERE n.parent = ? AND n.name > ? AND n.deleted = 0
@@ -126,7 +130,7 @@ async function readTree({ store, clock }: Context, source: NodeRow, pauses: bool
     read = rows.length;
     await new Promise<void>((resolve) => setImmediate(resolve));
   }
-  return { source: source.id, position, ids, rows };
+  return { source: source.id, position, rollbacks, ids, rows };
 }
 
 /** A link belongs to the node it was made for. */

@@ -75,8 +75,11 @@ export interface GatewayNeeds {
 }
 
 export interface Gateway {
-  /** Never rejects but with ConnectionReset: then the caller's connection is to break without an answer. */
-  handle(request: GatewayRequest): Promise<GatewayAnswer>;
+  /**
+   * Never rejects but with ConnectionReset: then the caller's connection is to break without an answer.
+   * `reword`: the answer in other words, before it is slowed or cut off on purpose.
+   */
+  handle(request: GatewayRequest, reword?: (answer: GatewayAnswer) => GatewayAnswer): Promise<GatewayAnswer>;
   /** Throws when they are not what fault-options.ts says. */
   setOptions(options: Partial<GatewayOptions>): void;
   /** Answers that would go on for ever end, at what they have said so far. Before the gateway closes. */
@@ -84,7 +87,8 @@ export interface Gateway {
   /** Makes it when there is none of this name. */
   ensureWorkspace(name: string): WorkspaceRow;
   issueToken(claims: TokenClaims): string;
-  openApi(): OpenApiDocument;
+  /** Absent where another language is spoken than the contract's. */
+  readonly openApi?: () => OpenApiDocument;
   /** Removes blobs no version refers to, but for those of uploads under way. Answers how many. */
   collectBlobs(): Promise<number>;
   /** Removes keys that have lived long enough, a few at a time. */
@@ -172,30 +176,37 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     }
   }
 
-  async function route(request: GatewayRequest): Promise<GatewayAnswer> {
+  type Reword = (answer: GatewayAnswer) => GatewayAnswer;
+
+  async function route(request: GatewayRequest, reword: Reword): Promise<GatewayAnswer> {
     if (needs.control === true && request.path === CONTROL_PATH) return answerControl(request, options, setOptions);
     const found = findRoute(request.method, request.path);
-    const result = await withFaults(options, clock, {
+    return withFaults(options, clock, {
       operation: found.operation,
       request,
-      answer: (given) => answer(found, given),
+      answer: async (given) => reword(await answer(found, given)),
       inBackground,
     });
-    if (options.clockSkewMs === 0) return result;
-    return { ...result, headers: { ...result.headers, date: new Date(clock.now()).toUTCString() } };
+  }
+
+  /** Refusals too are answers. */
+  async function tell(request: GatewayRequest, reword: Reword): Promise<GatewayAnswer> {
+    try {
+      if (request.method === "GET" && request.path === OPEN_API) return jsonAnswer(200, openApi());
+      return await route(request, reword);
+    } catch (error) {
+      if (error instanceof ConnectionReset) throw error;
+      if (error instanceof ProblemError) return reword(jsonAnswer(error.status, error.document, error.details.headers));
+      log.error({ err: error, method: request.method, path: request.path }, "request failed unexpectedly");
+      return reword(jsonAnswer(500, new ProblemError(500, "The gateway failed; its log says why.").document));
+    }
   }
 
   return {
-    async handle(request) {
-      try {
-        if (request.method === "GET" && request.path === OPEN_API) return jsonAnswer(200, openApi());
-        return await route(request);
-      } catch (error) {
-        if (error instanceof ConnectionReset) throw error;
-        if (error instanceof ProblemError) return jsonAnswer(error.status, error.document, error.details.headers);
-        log.error({ err: error, method: request.method, path: request.path }, "request failed unexpectedly");
-        return jsonAnswer(500, new ProblemError(500, "The gateway failed; its log says why.").document);
-      }
+    async handle(request, reword = (told) => told) {
+      const told = await tell(request, reword);
+      if (options.clockSkewMs === 0) return told;
+      return { ...told, headers: { ...told.headers, date: new Date(clock.now()).toUTCString() } };
     },
     openApi,
     setOptions,

@@ -47,10 +47,10 @@ export function findRoute(method: string, path: string): Route {
   });
 }
 
-function decodeId(encoded: string): string {
+export function decodeId(encoded: string, field = "nodeId"): string {
   try {
     return decodeURIComponent(encoded);
   } catch {
-    throw invalid("nodeId", `nodeId: ${JSON.stringify(encoded)} is not percent-encoded UTF-8`);
+    throw invalid(field, `${field}: ${JSON.stringify(encoded)} is not percent-encoded UTF-8`);
   }
 }

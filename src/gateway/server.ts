@@ -58,7 +58,7 @@ export interface ServerOptions {
 export async function startServer(options: ServerOptions): Promise<Server> {
   const { gateway, clock, host, port, log, silence = SILENCE } = options;
   const active = new Set<Promise<void>>();
-  const docs = createDocs(() => gateway.openApi());
+  const docs = gateway.openApi === undefined ? undefined : createDocs(gateway.openApi);
   const begin = async (request: IncomingMessage, response: ServerResponse) => {
     const work = answer({ gateway, docs, clock, log }, request, response);
     active.add(work);
@@ -117,7 +117,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
 }
 
 async function answer(
-  { gateway, docs, clock, log }: { gateway: Gateway; docs: Docs; clock: Clock; log: Logger },
+  { gateway, docs, clock, log }: { gateway: Gateway; docs: Docs | undefined; clock: Clock; log: Logger },
   incoming: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -130,7 +130,7 @@ async function answer(
   const sent = { status: 0, bytes: 0 };
   let broken = false;
   try {
-    if (isDocs(path)) Object.assign(sent, await docs(incoming, response));
+    if (docs !== undefined && isDocs(path)) Object.assign(sent, await docs(incoming, response));
     else {
       const result = await handle(gateway, incoming, method, path, search);
       sent.status = result.status;

@@ -58,7 +58,9 @@ export function createSortedLists(): SortedLists {
       const begunAt = age;
       const built = last.then(async () => {
         const rows = await sortRows(start, iterator);
-        if (age === begunAt) kept.set(key, rows);
+        // By then nothing is left that would wait for the commit of what was read.
+        if (age !== begunAt) throw new Error("Changes were undone while the list was read.");
+        kept.set(key, rows);
         return rows;
       });
       underWay.set(key, built);

@@ -21,8 +21,29 @@ export interface StagedUpload {
   readonly hash: string;
   /** Within the transaction that makes the version: the content is now referred to. */
   keep(): Content;
-  /** After everything: removes what was not kept. */
+  /** After everything: removes it, unless it was kept. */
   discard(): Promise<void>;
+  /** What kept it has been undone. */
+  unkeep(): void;
+}
+
+/**
+ * The effect of an upload, in one transaction, and what it leaves behind. Removing that takes time
+ * in which the commit may fail: it is waited for first, so that nobody is told of what did not happen.
+ */
+export async function settleUpload<T>({ store }: Context, staged: StagedUpload, effect: () => T): Promise<T> {
+  try {
+    const result = store.transaction(effect);
+    await store.committed();
+    return result;
+  } catch (error) {
+    staged.unkeep();
+    // A refusal, too, tells of what is there.
+    await store.committed();
+    throw error;
+  } finally {
+    await staged.discard();
+  }
 }
 
 interface StagedContent {
@@ -76,6 +97,9 @@ export async function stageUpload(context: Context, parts: AsyncIterable<Part> |
         return { content: Number(lastInsertRowid), size, hash, mimeType };
       },
       discard,
+      unkeep() {
+        kept = false;
+      },
     };
   } catch (error) {
     await discard();

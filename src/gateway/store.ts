@@ -28,6 +28,8 @@ export interface Store {
   afterCommit(work: () => void): void;
   /** Done when changes were undone after their flows had ended. */
   afterRollback(work: () => void): void;
+  /** How often that was. What was read before may never have been, though its positions are taken again. */
+  rollbacks(): number;
   readonly database: Database.Database;
 }
 
@@ -77,10 +79,12 @@ export function createStore(database: Database.Database, turn?: (callback: () =>
   const undone: (() => void)[] = [];
   let group: Group | undefined;
   let isChanging = false;
+  let rollbacks = 0;
 
   function abandon(error: unknown): void {
     const failed = group;
     group = undefined;
+    rollbacks += 1;
     if (database.inTransaction) rollback.run();
     for (const work of undone) work();
     failed?.reject(error);
@@ -151,5 +155,6 @@ export function createStore(database: Database.Database, turn?: (callback: () =>
     beforeCommit: (work) => void committing.push(work),
     afterCommit: (work) => void committed.push(work),
     afterRollback: (work) => void undone.push(work),
+    rollbacks: () => rollbacks,
   };
 }

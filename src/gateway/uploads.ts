@@ -16,7 +16,7 @@ import { attributesOf, findChild, MAIN, type NodeRow, showCurrent, showWritten }
 import { decodePath } from "./paths.ts";
 import { changed, conflict, invalid, notFound } from "./problems.ts";
 import { mayJournal } from "./scopes.ts";
-import { stageUpload } from "./staging.ts";
+import { settleUpload, stageUpload } from "./staging.ts";
 import { callWorkspace, liveNode, visibleNode } from "./workspaces.ts";
 
 export async function upload(context: Context, call: Call<"upload">): Promise<GatewayAnswer> {
@@ -26,34 +26,30 @@ export async function upload(context: Context, call: Call<"upload">): Promise<Ga
   const start = startFolder(context, call);
   const staged = await stageUpload(context, call.parts);
   const { metadata } = staged;
-  try {
-    return context.store.transaction(() => {
-      const request = {
-        workspace: start.workspace,
-        key: metadata.idempotencyKey,
-        same: ["upload", start.id, names.join("/"), staged.hash, ...otherBranch(metadata.branch)],
-      };
-      return once(context, request, () => {
-        const change = beginChange(context, metadata.idempotencyKey, mayJournal(call.caller));
-        const { parent, missing } = walk(context, start.id, names.slice(0, -1));
-        const existing = missing.length === 0 ? findChild(context.store, parent.id, name) : undefined;
-        checkConditions(context, call.headers, existing, metadata.branch);
-        if (existing !== undefined) {
-          if (existing.kind !== "file") {
-            throw conflict("The name belongs to a folder.", showCurrent(context.store, existing));
-          }
-          const position = writeVersion(context, change, existing, staged.keep(), metadata);
-          return { status: 200, value: showWritten(context, existing.id, position, metadata.branch) };
+  return settleUpload(context, staged, () => {
+    const request = {
+      workspace: start.workspace,
+      key: metadata.idempotencyKey,
+      same: ["upload", start.id, names.join("/"), staged.hash, ...otherBranch(metadata.branch)],
+    };
+    return once(context, request, () => {
+      const change = beginChange(context, metadata.idempotencyKey, mayJournal(call.caller));
+      const { parent, missing } = walk(context, start.id, names.slice(0, -1));
+      const existing = missing.length === 0 ? findChild(context.store, parent.id, name) : undefined;
+      checkConditions(context, call.headers, existing, metadata.branch);
+      if (existing !== undefined) {
+        if (existing.kind !== "file") {
+          throw conflict("The name belongs to a folder.", showCurrent(context.store, existing));
         }
-        const folder = makeFolders(context, change, parent, missing);
-        const place = { workspace: start.workspace, parent: folder, name };
-        const { id, position } = createFile(context, change, place, staged.keep(), metadata);
-        return { status: 201, value: showWritten(context, id, position, metadata.branch) };
-      });
+        const position = writeVersion(context, change, existing, staged.keep(), metadata);
+        return { status: 200, value: showWritten(context, existing.id, position, metadata.branch) };
+      }
+      const folder = makeFolders(context, change, parent, missing);
+      const place = { workspace: start.workspace, parent: folder, name };
+      const { id, position } = createFile(context, change, place, staged.keep(), metadata);
+      return { status: 201, value: showWritten(context, id, position, metadata.branch) };
     });
-  } finally {
-    await staged.discard();
-  }
+  });
 }
 
 /** The folder the path begins at. */
@@ -166,23 +162,19 @@ export async function writeContent(context: Context, call: Call<"writeContent">)
   if (call.json !== undefined) return writeReference(context, call, row.id, call.json);
   const staged = await stageUpload(context, call.parts);
   const { metadata } = staged;
-  try {
-    return context.store.transaction(() => {
-      const request = {
-        workspace: row.workspace,
-        key: metadata.idempotencyKey,
-        same: ["writeContent", row.id, staged.hash, ...otherBranch(metadata.branch)],
-      };
-      return once(context, request, () => {
-        const current = currentHead(context, call, row.id, metadata.branch);
-        const change = beginChange(context, metadata.idempotencyKey);
-        const position = writeVersion(context, change, current, staged.keep(), metadata);
-        return { status: 200, value: showWritten(context, row.id, position, metadata.branch) };
-      });
+  return settleUpload(context, staged, () => {
+    const request = {
+      workspace: row.workspace,
+      key: metadata.idempotencyKey,
+      same: ["writeContent", row.id, staged.hash, ...otherBranch(metadata.branch)],
+    };
+    return once(context, request, () => {
+      const current = currentHead(context, call, row.id, metadata.branch);
+      const change = beginChange(context, metadata.idempotencyKey);
+      const position = writeVersion(context, change, current, staged.keep(), metadata);
+      return { status: 200, value: showWritten(context, row.id, position, metadata.branch) };
     });
-  } finally {
-    await staged.discard();
-  }
+  });
 }
 
 function writeReference(

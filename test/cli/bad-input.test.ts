@@ -60,6 +60,18 @@ const CASES: readonly (readonly [args: readonly string[], code: number, line: st
   [["mount", "m", ...WITH, "--state-dir", "m/s"], 1, /^--state-dir m\/s lies inside m, which would hide it; /],
   [["mount", "m", ...WITH, "--state-dir", "."], 1, /^m lies inside --state-dir \.; /],
   [["gateway", "--data", "file"], 1, "--data: file cannot be used (ENOTDIR)"],
+  [
+    ["gateway", "--data", "g", "--token-life", "0"],
+    2,
+    '--token-life: expected a whole number of seconds from 1, got "0"',
+  ],
+  [["gateway", "--data", "g", "--retry-after", "1.5"], 2, /^--retry-after: expected a whole number of seconds from 0/],
+  [["gateway", "--data", "g", "--download-speed", "9T"], 2, /^--download-speed: expected at most 1e12 bytes a second/],
+  [
+    ["gateway", "--data", "g", "--fault", "upload:error=0.6", "--fault", "upload:throttled=0.6"],
+    2,
+    "--fault: expected rates of upload that sum up to 1 at most, got 1.2",
+  ],
   [["gateway", "--data", "foreign"], 1, /^--data: foreign is not a gateway's: it holds "a"/],
   [["start", "file/x"], 1, "file/x cannot be made (ENOTDIR)"],
   [["start", "full"], 1, "full is not empty (1 entry); choose an empty folder"],

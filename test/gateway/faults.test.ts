@@ -196,7 +196,9 @@ test("the gateway's clock is another one: times, the end of tokens, the Date of 
   const core = createTestCore();
   const token = core.gateway.issueToken({ scopes: ["account.workspace.read"], ttlSeconds: 3600 });
   core.gateway.setOptions({ clockSkewMs: 2 * 3600 * 1000 });
-  expect((await core.call("GET", "/v1/workspaces", { token })).status).toBe(401);
+  const expired = await core.call("GET", "/v1/workspaces", { token });
+  expect(expired.status).toBe(401);
+  expect(Date.parse(String(expired.headers.date)) - core.clock.now()).toBe(2 * 3600 * 1000);
   const file = await core.file("/f", "x");
   expect(Date.parse(file.createdAt) - core.clock.now()).toBe(2 * 3600 * 1000);
   const { headers } = await core.call("GET", `/v1/nodes/${file.id}`);

@@ -190,6 +190,13 @@ test("what a node was is told apart from what it is, by id and by moment", async
   expect((await content(then)).bytes.toString()).toBe("one");
   expect((await content()).bytes.toString()).toBe("two");
   expect((await content("2020-01-01T00:00:00Z")).status).toBe(404);
+  // By path the index is late, by id nothing is.
+  core.gateway.setOptions({ pathLagMs: 60_000 });
+  await core.clock.advance(1000);
+  await core.upload("/v1/files/b", "three");
+  const now = new Date(core.clock.now()).toISOString();
+  expect((await core.call("GET", "/v1/files/b", { query: { at: now } })).json.size).toBe(3);
+  expect((await content(now)).bytes.toString()).toBe("three");
 });
 
 test("a node may be told to be found by its id only a moment later", async () => {

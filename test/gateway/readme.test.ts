@@ -100,7 +100,7 @@ test(
     const [dataDir, lateDir, bin] = await Promise.all([temporaryFolder(), temporaryFolder(), temporaryFolder()]);
     const gateway = await startGateway({ dataDir, workspaces: ["main", "second"] });
     onTestFinished(() => gateway.close());
-    const late = await startGateway({ dataDir: lateDir, pathLagMs: 3_600_000 });
+    const late = await startGateway({ dataDir: lateDir, pathLagMs: 3_600_000, control: true });
     onTestFinished(() => late.close());
     const wsfs = join(bin, "wsfs");
     await writeFile(wsfs, `#!/bin/sh\nprintf '%s\\n' "$@" | curl -s --data-binary @- '${await serveTokens()}'\n`);

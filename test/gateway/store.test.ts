@@ -3,11 +3,11 @@ import Database from "better-sqlite3";
 import { beforeEach, expect, test } from "vitest";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import { createGateway, type Gateway } from "../../src/gateway/core.ts";
-import type { GatewayAnswer } from "../../src/gateway/exchange.ts";
+import { type GatewayAnswer, jsonBody } from "../../src/gateway/exchange.ts";
 import { createStore, type Store } from "../../src/gateway/store.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { part, uploadBody } from "../support/gateway-core.ts";
-import { createMemoryBlobs } from "../support/memory-blobs.ts";
+import { createMemoryBlobs, type MemoryBlobs } from "../support/memory-blobs.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 
 let turns: (() => void)[];
@@ -106,29 +106,41 @@ test("transactions do not nest", () => {
 
 interface World {
   readonly gateway: Gateway;
+  readonly blobs: MemoryBlobs;
   ask(method: string, path: string, content?: string, key?: string): Promise<GatewayAnswer>;
+  send(method: string, path: string, json?: unknown): Promise<GatewayAnswer>;
 }
 
-function makeGateway(): World {
+/** `removable`: until then blobs that are to be removed stay. */
+function makeGateway(removable: Promise<void> = Promise.resolve()): World {
   const clock = createVirtualClock();
+  const blobs = createMemoryBlobs();
   const gateway = createGateway({
     clock,
     database,
-    blobs: createMemoryBlobs(),
+    blobs: {
+      ...blobs,
+      async remove(blob) {
+        await removable;
+        await blobs.remove(blob);
+      },
+    },
     signingKey: Buffer.alloc(32, 7),
     log: SILENT,
     turn,
   });
   const { id } = gateway.ensureWorkspace("workspace");
   const token = gateway.issueToken({ scopes: SCOPES, ttlSeconds: 3600, workspace: id });
+  const headers = { authorization: `Bearer ${token}` };
   return {
     gateway,
+    blobs,
     ask: (method, path, content, key) =>
       gateway.handle({
         method,
         path,
         query: {},
-        headers: { authorization: `Bearer ${token}` },
+        headers,
         body:
           content === undefined
             ? undefined
@@ -137,6 +149,17 @@ function makeGateway(): World {
                 part("file", content),
               ),
       }),
+    send(method, path, json) {
+      const [, route = "", search = ""] = /^([^?]*)\??(.*)$/.exec(path) ?? [];
+      const query = Object.fromEntries(new URLSearchParams(search));
+      return gateway.handle({
+        method,
+        path: route,
+        query,
+        headers,
+        body: json === undefined ? undefined : jsonBody(json),
+      });
+    },
   };
 }
 
@@ -185,4 +208,67 @@ test("when the commit fails all of the turn get 500, and a repetition with the k
   expect(await Promise.all(again.map(async (one) => (await one).status))).toEqual([201, 201, 201]);
   const list = await ask("GET", "/v1/nodes");
   expect(list.body?.kind === "json" ? JSON.parse(list.body.text).totalCount : undefined).toBe(3);
+});
+
+test("what a failed commit undid is told by nobody, and its content is not kept", async () => {
+  let allow = () => {};
+  const { ask, blobs } = makeGateway(
+    new Promise((resolve) => {
+      allow = resolve;
+    }),
+  );
+  const large = "x".repeat(40_000);
+  const first = ask("POST", "/v1/files/a", large, "key");
+  await settle();
+  // Both tell of the first one, and then have content to remove.
+  const repeated = ask("POST", "/v1/files/a", large, "key");
+  const refused = ask("POST", "/v1/files/a/b", large);
+  await settle();
+  expect(blobs.contents.size).toBe(3);
+  database.exec("ROLLBACK");
+  endTurn();
+  await settle();
+  allow();
+  const statuses = await Promise.all([first, repeated, refused].map(async (one) => (await one).status));
+  expect(statuses).toEqual([500, 500, 500]);
+  expect(blobs.contents.size).toBe(0);
+});
+
+/** The JSON of an answer, as far as the tests below look at it. */
+function bodyOf(answer: GatewayAnswer): { readonly id: string; readonly totalCount: number } {
+  return JSON.parse(answer.body?.kind === "json" ? answer.body.text : "{}");
+}
+
+test("what takes several turns to read does not tell or copy what was undone meanwhile", {
+  timeout: 60_000,
+}, async () => {
+  const { ask, send, gateway } = makeGateway();
+  const count = 5000;
+  const work = Array.from({ length: count }, (_, index) => ask("POST", `/v1/files/folder/${index}`, "x"));
+  await settle();
+  endTurn();
+  expect((await Promise.all(work)).every(({ status }) => status === 201)).toBe(true);
+  const folder = bodyOf(await send("GET", "/v1/files/folder")).id;
+  const parentId = gateway.ensureWorkspace("workspace").root;
+
+  // Its name is among those that are read first.
+  const undone = ask("POST", "/v1/files/folder/0undone", "x");
+  await settle();
+  const copy = send("POST", "/v1/nodes", { parentId, name: "copy", copyOf: folder });
+  const list = send("GET", "/v1/nodes?path=/folder&orderBy=size");
+  // Both have begun, and go on in other turns.
+  for (let step = 0; step < 100; step += 1) await Promise.resolve();
+  database.exec("ROLLBACK");
+  endTurn();
+  expect([(await undone).status, (await list).status]).toEqual([500, 500]);
+  let found: GatewayAnswer | undefined;
+  void copy.then((answer) => {
+    found = answer;
+  });
+  for (; found === undefined; endTurn()) await settle();
+  expect(found.status).toBe(201);
+  const copied = send("GET", "/v1/nodes?path=/copy&pageSize=1");
+  await settle();
+  endTurn();
+  expect(bodyOf(await copied).totalCount).toBe(count);
 });
