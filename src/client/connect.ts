@@ -8,8 +8,11 @@ import { type Logger, SILENT } from "../lib/log.ts";
 import type { Clock } from "../lib/runtime.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import type { Client } from "./client.ts";
+import type { ClientOptions } from "./create-client.ts";
 import type { Credentials } from "./credentials.ts";
+import { RemoteError } from "./errors.ts";
 import { createHttpTransport, type SilenceLimits } from "./http-transport.ts";
+import type { ProfileFile } from "./profile.ts";
 import type { Context } from "./sdk/context.ts";
 import { createFiles, type Files } from "./sdk/files.ts";
 import { createJournal, type Journal } from "./sdk/journal.ts";
@@ -24,6 +27,8 @@ export interface ConnectOptions {
   readonly credentials: Credentials;
   /** Name or id, for calls by path and of the journal. A token bound to a workspace needs none. */
   readonly workspace?: string | undefined;
+  /** Of a gateway that words things differently or can do less, as in the JSON file of `wsfs mount --profile`. Calls fail with "invalid" (field "profile") when it has faults. */
+  readonly profile?: ProfileFile | undefined;
   /** False: every call is sent once. */
   readonly retries?: RetryOptions | false | undefined;
   /** How long silence may last. No call has a limit on its whole time: give it a signal for that. */
@@ -64,9 +69,7 @@ export function connect(options: ConnectOptions): Gateway {
   const retrier = createRetrier(clock, options.retries);
   let loaded: Promise<Client> | undefined;
   const load = () => {
-    loaded ??= import("./create-client.ts").then(({ createClient }) =>
-      createClient({ transport, credentials, log, now: clock.now }),
-    );
+    loaded ??= loadClient({ transport, credentials, log, now: clock.now }, options.profile);
     return loaded;
   };
   const context: Context = { load, retrier, uuid: clock.uuid, workspace };
@@ -82,4 +85,16 @@ export function connect(options: ConnectOptions): Gateway {
       await transport.close();
     },
   };
+}
+
+async function loadClient(options: ClientOptions, profile: ProfileFile | undefined): Promise<Client> {
+  const { createClient } = await import("./create-client.ts");
+  if (profile === undefined) return createClient(options);
+  const { checkProfile, ProfileError } = await import("./profile.ts");
+  try {
+    return createClient({ ...options, profile: checkProfile(profile, "profile") });
+  } catch (cause) {
+    if (!(cause instanceof ProfileError)) throw cause;
+    throw new RemoteError("invalid", cause.message, { field: "profile", isUnsent: true, cause });
+  }
 }

@@ -35,7 +35,7 @@ export { type ConnectOptions, connect, type Gateway } from "./connect.ts";
 export { type Credentials, staticToken, tokenFile } from "./credentials.ts";
 export { REMOTE_ERROR_CODES, RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./errors.ts";
 export { createHttpTransport, type HttpTransportOptions, type SilenceLimits } from "./http-transport.ts";
-export { checkProfile, type Profile, ProfileError, type ProfileFile, parseProfile } from "./profile.ts";
+export type { ProfileFile } from "./profile.ts";
 export type { RequestOptions, WriteOptions } from "./sdk/context.ts";
 export type { Downloaded, DownloadOptions } from "./sdk/download.ts";
 export type { Files, UploadOptions, WriteContentOptions } from "./sdk/files.ts";

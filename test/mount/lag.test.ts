@@ -30,7 +30,7 @@ async function workAndWatch(where: TestMount): Promise<void> {
       ["-c", script, `${where.dir}/busy`, place.path("busy.log"), String(SECONDS), String(seed)],
       {
         env: place.env,
-        timeoutMs: (SECONDS + 60) * 1000,
+        timeoutMs: (SECONDS + 90) * 1000,
       },
     );
   let isOver = false;

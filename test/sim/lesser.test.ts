@@ -4,7 +4,10 @@
  */
 import { expect, test } from "vitest";
 import { FEATURE_NAMES, type Feature } from "../../src/contract/features.ts";
+import { playHistory } from "./history.ts";
+import type { Sabotage } from "./mount.ts";
 import { playHistories, runSettings } from "./run.ts";
+import type { Step } from "./steps.ts";
 import { FAULTS } from "./transport.ts";
 
 const KEYS: readonly Feature[] = ["uploadKeys", "folderKeys", "changeKeys", "lastKey"];
@@ -42,4 +45,23 @@ test.each(LESSER)("two mounts agree on a gateway without $name", { timeout: 600_
   const settings = runSettings(15, 1);
   const failure = await playHistories({ mounts: 2, lacks, faults: faultsOf(lacks), hasKeys: true, ...settings });
   expect(failure?.text).toBeUndefined();
+});
+
+/** Removed, and for eight seconds still in every list. */
+const LATE_LISTING: readonly Step[] = [
+  { do: "lag", path: 8_000, journal: 0, id: 0 },
+  { do: "run", mount: 0, program: { do: "save", path: "a", size: 20 } },
+  { do: "run", mount: 0, program: { do: "save", path: "b", size: 20 } },
+  { do: "wait", ms: 12_000 },
+  { do: "run", mount: 0, program: { do: "unlink", path: "a" } },
+  { do: "wait", ms: 12_000 },
+];
+
+test("what was removed does not come back with a late list; without its echo it would", async () => {
+  const options = { mounts: 1, seed: 1, lacks: FEATURE_NAMES, hasKeys: true } as const;
+  await playHistory(LATE_LISTING, options);
+  const sabotage: Sabotage = {
+    engine: ({ context }) => void Object.assign(context.metadata.vacated, { isHeard: () => false }),
+  };
+  await expect(playHistory(LATE_LISTING, { ...options, sabotage })).rejects.toThrow(/only the mount|is back after/);
 });

@@ -1,6 +1,6 @@
 /** What all groups of calls share: the calls of one request each, loaded when first needed, and the retries around them. */
 import type { Client } from "../client.ts";
-import type { Retrier, RunOptions, Safety } from "./retry.ts";
+import type { Retrier, RunOptions } from "./retry.ts";
 
 /** What every call takes. */
 export interface RequestOptions {
@@ -32,13 +32,18 @@ export function read<T>(context: Context, options: RequestOptions, call: (client
   return context.retrier.run("read", async () => call(await context.load()), options);
 }
 
-/** A write with its key: the caller's, or one that all its tries share. */
-export function write<T>(
+/** Whether the gateway knows a write of its kind again by its key. */
+export type Keys = "uploadKeys" | "folderKeys" | "changeKeys";
+
+/** A write with its key: the caller's, or one that all its tries share. A gateway without such keys would do a repeated one twice. */
+export async function write<T>(
   context: Context,
+  keys: Keys,
   options: WriteOptions & RunOptions,
   call: (client: Client, idempotencyKey: string) => Promise<T>,
-  safety: Safety = "keyed",
 ): Promise<T> {
+  const client = await context.load();
   const key = options.idempotencyKey ?? context.uuid();
-  return context.retrier.run(safety, async () => call(await context.load(), key), options);
+  const safety = client.features[keys] ? "keyed" : "unkeyed";
+  return context.retrier.run(safety, () => call(client, key), options);
 }

@@ -47,7 +47,7 @@ export function createJournal(context: Context): Journal {
     },
     follow: (options) => follow(context, options),
     append: (nodeId, kind, options = {}) =>
-      write(context, options, (client, idempotencyKey) =>
+      write(context, "changeKeys", options, (client, idempotencyKey) =>
         client.appendJournal(nodeId, kind, { idempotencyKey, signal: options.signal }),
       ),
   };

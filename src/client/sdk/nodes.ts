@@ -78,9 +78,8 @@ export interface Nodes {
 }
 
 export function createNodes(context: Context): Nodes {
-  /** A gateway without keys for changes would do a repeated one twice. */
   const change = (options: WriteOptions, call: (client: Client, idempotencyKey: string) => Promise<WrittenNode>) =>
-    context.load().then(({ features }) => write(context, options, call, features.changeKeys ? "keyed" : "unkeyed"));
+    write(context, "changeKeys", options, call);
 
   const nodes: Nodes = {
     list(options = {}) {
@@ -99,7 +98,7 @@ export function createNodes(context: Context): Nodes {
       );
     },
     createFolder: (parentId, name, options = {}) =>
-      write(context, options, (client, idempotencyKey) =>
+      write(context, "folderKeys", options, (client, idempotencyKey) =>
         client.createFolder(parentId, name, { ...options, idempotencyKey }),
       ),
     async ensureFolder(path, options = {}) {
@@ -121,7 +120,7 @@ export function createNodes(context: Context): Nodes {
       return checkedFolder(folder);
     },
     copy: (parentId, name, { copyOf, version }, options = {}) =>
-      write(context, options, (client, idempotencyKey) =>
+      write(context, "folderKeys", options, (client, idempotencyKey) =>
         client.copyNode(parentId, name, { copyOf, version }, { ...options, idempotencyKey }),
       ),
     update: (nodeId, patch, options = {}) =>
