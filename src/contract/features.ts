@@ -54,5 +54,8 @@ export function everyFeature(value: boolean): Features {
 /** The gateway of this contract has all of them. */
 export const ALL_FEATURES: Features = everyFeature(true);
 
-/** Without positions the wall clock stands for them; a list asked for then is taken to be late by at most this. */
+/**
+ * The settle time: no gateway is late by more than this. A list without positions is at most so old,
+ * an id that answers 404 for so long is gone, and a request that was given up has arrived by then or never will.
+ */
 export const SETTLE_MS = 5 * 60_000;

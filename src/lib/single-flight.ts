@@ -1,11 +1,16 @@
 /** One piece of work per key at a time: whoever asks while it runs gets the same result. */
 export interface SingleFlight<Key, Result> {
+  /** Pieces of work under way. */
+  readonly size: number;
   run(key: Key, work: () => Promise<Result>): Promise<Result>;
 }
 
 export function createSingleFlight<Key, Result>(): SingleFlight<Key, Result> {
   const flights = new Map<Key, Promise<Result>>();
   return {
+    get size() {
+      return flights.size;
+    },
     run(key, work) {
       const running = flights.get(key);
       if (running !== undefined) return running;

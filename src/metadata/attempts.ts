@@ -70,7 +70,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   const abandoned = prepare<{ one: number }>(
     database,
     `SELECT 1 AS one FROM attempt WHERE node = ? AND state = 'abandoned'
-     AND json_extract(request, '$.parent') IS NOT NULL LIMIT 1`,
+     AND json_extract(request, '$.nodeId') IS NULL LIMIT 1`,
   );
   const removeOld = prepare(database, "DELETE FROM attempt WHERE state = 'abandoned' AND next_at < ?");
   const ofGeneration = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE generation = ?`);
@@ -226,6 +226,7 @@ export function createTombstones(database: Connection) {
        revision = excluded.revision
      WHERE excluded.revision >= revision`,
   );
+  const one = prepare<{ one: number }>(database, "SELECT 1 AS one FROM tombstone WHERE position <= ? LIMIT 1");
   const passed = prepare(database, "DELETE FROM tombstone WHERE position <= ?");
   const remove = prepare(database, "DELETE FROM tombstone WHERE node_id = ?");
   return {
@@ -236,6 +237,7 @@ export function createTombstones(database: Connection) {
     remove(nodeId: string): void {
       remove.run(nodeId);
     },
+    isAnyUpTo: (position: number): boolean => one.get(position) !== undefined,
     /** Listing and journal are complete up to this position: older deletions need no memory. One of an unknown position stays. */
     forgetUpTo(position: number): void {
       passed.run(position);

@@ -19,8 +19,12 @@ export interface Entry {
 export interface Pass {
   readonly folder: number;
   readonly until: number;
-  /** Names their entries have left since it began, with the entry's id. */
+  /** Where it went on last. */
+  reached: number;
+  /** Names their entries have left since they were passed, with the entry's id. */
   readonly left: Map<string, number>;
+  /** Names left since it went on last; whether they were passed, where it goes on next says. */
+  readonly leftSince: Map<string, number>;
 }
 
 const COLUMNS = "id, parent, name, gateway_name AS gatewayName, inode";
@@ -55,9 +59,22 @@ export function createEntries(database: Connection) {
     if (passes.size === 0) return;
     const entry = byId.get(id);
     if (entry === undefined) return;
-    for (const { folder, left } of passes) {
-      if (folder === entry.parent) left.set(entry.name, Math.min(id, left.get(entry.name) ?? id));
+    for (const { folder, reached, left, leftSince } of passes) {
+      if (folder === entry.parent) noteLeft(id <= reached ? left : leftSince, entry.name, id);
     }
+  }
+
+  function noteLeft(names: Map<string, number>, name: string, id: number): void {
+    names.set(name, Math.min(id, names.get(name) ?? id));
+  }
+
+  /** Only what was passed counts: any other is handed out under the name it has by now. Looks at each name once. */
+  function goOn(pass: Pass, cookie: number): void {
+    const { left, leftSince } = pass;
+    if (cookie < pass.reached) for (const [name, id] of left) if (id > cookie) left.delete(name);
+    for (const [name, id] of leftSince) if (id <= cookie) noteLeft(left, name, id);
+    leftSince.clear();
+    pass.reached = cookie;
   }
 
   return {
@@ -66,14 +83,14 @@ export function createEntries(database: Connection) {
     /** Entries of a folder with an id above `cookie`, in order of id. */
     list: (parent: number, cookie: number, limit: number): Entry[] => after.all(parent, cookie, limit),
     beginPass(folder: number): Pass {
-      const pass = { folder, until: newest.get()?.id ?? 0, left: new Map<string, number>() };
+      const until = newest.get()?.id ?? 0;
+      const pass: Pass = { folder, until, reached: 0, left: new Map(), leftSince: new Map() };
       passes.add(pass);
       return pass;
     },
     /** Where the pass goes on after `cookie`. Fewer than `limit` only at its end. */
     listOn(pass: Pass, cookie: number, limit: number): Entry[] {
-      // Only what was passed counts: any other is handed out under the name it has by now.
-      for (const [name, id] of pass.left) if (id > cookie) pass.left.delete(name);
+      goOn(pass, cookie);
       const listed: Entry[] = [];
       for (let from = cookie; listed.length < limit; ) {
         const more = between.all(pass.folder, from, pass.until, limit - listed.length);

@@ -4,7 +4,7 @@ import type { NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import type { DrainProgress, DrainResult } from "./engine.ts";
-import { noteIndexed } from "./listing.ts";
+import { askIndexed } from "./indexed.ts";
 import { writersOf } from "./live.ts";
 import { pathOfEntry } from "./pending.ts";
 import type { WriteBack } from "./writeback.ts";
@@ -110,7 +110,7 @@ async function cutOpenFiles(context: Context, done: Set<number>, signal: AbortSi
 
 /** The path index and the journal show everything that was acknowledged. */
 export async function isSettled(context: Context, signal: AbortSignal): Promise<boolean> {
-  const { metadata, client, network, workspace } = context;
+  const { metadata, client, network } = context;
   const { settings } = metadata;
   // Without positions nobody can tell what the index shows.
   if (!client.features.positions) return true;
@@ -118,9 +118,7 @@ export async function isSettled(context: Context, signal: AbortSignal): Promise<
   if (client.features.journal && settings.getNumber("cursor") < written) return false;
   if (settings.getNumber("indexed") >= written) return true;
   try {
-    const page = await client.listFolder(workspace.rootId, { pageSize: 1, signal });
-    network.answered();
-    noteIndexed(context, page.asOf);
+    await askIndexed(context, signal);
   } catch (error) {
     network.failed(error);
   }

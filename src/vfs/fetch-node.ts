@@ -1,5 +1,6 @@
 /** Reads nodes by id, the one read that is never old, and brings what they tell to the rows. */
 import { RemoteError } from "../client/errors.ts";
+import { SETTLE_MS } from "../contract/features.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Reread } from "../metadata/rereads.ts";
 import type { Context } from "./context.ts";
@@ -7,10 +8,10 @@ import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
 /** Folders of folders nobody knows yet; deeper is taken for a circle in what a gateway tells. */
 const DEPTH_MAX = 1000;
-/** An id that has answered 404 for so long is not just not to be found yet. */
-const SETTLE_MS = 5 * 60_000;
 /** A node whose folder is not visible is asked for at most this seldom. */
-const HIDDEN_MS = 10_000;
+const FOLDER_HIDDEN_MS = 10_000;
+/** The same for a node that may not be read itself. */
+const HIDDEN_MS = 60_000;
 /** The shortest time after which an id that answered 404 is asked for again. */
 const ASK_AGAIN_MS = 1_000;
 
@@ -41,7 +42,7 @@ export async function refreshNode(context: Context, reread: Reread, signal: Abor
     const parentId = chain[0]?.parentId ?? null;
     if (parentId === null || metadata.nodes.ofNodeId(parentId) !== undefined) break;
     const parent = await readNode(context, parentId, signal);
-    if (parent === undefined) return metadata.rereads.postpone(reread, context.runtime.now() + HIDDEN_MS);
+    if (parent === undefined) return metadata.rereads.postpone(reread, context.runtime.now() + FOLDER_HIDDEN_MS);
     chain.unshift(parent);
   }
   metadata.transaction(() => {
@@ -72,6 +73,13 @@ async function confirmGone(context: Context, reread: Reread, signal: AbortSignal
     rereads.add(parent);
   }
   metadata.transaction(() => waitOrForget(context, reread));
+}
+
+/** It may not be read. What is here of it is kept; one nobody here has a row of is soon no longer asked for. */
+export function notVisible(context: Context, reread: Reread): void {
+  const { metadata, runtime } = context;
+  if (metadata.nodes.ofNodeId(reread.nodeId) === undefined) metadata.transaction(() => waitOrForget(context, reread));
+  else metadata.rereads.postpone(reread, runtime.now() + HIDDEN_MS);
 }
 
 function takeAsGone(context: Context, reread: Reread): void {

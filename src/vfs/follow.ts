@@ -9,8 +9,9 @@ import type { JournalEntry, Node } from "../contract/resources.ts";
 import { sleep } from "../lib/runtime.ts";
 import type { Context } from "./context.ts";
 import { forgetEchoes } from "./echo.ts";
-import { readNode, refreshNode } from "./fetch-node.ts";
+import { notVisible, readNode, refreshNode } from "./fetch-node.ts";
 import { folderOfNode } from "./from-node.ts";
+import { askIndexed, forgetDeletions } from "./indexed.ts";
 import { lookInside } from "./look-inside.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
@@ -19,8 +20,10 @@ const PAGE = 500;
 const READERS = 8;
 /** Nodes read again in one go. */
 const REREADS = 1000;
-/** A node that may not be read is asked for at most this seldom. */
-const HIDDEN_MS = 60_000;
+/** A node that could not be read waits at least so long, so that the others have their turn. */
+const FAILED_MS = 10_000;
+/** Between two questions how far the index shows, where no listing tells. */
+const INDEX_MS = 60_000;
 /** While the gateway does not answer, it is asked at most this seldom. */
 const OFFLINE_POLL_MS = 5_000;
 
@@ -38,6 +41,7 @@ export function createFollower(context: Context, hear: Hear): Follower {
   const stopped = new AbortController();
   setMaxListeners(0, stopped.signal);
   let loop: Promise<void> = Promise.resolve();
+  let askedAt = runtime.elapsed();
 
   async function run(): Promise<void> {
     while (!stopped.signal.aborted) {
@@ -47,6 +51,7 @@ export function createFollower(context: Context, hear: Hear): Follower {
         forgetEchoes(context);
         await refreshAll(context, stopped.signal);
         await lookInside(context, stopped.signal);
+        await passDeletions();
         if (!wasOnline) comeBack(context);
         if (isMore) continue;
       } catch (error) {
@@ -59,6 +64,16 @@ export function createFollower(context: Context, hear: Hear): Follower {
         stopped.signal,
       );
     }
+  }
+
+  /** Where every folder is known nobody lists: without this, deletions would be remembered for ever. */
+  async function passDeletions(): Promise<void> {
+    const { metadata } = context;
+    if (runtime.elapsed() - askedAt < INDEX_MS) return;
+    askedAt = runtime.elapsed();
+    if (!metadata.tombstones.isAnyUpTo(metadata.settings.getNumber("cursor"))) return;
+    await askIndexed(context, stopped.signal);
+    metadata.transaction(() => forgetDeletions(context));
   }
 
   return {
@@ -96,28 +111,40 @@ export async function followOnce(context: Context, signal: AbortSignal): Promise
   metadata.transaction(() => {
     readAgain(context, page.items, nodes);
     metadata.settings.set("cursor", String(end));
-    metadata.tombstones.forgetUpTo(Math.min(end, metadata.settings.getNumber("indexed")));
+    forgetDeletions(context);
   });
   context.activity.progressed();
   return isFull;
 }
 
-/** Reads the nodes the entries tell news of. One whose id answers 404 has no value. */
-export async function readNews(
-  context: Context,
-  entries: readonly JournalEntry[],
-  signal: AbortSignal,
-): Promise<Map<string, Node>> {
+/** Nodes by their ids. One whose id answers 404 has no value, one that may not be read is hidden. */
+export type News = Map<string, Node | "hidden">;
+
+/** Reads the nodes the entries tell news of. */
+export async function readNews(context: Context, entries: readonly JournalEntry[], signal: AbortSignal): Promise<News> {
   const wanted = [...new Set(entries.filter((entry) => isNews(context, entry)).map((entry) => entry.nodeId))];
-  const nodes = new Map<string, Node>();
+  const nodes: News = new Map();
   async function reader(): Promise<void> {
     for (let id = wanted.pop(); id !== undefined; id = wanted.pop()) {
-      const node = await readNode(context, id, signal);
+      const node = await readOrHidden(context, id, signal);
       if (node !== undefined) nodes.set(id, node);
     }
   }
   await Promise.all(Array.from({ length: Math.min(READERS, wanted.length) }, reader));
   return nodes;
+}
+
+/** One node without a grant must not keep the journal from being followed; a token without the scope reads none. */
+export function readOrHidden(
+  context: Context,
+  nodeId: string,
+  signal: AbortSignal,
+): Promise<Node | "hidden" | undefined> {
+  return readNode(context, nodeId, signal).catch((error: unknown) => {
+    const isHidden = error instanceof RemoteError && error.code === "forbidden" && error.scope === undefined;
+    if (isHidden) return "hidden";
+    throw error;
+  });
 }
 
 function isNews(context: Context, entry: JournalEntry): boolean {
@@ -148,7 +175,7 @@ function isWanted(context: Context, entry: JournalEntry): boolean {
 }
 
 /** News of a node whose id answers 404: deleted since, which the journal has yet to tell, or not to be found yet. */
-export function readAgain(context: Context, entries: readonly JournalEntry[], nodes: ReadonlyMap<string, Node>): void {
+export function readAgain(context: Context, entries: readonly JournalEntry[], nodes: News): void {
   for (const entry of entries) {
     if (entry.kind !== "deleted" && !nodes.has(entry.nodeId) && isNews(context, entry))
       context.metadata.rereads.add(entry.nodeId);
@@ -156,7 +183,7 @@ export function readAgain(context: Context, entries: readonly JournalEntry[], no
 }
 
 /** In the order of the journal, so that a name is left before it is taken. */
-export function applyEntries(context: Context, entries: readonly JournalEntry[], nodes: Map<string, Node>): void {
+export function applyEntries(context: Context, entries: readonly JournalEntry[], nodes: News): void {
   for (const entry of entries) {
     try {
       context.metadata.transaction(() => applyEntry(context, entry, nodes.get(entry.nodeId)));
@@ -168,7 +195,11 @@ export function applyEntries(context: Context, entries: readonly JournalEntry[],
   }
 }
 
-function applyEntry(context: Context, entry: JournalEntry, node: Node | undefined): void {
+function applyEntry(context: Context, entry: JournalEntry, node: Node | "hidden" | undefined): void {
+  if (node === "hidden") {
+    context.metadata.rereads.add(entry.nodeId);
+    return;
+  }
   if (entry.kind === "deleted" && !context.client.features.revisions) {
     const row = context.metadata.nodes.ofNodeId(entry.nodeId);
     const isOlder = row !== undefined && entry.position <= (row.base?.position ?? 0);
@@ -196,10 +227,13 @@ async function refreshAll(context: Context, signal: AbortSignal): Promise<void> 
     try {
       await refreshNode(context, reread, signal);
     } catch (error) {
-      if (!(error instanceof RemoteError) || error.code !== "forbidden") throw error;
-      // Not visible: everything is kept, and the others have their turn.
-      metadata.rereads.postpone(reread, runtime.now() + HIDDEN_MS);
-      log.warn({ err: error, nodeId: reread.nodeId }, "a node may not be read");
+      if (error instanceof RemoteError && error.code === "forbidden") {
+        notVisible(context, reread);
+        log.warn({ err: error, nodeId: reread.nodeId }, "a node may not be read");
+      } else {
+        metadata.rereads.postpone(reread, runtime.now() + FAILED_MS);
+        throw error;
+      }
     }
   }
 }

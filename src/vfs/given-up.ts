@@ -3,10 +3,11 @@
  * has forgotten them would take what they made for somebody else's: the name would come back with
  * what was in it before. So they outlive their row's birth, its place and its end.
  */
+import { SETTLE_MS } from "../contract/features.ts";
 import type { Context } from "./context.ts";
 
 /** Longer than any request that was given up can still be under way. */
-export const OWN_KEY_MS = 5 * 60_000;
+export const OWN_KEY_MS = SETTLE_MS;
 
 /** The row is no longer needed. While a birth of it may still arrive, it stays as what then deletes that; nobody waits for it. */
 export function dropRow({ metadata, runtime }: Pick<Context, "metadata" | "runtime">, id: number): void {

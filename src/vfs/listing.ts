@@ -9,8 +9,9 @@ import { unlessAborted } from "../lib/single-flight.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import { readNode } from "./fetch-node.ts";
-import { applyEntries, readAgain, readNews } from "./follow.ts";
+import { applyEntries, readAgain, readNews, readOrHidden } from "./follow.ts";
 import { rowOfFolder } from "./identity.ts";
+import { noteIndexed } from "./indexed.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
 const PAGE = 1000;
@@ -70,11 +71,6 @@ function breathe(context: Context): Promise<void> {
   return new Promise((resolve) => context.runtime.setTimer(0, resolve));
 }
 
-export function noteIndexed(context: Context, asOf: number): void {
-  const { settings } = context.metadata;
-  if (asOf > settings.getNumber("indexed")) settings.set("indexed", String(asOf));
-}
-
 /** Known here, agreed before the snapshot, and not in it: the id says whether it is gone or moved. */
 async function confirmAbsent(
   context: Context,
@@ -88,10 +84,12 @@ async function confirmAbsent(
     if (row.nodeId === null || shown.has(row.nodeId) || row.base === null || row.base.position > asOf) continue;
     const id = row.nodeId;
     const node = await network.ask(signal, (limit) => readNode(context, id, limit));
+    const known = metadata.nodes.ofNodeId(id);
     if (node !== undefined) observeNode(context, node, "id");
     // Gone, which the journal tells; or moved since, and so new that its id is not found yet.
     else if (client.features.journal) metadata.rereads.add(id);
-    else observeDeletion(context, id, newestRevision(row) + 1, null);
+    // Its deletion may have been answered meanwhile.
+    else if (known !== undefined) observeDeletion(context, id, newestRevision(known) + 1, null);
   }
 }
 
@@ -134,7 +132,7 @@ async function readMissed(context: Context, entries: readonly JournalEntry[], si
   for (const entry of entries) {
     if (entry.kind === "deleted" || nodes.has(entry.nodeId)) continue;
     if (context.metadata.nodes.ofNodeId(entry.nodeId) !== undefined) continue;
-    const node = await readNode(context, entry.nodeId, signal);
+    const node = await readOrHidden(context, entry.nodeId, signal);
     if (node !== undefined) nodes.set(entry.nodeId, node);
     else context.metadata.rereads.add(entry.nodeId);
   }

@@ -4,6 +4,7 @@
  * that is heard. Something new brings the folder back; what was sent or removed here goes first.
  */
 import { RemoteError } from "../client/errors.ts";
+import { SETTLE_MS } from "../contract/features.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 import { observeNode } from "./observe.ts";
@@ -13,8 +14,6 @@ import { reviveFolder } from "./take.ts";
 const PAGE = 200;
 /** Between two deletions of one folder that is not empty; doubles. */
 const FIRST_MS = 1_000;
-/** A listing that has shown nothing for so long is no longer late: it does not show what is there. */
-const SETTLE_MS = 5 * 60_000;
 
 /** The deletion of a folder was refused. */
 export function folderIsNotEmpty(context: Context, row: NodeRow): void {
@@ -28,6 +27,7 @@ export function folderIsNotEmpty(context: Context, row: NodeRow): void {
   }
   const now = runtime.now();
   const since = notEmpty.get(row.nodeId)?.since ?? now;
+  // A listing that has shown nothing for so long is no longer late: it does not show what is there.
   if (now - since >= SETTLE_MS) {
     comeBack(context, row.nodeId);
     return;

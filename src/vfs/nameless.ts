@@ -35,6 +35,8 @@ export function removeInode(context: Context, inode: Inode): void {
     for (const lineage of lineages) forgetLineage(context, lineage);
     metadata.inodes.remove(inode.id);
   });
+  context.cuts.delete(inode.id);
+  context.interruptions.delete(inode.id);
 }
 
 function isOpenFolder(context: Context, inode: number): boolean {

@@ -48,8 +48,14 @@ export function observeDeletion(context: Context, nodeId: string, revision: numb
     if (revision === known && !(isUnplaced && position !== null)) return;
     const seen = { deleted: true, revision, ...(position === null ? {} : { position }) } as const;
     metadata.nodes.update(row.id, { seen, seenAt: context.runtime.now() });
+    if (row.kind === "folder" && !context.client.features.journal) askBelow(context, nodeId);
     advance(context, row.id);
   });
+}
+
+/** What is in a folder that is gone no listing tells any more, and without a journal nothing else does. */
+function askBelow({ metadata }: Context, nodeId: string): void {
+  for (const row of metadata.nodes.below(nodeId)) if (row.nodeId !== null) metadata.rereads.add(row.nodeId);
 }
 
 /** The newest revision that is known of a node. */

@@ -3,9 +3,11 @@
  * a time, those programs looked into lately first and all others in turn. What a list shows is
  * judged as ever (observe.ts); this only decides which is read next.
  */
+import { RemoteError } from "../client/errors.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import { rowOfFolder } from "./identity.ts";
+import { forgetDeletions } from "./indexed.ts";
 import { relistFolder } from "./listing.ts";
 
 /** Folders listed in one round: of those visited lately, and of all. */
@@ -36,17 +38,23 @@ export async function pollFolders(context: Context, signal: AbortSignal): Promis
     try {
       await relistFolder(context, folder, signal);
     } catch (error) {
-      if (!(error instanceof FsError) || error.code !== "ENOENT") throw error;
-      const nodeId = rowOfFolder(context, folder)?.nodeId;
+      if (!isOfFolder(context, error)) throw error;
+      const nodeId = error.code === "ENOENT" ? rowOfFolder(context, folder)?.nodeId : undefined;
       if (nodeId != null) context.metadata.rereads.add(nodeId);
+      context.log.debug({ err: error, folder }, "a folder could not be listed");
     }
   }
   metadata.transaction(() => {
-    const indexed = metadata.settings.getNumber("indexed");
-    metadata.settings.set("cursor", String(indexed));
-    metadata.tombstones.forgetUpTo(indexed);
+    metadata.settings.set("cursor", String(metadata.settings.getNumber("indexed")));
+    forgetDeletions(context);
   });
   return false;
+}
+
+/** One folder that cannot be listed must not keep the others from it. */
+function isOfFolder({ network }: Context, error: unknown): error is FsError {
+  if (!(error instanceof FsError) || !network.isOnline || network.loginNeeded !== undefined) return false;
+  return !(error.cause instanceof RemoteError) || error.cause.code !== "throttled";
 }
 
 function nextFolders({ metadata, polled, runtime }: Context): Set<number> {

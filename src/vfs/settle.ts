@@ -5,7 +5,7 @@
  */
 import type { RemoteError } from "../client/errors.ts";
 import { type Attributes, patchAttributes, sameValue } from "../contract/attributes.ts";
-import type { Features } from "../contract/features.ts";
+import { type Features, SETTLE_MS } from "../contract/features.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import type { Entry } from "../metadata/entries.ts";
@@ -225,7 +225,10 @@ function folderIsBorn(context: Context, row: NodeRow, position: number): void {
 function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revision: number, position: number): void {
   const { metadata } = context;
   closeAttempt(context, attempt);
-  bury(context, { ...row, seen: { deleted: true, revision, ...(position === 0 ? {} : { position }) } });
+  const seen: Seen = { deleted: true, revision, ...(position === 0 ? {} : { position }) };
+  // Where its answer was lost, the journal may have told of it, and will not tell again.
+  const isTold = position === 0 && row.seen !== null && "deleted" in row.seen;
+  bury(context, isTold ? row : { ...row, seen });
   if (row.entry === null) {
     dropRow(context, row.id);
   } else {
@@ -296,17 +299,24 @@ function tellApart(context: Context, row: NodeRow, request: Request, error: Remo
     lookAgainLater(context, row);
   } else if (error.code === "notFound" || (error.code === "invalid" && request.do === "patch" && "parent" in request)) {
     // A folder is gone, or (400) is by now inside what should move into it: the world is not as thought.
-    if ("parent" in request && request.parent !== undefined) context.metadata.rereads.add(request.parent);
-    lookAgainLater(context, row);
+    lookAgainLater(context, row, "parent" in request ? request.parent : undefined);
   } else if (error.code !== "forbidden" || error.details.scope === undefined) {
     // A missing scope makes the plan wait, and only for what needs it; anything else is about this node.
     park(context, row, error);
   }
 }
 
-function lookAgainLater(context: Context, row: NodeRow): void {
-  if (row.nodeId !== null) context.metadata.rereads.add(row.nodeId);
-  context.metadata.nodes.update(row.id, { due: context.runtime.now() + LOOK_AGAIN_MS });
+/** `folder`: what else it is about. While one of the two is not to be found, ever more seldom. */
+function lookAgainLater(context: Context, row: NodeRow, folder?: string): void {
+  const { rereads, nodes } = context.metadata;
+  const now = context.runtime.now();
+  let wait = LOOK_AGAIN_MS;
+  for (const id of [row.nodeId, folder]) {
+    if (id == null) continue;
+    rereads.add(id);
+    wait = Math.max(wait, now - (rereads.missingSince(id) ?? now));
+  }
+  nodes.update(row.id, { due: now + Math.min(wait, SETTLE_MS) });
 }
 
 function park(context: Context, row: NodeRow, error: RemoteError): void {

@@ -174,7 +174,7 @@ async function findOut(
   patience: Patience = A_MOMENT,
 ): Promise<Start> {
   const known = knownWorkspace(metadata);
-  requireSameCounting(metadata, client, known !== undefined);
+  const counting = requireSameCounting(metadata, client, known !== undefined);
   const insistently = <T>(ask: () => Promise<T>) => insist(runtime, known === undefined ? patience : A_MOMENT, ask);
   const missing = missingScopes(scopes, READ_SCOPES);
   if (missing.length > 0)
@@ -195,7 +195,7 @@ async function findOut(
     if (known === undefined) {
       const root = await insistently(() => client.getNode(workspace.rootId));
       const { asOf } = await insistently(() => client.listFolder(workspace.rootId, { pageSize: 1 }));
-      firstStart(metadata, workspace, root, asOf);
+      firstStart(metadata, workspace, root, asOf, counting);
     }
     metadata.settings.set("workspaceName", workspace.name);
     return { workspace, trouble: undefined };
@@ -209,15 +209,16 @@ async function findOut(
 }
 
 /** Revisions and positions of a gateway and those made here cannot be compared. */
-function requireSameCounting({ settings }: Metadata<Request>, { features }: Client, isKnown: boolean): void {
+function requireSameCounting({ settings }: Metadata<Request>, { features }: Client, isKnown: boolean): string {
   const counting = `revisions ${features.revisions ? "there" : "here"}, positions ${features.positions ? "there" : "here"}`;
-  const before = settings.get("counting") ?? (isKnown ? "revisions there, positions there" : counting);
+  // Where nothing is in the rows yet, nothing was counted.
+  const before = isKnown ? (settings.get("counting") ?? "revisions there, positions there") : counting;
   if (before !== counting) {
     throw new StartError(
       `the state dir was used with another profile (${before}, now ${counting}): give another --state-dir`,
     );
   }
-  settings.set("counting", counting);
+  return counting;
 }
 
 function startProblem(error: RemoteError): string {
@@ -241,12 +242,19 @@ function knownWorkspace(metadata: Metadata<Request>): Workspace | undefined {
 }
 
 /** The root, not listed yet; the journal counts from what a listing shows now. */
-function firstStart(metadata: Metadata<Request>, workspace: Workspace, root: Node, asOf: number): void {
+function firstStart(
+  metadata: Metadata<Request>,
+  workspace: Workspace,
+  root: Node,
+  asOf: number,
+  counting: string,
+): void {
   metadata.transaction(() => {
     const { settings, inodes, nodes } = metadata;
     settings.set("workspace", workspace.id);
     settings.set("workspaceName", workspace.name);
     settings.set("root", workspace.rootId);
+    settings.set("counting", counting);
     settings.set("cursor", String(asOf));
     settings.set("indexed", String(asOf));
     inodes.create({ kind: "folder", ...contentOfNode(root), atime: isoToTimeText(root.modifiedAt) });

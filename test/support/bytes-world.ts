@@ -147,7 +147,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     lives: new Map(),
     bytes: createByteState(),
     interruptions: new Map(),
-    listings: { run: (_key, work) => work() },
+    listings: { size: 0, run: (_key, work) => work() },
     cuts: new Map(),
     syncRows: async () => {},
     sending: new Map(),

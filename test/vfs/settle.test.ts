@@ -14,7 +14,7 @@ import { addName, moveName, removeName } from "../../src/vfs/identity.ts";
 import { lookInside } from "../../src/vfs/look-inside.ts";
 import { observeDeletion, observeNode, retryArrivals } from "../../src/vfs/observe.ts";
 import type { Request } from "../../src/vfs/request.ts";
-import { acknowledge, refused } from "../../src/vfs/settle.ts";
+import { acknowledge, deletionIsDone, refused } from "../../src/vfs/settle.ts";
 import { type BytesWorld, createBytesWorld } from "../support/bytes-world.ts";
 
 const SIGNAL = new AbortController().signal;
@@ -395,4 +395,47 @@ test("names of a hard-linked file that came in while it was being updated show o
   observeNode(world.context, nodeOf("b", { contentHash: "new", head: "h2", revision: 2, attributes: link("new") }));
   expect(inodeOf("b")).toBe(inodeOf("a"));
   expect(nextOf(world, rowOf(world, "b"))).toBeUndefined();
+});
+
+test("a move that was given up is no birth: its row goes with the node", async () => {
+  const world = await makeWorld();
+  observeNode(world.context, nodeOf("n"));
+  const row = rowOf(world, "n");
+  rename(world, row, ROOT_INODE, "moved");
+  world.metadata.attempts.abandon(sendNext(world, row, "move").id, world.clock.now());
+  rename(world, row, ROOT_INODE, "n");
+  observeDeletion(world.context, "n", 2, 5);
+  expect(world.metadata.nodes.get(row.id)).toBeUndefined();
+});
+
+test("a deletion whose answer was lost keeps the position the journal told: it will not tell it again", async () => {
+  const world = await makeWorld();
+  observeNode(world.context, nodeOf("n"));
+  const row = rowOf(world, "n");
+  remove(world, ROOT_INODE, "n");
+  const attempt = sendNext(world, row, "delete");
+  observeDeletion(world.context, "n", 2, 9);
+  deletionIsDone(world.context, attempt);
+  expect(world.metadata.tombstones.get("n")).toEqual({ nodeId: "n", revision: 2, position: 9 });
+  world.metadata.tombstones.forgetUpTo(9);
+  expect(world.metadata.tombstones.get("n")).toBeUndefined();
+});
+
+test("while an id is not to be found, what is wanted of it is asked for ever more seldom", async () => {
+  const world = await makeWorld();
+  observeNode(world.context, nodeOf("n"));
+  const row = rowOf(world, "n");
+  remove(world, ROOT_INODE, "n");
+  const waits: number[] = [];
+  for (let count = 0; count < 12; count += 1) {
+    const now = world.clock.now();
+    refused(world.context, sendNext(world, row, `delete ${count}`), new RemoteError("notFound", "not there"));
+    const [reread] = world.metadata.rereads.due(now, 1);
+    if (reread === undefined) throw new Error("its id is not asked for");
+    world.metadata.rereads.missing(reread, world.metadata.rereads.missingSince("n") ?? now, now);
+    const wait = (world.metadata.nodes.get(row.id)?.due ?? now) - now;
+    waits.push(wait / 1000);
+    await world.clock.advance(wait);
+  }
+  expect(waits).toEqual([1, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
 });

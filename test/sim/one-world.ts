@@ -1,0 +1,92 @@
+/** A world with one mount, for histories made by hand: what goes wrong with which request is told by rules. */
+import { expect } from "vitest";
+import type { HttpRequest } from "../../src/contract/http.ts";
+import type { Sabotage } from "./mount.ts";
+import { runProgram } from "./programs.ts";
+import type { Fault } from "./transport.ts";
+import { gatewayTree, readFile, treeOf } from "./tree.ts";
+import { createWorld, type World } from "./world.ts";
+
+const SEED = 1;
+/** Longer than the patience of the client and the latest arrival together. */
+export const ALL_ARRIVED_MS = 120_000;
+
+type Rule = (request: HttpRequest) => Fault | "none" | undefined;
+
+/** A world with one mount whose requests meet what `rules.choose` says, fair weather if nothing. */
+export async function begin(hasKeys: boolean, sabotage: Sabotage = {}) {
+  const rules: { choose: Rule } = { choose: () => undefined };
+  const asked: string[] = [];
+  const world = await createWorld({
+    seed: SEED,
+    mounts: ["alpha"],
+    lacks: hasKeys ? [] : ["changeKeys"],
+    sabotage: { ...sabotage, choose: (request) => rules.choose(request) },
+    onAnswer: (_, { method, path }, { status }) => {
+      if (method !== "GET") asked.push(`${method} ${path.replace(/[0-9a-f-]{36}/, "ID")} ${status}`);
+    },
+  });
+  const [mount] = world.mounts;
+  if (mount === undefined) throw new Error("no mount");
+  const calls = () => {
+    if (mount.process === undefined) throw new Error("the mount is down");
+    return mount.process.kernel;
+  };
+  const metadata = () => {
+    if (mount.process === undefined) throw new Error("the mount is down");
+    return mount.process.engine.context.metadata;
+  };
+  return {
+    world,
+    mount,
+    rules,
+    asked,
+    calls,
+    metadata,
+    /** The first request like this meets the fault. */
+    once(fault: Fault, isMeant: (request: HttpRequest) => boolean): { isSent(): boolean } {
+      let isSent = false;
+      rules.choose = (request) => {
+        if (isSent || !isMeant(request)) return undefined;
+        isSent = true;
+        return fault;
+      };
+      return { isSent: () => isSent };
+    },
+    save: (path: string, label = path) => world.run(runProgram(calls(), { do: "save", path, size: 40 }, label)),
+    unlink: (path: string) => world.run(calls().unlink(path)),
+    rename: (from: string, to: string) => world.run(calls().rename(from, to)),
+    async drain() {
+      const limit = new AbortController();
+      const engine = mount.process?.engine;
+      const result = await world.run(engine?.drain({ settle: true, signal: limit.signal }) ?? Promise.reject());
+      expect(result).toEqual({ drained: true, left: [] });
+    },
+    async again(how: "crash" | "remount") {
+      if (how === "crash") mount.crash();
+      else await world.run(mount.stop());
+      await world.run(mount.start());
+    },
+    /** Lets time go by until it is so. */
+    async until(isSo: () => boolean, limitMs = 30_000) {
+      for (let waited = 0; !isSo(); waited += 100) {
+        if (waited >= limitMs) throw new Error(`not so after ${limitMs} ms:\n${world.lines.join("\n")}`);
+        await world.clock.advance(100);
+      }
+    },
+    names: () => world.run(calls().list("")),
+    content: async (path: string) => (await world.run(readFile(calls(), path))).toString("latin1"),
+    /** Everything has arrived, been told and come to rest: mount and gateway show these names. */
+    async ends(names: readonly string[]) {
+      await world.clock.advance(ALL_ARRIVED_MS);
+      await this.drain();
+      await world.clock.advance(15_000);
+      world.check();
+      const shown = [...(await world.run(treeOf(calls(), { withContent: true }))).keys()];
+      expect([shown, world.lines.filter((line) => line.includes("kept"))]).toEqual([names, []]);
+      expect([...(await there(world)).keys()]).toEqual(names);
+    },
+  };
+}
+
+export const there = (world: World) => world.run(gatewayTree(world.outside, world.workspace.root));

@@ -1,0 +1,150 @@
+/** One node or folder that cannot be read, and what the others then hear; deletions that are remembered. */
+import { expect, test } from "vitest";
+import type { Client } from "../../src/client/client.ts";
+import { RemoteError } from "../../src/client/errors.ts";
+import { ALL_FEATURES } from "../../src/contract/features.ts";
+import type { JournalEntry, Node } from "../../src/contract/resources.ts";
+import { ROOT_INODE } from "../../src/metadata/metadata.ts";
+import { born } from "../../src/metadata/nodes.ts";
+import type { Context } from "../../src/vfs/context.ts";
+import { notVisible } from "../../src/vfs/fetch-node.ts";
+import { followOnce } from "../../src/vfs/follow.ts";
+import { observeNode } from "../../src/vfs/observe.ts";
+import { pollFolders } from "../../src/vfs/poll.ts";
+import { createBytesWorld } from "../support/bytes-world.ts";
+
+const SIGNAL = new AbortController().signal;
+const TIME = "2026-01-01T00:00:00.000Z";
+
+function nodeOf(id: string, change: Partial<Node> = {}): Node {
+  return {
+    id,
+    kind: "folder",
+    path: `/${id}`,
+    name: id,
+    parentId: "root",
+    mimeType: null,
+    size: 0,
+    head: null,
+    contentHash: null,
+    lastKey: null,
+    revision: 1,
+    createdAt: TIME,
+    modifiedAt: TIME,
+    attributes: {},
+    ...change,
+  };
+}
+
+function entryOf({ id, revision, parentId, name }: Node, position: number, kind = "updated"): JournalEntry {
+  return { position, time: TIME, kind, nodeId: id, revision, parentId, name };
+}
+
+/** Folders a and b are known below the root; `client` answers instead of the scripted one. */
+async function begin(client: Partial<Client>) {
+  const world = await createBytesWorld();
+  const { metadata } = world.context;
+  const [root] = metadata.entries.ofInode(ROOT_INODE);
+  metadata.nodes.create(born(root?.id ?? null, nodeOf("root", { parentId: null, name: "" })));
+  const context: Context = { ...world.context, client: { ...world.context.client, ...client } };
+  for (const id of ["a", "b"]) observeNode(context, nodeOf(id));
+  const names = () =>
+    metadata.entries
+      .list(ROOT_INODE, 15, 10)
+      .map(({ name }) => name)
+      .sort();
+  return { context, metadata, clock: world.clock, names };
+}
+
+const page = (items: JournalEntry[]) => ({ items, totalCount: items.length, pageNo: 1, pageSize: 500, asOf: 9 });
+const noGrant = () => new RemoteError("forbidden", "no grant for the resource");
+const aHidden: Partial<Client> = {
+  async getNode(id) {
+    if (id === "a") throw noGrant();
+    return nodeOf(id, { name: `${id} moved`, revision: 2 });
+  },
+};
+
+test("a node that may not be read does not keep the journal from being followed", async () => {
+  const entries = ["a", "b"].map((id, index) => entryOf(nodeOf(id, { revision: 2 }), 5 + index));
+  const { context, metadata, names } = await begin({ ...aHidden, readJournal: async () => page(entries) });
+  await followOnce(context, SIGNAL);
+  expect(names()).toEqual(["a", "b moved"]);
+  expect(metadata.settings.getNumber("cursor")).toBe(9);
+  expect(metadata.rereads.due(0, 9).map(({ nodeId }) => nodeId)).toEqual(["a"]);
+});
+
+test("a token without the scope reads nothing: the journal waits", async () => {
+  const { context, metadata } = await begin({
+    readJournal: async () => page([entryOf(nodeOf("a", { revision: 2 }), 5)]),
+    getNode: async () => {
+      throw new RemoteError("forbidden", "the token lacks node.file.read", { scope: "node.file.read" });
+    },
+  });
+  await expect(followOnce(context, SIGNAL)).rejects.toThrow("lacks node.file.read");
+  expect(metadata.settings.getNumber("cursor")).toBe(0);
+});
+
+test("without revisions a deletion is the journal's word and a 404, not a refusal to show the node", async () => {
+  const { context, metadata, names } = await begin({
+    ...aHidden,
+    features: { ...ALL_FEATURES, revisions: false },
+    readJournal: async () => page([entryOf(nodeOf("a", { revision: 2 }), 5, "deleted")]),
+  });
+  await followOnce(context, SIGNAL);
+  expect(names()).toEqual(["a", "b"]);
+  expect(metadata.rereads.count()).toBe(1);
+});
+
+test("what may not be read and nobody here has a row of is not asked for for ever", async () => {
+  const { context, metadata, clock } = await begin({});
+  for (const id of ["a", "unknown"]) metadata.rereads.add(id);
+  for (let minutes = 0; minutes <= 10; minutes += 1) {
+    for (const reread of metadata.rereads.due(clock.now(), 9)) notVisible(context, reread);
+    await clock.advance(60_000);
+  }
+  expect(metadata.rereads.due(Number.MAX_SAFE_INTEGER, 9).map(({ nodeId }) => nodeId)).toEqual(["a"]);
+});
+
+test("a folder that may not be listed does not keep the others, nor what comes after them, from being read", async () => {
+  const { context, metadata } = await begin({
+    features: { ...ALL_FEATURES, journal: false },
+    async listFolder(id) {
+      if (id === "a") throw noGrant();
+      const items = [nodeOf(`in ${id}`, { parentId: id })];
+      return { items, totalCount: 1, pageNo: 1, pageSize: 1000, asOf: 7, next: null };
+    },
+  });
+  const folders = ["a", "b"].map((name) => metadata.entries.find(ROOT_INODE, name)?.inode ?? 0);
+  for (const folder of folders) metadata.inodes.update(folder, { listed: 1 });
+  await pollFolders(context, SIGNAL);
+  expect(metadata.entries.find(folders[1] ?? 0, "in b")).toBeDefined();
+  expect(metadata.settings.getNumber("cursor")).toBe(7);
+});
+
+test("known not to answer, no further folder is asked for", async () => {
+  let calls = 0;
+  const { context, metadata } = await begin({
+    features: { ...ALL_FEATURES, journal: false },
+    async listFolder() {
+      calls += 1;
+      throw new RemoteError("offline", "no connection");
+    },
+  });
+  for (const name of ["a", "b"]) {
+    metadata.inodes.update(metadata.entries.find(ROOT_INODE, name)?.inode ?? 0, { listed: 1 });
+  }
+  await expect(pollFolders(context, SIGNAL)).rejects.toThrow("no connection");
+  expect(calls).toBe(1);
+});
+
+test("a deletion is remembered as long as a listing is under way, however far journal and index are", async () => {
+  const { context, metadata } = await begin({ readJournal: async () => page([entryOf(nodeOf("b"), 9)]) });
+  metadata.tombstones.add({ nodeId: "gone", revision: 3, position: 5 });
+  metadata.settings.set("indexed", "9");
+  await followOnce({ ...context, listings: { ...context.listings, size: 1 } }, SIGNAL);
+  expect(metadata.tombstones.get("gone")).toBeDefined();
+  metadata.settings.set("cursor", "8");
+  await followOnce(context, SIGNAL);
+  expect(metadata.tombstones.get("gone")).toBeUndefined();
+});
