@@ -5,6 +5,7 @@
  */
 import { dirname } from "node:path";
 import type { Files, OpenFile } from "../lib/files.ts";
+import { shareRuns } from "../lib/shared-run.ts";
 
 export interface RowSync {
   /** Resolves when everything committed before the call is on the disk. */
@@ -15,8 +16,7 @@ export interface RowSync {
 export function createRowSync(files: Files, databasePath: string): RowSync {
   const path = `${databasePath}-wal`;
   let opened: Promise<OpenFile> | undefined;
-  let running: Promise<void> | undefined;
-  let next: Promise<void> | undefined;
+  let last: Promise<void> = Promise.resolve();
 
   async function open(): Promise<OpenFile> {
     const file = await files.open(path, "w+");
@@ -33,27 +33,14 @@ export function createRowSync(files: Files, databasePath: string): RowSync {
     await (await opened).sync();
   }
 
-  function start(): Promise<void> {
-    const own = syncOnce().finally(() => {
-      if (running === own) running = undefined;
-    });
-    running = own;
-    return own;
-  }
-
+  const shared = shareRuns(syncOnce);
   return {
     sync() {
-      if (running === undefined) return start();
-      next ??= running
-        .catch(() => {})
-        .then(() => {
-          next = undefined;
-          return start();
-        });
-      return next;
+      last = shared();
+      return last;
     },
     async close() {
-      await Promise.allSettled([running, next]);
+      await last.catch(() => {});
       await (await opened)?.close();
     },
   };

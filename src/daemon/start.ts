@@ -6,6 +6,7 @@
 import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
+import { Worker } from "node:worker_threads";
 import type { Client } from "../client/client.ts";
 import { createClient } from "../client/create-client.ts";
 import { type Credentials, tokenFile } from "../client/credentials.ts";
@@ -20,6 +21,7 @@ import { lockStateFolder, StateFolderBusy, type StateLock } from "../content/sta
 import * as systemCalls from "../content/system-calls.ts";
 import { DEVICE_BUFFER_SIZE, isConnected, openControl, openDevice } from "../fuse/native.ts";
 import { createSession, type Session } from "../fuse/session.ts";
+import { startCheckpoints } from "../lib/checkpoints.ts";
 import { claimFolder, FolderOfOthers } from "../lib/claim-folder.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
@@ -28,7 +30,6 @@ import type { EngineSettings } from "../vfs/context.ts";
 import { type Engine, StartError } from "../vfs/engine.ts";
 import { A_MOMENT, insist, type Patience } from "../vfs/insist.ts";
 import type { EngineOptions } from "../vfs/start-engine.ts";
-import { startCheckpoints } from "./checkpoints.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { startControlServer } from "./control-server.ts";
 import { detach } from "./detach.ts";
@@ -168,7 +169,10 @@ async function start(
     patience,
   });
   closers.push(() => engine.stop());
-  const checkpoints = startCheckpoints(databasePath, log);
+  const worker = new Worker(new URL("../metadata/checkpoint-worker.js", import.meta.url), {
+    workerData: { path: databasePath },
+  });
+  const checkpoints = startCheckpoints({ worker, databasePath, lookMs: 1_000, logBytes: 4 * 1024 * 1024, log });
   closers.push(() => checkpoints.close());
   const { workspace } = engine.status();
   if (settings.stateDir === undefined) writeOwner(stateDir, { ...workspace, baseUrl: settings.baseUrl });

@@ -3,10 +3,11 @@ import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import Database from "better-sqlite3";
 import { SCOPES } from "../contract/scopes.ts";
+import { type Checkpoints, startCheckpoints } from "../lib/checkpoints.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { createBareGateway } from "./bare.ts";
-import { type Checkpoints, startCheckpoints } from "./checkpoints.ts";
+import { startCheckpointWorker } from "./checkpoint-worker.ts";
 import type { GatewayOptions } from "./context.ts";
 import { createGateway, type Gateway } from "./core.ts";
 import {
@@ -104,7 +105,9 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     await tidy(gateway, log);
     tidying = setInterval(() => void tidy(gateway, log), TIDY_MS);
     tidying.unref();
-    checkpoints = startCheckpoints(databasePath(dataDir), log);
+    const path = databasePath(dataDir);
+    const worker = startCheckpointWorker(path);
+    checkpoints = startCheckpoints({ worker, databasePath: path, lookMs: 500, logBytes: 8 * 1024 * 1024, log });
     const served = bare ? createBareGateway(gateway) : gateway;
     const server = await startServer({ gateway: served, clock: systemClock, host, port, log });
     let closed: Promise<void> | undefined;

@@ -42,7 +42,7 @@ export function openDatabase(path: string): Database.Database {
   database.pragma("cache_size = -65536");
   // Rows beyond the cache are read where the system keeps them, not copied page by page.
   database.pragma("mmap_size = 4294967296");
-  // In pages of 4 KiB: what checkpoints.ts could not keep up with.
+  // In pages of 4 KiB: what the checkpoint thread could not keep up with.
   database.pragma("wal_autocheckpoint = 65536");
   database.pragma("temp_store = MEMORY");
   return database;

@@ -1,0 +1,56 @@
+/**
+ * When a thread makes the checkpoints that keep a database's write-ahead log short: whenever the
+ * log has grown, one at a time. The thread, which has a connection of its own, is the caller's: it
+ * answers "checkpoint" with a message when it has made one, and ends at "end".
+ */
+import { stat } from "node:fs/promises";
+import type { Worker } from "node:worker_threads";
+import type { Logger } from "./log.ts";
+
+export interface CheckpointOptions {
+  readonly worker: Worker;
+  /** The log is beside it, with "-wal" at the end of its name. */
+  readonly databasePath: string;
+  /** Milliseconds between two looks at the log. */
+  readonly lookMs: number;
+  /** A log shorter than this is left alone. */
+  readonly logBytes: number;
+  readonly log: Logger;
+}
+
+export interface Checkpoints {
+  /** Resolves when none runs and the thread has ended. */
+  close(): Promise<void>;
+}
+
+export function startCheckpoints({ worker, databasePath, lookMs, logBytes, log }: CheckpointOptions): Checkpoints {
+  let isRunning = false;
+  worker.unref();
+  worker.on("message", () => {
+    isRunning = false;
+  });
+  worker.on("error", (error) => log.error({ err: error }, "checkpoints have ended; the write-ahead log grows"));
+  const exited = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
+
+  async function look(): Promise<void> {
+    if (isRunning) return;
+    const size = await stat(`${databasePath}-wal`).then(
+      (found) => found.size,
+      () => 0,
+    );
+    if (size < logBytes || isRunning) return;
+    isRunning = true;
+    worker.postMessage("checkpoint");
+  }
+
+  const timer = setInterval(() => void look(), lookMs);
+  timer.unref();
+  return {
+    async close() {
+      clearInterval(timer);
+      worker.ref();
+      worker.postMessage("end");
+      await exited;
+    },
+  };
+}
