@@ -16,7 +16,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readGatewayRecord, runningGateway } from "../../src/cli/gateway-record.ts";
 import { isAlive } from "../../src/daemon/processes.ts";
 import { listServed } from "../../src/daemon/runtime-folder.ts";
-import { type Finished, finished, until } from "../support/child.ts";
+import { type Finished, finished, run, until } from "../support/child.ts";
 import { check, createPlace, mountsBelow, type Place, type TestGateway } from "../support/wsfs.ts";
 
 let place: Place;
@@ -185,6 +185,17 @@ describe("in the foreground", () => {
     expect(check(await place.sh("cat d/a")).stdout).toBe("hello\n");
     again.command.kill("SIGTERM");
     expect((await again.ended).code).toBe(0);
+  });
+});
+
+describe("npm start", () => {
+  it("mounts at a folder that is relative to where the user stood", async () => {
+    mkdirSync(place.path("stood"));
+    const project = new URL("../..", import.meta.url).pathname;
+    const args = ["--prefix", project, "start", "--", "here", "--background"];
+    check(await run("npm", args, { cwd: place.path("stood"), env: place.env, timeoutMs: 120_000 }));
+    expect(mountsBelow(place.folder).map(({ mountpoint }) => mountpoint)).toEqual([place.path("stood/here")]);
+    check(await place.wsfs(["umount", "stood/here"]));
   });
 });
 
