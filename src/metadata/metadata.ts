@@ -10,6 +10,7 @@ import { createLiveRows } from "./live-rows.ts";
 import { createNodes } from "./nodes.ts";
 import { createRereads } from "./rereads.ts";
 import { createArrivals, createSettings } from "./settings.ts";
+import { createTimes } from "./times.ts";
 import { createVacated } from "./vacated.ts";
 
 export const ROOT_INODE = 1;
@@ -36,6 +37,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     vacated: createVacated(database),
     rereads: createRereads(database),
     lives: createLiveRows(database),
+    times: createTimes(database),
 
     /** All of `change` or nothing. Nested calls belong to the outermost. Must not await. */
     transaction<T>(change: () => T): T {
