@@ -6,7 +6,7 @@
  */
 import Database from "better-sqlite3";
 import { createClient } from "../../src/client/create-client.ts";
-import { staticToken } from "../../src/client/credentials.ts";
+import type { Credentials } from "../../src/client/credentials.ts";
 import { OWN_PROFILE, withoutFeatures } from "../../src/client/profile.ts";
 import { createLayout } from "../../src/content/layout.ts";
 import type { Feature } from "../../src/contract/features.ts";
@@ -42,7 +42,8 @@ export interface MountOptions {
   readonly seed: number;
   readonly clock: Clock;
   readonly gateway: () => Gateway;
-  readonly token: string;
+  /** All are good; a refused one is followed by the next. */
+  readonly tokens: readonly [string, string];
   readonly workspace: string;
   readonly settings?: Partial<EngineSettings>;
   readonly sabotage?: Sabotage | undefined;
@@ -66,6 +67,8 @@ export interface Process {
 export interface Mount {
   readonly name: string;
   readonly weather: Weather;
+  /** Of its wall clock, against the gateway's; milliseconds. */
+  skewMs: number;
   /** Undefined while it is down. */
   readonly process: Process | undefined;
   start(): Promise<void>;
@@ -73,13 +76,17 @@ export interface Mount {
   stop(): Promise<void>;
   /** As kill -9, at this very moment. */
   crash(): void;
+  /** While it is down: its state folder is emptied. */
+  wipe(): void;
 }
 
 const STATE = "/state";
+const REFUSED = "refused by the gateway, kept here";
 
 export function createMount(options: MountOptions): Mount {
   const { name, clock, seed } = options;
-  const now = () => timeFromMilliseconds(clock.now());
+  const wallClock = () => clock.now() + mount.skewMs;
+  const now = () => timeFromMilliseconds(wallClock());
   const weather: Weather = { isOffline: false, latencyMs: 0, faultShare: 0 };
   const settings: EngineSettings = {
     owner: { uid: 1000, gid: 1000 },
@@ -105,6 +112,7 @@ export function createMount(options: MountOptions): Mount {
   const mount: Mount = {
     name,
     weather,
+    skewMs: 0,
     get process() {
       return current;
     },
@@ -116,7 +124,7 @@ export function createMount(options: MountOptions): Mount {
       const isAlive = () => starts === own;
       const random = seededRandom(seed * 31 + own);
       const runtime: Runtime = {
-        now: clock.now,
+        now: wallClock,
         elapsed: clock.elapsed,
         setTimer: (milliseconds, callback) => clock.setTimer(milliseconds, () => isAlive() && callback()),
         random,
@@ -141,7 +149,7 @@ export function createMount(options: MountOptions): Mount {
       const log = createLog(name, isAlive, options);
       const { lacks = [] } = options;
       const profile = lacks.length === 0 ? OWN_PROFILE : withoutFeatures(OWN_PROFILE, lacks);
-      const client = createClient({ transport, credentials: staticToken(options.token), now: clock.now, profile });
+      const client = createClient({ transport, credentials: inTurn(options.tokens), now: wallClock, profile });
       const paths = createLayout(files, STATE);
       await paths.prepare();
       database ??= openDatabase(":memory:");
@@ -180,6 +188,11 @@ export function createMount(options: MountOptions): Mount {
       starts += 1;
     },
 
+    wipe() {
+      database = undefined;
+      files = createMemoryFiles({ now });
+    },
+
     crash() {
       starts += 1;
       current = undefined;
@@ -192,6 +205,17 @@ export function createMount(options: MountOptions): Mount {
     },
   };
   return mount;
+}
+
+function inTurn(tokens: readonly [string, string]): Credentials {
+  let current = tokens[0];
+  return {
+    token: async () => current,
+    async renew(rejected) {
+      if (rejected === current) current = tokens[0] === rejected ? tokens[1] : tokens[0];
+      return current;
+    },
+  };
 }
 
 /** What a dead process would have answered reaches no program. */
@@ -235,6 +259,8 @@ function createLog(name: string, isAlive: () => boolean, options: MountOptions):
     warn: note("warn"),
     error(fields, message) {
       if (!isAlive()) return;
+      // As told to by the weather: what is refused is kept, and sent again when somebody says so.
+      if (message === REFUSED) return note("error")(fields, message);
       const { err } = fields as { err?: unknown };
       const stack = err instanceof Error ? err.stack : "";
       options.fault(`${name} logged an error: ${message}: ${describeError(err)}\n${stack}`);

@@ -60,6 +60,7 @@ export interface WorldOptions {
 }
 
 const LIMIT_MS = 15 * 60_000;
+const WORKSPACE_AGE_MS = 60_000;
 
 export async function createWorld(options: WorldOptions): Promise<World> {
   const { seed } = options;
@@ -85,7 +86,8 @@ export async function createWorld(options: WorldOptions): Promise<World> {
   const up = () => createGateway({ clock, database: store, blobs, signingKey, options: lag, log });
   let gateway: Gateway = up();
   const row = gateway.ensureWorkspace("workspace");
-  const token = gateway.issueToken({ scopes: SCOPES, ttlSeconds: 30 * 86400, workspace: row.id });
+  const tokenFor = (ttlSeconds: number) => gateway.issueToken({ scopes: SCOPES, ttlSeconds, workspace: row.id });
+  const token = tokenFor(30 * 86400);
 
   const mounts = options.mounts.map((name, index) =>
     createMount({
@@ -93,7 +95,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       seed: seed + index,
       clock,
       gateway: () => gateway,
-      token,
+      tokens: [token, tokenFor(31 * 86400)],
       workspace: "workspace",
       ...(options.settings === undefined ? {} : { settings: options.settings }),
       sabotage: options.sabotage,
@@ -156,6 +158,8 @@ export async function createWorld(options: WorldOptions): Promise<World> {
     },
     position: () => Number(store.prepare("SELECT max(position) FROM change").pluck().get() ?? 0),
   };
+  // The workspace is older than any lag.
+  await clock.advance(WORKSPACE_AGE_MS);
   for (const mount of mounts) await world.run(mount.start());
   return world;
 }
