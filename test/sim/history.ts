@@ -10,6 +10,7 @@ import { edit } from "./outside.ts";
 import { createPaired, type Paired } from "./paired.ts";
 import { bytesOf, type Program, runProgram } from "./programs.ts";
 import { describeStep, type Step } from "./steps.ts";
+import { count, type Tally } from "./tally.ts";
 import type { Fault as TransportFault } from "./transport.ts";
 import { differences, gatewayTree, type Tree, treeOf } from "./tree.ts";
 import { createWorld, Fault, type World } from "./world.ts";
@@ -26,6 +27,8 @@ export interface HistoryOptions {
   readonly sabotage?: Sabotage;
   /** What the gateway is taken not to have. */
   readonly lacks?: readonly Feature[];
+  /** Counts what is played. */
+  readonly tally?: Tally | undefined;
   /** Faults of the network, where not all. */
   readonly faults?: readonly TransportFault[];
 }
@@ -67,16 +70,19 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
       // The long wait at the end is otherwise spent on asking for news.
       settings: options.lacks === undefined ? {} : { pollMs: LESSER_POLL_MS },
       onAnswer: oracle.onAnswer,
+      tally: options.tally,
     });
     const player = await createPlayer(world, oracle, options);
     for (const [index, step] of steps.entries()) {
       world.note(`step ${index}: ${describeStep(step, names)}`);
+      if (options.tally !== undefined) count(options.tally.steps, step.do);
       await player.play(step, `${index}`);
       await player.check();
       const [first] = faults;
       if (first !== undefined) throw new Fault(first);
     }
     await player.end();
+    if (options.tally !== undefined) options.tally.histories += 1;
     const [first] = faults;
     if (first !== undefined) throw new Fault(first);
     return world.lines;

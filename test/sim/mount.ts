@@ -23,7 +23,7 @@ import { startEngine } from "../../src/vfs/start-engine.ts";
 import { createMemoryFiles, type MemoryFiles } from "../support/memory-files.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
 import { createKernel, type Kernel } from "./kernel.ts";
-import { createSimTransport, type Fault, type Weather } from "./transport.ts";
+import { createSimTransport, type Fault, type SimTransportOptions, type Weather } from "./transport.ts";
 
 /** An engine broken on purpose, to see that it is noticed. */
 export interface Sabotage {
@@ -51,6 +51,7 @@ export interface MountOptions {
   readonly lacks?: readonly Feature[];
   readonly faults?: readonly Fault[];
   readonly onAnswer: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
+  readonly onRequest?: SimTransportOptions["onRequest"];
   readonly note: (line: string) => void;
   /** Something that must not happen did. */
   readonly fault: (what: string) => void;
@@ -142,6 +143,7 @@ export function createMount(options: MountOptions): Mount {
         isAlive,
         onAnswer: (request, answer) => options.onAnswer(mount, request, answer),
         note: (line) => options.note(`${name} ${line}`),
+        onRequest: options.onRequest,
         choose: options.sabotage?.choose,
         tamper: options.sabotage?.request,
         ...(options.faults === undefined ? {} : { faults: options.faults }),
@@ -152,7 +154,7 @@ export function createMount(options: MountOptions): Mount {
       const client = createClient({ transport, credentials: inTurn(options.tokens), now: wallClock, profile });
       const paths = createLayout(files, STATE);
       await paths.prepare();
-      database ??= openDatabase(":memory:");
+      database ??= copyOf(newDatabase());
       const rows = database;
       const engine = await startEngine({
         runtime,
@@ -236,6 +238,14 @@ function whileAlive(kernel: Kernel, isAlive: () => boolean, onCall: () => void):
       };
     },
   });
+}
+
+let made: Connection | undefined;
+
+/** Without a row. Made once: its tables take longer than to copy it. */
+function newDatabase(): Connection {
+  made ??= openDatabase(":memory:");
+  return made;
 }
 
 /** The rows as they are committed now, on a connection of their own. */

@@ -55,7 +55,8 @@ export async function playHistories(options: RunOptions): Promise<Failure | unde
     }
   });
   const result = await fc.check(property, {
-    numRuns: count,
+    // A path names one history.
+    numRuns: options.path === undefined ? count : 1,
     seed,
     ...(options.path === undefined ? {} : { path: options.path }),
   });

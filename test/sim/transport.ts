@@ -73,11 +73,13 @@ export interface SimTransportOptions {
   /** Right after the gateway carried a request out, before anybody hears of it. */
   readonly onAnswer: (request: HttpRequest, answer: GatewayAnswer) => void;
   readonly note: (line: string) => void;
+  /** Each request, with what it meets. */
+  readonly onRequest?: ((met: Fault | Refusal | "offline" | undefined) => void) | undefined;
   /** Instead of the weather, for requests it has a say about; "none": nothing goes wrong. */
   readonly choose?: ((request: HttpRequest) => Fault | "none" | undefined) | undefined;
-  /** What becomes of a request on its way; for breaking things on purpose. */
   /** Those it may meet. */
   readonly faults?: readonly Fault[];
+  /** What becomes of a request on its way; for breaking things on purpose. */
   readonly tamper?: ((request: HttpRequest) => HttpRequest) | undefined;
 }
 
@@ -147,6 +149,9 @@ export function createSimTransport(options: SimTransportOptions): Transport {
       return new Promise((resolve, reject) => {
         // What happens to a dead process is that nothing happens.
         if (!isAlive()) return;
+        const { isOffline, refusal } = weather;
+        const isKept = refusal === undefined || !isRefused(request, refusal);
+        options.onRequest?.(isOffline ? "offline" : isKept ? fault : refusal);
         const abort = () => reject(new RemoteError("aborted", "the call was aborted"));
         if (request.signal?.aborted === true) return abort();
         request.signal?.addEventListener("abort", abort, { once: true });

@@ -16,6 +16,7 @@ import type { EngineSettings } from "../../src/vfs/context.ts";
 import { createMemoryBlobs } from "../support/memory-blobs.ts";
 import { createVirtualClock, seededRandom, type VirtualClock } from "../support/virtual-clock.ts";
 import { createMount, type Mount, type Sabotage } from "./mount.ts";
+import { count, type Tally } from "./tally.ts";
 import { createSimTransport, type Fault as TransportFault } from "./transport.ts";
 
 /** What must not happen, happened. */
@@ -56,16 +57,29 @@ export interface WorldOptions {
   /** What the gateway is taken not to have. */
   readonly lacks?: readonly Feature[] | undefined;
   readonly faults?: readonly TransportFault[] | undefined;
+  readonly tally?: Tally | undefined;
   readonly onAnswer?: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
 }
 
 const LIMIT_MS = 15 * 60_000;
 const WORKSPACE_AGE_MS = 60_000;
 
+let madeStore: Buffer | undefined;
+
+/** The tables of a gateway without a row. Made once: that takes longer than to copy them. */
+function emptyStore(): Buffer {
+  if (madeStore !== undefined) return madeStore;
+  const database = new Database(":memory:");
+  const clock = createVirtualClock();
+  createGateway({ clock, database, blobs: createMemoryBlobs(), signingKey: Buffer.alloc(32), log: SILENT });
+  madeStore = database.serialize();
+  return madeStore;
+}
+
 export async function createWorld(options: WorldOptions): Promise<World> {
   const { seed } = options;
   const clock = createVirtualClock(seed);
-  const store = new Database(":memory:");
+  const store = new Database(emptyStore());
   const blobs = createMemoryBlobs();
   const signingKey = Buffer.alloc(32, 7);
   const lag = { pathLagMs: 0, journalLagMs: 0, idLagMs: 0 };
@@ -102,6 +116,11 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       ...(options.lacks === undefined ? {} : { lacks: options.lacks }),
       ...(options.faults === undefined ? {} : { faults: options.faults }),
       onAnswer: (mount, request, answer) => options.onAnswer?.(mount, request, answer),
+      onRequest(met) {
+        if (options.tally === undefined) return;
+        options.tally.requests += 1;
+        if (met !== undefined) count(options.tally.faults, met);
+      },
       note,
       fault,
     }),
