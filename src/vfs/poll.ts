@@ -1,7 +1,7 @@
 /**
- * Remote changes of a gateway without a journal: folders that are known are listed again, a few at
- * a time, those programs looked into lately first and all others in turn. What a list shows is
- * judged as ever (observe.ts); this only decides which is read next.
+ * Remote changes of a gateway without a journal: folders of which anything is known are listed
+ * again, a few at a time, those programs looked into lately first and all others in turn. What a
+ * list shows is judged as ever (observe.ts); this only decides which is read next.
  */
 import { RemoteError } from "../client/errors.ts";
 import type { Context } from "./context.ts";
@@ -61,12 +61,14 @@ function nextFolders({ metadata, polled, runtime }: Context): Set<number> {
   const since = runtime.elapsed() - VISIT_MS;
   for (const [folder, { at }] of polled.visits) if (at < since) polled.visits.delete(folder);
   const visited = [...polled.visits]
-    .filter(([folder]) => metadata.inodes.get(folder)?.listed != null)
     .sort(([, a], [, b]) => a.polledAt - b.polledAt)
     .slice(0, VISITED)
     .map(([folder]) => folder);
-  let inTurn = metadata.inodes.listedAfter(polled.turn, IN_TURN);
-  if (inTurn.length === 0) inTurn = metadata.inodes.listedAfter(0, IN_TURN);
-  polled.turn = inTurn.at(-1) ?? 0;
-  return new Set([...visited, ...inTurn]);
+  const folders = new Set(visited);
+  for (let count = 0; count < IN_TURN; count += 1) {
+    const next = metadata.inodes.knownFolderAfter(polled.turn) ?? metadata.inodes.knownFolderAfter(0);
+    polled.turn = next ?? 0;
+    if (next !== undefined) folders.add(next);
+  }
+  return folders;
 }
