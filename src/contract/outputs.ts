@@ -50,6 +50,7 @@ export const PROBLEMS = {
   413: "The body or one of its parts is larger than this gateway takes",
   416: "Nothing of the range lies within the content",
   500: "The gateway failed; nothing was done",
+  507: "The gateway has no room left; nothing was done, and the same may go well later",
 } as const;
 
 export type ProblemStatus = keyof typeof PROBLEMS;
@@ -85,23 +86,23 @@ export const OUTPUTS = {
   },
   upload: {
     answers: { 201: { description: "A new file", body: writtenNode }, 200: writtenVersion },
-    problems: [404, 409, 412, 413],
+    problems: [404, 409, 412, 413, 507],
     takes: ["If-Match", "If-None-Match"],
   },
-  writeContent: { answers: { 200: writtenVersion }, problems: [404, 412, 413], takes: ["If-Match"] },
-  createNode: { answers: { 201: { description: "A new node", body: writtenNode } }, problems: [404, 409, 413] },
-  patchNode: { answers: { 200: written }, problems: [404, 409, 412, 413], takes: ["If-Match"] },
-  exchangeNodes: { answers: { 200: written }, problems: [404, 412, 413], takes: ["If-Match"] },
+  writeContent: { answers: { 200: writtenVersion }, problems: [404, 412, 413, 507], takes: ["If-Match"] },
+  createNode: { answers: { 201: { description: "A new node", body: writtenNode } }, problems: [404, 409, 413, 507] },
+  patchNode: { answers: { 200: written }, problems: [404, 409, 412, 413, 507], takes: ["If-Match"] },
+  exchangeNodes: { answers: { 200: written }, problems: [404, 412, 413, 507], takes: ["If-Match"] },
   deleteNode: {
     answers: { 200: { description: "The node as it was deleted", body: writtenNode } },
-    problems: [404, 409, 412],
+    problems: [404, 409, 412, 507],
     takes: ["If-Match"],
   },
-  restoreNode: { answers: { 200: written }, problems: [404, 409, 413], bodyOptional: true },
+  restoreNode: { answers: { 200: written }, problems: [404, 409, 413, 507], bodyOptional: true },
   listVersions: { answers: { 200: { description: "A page of versions", body: versionPage } }, problems: [404] },
   appendJournal: {
     answers: { 201: { description: "The journal entry", body: journalEntry } },
-    problems: [404, 413],
+    problems: [404, 413, 507],
   },
   readJournal: { answers: { 200: { description: "A page of journal entries", body: journalPage } }, problems: [404] },
   streamJournal: {

@@ -14,6 +14,7 @@ import type { Metadata } from "../metadata/metadata.ts";
 import type { Activity } from "./activity.ts";
 import type { ByteState } from "./byte-state.ts";
 import type { ClockState } from "./clock-set.ts";
+import type { Disk, Space } from "./disk.ts";
 import type { HandleId } from "./filesystem.ts";
 import type { LiveFile, SequentialReader } from "./live-file.ts";
 import type { Network } from "./network.ts";
@@ -89,6 +90,10 @@ export interface Context {
   readonly notEmpty: Map<string, { readonly since: number; readonly isAsked: boolean }>;
   /** What tells that the wall clock was set; see clock-set.ts. */
   readonly clock: ClockState;
+  readonly disk: Disk;
+  readonly space: Space;
+  /** Bytes that wait to be sent, never less than there are; see space.ts. */
+  readonly unsent: { mostly: number };
   readonly network: Network;
   readonly activity: Activity;
 }
