@@ -49,6 +49,18 @@ const FOUND: readonly Found[] = [
     options: { mounts: 2, seed: 1 },
     steps: [...setBack(-3_600_000).slice(0, 2), { do: "remount", mount: 0 }, { do: "drain", mount: 0 }],
   },
+  {
+    name: "removed while its birth is under way, refused when it is sent again: nothing of it is kept waiting",
+    options: { mounts: 1, seed: 1 },
+    steps: [
+      { do: "weather", mount: 0, isOffline: true, latencyMs: 0, faultShare: 0 },
+      { do: "run", mount: 0, program: { do: "save", path: "a", size: 1 } },
+      { do: "wait", ms: 4_000 },
+      { do: "weather", mount: 0, isOffline: false, latencyMs: 0, faultShare: 0, refusal: 403 },
+      { do: "run", mount: 0, program: { do: "unlink", path: "a" } },
+      { do: "wait", ms: 12_000 },
+    ],
+  },
 ];
 
 test.each(FOUND)("$name", async ({ options, steps }) => {
