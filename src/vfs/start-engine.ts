@@ -19,8 +19,9 @@ import { createByteState, stopBytes } from "./byte-state.ts";
 import type { Context, EngineSettings } from "./context.ts";
 import { drain } from "./drain.ts";
 import { type Engine, StartError } from "./engine.ts";
-import { createFollower, followOnce } from "./follow.ts";
+import { createFollower } from "./follow.ts";
 import { contentOfNode } from "./from-node.ts";
+import { hearJournal } from "./hear-journal.ts";
 import { A_MOMENT, insist, type Patience } from "./insist.ts";
 import { createFileSystem } from "./mounted.ts";
 import { createNetwork } from "./network.ts";
@@ -103,7 +104,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   metadata.rereads.add(start.workspace.rootId);
 
   const writeBack = createWriteBack(context);
-  const follower = createFollower(context, client.features.journal ? followOnce : pollFolders);
+  const follower = createFollower(context, client.features.journal ? hearJournal : pollFolders);
   writeBack.start();
   follower.start();
   const fileSystem = createFileSystem(context);
