@@ -15,7 +15,7 @@ import { describeError, type Logger, SILENT } from "../../src/lib/log.ts";
 import type { EngineSettings } from "../../src/vfs/context.ts";
 import { createMemoryBlobs } from "../support/memory-blobs.ts";
 import { createVirtualClock, seededRandom, type VirtualClock } from "../support/virtual-clock.ts";
-import { createMount, type Mount, type Sabotage } from "./mount.ts";
+import { createMount, type Mount, type MountOptions, type Sabotage } from "./mount.ts";
 import { createSimTransport, type Fault as TransportFault } from "./transport.ts";
 
 /** What must not happen, happened. */
@@ -56,6 +56,7 @@ export interface WorldOptions {
   /** What the gateway is taken not to have. */
   readonly lacks?: readonly Feature[] | undefined;
   readonly faults?: readonly TransportFault[] | undefined;
+  readonly engine?: MountOptions["engine"];
   readonly onAnswer?: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
 }
 
@@ -99,6 +100,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       sabotage: options.sabotage,
       ...(options.lacks === undefined ? {} : { lacks: options.lacks }),
       ...(options.faults === undefined ? {} : { faults: options.faults }),
+      ...(options.engine === undefined ? {} : { engine: options.engine }),
       onAnswer: (mount, request, answer) => options.onAnswer?.(mount, request, answer),
       note,
       fault,
