@@ -18,6 +18,7 @@ import { type Call, type GatewayAnswer, type GatewayRequest, jsonAnswer } from "
 import { excessOfRates, faultChanges } from "./fault-options.ts";
 import { ConnectionReset, withFaults } from "./faults.ts";
 import { forgetKeys } from "./idempotency.ts";
+import { createIds } from "./ids.ts";
 import { appendJournal, readJournal } from "./journal.ts";
 import { streamJournal } from "./journal-stream.ts";
 import { createLag } from "./lag.ts";
@@ -108,6 +109,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   store.afterRollback(lists.forget);
   const context: Context = {
     clock,
+    newId: createIds(clock),
     store,
     blobs,
     options,

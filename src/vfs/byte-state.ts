@@ -13,6 +13,8 @@ export interface ByteState {
   /** The gateway answers a range with the whole content. */
   ignoresRanges: boolean;
   evictionTimer: Timer | undefined;
+  /** Kept open until the end: their bytes have no other place any more; see without-folder.ts. */
+  readonly held: Set<LiveFile>;
   /** Work nobody waits for. */
   readonly tasks: Set<Promise<void>>;
   readonly stopped: AbortController;
@@ -25,6 +27,7 @@ export function createByteState(): ByteState {
     distrusted: new Set(),
     ignoresRanges: false,
     evictionTimer: undefined,
+    held: new Set(),
     tasks: new Set(),
     stopped: new AbortController(),
   };

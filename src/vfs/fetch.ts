@@ -18,6 +18,7 @@ import { arrived, lost, recordArrived, wakeReaders } from "./holes.ts";
 import { closeLive } from "./live.ts";
 import type { Download, LiveFile } from "./live-file.ts";
 import { toFsError } from "./network.ts";
+import { despiteFullDisk } from "./space.ts";
 
 /** Comes in one piece, is checked before a byte of it is used. */
 export const SMALL = 1024 * 1024;
@@ -306,7 +307,8 @@ async function fill(context: Context, live: LiveFile, chunk: Uint8Array, positio
     const writes = live.writes;
     const mtime = keepsTimes ? (await file.stat()).mtime : undefined;
     for (const part of parts) {
-      await file.write(chunk.subarray(part.start - position, part.end - position), part.start);
+      const bytes = chunk.subarray(part.start - position, part.end - position);
+      await despiteFullDisk(context, bytes.length, () => file.write(bytes, part.start));
     }
     if (mtime !== undefined) {
       const isUnchanged = live.writes === writes && live.inFlight === 0;
@@ -314,6 +316,7 @@ async function fill(context: Context, live: LiveFile, chunk: Uint8Array, positio
     }
     arrivedAndChecked(context, live, position, end);
   } catch (error) {
+    context.disk.refused(error);
     throw fromDisk(error, "downloaded bytes could not be kept");
   } finally {
     free();

@@ -73,7 +73,10 @@ export function createWriteBack(context: Context): WriteBack {
     wakeLater();
   }
 
+  /** An answer that cannot be written down would be asked for again and again. */
   function canSend(): boolean {
+    const { disk } = context;
+    if (!disk.hasRows || disk.trouble === "readOnly") return false;
     return !settings.readOnly && network.isOnline && network.loginNeeded === undefined;
   }
 
