@@ -11,6 +11,7 @@ import { createNodes } from "./nodes.ts";
 import { createRecount } from "./recount.ts";
 import { createRereads } from "./rereads.ts";
 import { createArrivals, createSettings } from "./settings.ts";
+import { createTimes } from "./times.ts";
 import { createVacated } from "./vacated.ts";
 
 export const ROOT_INODE = 1;
@@ -52,6 +53,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     vacated: createVacated(database),
     rereads: createRereads(database),
     lives: createLiveRows(database),
+    times: createTimes(database),
     recount: createRecount(database),
 
     /**

@@ -7,6 +7,7 @@ import { setMaxListeners } from "node:events";
 import { RemoteError } from "../client/errors.ts";
 import type { JournalEntry, Node } from "../contract/resources.ts";
 import { sleep } from "../lib/runtime.ts";
+import { mindClock } from "./clock-set.ts";
 import type { Context } from "./context.ts";
 import { forgetEchoes } from "./echo.ts";
 import { notVisible, readNode, refreshNode } from "./fetch-node.ts";
@@ -47,6 +48,7 @@ export function createFollower(context: Context, hear: Hear): Follower {
     while (!stopped.signal.aborted) {
       const wasOnline = network.isOnline && network.loginNeeded === undefined;
       try {
+        mindClock(context);
         const isMore = await hear(context, stopped.signal);
         forgetEchoes(context);
         await refreshAll(context, stopped.signal);

@@ -17,6 +17,7 @@ import { createMetadata, type Metadata } from "../metadata/metadata.ts";
 import { born } from "../metadata/nodes.ts";
 import { createActivity } from "./activity.ts";
 import { createByteState, stopBytes } from "./byte-state.ts";
+import { createClockState } from "./clock-set.ts";
 import type { Context, EngineSettings } from "./context.ts";
 import { createDisk, type Disk, type DiskLimits } from "./disk.ts";
 import { drain } from "./drain.ts";
@@ -117,6 +118,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     cuts: new Map(),
     polled: createPollState(),
     notEmpty: new Map(),
+    clock: createClockState(runtime),
     network,
     activity,
     syncRows: shareRuns(options.syncRows),
@@ -125,6 +127,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   await space.look();
   await recoverContents(context);
   metadata.settings.set("boot", settings.boot);
+  // The clock may have been set back meanwhile.
+  metadata.times.notAfter(runtime.now());
   // What was waiting when the last mount ended is looked at at once.
   metadata.nodes.hasten(runtime.now());
   metadata.attempts.resume(runtime.now());
