@@ -29,6 +29,22 @@ export interface Row {
   readonly id: string;
 }
 
+/** What `next` reads, a batch after the other, each after the key of the one before; the last is shorter than `size`. */
+export function* inBatches<R>(
+  size: number,
+  start: number,
+  next: (after: number) => readonly R[],
+  keyOf: (row: R) => number,
+): Generator<readonly R[]> {
+  for (let after = start, more = true; more; ) {
+    const batch = next(after);
+    const last = batch.at(-1);
+    if (last !== undefined) after = keyOf(last);
+    more = batch.length === size;
+    yield batch;
+  }
+}
+
 export interface SortedLists {
   /** The list of this key: kept, or built from batches of rows. A row that comes twice is in it once. */
   get(key: string, batches: () => Iterable<readonly Row[]>): Promise<Float64Array>;

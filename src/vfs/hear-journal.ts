@@ -7,10 +7,7 @@
 import { RemoteError } from "../client/errors.ts";
 import type { Context } from "./context.ts";
 import { followOnce } from "./follow.ts";
-import { lookAgain } from "./poll.ts";
-
-/** Folders listed again at the same time. */
-const LISTERS = 4;
+import { relistKnown } from "./poll.ts";
 
 export async function hearJournal(context: Context, signal: AbortSignal): Promise<boolean> {
   try {
@@ -37,14 +34,14 @@ async function startOver({ client, metadata, workspace }: Context, signal: Abort
   });
 }
 
-/** Folders that were known as a whole, in turn; where it was broken off, also by a crash, it goes on. */
+/** Folders in which anything is known, in turn; where it was broken off, also by a crash, it goes on. */
 async function relist(context: Context, signal: AbortSignal): Promise<void> {
   const { inodes, settings } = context.metadata;
   for (let reached = settings.get("relist") ?? ""; reached !== ""; ) {
-    const folders = inodes.listedAfter(Number(reached), LISTERS);
-    await Promise.all(folders.map((folder) => lookAgain(context, folder, signal)));
+    const folder = inodes.knownFolderAfter(Number(reached));
+    if (folder !== undefined) await relistKnown(context, folder, signal);
     if (signal.aborted) return;
-    reached = String(folders.at(-1) ?? "");
+    reached = String(folder ?? "");
     settings.set("relist", reached);
   }
 }

@@ -35,7 +35,7 @@ export async function pollFolders(context: Context, signal: AbortSignal): Promis
     if (signal.aborted) return false;
     const visit = polled.visits.get(folder);
     if (visit !== undefined) polled.visits.set(folder, { ...visit, polledAt: runtime.elapsed() });
-    await lookAgain(context, folder, signal);
+    await relistKnown(context, folder, signal);
   }
   metadata.transaction(() => {
     metadata.settings.set("cursor", String(metadata.settings.getNumber("indexed")));
@@ -45,7 +45,7 @@ export async function pollFolders(context: Context, signal: AbortSignal): Promis
 }
 
 /** Lists a known folder again. Rejects when the gateway does not answer, not when the folder itself cannot be listed. */
-export async function lookAgain(context: Context, folder: number, signal: AbortSignal): Promise<void> {
+export async function relistKnown(context: Context, folder: number, signal: AbortSignal): Promise<void> {
   try {
     await relistFolder(context, folder, signal);
   } catch (error) {
