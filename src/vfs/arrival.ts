@@ -3,9 +3,10 @@ import { nameProblem } from "../contract/names.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Entry } from "../metadata/entries.ts";
 import { born } from "../metadata/nodes.ts";
-import { lookAgain } from "./changes.ts";
+import { lookAgain, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { joinGroup, makeInodeOf } from "./from-node.ts";
+import { makeInodeOf } from "./from-node.ts";
+import { joinGroup, lookLater } from "./links.ts";
 import { moveAside, stepAside } from "./make-room.ts";
 import { isSeenAway } from "./rings.ts";
 import { reviveFolder } from "./take.ts";
@@ -31,7 +32,10 @@ export function arrive(context: Context, node: Node): void {
   metadata.arrivals.remove(node.id);
   const inode = joinGroup(context, node) ?? makeInodeOf(context, node);
   const entry = metadata.entries.create(folder, node.name, inode.id);
-  metadata.nodes.create(born(entry.id, node));
+  const row = metadata.nodes.create(born(entry.id, node));
+  // What was changed here in its other names is to be sent to it too.
+  if (inode.content !== "clean") markNode(context, row);
+  else lookLater(context, inode.id);
 }
 
 /** Whether the name is free now. An entry the gateway does not have there steps aside, or decides later. */

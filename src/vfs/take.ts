@@ -10,14 +10,17 @@ import { ROOT_INODE } from "../metadata/metadata.ts";
 import { baseOf, type NodeRow } from "../metadata/nodes.ts";
 import { markInode, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { contentOfNode, folderOfNode, joinGroup, makeInodeOf } from "./from-node.ts";
+import { contentOfNode, folderOfNode, groupOf, makeInodeOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
+import { gatherNames, joinGroup, keepInOthers, lookLater } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { freeConflictName, moveAside, stepAside } from "./make-room.ts";
 import type { Step } from "./plan.ts";
 import { isSeenAway } from "./rings.ts";
 import { kindOf, nowText } from "./stat.ts";
 import { isInside } from "./tree.ts";
+
+type TakeStep = Extract<Step, { do: "take" }>;
 
 /** False: the place it was moved to is not known well enough yet; nothing was changed. */
 export function takeNode(context: Context, row: NodeRow, step: Extract<Step, { do: "take" }>): boolean {
@@ -26,7 +29,8 @@ export function takeNode(context: Context, row: NodeRow, step: Extract<Step, { d
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
   if (entry !== undefined && inode !== undefined) {
     if (step.isPlaceTaken && !takePlace(context, entry, step.node)) return false;
-    takeContent(context, entry, inode, step);
+    takeContent(context, entry, inode, row, step);
+    takeLink(context, entry.id, row, step.node);
   }
   const { node } = step;
   // A gateway that tells no hashes has the same content for as long as it has the same head.
@@ -92,41 +96,91 @@ function openCircle(context: Context, target: number, moved: number): void {
   if (row !== undefined) markNode(context, row);
 }
 
-function takeContent(context: Context, entry: Entry, inode: Inode, step: Extract<Step, { do: "take" }>): void {
+function takeContent(context: Context, entry: Entry, inode: Inode, row: NodeRow, step: TakeStep): void {
   const { metadata } = context;
-  const { node, attributes, isContentTaken, isContentAgreed } = step;
+  const { node, attributes, isContentTaken } = step;
   // By the merged attributes: a kind that was changed here is not the remote's to take back.
   const kind = kindOf({ ...node, attributes });
-  const isAlone = metadata.entries.links(inode.id) === 1 && writersOf(context, inode) === 0;
-  const group = isContentTaken && isAlone ? joinGroup(context, node) : undefined;
-  if (group !== undefined && group.id !== inode.id) {
-    // It had come in while its group was being updated; now both show the same.
-    metadata.entries.setInode(entry.id, group.id);
+  const names = metadata.entries.links(inode.id);
+  if (!isContentTaken && kind === inode.kind) {
+    takeAttributes(context, inode, step);
     return;
   }
-  if (isContentTaken || kind !== inode.kind) {
-    const isGroupUpdate = node.attributes.link !== undefined && node.attributes.link.hash === node.contentHash;
-    if (metadata.entries.links(inode.id) > 1 && inode.kind !== "folder" && !isGroupUpdate) {
-      // One name of a hard-linked file was edited by somebody who does not know of links: it leaves for good.
-      metadata.entries.setInode(entry.id, makeInodeOf(context, node).id);
-      return;
-    }
-    const { link: _, ...own } = attributes;
-    const changes = inode.changes + 1;
-    metadata.inodes.switchLineage(inode.id, { ...contentOfNode(node), attributes: own, kind, changes });
-    if (metadata.entries.links(inode.id) > 1) markInode(context, inode.id);
+  const group = groupOf(node);
+  const isLinkUnsent = names > 1 && row.base?.attributes.link?.group !== inode.linkGroup;
+  if (names > 1 && inode.kind !== "folder" && !isLinkUnsent && (group === null || group !== inode.linkGroup)) {
+    // Edited by somebody who does not know of links: this name leaves for good.
+    leaveInode(context, entry, node);
     return;
   }
+  if (names === 1 && writersOf(context, inode) === 0 && joinNames(context, entry, inode, node)) return;
+  const { link: _, ...own } = attributes;
+  const changes = inode.changes + 1;
+  metadata.inodes.switchLineage(inode.id, {
+    ...contentOfNode(node),
+    attributes: own,
+    kind,
+    changes,
+    linkGroup: isLinkUnsent ? (group ?? inode.linkGroup) : group,
+  });
+  if (isLinkUnsent) markInode(context, inode.id);
+  else lookLater(context, inode.id);
+}
+
+function takeAttributes(context: Context, inode: Inode, step: TakeStep): void {
+  const { metadata } = context;
+  const { node, attributes, isContentAgreed } = step;
   const { link: _, ...own } = attributes;
   const isChanged = !sameValue(own, inode.attributes);
   metadata.inodes.update(inode.id, {
     ...(isChanged ? { attributes: own, ctime: nowText(context) } : {}),
     ...(isContentAgreed ? { content: "clean", originNode: node.id, originVersion: node.head } : {}),
   });
-  // Its other names show it too, and their nodes do not have it yet.
-  if (isChanged && metadata.entries.links(inode.id) > 1) markInode(context, inode.id);
+  if (isChanged) lookLater(context, inode.id);
   if (!isContentAgreed) return;
   for (const generation of metadata.generations.unusedOf(inode.id)) dropGeneration(context, generation.id);
+}
+
+/** It was linked, or left its group, elsewhere. `row`: before all this. */
+function takeLink(context: Context, entryId: number, { base }: NodeRow, node: Node): void {
+  const { metadata } = context;
+  const entry = metadata.entries.get(entryId);
+  const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+  if (entry === undefined || inode === undefined || inode.kind === "folder") return;
+  if (base === null || sameValue(base.attributes.link, node.attributes.link)) return;
+  // What was written here without knowing of the link is no edit from outside.
+  const isOurs = node.head === base.head;
+  const group = groupOf(node) ?? (isOurs ? (node.attributes.link?.group ?? null) : null);
+  const names = metadata.entries.links(inode.id);
+  if (group === null) {
+    if (names > 1) leaveInode(context, entry, node);
+    else metadata.inodes.update(inode.id, { linkGroup: null });
+    return;
+  }
+  const isMovable = names === 1 && inode.content === "clean" && writersOf(context, inode) === 0;
+  if (isMovable && joinNames(context, entry, inode, node)) return;
+  const before = inode.linkGroup;
+  metadata.inodes.update(inode.id, { linkGroup: group });
+  const isGathered = gatherNames(context, group, inode.id);
+  if (isGathered || (before !== group && names > 1) || groupOf(node) === null) markInode(context, inode.id);
+  else lookLater(context, inode.id);
+}
+
+/** The name goes on as one more of its group's, if that is here. */
+function joinNames(context: Context, entry: Entry, inode: Inode, node: Node): boolean {
+  const group = joinGroup(context, node);
+  if (group === undefined || group.id === inode.id) return false;
+  context.metadata.entries.setInode(entry.id, group.id);
+  if (group.content !== "clean") markInode(context, group.id);
+  else lookLater(context, group.id);
+  return true;
+}
+
+function leaveInode(context: Context, entry: Entry, node: Node): void {
+  const own = joinGroup(context, node) ?? makeInodeOf(context, node);
+  context.metadata.entries.setInode(entry.id, own.id);
+  lookLater(context, own.id);
+  keepInOthers(context, entry.inode);
 }
 
 /**
