@@ -29,52 +29,60 @@ export interface Pending {
   readonly step: Extract<Step, { do: "send" | "cut" | "unring" | "wait" }>;
 }
 
-/** Undefined: nothing is left to do for this row. */
+/** Undefined: nothing is left to do for this row. Whoever leaves its name for it goes where it belongs in the same transaction. */
 export function advance(context: Context, id: number): Pending | undefined {
-  const { metadata } = context;
-  return metadata.transaction(() => {
-    for (let count = 0; count < STEPS_MAX; count += 1) {
-      const row = metadata.nodes.get(id);
-      if (row === undefined) return undefined;
-      const step = plan(viewOf(context, row));
-      switch (step.do) {
-        case "nothing":
-          if (row.dirtySince !== null || row.due !== null) {
-            metadata.nodes.update(id, { dirtySince: null, due: null, parked: null });
-            context.activity.progressed();
-          }
-          return undefined;
-        case "forget":
-          forgetRow(context, row);
-          return undefined;
-        case "take":
-        case "follow":
-        case "restore":
-        case "vanish":
-        case "rebirth":
-        case "conflict":
-          if (!carryOut(context, row, step)) return waitForRefresh(context, row);
-          context.activity.progressed();
-          break;
-        case "wait": {
-          if (step.for === "names") {
-            const isOver = row.due !== null && row.due <= context.runtime.now();
-            if (!isOver) return undefined;
-            markNode(context, row);
-            break;
-          }
-          const due = context.runtime.now() + RECHECK_MS;
-          return { row: metadata.nodes.update(id, { due }), step };
-        }
-        case "send":
-        case "cut":
-        case "unring":
-          if (row.due !== null) return { row, step };
-          return { row: metadata.nodes.update(id, { due: context.runtime.now() }), step };
-      }
-    }
-    throw new Error(`the plan for node row ${id} does not settle`);
+  return context.metadata.transaction(() => {
+    const aside: number[] = [];
+    const pending = advanceOne(context, id, aside);
+    // The list grows while chains and rings of names are followed.
+    for (const next of aside) advanceOne(context, next, aside);
+    return pending;
   });
+}
+
+function advanceOne(context: Context, id: number, aside: number[]): Pending | undefined {
+  const { metadata } = context;
+  for (let count = 0; count < STEPS_MAX; count += 1) {
+    const row = metadata.nodes.get(id);
+    if (row === undefined) return undefined;
+    const step = plan(viewOf(context, row));
+    switch (step.do) {
+      case "nothing":
+        if (row.dirtySince !== null || row.due !== null) {
+          metadata.nodes.update(id, { dirtySince: null, due: null, parked: null });
+          context.activity.progressed();
+        }
+        return undefined;
+      case "forget":
+        forgetRow(context, row);
+        return undefined;
+      case "take":
+      case "follow":
+      case "restore":
+      case "vanish":
+      case "rebirth":
+      case "conflict":
+        if (!carryOut(context, row, step, aside)) return waitForRefresh(context, row);
+        context.activity.progressed();
+        break;
+      case "wait": {
+        if (step.for === "names") {
+          const isOver = row.due !== null && row.due <= context.runtime.now();
+          if (!isOver) return undefined;
+          markNode(context, row);
+          break;
+        }
+        const due = context.runtime.now() + RECHECK_MS;
+        return { row: metadata.nodes.update(id, { due }), step };
+      }
+      case "send":
+      case "cut":
+      case "unring":
+        if (row.due !== null) return { row, step };
+        return { row: metadata.nodes.update(id, { due: context.runtime.now() }), step };
+    }
+  }
+  throw new Error(`the plan for node row ${id} does not settle`);
 }
 
 function waitForRefresh(context: Context, row: NodeRow): Pending {
@@ -89,16 +97,18 @@ function carryOut(
   context: Context,
   row: NodeRow,
   step: Extract<Step, { do: "take" | "follow" | "restore" | "vanish" | "rebirth" | "conflict" }>,
+  aside: number[],
 ): boolean {
   switch (step.do) {
     case "take":
-      if (!takeNode(context, row, step)) return false;
+    case "follow": {
+      const taken = step.do === "take" ? takeNode(context, row, step) : takePlaceAlone(context, row, step.node);
+      if (!taken.isTaken) return false;
+      const other = taken.aside === undefined ? undefined : context.metadata.nodes.ofEntry(taken.aside.id);
+      if (other !== undefined) aside.push(other.id);
       leftPlace(context, row);
       return true;
-    case "follow":
-      if (!takePlaceAlone(context, row, step.node)) return false;
-      leftPlace(context, row);
-      return true;
+    }
     case "restore":
       return restore(context, row, step);
     case "vanish":

@@ -22,13 +22,23 @@ import { isInside } from "./tree.ts";
 
 type TakeStep = Extract<Step, { do: "take" }>;
 
-/** False: the place it was moved to is not known well enough yet; nothing was changed. */
-export function takeNode(context: Context, row: NodeRow, step: Extract<Step, { do: "take" }>): boolean {
+/** `aside`: the entry that left its name for this one, and has somewhere else to be. */
+export interface Taken {
+  /** False: the place it was moved to is not known well enough yet; nothing was changed. */
+  readonly isTaken: boolean;
+  readonly aside?: Entry;
+}
+
+const NOT_YET: Taken = { isTaken: false };
+
+export function takeNode(context: Context, row: NodeRow, step: Extract<Step, { do: "take" }>): Taken {
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+  let taken: Taken = { isTaken: true };
   if (entry !== undefined && inode !== undefined) {
-    if (step.isPlaceTaken && !takePlace(context, entry, step.node)) return false;
+    if (step.isPlaceTaken) taken = takePlace(context, entry, step.node);
+    if (!taken.isTaken) return taken;
     takeContent(context, entry, inode, row, step);
     takeLink(context, entry.id, row, step.node);
   }
@@ -37,35 +47,40 @@ export function takeNode(context: Context, row: NodeRow, step: Extract<Step, { d
   const hash = node.contentHash ?? (node.head === row.base?.head ? row.base.hash : null);
   const base = { ...baseOf(node, row.base?.position ?? 0), hash };
   metadata.nodes.update(row.id, { base, seen: null, seenAt: null });
-  return true;
+  return taken;
 }
 
-/** False: as takeNode. What else is new of the node stays to be judged. */
-export function takePlaceAlone(context: Context, row: NodeRow, node: Node): boolean {
+/** What else is new of the node stays to be judged. */
+export function takePlaceAlone(context: Context, row: NodeRow, node: Node): Taken {
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
-  if (entry === undefined || row.base === null || !takePlace(context, entry, node)) return false;
+  if (entry === undefined || row.base === null) return NOT_YET;
+  const taken = takePlace(context, entry, node);
+  if (!taken.isTaken) return taken;
   metadata.nodes.update(row.id, { base: { ...row.base, parent: node.parentId, name: node.name } });
-  return true;
+  return taken;
 }
 
-function takePlace(context: Context, entry: Entry, node: Node): boolean {
+function takePlace(context: Context, entry: Entry, node: Node): Taken {
   const { metadata } = context;
   const folder = node.parentId === null ? undefined : reviveFolder(context, node.parentId);
-  if (folder === undefined) return false;
+  if (folder === undefined) return NOT_YET;
+  let aside: Entry | undefined;
   const occupant = metadata.entries.find(folder, node.name);
   if (occupant !== undefined && occupant.id !== entry.id) {
     const other = metadata.nodes.ofEntry(occupant.id);
-    if (other !== undefined && isSeenAway(other)) stepAside(context, occupant);
-    else if (other?.base?.parent === node.parentId && other.base.name === node.name && other.nodeId !== null) {
+    if (other !== undefined && isSeenAway(other)) {
+      stepAside(context, occupant);
+      aside = occupant;
+    } else if (other?.base?.parent === node.parentId && other.base.name === node.name && other.nodeId !== null) {
       // Two nodes cannot have one name: what is known of the other is old.
       metadata.rereads.add(other.nodeId);
-      return false;
+      return NOT_YET;
     } else moveAside(context, occupant);
   }
   while (isInside(context, folder, entry.inode)) openCircle(context, folder, entry.inode);
   metadata.entries.move(entry.id, folder, node.name);
-  return true;
+  return aside === undefined ? { isTaken: true } : { isTaken: true, aside };
 }
 
 /**
