@@ -50,6 +50,7 @@ export const PROBLEMS = {
   413: "The body or one of its parts is larger than this gateway takes",
   416: "Nothing of the range lies within the content",
   500: "The gateway failed; nothing was done",
+  503: "Too many long lists are being put in order at once; Retry-After says when to come again",
   507: "The gateway has no room left; nothing was done, and the same may go well later",
 } as const;
 
@@ -72,7 +73,7 @@ const writtenVersion: Answer = { description: "The file with its new version", b
 
 export const OUTPUTS = {
   listWorkspaces: { answers: { 200: { description: "A page of workspaces", body: workspacePage } }, problems: [] },
-  listNodes: { answers: { 200: { description: "A page of nodes", body: nodePage } }, problems: [404] },
+  listNodes: { answers: { 200: { description: "A page of nodes", body: nodePage } }, problems: [404, 503] },
   getNode: { answers: { 200: oneNode, 304: notModified }, problems: [404], takes: ["If-None-Match"] },
   getNodeByPath: { answers: { 200: oneNode, 304: notModified }, problems: [404], takes: ["If-None-Match"] },
   getContent: {
@@ -99,12 +100,15 @@ export const OUTPUTS = {
     takes: ["If-Match"],
   },
   restoreNode: { answers: { 200: written }, problems: [404, 409, 413, 507], bodyOptional: true },
-  listVersions: { answers: { 200: { description: "A page of versions", body: versionPage } }, problems: [404] },
+  listVersions: { answers: { 200: { description: "A page of versions", body: versionPage } }, problems: [404, 503] },
   appendJournal: {
     answers: { 201: { description: "The journal entry", body: journalEntry } },
     problems: [404, 413, 507],
   },
-  readJournal: { answers: { 200: { description: "A page of journal entries", body: journalPage } }, problems: [404] },
+  readJournal: {
+    answers: { 200: { description: "A page of journal entries", body: journalPage } },
+    problems: [404, 503],
+  },
   streamJournal: {
     answers: {
       200: {

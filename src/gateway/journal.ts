@@ -7,7 +7,7 @@ import { once } from "./idempotency.ts";
 import { lastChange } from "./lag.ts";
 import { type Page, pageOfList, parseOrder } from "./paging.ts";
 import { invalid, notFound } from "./problems.ts";
-import type { SortValue } from "./sorted-lists.ts";
+import { inBatches, type SortValue } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
 import { callWorkspace, visibleNode } from "./workspaces.ts";
 
@@ -137,10 +137,8 @@ export async function readJournal(context: Context, call: Call<"readJournal">): 
            WHERE c.workspace = ? AND c.entry IS NOT NULL AND c.position > ? AND c.position <= ?
            ORDER BY c.position LIMIT ${BATCH}`,
         );
-        for (let position = after, more = true; more; ) {
-          const batch = next.all(workspace.id, position, end);
-          position = batch.at(-1)?.row ?? position;
-          more = batch.length === BATCH;
+        const from = (position: number) => next.all(workspace.id, position, end);
+        for (const batch of inBatches(BATCH, after, from, ({ row }) => row)) {
           // Ties are in the order of positions.
           yield batch.map(({ row, value }) => ({ row, value, id: String(row).padStart(16, "0") }));
         }

@@ -8,6 +8,7 @@ import { createEntries } from "./entries.ts";
 import { createInodes } from "./inodes.ts";
 import { createLiveRows } from "./live-rows.ts";
 import { createNodes } from "./nodes.ts";
+import { createRecount } from "./recount.ts";
 import { createRereads } from "./rereads.ts";
 import { createArrivals, createSettings } from "./settings.ts";
 import { createTimes } from "./times.ts";
@@ -53,6 +54,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     rereads: createRereads(database),
     lives: createLiveRows(database),
     times: createTimes(database),
+    recount: createRecount(database),
 
     /**
      * All of `change` or nothing. Nested calls belong to the outermost. Must not await. Where the disk

@@ -35,20 +35,25 @@ export async function pollFolders(context: Context, signal: AbortSignal): Promis
     if (signal.aborted) return false;
     const visit = polled.visits.get(folder);
     if (visit !== undefined) polled.visits.set(folder, { ...visit, polledAt: runtime.elapsed() });
-    try {
-      await relistFolder(context, folder, signal);
-    } catch (error) {
-      if (!isOfFolder(context, error)) throw error;
-      const nodeId = error.code === "ENOENT" ? rowOfFolder(context, folder)?.nodeId : undefined;
-      if (nodeId != null) context.metadata.rereads.add(nodeId);
-      context.log.debug({ err: error, folder }, "a folder could not be listed");
-    }
+    await relistKnown(context, folder, signal);
   }
   metadata.transaction(() => {
     metadata.settings.set("cursor", String(metadata.settings.getNumber("indexed")));
     forgetDeletions(context);
   });
   return false;
+}
+
+/** Lists a known folder again. Rejects when the gateway does not answer, not when the folder itself cannot be listed. */
+export async function relistKnown(context: Context, folder: number, signal: AbortSignal): Promise<void> {
+  try {
+    await relistFolder(context, folder, signal);
+  } catch (error) {
+    if (!isOfFolder(context, error)) throw error;
+    const nodeId = error.code === "ENOENT" ? rowOfFolder(context, folder)?.nodeId : undefined;
+    if (nodeId != null) context.metadata.rereads.add(nodeId);
+    context.log.debug({ err: error, folder }, "a folder could not be listed");
+  }
 }
 
 /** One folder that cannot be listed must not keep the others from it. */

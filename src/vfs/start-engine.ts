@@ -22,8 +22,9 @@ import type { Context, EngineSettings } from "./context.ts";
 import { createDisk, type Disk, type DiskLimits } from "./disk.ts";
 import { drain } from "./drain.ts";
 import { type Engine, type EngineStatus, StartError } from "./engine.ts";
-import { createFollower, followOnce } from "./follow.ts";
+import { createFollower } from "./follow.ts";
 import { contentOfNode } from "./from-node.ts";
+import { hearJournal } from "./hear-journal.ts";
 import { A_MOMENT, insist, type Patience } from "./insist.ts";
 import { closeLive } from "./live.ts";
 import { createFileSystem } from "./mounted.ts";
@@ -134,7 +135,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   metadata.rereads.add(start.workspace.rootId);
 
   const writeBack = createWriteBack(context);
-  const follower = createFollower(context, client.features.journal ? followOnce : pollFolders);
+  const follower = createFollower(context, client.features.journal ? hearJournal : pollFolders);
   writeBack.start();
   follower.start();
   if (options.stateDisk !== undefined) space.start();
