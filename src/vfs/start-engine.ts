@@ -121,7 +121,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     syncRows: shareRuns(options.syncRows),
   };
   const space = createSpace(context);
-  await space.look();
+  await disk.restore();
   await recoverContents(context);
   metadata.settings.set("boot", settings.boot);
   // What was waiting when the last mount ended is looked at at once.
