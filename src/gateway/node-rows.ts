@@ -185,11 +185,19 @@ export function showCurrent(store: Store, row: NodeRow, branch?: string): Node {
   return showNode(shown, pathOf(store, row, Number.POSITIVE_INFINITY));
 }
 
-/** What a write answers: the node after it. `position` is that of the request's last change. */
-export function showWritten(context: Context, id: string, position: number, branch?: string): WrittenNode {
-  const row = findNode(context.store, id);
-  if (row === undefined) throw new Error(`Node ${id} is gone within its own change.`);
-  return { ...showCurrent(context.store, row, branch), position };
+/** What a write came to: the node as of the request's last change. */
+export interface Written {
+  readonly id: string;
+  readonly position: number;
+  /** Whose content it shows; default main. */
+  readonly branch?: string | undefined;
+}
+
+/** What a write answers, then and at any time after: nothing but history is asked. */
+export function showWritten({ store }: Pick<Context, "store">, { id, position, branch }: Written): WrittenNode {
+  const row = nodeAt(store, id, position);
+  if (row === undefined) throw new Error(`Node ${id} was not there at ${position}.`);
+  return { ...showNode(onBranch(store, row, branch, position), pathOf(store, row, position)), position };
 }
 
 /** Paths of children shown in one folder. */

@@ -8,8 +8,10 @@ import { createEntries } from "./entries.ts";
 import { createInodes } from "./inodes.ts";
 import { createLiveRows } from "./live-rows.ts";
 import { createNodes } from "./nodes.ts";
+import { createRecount } from "./recount.ts";
 import { createRereads } from "./rereads.ts";
 import { createArrivals, createSettings } from "./settings.ts";
+import { createTimes } from "./times.ts";
 import { createVacated } from "./vacated.ts";
 
 export const ROOT_INODE = 1;
@@ -51,6 +53,8 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     vacated: createVacated(database),
     rereads: createRereads(database),
     lives: createLiveRows(database),
+    times: createTimes(database),
+    recount: createRecount(database),
 
     /**
      * All of `change` or nothing. Nested calls belong to the outermost. Must not await. Where the disk

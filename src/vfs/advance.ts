@@ -12,7 +12,7 @@ import { dropRow } from "./given-up.ts";
 import { createUnborn } from "./identity.ts";
 import { freeConflictName, moveAside, stepBack } from "./make-room.ts";
 import { plan, type Step } from "./plan.ts";
-import { reviveFolder, takeNode } from "./take.ts";
+import { reviveFolder, takeNode, takePlaceAlone } from "./take.ts";
 import { viewOf } from "./view.ts";
 
 /** No node needs more local steps than this in a row; more is a bug of the plan. */
@@ -46,6 +46,7 @@ export function advance(context: Context, id: number): Pending | undefined {
           forgetRow(context, row);
           return undefined;
         case "take":
+        case "follow":
         case "restore":
         case "vanish":
         case "rebirth":
@@ -79,11 +80,15 @@ function waitForRefresh(context: Context, row: NodeRow): Pending {
 function carryOut(
   context: Context,
   row: NodeRow,
-  step: Extract<Step, { do: "take" | "restore" | "vanish" | "rebirth" | "conflict" }>,
+  step: Extract<Step, { do: "take" | "follow" | "restore" | "vanish" | "rebirth" | "conflict" }>,
 ): boolean {
   switch (step.do) {
     case "take":
       if (!takeNode(context, row, step)) return false;
+      leftPlace(context, row);
+      return true;
+    case "follow":
+      if (!takePlaceAlone(context, row, step.node)) return false;
       leftPlace(context, row);
       return true;
     case "restore":

@@ -90,6 +90,8 @@ export type Step =
       /** The content here is the one seen: it becomes the clean version it is. */
       readonly isContentAgreed: boolean;
     }
+  /** Moved there while what else is new of it has to wait: the place alone is taken over. */
+  | { readonly do: "follow"; readonly node: Node }
   /** Removed here, edited there: the name comes back. */
   | { readonly do: "restore"; readonly node: Node }
   /** Removed there: the name goes. */
@@ -203,6 +205,7 @@ function judge(view: View, seen: Seen, base: Base): Step {
   const { node } = seen;
   const { local } = view;
   const isContentMoved = view.kind === "file" && node.head !== base.head;
+  const isPlaceTaken = !view.isRoot && (node.parentId !== base.parent || node.name !== base.name);
   if (local === null) {
     // Delete against a remote edit: the edit wins. Against a mere move it does not.
     const isSame = node.contentHash !== null && node.contentHash === base.hash;
@@ -216,14 +219,14 @@ function judge(view: View, seen: Seen, base: Base): Step {
     isContentAgreed = content.hash !== null && content.hash === node.contentHash;
     const isChangedHere = differs(content, base);
     // Nothing is adopted into a file somebody can write to; what he changed goes its own way in the end.
-    const goesItsOwnWay = view.hasWaited && content.state === "dirty" && isChangedHere && !isContentAgreed;
-    if (view.writers > 0 && !goesItsOwnWay) return wait("writer");
+    if (view.writers > 0 && (isContentAgreed || !goesItsOwnWay(view, content, base))) {
+      return isPlaceTaken ? { do: "follow", node } : wait("writer");
+    }
     if (content.state === "open") return { do: "cut" };
     if (!isContentAgreed && isChangedHere && content.hash === null) return { do: "cut" };
     if (!isContentAgreed && isChangedHere) return { do: "conflict", node };
     isContentTaken = !isContentAgreed;
   }
-  const isPlaceTaken = !view.isRoot && (node.parentId !== base.parent || node.name !== base.name);
   const merged = mergeAttributes(base.attributes, local.attributes, node.attributes, view.kind === "folder");
   const attributes = isContentTaken ? withTimeOf(node.attributes, merged) : merged;
   return { do: "take", node, attributes, isPlaceTaken, isContentTaken, isContentAgreed };
@@ -239,10 +242,15 @@ function judgeDeletion(view: View, base: Base): Step {
   }
   const { content } = view.local;
   if (content === null) return { do: "vanish" };
-  if (view.writers > 0) return wait("writer");
+  if (view.writers > 0 && !goesItsOwnWay(view, content, base)) return wait("writer");
   if (content.state === "open") return { do: "cut" };
   if (content.state === "dirty" && content.hash === null) return { do: "cut" };
   return differs(content, base) ? { do: "rebirth" } : { do: "vanish" };
+}
+
+/** What is new at the gateway has waited long enough for the writer, whose newest cut is then kept as what it is. */
+function goesItsOwnWay(view: View, content: LocalContent, base: Base): boolean {
+  return view.hasWaited && content.state === "dirty" && differs(content, base);
 }
 
 /** The content here is not the one base names. */

@@ -17,12 +17,14 @@ import { createMetadata, type Metadata } from "../metadata/metadata.ts";
 import { born } from "../metadata/nodes.ts";
 import { createActivity } from "./activity.ts";
 import { createByteState, stopBytes } from "./byte-state.ts";
+import { createClockState } from "./clock-set.ts";
 import type { Context, EngineSettings } from "./context.ts";
 import { createDisk, type Disk, type DiskLimits } from "./disk.ts";
 import { drain } from "./drain.ts";
 import { type Engine, type EngineStatus, StartError } from "./engine.ts";
-import { createFollower, followOnce } from "./follow.ts";
+import { createFollower } from "./follow.ts";
 import { contentOfNode } from "./from-node.ts";
+import { hearJournal } from "./hear-journal.ts";
 import { A_MOMENT, insist, type Patience } from "./insist.ts";
 import { closeLive } from "./live.ts";
 import { createFileSystem } from "./mounted.ts";
@@ -116,6 +118,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     cuts: new Map(),
     polled: createPollState(),
     notEmpty: new Map(),
+    clock: createClockState(runtime),
     network,
     activity,
     syncRows: shareRuns(options.syncRows),
@@ -124,13 +127,15 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   await disk.restore();
   await recoverContents(context);
   metadata.settings.set("boot", settings.boot);
+  // The clock may have been set back meanwhile.
+  metadata.times.notAfter(runtime.now());
   // What was waiting when the last mount ended is looked at at once.
   metadata.nodes.hasten(runtime.now());
   metadata.attempts.resume(runtime.now());
   metadata.rereads.add(start.workspace.rootId);
 
   const writeBack = createWriteBack(context);
-  const follower = createFollower(context, client.features.journal ? followOnce : pollFolders);
+  const follower = createFollower(context, client.features.journal ? hearJournal : pollFolders);
   writeBack.start();
   follower.start();
   if (options.stateDisk !== undefined) space.start();

@@ -36,6 +36,15 @@ export function takeNode(context: Context, row: NodeRow, step: Extract<Step, { d
   return true;
 }
 
+/** False: as takeNode. What else is new of the node stays to be judged. */
+export function takePlaceAlone(context: Context, row: NodeRow, node: Node): boolean {
+  const { metadata } = context;
+  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+  if (entry === undefined || row.base === null || !takePlace(context, entry, node)) return false;
+  metadata.nodes.update(row.id, { base: { ...row.base, parent: node.parentId, name: node.name } });
+  return true;
+}
+
 function takePlace(context: Context, entry: Entry, node: Node): boolean {
   const { metadata } = context;
   const folder = node.parentId === null ? undefined : reviveFolder(context, node.parentId);
@@ -146,9 +155,10 @@ export function reviveFolder(context: Context, nodeId: string, visited = new Set
     atime: time,
     ctime: time,
   });
-  const isFree = metadata.entries.find(parent, row.base.name) === undefined;
-  const name = isFree ? row.base.name : freeConflictName(context, parent, row.base.name);
-  const entry = metadata.entries.create(parent, name, inode.id);
+  // What a program put in its place since has not been there at the gateway: that one goes aside.
+  const occupant = metadata.entries.find(parent, row.base.name);
+  if (occupant !== undefined) moveAside(context, occupant);
+  const entry = metadata.entries.create(parent, row.base.name, inode.id);
   markNode(context, metadata.nodes.update(row.id, { entry: entry.id }));
   return inode.id;
 }

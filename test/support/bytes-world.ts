@@ -14,6 +14,7 @@ import { createMetadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, unborn } from "../../src/metadata/nodes.ts";
 import { createActivity } from "../../src/vfs/activity.ts";
 import { createByteState } from "../../src/vfs/byte-state.ts";
+import { createClockState } from "../../src/vfs/clock-set.ts";
 import type { Context, EngineSettings } from "../../src/vfs/context.ts";
 import { createDisk } from "../../src/vfs/disk.ts";
 import type { Caller, HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
@@ -160,6 +161,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     sending: new Map(),
     polled: createPollState(),
     notEmpty: new Map(),
+    clock: createClockState(runtime),
     network,
     activity,
   };
