@@ -177,15 +177,24 @@ async function carryOut(context: Context, live: LiveFile, download: Download): P
     }
   } catch (error) {
     download.failure = error instanceof Error ? error : new Error(String(error));
-    const isGone = error instanceof RemoteError && error.code === "notFound";
-    // The node has moved on, and nobody has told yet.
-    if (isGone && live.origin !== undefined) context.metadata.rereads.add(live.origin.node);
     if (!controller.signal.aborted) {
       const fields = { err: error, inode: live.inode, start: download.start, end: download.end };
       if (download.isAhead) context.log.debug(fields, "fetching ahead failed");
       else context.log.warn(fields, "fetching failed");
     }
   }
+  try {
+    remember(context, live, download.failure);
+  } catch (error) {
+    // The row says that more is missing than is: it would be fetched again.
+    context.log.debug({ err: error, inode: live.inode }, "what was fetched could not be written down");
+  }
+}
+
+function remember(context: Context, live: LiveFile, failure: Error | undefined): void {
+  const isGone = failure instanceof RemoteError && failure.code === "notFound";
+  // The node has moved on, and nobody has told yet.
+  if (isGone && live.origin !== undefined) context.metadata.rereads.add(live.origin.node);
   // Whoever closes the file writes down what came.
   if (live.opens === 0 || live.missing === live.recorded) return;
   recordArrived(context, live);
@@ -300,6 +309,11 @@ async function fill(context: Context, live: LiveFile, chunk: Uint8Array, positio
   const end = position + chunk.length;
   if (!touchesRange(live.missing, position, end)) return;
   const { keepsTimes, file } = live;
+  const { disk } = context;
+  // What is left of a full disk is for the rows; what is left of one that is nearly full, for what programs write.
+  if (disk.trouble !== undefined || (!disk.mayKeep && live.isOriginal)) {
+    throw new FsError("ENOSPC", "the disk has no room for what is read");
+  }
   const free = keepsTimes ? await live.lock.hold(0, EVERYTHING) : await live.lock.hold(position, end);
   try {
     const parts = partsWithin(live.missing, position, end);
@@ -309,6 +323,7 @@ async function fill(context: Context, live: LiveFile, chunk: Uint8Array, positio
     for (const part of parts) {
       const bytes = chunk.subarray(part.start - position, part.end - position);
       await despiteFullDisk(context, bytes.length, () => file.write(bytes, part.start));
+      disk.took(bytes.length);
     }
     if (mtime !== undefined) {
       const isUnchanged = live.writes === writes && live.inFlight === 0;
@@ -316,7 +331,7 @@ async function fill(context: Context, live: LiveFile, chunk: Uint8Array, positio
     }
     arrivedAndChecked(context, live, position, end);
   } catch (error) {
-    context.disk.refused(error);
+    disk.refused(error);
     throw fromDisk(error, "downloaded bytes could not be kept");
   } finally {
     free();

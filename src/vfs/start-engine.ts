@@ -124,7 +124,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     syncRows: shareRuns(options.syncRows),
   };
   const space = createSpace(context);
-  await space.look();
+  await disk.restore();
   await recoverContents(context);
   metadata.settings.set("boot", settings.boot);
   // The clock may have been set back meanwhile.
