@@ -9,8 +9,8 @@ import type { Context } from "./context.ts";
 import { leaveState } from "./echo.ts";
 import { folderOfNode, makeInodeOf } from "./from-node.ts";
 import { dropRow } from "./given-up.ts";
-import { createUnborn } from "./identity.ts";
-import { freeConflictName, moveAside, stepBack } from "./make-room.ts";
+import { keepBeside } from "./keep-beside.ts";
+import { moveAside, stepBack } from "./make-room.ts";
 import { plan, type Step } from "./plan.ts";
 import { reviveFolder, takeNode } from "./take.ts";
 import { viewOf } from "./view.ts";
@@ -166,10 +166,8 @@ function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: 
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry === undefined) return;
-  const name = freeConflictName(context, entry.parent, entry.gatewayName ?? entry.name);
+  const name = keepBeside(context, entry, row, "conflict");
   metadata.entries.setInode(entry.id, makeInodeOf(context, node).id);
-  const copy = metadata.entries.create(entry.parent, name, entry.inode);
-  createUnborn(context, copy.id, "file", row.dirtySince);
   // What else was seen (a move, attributes) is judged next, with the content out of the way.
   const base = row.base === null ? null : { ...row.base, head: node.head, hash: node.contentHash, size: node.size };
   metadata.nodes.update(row.id, { base });

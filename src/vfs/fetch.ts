@@ -187,7 +187,9 @@ async function carryOut(context: Context, live: LiveFile, download: Download): P
   }
   // Whoever closes the file writes down what came.
   if (live.opens === 0 || live.missing === live.recorded) return;
-  recordArrived(context, live);
+  await recordArrived(context, live).catch((error: unknown) => {
+    context.log.warn({ err: error, lineage: live.lineage }, "what was fetched could not be written down");
+  });
   evictSoon(context);
 }
 
@@ -347,7 +349,7 @@ async function checkWhole(context: Context, live: LiveFile): Promise<boolean> {
   if (!live.isOriginal || live.writes !== writes) return true;
   if (hash === live.originHash) {
     live.isChecked = true;
-    recordArrived(context, live);
+    await recordArrived(context, live);
     return true;
   }
   const fields = { inode: live.inode, version: live.origin?.version, expected: live.originHash, got: hash };

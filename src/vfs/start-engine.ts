@@ -27,6 +27,7 @@ import { createNetwork } from "./network.ts";
 import { pendingItems } from "./pending.ts";
 import { pollFolders } from "./poll.ts";
 import { createPollState } from "./poll-state.ts";
+import { NO_BOOT } from "./power-loss.ts";
 import { recoverContents } from "./recover.ts";
 import { parseRequest, type Request } from "./request.ts";
 import { isoToTimeText } from "./stat.ts";
@@ -97,6 +98,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   };
   await recoverContents(context);
   metadata.settings.set("boot", settings.boot);
+  // From here on bytes may be newer than the rows that power loss would leave.
+  await context.syncRows();
   // What was waiting when the last mount ended is looked at at once.
   metadata.nodes.hasten(runtime.now());
   metadata.attempts.resume(runtime.now());
@@ -139,6 +142,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       await writeBack.stop();
       for (const handle of [...context.handles.keys()]) await fileSystem.release(handle);
       await stopBytes(context);
+      // All bytes, with one call, before the rows say so.
+      await runtime.files.syncDisk(paths.root);
+      metadata.settings.set("boot", NO_BOOT);
       await options.syncRows();
       metadata.checkpoint();
       metadata.close();
