@@ -46,7 +46,7 @@ export function lost(context: Context, live: LiveFile, missing: Ranges): void {
  */
 export async function recordArrived(context: Context, live: LiveFile): Promise<void> {
   const isUnchecked = live.isOriginal && live.originHash !== null && !live.isChecked;
-  if (isUnchecked && live.missing.length === 0) return;
+  if (!live.isKept || (isUnchecked && live.missing.length === 0)) return;
   const { missing } = live;
   if (!live.isOriginal && missing !== live.recorded) await live.sync();
   // What a program wrote meanwhile is in neither.

@@ -12,9 +12,11 @@ import { hasCode } from "../lib/system-error.ts";
 import { formatTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
 import { HELD, type Inode } from "../metadata/inodes.ts";
 import type { LiveRow } from "../metadata/live-rows.ts";
+import { absentFile } from "./absent-file.ts";
 import { alone, inBackground } from "./byte-state.ts";
 import { lookAfterQuiet, markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
+import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import { evictSoon } from "./evict.ts";
 import { recordArrived } from "./holes.ts";
@@ -43,8 +45,8 @@ export async function openLive(context: Context, lineage: number, options: { wri
 }
 
 async function hold(context: Context, lineage: number): Promise<LiveFile> {
-  const { lives, bytes } = context;
-  for (;;) {
+  const { lives, bytes, disk } = context;
+  for (let mayBeAbsent = disk.trouble !== undefined; ; ) {
     requireCurrent(context, lineage);
     const changing = bytes.changing.get(lineage);
     if (changing !== undefined) {
@@ -56,24 +58,35 @@ async function hold(context: Context, lineage: number): Promise<LiveFile> {
       open.opens += 1;
       return open;
     }
-    try {
-      return await alone(context, lineage, async () => {
-        const made = await openFile(context, lineage);
+    const openAlone = () =>
+      alone(context, lineage, async () => {
+        const made = await openFile(context, lineage, mayBeAbsent);
         lives.set(lineage, made);
         return made;
       });
+    try {
+      return await despiteFullDisk(context, 0, openAlone);
     } catch (error) {
-      throw fromDisk(error, `live file ${lineage} cannot be opened`);
+      disk.refused(error);
+      // What the gateway has can be read without the disk.
+      if (mayBeAbsent || disk.mayKeep) throw fromDisk(error, `live file ${lineage} cannot be opened`);
+      mayBeAbsent = true;
     }
   }
 }
 
-async function openFile(context: Context, lineage: number): Promise<LiveFile> {
+async function openFile(context: Context, lineage: number, mayBeAbsent: boolean): Promise<LiveFile> {
   const { metadata, paths, runtime } = context;
   const inode = requireCurrent(context, lineage);
   const path = paths.live(lineage);
   const row = metadata.lives.get(lineage);
-  const found = row === undefined ? undefined : await openExisting(context, inode, path, row);
+  const canBeAbsent = mayBeAbsent && inode.content === "clean";
+  let found: FoundFile | undefined;
+  try {
+    if (row !== undefined) found = await openExisting(context, inode, path, row);
+  } catch (error) {
+    if (!canBeAbsent) throw error;
+  }
   if (found !== undefined) return liveFile(inode, path, found);
   if (inode.content !== "clean" && inode.size > 0) {
     throw new FsError("EIO", `the only copy of inode ${inode.id}, live file ${lineage}, is not there`);
@@ -81,6 +94,10 @@ async function openFile(context: Context, lineage: number): Promise<LiveFile> {
   const origin = originOf(inode.originNode, inode.originVersion);
   if (origin === undefined && inode.size > 0) throw new FsError("EIO", `inode ${inode.id} has bytes of no version`);
   const missing = origin === undefined ? NO_RANGES : rangeOf(0, inode.size);
+  if (canBeAbsent) {
+    const file = absentFile(inode.size);
+    return liveFile(inode, path, { file, origin, missing, recorded: missing, isNew: false, isKept: false });
+  }
   metadata.transaction(() => {
     if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
     metadata.lives.create({
@@ -100,7 +117,7 @@ async function openFile(context: Context, lineage: number): Promise<LiveFile> {
     if ((await file.stat()).size > 0) await file.truncate(0);
     if (inode.size > 0) await file.truncate(inode.size);
   });
-  return liveFile(inode, path, { file, origin, missing, recorded: missing, isNew: true });
+  return liveFile(inode, path, { file, origin, missing, recorded: missing, isNew: true, isKept: true });
 }
 
 interface FoundFile {
@@ -110,6 +127,7 @@ interface FoundFile {
   /** As the row has it. */
   readonly recorded: Ranges;
   readonly isNew: boolean;
+  readonly isKept: boolean;
 }
 
 /** Undefined: there is no such file, or it cannot be what the row says and its bytes can be had again. */
@@ -122,7 +140,7 @@ async function openExisting(
   const recorded = parseRanges(row.missing);
   let file: OpenFile;
   try {
-    file = await context.runtime.files.open(path, "r+");
+    file = await context.runtime.files.open(path, context.disk.trouble === "readOnly" ? "r" : "r+");
   } catch (error) {
     if (hasCode(error, "ENOENT")) return undefined;
     throw error;
@@ -140,13 +158,8 @@ async function openExisting(
       if (!isWhole || (await context.runtime.files.hash(path)).hash !== inode.hash) return undefined;
       context.metadata.lives.update(inode.lineage, { doubted: 0 });
     }
-    return {
-      file,
-      origin: originOf(row.originNode, row.originVersion),
-      missing,
-      recorded,
-      isNew: inode.synced === null,
-    };
+    const origin = originOf(row.originNode, row.originVersion);
+    return { file, origin, missing, recorded, isNew: inode.synced === null, isKept: true };
   });
   if (found === undefined) await file.close();
   return found;
@@ -161,7 +174,8 @@ async function closeIfFailed<T>(file: OpenFile, work: () => Promise<T>): Promise
   }
 }
 
-function liveFile(inode: Inode, path: string, { file, origin, missing, recorded, isNew }: FoundFile): LiveFile {
+function liveFile(inode: Inode, path: string, found: FoundFile): LiveFile {
+  const { file, origin, missing, recorded, isNew, isKept } = found;
   const isOriginal = origin !== undefined && inode.content !== "dirty" && origin.version === inode.originVersion;
   return {
     lineage: inode.lineage,
@@ -170,6 +184,8 @@ function liveFile(inode: Inode, path: string, { file, origin, missing, recorded,
     file,
     origin,
     originHash: isOriginal ? inode.hash : null,
+    isKept,
+    passing: undefined,
     missing,
     recorded,
     lock: createRangeLock(),
@@ -296,9 +312,10 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
   for (const download of live.downloads) download.controller.abort();
   await Promise.all([...live.downloads].map((download) => download.done));
   try {
-    await recordArrived(context, live);
+    const isRemembered = live.isKept && context.disk.trouble !== "readOnly";
+    if (isRemembered) await recordArrived(context, live);
     const stat = await live.file.stat();
-    if (metadata.lives.get(live.lineage) !== undefined) {
+    if (isRemembered && metadata.lives.get(live.lineage) !== undefined) {
       metadata.lives.update(live.lineage, { size: stat.size, bytes: stat.allocated, usedAt: runtime.now() });
     }
   } finally {
