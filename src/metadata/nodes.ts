@@ -153,6 +153,7 @@ export function createNodes(database: Connection) {
      AND entry IN (SELECT id FROM entry WHERE parent = ?)`,
   );
   const retryParked = prepare(database, "UPDATE node SET parked = NULL, due = ? WHERE parked IS NOT NULL");
+  const letGo = prepare(database, "UPDATE inode SET synced = 0 WHERE synced = -1");
   const insert = prepare(
     database,
     `INSERT INTO node (entry, kind, node_id, base_parent, base_name, base_head, base_hash, base_size, base_attributes,
@@ -202,6 +203,7 @@ export function createNodes(database: Connection) {
       hastenIn.run(now, folder);
     },
     retryParked(now: number): void {
+      letGo.run();
       retryParked.run(now);
     },
     create(node: Omit<NodeRow, "id">): NodeRow {

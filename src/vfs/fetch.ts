@@ -197,7 +197,9 @@ function remember(context: Context, live: LiveFile, failure: Error | undefined):
   if (isGone && live.origin !== undefined) context.metadata.rereads.add(live.origin.node);
   // Whoever closes the file writes down what came.
   if (live.opens === 0 || live.missing === live.recorded) return;
-  recordArrived(context, live);
+  await recordArrived(context, live).catch((error: unknown) => {
+    context.log.warn({ err: error, lineage: live.lineage }, "what was fetched could not be written down");
+  });
   evictSoon(context);
 }
 
@@ -365,7 +367,7 @@ async function checkWhole(context: Context, live: LiveFile): Promise<boolean> {
   if (!live.isOriginal || live.writes !== writes) return true;
   if (hash === live.originHash) {
     live.isChecked = true;
-    recordArrived(context, live);
+    await recordArrived(context, live);
     return true;
   }
   const fields = { inode: live.inode, version: live.origin?.version, expected: live.originHash, got: hash };
