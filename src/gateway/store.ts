@@ -12,6 +12,7 @@
  * the commit fails it rejects for everybody of the turn, and nothing of them happened.
  */
 import Database from "better-sqlite3";
+import { type Logger, SILENT } from "../lib/log.ts";
 import { migrate } from "./schema.ts";
 
 export interface Store {
@@ -29,9 +30,9 @@ export interface Store {
   isChanging(): boolean;
   /** Done within each commit. */
   beforeCommit(work: () => void): void;
-  /** Done after each commit. */
+  /** Done after each commit; one that fails is logged, and keeps nobody else from being told. */
   afterCommit(work: () => void): void;
-  /** Done when changes were undone after their flows had ended. */
+  /** Done when changes were undone after their flows had ended. As after a commit. */
   afterRollback(work: () => void): void;
   /** How often that was. What was read before may never have been, though its positions are taken again. */
   rollbacks(): number;
@@ -70,7 +71,11 @@ function newGroup(): Group {
 }
 
 /** `turn`: calls back at the end of the event loop's turn; without it each transaction is committed by itself. */
-export function createStore(database: Database.Database, turn?: (callback: () => void) => void): Store {
+export function createStore(
+  database: Database.Database,
+  turn?: (callback: () => void) => void,
+  log: Logger = SILENT,
+): Store {
   migrate(database);
   const statements = new Map<string, Database.Statement<unknown[], unknown>>();
   const begin = database.prepare("BEGIN IMMEDIATE");
@@ -88,6 +93,16 @@ export function createStore(database: Database.Database, turn?: (callback: () =>
   let isChanging = false;
   let rollbacks = 0;
 
+  function tell(hooks: readonly (() => void)[]): void {
+    for (const work of hooks) {
+      try {
+        work();
+      } catch (error) {
+        log.error({ err: error }, "what follows a commit or its undoing failed");
+      }
+    }
+  }
+
   function abandon(error: unknown): void {
     const failed = group;
     group = undefined;
@@ -95,7 +110,7 @@ export function createStore(database: Database.Database, turn?: (callback: () =>
     queue = [];
     rollbacks += 1;
     if (database.inTransaction) rollback.run();
-    for (const work of undone) work();
+    tell(undone);
     failed?.reject(error);
   }
 
@@ -116,7 +131,7 @@ export function createStore(database: Database.Database, turn?: (callback: () =>
     }
     group = undefined;
     done.resolve();
-    for (const work of committed) work();
+    tell(committed);
     return undefined;
   }
 

@@ -192,7 +192,7 @@ function writeReference(
     };
     return once(context, request, () => {
       const current = currentHead(context, call, id, reference.branch);
-      const source = sourceOfCopy(context, workspace, reference.copyOf, reference.version);
+      const source = sourceOfCopy(context, workspace, reference.copyOf, reference.version, reference.branch);
       const change = beginChange(context, reference.idempotencyKey);
       const position = writeVersion(context, change, current, source.content, reference);
       return { status: 200, written: { id, position, branch: reference.branch } };

@@ -99,6 +99,35 @@ test("a turn that SQLite itself undid is told of to all of it, and only to it", 
   expect(all()).toEqual([3]);
 });
 
+test("what fails after a commit, or after an undoing, is logged and stops nobody else", async () => {
+  const failed: object[] = [];
+  const log = { ...SILENT, error: (fields: object) => void failed.push(fields) };
+  const store = createStore(database, turn, log);
+  database.exec("CREATE TABLE number (n INTEGER)");
+  const told: string[] = [];
+  let fails = false;
+  store.beforeCommit(() => {
+    if (fails) throw new Error("disk full");
+  });
+  for (const hook of [store.afterCommit, store.afterRollback]) {
+    hook(() => {
+      throw new Error("a bad hook");
+    });
+  }
+  store.afterCommit(() => void told.push("committed"));
+  store.afterRollback(() => void told.push("undone"));
+  for (const expected of ["committed", "undone"]) {
+    store.transaction(() => database.exec("INSERT INTO number VALUES (1)"));
+    const answer = store.committed()?.then(
+      () => "committed",
+      () => "undone",
+    );
+    endTurn();
+    expect([await answer, told.pop(), failed.length]).toEqual([expected, expected, fails ? 2 : 1]);
+    fails = true;
+  }
+});
+
 test("what is queued happens at the end of the turn, each once, and is told after the commit", async () => {
   const { store, add, all } = makeStore();
   const told: unknown[] = [];
