@@ -3,7 +3,7 @@
  * belong to a workspace and live at least 24 hours. What makes the first answer again is stored in
  * the transaction of its effect, so of two requests at once the later one finds it.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Context } from "./context.ts";
 import { type GatewayAnswer, jsonAnswer, jsonTextAnswer } from "./exchange.ts";
 import { showWritten, type Written } from "./node-rows.ts";
@@ -56,7 +56,7 @@ export function once(context: Context, request: KeyedRequest, effect: () => Outc
   if (key === null || key === undefined) {
     return answerOf(context, effect());
   }
-  const fingerprint = createHash("sha256").update(JSON.stringify(request.same, inOrder)).digest("base64url");
+  const fingerprint = hash("sha256", JSON.stringify(request.same, inOrder), "base64url");
   const first = store
     .prepare<FirstOutcome>(
       "SELECT request, status, node, position, branch, answer FROM idempotency WHERE key = ? AND workspace = ?",

@@ -15,6 +15,8 @@ export interface ByteState {
   evictionTimer: Timer | undefined;
   /** Kept open until the end: their bytes have no other place any more; see without-folder.ts. */
   readonly held: Set<LiveFile>;
+  /** Lineages the kernel forgot while the rows could not be changed. */
+  readonly unforgotten: Set<number>;
   /** Work nobody waits for. */
   readonly tasks: Set<Promise<void>>;
   readonly stopped: AbortController;
@@ -28,6 +30,7 @@ export function createByteState(): ByteState {
     ignoresRanges: false,
     evictionTimer: undefined,
     held: new Set(),
+    unforgotten: new Set(),
     tasks: new Set(),
     stopped: new AbortController(),
   };

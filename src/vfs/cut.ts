@@ -6,6 +6,7 @@ import type { FileStat } from "../lib/files.ts";
 import { compareTimes, formatTime, toMilliseconds } from "../lib/time.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import type { Context } from "./context.ts";
+import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError } from "./errors.ts";
 import { removeGeneration } from "./generation.ts";
 import { recordArrived } from "./holes.ts";
@@ -15,7 +16,6 @@ import type { LiveFile } from "./live-file.ts";
 import { mtimeOf } from "./mtime.ts";
 import { hashLive } from "./open-bytes.ts";
 import { bringIn, createWholeReader } from "./readahead.ts";
-import { despiteFullDisk } from "./space.ts";
 import { EMPTY_HASH } from "./stat.ts";
 import { syncCopy } from "./uploads.ts";
 

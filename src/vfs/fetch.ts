@@ -12,13 +12,13 @@ import { unlessAborted } from "../lib/single-flight.ts";
 import { timeFromMilliseconds } from "../lib/time.ts";
 import { inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
+import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import { evictSoon } from "./evict.ts";
 import { arrived, lost, recordArrived, wakeReaders } from "./holes.ts";
 import { closeLive } from "./live.ts";
 import type { Download, LiveFile } from "./live-file.ts";
 import { toFsError } from "./network.ts";
-import { despiteFullDisk } from "./space.ts";
 
 /** Comes in one piece, is checked before a byte of it is used. */
 export const SMALL = 1024 * 1024;

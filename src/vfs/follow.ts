@@ -14,7 +14,7 @@ import { notVisible, readNode, refreshNode } from "./fetch-node.ts";
 import { folderOfNode } from "./from-node.ts";
 import { askIndexed, forgetDeletions } from "./indexed.ts";
 import { lookInside } from "./look-inside.ts";
-import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
+import { foresee, newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
 const PAGE = 500;
 /** Nodes read by id at the same time. */
@@ -187,6 +187,11 @@ export function readAgain(context: Context, entries: readonly JournalEntry[], no
 
 /** In the order of the journal, so that a name is left before it is taken. */
 export function applyEntries(context: Context, entries: readonly JournalEntry[], nodes: News): void {
+  foresee(
+    context,
+    [...nodes.values()].flatMap((node) => (node === "hidden" ? [] : node)),
+    "id",
+  );
   for (const entry of entries) {
     try {
       context.metadata.transaction(() => applyEntry(context, entry, nodes.get(entry.nodeId)));

@@ -7,10 +7,11 @@ import { touchesRange } from "../lib/ranges.ts";
 import { bytesWritten } from "../lib/system-error.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
+import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import { cutShort, overwritten } from "./holes.ts";
 import type { LiveFile } from "./live-file.ts";
-import { despiteFullDisk, isTight, requireRoom } from "./space.ts";
+import { isTight, requireRoom } from "./space.ts";
 
 const END = Number.MAX_SAFE_INTEGER;
 

@@ -15,12 +15,12 @@ import { absentFile } from "./absent-file.ts";
 import { alone, inBackground } from "./byte-state.ts";
 import { lookAfterQuiet, markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
+import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import { evictSoon } from "./evict.ts";
 import { missingToRecord } from "./holes.ts";
 import type { LiveFile, Origin } from "./live-file.ts";
 import { mtimeOf } from "./mtime.ts";
-import { despiteFullDisk } from "./space.ts";
 import { freeForWriter } from "./uploads.ts";
 
 /** A lineage whose inode has moved on takes no new opens: the kernel looks the name up again. */
@@ -79,7 +79,13 @@ async function openFile(context: Context, lineage: number, mayBeAbsent: boolean)
   const inode = requireCurrent(context, lineage);
   const path = paths.live(lineage);
   const row = metadata.lives.get(lineage);
-  const found = row === undefined ? undefined : await openExisting(context, inode, path, row);
+  const canBeAbsent = mayBeAbsent && inode.content === "clean";
+  let found: FoundFile | undefined;
+  try {
+    if (row !== undefined) found = await openExisting(context, inode, path, row);
+  } catch (error) {
+    if (!canBeAbsent) throw error;
+  }
   if (found !== undefined) return liveFile(inode, path, found);
   if (inode.content !== "clean" && inode.size > 0) {
     throw new FsError("EIO", `the only copy of inode ${inode.id}, live file ${lineage}, is not there`);
@@ -87,7 +93,7 @@ async function openFile(context: Context, lineage: number, mayBeAbsent: boolean)
   const origin = originOf(inode.originNode, inode.originVersion);
   if (origin === undefined && inode.size > 0) throw new FsError("EIO", `inode ${inode.id} has bytes of no version`);
   const missing = origin === undefined ? NO_RANGES : rangeOf(0, inode.size);
-  if (mayBeAbsent && inode.content === "clean") {
+  if (canBeAbsent) {
     const file = absentFile(inode.size);
     return liveFile(inode, path, { file, origin, missing, recorded: missing, isNew: false, isKept: false });
   }

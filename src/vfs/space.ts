@@ -4,16 +4,14 @@
  * when nobody asks: space comes back, and folders go away, without telling anybody.
  */
 import { shareRuns } from "../lib/shared-run.ts";
-import { hasCode } from "../lib/system-error.ts";
 import { inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
 import type { Space } from "./disk.ts";
 import { FsError } from "./errors.ts";
 import { evict } from "./evict.ts";
+import { dropIfUnused } from "./nameless.ts";
 
 const LOOK_MS = 2_000;
-/** Set free at once, so that not every write of a copy under way evicts. */
-const ROOM = 32 * 1024 * 1024;
 
 export function createSpace(context: Context): Space {
   const { disk, runtime, bytes, metadata, settings } = context;
@@ -31,6 +29,7 @@ export function createSpace(context: Context): Space {
     try {
       metadata.transaction(() => metadata.settings.set("boot", settings.boot));
       disk.commitWorked();
+      forgetAgain(context);
     } catch {
       // The disk has said why; the next look tries again.
     }
@@ -89,21 +88,11 @@ async function requireUnsent(context: Context, limit: number, added: number): Pr
   throw new FsError("ENOSPC", `${total} bytes wait to be sent, which is the limit`);
 }
 
-/** Cached files go. Whether any did. */
-export async function makeRoom(context: Context, bytes: number): Promise<boolean> {
-  return (await evict(context, Math.max(bytes, ROOM))) > 0;
-}
-
-/** `work`, and once more where a full disk refused it and room could be made. */
-export async function despiteFullDisk<T>(context: Context, bytes: number, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!isFull(error) || !(await makeRoom(context, bytes))) throw error;
-    return await work();
+/** What the kernel forgot while that could not be written down. */
+function forgetAgain(context: Context): void {
+  const { unforgotten } = context.bytes;
+  for (const lineage of unforgotten) {
+    dropIfUnused(context, lineage);
+    unforgotten.delete(lineage);
   }
-}
-
-export function isFull(error: unknown): boolean {
-  return hasCode(error, "ENOSPC", "EDQUOT");
 }

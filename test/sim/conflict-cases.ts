@@ -2,7 +2,7 @@
  * The conflicts, one after the other: what two do at the same time, and what is there in the end.
  * The one list makes both the tests (conflicts.test.ts) and the table (src/vfs/CONFLICTS.md).
  */
-import assert from "node:assert/strict";
+import { LINKED, OPEN } from "./conflict-files.ts";
 import type { Conflict, Hands } from "./conflict-run.ts";
 
 const a = (at: Hands) => at.save("a", "base");
@@ -321,122 +321,6 @@ export const CONFLICTS: readonly Conflict[] = [
     ends: { e: "folder", "e/a": "base", "e/b": "one's" },
     same: { e: "d" },
   },
-  // --- what is open
-  {
-    one: "saves `a`",
-    other: "has `a` open for reading",
-    why: "what is open goes on showing the old bytes",
-    before: a,
-    left: (at) => at.save("a", "one's"),
-    right: (at) => at.hold("a"),
-    async meanwhile(_, right) {
-      assert.equal(await right.reread(), "base");
-      assert.equal(await textOf(right, "a"), "one's");
-    },
-    ends: { a: "one's" },
-    same: { a: "a" },
-  },
-  {
-    one: "removes `a`",
-    other: "has `a` open for reading",
-    why: "what is open goes on showing the old bytes",
-    before: a,
-    left: (at) => at.calls.unlink("a"),
-    right: (at) => at.hold("a"),
-    async meanwhile(_, right) {
-      assert.equal(await right.reread(), "base");
-      assert.deepEqual(await right.calls.list(""), []);
-    },
-    ends: {},
-  },
-  {
-    one: "saves `a`",
-    other: "is writing `a`",
-    why: "nothing is taken over while somebody writes; both are kept when he closes it",
-    before: a,
-    left: (at) => at.save("a", "one's"),
-    right: (at) => at.write("a", "the other's"),
-    meanwhile: async (_, right) => assert.equal(await textOf(right, "a"), "the other's"),
-    ends: { a: "one's", "a (conflict)": "the other's" },
-    same: { a: "a" },
-  },
-  {
-    one: "saves `a`",
-    other: "is writing `a`, for more than a quarter of an hour",
-    why: "both are kept then, and he goes on writing in the copy",
-    before: a,
-    left: (at) => at.save("a", "one's"),
-    right: (at) => at.write("a", "the other's"),
-    waitMs: 17 * 60_000,
-    meanwhile: async (left) => assert.equal((await left.calls.list("")).length, 2),
-    ends: { a: "one's", "a (conflict)": "the other's" },
-    same: { a: "a" },
-  },
-  {
-    one: "removes `a`",
-    other: "is writing `a`",
-    why: "the edit wins; it is a new node",
-    before: a,
-    left: (at) => at.calls.unlink("a"),
-    right: (at) => at.write("a", "the other's"),
-    meanwhile: async (_, right) => assert.equal(await textOf(right, "a"), "the other's"),
-    ends: { a: "the other's" },
-  },
-  {
-    one: "removes `a`",
-    other: "is writing `a`, for more than a quarter of an hour",
-    why: "the edit wins, and does not wait for the end of it",
-    before: a,
-    left: (at) => at.calls.unlink("a"),
-    right: (at) => at.write("a", "the other's"),
-    waitMs: 17 * 60_000,
-    meanwhile: async (left) => assert.deepEqual(await left.calls.list(""), ["a"]),
-    ends: { a: "the other's" },
-  },
-  {
-    one: "renames `a` to `b`",
-    other: "is writing `a`",
-    why: "a save follows its file, also while it is open",
-    before: a,
-    left: (at) => at.calls.rename("a", "b"),
-    right: (at) => at.write("a", "the other's"),
-    meanwhile: async (_, right) => assert.equal(await textOf(right, "b"), "the other's"),
-    ends: { b: "the other's" },
-    same: { b: "a" },
-  },
-  {
-    one: "saves `a`, renames it to `b` and puts a folder in its place",
-    other: "is writing `a`",
-    why: "the place is taken over at once, the content when he closes it",
-    before: a,
-    left: async (at) => {
-      await at.save("a", "one's");
-      await at.calls.mkdir("d");
-      await at.calls.rename("a", "b");
-      await at.calls.rename("d", "a");
-    },
-    right: (at) => at.write("a", "the other's"),
-    meanwhile: async (_, right) => assert.equal(await textOf(right, "b"), "the other's"),
-    ends: { a: "folder", b: "one's", "b (conflict)": "the other's" },
-    same: { b: "a" },
-  },
-  {
-    one: "removes `d` with all in it",
-    other: "is writing `d/a`",
-    why: "the edit wins, and its folder with it",
-    before: d,
-    left: async (at) => {
-      await at.calls.unlink("d/a");
-      await at.calls.rmdir("d");
-    },
-    right: (at) => at.write("d/a", "the other's"),
-    ends: { d: "folder", "d/a": "the other's" },
-  },
+  ...LINKED,
+  ...OPEN,
 ];
-
-async function textOf(at: Hands, path: string): Promise<string> {
-  const fd = await at.calls.open(path, {});
-  const bytes = await at.calls.read(fd, 0, 1_000);
-  await at.calls.close(fd);
-  return bytes.toString();
-}

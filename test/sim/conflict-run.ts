@@ -55,7 +55,7 @@ export function endOf({ ends, otherFirst = ends }: Conflict, first: First): Show
 }
 
 const LAG = { path: 8_000, journal: 5_000, id: 0 };
-const REST_MS = 20_000;
+const REST_MS = 12_000;
 
 export interface Ended {
   readonly shown: Shown;
@@ -135,7 +135,8 @@ async function rest(world: World): Promise<void> {
     }
     await world.clock.advance(REST_MS);
     check(world);
-    if (world.position() === before) return;
+    const isIdle = world.mounts.every(({ process }) => process?.engine.context.metadata.nodes.nextDue() === undefined);
+    if (world.position() === before && isIdle) return;
   }
   throw new Error("they do not come to rest");
 }

@@ -346,6 +346,7 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
           process.engine.context.metadata.rereads.countKnown() === 0 &&
           process.engine.context.metadata.arrivals.count() === 0 &&
           process.engine.context.metadata.rereads.count() === 0 &&
+          process.engine.context.metadata.nodes.nextDue() === undefined &&
           (lacks.length > 0 || process.engine.context.metadata.settings.getNumber("cursor") >= before),
       );
       if (isAtRest && world.position() === before) return;

@@ -19,7 +19,7 @@ import { timeFromMilliseconds } from "../../src/lib/time.ts";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import type { EngineSettings } from "../../src/vfs/context.ts";
 import type { Engine } from "../../src/vfs/engine.ts";
-import { startEngine } from "../../src/vfs/start-engine.ts";
+import { type EngineOptions, startEngine } from "../../src/vfs/start-engine.ts";
 import { createMemoryFiles, type MemoryFiles } from "../support/memory-files.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
 import { createKernel, type Kernel } from "./kernel.ts";
@@ -50,6 +50,8 @@ export interface MountOptions {
   /** What the gateway is taken not to have. */
   readonly lacks?: readonly Feature[];
   readonly faults?: readonly Fault[];
+  /** What the engine is started with besides. */
+  readonly engine?: (files: MemoryFiles, database: Connection) => Partial<EngineOptions>;
   readonly onAnswer: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
   readonly onRequest?: SimTransportOptions["onRequest"];
   readonly note: (line: string) => void;
@@ -166,6 +168,7 @@ export function createMount(options: MountOptions): Mount {
         settings,
         workspace: options.workspace,
         scopes: undefined,
+        ...options.engine?.(files, rows),
       });
       if (!isAlive()) return;
       options.sabotage?.engine?.(engine);

@@ -15,7 +15,7 @@ import { describeError, type Logger, SILENT } from "../../src/lib/log.ts";
 import type { EngineSettings } from "../../src/vfs/context.ts";
 import { createMemoryBlobs } from "../support/memory-blobs.ts";
 import { createVirtualClock, seededRandom, type VirtualClock } from "../support/virtual-clock.ts";
-import { createMount, type Mount, type Sabotage } from "./mount.ts";
+import { createMount, type Mount, type MountOptions, type Sabotage } from "./mount.ts";
 import { count, type Tally } from "./tally.ts";
 import { createSimTransport, type Fault as TransportFault } from "./transport.ts";
 
@@ -58,6 +58,7 @@ export interface WorldOptions {
   readonly lacks?: readonly Feature[] | undefined;
   readonly faults?: readonly TransportFault[] | undefined;
   readonly tally?: Tally | undefined;
+  readonly engine?: MountOptions["engine"];
   readonly onAnswer?: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
 }
 
@@ -115,6 +116,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       sabotage: options.sabotage,
       ...(options.lacks === undefined ? {} : { lacks: options.lacks }),
       ...(options.faults === undefined ? {} : { faults: options.faults }),
+      ...(options.engine === undefined ? {} : { engine: options.engine }),
       onAnswer: (mount, request, answer) => options.onAnswer?.(mount, request, answer),
       onRequest(met) {
         if (options.tally === undefined) return;
