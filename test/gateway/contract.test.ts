@@ -282,6 +282,24 @@ test.each(byId)("$id of an unknown id is not found, of another workspace's node 
   await refuses(operation, "nodeId", { ...example, nodeId: "%FF" });
   const other = core.gateway.ensureWorkspace("other");
   expect((await call(operation, { ...example, nodeId: other.root })).status).toBe(403);
+  // A workspace that is named beside it is the node's, or the call is refused.
+  const named = (workspace: string, token = core.token()) => ({
+    ...example,
+    token,
+    query: { ...example.query, workspace },
+  });
+  expect((await call(operation, named("other"))).status).toBe(403);
+  expect((await call(operation, named("nowhere", core.token(undefined, null)))).status).toBe(404);
+  expect((await call(operation, named("other", core.token(undefined, null)))).status).toBe(403);
+  expect((await call(operation, named(core.workspace.name, core.token(undefined, null)))).status).toBeLessThan(300);
+});
+
+test("a deletion takes no body, in which a key would be looked for in vain", async () => {
+  const operation = walked.operations.find(({ id }) => id === "deleteNode");
+  if (operation === undefined) throw new Error("No deletion.");
+  const file = await core.file("/d/f", "y");
+  await refuses(operation, "body", { nodeId: file.id, json: { idempotencyKey: "k" } });
+  expect((await core.node(file.id)).revision).toBe(file.revision);
 });
 
 test.each(walked.operations.filter(({ query }) => "path" in query || "parentId" in query))(
