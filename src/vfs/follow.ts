@@ -7,6 +7,7 @@ import { setMaxListeners } from "node:events";
 import { RemoteError } from "../client/errors.ts";
 import type { JournalEntry, Node } from "../contract/resources.ts";
 import { sleep } from "../lib/runtime.ts";
+import { mindClock } from "./clock-set.ts";
 import type { Context } from "./context.ts";
 import { forgetEchoes } from "./echo.ts";
 import { notVisible, readNode, refreshNode } from "./fetch-node.ts";
@@ -36,7 +37,7 @@ export interface Follower {
 /** Asks for what is new; true when there is more to hear at once. */
 export type Hear = (context: Context, signal: AbortSignal) => Promise<boolean>;
 
-/** `hear`: followOnce, or whatever does its work where there is no journal. */
+/** `hear`: follows the journal, or whatever does its work where there is no journal. */
 export function createFollower(context: Context, hear: Hear): Follower {
   const { runtime, settings, network, log } = context;
   const stopped = new AbortController();
@@ -48,6 +49,7 @@ export function createFollower(context: Context, hear: Hear): Follower {
     while (!stopped.signal.aborted) {
       const wasOnline = network.isOnline && network.loginNeeded === undefined;
       try {
+        mindClock(context);
         const isMore = await hear(context, stopped.signal);
         forgetEchoes(context);
         await refreshAll(context, stopped.signal);
@@ -101,7 +103,8 @@ export async function followOnce(context: Context, signal: AbortSignal): Promise
   const cursor = metadata.settings.getNumber("cursor");
   const page = await client.readJournal(workspace.id, cursor, { pageSize: PAGE, signal });
   network.answered();
-  const isFull = page.items.length >= PAGE;
+  // A gateway may allow smaller pages than were asked for.
+  const isFull = page.items.length >= PAGE || page.items.length < page.totalCount;
   const end = isFull
     ? (page.items.at(-1)?.position ?? cursor)
     : Math.max(page.asOf, page.items.at(-1)?.position ?? cursor);

@@ -322,6 +322,8 @@ function lookAgainLater(context: Context, row: NodeRow, folder?: string): void {
 }
 
 function park(context: Context, row: NodeRow, error: RemoteError): void {
+  // Removed while its birth was under way: nobody wants it any more, and nothing of it is there.
+  if (row.entry === null && row.nodeId === null) return;
   context.log.error({ row: row.id, nodeId: row.nodeId, err: error }, "refused by the gateway, kept here");
   context.metadata.nodes.update(row.id, { parked: error.message, due: null });
 }
