@@ -31,9 +31,10 @@ export interface StagedUpload {
  * The effect of an upload, in one transaction, and what it leaves behind. Removing that takes time
  * in which the commit may fail: it is waited for first, so that nobody is told of what did not happen.
  */
-export async function settleUpload<T>({ store }: Context, staged: StagedUpload, effect: () => T): Promise<T> {
+export async function settleUpload<T>({ clock, store }: Context, staged: StagedUpload, effect: () => T): Promise<T> {
   try {
     const result = store.transaction(effect);
+    clock.step("gateway: upload not committed");
     await store.committed();
     return result;
   } catch (error) {
@@ -167,6 +168,7 @@ async function writeBlob(context: Context, data: AsyncIterable<Uint8Array>): Pro
   context.staged.add(blob);
   try {
     await context.blobs.write(blob, data);
+    context.clock.step("gateway: blob in place");
     return blob;
   } catch (error) {
     context.staged.delete(blob);

@@ -84,6 +84,7 @@ function carryOut(
   switch (step.do) {
     case "take":
       if (!takeNode(context, row, step)) return false;
+      context.runtime.step("take: not committed");
       leftPlace(context, row);
       return true;
     case "restore":

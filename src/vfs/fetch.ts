@@ -307,6 +307,7 @@ async function fill(context: Context, live: LiveFile, chunk: Uint8Array, positio
     const mtime = keepsTimes ? (await file.stat()).mtime : undefined;
     for (const part of parts) {
       await file.write(chunk.subarray(part.start - position, part.end - position), part.start);
+      context.runtime.step("fetch: part written");
     }
     if (mtime !== undefined) {
       const isUnchanged = live.writes === writes && live.inFlight === 0;
@@ -347,6 +348,7 @@ async function checkWhole(context: Context, live: LiveFile): Promise<boolean> {
   if (!live.isOriginal || live.writes !== writes) return true;
   if (hash === live.originHash) {
     live.isChecked = true;
+    context.runtime.step("fetch: whole checked");
     recordArrived(context, live);
     return true;
   }

@@ -22,6 +22,7 @@ export async function writeBytes(context: Context, live: LiveFile, offset: numbe
   if (end > END) throw new FsError("EFBIG", `no file has a byte ${end}`);
   await change(context, live, offset, end, async () => {
     await live.file.write(data, offset);
+    context.runtime.step("write: bytes in the file");
     overwritten(context, live, offset, end);
   });
 }
@@ -30,6 +31,7 @@ export async function writeBytes(context: Context, live: LiveFile, offset: numbe
 export async function truncateBytes(context: Context, live: LiveFile, size: number): Promise<void> {
   await change(context, live, size, END, async () => {
     await live.file.truncate(size);
+    context.runtime.step("truncate: file cut short");
     cutShort(context, live, size);
   });
 }
@@ -89,6 +91,7 @@ function markWritten(context: Context, live: LiveFile): void {
       metadata.inodes.update(inode.id, { content: "dirty", changes: inode.changes + 1, hash: null });
       markInode(context, inode.id);
     });
+    runtime.step("write: marked dirty");
     live.isWritten = true;
     live.firstWriteAt = undefined;
   }

@@ -92,8 +92,10 @@ async function openFile(context: Context, lineage: number): Promise<LiveFile> {
       usedAt: runtime.now(),
     });
   });
+  runtime.step("live file: row made");
   await paths.prepareFolderOf(path);
   const file = await runtime.files.open(path, "w+");
+  runtime.step("live file: made");
   await closeIfFailed(file, async () => {
     // One left by a crash may hold anything.
     if ((await file.stat()).size > 0) await file.truncate(0);
@@ -208,6 +210,7 @@ async function becomeWriter(context: Context, live: LiveFile): Promise<void> {
       if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
       if (live.writers === 0) live.isWritten = isUncut(inode);
       live.writers += 1;
+      context.runtime.step("open: marked");
       return;
     }
     live.preparing ??= prepareForWriter(context, live).finally(() => {
@@ -227,6 +230,7 @@ async function prepareForWriter(context: Context, live: LiveFile): Promise<void>
     if (live.writers > 0) return;
     const mtime = mtimeOf(context, requireCurrent(context, live.lineage));
     await live.file.setTimes(mtime);
+    context.runtime.step("open: time set");
     live.preparedTime = formatTime(mtime);
   } finally {
     free();
@@ -274,6 +278,7 @@ function writersLeft(context: Context, live: LiveFile): void {
     else lookAfterQuiet(context, inode.id);
   });
   live.firstWriteAt = undefined;
+  context.runtime.step("release: no writer left");
 }
 
 async function closeFile(context: Context, live: LiveFile): Promise<void> {
@@ -288,6 +293,7 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
       const missing = formatRanges(missingToRecord(live));
       metadata.lives.update(live.lineage, { size: stat.size, bytes: stat.allocated, usedAt: runtime.now(), missing });
     }
+    runtime.step("release: recorded");
   } finally {
     await live.file.close().finally(() => lives.delete(live.lineage));
     const then = bytes.afterClose.get(live.lineage);
@@ -324,6 +330,7 @@ function recordStat(context: Context, live: LiveFile, stat: FileStat): void {
     });
     markInode(context, inode.id);
   });
+  runtime.step("write: size and time recorded");
   live.isUnrecorded = false;
 }
 
@@ -372,6 +379,7 @@ export function forgetLineage(context: Context, lineage: number): void {
     if (hasFile) metadata.lives.remove(lineage);
     metadata.inodes.removeLineage(lineage);
   });
+  runtime.step("forget: rows gone");
   if (!hasFile) return;
   inBackground(context, "removing a live file", async () => {
     // After the caller's transaction, which may yet be undone.

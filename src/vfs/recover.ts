@@ -39,6 +39,7 @@ export async function recoverContents(context: Context): Promise<void> {
 
 async function recoverInode(context: Context, inode: Inode): Promise<void> {
   const { metadata, runtime, paths } = context;
+  runtime.step("recover: a file a writer had");
   const row = metadata.lives.get(inode.lineage);
   try {
     if (inode.content === "open") return await recoverOpen(context, inode, row);

@@ -95,7 +95,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     activity,
     syncRows: shareRuns(options.syncRows),
   };
+  runtime.step("start: workspace known");
   await recoverContents(context);
+  runtime.step("start: recovered");
   metadata.settings.set("boot", settings.boot);
   // What was waiting when the last mount ended is looked at at once.
   metadata.nodes.hasten(runtime.now());
@@ -139,8 +141,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       await writeBack.stop();
       for (const handle of [...context.handles.keys()]) await fileSystem.release(handle);
       await stopBytes(context);
+      runtime.step("stop: quiet");
       await options.syncRows();
       metadata.checkpoint();
+      runtime.step("stop: checkpoint made");
       metadata.close();
     },
   };

@@ -77,6 +77,7 @@ export async function flush(context: Context, caller: Caller, handleId: HandleId
   const { live, write: isWriter } = fileOf(context, handleId);
   if (!isWriter) return;
   await onDisk(() => rowsFromFile(context, live));
+  context.runtime.step("flush: recorded");
   if (context.settings.durability === "remote") await untilGatewayHas(context, live.inode, caller.signal);
 }
 
@@ -86,8 +87,10 @@ export async function fsync(context: Context, caller: Caller, handleId: HandleId
   await onDisk(async () => {
     await rowsFromFile(context, live);
     await live.sync();
+    context.runtime.step("fsync: bytes synced");
     await syncName(context, live);
     await context.syncRows();
+    context.runtime.step("fsync: rows synced");
   });
   if (isWriter && context.settings.durability === "remote") await untilGatewayHas(context, live.inode, caller.signal);
   else cutAfterSync(context, live);

@@ -23,6 +23,7 @@ import { startEngine } from "../../src/vfs/start-engine.ts";
 import { createMemoryFiles, type MemoryFiles } from "../support/memory-files.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
 import { createKernel, type Kernel } from "./kernel.ts";
+import { steppingFiles, steppingRows } from "./stepping.ts";
 import { createSimTransport, type Fault, type Weather } from "./transport.ts";
 
 /** An engine broken on purpose, to see that it is noticed. */
@@ -49,6 +50,8 @@ export interface MountOptions {
   /** What the gateway is taken not to have. */
   readonly lacks?: readonly Feature[];
   readonly faults?: readonly Fault[];
+  /** Right after anything that outlives the process, and at the fault points of the engine: it may be killed there. */
+  readonly onStep?: ((mount: Mount, label: string) => void) | undefined;
   readonly onAnswer: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
   readonly note: (line: string) => void;
   /** Something that must not happen did. */
@@ -115,6 +118,9 @@ export function createMount(options: MountOptions): Mount {
       // A zombie of an earlier start asks here before it does anything to the world.
       const isAlive = () => starts === own;
       const random = seededRandom(seed * 31 + own);
+      const step = (label: string) => {
+        if (isAlive()) options.onStep?.(mount, label);
+      };
       const runtime: Runtime = {
         now: clock.now,
         elapsed: clock.elapsed,
@@ -124,7 +130,8 @@ export function createMount(options: MountOptions): Mount {
           uuids += 1;
           return `${name}-${uuids}`;
         },
-        files,
+        step,
+        files: steppingFiles(files, step),
       };
       const transport = createSimTransport({
         clock,
@@ -132,7 +139,10 @@ export function createMount(options: MountOptions): Mount {
         weather,
         random: seededRandom(seed * 37 + own),
         isAlive,
-        onAnswer: (request, answer) => options.onAnswer(mount, request, answer),
+        onAnswer(request, answer) {
+          options.onAnswer(mount, request, answer);
+          if (request.method !== "GET") step(`gateway: ${request.method} done`);
+        },
         note: (line) => options.note(`${name} ${line}`),
         choose: options.sabotage?.choose,
         tamper: options.sabotage?.request,
@@ -142,7 +152,7 @@ export function createMount(options: MountOptions): Mount {
       const { lacks = [] } = options;
       const profile = lacks.length === 0 ? OWN_PROFILE : withoutFeatures(OWN_PROFILE, lacks);
       const client = createClient({ transport, credentials: staticToken(options.token), now: clock.now, profile });
-      const paths = createLayout(files, STATE);
+      const paths = createLayout(runtime.files, STATE);
       await paths.prepare();
       database ??= openDatabase(":memory:");
       const rows = database;
@@ -151,7 +161,7 @@ export function createMount(options: MountOptions): Mount {
         client,
         log,
         paths,
-        database: rows,
+        database: steppingRows(rows, step),
         syncRows: async () => {},
         settings,
         workspace: options.workspace,
@@ -184,6 +194,8 @@ export function createMount(options: MountOptions): Mount {
       starts += 1;
       current = undefined;
       if (database === undefined) return;
+      // What was not committed is gone.
+      if (database.inTransaction) database.exec("ROLLBACK");
       database = before ?? copyOf(database);
       before = undefined;
       const left = files.snapshot();

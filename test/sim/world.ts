@@ -56,6 +56,10 @@ export interface WorldOptions {
   /** What the gateway is taken not to have. */
   readonly lacks?: readonly Feature[] | undefined;
   readonly faults?: readonly TransportFault[] | undefined;
+  /** The mounts are not started yet. */
+  readonly isDown?: boolean;
+  /** See mount.ts. */
+  readonly onStep?: (mount: Mount, label: string) => void;
   readonly onAnswer?: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
 }
 
@@ -99,6 +103,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       sabotage: options.sabotage,
       ...(options.lacks === undefined ? {} : { lacks: options.lacks }),
       ...(options.faults === undefined ? {} : { faults: options.faults }),
+      onStep: options.onStep,
       onAnswer: (mount, request, answer) => options.onAnswer?.(mount, request, answer),
       note,
       fault,
@@ -156,6 +161,6 @@ export async function createWorld(options: WorldOptions): Promise<World> {
     },
     position: () => Number(store.prepare("SELECT max(position) FROM change").pluck().get() ?? 0),
   };
-  for (const mount of mounts) await world.run(mount.start());
+  if (options.isDown !== true) for (const mount of mounts) await world.run(mount.start());
   return world;
 }
