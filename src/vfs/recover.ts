@@ -126,8 +126,15 @@ async function matchLiveFiles(context: Context): Promise<void> {
   for (const row of metadata.lives.all()) {
     const hasFile = files.delete(row.lineage);
     if (!hasFile && metadata.lives.isEvictable(row.lineage)) metadata.lives.remove(row.lineage);
+    if (hasFile && row.bytes === 0) await countBytes(context, row);
   }
   for (const lineage of files) await setAside(context, paths.live(lineage), `live-${lineage}`);
+}
+
+/** It was open, and nobody wrote down what came in: it takes space that nobody would ever take back. */
+async function countBytes({ metadata, runtime, paths }: Context, { lineage }: LiveRow): Promise<void> {
+  const { allocated } = await runtime.files.stat(paths.live(lineage));
+  if (allocated > 0) metadata.lives.update(lineage, { bytes: allocated });
 }
 
 async function setGenerationsAside(context: Context): Promise<void> {
