@@ -12,16 +12,6 @@ export const FAULTS_OF_CHANGES = [
   "broken-body",
 ] as const satisfies readonly Fault[];
 
-/** The steps, counted from 1, at which a label is passed for the n-th time, where that is wanted. */
-export function placesOf(labels: readonly string[], isWanted: (count: number, label: string) => boolean): number[] {
-  const counts = new Map<string, number>();
-  return labels.flatMap((label, index) => {
-    const count = (counts.get(label) ?? 0) + 1;
-    counts.set(label, count);
-    return isWanted(count, label) ? [index + 1] : [];
-  });
-}
-
 export async function playKills(
   script: Script,
   labels: readonly string[],
