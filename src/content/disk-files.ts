@@ -9,7 +9,7 @@
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import type { FileStat, Files, OpenFile, OpenMode } from "../lib/files.ts";
-import { hasCode, systemError, withCode } from "../lib/system-error.ts";
+import { hasCode, systemError, withBytesWritten, withCode } from "../lib/system-error.ts";
 import { type Time, timeFromNanoseconds } from "../lib/time.ts";
 import type { HashWorkers } from "./hash-workers.ts";
 
@@ -171,13 +171,21 @@ class DiskFile implements OpenFile {
       let total = 0;
       while (total < buffer.length) {
         const length = buffer.length - total;
-        const written = mayWriteInline(this.#pace, length)
-          ? writeInline(this.#pace, fd, buffer, total, length, position + total)
-          : await writeOnce(fd, buffer, total, length, position + total);
+        const written = await this.#writePart(fd, buffer, total, length, position + total);
         if (written === 0) throw systemError("EIO", "write", this.#path);
         total += written;
       }
     });
+  }
+
+  async #writePart(fd: number, buffer: Uint8Array, start: number, length: number, position: number): Promise<number> {
+    try {
+      return mayWriteInline(this.#pace, length)
+        ? writeInline(this.#pace, fd, buffer, start, length, position)
+        : await writeOnce(fd, buffer, start, length, position);
+    } catch (error) {
+      throw withBytesWritten(error, start);
+    }
   }
 
   truncate(size: number): Promise<void> {

@@ -14,6 +14,16 @@ export type { DrainProgress, DrainResult, PendingItem };
 
 const count = z.number().min(0);
 
+const diskStatus = z.object({
+  state: z.enum(["ok", "full", "readOnly", "gone", "broken"]),
+  reason: z.string().optional(),
+  total: count,
+  available: count,
+  reserve: count,
+  keepFree: count,
+  unsentLimit: count.optional(),
+});
+
 const engineStatus = z.object({
   workspace: z.object({ id: z.string(), name: z.string() }),
   online: z.boolean(),
@@ -27,6 +37,7 @@ const engineStatus = z.object({
   conflicts: count,
   cacheBytes: count,
   cacheLimit: count,
+  disk: diskStatus.optional(),
   oldestPendingMs: count,
 });
 

@@ -78,7 +78,7 @@ interface TreeNode {
   readonly content: number | null;
 }
 
-async function readTree({ store, clock }: Context, source: NodeRow, pauses: boolean): Promise<CopyPlan> {
+async function readTree({ store, newId }: Context, source: NodeRow, pauses: boolean): Promise<CopyPlan> {
   const { position } = lastChange(store);
   const rollbacks = store.rollbacks();
   const children = store.prepare<TreeNode>(
@@ -87,7 +87,7 @@ async function readTree({ store, clock }: Context, source: NodeRow, pauses: bool
      ORDER BY n.name LIMIT ${SLICE}`,
   );
   const root: NewTreeRow = {
-    id: clock.uuid(),
+    id: newId(),
     kind: "folder",
     parent: "",
     name: "",
@@ -110,7 +110,7 @@ async function readTree({ store, clock }: Context, source: NodeRow, pauses: bool
         throw tooLarge(`copyOf: the folder holds more than ${COPY_NODES_MAX - 1} nodes; copy its parts`, "copyOf");
       }
       const { content, size, hash, mimeType } = node;
-      const id = clock.uuid();
+      const id = newId();
       ids.add(node.id);
       rows.push({
         id,
@@ -118,7 +118,7 @@ async function readTree({ store, clock }: Context, source: NodeRow, pauses: bool
         parent: folder.to,
         name: node.name,
         attributes: ownAttributes(node),
-        head: node.kind === "file" ? clock.uuid() : null,
+        head: node.kind === "file" ? newId() : null,
         content:
           content === null || size === null || hash === null || mimeType === null
             ? undefined

@@ -15,15 +15,16 @@ import { getContent } from "./content.ts";
 import { type Context, DEFAULT_OPTIONS, type GatewayOptions } from "./context.ts";
 import { answerControl, CONTROL_PATH } from "./control.ts";
 import { type Call, type GatewayAnswer, type GatewayRequest, jsonAnswer } from "./exchange.ts";
-import { faultChanges } from "./fault-options.ts";
+import { excessOfRates, faultChanges } from "./fault-options.ts";
 import { ConnectionReset, withFaults } from "./faults.ts";
 import { forgetKeys } from "./idempotency.ts";
+import { createIds } from "./ids.ts";
 import { appendJournal, readJournal } from "./journal.ts";
 import { streamJournal } from "./journal-stream.ts";
 import { createLag } from "./lag.ts";
 import { listNodes } from "./listings.ts";
 import { createNode, deleteNode, exchangeNodes, getNode, getNodeByPath, patchNode, restoreNode } from "./nodes.ts";
-import { check, invalid, ProblemError, tooLarge } from "./problems.ts";
+import { check, diskFull, invalid, isDiskFull, ProblemError, tooLarge } from "./problems.ts";
 import { findRoute, type Route } from "./routes.ts";
 import { checkScopes } from "./scopes.ts";
 import { createSignal } from "./signal.ts";
@@ -100,8 +101,8 @@ export interface Gateway {
 export function createGateway(needs: GatewayNeeds): Gateway {
   const { blobs, signingKey, log } = needs;
   const news = createSignal();
-  const store = createStore(needs.database, needs.turn);
-  const options: GatewayOptions = { ...DEFAULT_OPTIONS, ...checkedOptions(needs.options ?? {}) };
+  const store = createStore(needs.database, needs.turn, log);
+  const options: GatewayOptions = { ...DEFAULT_OPTIONS, ...checkedOptions(needs.options ?? {}, DEFAULT_OPTIONS) };
   const clock: Clock = { ...needs.clock, now: () => needs.clock.now() + options.clockSkewMs };
   const lists = createSortedLists();
   store.beforeCommit(() => clock.step("gateway: about to commit"));
@@ -110,6 +111,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   store.afterRollback(lists.forget);
   const context: Context = {
     clock,
+    newId: createIds(clock),
     store,
     blobs,
     options,
@@ -135,7 +137,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   }
 
   function setOptions(changes: Partial<GatewayOptions>): void {
-    const checked = checkedOptions(changes);
+    const checked = checkedOptions(changes, options);
     // What was to be seen under the old ones stays so.
     context.pathLag.shown();
     context.journalLag.shown();
@@ -200,7 +202,12 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     } catch (error) {
       if (error instanceof ConnectionReset) throw error;
       if (error instanceof ProblemError) return reword(jsonAnswer(error.status, error.document, error.details.headers));
-      log.error({ err: error, method: request.method, path: request.path }, "request failed unexpectedly");
+      const { method, path } = request;
+      if (isDiskFull(error)) {
+        log.error({ err: error, method, path }, "no room left for what a request brought");
+        return reword(jsonAnswer(507, diskFull().document));
+      }
+      log.error({ err: error, method, path }, "request failed unexpectedly");
       return reword(jsonAnswer(500, new ProblemError(500, "The gateway failed; its log says why.").document));
     }
   }
@@ -252,9 +259,20 @@ function checkLength({ body, headers }: GatewayRequest, { maxFileBytes, maxJsonB
   throw tooLarge(`file: more than ${maxFileBytes} bytes`, "file");
 }
 
-function checkedOptions({ maxFileBytes, maxJsonBytes, ...faults }: Partial<GatewayOptions>): Partial<GatewayOptions> {
-  const checked = { ...check(faultChanges, faults, "options"), maxFileBytes, maxJsonBytes };
-  return Object.fromEntries(Object.entries(checked).filter(([, value]) => value !== undefined));
+/** `before`: what stays where nothing is said. */
+function checkedOptions(
+  { maxFileBytes, maxJsonBytes, ...faults }: Partial<GatewayOptions>,
+  before: Readonly<GatewayOptions>,
+): Partial<GatewayOptions> {
+  const checked = check(faultChanges, faults, "options");
+  const { failRate = before.failRate, faults: rates = before.faults } = checked;
+  const excess = excessOfRates({ failRate, faults: rates });
+  if (excess !== undefined) {
+    const field = checked.faults === undefined ? "failRate" : `faults.${excess.target}`;
+    throw invalid(field, `${field}: ${excess.problem}`);
+  }
+  const all = { ...checked, maxFileBytes, maxJsonBytes };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
 }
 
 /** The JSON body, checked. Operations that take one say themselves when it is missing. */

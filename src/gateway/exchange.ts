@@ -15,6 +15,8 @@ export interface Part {
   readonly filename: string | undefined;
   /** Fails when the body is broken off. */
   readonly data: AsyncIterable<Uint8Array>;
+  /** The same at once, where all of it is in memory. */
+  readonly bytes?: Uint8Array | undefined;
 }
 
 /** Bodies are read only once the token is known to be good. `other` is any body that is neither. */

@@ -19,7 +19,7 @@ export type OpenMode = "r" | "r+" | "w+" | "wx+";
 export interface OpenFile {
   /** Bytes read into buffer at [offset, offset+length); fewer than length only at the end of the file. */
   read(buffer: Uint8Array, offset: number, length: number, position: number): Promise<number>;
-  /** Writes the whole buffer at `position`. */
+  /** Writes the whole buffer at `position`. Where only its beginning fitted, the error says how much (bytesWritten). */
   write(buffer: Uint8Array, position: number): Promise<void>;
   truncate(size: number): Promise<void>;
   stat(): Promise<FileStat>;

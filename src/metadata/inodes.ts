@@ -66,9 +66,11 @@ export function createInodes(database: Connection) {
     `SELECT ${COLUMNS} FROM inode WHERE content <> 'clean' AND (content = 'open' OR hash IS NULL) AND kind = 'file'`,
   );
 
-  const listedAfter = prepare<{ id: number }>(
+  const knownFolderAfter = prepare<{ id: number | null }>(
     database,
-    "SELECT id FROM inode WHERE listed IS NOT NULL AND id > ? ORDER BY id LIMIT ?",
+    `SELECT min(id) AS id FROM (
+       SELECT * FROM (SELECT id FROM inode WHERE listed IS NOT NULL AND id > @after ORDER BY id LIMIT 1)
+       UNION ALL SELECT min(parent) FROM entry WHERE parent > @after)`,
   );
 
   const decode = (row: Row | undefined): Inode | undefined =>
@@ -119,8 +121,8 @@ export function createInodes(database: Connection) {
     unfinished: (): Inode[] => decodeAll(unfinished.all()),
     /** Whose content is, or grew from, a version of this node. */
     withOrigin: (nodeId: string): Inode[] => decodeAll(byOrigin.all(nodeId)),
-    /** Ids of folders that are completely known, in order. */
-    listedAfter: (id: number, limit: number): number[] => listedAfter.all(id, limit).map((row) => row.id),
+    /** The folder next in order that is completely known or in which something is. */
+    knownFolderAfter: (after: number): number | undefined => knownFolderAfter.get({ after })?.id ?? undefined,
     ofGroup: (group: string): Inode[] => decodeAll(byGroup.all(group)),
   };
 }

@@ -6,10 +6,12 @@ import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { Caller, FileKind, Found, Lineage, Opened, OpenFlags } from "./filesystem.ts";
-import { addName } from "./identity.ts";
+import { addName, removeName } from "./identity.ts";
 import { completeFolder } from "./listing.ts";
 import { pinMtime } from "./mtime.ts";
+import { dropIfUnused } from "./nameless.ts";
 import { open, openCreated } from "./open.ts";
+import { isTight, requireRoom } from "./space.ts";
 import { EMPTY_HASH, folderOf, found, inodeOf, nowText, requireNamed, requireWritable } from "./stat.ts";
 
 const TARGET_BYTES_MAX = 4095;
@@ -21,6 +23,7 @@ const LINKS_MAX = 65_000;
  */
 async function requireFreeName(context: Context, caller: Caller, parent: Lineage, name: string): Promise<Inode> {
   requireWritable(context);
+  if (isTight(context)) await requireRoom(context);
   checkName(name);
   const known = folderOf(context, parent);
   requireNamed(context, known);
@@ -100,8 +103,26 @@ export async function create(
     return made;
   });
   context.runtime.step("create: named");
-  const opened = await openCreated(context, inode, flags);
-  return { ...(await found(context, inodeOf(context, inode.lineage))), ...opened };
+  try {
+    const opened = await openCreated(context, inode, flags);
+    return { ...(await found(context, inodeOf(context, inode.lineage))), ...opened };
+  } catch (error) {
+    unmake(context, inode.id);
+    throw error;
+  }
+}
+
+/** The disk had no room for its live file: there is no such file then, unless somebody has done something with it. */
+function unmake(context: Context, id: number): void {
+  const { metadata } = context;
+  metadata.transaction(() => {
+    const inode = metadata.inodes.get(id);
+    const [entry, ...others] = metadata.entries.ofInode(id);
+    if (inode === undefined || entry === undefined || others.length > 0 || inode.size > 0) return;
+    if (context.lives.has(inode.lineage)) return;
+    removeName(context, entry);
+    dropIfUnused(context, inode.lineage);
+  });
 }
 
 /** What a node is besides file or folder is in its attributes. */

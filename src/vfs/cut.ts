@@ -6,12 +6,15 @@ import type { FileStat } from "../lib/files.ts";
 import { compareTimes, formatTime, toMilliseconds } from "../lib/time.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import type { Context } from "./context.ts";
+import { despiteFullDisk } from "./despite-full-disk.ts";
+import { FsError } from "./errors.ts";
 import { removeGeneration } from "./generation.ts";
 import { recordArrived } from "./holes.ts";
 import { isBeingDeleted } from "./identity.ts";
 import { closeLive, openLive, rowsFromFile, syncName } from "./live.ts";
 import type { LiveFile } from "./live-file.ts";
 import { mtimeOf } from "./mtime.ts";
+import { hashLive } from "./open-bytes.ts";
 import { bringIn, createWholeReader } from "./readahead.ts";
 import { EMPTY_HASH } from "./stat.ts";
 import { syncCopy } from "./uploads.ts";
@@ -67,9 +70,9 @@ async function cutItself(context: Context, live: LiveFile, isOwn: boolean, signa
   const before = begin(context, live);
   if (before === undefined) return "busy";
   await live.sync();
-  await syncName(context, live);
+  if (context.disk.trouble !== "gone") await syncName(context, live);
   context.runtime.step("cut: synced");
-  const { hash, size } = await context.runtime.files.hash(live.path, signal);
+  const { hash, size } = await hashLive(context, live, signal);
   context.runtime.step("cut: hashed");
   if (live.writers > 0) return "busy";
   return settle(context, before.inode, { hash, size, lineage: live.lineage, isOwn }, { live, writes: before.writes });
@@ -77,7 +80,9 @@ async function cutItself(context: Context, live: LiveFile, isOwn: boolean, signa
 
 /** A writer has it open: a copy counts only if nothing changed while it was made and looked at. */
 async function cutCopy(context: Context, live: LiveFile, signal: AbortSignal): Promise<CutResult> {
-  const { runtime, paths, metadata, cuts } = context;
+  const { runtime, paths, metadata, cuts, disk } = context;
+  // What is left of a full disk is for the rows.
+  if (disk.trouble !== undefined) throw new FsError("ENOSPC", `no copy of an open file can be made: ${disk.reason}`);
   await rowsFromFile(context, live);
   const before = begin(context, live);
   if (before === undefined) return "busy";
@@ -92,7 +97,7 @@ async function cutCopy(context: Context, live: LiveFile, signal: AbortSignal): P
   try {
     await paths.prepareFolderOf(path);
     await runtime.files.remove(path);
-    await runtime.files.clone(live.path, path);
+    await despiteFullDisk(context, first.size, () => runtime.files.clone(live.path, path));
     runtime.step("cut: copied");
     if (!isSame(first, await live.file.stat()) || live.writes !== writes) return "busy";
     await syncCopy(context, path);

@@ -1,6 +1,7 @@
 /** Waits until the gateway has everything that was changed before now, and says what it cannot have. */
 import { sleep } from "../lib/runtime.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
+import { mindClock } from "./clock-set.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import type { DrainProgress, DrainResult } from "./engine.ts";
@@ -22,7 +23,7 @@ export interface DrainOptions {
 
 export async function drain(context: Context, writeBack: WriteBack, options: DrainOptions): Promise<DrainResult> {
   const { metadata, runtime, activity } = context;
-  const start = runtime.now();
+  let start = runtime.now();
   const sentBefore = writeBack.bytesSent;
   metadata.attempts.rush(start);
   runtime.step("drain: begun");
@@ -31,6 +32,8 @@ export async function drain(context: Context, writeBack: WriteBack, options: Dra
   let reportedAt = Number.NEGATIVE_INFINITY;
   let hastenedAt = Number.NEGATIVE_INFINITY;
   for (;;) {
+    mindClock(context);
+    start = Math.min(start, runtime.now());
     // Not at each progress: a refusal is one too, and what was refused would be sent again without pause.
     if (runtime.elapsed() - hastenedAt >= LOOK_MS) {
       hastenedAt = runtime.elapsed();

@@ -12,6 +12,7 @@ import { unlessAborted } from "../lib/single-flight.ts";
 import { timeFromMilliseconds } from "../lib/time.ts";
 import { inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
+import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import { evictSoon } from "./evict.ts";
 import { arrived, lost, recordArrived, wakeReaders } from "./holes.ts";
@@ -306,7 +307,8 @@ async function fill(context: Context, live: LiveFile, chunk: Uint8Array, positio
     const writes = live.writes;
     const mtime = keepsTimes ? (await file.stat()).mtime : undefined;
     for (const part of parts) {
-      await file.write(chunk.subarray(part.start - position, part.end - position), part.start);
+      const bytes = chunk.subarray(part.start - position, part.end - position);
+      await despiteFullDisk(context, bytes.length, () => file.write(bytes, part.start));
       context.runtime.step("fetch: part written");
     }
     if (mtime !== undefined) {
@@ -315,6 +317,7 @@ async function fill(context: Context, live: LiveFile, chunk: Uint8Array, positio
     }
     arrivedAndChecked(context, live, position, end);
   } catch (error) {
+    context.disk.refused(error);
     throw fromDisk(error, "downloaded bytes could not be kept");
   } finally {
     free();

@@ -8,6 +8,7 @@ import { type NodeRow, unborn } from "../metadata/nodes.ts";
 import { dueTime, markInode, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { dropRow } from "./given-up.ts";
+import { keepInOthers } from "./links.ts";
 import { pinMtime } from "./mtime.ts";
 import { nowText } from "./stat.ts";
 
@@ -61,6 +62,7 @@ export function removeName(context: Needs, entry: Entry): void {
   if (row !== undefined) orphan(context, row);
   touchFolder(context, entry.parent);
   context.metadata.inodes.update(entry.inode, { ctime: nowText(context) });
+  keepInOthers(context, entry.inode);
 }
 
 /** The row lost its entry: a deletion to send, or nothing if the gateway never heard of it. */
@@ -116,6 +118,7 @@ export function replaceTarget(context: Needs, source: Entry, target: Entry): voi
   if (targetRow !== undefined) markNode(context, targetRow);
   if (sourceRow !== undefined) orphan(context, { ...sourceRow, entry: null });
   metadata.inodes.update(target.inode, { ctime: nowText(context) });
+  keepInOthers(context, target.inode);
   afterMove(context, source.parent, target.parent, source.inode);
 }
 

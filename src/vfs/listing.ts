@@ -12,7 +12,7 @@ import { readNode } from "./fetch-node.ts";
 import { applyEntries, readAgain, readNews, readOrHidden } from "./follow.ts";
 import { rowOfFolder } from "./identity.ts";
 import { noteIndexed } from "./indexed.ts";
-import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
+import { foresee, newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
 const PAGE = 1000;
 /** Nodes taken over in one synchronous stretch. */
@@ -51,7 +51,9 @@ async function readList(context: Context, folder: number, nodeId: string, signal
     asOf = Math.min(asOf, page.asOf);
     for (let start = 0; start < page.items.length; start += SLICE) {
       metadata.transaction(() => {
-        for (const node of page.items.slice(start, start + SLICE)) {
+        const slice = page.items.slice(start, start + SLICE);
+        foresee(context, slice, "others");
+        for (const node of slice) {
           shown.add(node.id);
           observeNode(context, node);
         }

@@ -38,6 +38,11 @@ export interface LiveFile {
   /** SHA-256 the file has when it is exactly its origin; null where not known. */
   readonly originHash: string | null;
 
+  /** False: there is no file, and what is read goes past the disk; see absent-file.ts. */
+  readonly isKept: boolean;
+  /** The last that was read past the disk. */
+  passing: { readonly start: number; readonly bytes: Uint8Array } | undefined;
+
   /** Not here yet. */
   missing: Ranges;
   /** What the row says is missing; never less than `missing`. A crash leaves this. */

@@ -11,9 +11,11 @@ import { shareRuns } from "../lib/shared-run.ts";
 import { hasCode } from "../lib/system-error.ts";
 import { formatTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
 import type { Inode } from "../metadata/inodes.ts";
+import { absentFile } from "./absent-file.ts";
 import { alone, inBackground } from "./byte-state.ts";
 import { lookAfterQuiet, markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
+import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import { evictSoon } from "./evict.ts";
 import { missingToRecord } from "./holes.ts";
@@ -42,8 +44,8 @@ export async function openLive(context: Context, lineage: number, options: { wri
 }
 
 async function hold(context: Context, lineage: number): Promise<LiveFile> {
-  const { lives, bytes } = context;
-  for (;;) {
+  const { lives, bytes, disk } = context;
+  for (let mayBeAbsent = disk.trouble !== undefined; ; ) {
     requireCurrent(context, lineage);
     const changing = bytes.changing.get(lineage);
     if (changing !== undefined) {
@@ -55,24 +57,35 @@ async function hold(context: Context, lineage: number): Promise<LiveFile> {
       open.opens += 1;
       return open;
     }
-    try {
-      return await alone(context, lineage, async () => {
-        const made = await openFile(context, lineage);
+    const openAlone = () =>
+      alone(context, lineage, async () => {
+        const made = await openFile(context, lineage, mayBeAbsent);
         lives.set(lineage, made);
         return made;
       });
+    try {
+      return await despiteFullDisk(context, 0, openAlone);
     } catch (error) {
-      throw fromDisk(error, `live file ${lineage} cannot be opened`);
+      disk.refused(error);
+      // What the gateway has can be read without the disk.
+      if (mayBeAbsent || disk.mayKeep) throw fromDisk(error, `live file ${lineage} cannot be opened`);
+      mayBeAbsent = true;
     }
   }
 }
 
-async function openFile(context: Context, lineage: number): Promise<LiveFile> {
+async function openFile(context: Context, lineage: number, mayBeAbsent: boolean): Promise<LiveFile> {
   const { metadata, paths, runtime } = context;
   const inode = requireCurrent(context, lineage);
   const path = paths.live(lineage);
   const row = metadata.lives.get(lineage);
-  const found = row === undefined ? undefined : await openExisting(context, inode, path, row);
+  const canBeAbsent = mayBeAbsent && inode.content === "clean";
+  let found: FoundFile | undefined;
+  try {
+    if (row !== undefined) found = await openExisting(context, inode, path, row);
+  } catch (error) {
+    if (!canBeAbsent) throw error;
+  }
   if (found !== undefined) return liveFile(inode, path, found);
   if (inode.content !== "clean" && inode.size > 0) {
     throw new FsError("EIO", `the only copy of inode ${inode.id}, live file ${lineage}, is not there`);
@@ -80,6 +93,10 @@ async function openFile(context: Context, lineage: number): Promise<LiveFile> {
   const origin = originOf(inode.originNode, inode.originVersion);
   if (origin === undefined && inode.size > 0) throw new FsError("EIO", `inode ${inode.id} has bytes of no version`);
   const missing = origin === undefined ? NO_RANGES : rangeOf(0, inode.size);
+  if (canBeAbsent) {
+    const file = absentFile(inode.size);
+    return liveFile(inode, path, { file, origin, missing, recorded: missing, isNew: false, isKept: false });
+  }
   metadata.transaction(() => {
     if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
     metadata.lives.create({
@@ -101,7 +118,7 @@ async function openFile(context: Context, lineage: number): Promise<LiveFile> {
     if ((await file.stat()).size > 0) await file.truncate(0);
     if (inode.size > 0) await file.truncate(inode.size);
   });
-  return liveFile(inode, path, { file, origin, missing, recorded: missing, isNew: true });
+  return liveFile(inode, path, { file, origin, missing, recorded: missing, isNew: true, isKept: true });
 }
 
 interface FoundFile {
@@ -111,6 +128,7 @@ interface FoundFile {
   /** As the row has it. */
   readonly recorded: Ranges;
   readonly isNew: boolean;
+  readonly isKept: boolean;
 }
 
 /** Undefined: there is no such file, or it cannot be what the row says and its bytes can be had again. */
@@ -123,7 +141,7 @@ async function openExisting(
   const recorded = parseRanges(row.missing);
   let file: OpenFile;
   try {
-    file = await context.runtime.files.open(path, "r+");
+    file = await context.runtime.files.open(path, context.disk.trouble === "readOnly" ? "r" : "r+");
   } catch (error) {
     if (hasCode(error, "ENOENT")) return undefined;
     throw error;
@@ -136,7 +154,8 @@ async function openExisting(
     }
     // A crash between cutting the file short and writing that down.
     const missing = clipRanges(recorded, size);
-    return { file, origin: originOf(row.originNode, row.originVersion), missing, recorded, isNew: false };
+    const origin = originOf(row.originNode, row.originVersion);
+    return { file, origin, missing, recorded, isNew: false, isKept: true };
   });
   if (found === undefined) await file.close();
   return found;
@@ -151,7 +170,8 @@ async function closeIfFailed<T>(file: OpenFile, work: () => Promise<T>): Promise
   }
 }
 
-function liveFile(inode: Inode, path: string, { file, origin, missing, recorded, isNew }: FoundFile): LiveFile {
+function liveFile(inode: Inode, path: string, found: FoundFile): LiveFile {
+  const { file, origin, missing, recorded, isNew, isKept } = found;
   const isOriginal = origin !== undefined && inode.content !== "dirty" && origin.version === inode.originVersion;
   return {
     lineage: inode.lineage,
@@ -160,6 +180,8 @@ function liveFile(inode: Inode, path: string, { file, origin, missing, recorded,
     file,
     origin,
     originHash: isOriginal ? inode.hash : null,
+    isKept,
+    passing: undefined,
     missing,
     recorded,
     lock: createRangeLock(),
@@ -289,7 +311,8 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
   await Promise.all([...live.downloads].map((download) => download.done));
   try {
     const stat = await live.file.stat();
-    if (metadata.lives.get(live.lineage) !== undefined) {
+    const isRemembered = live.isKept && context.disk.trouble !== "readOnly";
+    if (isRemembered && metadata.lives.get(live.lineage) !== undefined) {
       const missing = formatRanges(missingToRecord(live));
       metadata.lives.update(live.lineage, { size: stat.size, bytes: stat.allocated, usedAt: runtime.now(), missing });
     }

@@ -21,7 +21,8 @@ export function observeNode(context: Context, told: Node, source: Source = "othe
     if (node.revision < 0 || (tombstone !== undefined && node.revision <= tombstone.revision)) return;
     const row = metadata.nodes.ofNodeId(node.id);
     if (row === undefined) {
-      if (!isOwnBirth(context, node)) arrive(context, node);
+      const aside = isOwnBirth(context, node) ? undefined : arrive(context, node);
+      if (aside !== undefined) advance(context, aside);
       return;
     }
     const isNews = node.revision > (row.base?.revision ?? -1) && node.revision > revisionOf(row.seen);
@@ -29,6 +30,23 @@ export function observeNode(context: Context, told: Node, source: Source = "othe
     if (isNews && takeOwn(context, node)) return;
     const seen = isNews ? metadata.nodes.update(row.id, { seen: { node }, seenAt: context.runtime.now() }) : row;
     advance(context, seen.id);
+  });
+}
+
+/**
+ * Several nodes that were read together: what is new of any is known before the first is observed.
+ * So a name is left before it is taken, and in chains and rings of renames nobody stands in the way.
+ */
+export function foresee(context: Context, told: Iterable<Node>, source: Source): void {
+  const { metadata } = context;
+  metadata.transaction(() => {
+    for (const one of told) {
+      const row = metadata.nodes.ofNodeId(one.id);
+      if (row === undefined || (one.lastKey !== null && metadata.attempts.ofKey(one.lastKey) !== undefined)) continue;
+      const node = withRevision(context, one, source);
+      const isNews = node.revision > (row.base?.revision ?? -1) && node.revision > revisionOf(row.seen);
+      if (isNews) metadata.nodes.update(row.id, { seen: { node }, seenAt: context.runtime.now() });
+    }
   });
 }
 

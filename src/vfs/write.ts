@@ -11,7 +11,7 @@ import { withoutPrivileges } from "./privileges.ts";
 import { inodeOf, requireWritable } from "./stat.ts";
 import { untilGatewayHas } from "./until-remote.ts";
 
-/** Of a file opened to append the kernel gives the offset too. */
+/** Of a file opened to append the kernel gives the offset too. How many bytes fitted. */
 export async function write(
   context: Context,
   _caller: Caller,
@@ -19,11 +19,12 @@ export async function write(
   offset: number,
   data: Uint8Array,
   options: { killPrivileges: boolean },
-): Promise<void> {
+): Promise<number> {
   const { live } = writableOf(context, handleId);
-  await writeBytes(context, live, offset, data);
+  const written = await writeBytes(context, live, offset, data);
   if (options.killPrivileges) dropPrivileges(context, live);
   cutWhenQuiet(context, live);
+  return written;
 }
 
 function dropPrivileges(context: Context, live: LiveFile): void {
@@ -76,6 +77,7 @@ export async function allocate(
 export async function flush(context: Context, caller: Caller, handleId: HandleId): Promise<void> {
   const { live, write: isWriter } = fileOf(context, handleId);
   if (!isWriter) return;
+  requireFolder(context, live);
   await onDisk(() => rowsFromFile(context, live));
   context.runtime.step("flush: recorded");
   if (context.settings.durability === "remote") await untilGatewayHas(context, live.inode, caller.signal);
@@ -84,6 +86,7 @@ export async function flush(context: Context, caller: Caller, handleId: HandleId
 /** fsync(2): the bytes, the rows and the name also survive power loss. */
 export async function fsync(context: Context, caller: Caller, handleId: HandleId, _dataOnly: boolean): Promise<void> {
   const { live, write: isWriter } = fileOf(context, handleId);
+  requireFolder(context, live);
   await onDisk(async () => {
     await rowsFromFile(context, live);
     await live.sync();
@@ -98,7 +101,16 @@ export async function fsync(context: Context, caller: Caller, handleId: HandleId
 
 /** fsync of a folder: the names are rows. */
 export function syncNames(context: Context): Promise<void> {
+  context.disk.look();
+  if (context.disk.trouble === "gone") context.disk.requireChangeable();
   return onDisk(() => context.syncRows());
+}
+
+/** Rows and bytes that have lost their names are saved for nobody. What was written is sent as long as it is open. */
+function requireFolder({ disk }: Context, live: LiveFile): void {
+  if (!live.isWritten) return;
+  disk.look();
+  if (disk.trouble === "gone") disk.requireChangeable();
 }
 
 async function onDisk(work: () => Promise<void>): Promise<void> {

@@ -9,6 +9,7 @@ import { sleep, type Timer } from "../lib/runtime.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import { advance, type Pending } from "./advance.ts";
+import { mindClock } from "./clock-set.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import { OWN_KEY_MS } from "./given-up.ts";
@@ -64,6 +65,7 @@ export function createWriteBack(context: Context): WriteBack {
     nextLook = Number.POSITIVE_INFINITY;
     if (isStopping) return;
     try {
+      mindClock(context);
       metadata.attempts.removeAbandonedBefore(runtime.now() - OWN_KEY_MS);
       if (metadata.arrivals.count() > 0) retryArrivals(context, ARRIVALS);
       if (canSend()) feed();
@@ -73,7 +75,10 @@ export function createWriteBack(context: Context): WriteBack {
     wakeLater();
   }
 
+  /** An answer that cannot be written down would be asked for again and again. */
   function canSend(): boolean {
+    const { disk } = context;
+    if (!disk.hasRows || disk.trouble === "readOnly") return false;
     return !settings.readOnly && network.isOnline && network.loginNeeded === undefined;
   }
 

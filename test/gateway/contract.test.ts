@@ -238,15 +238,38 @@ describe.each(walked.operations)("$method $path ($id)", (operation) => {
     await refuses(operation, "__proto__", example, "__proto__=1");
   });
 
+  test.runIf(operation.method === "GET")("answers HEAD as GET, without the body", async () => {
+    const headersOf = ({ headers }: Read) =>
+      [...headers].filter(([name]) => !["date", "connection", "keep-alive", "transfer-encoding"].includes(name));
+    for (const example of [...good(operation), { ...good(operation)[0], token: "" }]) {
+      const get = await call(operation, example);
+      const head = await call(operation, { ...example, method: "HEAD" });
+      expect([head.status, headersOf(head), head.json]).toEqual([get.status, headersOf(get), {}]);
+    }
+  });
+
   test("refuses another method", async () => {
     const [example] = good(operation);
     const { headers, ...rest } = example;
     const answer = await call(operation, { ...rest, method: "OPTIONS" });
     expect(answer.status).toBe(405);
     problem.parse(answer.json);
-    const here = walked.operations.filter(({ path }) => path === operation.path).map(({ method }) => method);
+    const named = walked.operations.filter(({ path }) => path === operation.path).map(({ method }) => method);
+    const here = named.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
     expect(answer.headers.get("allow")?.split(", ").toSorted()).toEqual(here.toSorted());
   });
+});
+
+test.each([
+  ["branch", "b"],
+  ["at", "2026-01-31T12:00:00Z"],
+])("content of a version is asked for without %s", async (name, value) => {
+  const content = walked.operations.find(({ id }) => id === "getContent");
+  if (content === undefined) throw new Error("No content.");
+  const file = await core.file("/d/f", "y");
+  const query = { version: String(file.head) };
+  expect((await call(content, { nodeId: file.id, query })).status).toBe(200);
+  await refuses(content, "version", { nodeId: file.id, query: { ...query, [name]: value } });
 });
 
 const byId = walked.operations.filter(({ path }) => path.includes("{nodeId}"));
@@ -455,7 +478,7 @@ test("what is to come later says so", async () => {
 test("every answer the document knows was met on this walk, but for failures of the gateway", () => {
   const missed = walked.operations.flatMap(({ id, responses }) =>
     Object.keys(responses)
-      .filter((status) => status !== "500" && met.get(id)?.has(status) !== true)
+      .filter((status) => !["500", "503", "507"].includes(status) && met.get(id)?.has(status) !== true)
       .map((status) => `${id} ${status}`),
   );
   expect(missed).toEqual([]);

@@ -34,6 +34,8 @@ export interface Oracle {
   watch(mount: Mount, calls: Calls): Calls;
   /** The mount has just died: what was being destroyed may or may not be. */
   crashed(mount: Mount): void;
+  /** The mount was drained and begins again with nothing: its inodes are others. */
+  forget(mount: Mount): void;
   /** The mount was drained: what it holds must be at the gateway now. One line for each that is not. */
   drained(mount: Mount): string[];
   /** For the world's onAnswer: rule 2. */
@@ -239,6 +241,9 @@ export function createOracle(
     crashed(mount) {
       for (const key of endangered.get(mount.name) ?? []) finished.delete(key);
       endangered.delete(mount.name);
+    },
+    forget(mount) {
+      for (const [key, one] of finished) if (one.mount === mount.name) finished.delete(key);
     },
     drained(mount) {
       return [...finished.values()].filter((one) => one.mount === mount.name && !isKept(one.hash)).map(describe);

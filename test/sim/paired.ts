@@ -2,7 +2,7 @@
  * A mount and the model side by side: every call goes to both, and both must answer the same. A
  * call that a crash cut off is done or not done; which of the two is found out by looking.
  */
-import { CallError, type CallName, type Calls, codeOf } from "./calls.ts";
+import { CallError, type CallName, type Calls, codeOf, NETWORK_CODES } from "./calls.ts";
 import type { Model } from "./model.ts";
 import { differences, type Tree, treeOf } from "./tree.ts";
 import { Fault } from "./world.ts";
@@ -47,7 +47,7 @@ export function createPaired(first: Calls, start: Model, mayFail: () => boolean)
     cutOff = { name, args };
     const real = await outcome(() => bind(mounted, name)(...args));
     cutOff = undefined;
-    if (real.code === "EIO" && mayFail() && name !== "close") throw new CallError("EIO", name);
+    if (NETWORK_CODES.has(real.code ?? "") && mayFail() && name !== "close") throw new CallError(real.code ?? "", name);
     const wanted = await outcome(() => onModel(model, name, args));
     const call = `${name}(${args.map((arg) => (arg instanceof Uint8Array ? `${arg.length} bytes` : JSON.stringify(arg))).join(", ")})`;
     if (real.code !== wanted.code) {

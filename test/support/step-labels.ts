@@ -19,7 +19,7 @@ export const supervisorLabels = () => labelsBelow(SUPERVISOR, ".c");
 function labelsBelow(folder: string, ending: string): Set<string> {
   const names = readdirSync(folder).filter((name) => name.endsWith(ending));
   const found = names.flatMap((name) =>
-    [...readFileSync(`${folder}${name}`, "utf8").matchAll(/\bstep\(["`]([^"`]+)["`]\)/g)].map(
+    [...readFileSync(`${folder}${name}`, "utf8").matchAll(/\bstep\(["`]([^"`]+: [^"`]+)["`]\)/g)].map(
       (match) => match[1] ?? "",
     ),
   );
