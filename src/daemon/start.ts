@@ -100,7 +100,9 @@ export async function runDaemon(options: {
     link.failed(exitCode, error instanceof Error ? error.message : String(error));
     return exitCode;
   } finally {
+    systemClock.step("daemon: ending");
     await closeAll(closers, log);
+    systemClock.step("daemon: ended");
     log.info({}, "ended");
   }
 }
@@ -189,7 +191,9 @@ async function start(
   const { workspace } = engine.status();
   if (settings.stateDir === undefined) writeOwner(stateDir, { ...workspace, baseUrl: settings.baseUrl });
 
+  systemClock.step("daemon: prepared");
   const mount = await link.prepared();
+  systemClock.step("daemon: has the device");
   const { connection, descriptor } = mount;
   const session = createSession({
     device: (onRequests, onEnd) => {
@@ -205,6 +209,7 @@ async function start(
   // Before the session is closed: the device says whether the mount is still ours.
   closers.push(() => link.isGone() && detachMounts(mount, log));
   await session.initialized;
+  systemClock.step("daemon: kernel answered");
 
   const record: MountRecord = {
     connection,
@@ -220,7 +225,9 @@ async function start(
     await withLimit(session.drained(), DRAIN_LIMIT_MS);
   });
   await openToCommands(settings, record, { engine, session, mountOver }, log, link, closers);
+  systemClock.step("daemon: recorded");
   link.ready();
+  systemClock.step("daemon: ready");
   log.info({ mountpoint: settings.mountpoint, connection, workspace: workspace.name }, "mounted");
   return { engine, session, mount, mountOver };
 }
@@ -290,6 +297,7 @@ async function openToCommands(
   const unmount = async (): Promise<UnmountReply> => {
     const result = await link.unmount();
     if ("busy" in result) return result;
+    systemClock.step("daemon: unmounted");
     await (result.isOver ? mountOver : withLimit(session.drained(), DRAIN_LIMIT_MS));
     const { dirty, parked, bytesPending } = engine.status();
     return { unmounted: { dirty, parked, bytesPending, ...(result.isOver ? {} : { elsewhere: true }) } };

@@ -105,6 +105,8 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   const options: GatewayOptions = { ...DEFAULT_OPTIONS, ...checkedOptions(needs.options ?? {}, DEFAULT_OPTIONS) };
   const clock: Clock = { ...needs.clock, now: () => needs.clock.now() + options.clockSkewMs };
   const lists = createSortedLists();
+  store.beforeCommit(() => clock.step("gateway: about to commit"));
+  store.afterCommit(() => clock.step("gateway: committed"));
   store.afterCommit(news.fire);
   store.afterRollback(lists.forget);
   const context: Context = {
@@ -176,6 +178,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       return await perform(route, request);
     } finally {
       await store.committed();
+      clock.step("gateway: about to answer");
     }
   }
 
@@ -242,6 +245,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       for (const blob of found) {
         if (context.staged.has(blob) || isUsed.get(blob) !== undefined) continue;
         await blobs.remove(blob);
+        clock.step("gateway: blob collected");
         removed += 1;
       }
       return removed;

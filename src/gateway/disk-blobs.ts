@@ -5,6 +5,7 @@
  */
 import { mkdir, open, readdir, rename, rm } from "node:fs/promises";
 import path from "node:path";
+import { systemClock } from "../lib/system-clock.ts";
 import type { Blobs } from "./blobs.ts";
 
 const WRITE_BYTES = 512 * 1024;
@@ -37,6 +38,7 @@ export async function openDiskBlobs(folder: string): Promise<Blobs> {
         }
         await writeAll(file, pending);
         await file.close();
+        systemClock.step("gateway: blob whole");
         await rename(temporary, place(blob));
       } catch (error) {
         await file.close().catch(() => {});

@@ -32,9 +32,13 @@ export interface StagedUpload {
  * in which the commit may fail: it is waited for first, so that nobody is told of what did not happen.
  * A refusal, too, tells of what is there.
  */
-export async function settleUpload<T>({ store }: Context, staged: StagedUpload, effect: () => T): Promise<T> {
+export async function settleUpload<T>({ clock, store }: Context, staged: StagedUpload, effect: () => T): Promise<T> {
   try {
-    return await store.queued(effect);
+    return await store.queued(() => {
+      const result = effect();
+      clock.step("gateway: upload not committed");
+      return result;
+    });
   } catch (error) {
     staged.unkeep();
     throw error;
@@ -176,6 +180,7 @@ async function writeBlob(context: Context, data: AsyncIterable<Uint8Array>): Pro
   context.staged.add(blob);
   try {
     await context.blobs.write(blob, data);
+    context.clock.step("gateway: blob in place");
     return blob;
   } catch (error) {
     context.staged.delete(blob);

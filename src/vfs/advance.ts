@@ -104,6 +104,7 @@ function carryOut(
     case "follow": {
       const taken = step.do === "take" ? takeNode(context, row, step) : takePlaceAlone(context, row, step.node);
       if (!taken.isTaken) return false;
+      context.runtime.step("take: not committed");
       const other = taken.aside === undefined ? undefined : context.metadata.nodes.ofEntry(taken.aside.id);
       if (other !== undefined) aside.push(other.id);
       leftPlace(context, row);

@@ -67,7 +67,7 @@ async function make(
   attributes: Attributes,
 ): Promise<Inode> {
   const folder = await requireFreeName(context, caller, parent, name);
-  return context.metadata.transaction(() => {
+  const made = context.metadata.transaction(() => {
     if (context.metadata.entries.find(folder.id, name) !== undefined) {
       throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
     }
@@ -75,6 +75,8 @@ async function make(
     addName(context, folder.id, name, inode.id, kind === "folder" ? "folder" : "file");
     return inode;
   });
+  context.runtime.step("make: named");
+  return made;
 }
 
 export async function create(
@@ -100,6 +102,7 @@ export async function create(
     addName(context, folder.id, name, made.id, "file");
     return made;
   });
+  context.runtime.step("create: named");
   try {
     const opened = await openCreated(context, inode, flags);
     return { ...(await found(context, inodeOf(context, inode.lineage))), ...opened };
@@ -199,5 +202,6 @@ export async function link(
     markInode(context, source.id);
     return linked;
   });
+  context.runtime.step("link: named");
   return found(context, inode);
 }

@@ -72,7 +72,9 @@ async function cutItself(context: Context, live: LiveFile, isOwn: boolean, signa
   if (before === undefined) return "busy";
   await live.sync();
   if (context.disk.trouble !== "gone") await syncName(context, live);
+  context.runtime.step("cut: synced");
   const { hash, size } = await hashLive(context, live, signal);
+  context.runtime.step("cut: hashed");
   if (live.writers > 0) return "busy";
   return settle(context, before.inode, { hash, size, lineage: live.lineage, isOwn }, { live, writes: before.writes });
 }
@@ -97,6 +99,7 @@ async function cutCopy(context: Context, live: LiveFile, signal: AbortSignal): P
     await paths.prepareFolderOf(path);
     await runtime.files.remove(path);
     await despiteFullDisk(context, first.size, () => runtime.files.clone(live.path, path));
+    runtime.step("cut: copied");
     if (!isSame(first, await live.file.stat()) || live.writes !== writes) return "busy";
     await syncCopy(context, path);
     const { hash, size } = await runtime.files.hash(path, signal);
@@ -168,6 +171,7 @@ function settle(
     }
     return "cut";
   });
+  context.runtime.step("cut: in the rows");
   if (result !== "busy" && open !== undefined) {
     open.live.isWritten = false;
     open.live.isSafe = true;

@@ -26,6 +26,7 @@ export async function drain(context: Context, writeBack: WriteBack, options: Dra
   let start = runtime.now();
   const sentBefore = writeBack.bytesSent;
   metadata.attempts.rush(start);
+  runtime.step("drain: begun");
   const cutOnce = new Set<number>();
   let settled = false;
   let reportedAt = Number.NEGATIVE_INFINITY;
@@ -53,6 +54,7 @@ export async function drain(context: Context, writeBack: WriteBack, options: Dra
         settled,
       });
     }
+    if (isDone) runtime.step("drain: done");
     if (isDone) return { drained: true, left: [] };
     const isStuck = left > 0 && left === parked;
     if (isStuck || options.signal.aborted) return { drained: false, left: describe(context, start, left) };

@@ -71,7 +71,9 @@ export async function forgetLive(context: Needs, { lineage }: Pick<LiveRow, "lin
     await context.syncRows();
     if (lives.has(lineage) || !metadata.lives.isEvictable(lineage)) return;
     await runtime.files.remove(paths.live(lineage));
+    runtime.step("evict: file gone");
     if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
+    runtime.step("evict: row gone");
     isGone = true;
   });
   return isGone;

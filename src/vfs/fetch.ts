@@ -184,22 +184,20 @@ async function carryOut(context: Context, live: LiveFile, download: Download): P
     }
   }
   try {
-    remember(context, live, download.failure);
+    await remember(context, live, download.failure);
   } catch (error) {
     // The row says that more is missing than is: it would be fetched again.
     context.log.debug({ err: error, inode: live.inode }, "what was fetched could not be written down");
   }
 }
 
-function remember(context: Context, live: LiveFile, failure: Error | undefined): void {
+async function remember(context: Context, live: LiveFile, failure: Error | undefined): Promise<void> {
   const isGone = failure instanceof RemoteError && failure.code === "notFound";
   // The node has moved on, and nobody has told yet.
   if (isGone && live.origin !== undefined) context.metadata.rereads.add(live.origin.node);
   // Whoever closes the file writes down what came.
   if (live.opens === 0 || live.missing === live.recorded) return;
-  await recordArrived(context, live).catch((error: unknown) => {
-    context.log.warn({ err: error, lineage: live.lineage }, "what was fetched could not be written down");
-  });
+  await recordArrived(context, live);
   evictSoon(context);
 }
 
@@ -326,6 +324,7 @@ async function fill(context: Context, live: LiveFile, chunk: Uint8Array, positio
       const bytes = chunk.subarray(part.start - position, part.end - position);
       await despiteFullDisk(context, bytes.length, () => file.write(bytes, part.start));
       disk.took(bytes.length);
+      context.runtime.step("fetch: part written");
     }
     if (mtime !== undefined) {
       const isUnchanged = live.writes === writes && live.inFlight === 0;
@@ -367,6 +366,7 @@ async function checkWhole(context: Context, live: LiveFile): Promise<boolean> {
   if (!live.isOriginal || live.writes !== writes) return true;
   if (hash === live.originHash) {
     live.isChecked = true;
+    context.runtime.step("fetch: whole checked");
     await recordArrived(context, live);
     return true;
   }

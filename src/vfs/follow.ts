@@ -196,6 +196,7 @@ export function applyEntries(context: Context, entries: readonly JournalEntry[],
   for (const entry of entries) {
     try {
       context.metadata.transaction(() => applyEntry(context, entry, nodes.get(entry.nodeId)));
+      context.runtime.step("journal: entry applied");
     } catch (error) {
       // One node must not keep the journal from being followed: it is read again by itself.
       context.log.error({ err: error, entry }, "a change could not be applied");

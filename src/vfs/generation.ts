@@ -36,5 +36,6 @@ function removeFile(context: Context, id: number): void {
     await context.syncRows();
     if (context.metadata.generations.get(id) !== undefined) return;
     await context.runtime.files.remove(context.paths.generation(id));
+    context.runtime.step("cut: file gone");
   });
 }

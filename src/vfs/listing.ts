@@ -59,6 +59,7 @@ async function readList(context: Context, folder: number, nodeId: string, signal
           observeNode(context, node);
         }
       });
+      context.runtime.step("listing: slice kept");
       if (start + SLICE < page.items.length) await breathe(context);
     }
     if (page.next == null) break;

@@ -27,6 +27,7 @@ export async function writeBytes(context: Context, live: LiveFile, offset: numbe
   if (isTight(context)) await requireRoom(context, data.length);
   return change(context, live, offset, end, async () => {
     const written = await writeAsFits(context, live, offset, data);
+    context.runtime.step("write: bytes in the file");
     overwritten(context, live, offset, offset + written);
     return written;
   });
@@ -51,6 +52,7 @@ export async function truncateBytes(context: Context, live: LiveFile, size: numb
   }
   await change(context, live, size, END, async () => {
     await live.file.truncate(size);
+    context.runtime.step("truncate: file cut short");
     cutShort(context, live, size);
   });
 }
@@ -123,6 +125,7 @@ function markWritten(context: Context, live: LiveFile): void {
       metadata.inodes.update(inode.id, { content: "dirty", changes: inode.changes + 1, hash: null });
       markInode(context, inode.id);
     });
+    runtime.step("write: marked dirty");
     live.isWritten = true;
     live.firstWriteAt = undefined;
   }

@@ -110,8 +110,10 @@ async function openFile(context: Context, lineage: number, mayBeAbsent: boolean)
       usedAt: runtime.now(),
     });
   });
+  runtime.step("live file: row made");
   await paths.prepareFolderOf(path);
   const file = await runtime.files.open(path, "w+");
+  runtime.step("live file: made");
   await closeIfFailed(file, async () => {
     // One left by a crash may hold anything.
     if ((await file.stat()).size > 0) await file.truncate(0);
@@ -237,6 +239,7 @@ async function becomeWriter(context: Context, live: LiveFile): Promise<void> {
       if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
       if (live.writers === 0) live.isWritten = isUncut(inode);
       live.writers += 1;
+      context.runtime.step("open: marked");
       return;
     }
     live.preparing ??= prepareForWriter(context, live).finally(() => {
@@ -256,6 +259,7 @@ async function prepareForWriter(context: Context, live: LiveFile): Promise<void>
     if (live.writers > 0) return;
     const mtime = mtimeOf(context, requireCurrent(context, live.lineage));
     await live.file.setTimes(mtime);
+    context.runtime.step("open: time set");
     live.preparedTime = formatTime(mtime);
   } finally {
     free();
@@ -303,6 +307,7 @@ function writersLeft(context: Context, live: LiveFile): void {
     else lookAfterQuiet(context, inode.id);
   });
   live.firstWriteAt = undefined;
+  context.runtime.step("release: no writer left");
 }
 
 async function closeFile(context: Context, live: LiveFile): Promise<void> {
@@ -318,6 +323,7 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
     if (isRemembered && metadata.lives.get(live.lineage) !== undefined) {
       metadata.lives.update(live.lineage, { size: stat.size, bytes: stat.allocated, usedAt: runtime.now() });
     }
+    runtime.step("release: recorded");
   } finally {
     await live.file.close().finally(() => lives.delete(live.lineage));
     const then = bytes.afterClose.get(live.lineage);
@@ -354,6 +360,7 @@ function recordStat(context: Context, live: LiveFile, stat: FileStat): void {
     });
     markInode(context, inode.id);
   });
+  runtime.step("write: size and time recorded");
   live.isUnrecorded = false;
 }
 
@@ -402,6 +409,7 @@ export function forgetLineage(context: Context, lineage: number): void {
     if (hasFile) metadata.lives.remove(lineage);
     metadata.inodes.removeLineage(lineage);
   });
+  runtime.step("forget: rows gone");
   if (!hasFile) return;
   inBackground(context, "removing a live file", async () => {
     // After the caller's transaction, which may yet be undone, and not before power loss can no longer undo it.

@@ -38,6 +38,7 @@ async function recoverInode(context: Context, inode: Inode): Promise<void> {
   const { metadata, runtime, paths } = context;
   // Unlinked while it was open: it goes.
   if (metadata.entries.links(inode.id) === 0) return;
+  runtime.step("recover: a file a writer had");
   const row = metadata.lives.get(inode.lineage);
   try {
     if (inode.content === "open") return await recoverOpen(context, inode, row);
@@ -124,8 +125,15 @@ async function matchLiveFiles(context: Context): Promise<void> {
   for (const row of metadata.lives.all()) {
     const hasFile = files.delete(row.lineage);
     if (!hasFile && metadata.lives.isEvictable(row.lineage)) metadata.lives.remove(row.lineage);
+    if (hasFile && row.bytes === 0) await countBytes(context, row);
   }
   for (const lineage of files) await setAside(context, paths.live(lineage), `live-${lineage}`);
+}
+
+/** It was open, and nobody wrote down what came in: it takes space that nobody would ever take back. */
+async function countBytes({ metadata, runtime, paths }: Context, { lineage }: LiveRow): Promise<void> {
+  const { allocated } = await runtime.files.stat(paths.live(lineage));
+  if (allocated > 0) metadata.lives.update(lineage, { bytes: allocated });
 }
 
 async function setGenerationsAside(context: Context): Promise<void> {

@@ -29,9 +29,12 @@ export async function send(
   try {
     if (isUncertain(context, attempt) && (await settleByReading(context, attempt, signal))) return;
     if (!context.client.features.revisions) await requireUnchanged(context, attempt, signal);
+    context.runtime.step(`request: ${attempt.request.do}`);
     const node = await call(context, attempt, signal, onProgress);
+    context.runtime.step("request: answered");
     context.network.answered();
     acknowledge(context, attempt, node, node.position);
+    context.runtime.step("request: settled");
   } catch (error) {
     failed(context, attempt, await withContentHash(context, attempt, error, signal));
   }
@@ -74,6 +77,7 @@ function failed(context: Context, attempt: Attempt<Request>, error: unknown): vo
     metadata.attempts.failed(attempt.id, runtime.now() + backoff(context, attempt.tries), message);
     log.error(fields, "sending failed here");
   }
+  runtime.step("request: will be sent again");
   context.activity.progressed();
 }
 

@@ -124,9 +124,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     activity,
     syncRows: shareRuns(options.syncRows),
   };
+  runtime.step("start: workspace known");
   const space = createSpace(context);
   await disk.restore();
   await recoverContents(context);
+  runtime.step("start: recovered");
   metadata.settings.set("boot", settings.boot);
   // From here on bytes may be newer than the rows that power loss would leave.
   await context.syncRows();
@@ -177,6 +179,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       await writeBack.stop();
       for (const handle of [...context.handles.keys()]) await fileSystem.release(handle);
       await stopBytes(context);
+      runtime.step("stop: quiet");
       for (const live of context.bytes.held) await closeLive(context, live, { write: false });
       try {
         // All bytes, with one call, before the rows say so.
@@ -188,6 +191,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         // What was committed is in the log of the database; only a power cut now could lose it.
         log.error({ err: error }, "the rows could not be synced at the end");
       }
+      runtime.step("stop: checkpoint made");
       metadata.close();
     },
   };

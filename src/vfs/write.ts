@@ -80,6 +80,7 @@ export async function flush(context: Context, caller: Caller, handleId: HandleId
   if (!isWriter) return;
   requireFolder(context, live);
   await onDisk(() => rowsFromFile(context, live));
+  context.runtime.step("flush: recorded");
   if (context.settings.durability === "remote") await untilGatewayHas(context, live.inode, caller.signal);
 }
 
@@ -91,9 +92,11 @@ export async function fsync(context: Context, caller: Caller, handleId: HandleId
     await rowsFromFile(context, live);
     const { writes, inFlight } = live;
     await live.sync();
+    context.runtime.step("fsync: bytes synced");
     await syncName(context, live);
     nowSafe(context, live, inFlight === 0 && live.writes === writes);
     await context.syncRows();
+    context.runtime.step("fsync: rows synced");
   });
   if (isWriter && context.settings.durability === "remote") await untilGatewayHas(context, live.inode, caller.signal);
   else cutAfterSync(context, live);

@@ -125,6 +125,7 @@ export function createWriteBack(context: Context): WriteBack {
       if (pending === undefined || pending.step.do === "wait") return;
       if (pending.step.do !== "cut") {
         const attempt = prepare(context, pending);
+        runtime.step("attempt: in the rows");
         if (attempt !== undefined) await sendAttempt(attempt);
         return;
       }

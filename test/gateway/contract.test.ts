@@ -479,20 +479,6 @@ test.each(withStatus(416))("$id of a range outside says how long it is and which
   expect(answer.headers.get("etag")).toBe(whole.headers.get("etag"));
 });
 
-test("what the document does not name is not found", async () => {
-  const paths = ["/", "/v1", "/v1/", "/v2/nodes", "/v1/nodes/", "/v1/nodes/x/y", "/v1/nodes/x/content/y", "/v1/nodesx"];
-  for (const path of paths) expect([path, (await core.call("GET", path)).status]).toEqual([path, 404]);
-  expect((await core.call("GET", "/v1/nodes/%FF")).json.field).toBe("nodeId");
-});
-
-test("what is to come later says so", async () => {
-  for (const path of ["/v1/engines", "/v1/installations", "/v1/executions/x/logs", "/v1/api-keys", "/oauth/token"]) {
-    const answer = await core.call("POST", path);
-    expect([path, answer.status, answer.headers["content-type"]]).toEqual([path, 404, "application/problem+json"]);
-    expect(answer.json.detail).toMatch(/^This gateway does not serve .+ yet\.$/);
-  }
-});
-
 test("every answer the document knows was met on this walk, but for failures of the gateway", () => {
   const missed = walked.operations.flatMap(({ id, responses }) =>
     Object.keys(responses)

@@ -23,6 +23,7 @@ import { type EngineOptions, startEngine } from "../../src/vfs/start-engine.ts";
 import { createMemoryFiles, type MemoryFiles } from "../support/memory-files.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
 import { createKernel, type Kernel } from "./kernel.ts";
+import { steppingFiles, steppingRows } from "./stepping.ts";
 import { createSimTransport, type Fault, type SimTransportOptions, type Weather } from "./transport.ts";
 
 /** An engine broken on purpose, to see that it is noticed. */
@@ -52,6 +53,8 @@ export interface MountOptions {
   /** What the gateway is taken not to have. */
   readonly lacks?: readonly Feature[];
   readonly faults?: readonly Fault[];
+  /** Right after anything that outlives the process, and at the fault points of the engine: it may be killed there. */
+  readonly onStep?: ((mount: Mount, label: string) => void) | undefined;
   /** What the engine is started with besides. */
   readonly engine?: (files: MemoryFiles, database: Connection) => Partial<EngineOptions>;
   readonly onAnswer: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
@@ -128,6 +131,9 @@ export function createMount(options: MountOptions): Mount {
       // A zombie of an earlier start asks here before it does anything to the world.
       const isAlive = () => starts === own;
       const random = seededRandom(seed * 31 + own);
+      const step = (label: string) => {
+        if (isAlive()) options.onStep?.(mount, label);
+      };
       const runtime: Runtime = {
         now: wallClock,
         elapsed: clock.elapsed,
@@ -137,7 +143,8 @@ export function createMount(options: MountOptions): Mount {
           uuids += 1;
           return `${name}-${uuids}`;
         },
-        files,
+        step,
+        files: steppingFiles(files, step),
       };
       const transport = createSimTransport({
         clock,
@@ -145,7 +152,10 @@ export function createMount(options: MountOptions): Mount {
         weather,
         random: seededRandom(seed * 37 + own),
         isAlive,
-        onAnswer: (request, answer) => options.onAnswer(mount, request, answer),
+        onAnswer(request, answer) {
+          options.onAnswer(mount, request, answer);
+          if (request.method !== "GET") step(`gateway: ${request.method} done`);
+        },
         note: (line) => options.note(`${name} ${line}`),
         onRequest: options.onRequest,
         choose: options.sabotage?.choose,
@@ -156,7 +166,7 @@ export function createMount(options: MountOptions): Mount {
       const { lacks = [] } = options;
       const profile = lacks.length === 0 ? OWN_PROFILE : withoutFeatures(OWN_PROFILE, lacks);
       const client = createClient({ transport, credentials: inTurn(options.tokens), now: wallClock, profile });
-      const paths = createLayout(files, STATE);
+      const paths = createLayout(runtime.files, STATE);
       await paths.prepare();
       database ??= copyOf(newDatabase());
       const rows = database;
@@ -165,7 +175,7 @@ export function createMount(options: MountOptions): Mount {
         client,
         log,
         paths,
-        database: rows,
+        database: steppingRows(rows, step),
         syncRows: async () => {},
         settings,
         workspace: options.workspace,
@@ -204,6 +214,8 @@ export function createMount(options: MountOptions): Mount {
       starts += 1;
       current = undefined;
       if (database === undefined) return;
+      // What was not committed is gone.
+      if (database.inTransaction) database.exec("ROLLBACK");
       database = before ?? copyOf(database);
       before = undefined;
       options.sabotage?.crash?.(database);

@@ -11,6 +11,8 @@ export interface Paired {
   readonly calls: Calls;
   /** The mount was started again after a crash: `calls` is it from now on. Says what does not fit. */
   crashed(mounted: Calls): Promise<void>;
+  /** The plain tree it is held against. */
+  model(): Calls;
   /** Compares all there is to see. */
   compare(withContent: boolean): Promise<void>;
 }
@@ -75,6 +77,7 @@ export function createPaired(first: Calls, start: Model, mayFail: () => boolean)
 
   return {
     calls,
+    model: () => model,
     async crashed(next) {
       mounted = next;
       const pending = cutOff;

@@ -57,6 +57,10 @@ export interface WorldOptions {
   /** What the gateway is taken not to have. */
   readonly lacks?: readonly Feature[] | undefined;
   readonly faults?: readonly TransportFault[] | undefined;
+  /** The mounts are not started yet. */
+  readonly isDown?: boolean;
+  /** See mount.ts. */
+  readonly onStep?: (mount: Mount, label: string) => void;
   readonly tally?: Tally | undefined;
   readonly engine?: MountOptions["engine"];
   readonly onAnswer?: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
@@ -116,6 +120,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       sabotage: options.sabotage,
       ...(options.lacks === undefined ? {} : { lacks: options.lacks }),
       ...(options.faults === undefined ? {} : { faults: options.faults }),
+      onStep: options.onStep,
       ...(options.engine === undefined ? {} : { engine: options.engine }),
       onAnswer: (mount, request, answer) => options.onAnswer?.(mount, request, answer),
       onRequest(met) {
@@ -181,6 +186,6 @@ export async function createWorld(options: WorldOptions): Promise<World> {
   };
   // The workspace is older than any lag.
   await clock.advance(WORKSPACE_AGE_MS);
-  for (const mount of mounts) await world.run(mount.start());
+  if (options.isDown !== true) for (const mount of mounts) await world.run(mount.start());
   return world;
 }
