@@ -51,7 +51,8 @@ const DEBOUNCE_MS = 1000;
 /** … but no longer than this. */
 const MAXIMUM_AGE_MS = 10_000;
 const POLL_MS = 1000;
-const UPLOADS = 8;
+/** At most; how many are of use the loop finds out. */
+const UPLOADS = 16;
 const DATABASE = "metadata.db";
 const HEARTBEAT_MS = 1000;
 /** For requests at hand when the mount is gone: the kernel no longer waits for them, their effects count. */
@@ -263,8 +264,12 @@ async function openToCommands(
   const { engine, session, mountOver } = parts;
   const { runtimeFolder } = settings;
   const since = performance.now();
-  const status = (): MountStatus => ({
-    ...engine.status(),
+  const now = async () => {
+    await engine.measure();
+    return engine.status();
+  };
+  const status = async (): Promise<MountStatus> => ({
+    ...(await now()),
     mountpoint: record.mountpoint,
     pid: record.daemon.pid,
     supervisorPid: record.supervisor.pid,
@@ -279,7 +284,7 @@ async function openToCommands(
     const result = await link.unmount();
     if ("busy" in result) return result;
     await (result.isOver ? mountOver : withLimit(session.drained(), DRAIN_LIMIT_MS));
-    const { dirty, parked, bytesPending } = engine.status();
+    const { dirty, parked, bytesPending } = await now();
     return { unmounted: { dirty, parked, bytesPending, ...(result.isOver ? {} : { elsewhere: true }) } };
   };
   makeRuntimeFolder(runtimeFolder);
@@ -288,7 +293,13 @@ async function openToCommands(
     path: socketPath(runtimeFolder, record.daemon.pid),
     handlers: {
       status,
-      pending: (limit) => engine.pending(limit),
+      async sums() {
+        const { dirty, uploading, parked, bytesPending, oldestPendingMs, paused, offlineMs } = await now();
+        const optional = { ...(paused === undefined ? {} : { paused }), ...(offlineMs === undefined ? {} : { offlineMs }) };
+        return { dirty, uploading, parked, bytesPending, oldestPendingMs, ...optional };
+      },
+      queue: (limit) => engine.queue(limit),
+      retry: (paths) => engine.retry(paths),
       drain: (settle, signal, onProgress) => engine.drain({ settle, signal, onProgress }),
       unmount,
     },

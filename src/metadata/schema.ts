@@ -179,4 +179,21 @@ export const MIGRATIONS: readonly string[] = [
   -- Without a journal, folders are listed again in turn.
   CREATE INDEX inode_listed ON inode(id) WHERE listed IS NOT NULL;
   `,
+  `
+  -- The queue, for any length: what the loop, listings of it and the plan ask for at each turn is found by an index.
+  ALTER TABLE node ADD COLUMN bulk INTEGER NOT NULL DEFAULT 0;  -- 1: much to send, it has lanes of its own
+  DROP INDEX node_due;
+  CREATE INDEX node_due ON node(bulk, due) WHERE due IS NOT NULL;
+  CREATE INDEX node_next ON node(due) WHERE due IS NOT NULL;
+  CREATE INDEX node_parked ON node(dirty_since, id) WHERE parked IS NOT NULL;
+  ALTER TABLE attempt ADD COLUMN bulk INTEGER NOT NULL DEFAULT 0;
+  CREATE INDEX attempt_due ON attempt(bulk, next_at) WHERE state = 'open';
+  CREATE INDEX attempt_next ON attempt(next_at) WHERE state = 'open';
+  CREATE INDEX attempt_given_up ON attempt(next_at) WHERE state = 'abandoned';
+  CREATE INDEX attempt_place ON attempt(json_extract(request, '$.parent'), json_extract(request, '$.name')) WHERE state = 'open';
+  CREATE INDEX attempt_copy ON attempt(json_extract(request, '$.copyOf')) WHERE state = 'open';
+  CREATE INDEX attempt_generation ON attempt(generation) WHERE generation IS NOT NULL;
+  ALTER TABLE reread ADD COLUMN hidden_since INTEGER;  -- since when a folder above it is not visible
+  CREATE INDEX generation_by_lineage ON generation(lineage) WHERE lineage IS NOT NULL;
+  `,
 ];
