@@ -247,7 +247,10 @@ export const COMMANDS = {
     flags: ["limit", "json", "debug"],
     examples: [
       ["wsfs queue ~/work", "what is under way, what was refused, then the oldest first"],
-      ["wsfs queue ~/work --limit 0 --json | jq -r 'select(.item.state == \"parked\").item.path'", "all that was refused"],
+      [
+        "wsfs queue ~/work --limit 0 --json | jq -r 'select(.item.state == \"parked\").item.path'",
+        "all that was refused",
+      ],
     ],
   },
   "queue retry": {
@@ -345,7 +348,9 @@ export type Values<C extends CommandName> = {
     (typeof FLAGS)[F],
     F extends RequiredOf<(typeof COMMANDS)[C]> ? true : false
   >;
-} & { readonly dir: (typeof COMMANDS)[C]["dir"] extends "required" ? string : string | undefined } & ((typeof COMMANDS)[C] extends {
+} & {
+  readonly dir: (typeof COMMANDS)[C]["dir"] extends "required" ? string : string | undefined;
+} & ((typeof COMMANDS)[C] extends {
     paths: true;
   }
     ? { readonly paths: readonly string[] }
@@ -400,7 +405,8 @@ function dirOf(name: string, command: Command, given: unknown): string | undefin
 function pathsOf(name: string, given: unknown): string[] {
   const paths: unknown[] = Array.isArray(given) ? given : [];
   return paths.map((path) => {
-    if (typeof path !== "string" || path === "") throw new Failure(`${name}: expected a path as PATH, got ""`, EXIT.usage);
+    if (typeof path !== "string" || path === "")
+      throw new Failure(`${name}: expected a path as PATH, got ""`, EXIT.usage);
     return path;
   });
 }

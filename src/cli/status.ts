@@ -28,7 +28,12 @@ export function describeStatus(state: MountStatus): string {
     ["read-only", state.readOnly],
     ["paused", state.paused],
     ["to upload", describePending(state)],
-    ["parked", state.parked === 0 ? undefined : `${formatCount(state.parked, "change")} refused by the gateway; "wsfs queue" says why`],
+    [
+      "parked",
+      state.parked === 0
+        ? undefined
+        : `${formatCount(state.parked, "change")} refused by the gateway; "wsfs queue" says why`,
+    ],
     ["conflicts", state.conflicts === 0 ? undefined : formatCount(state.conflicts, "copy", "copies")],
     ["cache", `${formatSize(state.cacheBytes)} of ${formatSize(state.cacheLimit)}`],
     ["state dir", state.stateDir],

@@ -295,7 +295,10 @@ async function openToCommands(
       status,
       async sums() {
         const { dirty, uploading, parked, bytesPending, oldestPendingMs, paused, offlineMs } = await now();
-        const optional = { ...(paused === undefined ? {} : { paused }), ...(offlineMs === undefined ? {} : { offlineMs }) };
+        const optional = {
+          ...(paused === undefined ? {} : { paused }),
+          ...(offlineMs === undefined ? {} : { offlineMs }),
+        };
         return { dirty, uploading, parked, bytesPending, oldestPendingMs, ...optional };
       },
       queue: (limit) => engine.queue(limit),

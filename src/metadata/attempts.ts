@@ -46,10 +46,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     database,
     "SELECT min(next_at) AS at FROM attempt WHERE state = 'open' AND next_at > ?",
   );
-  const first = prepare<{ at: number | null }>(
-    database,
-    "SELECT min(next_at) AS at FROM attempt WHERE state = 'open'",
-  );
+  const first = prepare<{ at: number | null }>(database, "SELECT min(next_at) AS at FROM attempt WHERE state = 'open'");
   const openCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM attempt WHERE state = 'open'");
   const filling = prepare<{ one: number }>(
     database,

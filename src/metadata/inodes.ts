@@ -66,6 +66,11 @@ export function createInodes(database: Connection) {
     `SELECT ${COLUMNS} FROM inode WHERE content <> 'clean' AND (content = 'open' OR hash IS NULL) AND kind = 'file'`,
   );
 
+  const writing = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE id IN (SELECT inode FROM writing)`);
+  const beginWriting = prepare(database, "INSERT OR IGNORE INTO writing (inode) VALUES (?)");
+  const endWriting = prepare(database, "DELETE FROM writing WHERE inode = ?");
+  const endAllWriting = prepare(database, "DELETE FROM writing");
+
   const listedAfter = prepare<{ id: number }>(
     database,
     "SELECT id FROM inode WHERE listed IS NOT NULL AND id > ? ORDER BY id LIMIT ?",
@@ -115,7 +120,19 @@ export function createInodes(database: Connection) {
     },
     superseded: (): number[] => superseded.all().map((row) => row.id),
     nameless: (): Inode[] => decodeAll(nameless.all()),
-    /** Those whose writer was not closed or whose content was not cut: after a crash, each must be looked at. */
+    /** Some program has it open for writing: its rows may be behind its file until endWriting. */
+    beginWriting(id: number): void {
+      beginWriting.run(id);
+    },
+    endWriting(id: number): void {
+      endWriting.run(id);
+    },
+    endAllWriting(): void {
+      endAllWriting.run();
+    },
+    /** Those whose writer was not closed: after a crash of the daemon, each must be looked at. */
+    writing: (): Inode[] => decodeAll(writing.all()),
+    /** These and those whose content was not cut: after a crash of the machine, what the rows say of them may be more than the disk has. */
     unfinished: (): Inode[] => decodeAll(unfinished.all()),
     /** Whose content is, or grew from, a version of this node. */
     withOrigin: (nodeId: string): Inode[] => decodeAll(byOrigin.all(nodeId)),

@@ -70,7 +70,8 @@ const COLUMNS = `id, entry, kind, node_id AS nodeId, base_parent AS baseParent, 
   left_at AS leftAt, parked, bulk`;
 
 function decode(row: Row): NodeRow {
-  const { id, entry, kind, nodeId, seenAt, changedAt, dirtySince, due, leftParent, leftName, leftAt, parked, bulk } = row;
+  const { id, entry, kind, nodeId, seenAt, changedAt, dirtySince, due, leftParent, leftName, leftAt, parked, bulk } =
+    row;
   const base: Base | null =
     nodeId === null
       ? null

@@ -193,6 +193,10 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX attempt_place ON attempt(json_extract(request, '$.parent'), json_extract(request, '$.name')) WHERE state = 'open';
   CREATE INDEX attempt_copy ON attempt(json_extract(request, '$.copyOf')) WHERE state = 'open';
   CREATE INDEX attempt_generation ON attempt(generation) WHERE generation IS NOT NULL;
+  -- Inodes that some program has open for writing: after a crash these alone must be looked at. The boot of
+  -- before this table is forgotten, so that the first start looks at all.
+  CREATE TABLE writing (inode INTEGER PRIMARY KEY) STRICT;
+  DELETE FROM setting WHERE key = 'boot';
   ALTER TABLE reread ADD COLUMN hidden_since INTEGER;  -- since when a folder above it is not visible
   CREATE INDEX generation_by_lineage ON generation(lineage) WHERE lineage IS NOT NULL;
   `,

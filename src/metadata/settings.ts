@@ -31,7 +31,10 @@ export function createArrivals(database: Connection) {
     "INSERT OR REPLACE INTO arrival (node_id, parent, name, node) VALUES (@nodeId, @parent, @name, @node)",
   );
   const byId = prepare<{ node: string }>(database, "SELECT node FROM arrival WHERE node_id = ?");
-  const all = prepare<{ node: string }>(database, "SELECT node FROM arrival WHERE node_id > ? ORDER BY node_id LIMIT ?");
+  const all = prepare<{ node: string }>(
+    database,
+    "SELECT node FROM arrival WHERE node_id > ? ORDER BY node_id LIMIT ?",
+  );
   const remove = prepare(database, "DELETE FROM arrival WHERE node_id = ?");
   const count = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM arrival");
   const one = prepare<{ one: number }>(database, "SELECT 1 AS one FROM arrival WHERE parent = ? LIMIT 1");

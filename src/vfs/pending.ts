@@ -78,7 +78,8 @@ export async function* inSlices(
     const begun = runtime.elapsed();
     yield rows;
     const took = runtime.elapsed() - begun;
-    size = took > SLICE_MS ? Math.max(1, Math.floor(size / 2)) : took < SLICE_MS / 3 ? Math.min(SLICE, size + 10) : size;
+    size =
+      took > SLICE_MS ? Math.max(1, Math.floor(size / 2)) : took < SLICE_MS / 3 ? Math.min(SLICE, size + 10) : size;
     await sleep(runtime, 0);
   }
 }
@@ -204,7 +205,7 @@ function inodeOf({ metadata }: Context, row: NodeRow) {
 /** Why kinds of requests are not sent: the token lacks what they need. One line each. */
 export function pausedKinds({ network, settings }: Context): string[] {
   if (settings.readOnly) return [];
-  const kinds = { "new files and folders": "upload", "changes": "patch", deletions: "delete" } as const;
+  const kinds = { "new files and folders": "upload", changes: "patch", deletions: "delete" } as const;
   return Object.entries(kinds).flatMap(([name, kind]) => {
     const missing = scopesOf(kind).filter((scope) => !network.may(scope));
     return missing.length === 0 ? [] : [`${name} wait: the token lacks ${missing.join(", ")}`];

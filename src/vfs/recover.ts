@@ -1,6 +1,7 @@
 /**
- * After a crash, before anything is served: every file a writer may have changed is looked at, and
- * what belongs to nobody is set aside, never removed unless it is empty. Clean files are not read.
+ * After a crash, before anything is served: every file that was open for writing is looked at (when
+ * the machine went down, every one whose content was not cut), and what belongs to nobody is set
+ * aside, never removed unless it is empty. Clean files are not read.
  */
 import { clipRanges, formatRanges, parseRanges } from "../lib/ranges.ts";
 import { hasCode } from "../lib/system-error.ts";
@@ -22,7 +23,12 @@ const UNCERTAIN_MS = 10 * 60_000;
 
 export async function recoverContents(context: Context): Promise<void> {
   const { metadata, settings } = context;
-  for (const inode of metadata.inodes.unfinished()) await recoverInode(context, inode);
+  const boot = metadata.settings.get("boot");
+  const { inodes } = metadata;
+  for (const inode of boot === settings.boot ? inodes.writing() : inodes.unfinished()) {
+    await recoverInode(context, inode);
+  }
+  inodes.endAllWriting();
   await recoverGenerations(context);
   for (const lineage of metadata.inodes.superseded()) forgetLineage(context, lineage);
   for (const inode of metadata.inodes.nameless()) {
@@ -33,7 +39,6 @@ export async function recoverContents(context: Context): Promise<void> {
   while (context.bytes.tasks.size > 0) await Promise.all(context.bytes.tasks);
   await matchLiveFiles(context);
   await setGenerationsAside(context);
-  const boot = metadata.settings.get("boot");
   if (boot !== undefined && boot !== settings.boot) await distrustRecent(context);
 }
 

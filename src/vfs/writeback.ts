@@ -119,7 +119,10 @@ export function createWriteBack(context: Context): WriteBack {
     const rows = metadata.nodes.due(lane, now, wanted).filter(({ id }) => !busy.has(id));
     for (let looked = 0; room > 0; looked += 1) {
       // The others have their turn after this, and whoever else uses this thread.
-      if (looked === LOOKED_AT) return lookSoon();
+      if (looked === LOOKED_AT) {
+        lookSoon();
+        return;
+      }
       const [attempt] = attempts;
       const [row] = rows;
       const isAttemptFirst = attempt !== undefined && (row?.due == null || attempt.nextAt <= row.due);
