@@ -35,6 +35,7 @@ import { startControlServer } from "./control-server.ts";
 import { detach } from "./detach.ts";
 import type { DaemonLog } from "./log-file.ts";
 import { mountsOf, readMountTable } from "./mount-table.ts";
+import { noticeTokens } from "./notice-tokens.ts";
 import { identifyProcess } from "./processes.ts";
 import { createRowSync } from "./row-sync.ts";
 import { createRuntime } from "./runtime.ts";
@@ -125,7 +126,10 @@ async function start(
   const self = identifyProcess(process.pid);
   if (supervisor === undefined || self === undefined) throw new StartError("the supervisor is gone");
 
-  const credentials = tokenFile(settings.tokenFile);
+  let running: Engine | undefined;
+  const credentials = noticeTokens(tokenFile(settings.tokenFile), (token) => {
+    running?.context.network.tokenChanged(scopesIn(token));
+  });
   const client = createClient({
     transport: createHttpTransport({ baseUrl: settings.baseUrl }),
     credentials,
@@ -169,6 +173,7 @@ async function start(
     scopes: await scopesOf(credentials, log),
     patience,
   });
+  running = engine;
   closers.push(() => engine.stop());
   const worker = new Worker(new URL("../metadata/checkpoint-worker.js", import.meta.url), {
     workerData: { path: databasePath },
@@ -379,11 +384,16 @@ function engineSettings(settings: DaemonSettings, umask: number): EngineSettings
   };
 }
 
+/** Undefined: it does not say. */
+function scopesIn(token: string): ReadonlySet<string> | undefined {
+  const scopes = describeToken(token)?.scopes;
+  return scopes === undefined ? undefined : new Set(scopes);
+}
+
 /** A token that cannot be read says nothing; whether the mount can do without one is the engine's to judge. */
 async function scopesOf(credentials: Credentials, log: Logger): Promise<ReadonlySet<string> | undefined> {
   try {
-    const scopes = describeToken(await credentials.token())?.scopes;
-    return scopes === undefined ? undefined : new Set(scopes);
+    return scopesIn(await credentials.token());
   } catch (error) {
     log.info({ err: error }, "there is no token that can be read");
     return undefined;

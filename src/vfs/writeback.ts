@@ -50,6 +50,8 @@ export interface WriteBack {
   readonly bytesSent: number;
 }
 
+type Next = { readonly cut: NodeRow } | { readonly attempt: Attempt<Request> };
+
 export function createWriteBack(context: Context): WriteBack {
   const { metadata, runtime, settings, network, activity } = context;
   const lanes = createLanes();
@@ -125,20 +127,22 @@ export function createWriteBack(context: Context): WriteBack {
       }
       const [attempt] = attempts;
       const [row] = rows;
-      const isAttemptFirst = attempt !== undefined && (row?.due == null || attempt.nextAt <= row.due);
+      const isAttemptFirst = attempt !== undefined && (row === undefined || attempt.nextAt <= row.due);
       if (isAttemptFirst) {
         attempts.shift();
         if (!busy.has(attempt.node)) run(lane, attempt.node, () => sendAttempt(attempt));
       } else if (row !== undefined) {
         rows.shift();
-        if (!busy.has(row.id)) begin(lane, row);
+        if (!busy.has(row.id)) begin(lane, row.id);
       } else return;
       room = lanes.room(lane, limit.value);
     }
   }
 
-  function begin(lane: Lane, row: NodeRow): void {
+  function begin(lane: Lane, id: number): void {
     try {
+      const row = metadata.nodes.get(id);
+      if (row === undefined) return;
       const actual = laneOf(bytesOf(row));
       if (row.bulk !== actual) {
         // It goes on its own lane, with its time.
@@ -146,11 +150,10 @@ export function createWriteBack(context: Context): WriteBack {
         lookSoon();
         if (actual !== lane) return;
       }
-      const pending = advance(context, row.id);
-      if (pending === undefined || pending.step.do === "wait") return;
-      run(lane, row.id, () => carryOut(pending));
+      const next = nextOf(id);
+      if (next !== undefined) run(lane, id, () => carryOut(next));
     } catch (error) {
-      putOff(row.id, error);
+      putOff(id, error);
     }
   }
 
@@ -189,18 +192,24 @@ export function createWriteBack(context: Context): WriteBack {
     busy.set(node, done);
   }
 
-  async function carryOut(first: Pending): Promise<void> {
-    let pending: Pending | undefined = first;
-    for (let turn = 0; turn < TURNS_MAX && !isStopping && canSend(); turn += 1) {
-      if (pending === undefined || pending.step.do === "wait") return;
-      if (pending.step.do !== "cut") {
-        const attempt = prepare(context, pending);
-        if (attempt !== undefined) await sendAttempt(attempt);
-        return;
-      }
-      if (!(await cut(pending.row))) return;
+  /** What is to be done for the row beyond this moment; a request is a row already. Undefined: nothing, or not now. */
+  function nextOf(id: number): Next | undefined {
+    return metadata.transaction(() => {
+      const pending = advance(context, id);
+      if (pending === undefined || pending.step.do === "wait") return undefined;
+      if (pending.step.do === "cut") return { cut: pending.row };
+      const attempt = prepare(context, pending);
+      return attempt === undefined ? undefined : { attempt };
+    });
+  }
+
+  async function carryOut(first: Next): Promise<void> {
+    let next: Next | undefined = first;
+    for (let turn = 0; next !== undefined && turn < TURNS_MAX; turn += 1) {
+      if ("attempt" in next) return sendAttempt(next.attempt);
+      if (!(await cut(next.cut)) || isStopping || !canSend()) return;
       // It took its time: what was to be done then may not be what is to be done now.
-      pending = advance(context, pending.row.id);
+      next = nextOf(next.cut.id);
     }
   }
 
