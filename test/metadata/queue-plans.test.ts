@@ -62,11 +62,10 @@ test("a turn of the loop, the start, a drain and a list of the queue find what t
   arrivals.isAnyIn("a");
   generations.ofLineage(1);
   inodes.writing();
+  // In the order of an index, up to a limit, is no search; `writing` has as many rows as files are open.
+  const isLimited = (step: string, sql: string) => step.includes("USING") && /ORDER BY[^)]*LIMIT/.test(sql);
   const scans = [...plans].flatMap(([sql, steps]) =>
-    // Of a table with as many rows as files are open.
-    steps
-      .filter((step) => /^SCAN (?!writing)/.test(step) && !/USING .*INDEX/.test(step))
-      .map((step) => `${step}: ${sql}`),
+    steps.filter((step) => /^SCAN (?!writing)/.test(step) && !isLimited(step, sql)).map((step) => `${step}: ${sql}`),
   );
   expect(plans.size).toBeGreaterThan(20);
   expect(scans).toEqual([]);
