@@ -6,6 +6,8 @@
  */
 #include "supervisor.h"
 
+#include "step.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -148,6 +150,7 @@ static void on_unmount_end(enum unmount_how how, int status)
   self.unmounts[how] = 0;
   int error = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
   if (error == 0) {
+    step("supervisor: unmounted");
     /* A copy in another mount namespace keeps the connection: the daemon must not wait for its end. */
     bool elsewhere = self.mount.device >= 0 && is_connected(self.mount.device);
     if (self.unmount_asked) tell(elsewhere ? "unmounted elsewhere" : "unmounted", -1);
@@ -155,6 +158,7 @@ static void on_unmount_end(enum unmount_how how, int status)
     self.phase = ENDING;
     self.watched = true;
     tell("stop", -1);
+    step("supervisor: told to stop");
     detach_copies();
     return;
   }
@@ -181,15 +185,18 @@ static void on_unmount_end(enum unmount_how how, int status)
 static void on_prepared(void)
 {
   char reason[LINE_LENGTH], line[32];
+  step("supervisor: about to mount");
   if (!mount_device(&self.options, &self.mount, reason, sizeof reason)) {
     fail(1, "%s", reason);
     end(UNMOUNT_IF_FREE);
     return;
   }
+  step("supervisor: mounted");
   self.phase = MOUNTED;
   self.watched = true;
   snprintf(line, sizeof line, "mounted %u", self.mount.connection);
   tell(line, self.mount.device);
+  step("supervisor: device passed");
 }
 
 static void on_ready(void)
@@ -197,7 +204,9 @@ static void on_ready(void)
   char line[32];
   self.phase = SERVING;
   snprintf(line, sizeof line, "ready %d", (int)self.daemon);
+  step("supervisor: ready");
   write_status(line);
+  step("supervisor: ready told");
 }
 
 /* failed CODE TEXT */
@@ -224,6 +233,7 @@ static void on_line(const char *line)
     on_failed(line + 7);
   } else if (strcmp(line, "unmount") == 0) {
     self.unmount_asked = true;
+    step("supervisor: unmount asked");
     if (!still_mounted() && !unmounting()) on_unmount_end(UNMOUNT_IF_FREE, 0);
     else if (!unmounting()) unmount(UNMOUNT_IF_FREE);
   } else {
@@ -274,6 +284,7 @@ static void on_daemon_lost(int status)
 static void on_daemon_end(int status)
 {
   read_control(); /* what it said last */
+  step("supervisor: daemon ended");
   self.daemon = 0;
   if (self.control >= 0) close(self.control);
   self.control = -1;
@@ -390,6 +401,7 @@ int main(int argc, char **argv)
     fail(1, "cannot start the daemon: %s", strerror(error));
     return self.exit_code;
   }
+  step("supervisor: daemon started");
   for (int64_t before = now_ms(); self.daemon != 0 || unmounting() || self.detaching != 0;) {
     struct pollfd sources[] = {
       {.fd = signals, .events = POLLIN}, {.fd = self.control, .events = POLLIN}, {.fd = self.options.status_fd}};
@@ -406,5 +418,6 @@ int main(int argc, char **argv)
     watch(now - before);
     before = now;
   }
+  step("supervisor: ending");
   return self.exit_code;
 }

@@ -88,7 +88,7 @@ async function listen(values: Values<"gateway">, data: string, workspaces: reado
 
 /** In the words of gateway/fault-options.ts, and checked by it. */
 async function misbehaviour(values: Values<"gateway">) {
-  const { FAULT_TARGETS, FAULTS, faultOptions } = await import("../gateway/fault-options.ts");
+  const { excessOfRates, FAULT_TARGETS, FAULTS, faultOptions } = await import("../gateway/fault-options.ts");
   const times = (name: "latency" | "path-lag" | "journal-lag" | "id-lag") => values[name];
   const faults: Record<string, Record<string, number>> = {};
   for (const { target, fault, rate } of values.fault) {
@@ -102,7 +102,7 @@ async function misbehaviour(values: Values<"gateway">) {
     }
     faults[target] = { ...faults[target], [name]: rate };
   }
-  const result = faultOptions.safeParse({
+  const options = faultOptions.parse({
     latencyMs: times("latency").ms,
     latencyJitterMs: times("latency").jitterMs,
     pathLagMs: times("path-lag").ms,
@@ -119,15 +119,10 @@ async function misbehaviour(values: Values<"gateway">) {
     tokenSeconds: values["token-life"] ?? 0,
     clockSkewMs: values["clock-skew"],
   });
-  if (result.success) return result.data;
-  // All other values were checked as they were read; rates are only bad together.
-  const sum = (rates: Record<string, number>) => Object.values(rates).reduce((total, rate) => total + rate, 0);
-  const [target, rates = {}] = Object.entries(faults).find(([, given]) => sum(given) > 1) ?? [];
-  if (target === undefined) throw result.error;
-  throw new Failure(
-    `--fault: expected rates of ${target} that sum up to 1 at most, got ${Number(sum(rates).toFixed(9))}`,
-    EXIT.usage,
-  );
+  // Each value was checked as it was read.
+  const excess = excessOfRates(options);
+  if (excess === undefined) return options;
+  throw new Failure(`${options.failRate > 0 ? "--fail-rate and " : ""}--fault: ${excess.problem}`, EXIT.usage);
 }
 
 function listenFailure(error: unknown, values: Values<"gateway">): unknown {

@@ -31,6 +31,8 @@ export async function mount(values: Values<"mount">): Promise<number> {
       ...profile,
       ...(values["state-dir"] === undefined ? {} : { stateDir: resolve(values["state-dir"]) }),
       cacheSize: values["cache-size"],
+      ...(values["keep-free"] === undefined ? {} : { keepFree: values["keep-free"] }),
+      ...(values["unsent-limit"] === undefined ? {} : { unsentLimit: values["unsent-limit"] }),
       patienceMs: values.wait * 1000,
       readOnly: values["read-only"],
       durability: values.durability,

@@ -36,6 +36,7 @@ export function describeStatus(state: MountStatus): string {
     ],
     ["conflicts", state.conflicts === 0 ? undefined : formatCount(state.conflicts, "copy", "copies")],
     ["cache", `${formatSize(state.cacheBytes)} of ${formatSize(state.cacheLimit)}`],
+    ["disk", describeDisk(state)],
     ["state dir", state.stateDir],
     ["daemon", `pid ${state.pid}, release ${state.version}, ${formatCount(requests, "request")} of the kernel`],
   ];
@@ -56,4 +57,12 @@ function describePending(state: MountStatus): string {
   const uploading = state.uploading === 0 ? "" : `, ${state.uploading} under way`;
   const since = `oldest ${formatDuration(state.oldestPendingMs)} old`;
   return `${formatCount(state.dirty, "change")}, ${formatSize(state.bytesPending)} (${since}${uploading})`;
+}
+
+function describeDisk({ disk }: MountStatus): string | undefined {
+  if (disk === undefined) return undefined;
+  if (disk.reason !== undefined) return disk.reason;
+  const limit = disk.unsentLimit === undefined ? "" : `, at most ${formatSize(disk.unsentLimit)} unsent`;
+  const kept = `${formatSize(disk.reserve)} kept back, ${formatSize(disk.keepFree)} left free by the cache`;
+  return `${formatSize(disk.available)} of ${formatSize(disk.total)} free (${kept}${limit})`;
 }

@@ -10,7 +10,8 @@ import { OPERATIONS, type OperationName } from "../contract/operations.ts";
 import { discard, readJson } from "./answers.ts";
 import { RemoteError } from "./errors.ts";
 import type { Profile, ProfileOperation, ResourceName } from "./profile.ts";
-import { isRecord, ourNode, ourPage, toOurs, toTheirs } from "./reshape.ts";
+import { isRecord, ourNode, ourPage, refuseLoss, toOurs, toTheirs } from "./reshape.ts";
+import { rewordEvents } from "./reword-events.ts";
 
 type Body = NonNullable<HttpRequest["body"]>;
 type Parameters = Readonly<Record<string, string>>;
@@ -65,7 +66,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
   const operationOf = (name: OperationName): ProfileOperation => {
     const known = profile.operations[name];
     if (known !== null) return known;
-    throw new RemoteError("invalid", `${name}: the gateway does not have it (profile ${profile.name})`);
+    throw new RemoteError("invalid", `the gateway does not have it (profile ${profile.name})`);
   };
 
   /** One call of the other gateway. */
@@ -78,8 +79,9 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     const theirQuery: Record<string, string> = {};
     for (const [name, value] of Object.entries(request.query)) {
       const theirs = name in query ? query[name] : name;
-      if (theirs == null || inPath.has(name)) continue;
-      theirQuery[theirs] = value;
+      if (inPath.has(name) || (name === "idempotencyKey" && !takesKey(operation))) continue;
+      if (theirs == null) refuseLoss(profile, name);
+      else theirQuery[theirs] = value;
     }
     const rootPath = inPath.has("rootPath") ? await pathFromRoot(asked) : "";
     const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
@@ -99,6 +101,11 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     });
   }
 
+  function takesKey(operation: OperationName): boolean {
+    if (operation === "upload" || operation === "writeContent") return features.uploadKeys;
+    return operation === "createNode" ? features.folderKeys : features.changeKeys;
+  }
+
   function theirHeaders(headers: HttpRequest["headers"]): Record<string, string> {
     const result: Record<string, string> = {};
     for (const [name, value] of Object.entries(headers)) result[profile.headers[name] ?? name] = value;
@@ -106,21 +113,17 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
   }
 
   function theirBody(operation: OperationName, body: Body): Body {
-    const strip = (value: unknown, isUpload: boolean): unknown => {
-      if (!isRecord(value)) return value;
-      const { idempotencyKey, ...rest } = value;
-      const takesKey = isUpload
-        ? features.uploadKeys
-        : operation === "createNode"
-          ? features.folderKeys
-          : features.changeKeys;
-      return takesKey && idempotencyKey !== undefined ? { ...rest, idempotencyKey } : rest;
+    const strip = (value: unknown): unknown => {
+      if (!isRecord(value) || takesKey(operation)) return value;
+      const { idempotencyKey: _, ...rest } = value;
+      return rest;
     };
     if (body.kind === "upload") {
-      return { ...body, metadata: toTheirs(profile, "uploadMetadata", strip(body.metadata, true)) };
+      return { ...body, metadata: toTheirs(profile, "uploadMetadata", strip(body.metadata)) };
     }
     const resource = BODIES[operation];
-    const value = strip(body.value, operation === "writeContent");
+    const value = strip(body.value);
+    if (isRecord(value) && value.copyOf !== undefined && !features.references) refuseLoss(profile, "copyOf");
     return { kind: "json", value: resource === undefined ? value : toTheirs(profile, resource, value) };
   }
 
@@ -163,10 +166,13 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
       return { node: itemsOf(page)[0], asOf: Number(page.asOf) };
     }
     let asOf = Number.POSITIVE_INFINITY;
+    let first: unknown;
     for (let pageNo = 1; pageNo <= PAGES_MAX; pageNo += 1) {
       const query = { parentId, pageNo: String(pageNo), pageSize: String(PAGE) };
       const page = await listPage(ask(asked, "listNodes", {}, query));
       const items = itemsOf(page);
+      checkMoved(first, items);
+      first = items[0]?.id;
       asOf = Math.min(asOf, Number(page.asOf));
       const node = items.find((item) => item.name === name);
       if (node !== undefined || isLast(page, pageNo)) return { node, asOf };
@@ -187,16 +193,28 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     const known = parentId === undefined ? {} : { parentId };
     const item = (told: unknown) =>
       of === "node" ? ourNode(profile, told, begun, known) : { ...UNTOLD[of], ...toOurs(profile, of, told) };
-    return ourPage(profile, value, begun, item);
+    const { pageNo = "1" } = asked.request.query;
+    const comesWhole = operationOf(asked.operation).query.pageNo === null;
+    return ourPage(profile, value, begun, comesWhole ? undefined : Number(pageNo), item);
   }
 
-  /** A list by `after`, from numbered pages: `after` is then the number of the page. */
+  /** A gateway that shows the same page under every number would be walked for ever. */
+  function checkMoved(first: unknown, items: readonly Record<string, unknown>[]): void {
+    if (first === undefined || items[0]?.id !== first) return;
+    const what = "two pages are the same: a profile says of lists that come whole";
+    throw new RemoteError("malformed", `${what} "query": {"pageNo": null} (profile ${profile.name})`);
+  }
+
+  /** A list by `after`, from numbered pages: `after` is then the number of the page, and how the one before began. */
   async function listByNumber(asked: Asked): Promise<HttpAnswer> {
-    const { after, ...query } = asked.request.query;
-    const pageNo = after === undefined || after === "" ? 1 : Number(after);
-    const request = { ...asked.request, query: { ...query, pageNo: String(pageNo) } };
+    const { after = "", ...query } = asked.request.query;
+    const [, number = "1", before] = /^(\d+) (.*)$/.exec(after) ?? [];
+    const pageNo = Number(number);
+    const request = { ...asked.request, query: { ...query, pageNo: number } };
     const page = await listPage({ ...asked, request });
-    return json(200, { ...page, next: isLast(page, pageNo) ? null : String(pageNo + 1) });
+    const items = itemsOf(page);
+    checkMoved(before, items);
+    return json(200, { ...page, next: isLast(page, pageNo) ? null : `${pageNo + 1} ${String(items[0]?.id)}` });
   }
 
   async function listOneName(asked: Asked): Promise<HttpAnswer> {
@@ -238,7 +256,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
       const broken = isRevision && !features.revisions ? undefined : await brokenCondition(given);
       if (broken !== undefined) return broken;
     }
-    const asked = withoutConditions(given);
+    const asked = await withAlways(withoutConditions(given));
     const answer = await exchange(asked);
     if (answer.status >= 400) return refusal(asked, answer);
     if (operationOf(asked.operation).answer === "full") {
@@ -255,6 +273,19 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     // Nothing is left to tell of.
     const gone = { id: nodeId, kind: "file", name: "", path: "" };
     return json(200, withPosition({ ...ourNode(profile, {}, now()), ...gone }));
+  }
+
+  /** With what the gateway wants said in any case; a move meanwhile by somebody else is undone by it. */
+  async function withAlways(asked: Asked): Promise<Asked> {
+    const { always } = operationOf(asked.operation);
+    const { body } = asked.request;
+    if (body?.kind !== "json" || !isRecord(body.value)) return asked;
+    const { value } = body;
+    if (always.every((field) => value[field] !== undefined)) return asked;
+    const node = await askNode(asked, asked.parameters.nodeId ?? "");
+    if (node === undefined) throw new Refusal(problem(404, { detail: "the node is not there" }));
+    const known = Object.fromEntries(always.map((field) => [field, node[field]]));
+    return { ...asked, request: { ...asked.request, body: { kind: "json", value: { ...known, ...value } } } };
   }
 
   function withPosition(node: Record<string, unknown>): Record<string, unknown> {
@@ -318,6 +349,21 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     return problem(404, { detail: "the version is no longer the node's head, and the gateway shows no other" });
   }
 
+  async function stream(asked: Asked): Promise<HttpAnswer> {
+    const { after } = asked.request.query;
+    const isInHeader = after !== undefined && operationOf(asked.operation).query.after === null;
+    const headers = isInHeader ? { ...asked.request.headers, "last-event-id": after } : asked.request.headers;
+    const answer = await exchange({ ...asked, request: { ...asked.request, headers } });
+    if (answer.status >= 400) return refusal(asked, answer);
+    const body = rewordEvents(answer.body, (data, id) => {
+      const told: unknown = parseEvent(data);
+      if (!isRecord(told)) return data;
+      const position = id === undefined || !/^\d+$/.test(id) ? {} : { position: Number(id) };
+      return JSON.stringify({ ...UNTOLD.journalEntry, ...position, ...toOurs(profile, "journalEntry", told) });
+    });
+    return { ...answer, body };
+  }
+
   async function read(asked: Asked): Promise<HttpAnswer> {
     const begun = now();
     const answer = await exchange(asked);
@@ -332,12 +378,12 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
       case "getContent":
         return content(asked);
       case "streamJournal":
-        return exchange(asked);
+        return stream(asked);
       case "listNodes":
       case "listVersions":
+      case "listWorkspaces":
         if (asked.request.query.name !== undefined && !features.names) return listOneName(asked);
         return asked.request.query.after === undefined || features.snapshots ? read(asked) : listByNumber(asked);
-      case "listWorkspaces":
       case "getNode":
       case "getNodeByPath":
       case "readJournal":
@@ -396,6 +442,15 @@ function routeOf(request: HttpRequest): Asked {
 
 function isLast(page: Record<string, unknown>, pageNo: number): boolean {
   return itemsOf(page).length === 0 || pageNo * Number(page.pageSize) >= Number(page.totalCount);
+}
+
+/** What is no JSON is left for the schema to refuse. */
+function parseEvent(data: string): unknown {
+  try {
+    return JSON.parse(data);
+  } catch {
+    return undefined;
+  }
 }
 
 function itemsOf(page: Record<string, unknown>): Record<string, unknown>[] {

@@ -76,7 +76,7 @@ export function createSend(environment: CallEnvironment): Send {
       if (isSuccess || call.accept?.includes(answer.status) === true) return answer;
       throw await readProblem(answer, call.operation, now);
     } catch (error) {
-      throw withoutToken(error, [token, used]);
+      throw withoutToken(error, token === used ? [token] : [token, used]);
     }
   };
 }

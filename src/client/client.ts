@@ -101,11 +101,13 @@ export interface UploadOptions extends CallOptions {
   readonly idempotencyKey?: string | undefined;
   /** Lower-case hex SHA-256. */
   readonly contentHash?: string | undefined;
+  /** Default: the gateway looks at the content. */
   readonly contentType?: string | undefined;
+  /** Come with the content, in one change. */
   readonly attributes?: Attributes | undefined;
   /** The head to move. Default: the gateway's main branch. */
   readonly branch?: string | undefined;
-  /** Bytes of the content handed to the network so far, for progress. */
+  /** Bytes of the content handed to the network so far, for progress; from 0 again with another try. */
   readonly onProgress?: ((sent: number) => void) | undefined;
 }
 
@@ -115,8 +117,14 @@ export interface KeyOptions extends CallOptions {
 }
 
 export interface RevisionOptions extends KeyOptions {
-  /** Only if the node's revision is still this; else `changed` with the node as it is. */
+  /** Only if the node's revision is still this; else "changed" (412), with the node as it is in `error.node`. */
   readonly ifRevision?: number | undefined;
+}
+
+/** A version of a file; without `version` its head. */
+export interface CopySource {
+  readonly copyOf: string;
+  readonly version?: string | undefined;
 }
 
 /** What is not named stays. Attributes merge by key, null removes one. */
@@ -133,9 +141,9 @@ export interface PathOptions extends WorkspaceOptions {
 }
 
 export interface UploadConditions {
-  /** Only if nothing has the name; else `changed` (412) with the node that has it. */
+  /** Only if nothing has the name; else "changed" (412) with the node that has it in `error.node`. */
   readonly ifAbsent?: boolean | undefined;
-  /** Only if the file is there and this is its head; else `changed`. */
+  /** Only if the file is there and this is its head; else "changed" (412). */
   readonly ifHead?: string | undefined;
 }
 
@@ -173,7 +181,7 @@ export interface Client {
   /** A new version with content the gateway has. */
   writeContentByReference(
     nodeId: string,
-    reference: { copyOf: string; version?: string | undefined },
+    reference: CopySource,
     options?: CallOptions & {
       ifHead?: string | undefined;
       idempotencyKey?: string | undefined;
@@ -188,7 +196,7 @@ export interface Client {
   copyNode(
     parentId: string,
     name: string,
-    reference: { copyOf: string; version?: string | undefined },
+    reference: CopySource,
     options?: CallOptions & { idempotencyKey?: string | undefined; attributes?: Attributes | undefined },
   ): Promise<WrittenNode>;
   /** Move, rename, change attributes, if the revision is still `ifRevision`. */

@@ -1,5 +1,4 @@
 /** The client put together: every operation bound to one way of sending. */
-import type { Features } from "../contract/features.ts";
 import type { Transport } from "../contract/http.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
 import { adaptTransport } from "./adapt.ts";
@@ -40,9 +39,8 @@ export function createClient(options: ClientOptions): Client {
   const { transport: network } = options;
   const transport = profile === OWN_PROFILE ? network : adaptTransport(network, profile, now);
   const send = createSend({ transport, credentials, log, now });
-  const { features } = profile;
   return {
-    features,
+    features: profile.features,
     listWorkspaces: (...args) => listWorkspaces(send, ...args),
     findWorkspace: (...args) => findWorkspace(send, ...args),
     listWorkspacePage: (...args) => listWorkspacePage(send, ...args),
@@ -58,20 +56,13 @@ export function createClient(options: ClientOptions): Client {
     writeContentByReference: (...args) => writeContentByReference(send, ...args),
     createFolder: (...args) => createFolder(send, ...args),
     copyNode: (...args) => copyNode(send, ...args),
-    patchNode: (id, patch, given) => patchNode(send, id, patch, keyed(features, given)),
-    exchangeNodes: (id, other, given) => exchangeNodes(send, id, other, keyed(features, given)),
-    deleteNode: (id, given) => deleteNode(send, id, keyed(features, given)),
-    restoreNode: (id, given) => restoreNode(send, id, keyed(features, given)),
+    patchNode: (...args) => patchNode(send, ...args),
+    exchangeNodes: (...args) => exchangeNodes(send, ...args),
+    deleteNode: (...args) => deleteNode(send, ...args),
+    restoreNode: (...args) => restoreNode(send, ...args),
     readJournal: (...args) => readJournal(send, ...args),
     streamJournal: (...args) => streamJournal(send, ...args),
     appendJournal: (...args) => appendJournal(send, ...args),
     close: () => transport.close(),
   };
-}
-
-/** Options of a change, without the key where the gateway takes none. */
-function keyed<O extends { readonly idempotencyKey?: string | undefined }>(features: Features, options?: O) {
-  if (options === undefined || features.changeKeys) return options;
-  const { idempotencyKey: _, ...rest } = options;
-  return rest;
 }

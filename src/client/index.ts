@@ -30,7 +30,7 @@ export type {
 } from "../contract/resources.ts";
 export type { Logger, LogLevel } from "../lib/log.ts";
 export type { Clock, Timer } from "../lib/runtime.ts";
-export type { Client, NodeChange } from "./client.ts";
+export type { Client, CopySource, NodeChange } from "./client.ts";
 export { type ConnectOptions, connect, type Gateway } from "./connect.ts";
 export { type Credentials, staticToken, tokenFile } from "./credentials.ts";
 export { REMOTE_ERROR_CODES, RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./errors.ts";
@@ -41,7 +41,7 @@ export type { Downloaded, DownloadOptions } from "./sdk/download.ts";
 export type { Files, UploadOptions, WriteContentOptions } from "./sdk/files.ts";
 export type { FollowOptions } from "./sdk/follow.ts";
 export type { Journal, JournalListOptions } from "./sdk/journal.ts";
-export type { ChangeOptions, CopySource, CreateOptions, NodeListOptions, Nodes, PathOptions } from "./sdk/nodes.ts";
+export type { ChangeOptions, CreateOptions, NodeListOptions, Nodes, PathOptions } from "./sdk/nodes.ts";
 export type { Page, Paged } from "./sdk/paged.ts";
 export type { FileContent, ReadOptions } from "./sdk/read.ts";
 export type { RetryOptions } from "./sdk/retry.ts";

@@ -4,9 +4,7 @@ import { type JournalEntry, type JournalPage, journalEntry, journalPage } from "
 import { checkedJson, discard, malformed, transportFailure } from "./answers.ts";
 import { askJson, type Send } from "./call.ts";
 import type { JournalOptions, JournalStreamOptions, KeyOptions } from "./client.ts";
-
-/** Characters of one event; a gateway that sends more is none of ours. */
-const EVENT_SIZE_MAX = 1024 * 1024;
+import { EVENT_SIZE_MAX } from "./reword-events.ts";
 
 export function readJournal(
   send: Send,

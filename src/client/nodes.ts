@@ -14,7 +14,7 @@ import {
 import { malformed } from "./answers.ts";
 import { askJson, type Call, type Send } from "./call.ts";
 import { checkPath } from "./check-names.ts";
-import type { CallOptions, KeyOptions, NodeChange, PathOptions, RevisionOptions } from "./client.ts";
+import type { CallOptions, CopySource, KeyOptions, NodeChange, PathOptions, RevisionOptions } from "./client.ts";
 
 interface CreateOptions extends KeyOptions {
   attributes?: Attributes | undefined;
@@ -59,7 +59,7 @@ export function copyNode(
   send: Send,
   parentId: string,
   name: string,
-  reference: { copyOf: string; version?: string | undefined },
+  reference: CopySource,
   options: CreateOptions = {},
 ): Promise<WrittenNode> {
   return createNode(send, { parentId, name, ...reference }, options);

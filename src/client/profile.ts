@@ -27,6 +27,8 @@ export interface ProfileOperation {
   readonly query: Readonly<Record<string, string | null>>;
   /** none: the answer says nothing of the node. */
   readonly answer: "full" | "none";
+  /** Fields of ours its body has in any case; what a call does not say is taken from the node as it is. */
+  readonly always: readonly ("parentId" | "name")[];
 }
 
 export const RESOURCES = {
@@ -118,6 +120,7 @@ const operation = z.union([
     path: z.string().startsWith("/").optional(),
     query: z.record(z.string(), z.string().min(1).nullable()).optional(),
     answer: z.enum(["full", "none"]).optional(),
+    always: z.array(z.enum(["parentId", "name"])).optional(),
   }),
 ]);
 
@@ -200,6 +203,11 @@ function faultsOf(profile: Profile): string[] {
   for (const name of ANSWERED) {
     if (operations[name]?.answer === "none") faults.push(`operations.${name}.answer: expected "full", got "none"`);
   }
+  for (const [name, operation] of Object.entries(operations)) {
+    if (name !== "patchNode" && operation !== null && operation.always.length > 0) {
+      faults.push(`operations.${name}.always: only patchNode changes a node in part`);
+    }
+  }
   for (const [feature, needed] of Object.entries(FEATURE_NEEDS)) {
     if (features[feature as keyof Features] && !features[needed]) {
       faults.push(`features.${feature}: means nothing without features.${needed}`);
@@ -234,7 +242,7 @@ function build(given: z.output<typeof file>): Profile {
       names.map((key) => {
         const { method, path } = OPERATIONS[key];
         const own = operations[key];
-        return [key, own === null ? null : { method, path, query: {}, answer: "full", ...own }];
+        return [key, own === null ? null : { method, path, query: {}, answer: "full", always: [], ...own }];
       }),
     ) as unknown as Profile["operations"],
     fields: Object.fromEntries(

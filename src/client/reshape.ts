@@ -3,6 +3,7 @@
  * not tell gets a value that says nothing. Pure; knows no request.
  */
 import { SETTLE_MS } from "../contract/features.ts";
+import { RemoteError } from "./errors.ts";
 import type { FieldPlace, Profile, ResourceName } from "./profile.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -14,13 +15,27 @@ export function isRecord(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Ours to theirs; fields it has no place for are left out. */
+/** What a request would be another one without. */
+const MEANINGS = new Set(["at", "branch", "copyOf", "parentId", "path", "recursive", "version", "with"]);
+
+/** Throws when a request says what the gateway has no place for, and would mean something else without it. */
+export function refuseLoss(profile: Profile, field: string): void {
+  if (!MEANINGS.has(field)) return;
+  const message = `the gateway does not have "${field}" (profile ${profile.name})`;
+  throw new RemoteError("invalid", message, { field, isUnsent: true });
+}
+
+/** Ours to theirs; fields it has no place for are left out, or refused where they mean too much. */
 export function toTheirs(profile: Profile, resource: ResourceName, value: unknown): unknown {
   if (!isRecord(value)) return value;
   const result: Record<string, unknown> = {};
   for (const [field, content] of Object.entries(value)) {
     const place = profile.fields[resource][field];
-    if (place == null || content === undefined || isLacking(profile, field)) continue;
+    if (content === undefined || isLacking(profile, field)) continue;
+    if (place == null) {
+      refuseLoss(profile, field);
+      continue;
+    }
     put(result, place.at, place.values?.[String(content)] ?? content);
   }
   return result;
@@ -80,20 +95,28 @@ export function ourNode(profile: Profile, value: unknown, now: number, known: Js
   };
 }
 
-/** A list with everything the contract says it has. Without positions it is taken to be as old as a list can be. */
+/**
+ * A list with everything the contract says it has. Without positions it is taken to be as old as a
+ * list can be. One that says no total has at least one item more, until a page is short or empty;
+ * `asked`: number of the page, undefined where the list comes whole.
+ */
 export function ourPage(
   profile: Profile,
   value: unknown,
   now: number,
+  asked: number | undefined,
   item: (item: unknown) => unknown,
 ): Record<string, unknown> {
   const told = toOurs(profile, "page", value);
   const items = Array.isArray(told.items) ? told.items.map(item) : told.items;
   const length = Array.isArray(items) ? items.length : 0;
+  const pageNo = asked ?? 1;
+  const pageSize = typeof told.pageSize === "number" ? told.pageSize : Math.max(1, length);
+  const mayGoOn = asked !== undefined && length >= pageSize && told.next == null;
   return {
-    totalCount: length,
-    pageNo: 1,
-    pageSize: Math.max(1, length),
+    totalCount: (pageNo - 1) * pageSize + length + (mayGoOn ? 1 : 0),
+    pageNo,
+    pageSize,
     asOf: profile.features.positions ? 0 : Math.max(0, now - SETTLE_MS),
     ...told,
     items,

@@ -4,7 +4,7 @@ import type { ContentSource, UploadBody } from "../contract/http.ts";
 import { type ContentReference, type UploadMetadata, type WrittenNode, writtenNode } from "../contract/resources.ts";
 import { askJson, type Send } from "./call.ts";
 import { checkName, checkPath } from "./check-names.ts";
-import type { CallOptions, UploadConditions, UploadOptions, WorkspaceOptions } from "./client.ts";
+import type { CallOptions, CopySource, UploadConditions, UploadOptions, WorkspaceOptions } from "./client.ts";
 import { askNode } from "./nodes.ts";
 
 export async function upload(
@@ -73,7 +73,7 @@ export function writeContent(
 export function writeContentByReference(
   send: Send,
   nodeId: string,
-  reference: { copyOf: string; version?: string | undefined },
+  reference: CopySource,
   options: CallOptions & {
     ifHead?: string | undefined;
     idempotencyKey?: string | undefined;

@@ -24,9 +24,10 @@ export async function listWorkspaces(send: Send, options: CallOptions = {}): Pro
       },
       workspacePage,
     );
+    const before = found.size;
     for (const workspace of page.items) found.set(workspace.id, workspace);
-    // The gateway may allow smaller pages than were asked for.
-    if (page.items.length === 0 || pageNo * page.pageSize >= page.totalCount) return [...found.values()];
+    // The gateway may allow smaller pages than were asked for, or none but the first.
+    if (found.size === before || pageNo * page.pageSize >= page.totalCount) return [...found.values()];
   }
 }
 

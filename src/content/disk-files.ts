@@ -9,7 +9,7 @@
 import { createHash } from "node:crypto";
 import fs from "node:fs";
 import type { FileStat, Files, OpenFile, OpenMode } from "../lib/files.ts";
-import { hasCode, systemError, withCode } from "../lib/system-error.ts";
+import { hasCode, systemError, withBytesWritten, withCode } from "../lib/system-error.ts";
 import { type Time, timeFromNanoseconds } from "../lib/time.ts";
 import type { HashWorkers } from "./hash-workers.ts";
 
@@ -21,6 +21,8 @@ export interface SystemCalls {
   fallocate(fd: number, mode: number, offset: number, length: number): Promise<void>;
   /** SEEK_DATA or SEEK_HOLE; undefined when there is none (ENXIO). */
   seek(fd: number, whence: "data" | "hole", offset: number): number | undefined;
+  /** syncfs(2): all of the disk the descriptor is on. */
+  syncDisk(fd: number): Promise<void>;
   /** Makes `fdTo` what `fdFrom` is: a reflink where the disk can, else the bytes; holes stay holes. */
   clone(fdFrom: number, fdTo: number): Promise<void>;
   /** flock(2), exclusive, without waiting: whether the lock is ours now. */
@@ -80,6 +82,15 @@ export function createDiskFiles(needs: {
       const fd = await openDescriptor(path, O_RDONLY | O_DIRECTORY);
       try {
         await call<void>((done) => fs.fsync(fd, done));
+      } finally {
+        await closeDescriptor(fd);
+      }
+    },
+
+    async syncDisk(path) {
+      const fd = await openDescriptor(path, O_RDONLY | O_DIRECTORY);
+      try {
+        await systemCalls.syncDisk(fd);
       } finally {
         await closeDescriptor(fd);
       }
@@ -171,13 +182,21 @@ class DiskFile implements OpenFile {
       let total = 0;
       while (total < buffer.length) {
         const length = buffer.length - total;
-        const written = mayWriteInline(this.#pace, length)
-          ? writeInline(this.#pace, fd, buffer, total, length, position + total)
-          : await writeOnce(fd, buffer, total, length, position + total);
+        const written = await this.#writePart(fd, buffer, total, length, position + total);
         if (written === 0) throw systemError("EIO", "write", this.#path);
         total += written;
       }
     });
+  }
+
+  async #writePart(fd: number, buffer: Uint8Array, start: number, length: number, position: number): Promise<number> {
+    try {
+      return mayWriteInline(this.#pace, length)
+        ? writeInline(this.#pace, fd, buffer, start, length, position)
+        : await writeOnce(fd, buffer, start, length, position);
+    } catch (error) {
+      throw withBytesWritten(error, start);
+    }
   }
 
   truncate(size: number): Promise<void> {

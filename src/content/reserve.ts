@@ -11,16 +11,30 @@ import { hasCode, isUnsupported } from "../lib/system-error.ts";
 export interface Reserve {
   /** Bytes kept back now: its whole size or 0. */
   held(): number;
+  /** Its size when it is whole. */
+  readonly size: number;
   /** Whether the reserve is whole afterwards. Does nothing while less than twice its size is free. */
   restore(): Promise<boolean>;
   /** Whether space was set free by this call. */
   giveUp(): Promise<boolean>;
+  /** The same at once, for who cannot wait: between two tries of a commit. Overtakes calls under way. */
+  giveUpNow(): boolean;
 }
 
-/** `size` in bytes; 0 keeps nothing back. Calls may overlap; they are carried out one after the other. */
-export function createReserve(files: Files, path: string, size: number): Reserve {
+/**
+ * `size` in bytes; 0 keeps nothing back. Calls may overlap; they are carried out one after the other.
+ * `removeNow` removes a file at once; whether there was one.
+ */
+export function createReserve(
+  files: Files,
+  path: string,
+  size: number,
+  removeNow: (path: string) => boolean = () => false,
+): Reserve {
   if (!Number.isSafeInteger(size) || size < 0) throw new RangeError(`expected a reserve in bytes, got ${size}`);
   let held = false;
+  /** Counts calls of giveUpNow: what was built meanwhile has no name any more. */
+  let overtaken = 0;
   let last: Promise<unknown> = Promise.resolve();
 
   function afterOthers(work: () => Promise<boolean>): Promise<boolean> {
@@ -31,6 +45,7 @@ export function createReserve(files: Files, path: string, size: number): Reserve
 
   async function restore(): Promise<boolean> {
     if (held || size === 0) return true;
+    const before = overtaken;
     if (!(await isWhole(files, path, size))) {
       // Twice: taking it again must not be what fills the disk.
       const { available } = await files.space(dirname(path));
@@ -43,8 +58,8 @@ export function createReserve(files: Files, path: string, size: number): Reserve
         throw error;
       }
     }
-    held = true;
-    return true;
+    held = overtaken === before;
+    return held;
   }
 
   /** Also when not known to be held: a predecessor's file, or part of one, is as good. */
@@ -57,9 +72,15 @@ export function createReserve(files: Files, path: string, size: number): Reserve
   }
 
   return {
+    size,
     held: () => (held ? size : 0),
     restore: () => afterOthers(restore),
     giveUp: () => afterOthers(giveUp),
+    giveUpNow() {
+      overtaken += 1;
+      held = false;
+      return removeNow(path);
+    },
   };
 }
 

@@ -12,13 +12,30 @@ const CHUNK = 512 << 10;
 
 /** Exactly the first `size` bytes of the file at `path`, which is opened by each `read()` anew. */
 export function createFileSource(files: Files, path: string, size: number): ContentSource {
-  if (!Number.isSafeInteger(size) || size < 0) throw new RangeError(`expected a size in bytes, got ${size}`);
-  return { size, read: () => readChunks(files, path, size) };
+  checkSize(size);
+  return { size, read: () => readChunks(() => files.open(path, "r"), path, size) };
 }
 
+/** The same of a file that is open, and stays open for as long as it may be read. `path` is for messages. */
+export function createOpenFileSource(file: OpenFile, path: string, size: number): ContentSource {
+  checkSize(size);
+  const borrowed = { read: file.read.bind(file), close: async () => {} };
+  return { size, read: () => readChunks(async () => borrowed, path, size) };
+}
+
+function checkSize(size: number): void {
+  if (!Number.isSafeInteger(size) || size < 0) throw new RangeError(`expected a size in bytes, got ${size}`);
+}
+
+type Readable = Pick<OpenFile, "read" | "close">;
+
 /** Memory: two chunks, the one handed out and the one read ahead. A chunk belongs to who got it. */
-async function* readChunks(files: Files, path: string, size: number): AsyncGenerator<Buffer, void, undefined> {
-  const file = await files.open(path, "r");
+async function* readChunks(
+  open: () => Promise<Readable>,
+  path: string,
+  size: number,
+): AsyncGenerator<Buffer, void, undefined> {
+  const file = await open();
   let ahead: Promise<Buffer> | undefined;
   try {
     const start = (position: number) => {
@@ -40,7 +57,7 @@ async function* readChunks(files: Files, path: string, size: number): AsyncGener
   }
 }
 
-async function readChunk(file: OpenFile, path: string, position: number, size: number): Promise<Buffer> {
+async function readChunk(file: Readable, path: string, position: number, size: number): Promise<Buffer> {
   const length = Math.min(CHUNK, size - position);
   const chunk = Buffer.allocUnsafeSlow(length);
   const read = await file.read(chunk, 0, length, position);

@@ -9,6 +9,8 @@ import { makeFolders } from "../lib/make-folders.ts";
 import type { SystemCalls } from "./disk-files.ts";
 
 export interface StateLock {
+  /** Whether the folder is still where it was, and this lock the one that a next daemon would meet. */
+  isThere(): boolean;
   /** Gives the folder free. Calling it again does nothing. */
   release(): void;
 }
@@ -46,12 +48,23 @@ export function lockStateFolder(systemCalls: Pick<SystemCalls, "lockFile">, path
     if (!locked) fs.closeSync(fd);
   }
 
+  const { dev, ino } = fs.fstatSync(fd);
   return {
+    isThere() {
+      const found = fs.statSync(path, { throwIfNoEntry: false });
+      return found !== undefined && found.ino === ino && found.dev === dev;
+    },
     release() {
       if (!locked) return;
       locked = false;
-      fs.ftruncateSync(fd);
-      fs.closeSync(fd);
+      try {
+        // The id is for messages only: a disk that takes no change any more keeps it.
+        fs.ftruncateSync(fd);
+      } catch {
+        // Nothing depends on it.
+      } finally {
+        fs.closeSync(fd);
+      }
     },
   };
 }

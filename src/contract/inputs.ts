@@ -62,9 +62,17 @@ const at = z.iso
   .datetime({ offset: true })
   .optional()
   .meta({ description: "A moment of the past: the answer is as it was then", examples: ["2026-01-31T12:00:00Z"] });
-const since = wholeNumber(0, Number.MAX_SAFE_INTEGER)
-  .default(0)
-  .describe("A position: only what came after it; from the start when absent");
+const since = z
+  .string()
+  .regex(/^\d{0,16}$/, "expected a position")
+  .default("")
+  .transform(Number)
+  .pipe(z.number().max(Number.MAX_SAFE_INTEGER, "expected a position"))
+  .meta({
+    description:
+      "A position: only what came after it. From the start when absent or empty; one that is not reached yet is refused",
+    examples: ["42"],
+  });
 
 const onlyWorkspace = z.strictObject({ workspace });
 
@@ -91,7 +99,11 @@ export const INPUTS = {
   getContent: {
     query: z.strictObject({
       workspace,
-      version: z.string().min(1).optional().describe("A version's id; the head when absent"),
+      version: z
+        .string()
+        .min(1)
+        .optional()
+        .describe("A version's id; the head when absent. Says the content by itself: not with branch or at"),
       branch,
       at,
     }),
@@ -119,7 +131,8 @@ export const INPUTS = {
         .string()
         .default("0")
         .meta({
-          description: "A position: only what came after it; or the `next` of the page before. All when absent",
+          description:
+            "A position: only what came after it; or the `next` of the page before. All when absent or empty; a position that is not reached yet is refused",
           examples: ["42"],
         }),
     }),

@@ -41,6 +41,8 @@ its token must carry: without a token the answer is 401, without a scope 403 nam
 problem document (RFC 9457): \`detail\` says what was expected and what came, \`field\` names what is at fault. Fields nobody
 knows are refused, so that a typo is told instead of ignored.
 
+HEAD is answered as GET is, without the body.
+
 Lists come in pages: \`pageNo\`, \`pageSize\`, \`orderBy\`; or with \`after\`, page by page of one snapshot.
 
 Reads by path, listings and the journal may show a change some time after it was answered; reads by id never do.

@@ -50,6 +50,8 @@ export const PROBLEMS = {
   413: "The body or one of its parts is larger than this gateway takes",
   416: "Nothing of the range lies within the content",
   500: "The gateway failed; nothing was done",
+  503: "Too many long lists are being put in order at once; Retry-After says when to come again",
+  507: "The gateway has no room left; nothing was done, and the same may go well later",
 } as const;
 
 export type ProblemStatus = keyof typeof PROBLEMS;
@@ -71,7 +73,7 @@ const writtenVersion: Answer = { description: "The file with its new version", b
 
 export const OUTPUTS = {
   listWorkspaces: { answers: { 200: { description: "A page of workspaces", body: workspacePage } }, problems: [] },
-  listNodes: { answers: { 200: { description: "A page of nodes", body: nodePage } }, problems: [404] },
+  listNodes: { answers: { 200: { description: "A page of nodes", body: nodePage } }, problems: [404, 503] },
   getNode: { answers: { 200: oneNode, 304: notModified }, problems: [404], takes: ["If-None-Match"] },
   getNodeByPath: { answers: { 200: oneNode, 304: notModified }, problems: [404], takes: ["If-None-Match"] },
   getContent: {
@@ -85,25 +87,28 @@ export const OUTPUTS = {
   },
   upload: {
     answers: { 201: { description: "A new file", body: writtenNode }, 200: writtenVersion },
-    problems: [404, 409, 412, 413],
+    problems: [404, 409, 412, 413, 507],
     takes: ["If-Match", "If-None-Match"],
   },
-  writeContent: { answers: { 200: writtenVersion }, problems: [404, 412, 413], takes: ["If-Match"] },
-  createNode: { answers: { 201: { description: "A new node", body: writtenNode } }, problems: [404, 409, 413] },
-  patchNode: { answers: { 200: written }, problems: [404, 409, 412, 413], takes: ["If-Match"] },
-  exchangeNodes: { answers: { 200: written }, problems: [404, 412, 413], takes: ["If-Match"] },
+  writeContent: { answers: { 200: writtenVersion }, problems: [404, 412, 413, 507], takes: ["If-Match"] },
+  createNode: { answers: { 201: { description: "A new node", body: writtenNode } }, problems: [404, 409, 413, 507] },
+  patchNode: { answers: { 200: written }, problems: [404, 409, 412, 413, 507], takes: ["If-Match"] },
+  exchangeNodes: { answers: { 200: written }, problems: [404, 412, 413, 507], takes: ["If-Match"] },
   deleteNode: {
     answers: { 200: { description: "The node as it was deleted", body: writtenNode } },
-    problems: [404, 409, 412],
+    problems: [404, 409, 412, 507],
     takes: ["If-Match"],
   },
-  restoreNode: { answers: { 200: written }, problems: [404, 409, 413], bodyOptional: true },
-  listVersions: { answers: { 200: { description: "A page of versions", body: versionPage } }, problems: [404] },
+  restoreNode: { answers: { 200: written }, problems: [404, 409, 413, 507], bodyOptional: true },
+  listVersions: { answers: { 200: { description: "A page of versions", body: versionPage } }, problems: [404, 503] },
   appendJournal: {
     answers: { 201: { description: "The journal entry", body: journalEntry } },
-    problems: [404, 413],
+    problems: [404, 413, 507],
   },
-  readJournal: { answers: { 200: { description: "A page of journal entries", body: journalPage } }, problems: [404] },
+  readJournal: {
+    answers: { 200: { description: "A page of journal entries", body: journalPage } },
+    problems: [404, 503],
+  },
   streamJournal: {
     answers: {
       200: {

@@ -154,7 +154,7 @@ export type UploadMetadata = z.infer<typeof uploadMetadata>;
 export const contentReference = z
   .strictObject({
     copyOf: id.describe("The node whose content is taken, a deleted one too"),
-    version: id.optional().describe("Which version of it; its head when absent"),
+    version: id.optional().describe("Which version of it; when absent its head, that of `branch` where one is named"),
     branch: branch.optional().describe('The branch whose head it becomes; "main" when absent'),
     attributes: attributes.optional(),
     idempotencyKey: idempotencyKey.nullish(),
@@ -169,7 +169,7 @@ export const newNode = z
     name: nodeName,
     kind: z.literal("folder").optional().describe("For a new folder"),
     copyOf: id.optional().describe("For a copy: the node whose content is taken"),
-    version: id.optional().describe("Of a copy: which version; the head when absent"),
+    version: id.optional().describe("Of a copy: which version; the head of main when absent"),
     attributes: attributes.optional(),
     idempotencyKey: idempotencyKey.nullish(),
   })

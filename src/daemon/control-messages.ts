@@ -15,6 +15,16 @@ export type { DrainProgress, DrainResult, QueueItem, RetryResult };
 
 const count = z.number().min(0);
 
+const diskStatus = z.object({
+  state: z.enum(["ok", "full", "readOnly", "gone", "broken"]),
+  reason: z.string().optional(),
+  total: count,
+  available: count,
+  reserve: count,
+  keepFree: count,
+  unsentLimit: count.optional(),
+});
+
 const engineStatus = z.object({
   workspace: z.object({ id: z.string(), name: z.string() }),
   online: z.boolean(),
@@ -29,6 +39,7 @@ const engineStatus = z.object({
   conflicts: count,
   cacheBytes: count,
   cacheLimit: count,
+  disk: diskStatus.optional(),
   oldestPendingMs: count,
 });
 

@@ -23,6 +23,10 @@ export const daemonSettings = z.strictObject({
   runtimeFolder: z.string(),
   /** Bytes. */
   cacheSize: z.number().int().min(0),
+  /** Bytes; absent: by the size of the disk. */
+  keepFree: z.number().int().min(0).optional(),
+  /** Bytes; absent: as many as the disk takes. */
+  unsentLimit: z.number().int().min(0).optional(),
   /** How long a gateway that fails is asked again, where the mount cannot do without it. */
   patienceMs: z.number().min(0),
   readOnly: z.boolean(),

@@ -17,6 +17,8 @@ import { describeToken } from "../client/token-claims.ts";
 import { createDiskFiles } from "../content/disk-files.ts";
 import { createHashWorkers } from "../content/hash-workers.ts";
 import { createLayout } from "../content/layout.ts";
+import { createReserve, type Reserve } from "../content/reserve.ts";
+import { createStateDisk, removeNow, spaceAt } from "../content/state-disk.ts";
 import { lockStateFolder, StateFolderBusy, type StateLock } from "../content/state-lock.ts";
 import * as systemCalls from "../content/system-calls.ts";
 import { DEVICE_BUFFER_SIZE, isConnected, openControl, openDevice } from "../fuse/native.ts";
@@ -25,8 +27,9 @@ import { startCheckpoints } from "../lib/checkpoints.ts";
 import { claimFolder, FolderOfOthers } from "../lib/claim-folder.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
-import { openDatabase } from "../metadata/database.ts";
+import { isDiskFailure, openDatabase } from "../metadata/database.ts";
 import type { EngineSettings } from "../vfs/context.ts";
+import type { DiskLimits } from "../vfs/disk.ts";
 import { type Engine, StartError } from "../vfs/engine.ts";
 import { A_MOMENT, insist, type Patience } from "../vfs/insist.ts";
 import type { EngineOptions } from "../vfs/start-engine.ts";
@@ -55,6 +58,9 @@ const POLL_MS = 1000;
 /** At most; how many are of use the loop finds out. */
 const UPLOADS = 16;
 const DATABASE = "metadata.db";
+const BLOCK = 4096;
+const RESERVE_MAX = 64 * 1024 ** 2;
+const KEEP_FREE_MAX = 1024 ** 3;
 const HEARTBEAT_MS = 1000;
 /** For requests at hand when the mount is gone: the kernel no longer waits for them, their effects count. */
 const DRAIN_LIMIT_MS = 30_000;
@@ -96,7 +102,9 @@ export async function runDaemon(options: {
     link.failed(exitCode, error instanceof Error ? error.message : String(error));
     return exitCode;
   } finally {
+    systemClock.step("daemon: ending");
     await closeAll(closers, log);
+    systemClock.step("daemon: ended");
     log.info({}, "ended");
   }
 }
@@ -159,6 +167,10 @@ async function start(
   await paths.prepare();
 
   const databasePath = join(stateDir, DATABASE);
+  const { total } = spaceAt(stateDir);
+  const reserve = createReserve(runtime.files, paths.reserve, reserveSize(total), removeNow);
+  const database = openOnFullDisk(databasePath, reserve);
+  const stateDisk = createStateDisk({ lock, lockPath: paths.lock, database: databasePath, reserve });
   const rowSync = createRowSync(runtime.files, databasePath);
   closers.push(() => rowSync.close());
   const engine = await startEngine({
@@ -166,7 +178,9 @@ async function start(
     client,
     log,
     paths,
-    database: openDatabase(databasePath),
+    database,
+    stateDisk,
+    limits: diskLimits(settings, total),
     syncRows: rowSync.sync,
     settings: engineSettings(settings, umask),
     workspace: settings.workspace,
@@ -183,7 +197,9 @@ async function start(
   const { workspace } = engine.status();
   if (settings.stateDir === undefined) writeOwner(stateDir, { ...workspace, baseUrl: settings.baseUrl });
 
+  systemClock.step("daemon: prepared");
   const mount = await link.prepared();
+  systemClock.step("daemon: has the device");
   const { connection, descriptor } = mount;
   const session = createSession({
     device: (onRequests, onEnd) => {
@@ -199,6 +215,7 @@ async function start(
   // Before the session is closed: the device says whether the mount is still ours.
   closers.push(() => link.isGone() && detachMounts(mount, log));
   await session.initialized;
+  systemClock.step("daemon: kernel answered");
 
   const record: MountRecord = {
     connection,
@@ -214,7 +231,9 @@ async function start(
     await withLimit(session.drained(), DRAIN_LIMIT_MS);
   });
   await openToCommands(settings, record, { engine, session, mountOver }, log, link, closers);
+  systemClock.step("daemon: recorded");
   link.ready();
+  systemClock.step("daemon: ready");
   log.info({ mountpoint: settings.mountpoint, connection, workspace: workspace.name }, "mounted");
   return { engine, session, mount, mountOver };
 }
@@ -288,6 +307,7 @@ async function openToCommands(
   const unmount = async (): Promise<UnmountReply> => {
     const result = await link.unmount();
     if ("busy" in result) return result;
+    systemClock.step("daemon: unmounted");
     await (result.isOver ? mountOver : withLimit(session.drained(), DRAIN_LIMIT_MS));
     const { dirty, parked, bytesPending } = await now();
     return { unmounted: { dirty, parked, bytesPending, ...(result.isOver ? {} : { elsewhere: true }) } };
@@ -366,6 +386,30 @@ function lockState(path: string): StateLock {
         : `${stateDir} cannot be used (${(error as NodeJS.ErrnoException).code})`;
     throw new StartError(`the state dir ${why}`, 1, { cause: error });
   }
+}
+
+/** What a predecessor kept back is given up where there is no room for the files of the database. */
+function openOnFullDisk(path: string, reserve: Reserve): ReturnType<typeof openDatabase> {
+  try {
+    return openDatabase(path);
+  } catch (error) {
+    if (!isDiskFailure(error)) throw error;
+    if (reserve.giveUpNow()) return openDatabase(path);
+    const why = `the state dir ${dirname(path)} cannot be used: ${(error as Error).message}`;
+    throw new StartError(why, 1, { cause: error });
+  }
+}
+
+/** Enough for the rows of thousands of renames and deletions, little enough for a small disk. */
+function reserveSize(total: number): number {
+  return Math.min(RESERVE_MAX, Math.floor(total / 32 / BLOCK) * BLOCK);
+}
+
+function diskLimits({ keepFree, unsentLimit }: DaemonSettings, total: number): DiskLimits {
+  return {
+    keepFree: keepFree ?? Math.min(KEEP_FREE_MAX, Math.floor(total / 20)),
+    ...(unsentLimit === undefined ? {} : { unsentLimit }),
+  };
 }
 
 function engineSettings(settings: DaemonSettings, umask: number): EngineSettings {

@@ -199,8 +199,7 @@ export async function write({ fileSystem, caller }: Call, request: WriteRequest)
   const { fh, data, write_flags } = request;
   const offset = representable(request.offset, "EFBIG");
   representable(offset + data.length, "EFBIG");
-  await fileSystem.write(caller, fh, offset, data, { killPrivileges: (write_flags & WRITE_KILL_SUIDGID) !== 0 });
-  return data.length;
+  return fileSystem.write(caller, fh, offset, data, { killPrivileges: (write_flags & WRITE_KILL_SUIDGID) !== 0 });
 }
 
 export function flush({ fileSystem, caller }: Call, { fh }: In<typeof structs.FLUSH_IN>): Promise<void> {

@@ -139,7 +139,7 @@ export function createBareGateway({ openApi: _, ...gateway }: Gateway): Gateway 
         const { route, id } = findRoute(request);
         return await gateway.handle(await route.ask({ request, id }), (answer) => translate(route, answer));
       } catch (error) {
-        if (error instanceof ProblemError) return refusal(error.status, error.document);
+        if (error instanceof ProblemError) return refusal(error.status, error.document, error.details.headers);
         throw error;
       }
     },
@@ -252,7 +252,7 @@ const problem = z.object({
 function translate(route: BareRoute, { status, headers, body }: GatewayAnswer): GatewayAnswer {
   if (body?.kind === "json") {
     const value: unknown = JSON.parse(body.text);
-    if (status >= 400) return refusal(status, value, headers["retry-after"]);
+    if (status >= 400) return refusal(status, value, headers);
     const told = route.answer(value);
     return told === undefined ? { status: 204, headers: {} } : jsonAnswer(status, told);
   }
@@ -260,15 +260,18 @@ function translate(route: BareRoute, { status, headers, body }: GatewayAnswer): 
   return { status, headers: kept, ...(body === undefined ? {} : { body }) };
 }
 
-function refusal(status: number, value: unknown, retryAfter?: string): GatewayAnswer {
+/** Of the headers what HTTP itself asks for: 401 says how to come in, 429 and 503 when to come again. */
+const REFUSAL_HEADERS = ["www-authenticate", "retry-after"];
+
+function refusal(status: number, value: unknown, headers: GatewayAnswer["headers"] = {}): GatewayAnswer {
   const { detail, title, field, scope } = problem.parse(value);
   const error = { message: detail ?? title ?? "", field, scope };
   return jsonAnswer(
     status,
     { error },
     {
+      ...Object.fromEntries(Object.entries(headers).filter(([name]) => REFUSAL_HEADERS.includes(name))),
       "content-type": "application/json",
-      ...(retryAfter === undefined ? {} : { "retry-after": retryAfter }),
     },
   );
 }

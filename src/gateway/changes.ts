@@ -123,9 +123,9 @@ export function createNodeRow(
   change: Change,
   node: NewNodeRow,
 ): { readonly id: string; readonly position: number } {
-  const { store, clock } = context;
-  const id = clock.uuid();
-  const head = node.content === undefined ? null : clock.uuid();
+  const { store, newId } = context;
+  const id = newId();
+  const head = node.content === undefined ? null : newId();
   const attributes = JSON.stringify(node.attributes);
   const state: State = {
     revision: 1,
@@ -231,9 +231,9 @@ export function changeNodeRows(
   change: Change,
   steps: readonly { readonly row: NodeRow; readonly kind: ChangeKind; readonly to: NodeChange }[],
 ): number {
-  const { store, clock } = context;
+  const { store, newId } = context;
   const done = steps.map(({ row, kind, to }) => {
-    const version = to.content === undefined ? undefined : clock.uuid();
+    const version = to.content === undefined ? undefined : newId();
     const content = to.branch === undefined ? to.content : undefined;
     const state: State = {
       revision: row.revision + 1,

@@ -34,7 +34,12 @@ function findVersion(context: Context, node: string, version: string): VersionCo
 function versionAsked(context: Context, call: Call<"getContent">, row: NodeRow): VersionContent {
   const { version, branch, at } = call.query;
   if (row.kind !== "file") throw invalid("nodeId", "nodeId: a folder has no content");
-  if (version !== undefined) return findVersion(context, row.id, version);
+  if (version !== undefined) {
+    if (branch !== undefined || at !== undefined) {
+      throw invalid("version", "version: expected alone: it says which content, as branch and at do");
+    }
+    return findVersion(context, row.id, version);
+  }
   // By id nothing is late, at no moment.
   const asOf = at === undefined ? Number.MAX_SAFE_INTEGER : positionAt(context.store, Date.parse(at));
   const state = nodeAt(context.store, row.id, asOf);
@@ -92,16 +97,21 @@ export interface CopySource {
   readonly attributes: Attributes;
 }
 
-/** The content a copy or a new version by reference takes; of a deleted node too. */
+/**
+ * The content a copy or a new version by reference takes; of a deleted node too. Without a version
+ * what the branch shows: its own head, else main's.
+ */
 export function sourceOfCopy(
   context: Context,
   workspace: string,
   nodeId: string,
   version: string | undefined,
+  branch?: string,
 ): CopySource {
   const row = relatedNode(context, workspace, nodeId, "copyOf");
   if (row.kind !== "file" || row.head === null) throw invalid("copyOf", "copyOf: expected a file, got a folder");
-  const found = findVersion(context, row.id, version ?? row.head);
+  const shown = onBranch(context.store, row, branch, Number.MAX_SAFE_INTEGER);
+  const found = findVersion(context, row.id, version ?? shown.head ?? row.head);
   const { link: _, ...attributes } = attributesOf(row);
   if (found.id !== row.head) delete attributes.mtime;
   return {

@@ -23,6 +23,8 @@ export const DEFAULT_OPTIONS: GatewayOptions = {
 
 export interface Context {
   readonly clock: Clock;
+  /** A fresh id of a node or version. */
+  readonly newId: () => string;
   readonly store: Store;
   readonly blobs: Blobs;
   readonly options: Readonly<GatewayOptions>;

@@ -15,24 +15,25 @@ import { getContent } from "./content.ts";
 import { type Context, DEFAULT_OPTIONS, type GatewayOptions } from "./context.ts";
 import { answerControl, CONTROL_PATH } from "./control.ts";
 import { type Call, type GatewayAnswer, type GatewayRequest, jsonAnswer } from "./exchange.ts";
-import { faultChanges } from "./fault-options.ts";
+import { excessOfRates, faultChanges } from "./fault-options.ts";
 import { ConnectionReset, withFaults } from "./faults.ts";
 import { forgetKeys } from "./idempotency.ts";
+import { createIds } from "./ids.ts";
 import { appendJournal, readJournal } from "./journal.ts";
 import { streamJournal } from "./journal-stream.ts";
 import { createLag } from "./lag.ts";
 import { listNodes } from "./listings.ts";
 import { createNode, deleteNode, exchangeNodes, getNode, getNodeByPath, patchNode, restoreNode } from "./nodes.ts";
-import { check, invalid, ProblemError, tooLarge } from "./problems.ts";
+import { check, diskFull, invalid, isDiskFull, ProblemError, tooLarge } from "./problems.ts";
 import { findRoute, type Route } from "./routes.ts";
 import { checkScopes } from "./scopes.ts";
 import { createSignal } from "./signal.ts";
 import { createSortedLists } from "./sorted-lists.ts";
 import { createStore } from "./store.ts";
-import { createTokenCheck, signToken, type TokenClaims } from "./tokens.ts";
+import { type Caller, createTokenCheck, signToken, type TokenClaims } from "./tokens.ts";
 import { upload, writeContent } from "./uploads.ts";
 import { listVersions } from "./versions.ts";
-import { ensureWorkspace, listWorkspaces, type WorkspaceRow } from "./workspaces.ts";
+import { callWorkspace, ensureWorkspace, listWorkspaces, type WorkspaceRow } from "./workspaces.ts";
 
 type Handler<N extends OperationName> = (context: Context, call: Call<N>) => GatewayAnswer | Promise<GatewayAnswer>;
 
@@ -100,14 +101,17 @@ export interface Gateway {
 export function createGateway(needs: GatewayNeeds): Gateway {
   const { blobs, signingKey, log } = needs;
   const news = createSignal();
-  const store = createStore(needs.database, needs.turn);
-  const options: GatewayOptions = { ...DEFAULT_OPTIONS, ...checkedOptions(needs.options ?? {}) };
+  const store = createStore(needs.database, needs.turn, log);
+  const options: GatewayOptions = { ...DEFAULT_OPTIONS, ...checkedOptions(needs.options ?? {}, DEFAULT_OPTIONS) };
   const clock: Clock = { ...needs.clock, now: () => needs.clock.now() + options.clockSkewMs };
   const lists = createSortedLists();
+  store.beforeCommit(() => clock.step("gateway: about to commit"));
+  store.afterCommit(() => clock.step("gateway: committed"));
   store.afterCommit(news.fire);
   store.afterRollback(lists.forget);
   const context: Context = {
     clock,
+    newId: createIds(clock),
     store,
     blobs,
     options,
@@ -133,7 +137,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   }
 
   function setOptions(changes: Partial<GatewayOptions>): void {
-    const checked = checkedOptions(changes);
+    const checked = checkedOptions(changes, options);
     // What was to be seen under the old ones stays so.
     context.pathLag.shown();
     context.journalLag.shown();
@@ -144,10 +148,11 @@ export function createGateway(needs: GatewayNeeds): Gateway {
 
   async function perform(route: Route, request: GatewayRequest): Promise<GatewayAnswer> {
     const operation = OPERATIONS[route.operation];
-    const caller = checkToken(request.headers.authorization);
-    checkScopes(caller, operation);
+    const bearer = checkToken(request.headers.authorization);
+    checkScopes(bearer, operation);
     const input: { query: (typeof INPUTS)[OperationName]["query"]; body?: object } = INPUTS[route.operation];
-    const query = check(input.query, request.query, "query");
+    const query: { workspace?: string | undefined } = check(input.query, request.query, "query");
+    const caller = route.operation === "listWorkspaces" ? bearer : within(context, bearer, query.workspace);
     checkLength(request, options);
     const call = {
       parameters: { nodeId: route.nodeId, path: route.path },
@@ -173,6 +178,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       return await perform(route, request);
     } finally {
       await store.committed();
+      clock.step("gateway: about to answer");
     }
   }
 
@@ -197,7 +203,12 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     } catch (error) {
       if (error instanceof ConnectionReset) throw error;
       if (error instanceof ProblemError) return reword(jsonAnswer(error.status, error.document, error.details.headers));
-      log.error({ err: error, method: request.method, path: request.path }, "request failed unexpectedly");
+      const { method, path } = request;
+      if (isDiskFull(error)) {
+        log.error({ err: error, method, path }, "no room left for what a request brought");
+        return reword(jsonAnswer(507, diskFull().document));
+      }
+      log.error({ err: error, method, path }, "request failed unexpectedly");
       return reword(jsonAnswer(500, new ProblemError(500, "The gateway failed; its log says why.").document));
     }
   }
@@ -234,11 +245,18 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       for (const blob of found) {
         if (context.staged.has(blob) || isUsed.get(blob) !== undefined) continue;
         await blobs.remove(blob);
+        clock.step("gateway: blob collected");
         removed += 1;
       }
       return removed;
     },
   };
+}
+
+/** Who names a workspace is, for this call, bound to it: the nodes it is about are there, or it is refused. */
+function within(context: Context, caller: Caller, workspace: string | undefined): Caller {
+  if (workspace === undefined) return caller;
+  return { ...caller, workspace: callWorkspace(context, caller, workspace).id };
 }
 
 /** An upload that says itself that it is too large is refused before any of it is received. */
@@ -248,9 +266,20 @@ function checkLength({ body, headers }: GatewayRequest, { maxFileBytes, maxJsonB
   throw tooLarge(`file: more than ${maxFileBytes} bytes`, "file");
 }
 
-function checkedOptions({ maxFileBytes, maxJsonBytes, ...faults }: Partial<GatewayOptions>): Partial<GatewayOptions> {
-  const checked = { ...check(faultChanges, faults, "options"), maxFileBytes, maxJsonBytes };
-  return Object.fromEntries(Object.entries(checked).filter(([, value]) => value !== undefined));
+/** `before`: what stays where nothing is said. */
+function checkedOptions(
+  { maxFileBytes, maxJsonBytes, ...faults }: Partial<GatewayOptions>,
+  before: Readonly<GatewayOptions>,
+): Partial<GatewayOptions> {
+  const checked = check(faultChanges, faults, "options");
+  const { failRate = before.failRate, faults: rates = before.faults } = checked;
+  const excess = excessOfRates({ failRate, faults: rates });
+  if (excess !== undefined) {
+    const field = checked.faults === undefined ? "failRate" : `faults.${excess.target}`;
+    throw invalid(field, `${field}: ${excess.problem}`);
+  }
+  const all = { ...checked, maxFileBytes, maxJsonBytes };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
 }
 
 /** The JSON body, checked. Operations that take one say themselves when it is missing. */
@@ -260,7 +289,12 @@ async function jsonOf(
   { maxJsonBytes }: GatewayOptions,
 ): Promise<unknown> {
   const input = INPUTS[name];
-  if (!("body" in input) || request.body === undefined) return undefined;
+  if (request.body === undefined) return undefined;
+  if (!("body" in input)) {
+    // Of GET it means nothing (RFC 9110 §9.3.1); a deletion's key would be taken for one.
+    if (!("metadata" in input) && request.method !== "GET") throw invalid("body", "body: this call takes none");
+    return undefined;
+  }
   if (request.body.kind === "json") return check(input.body, await request.body.read(maxJsonBytes), "body");
   if ("metadata" in input) return undefined;
   throw invalid("body", "body: expected a JSON object (content-type application/json)");

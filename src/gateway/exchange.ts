@@ -15,6 +15,8 @@ export interface Part {
   readonly filename: string | undefined;
   /** Fails when the body is broken off. */
   readonly data: AsyncIterable<Uint8Array>;
+  /** The same at once, where all of it is in memory. */
+  readonly bytes?: Uint8Array | undefined;
 }
 
 /** Bodies are read only once the token is known to be good. `other` is any body that is neither. */
@@ -37,7 +39,7 @@ export interface GatewayAnswer {
   readonly status: number;
   /** Names in lower case; content-length is there unless the body is absent or has no end of its own. */
   readonly headers: Readonly<Record<string, string>>;
-  /** `json` is encoded once, `bytes` is to be read to its end or returned. */
+  /** `json` is encoded once, `bytes` is to be read to its end or returned; a chunk holds until the next one is asked for. */
   readonly body?:
     | { readonly kind: "json"; readonly text: string }
     | { readonly kind: "bytes"; readonly stream: AsyncIterable<Uint8Array> };

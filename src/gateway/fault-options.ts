@@ -36,21 +36,17 @@ const milliseconds = z.number().min(0).max(1e9);
 const rate = z.number().min(0).max(1);
 const bytesPerSecond = z.number().min(0).max(1e12);
 
-const rates = z
-  .strictObject({
-    error: rate.optional(),
-    unavailable: rate.optional(),
-    throttled: rate.optional(),
-    resetBefore: rate.optional(),
-    resetDuring: rate.optional(),
-    resetAfter: rate.optional(),
-    truncatedUpload: rate.optional(),
-    truncatedAnswer: rate.optional(),
-    ignoredRange: rate.optional(),
-  } satisfies Record<Fault, z.ZodType>)
-  .refine((given) => FAULTS.reduce((sum, fault) => sum + (given[fault] ?? 0), 0) <= 1 + 1e-9, {
-    error: "expected rates that sum up to 1 at most",
-  });
+const rates = z.strictObject({
+  error: rate.optional(),
+  unavailable: rate.optional(),
+  throttled: rate.optional(),
+  resetBefore: rate.optional(),
+  resetDuring: rate.optional(),
+  resetAfter: rate.optional(),
+  truncatedUpload: rate.optional(),
+  truncatedAnswer: rate.optional(),
+  ignoredRange: rate.optional(),
+} satisfies Record<Fault, z.ZodType>);
 export type FaultRates = z.output<typeof rates>;
 
 /** Rates of one operation go before those of "all", each by itself. */
@@ -86,6 +82,21 @@ export const faultOptions = z.strictObject({
   clockSkewMs: z.number().int().min(-SKEW_MS_MAX).max(SKEW_MS_MAX).default(0),
 });
 export type FaultOptions = z.output<typeof faultOptions>;
+
+/** What is wrong with rates together, where something is: those a request meets are shares of one whole. */
+export function excessOfRates({
+  failRate,
+  faults,
+}: Pick<FaultOptions, "failRate" | "faults">): { readonly target: FaultTarget; readonly problem: string } | undefined {
+  for (const target of FAULT_TARGETS) {
+    const shares: FaultRates = { ...faults.all, ...faults[target] };
+    const sum = FAULTS.reduce((total, fault) => total + (shares[fault] ?? 0), failRate);
+    if (sum <= 1 + 1e-9) continue;
+    const whose = `rates of ${target}${failRate > 0 ? " and a fail rate" : ""}`;
+    return { target, problem: `expected ${whose} that sum up to 1 at most, got ${Number(sum.toFixed(9))}` };
+  }
+  return undefined;
+}
 
 /** Some of them, to be changed; the others stay. Each value replaces the one before as a whole. */
 export const faultChanges = z.strictObject(

@@ -120,7 +120,9 @@ type Bytes = AsyncIterable<Uint8Array>;
 
 /** `change` is applied to the content, the metadata stays. */
 async function* changedContent(parts: AsyncIterable<Part>, change: (data: Bytes) => Bytes): AsyncGenerator<Part> {
-  for await (const part of parts) yield part.name === "file" ? { ...part, data: change(part.data) } : part;
+  for await (const part of parts) {
+    yield part.name === "file" ? { ...part, data: change(part.data), bytes: undefined } : part;
+  }
 }
 
 function slowUpload(clock: Clock, body: RequestBody | undefined, bytesPerSecond: number): RequestBody | undefined {

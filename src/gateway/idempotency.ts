@@ -1,11 +1,12 @@
 /**
  * A request repeated with its idempotency key gets the first answer, also after a restart. Keys
- * belong to a workspace and live at least 24 hours. The first answer is stored in the transaction
- * of its effect, so of two requests at once the later one finds it.
+ * belong to a workspace and live at least 24 hours. What makes the first answer again is stored in
+ * the transaction of its effect, so of two requests at once the later one finds it.
  */
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import type { Context } from "./context.ts";
-import { type GatewayAnswer, jsonAnswer } from "./exchange.ts";
+import { type GatewayAnswer, jsonAnswer, jsonTextAnswer } from "./exchange.ts";
+import { showWritten, type Written } from "./node-rows.ts";
 import { invalid } from "./problems.ts";
 
 /** Twice what is promised: the clock may be set by up to a day (fault-options.ts). */
@@ -20,50 +21,84 @@ export interface KeyedRequest {
   readonly same: readonly (string | number | null | object)[];
 }
 
-/** Some of those that have lived long enough, within a transaction; false when there are no more. */
+/**
+ * Some of those that have lived long enough, within a transaction; false when there are no more.
+ * The oldest come first: where the clock went back, some wait for those before them.
+ */
 export function forgetKeys({ store, clock }: Context): boolean {
   const { changes } = store
     .prepare(
-      `DELETE FROM idempotency WHERE (workspace, key) IN
-       (SELECT workspace, key FROM idempotency WHERE time < ? ORDER BY time LIMIT ${EXPIRE_COUNT})`,
+      `DELETE FROM idempotency WHERE time < ? AND id IN
+       (SELECT id FROM idempotency ORDER BY id LIMIT ${EXPIRE_COUNT})`,
     )
     .run(clock.now() - LIFETIME_MS);
   return changes === EXPIRE_COUNT;
 }
 
-interface StoredAnswer {
+/** What a request came to: a node after it, or something else. */
+export type Outcome =
+  | { readonly status: number; readonly written: Written }
+  | { readonly status: number; readonly value: unknown };
+
+interface FirstOutcome {
   readonly request: string;
   readonly status: number;
-  readonly answer: string;
+  readonly node: string | null;
+  readonly position: number | null;
+  readonly branch: string | null;
+  readonly answer: string | null;
 }
 
-/** Within a transaction: the first answer, or `effect` and its answer kept. */
-export function once(
-  context: Context,
-  request: KeyedRequest,
-  effect: () => { readonly status: number; readonly value: unknown },
-): GatewayAnswer {
+/** Within a transaction: the first answer, or `effect` and what makes its answer again. */
+export function once(context: Context, request: KeyedRequest, effect: () => Outcome): GatewayAnswer {
   const { store, clock } = context;
   const { workspace, key } = request;
   if (key === null || key === undefined) {
-    const { status, value } = effect();
-    return jsonAnswer(status, value);
+    return answerOf(context, effect());
   }
-  const fingerprint = createHash("sha256").update(JSON.stringify(request.same, inOrder)).digest("base64url");
+  const fingerprint = hash("sha256", JSON.stringify(request.same, inOrder), "base64url");
   const first = store
-    .prepare<StoredAnswer>("SELECT request, status, answer FROM idempotency WHERE workspace = ? AND key = ?")
-    .get(workspace, key);
+    .prepare<FirstOutcome>(
+      "SELECT request, status, node, position, branch, answer FROM idempotency WHERE key = ? AND workspace = ?",
+    )
+    .get(key, workspace);
   if (first !== undefined) {
     if (first.request !== fingerprint) {
       throw invalid("idempotencyKey", "idempotencyKey: the key was used for another request (other content or path)");
     }
-    return jsonAnswer(first.status, JSON.parse(first.answer));
+    return answerAgain(context, first);
   }
-  const { status, value } = effect();
+  const outcome = effect();
+  const { id, position, branch } = "written" in outcome ? outcome.written : NOTHING_WRITTEN;
   store
-    .prepare("INSERT INTO idempotency (workspace, key, request, status, answer, time) VALUES (?, ?, ?, ?, ?, ?)")
-    .run(workspace, key, fingerprint, status, JSON.stringify(value), clock.now());
-  return jsonAnswer(status, value);
+    .prepare(
+      `INSERT INTO idempotency (key, workspace, request, time, status, node, position, branch, answer)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    )
+    .run(
+      key,
+      workspace,
+      fingerprint,
+      clock.now(),
+      outcome.status,
+      id ?? null,
+      position ?? null,
+      branch ?? null,
+      "written" in outcome ? null : JSON.stringify(outcome.value),
+    );
+  return answerOf(context, outcome);
+}
+
+const NOTHING_WRITTEN: Partial<Written> = {};
+
+function answerOf(context: Context, outcome: Outcome): GatewayAnswer {
+  return jsonAnswer(outcome.status, "written" in outcome ? showWritten(context, outcome.written) : outcome.value);
+}
+
+function answerAgain(context: Context, { status, node, position, branch, answer }: FirstOutcome): GatewayAnswer {
+  if (answer !== null) return jsonTextAnswer(status, answer);
+  if (node === null || position === null) throw new Error("An answer was not kept.");
+  return answerOf(context, { status, written: { id: node, position, branch: branch ?? undefined } });
 }
 
 /** For JSON.stringify: the keys of objects in one order. */

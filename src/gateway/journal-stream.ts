@@ -5,9 +5,10 @@
  */
 import type { Context } from "./context.ts";
 import type { Call, GatewayAnswer } from "./exchange.ts";
-import { entriesBetween } from "./journal.ts";
+import { checkReached, entriesBetween } from "./journal.ts";
 import { lastChange } from "./lag.ts";
 import { invalid } from "./problems.ts";
+import { type Caller, goodUntil } from "./tokens.ts";
 import { callWorkspace } from "./workspaces.ts";
 
 /** A comment at least this often, so that both ends notice a connection that is gone. */
@@ -18,20 +19,22 @@ const BATCH = 200;
 
 export function streamJournal(context: Context, call: Call<"streamJournal">): GatewayAnswer {
   const workspace = callWorkspace(context, call.caller, call.query.workspace);
-  const from = lastEventId(call.headers["last-event-id"]) ?? call.query.after;
+  const seen = lastEventId(call.headers["last-event-id"]);
+  const from = seen ?? call.query.after;
+  checkReached(context.store, seen === undefined ? "after" : "Last-Event-ID", from);
   return {
     status: 200,
     headers: { "content-type": "text/event-stream", "cache-control": "no-store" },
-    body: { kind: "bytes", stream: stream(context, workspace.id, from, call.caller.until) },
+    body: { kind: "bytes", stream: stream(context, workspace.id, from, call.caller) },
   };
 }
 
 /** A generator's own return() would wait for its next event. */
-function stream(context: Context, workspace: string, from: number, until: number): AsyncIterable<Uint8Array> {
+function stream(context: Context, workspace: string, from: number, caller: Caller): AsyncIterable<Uint8Array> {
   return {
     [Symbol.asyncIterator]() {
       const reader = { gone: false };
-      const inner = events(context, workspace, from, until, reader);
+      const inner = events(context, workspace, from, caller, reader);
       return {
         next: () => inner.next(),
         return() {
@@ -58,15 +61,17 @@ async function* events(
   context: Context,
   workspace: string,
   from: number,
-  until: number,
+  caller: Caller,
   reader: { readonly gone: boolean },
 ): AsyncGenerator<Uint8Array> {
-  const { clock, store, journalLag, news } = context;
+  const { clock, store, journalLag, news, options } = context;
+  /** How long tokens live may be set anew meanwhile. */
+  const rest = () => goodUntil(caller, options.tokenSeconds) - clock.now();
   let position = from;
   // Headers go out with the first bytes.
   yield Buffer.from(": the journal\n\n");
   let sent = clock.elapsed();
-  while (!news.ended && !reader.gone && clock.now() < until) {
+  while (!news.ended && !reader.gone && rest() > 0) {
     const shown = journalLag.shown();
     const entries = entriesBetween(store, workspace, position, shown, BATCH);
     const last = entries.at(-1);
@@ -86,13 +91,13 @@ async function* events(
       sent = clock.elapsed();
       continue;
     }
-    const rest = sent + HEARTBEAT_MS - clock.elapsed();
-    if (rest <= 0) {
+    const quiet = sent + HEARTBEAT_MS - clock.elapsed();
+    if (quiet <= 0) {
       yield Buffer.from(": heartbeat\n\n");
       sent = clock.elapsed();
       continue;
     }
     const hidden = lastChange(store).position > shown;
-    await news.wait(clock, Math.min(rest, hidden ? LAG_POLL_MS : rest, Math.max(1, until - clock.now())));
+    await news.wait(clock, Math.min(quiet, hidden ? LAG_POLL_MS : quiet, Math.max(1, rest())));
   }
 }

@@ -4,9 +4,10 @@ import { beginChange, recordActivity } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { once } from "./idempotency.ts";
+import { lastChange } from "./lag.ts";
 import { type Page, pageOfList, parseOrder } from "./paging.ts";
 import { invalid, notFound } from "./problems.ts";
-import type { SortValue } from "./sorted-lists.ts";
+import { inBatches, type SortValue } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
 import { callWorkspace, visibleNode } from "./workspaces.ts";
 
@@ -95,15 +96,26 @@ const LAST = Number.MAX_SAFE_INTEGER;
 /** after= is a position; the `next` of pages in another order than that of positions begins with one. */
 const AFTER = /^(\d{1,16})(?:\.([\w-]+))?$/;
 
+/**
+ * Whoever knows a later position than there is has it of another past, which is not this gateway's
+ * (any more): to answer "nothing new" would hide all that is new until that position comes again.
+ */
+export function checkReached(store: Store, field: string, position: number): void {
+  const { position: newest } = lastChange(store);
+  if (position <= newest) return;
+  throw invalid(field, `${field}: expected a position that was reached, at most ${newest}, got ${position}`);
+}
+
 export async function readJournal(context: Context, call: Call<"readJournal">): Promise<GatewayAnswer> {
   const { store } = context;
   const { query } = call;
   const workspace = callWorkspace(context, call.caller, query.workspace);
-  const [, base = "", cursor] = AFTER.exec(query.after) ?? [];
+  const [, base = "", cursor] = AFTER.exec(query.after === "" ? "0" : query.after) ?? [];
   const after = Number(base);
   if (base === "" || after > LAST) {
     throw invalid("after", "after: expected a position, or the next of a page of this list");
   }
+  checkReached(store, "after", after);
   const fields = Object.keys(FIELDS) as Field[];
   const { field, descending } = parseOrder(query.orderBy, fields, "position");
   const asOf = context.journalLag.shown();
@@ -125,10 +137,8 @@ export async function readJournal(context: Context, call: Call<"readJournal">): 
            WHERE c.workspace = ? AND c.entry IS NOT NULL AND c.position > ? AND c.position <= ?
            ORDER BY c.position LIMIT ${BATCH}`,
         );
-        for (let position = after, more = true; more; ) {
-          const batch = next.all(workspace.id, position, end);
-          position = batch.at(-1)?.row ?? position;
-          more = batch.length === BATCH;
+        const from = (position: number) => next.all(workspace.id, position, end);
+        for (const batch of inBatches(BATCH, after, from, ({ row }) => row)) {
           // Ties are in the order of positions.
           yield batch.map(({ row, value }) => ({ row, value, id: String(row).padStart(16, "0") }));
         }

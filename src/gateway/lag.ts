@@ -132,9 +132,10 @@ export function createLag(store: Store, clock: Clock, reader: "path" | "journal"
       return shown;
     },
     begin(position) {
+      // What was begun there and after it before did not come to pass.
+      while (queue.length > first && (queue.at(-1)?.after ?? 0) > position) queue.pop();
       const last = queue.at(-1);
       const since = clock.elapsed();
-      // What was begun there before did not come to pass.
       if (last !== undefined && first < queue.length && last.after === position) {
         last.since = since;
         return;

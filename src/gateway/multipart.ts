@@ -31,12 +31,18 @@ function parameter(disposition: string, name: keyof typeof PARAMETERS): string |
 }
 
 /** A part by its headers. */
-export function partOf(disposition = "", contentType: string | undefined, data: Part["data"]): Part {
+export function partOf(
+  disposition: string | undefined,
+  contentType: string | undefined,
+  data: Part["data"],
+  bytes?: Uint8Array,
+): Part {
   return {
-    name: /^\s*form-data\s*(;|$)/i.test(disposition) ? (parameter(disposition, "name") ?? "") : "",
+    name: /^\s*form-data\s*(;|$)/i.test(disposition ?? "") ? (parameter(disposition ?? "", "name") ?? "") : "",
     contentType,
-    filename: parameter(disposition, "filename"),
+    filename: parameter(disposition ?? "", "filename"),
     data,
+    bytes,
   };
 }
 

@@ -36,14 +36,44 @@ export interface NodeRow {
 
 /** The node as it is now, deleted ones included. */
 export function findNode(store: Store, id: string): NodeRow | undefined {
-  return store
-    .prepare<NodeRow>(
-      `SELECT id, workspace, kind, created_at AS createdAt, provisioned, versions, position, revision, parent, name,
-              head, attributes, key, deleted, mime_type AS mimeType, size, hash, head_time AS headTime
+  // Read several times in most requests: an array costs half of an object with named columns.
+  const row = store
+    .prepare<NodeColumns>(
+      `SELECT id, workspace, kind, created_at, provisioned, versions, position, revision, parent, name,
+              head, attributes, key, deleted, mime_type, size, hash, head_time
        FROM node WHERE id = ?`,
     )
+    .raw()
     .get(id);
+  if (row === undefined) return undefined;
+  return {
+    id: row[0],
+    workspace: row[1],
+    kind: row[2],
+    createdAt: row[3],
+    provisioned: row[4],
+    versions: row[5],
+    position: row[6],
+    revision: row[7],
+    parent: row[8],
+    name: row[9],
+    head: row[10],
+    attributes: row[11],
+    key: row[12],
+    deleted: row[13],
+    mimeType: row[14],
+    size: row[15],
+    hash: row[16],
+    headTime: row[17],
+  };
 }
+
+type NodeColumns = [
+  ...[id: string, workspace: string, kind: NodeRow["kind"], createdAt: number, provisioned: number, versions: number],
+  ...[position: number, revision: number, parent: string | null, name: string, head: string | null],
+  ...[attributes: string, key: string | null, deleted: number, mimeType: string | null, size: number | null],
+  ...[hash: string | null, headTime: number | null],
+];
 
 /** The node as it was at a position; undefined when it was not there yet. */
 export function nodeAt(store: Store, id: string, asOf: number): NodeRow | undefined {
@@ -185,11 +215,19 @@ export function showCurrent(store: Store, row: NodeRow, branch?: string): Node {
   return showNode(shown, pathOf(store, row, Number.POSITIVE_INFINITY));
 }
 
-/** What a write answers: the node after it. `position` is that of the request's last change. */
-export function showWritten(context: Context, id: string, position: number, branch?: string): WrittenNode {
-  const row = findNode(context.store, id);
-  if (row === undefined) throw new Error(`Node ${id} is gone within its own change.`);
-  return { ...showCurrent(context.store, row, branch), position };
+/** What a write came to: the node as of the request's last change. */
+export interface Written {
+  readonly id: string;
+  readonly position: number;
+  /** Whose content it shows; default main. */
+  readonly branch?: string | undefined;
+}
+
+/** What a write answers, then and at any time after: nothing but history is asked. */
+export function showWritten({ store }: Pick<Context, "store">, { id, position, branch }: Written): WrittenNode {
+  const row = nodeAt(store, id, position);
+  if (row === undefined) throw new Error(`Node ${id} was not there at ${position}.`);
+  return { ...showNode(onBranch(store, row, branch, position), pathOf(store, row, position)), position };
 }
 
 /** Paths of children shown in one folder. */

@@ -1,6 +1,6 @@
 /** Nodes by id and by path; folders and copies made; moved, renamed, changed, exchanged, deleted, restored. */
 import { patchAttributes } from "../contract/attributes.ts";
-import type { Node, WrittenNode } from "../contract/resources.ts";
+import type { Node } from "../contract/resources.ts";
 import { shownPosition } from "./as-of.ts";
 import { beginChange, changeNodeRow, changeNodeRows, createNodeRow, reread } from "./changes.ts";
 import { isKnown, matches, quoted } from "./conditions.ts";
@@ -18,7 +18,7 @@ import {
   pathOf,
   showCurrent,
   showNode,
-  showWritten,
+  type Written,
 } from "./node-rows.ts";
 import { decodePath } from "./paths.ts";
 import { changed, conflict, invalid, notFound } from "./problems.ts";
@@ -78,7 +78,7 @@ export function createNode(context: Context, call: Call<"createNode">): Promise<
       checkFolder(parent, "parentId");
       const from =
         body.copyOf === undefined ? undefined : relatedNode(context, parent.workspace, body.copyOf, "copyOf");
-      if (from?.kind === "folder") return { status: 201, value: copyFolder(context, call, parent, from, plan) };
+      if (from?.kind === "folder") return { status: 201, written: copyFolder(context, call, parent, from, plan) };
       const source = from === undefined ? undefined : sourceOfCopy(context, parent.workspace, from.id, body.version);
       checkFree(context, parent.id, body.name);
       const change = beginChange(context, body.idempotencyKey, mayJournal(call.caller));
@@ -90,7 +90,7 @@ export function createNode(context: Context, call: Call<"createNode">): Promise<
         attributes: body.attributes ?? source?.attributes ?? {},
         ...(source === undefined ? {} : { content: source.content }),
       });
-      return { status: 201, value: showWritten(context, id, position) };
+      return { status: 201, written: { id, position } };
     });
   };
   return withPlan(context, (plan) => store.transaction(() => create(plan)));
@@ -102,7 +102,7 @@ function copyFolder(
   parent: NodeRow,
   source: NodeRow,
   plan: CopyPlan | undefined,
-): WrittenNode {
+): Written {
   const { name, version, attributes, idempotencyKey } = required(call.json);
   if (version !== undefined) throw invalid("version", "version: a folder has no versions");
   checkFree(context, parent.id, name);
@@ -113,7 +113,7 @@ function copyFolder(
   const first = { ...root, parent: parent.id, name, attributes: attributes ?? root.attributes };
   const position = createTreeRows(context, change, parent.workspace, [first, ...below]);
   for (const { id } of plan.rows) context.births.note(id);
-  return showWritten(context, root.id, position);
+  return { id: root.id, position };
 }
 
 export function patchNode(context: Context, call: Call<"patchNode">): GatewayAnswer {
@@ -136,7 +136,7 @@ export function patchNode(context: Context, call: Call<"patchNode">): GatewayAns
         ...(parent === undefined ? {} : { parent }),
         ...(attributes === undefined ? {} : { attributes }),
       });
-      return { status: 200, value: showWritten(context, row.id, position) };
+      return { status: 200, written: { id: row.id, position } };
     });
   });
 }
@@ -189,7 +189,7 @@ export function exchangeNodes(context: Context, call: Call<"exchangeNodes">): Ga
         { row: other, kind: "moved", to: { parent: row.parent, name: row.name } },
         { row, kind: "moved", to: { parent: other.parent, name: other.name } },
       ]);
-      return { status: 200, value: showWritten(context, row.id, position) };
+      return { status: 200, written: { id: row.id, position } };
     });
   });
 }
@@ -206,7 +206,7 @@ export function deleteNode(context: Context, call: Call<"deleteNode">): GatewayA
       const child = store.prepare("SELECT 1 FROM node WHERE parent = ? AND deleted = 0 LIMIT 1").get(row.id);
       if (child !== undefined) throw conflict("The folder is not empty.", showCurrent(store, row));
       const position = changeNodeRow(context, beginChange(context, key), row, "deleted", { deleted: true });
-      return { status: 200, value: showWritten(context, row.id, position) };
+      return { status: 200, written: { id: row.id, position } };
     });
   });
 }
@@ -226,7 +226,7 @@ export function restoreNode(context: Context, call: Call<"restoreNode">): Gatewa
         checkFree(context, row.parent, row.name);
       }
       const position = changeNodeRow(context, beginChange(context, key), row, "restored", { deleted: false });
-      return { status: 200, value: showWritten(context, row.id, position) };
+      return { status: 200, written: { id: row.id, position } };
     });
   });
 }

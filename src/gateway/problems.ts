@@ -58,6 +58,15 @@ export const changed = (detail: string, node?: Node) => new ProblemError(412, de
 export const tooLarge = (detail: string, field?: string) =>
   new ProblemError(413, detail, field === undefined ? {} : { field });
 
+/** 507: nothing was done; the same may go well when there is room again. */
+export const diskFull = () => new ProblemError(507, "The gateway has no room left; nothing was done.");
+
+/** What the system or the store says then, of files or of quotas. */
+export function isDiskFull(error: unknown): boolean {
+  const code = error instanceof Error && "code" in error ? error.code : undefined;
+  return code === "ENOSPC" || code === "EDQUOT" || code === "SQLITE_FULL";
+}
+
 /** What came, checked; a 400 naming the field when it is not what the schema says. `whole` names the value itself. */
 export function check<T extends z.ZodType>(schema: T, value: unknown, whole: string): z.output<T> {
   const result = schema.safeParse(value);

@@ -27,7 +27,7 @@ export function findRoute(method: string, path: string): Route {
     const fixed = segments.slice(0, rest);
     if (!fixed.every((segment, index) => segment === "{nodeId}" || segment === given[index])) continue;
     if (method !== expected) {
-      allowed.push(expected);
+      allowed.push(...(expected === "GET" ? ["GET", "HEAD"] : [expected]));
       continue;
     }
     const id = segments.indexOf("{nodeId}");

@@ -154,6 +154,27 @@ const MIGRATIONS: readonly string[] = [
   ALTER TABLE version ADD COLUMN mtime TEXT;        -- of branches; that of main's head is among the attributes
   CREATE INDEX version_branch ON version(node, branch, number) WHERE branch <> 'main';
   `,
+  `
+  -- A new key costs one row at the end of the table and one in a small index. An answer that is a node is
+  -- not kept: history has the node as it was then.
+  CREATE TABLE keyed (
+    id INTEGER PRIMARY KEY,           -- in the order of time, but for what the clock did
+    key TEXT NOT NULL,
+    workspace TEXT NOT NULL,
+    request TEXT NOT NULL,            -- what the key was used for
+    time INTEGER NOT NULL,
+    status INTEGER NOT NULL,
+    node TEXT,                        -- the answer: this node as of the position, with the content of the branch
+    position INTEGER,
+    branch TEXT,                      -- null: main
+    answer TEXT                       -- any other answer, JSON
+  );
+  INSERT INTO keyed (key, workspace, request, time, status, answer)
+    SELECT key, workspace, request, time, status, answer FROM idempotency ORDER BY time;
+  DROP TABLE idempotency;
+  ALTER TABLE keyed RENAME TO idempotency;
+  CREATE INDEX idempotency_key ON idempotency(key);
+  `,
 ];
 
 /** Brings the tables to this program's version. Throws when they are from a newer one. */

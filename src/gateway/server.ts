@@ -13,6 +13,7 @@ import { ConnectionReset } from "./faults.ts";
 import { parseJson } from "./json.ts";
 import { answerMalformed } from "./malformed.ts";
 import { multipartBoundary, readParts } from "./multipart.ts";
+import { breakSilentPeers, type PeerWatch } from "./peers.ts";
 import { invalid, ProblemError, tooLarge } from "./problems.ts";
 import { parseQuery } from "./query.ts";
 import { readSmallParts, SMALL_BODY_BYTES } from "./small-multipart.ts";
@@ -33,12 +34,14 @@ export interface Server {
   close(): Promise<void>;
 }
 
-/** How long a client may be silent, milliseconds; a transfer that goes on may take any time. */
+/** How long a client may be silent, milliseconds; a transfer that goes on, and the gateway itself, may take any time. */
 export interface Silence {
   /** From the beginning of a request to the end of its headers. */
   readonly headersMs: number;
   /** Within a body or an answer. */
   readonly bodyMs: number;
+  /** Between two requests. */
+  readonly keepAliveMs?: number;
 }
 
 const SILENCE: Silence = { headersMs: 30_000, bodyMs: 60_000 };
@@ -59,7 +62,9 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   const { gateway, clock, host, port, log, silence = SILENCE } = options;
   const active = new Set<Promise<void>>();
   const docs = gateway.openApi === undefined ? undefined : createDocs(gateway.openApi);
+  let peers: PeerWatch | undefined;
   const begin = async (request: IncomingMessage, response: ServerResponse) => {
+    peers?.begin(request, response);
     const work = answer({ gateway, docs, clock, log }, request, response);
     active.add(work);
     await work;
@@ -81,8 +86,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         else handler(request, response);
       });
       server.requestTimeout = 0;
-      server.setTimeout(silence.bodyMs);
-      server.keepAliveTimeout = KEEP_ALIVE_MS;
+      peers = breakSilentPeers(server, silence.bodyMs);
+      server.keepAliveTimeout = silence.keepAliveMs ?? KEEP_ALIVE_MS;
       server.headersTimeout = silence.headersMs;
       return server;
     },
@@ -163,7 +168,7 @@ async function handle(
   let request: GatewayRequest;
   try {
     request = {
-      method,
+      method: method === "HEAD" ? "GET" : method,
       path,
       query: parseQuery(search),
       headers: plainHeaders(incoming),
@@ -173,7 +178,14 @@ async function handle(
     if (error instanceof ProblemError) return jsonAnswer(error.status, error.document);
     throw error;
   }
-  return gateway.handle(request);
+  const answer = await gateway.handle(request);
+  return method === "HEAD" ? withoutBody(answer) : answer;
+}
+
+/** Of HEAD (RFC 9110 §9.3.2): all that GET answers but the body. */
+async function withoutBody({ status, headers, body }: GatewayAnswer): Promise<GatewayAnswer> {
+  if (body?.kind === "bytes") await body.stream[Symbol.asyncIterator]().return?.();
+  return { status, headers };
 }
 
 function plainHeaders(incoming: IncomingMessage): Record<string, string | undefined> {
@@ -261,22 +273,20 @@ async function sendBytes(
   for await (const chunk of stream) {
     if (response.destroyed) throw new Error("The client went away.");
     sent.bytes += chunk.length;
-    if (!response.write(chunk)) await drained(response);
+    await written(response, chunk);
   }
 }
 
-function drained(response: ServerResponse): Promise<void> {
+/** Once the system has the chunk: its memory may be used again then. */
+function written(response: ServerResponse, chunk: Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
-    const settle = (error?: Error) => {
-      response.off("drain", onDrain);
+    const onClose = () => reject(new Error("The client went away."));
+    response.once("close", onClose);
+    response.write(chunk, (error) => {
       response.off("close", onClose);
-      if (error === undefined) resolve();
-      else reject(error);
-    };
-    const onDrain = () => settle();
-    const onClose = () => settle(new Error("The client went away."));
-    response.on("drain", onDrain);
-    response.on("close", onClose);
+      if (error == null) resolve();
+      else reject(new Error("The client went away.", { cause: error }));
+    });
   });
 }
 

@@ -77,7 +77,7 @@ function plainPart(head: string, content: Buffer): Part | undefined {
     // Whatever it means is decided elsewhere.
     else return undefined;
   }
-  return partOf(disposition, type, only(content));
+  return partOf(disposition, type, { [Symbol.asyncIterator]: () => only(content) }, content);
 }
 
 async function* only(content: Buffer): AsyncGenerator<Uint8Array> {

@@ -1,18 +1,23 @@
 /**
  * Lists in orders no index has: what a list holds as of a position never changes, so it is sorted
  * once and its rows' numbers are kept, as many as memory allows; a page is a slice of them. Built
- * and sorted in pieces, so that other requests are answered in between.
+ * and sorted in pieces, so that other requests are answered in between; one at a time, and only so
+ * many wait for their turn.
  */
 import { LRUCache } from "lru-cache";
-import { invalid } from "./problems.ts";
+import { invalid, ProblemError } from "./problems.ts";
 
 /** Memory of all lists kept. */
 const KEPT_BYTES = 128 * 1024 * 1024;
-/** Longest list; its rows take about 300 bytes each while it is sorted. */
+/** Longest list, and the memory of what it is sorted by. */
 const ROWS_MAX = 4_000_000;
+const KEY_BYTES_MAX = 512 * 1024 * 1024;
 /** Rows sorted, and merged, without a pause. */
 const SORT_ROWS = 4096;
-const MERGE_ROWS = 32_768;
+const MERGE_ROWS = 16_384;
+/** Lists that wait for their turn. */
+export const WAITING_MAX = 16;
+const RETRY_AFTER_SECONDS = 2;
 
 export type SortValue = string | number | null;
 
@@ -24,6 +29,22 @@ export interface Row {
   readonly id: string;
 }
 
+/** What `next` reads, a batch after the other, each after the key of the one before; the last is shorter than `size`. */
+export function* inBatches<R>(
+  size: number,
+  start: number,
+  next: (after: number) => readonly R[],
+  keyOf: (row: R) => number,
+): Generator<readonly R[]> {
+  for (let after = start, more = true; more; ) {
+    const batch = next(after);
+    const last = batch.at(-1);
+    if (last !== undefined) after = keyOf(last);
+    more = batch.length === size;
+    yield batch;
+  }
+}
+
 export interface SortedLists {
   /** The list of this key: kept, or built from batches of rows. A row that comes twice is in it once. */
   get(key: string, batches: () => Iterable<readonly Row[]>): Promise<Float64Array>;
@@ -31,7 +52,12 @@ export interface SortedLists {
   forget(): void;
 }
 
-export function createSortedLists(): SortedLists {
+export interface SortLimits {
+  readonly rows: number;
+  readonly keyBytes: number;
+}
+
+export function createSortedLists(limits: SortLimits = { rows: ROWS_MAX, keyBytes: KEY_BYTES_MAX }): SortedLists {
   const kept = new LRUCache<string, Float64Array>({
     maxSize: KEPT_BYTES,
     sizeCalculation: (rows, key) => rows.byteLength + key.length + 64,
@@ -51,23 +77,29 @@ export function createSortedLists(): SortedLists {
       const start = takeRows(iterator);
       if (start.length <= SORT_ROWS) {
         // It is short: no reason to wait for a long one.
-        const rows = rowNumbers(start.sort(compareRows));
+        const rows = rowsOf(start.sort(compareRows));
         kept.set(key, rows);
         return Promise.resolve(rows);
       }
+      if (underWay.size > WAITING_MAX) {
+        throw new ProblemError(503, "Too many long lists are being put in order; try again.", {
+          headers: { "retry-after": String(RETRY_AFTER_SECONDS) },
+        });
+      }
       const begunAt = age;
-      const built = last.then(async () => {
-        const rows = await sortRows(start, iterator);
-        // By then nothing is left that would wait for the commit of what was read.
-        if (age !== begunAt) throw new Error("Changes were undone while the list was read.");
-        kept.set(key, rows);
-        return rows;
-      });
+      const built: Promise<Float64Array> = last
+        .then(async () => {
+          const rows = await sortRows(start, iterator, limits);
+          // By then nothing is left that would wait for the commit of what was read.
+          if (age !== begunAt) throw new Error("Changes were undone while the list was read.");
+          kept.set(key, rows);
+          return rows;
+        })
+        .finally(() => {
+          if (underWay.get(key) === built) underWay.delete(key);
+        });
       underWay.set(key, built);
       last = built.catch(() => {});
-      void last.then(() => {
-        if (underWay.get(key) === built) underWay.delete(key);
-      });
       return built;
     },
     forget() {
@@ -92,55 +124,123 @@ function takeRows(batches: Iterator<readonly Row[]>): Row[] {
   return rows;
 }
 
-async function sortRows(start: Row[], batches: Iterator<readonly Row[]>): Promise<Float64Array> {
-  let runs: Row[][] = [];
+async function sortRows(start: Row[], batches: Iterator<readonly Row[]>, limits: SortLimits): Promise<Float64Array> {
+  const runs: Run[] = [];
   let total = 0;
-  for (let run = start; run.length > 0; run = takeRows(batches)) {
-    total += run.length;
-    if (total > ROWS_MAX) {
-      throw invalid("orderBy", `orderBy: more than ${ROWS_MAX} items cannot be put in this order`);
+  let bytes = 0;
+  for (let rows = start; rows.length > 0; rows = takeRows(batches)) {
+    const run = runOf(rows.sort(compareRows));
+    runs.push(run);
+    total += rows.length;
+    bytes += run.keys.length;
+    if (total > limits.rows || bytes > limits.keyBytes) {
+      throw invalid("orderBy", `orderBy: more than ${limits.rows} items cannot be put in this order`);
     }
-    runs.push(run.sort(compareRows));
     await pause();
   }
-  while (runs.length > 1) {
-    const merged: Row[][] = [];
-    for (let index = 0; index < runs.length; index += 2) {
-      merged.push(await merge(runs[index] ?? [], runs[index + 1] ?? []));
-    }
-    runs = merged;
-  }
-  return rowNumbers(runs[0] ?? []);
+  return mergeRuns(runs, total);
 }
 
-function rowNumbers(sorted: readonly Row[]): Float64Array {
-  const rows = new Float64Array(sorted.length);
+function rowsOf(sorted: readonly Row[]): Float64Array {
+  const rows = sorted.filter(({ id }, index) => index === 0 || sorted[index - 1]?.id !== id);
+  return Float64Array.from(rows, ({ row }) => row);
+}
+
+/**
+ * Sorted rows as bytes outside of the heap, a tenth of what objects take: of each a value and an id,
+ * which compare as bytes as they do as values.
+ */
+interface Run {
+  readonly rows: Float64Array;
+  readonly keys: Buffer;
+  /** Of each row where its value ends, and where its id ends: there the next one begins. */
+  readonly ends: Uint32Array;
+  /** The row it has come to. */
+  at: number;
+}
+
+const NULL: Buffer = Buffer.of(0);
+
+/** Absent ones first, then numbers, then texts. */
+function keyOf(value: SortValue): Buffer {
+  if (value === null) return NULL;
+  if (typeof value === "string") return Buffer.from(`\u0002${value}`);
+  const bytes = Buffer.alloc(9, 1);
+  bytes.writeDoubleBE(value === 0 ? 0 : value, 1);
+  // Of positive numbers the sign, of negative ones every bit is turned: then bytes compare as numbers do.
+  const isNegative = value < 0;
+  for (let index = 1; index < 9; index += 1) {
+    const byte = bytes[index] ?? 0;
+    bytes[index] = isNegative ? byte ^ 0xff : index === 1 ? byte ^ 0x80 : byte;
+  }
+  return bytes;
+}
+
+function runOf(sorted: readonly Row[]): Run {
+  const parts: Buffer[] = [];
+  const ends = new Uint32Array(sorted.length * 2);
+  let end = 0;
+  for (const [index, { value, id }] of sorted.entries()) {
+    for (const [which, part] of [keyOf(value), Buffer.from(id)].entries()) {
+      parts.push(part);
+      end += part.length;
+      ends[2 * index + which] = end;
+    }
+  }
+  return { rows: Float64Array.from(sorted, ({ row }) => row), keys: Buffer.concat(parts, end), ends, at: 0 };
+}
+
+/** Where the key of the row a run has come to begins, its value ends, its id ends. */
+const startOf = ({ ends, at }: Run) => (at === 0 ? 0 : (ends[2 * at - 1] ?? 0));
+const middleOf = ({ ends, at }: Run) => ends[2 * at] ?? 0;
+const endOf = ({ ends, at }: Run) => ends[2 * at + 1] ?? 0;
+
+function compareRuns(a: Run, b: Run): number {
+  const [aMiddle, bMiddle] = [middleOf(a), middleOf(b)];
+  return (
+    a.keys.compare(b.keys, startOf(b), bMiddle, startOf(a), aMiddle) ||
+    a.keys.compare(b.keys, bMiddle, endOf(b), aMiddle, endOf(a))
+  );
+}
+
+/** All at once, from a heap of the rows they have come to. */
+async function mergeRuns(runs: Run[], total: number): Promise<Float64Array> {
+  const heap = runs.sort(compareRuns);
+  const rows = new Float64Array(total);
   let count = 0;
-  for (const [index, { row, id }] of sorted.entries()) {
-    if (index > 0 && sorted[index - 1]?.id === id) continue;
-    rows[count] = row;
-    count += 1;
+  let [last, lastStart, lastEnd] = [NULL, 0, 0];
+  for (let first = heap[0], steps = 1; first !== undefined; first = heap[0], steps += 1) {
+    const [start, end] = [middleOf(first), endOf(first)];
+    if (first.keys.compare(last, lastStart, lastEnd, start, end) !== 0) {
+      rows[count] = first.rows[first.at] ?? 0;
+      count += 1;
+    }
+    [last, lastStart, lastEnd] = [first.keys, start, end];
+    first.at += 1;
+    if (first.at === first.rows.length) {
+      const end = heap.pop();
+      if (end !== undefined && end !== first) heap[0] = end;
+    }
+    sink(heap);
+    if (steps % MERGE_ROWS === 0) await pause();
   }
-  return count === rows.length ? rows : rows.slice(0, count);
+  return count === total ? rows : rows.slice(0, count);
 }
 
-async function merge(left: readonly Row[], right: readonly Row[]): Promise<Row[]> {
-  const merged: Row[] = [];
-  let l = 0;
-  let r = 0;
-  while (l < left.length || r < right.length) {
-    const a = left[l];
-    const b = right[r];
-    if (b === undefined || (a !== undefined && compareRows(a, b) <= 0)) {
-      if (a !== undefined) merged.push(a);
-      l += 1;
-    } else {
-      merged.push(b);
-      r += 1;
-    }
-    if (merged.length % MERGE_ROWS === 0) await pause();
+/** The first one goes down to where it belongs. */
+function sink(heap: Run[]): void {
+  const moved = heap[0];
+  if (moved === undefined) return;
+  let at = 0;
+  for (;;) {
+    const [left, right] = [heap[2 * at + 1], heap[2 * at + 2]];
+    const isRight = left !== undefined && right !== undefined && compareRuns(right, left) < 0;
+    const least = isRight ? right : left;
+    if (least === undefined || compareRuns(moved, least) <= 0) break;
+    heap[at] = least;
+    at = 2 * at + (isRight ? 2 : 1);
   }
-  return merged;
+  heap[at] = moved;
 }
 
 export function compareRows(a: Pick<Row, "value" | "id">, b: Pick<Row, "value" | "id">): number {

@@ -3,7 +3,7 @@
  * of any version. Small contents stay in memory and go into the store with the change itself;
  * larger ones are blobs from the start. Nothing is left of a body that is broken off or refused.
  */
-import { createHash } from "node:crypto";
+import { createHash, hash } from "node:crypto";
 import { type UploadMetadata, uploadMetadata } from "../contract/resources.ts";
 import type { Content } from "./changes.ts";
 import type { Context } from "./context.ts";
@@ -30,16 +30,17 @@ export interface StagedUpload {
 /**
  * The effect of an upload, in one transaction, and what it leaves behind. Removing that takes time
  * in which the commit may fail: it is waited for first, so that nobody is told of what did not happen.
+ * A refusal, too, tells of what is there.
  */
-export async function settleUpload<T>({ store }: Context, staged: StagedUpload, effect: () => T): Promise<T> {
+export async function settleUpload<T>({ clock, store }: Context, staged: StagedUpload, effect: () => T): Promise<T> {
   try {
-    const result = store.transaction(effect);
-    await store.committed();
-    return result;
+    return await store.queued(() => {
+      const result = effect();
+      clock.step("gateway: upload not committed");
+      return result;
+    });
   } catch (error) {
     staged.unkeep();
-    // A refusal, too, tells of what is there.
-    await store.committed();
     throw error;
   } finally {
     await staged.discard();
@@ -71,7 +72,7 @@ export async function stageUpload(context: Context, parts: AsyncIterable<Part> |
     for await (const part of parts) {
       if (part.name === "metadata") {
         if (metadata !== undefined) throw invalid("metadata", "metadata: came twice");
-        metadata = await readMetadata(part.data, context.options.maxJsonBytes);
+        metadata = await readMetadata(part, context.options.maxJsonBytes);
       } else if (part.name === "file") {
         if (content !== undefined) throw invalid("file", "file: came twice");
         content = await receive(context, part);
@@ -107,19 +108,31 @@ export async function stageUpload(context: Context, parts: AsyncIterable<Part> |
   }
 }
 
-async function readMetadata(data: AsyncIterable<Uint8Array>, limit: number): Promise<UploadMetadata> {
+async function readMetadata({ data, bytes }: Part, limit: number): Promise<UploadMetadata> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of data) {
+  const add = (chunk: Uint8Array) => {
     size += chunk.length;
     if (size > limit) throw tooLarge(`metadata: more than ${limit} bytes`, "metadata");
     chunks.push(chunk);
-  }
+  };
+  if (bytes !== undefined) add(bytes);
+  else for await (const chunk of data) add(chunk);
   return check(uploadMetadata, parseJson(chunks, "metadata"), "metadata");
 }
 
 async function receive(context: Context, part: Part): Promise<StagedContent> {
-  const hash = createHash("sha256");
+  const { bytes } = part;
+  if (bytes === undefined || bytes.length > INLINE_BYTES) return receiveStream(context, part);
+  if (bytes.length > context.options.maxFileBytes) throw tooLargeFile(context);
+  const mimeType = await mimeTypeOf(part.contentType, bytes.subarray(0, SNIFF_BYTES));
+  return { size: bytes.length, hash: hash("sha256", bytes), mimeType, blob: undefined, bytes };
+}
+
+const tooLargeFile = ({ options }: Context) => tooLarge(`file: more than ${options.maxFileBytes} bytes`, "file");
+
+async function receiveStream(context: Context, part: Part): Promise<StagedContent> {
+  const hashing = createHash("sha256");
   const limit = context.options.maxFileBytes;
   const start: Uint8Array[] = [];
   let size = 0;
@@ -129,8 +142,8 @@ async function receive(context: Context, part: Part): Promise<StagedContent> {
     const { done, value } = await source.next();
     if (done === true) return undefined;
     size += value.length;
-    if (size > limit) throw tooLarge(`file: more than ${limit} bytes`, "file");
-    hash.update(value);
+    if (size > limit) throw tooLargeFile(context);
+    hashing.update(value);
     return value;
   };
 
@@ -146,7 +159,7 @@ async function receive(context: Context, part: Part): Promise<StagedContent> {
     blob = more ? await writeBlob(context, followedBy(start, take)) : undefined;
     return {
       size,
-      hash: hash.digest("hex"),
+      hash: hashing.digest("hex"),
       mimeType: await mimeTypeOf(part.contentType, small.subarray(0, SNIFF_BYTES)),
       blob,
       bytes: more ? undefined : small,
@@ -167,6 +180,7 @@ async function writeBlob(context: Context, data: AsyncIterable<Uint8Array>): Pro
   context.staged.add(blob);
   try {
     await context.blobs.write(blob, data);
+    context.clock.step("gateway: blob in place");
     return blob;
   } catch (error) {
     context.staged.delete(blob);

@@ -102,6 +102,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
       control,
     });
     for (const name of workspaces ?? [DEFAULT_WORKSPACE]) gateway.ensureWorkspace(name);
+    systemClock.step("gateway: opened");
     await tidy(gateway, log);
     tidying = setInterval(() => void tidy(gateway, log), TIDY_MS);
     tidying.unref();

@@ -14,8 +14,14 @@ export interface Caller {
   readonly scopes: ReadonlySet<string>;
   /** Id of the workspace the token is bound to. */
   readonly workspace: string | undefined;
-  /** When the token expires, milliseconds since the epoch. */
+  /** When the token was issued and when it says that it expires, milliseconds since the epoch. */
+  readonly issued: number;
   readonly until: number;
+}
+
+/** When a token expires that is good for at most so long, whatever it says itself (0: as it says). */
+export function goodUntil({ issued, until }: Pick<Caller, "issued" | "until">, lifeSeconds: number): number {
+  return lifeSeconds > 0 ? Math.min(until, issued + lifeSeconds * 1000) : until;
 }
 
 export interface TokenClaims {
@@ -56,7 +62,6 @@ interface KnownToken {
   readonly caller: Caller;
   /** Milliseconds since the epoch. */
   readonly from: number;
-  readonly issued: number;
 }
 
 function parsePart(text: string): unknown {
@@ -77,16 +82,17 @@ function readToken(key: Uint8Array, token: string): KnownToken | undefined {
   if (!parsed.success) return undefined;
   const { scope, exp, iat, nbf, workspace } = parsed.data;
   return {
-    caller: { scopes: new Set(scope.split(" ").filter((name) => name !== "")), workspace, until: exp * 1000 },
+    caller: {
+      scopes: new Set(scope.split(" ").filter((name) => name !== "")),
+      workspace,
+      issued: (iat ?? 0) * 1000,
+      until: exp * 1000,
+    },
     from: (nbf ?? 0) * 1000,
-    issued: (iat ?? 0) * 1000,
   };
 }
 
-/**
- * Answers who calls by the Authorization header, or throws a 401. `lifeSeconds`: how long a token
- * is good at most, whatever it says itself (0: as it says).
- */
+/** Answers who calls by the Authorization header, or throws a 401. `lifeSeconds` as for `goodUntil`. */
 export function createTokenCheck(
   key: Uint8Array,
   clock: Pick<Clock, "now">,
@@ -104,10 +110,8 @@ export function createTokenCheck(
       known.set(token, entry);
     }
     const now = clock.now();
-    const life = lifeSeconds() * 1000;
-    const until = life > 0 ? Math.min(entry.caller.until, entry.issued + life) : entry.caller.until;
-    if (now >= until) throw unauthorized("The access token has expired.");
+    if (now >= goodUntil(entry.caller, lifeSeconds())) throw unauthorized("The access token has expired.");
     if (now < entry.from) throw unauthorized("The access token is not valid yet.");
-    return until === entry.caller.until ? entry.caller : { ...entry.caller, until };
+    return entry.caller;
   };
 }

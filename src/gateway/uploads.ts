@@ -12,7 +12,7 @@ import { sourceOfCopy } from "./content.ts";
 import type { Context } from "./context.ts";
 import type { Call, GatewayAnswer } from "./exchange.ts";
 import { once } from "./idempotency.ts";
-import { attributesOf, findChild, MAIN, type NodeRow, showCurrent, showWritten } from "./node-rows.ts";
+import { attributesOf, findChild, MAIN, type NodeRow, showCurrent } from "./node-rows.ts";
 import { decodePath } from "./paths.ts";
 import { changed, conflict, invalid, notFound } from "./problems.ts";
 import { mayJournal } from "./scopes.ts";
@@ -42,12 +42,12 @@ export async function upload(context: Context, call: Call<"upload">): Promise<Ga
           throw conflict("The name belongs to a folder.", showCurrent(context.store, existing));
         }
         const position = writeVersion(context, change, existing, staged.keep(), metadata);
-        return { status: 200, value: showWritten(context, existing.id, position, metadata.branch) };
+        return { status: 200, written: { id: existing.id, position, branch: metadata.branch } };
       }
       const folder = makeFolders(context, change, parent, missing);
       const place = { workspace: start.workspace, parent: folder, name };
       const { id, position } = createFile(context, change, place, staged.keep(), metadata);
-      return { status: 201, value: showWritten(context, id, position, metadata.branch) };
+      return { status: 201, written: { id, position, branch: metadata.branch } };
     });
   });
 }
@@ -172,7 +172,7 @@ export async function writeContent(context: Context, call: Call<"writeContent">)
       const current = currentHead(context, call, row.id, metadata.branch);
       const change = beginChange(context, metadata.idempotencyKey);
       const position = writeVersion(context, change, current, staged.keep(), metadata);
-      return { status: 200, value: showWritten(context, row.id, position, metadata.branch) };
+      return { status: 200, written: { id: row.id, position, branch: metadata.branch } };
     });
   });
 }
@@ -192,10 +192,10 @@ function writeReference(
     };
     return once(context, request, () => {
       const current = currentHead(context, call, id, reference.branch);
-      const source = sourceOfCopy(context, workspace, reference.copyOf, reference.version);
+      const source = sourceOfCopy(context, workspace, reference.copyOf, reference.version, reference.branch);
       const change = beginChange(context, reference.idempotencyKey);
       const position = writeVersion(context, change, current, source.content, reference);
-      return { status: 200, value: showWritten(context, id, position, reference.branch) };
+      return { status: 200, written: { id, position, branch: reference.branch } };
     });
   });
 }

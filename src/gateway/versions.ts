@@ -4,7 +4,7 @@ import type { Context } from "./context.ts";
 import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { lastChange } from "./lag.ts";
 import { pageOfList } from "./paging.ts";
-import type { Row } from "./sorted-lists.ts";
+import { inBatches, type Row } from "./sorted-lists.ts";
 import { visibleNode } from "./workspaces.ts";
 
 interface VersionRow extends Omit<Version, "createdAt"> {
@@ -35,18 +35,14 @@ export async function listVersions(context: Context, call: Call<"listVersions">)
     fields: Object.keys(FIELDS) as Field[],
     fallback: "number",
     asOf: lastChange(store).position,
-    *rows(field, asOf) {
+    rows(field, asOf) {
       const next = store.prepare<Row & { readonly number: number }>(
         `SELECT rowid AS row, id, number, ${FIELDS[field]} AS value FROM version
          WHERE node = :node AND number > :number AND position <= :asOf AND (:branch IS NULL OR branch = :branch)
          ORDER BY number LIMIT ${BATCH}`,
       );
-      for (let number = 0, more = true; more; ) {
-        const batch = next.all({ node: row.id, number, asOf, branch: branch ?? null });
-        number = batch.at(-1)?.number ?? number;
-        more = batch.length === BATCH;
-        yield batch;
-      }
+      const after = (number: number) => next.all({ node: row.id, number, asOf, branch: branch ?? null });
+      return inBatches(BATCH, 0, after, ({ number }) => number);
     },
     show: (rows) =>
       store

@@ -6,6 +6,7 @@
 import { stat } from "node:fs/promises";
 import type { Worker } from "node:worker_threads";
 import type { Logger } from "./log.ts";
+import { systemClock } from "./system-clock.ts";
 
 export interface CheckpointOptions {
   readonly worker: Worker;
@@ -27,6 +28,7 @@ export function startCheckpoints({ worker, databasePath, lookMs, logBytes, log }
   let isRunning = false;
   worker.unref();
   worker.on("message", () => {
+    systemClock.step("checkpoint: made");
     isRunning = false;
   });
   worker.on("error", (error) => log.error({ err: error }, "checkpoints have ended; the write-ahead log grows"));
@@ -41,6 +43,7 @@ export function startCheckpoints({ worker, databasePath, lookMs, logBytes, log }
     if (size < logBytes || isRunning) return;
     isRunning = true;
     worker.postMessage("checkpoint");
+    systemClock.step("checkpoint: asked for");
   }
 
   const timer = setInterval(() => void look(), lookMs);

@@ -19,7 +19,7 @@ export type OpenMode = "r" | "r+" | "w+" | "wx+";
 export interface OpenFile {
   /** Bytes read into buffer at [offset, offset+length); fewer than length only at the end of the file. */
   read(buffer: Uint8Array, offset: number, length: number, position: number): Promise<number>;
-  /** Writes the whole buffer at `position`. */
+  /** Writes the whole buffer at `position`. Where only its beginning fitted, the error says how much (bytesWritten). */
   write(buffer: Uint8Array, position: number): Promise<void>;
   truncate(size: number): Promise<void>;
   stat(): Promise<FileStat>;
@@ -47,6 +47,8 @@ export interface Files {
   list(path: string): Promise<string[]>;
   /** Fsync of a folder: names made, renamed or removed in it survive power loss. */
   syncFolder(path: string): Promise<void>;
+  /** Everything on the disk below `path` survives power loss: bytes and names. */
+  syncDisk(path: string): Promise<void>;
   /** An independent copy: a reflink where the disk can, else the bytes (holes stay holes). EEXIST when `to` is there. */
   clone(from: string, to: string): Promise<void>;
   /** SHA-256 of the whole file, lower-case hex, with its size. Big files are hashed in a worker. Aborted: the signal's reason. */

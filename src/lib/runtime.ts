@@ -21,6 +21,8 @@ export interface Clock {
   random(): number;
   /** A fresh UUID (version 4). */
   uuid(): string;
+  /** Passed whenever the program comes by: a fault point. Does nothing, but tests may end the process there. */
+  step(label: string): void;
 }
 
 export interface Runtime extends Clock {

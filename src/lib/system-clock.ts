@@ -11,4 +11,5 @@ export const systemClock: Clock = {
   },
   random: () => Math.random(),
   uuid: () => randomUUID(),
+  step() {},
 };

@@ -45,3 +45,12 @@ export function hasCode(error: unknown, ...codes: string[]): boolean {
 export function isUnsupported(error: unknown): boolean {
   return hasCode(error, "EOPNOTSUPP", "ENOTSUP", "ENOSYS", "ENOTTY");
 }
+
+/** A write that failed after its first bytes were in the file says how many. */
+export function withBytesWritten<E>(error: E, written: number): E {
+  return error instanceof Error && written > 0 ? Object.assign(error, { written }) : error;
+}
+
+export function bytesWritten(error: unknown): number {
+  return error instanceof Error && "written" in error && typeof error.written === "number" ? error.written : 0;
+}

@@ -20,9 +20,18 @@ parentPort?.on("message", (message: unknown) => {
     parentPort?.close();
     return;
   }
+  try {
+    checkpoint();
+  } catch (error) {
+    // A disk that is full, say: the log keeps what it has, and the next look asks again.
+    if (!(error instanceof Database.SqliteError)) throw error;
+  }
+  parentPort?.postMessage("done");
+});
+
+function checkpoint(): void {
   for (let round = 0; round < ROUNDS; round += 1) {
     const [result] = state.parse(database.pragma("wal_checkpoint(PASSIVE)"));
     if (result === undefined || result.busy !== 0 || result.log === result.checkpointed) break;
   }
-  parentPort?.postMessage("done");
-});
+}

@@ -13,9 +13,48 @@ export interface Statement<Row> {
   run(...parameters: unknown[]): { changes: number; lastInsertRowid: number | bigint };
 }
 
+/** Asked when the disk did not take a change. Undefined: it may by now, try again; else what to throw. */
+export type OnDiskFailure = (error: unknown) => Error | undefined;
+
+const handlers = new WeakMap<Connection, OnDiskFailure>();
+
+/** Who is asked from now on; until then what SQLite says is thrown as it is. */
+export function onDiskFailure(database: Connection, handler: OnDiskFailure): void {
+  handlers.set(database, handler);
+}
+
+/** SQLite's words for a disk that is full, broken or read-only; it has undone the whole change by then. */
+const DISK_FAILURES = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN)/;
+
+export function isDiskFailure(error: unknown): boolean {
+  return error instanceof Database.SqliteError && DISK_FAILURES.test(error.code);
+}
+
+/** Runs `work`, which is undone when it fails, again for as long as the handler has done something about it. */
+export function despiteDisk<T>(database: Connection, work: () => T): T {
+  for (;;) {
+    try {
+      return work();
+    } catch (error) {
+      // Within a transaction only the whole can be tried again.
+      if (database.inTransaction || !isDiskFailure(error)) throw error;
+      const handler = handlers.get(database);
+      if (handler === undefined) throw error;
+      const reason = handler(error);
+      if (reason !== undefined) throw reason;
+    }
+  }
+}
+
 /** Prepares once; rows come as `Row`, which the STRICT tables of schema.ts hold true. */
 export function prepare<Row = unknown>(database: Connection, sql: string): Statement<Row> {
-  return database.prepare(sql) as unknown as Statement<Row>;
+  const statement = database.prepare(sql) as unknown as Statement<Row>;
+  return {
+    get: (...parameters) => statement.get(...parameters),
+    all: (...parameters) => statement.all(...parameters),
+    run: (...parameters) =>
+      database.inTransaction ? statement.run(...parameters) : despiteDisk(database, () => statement.run(...parameters)),
+  };
 }
 
 /** A path, or ":memory:". Throws an Error that names the cause when the file is no such database. */

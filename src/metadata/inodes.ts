@@ -22,16 +22,23 @@ export interface Inode {
   readonly ctime: string;
   readonly linkGroup: string | null;
   readonly listed: number | null;
+  /**
+   * Of dirty content, whether power loss leaves it as it is: 1; 0: synced once, maybe changed since;
+   * null: never synced; HELD: power loss came after a change, and nobody has saved it since.
+   */
+  readonly synced: 0 | 1 | typeof HELD | null;
 }
 
-export type NewInode = Omit<Inode, "id" | "lineage" | "changes" | "linkGroup" | "listed">;
+export const HELD = -1;
+
+export type NewInode = Omit<Inode, "id" | "lineage" | "changes" | "linkGroup" | "listed" | "synced">;
 
 interface Row extends Omit<Inode, "attributes"> {
   readonly attributes: string;
 }
 
 const COLUMNS = `id, kind, lineage, attributes, size, hash, origin_node AS originNode, origin_version AS originVersion,
-  content, changes, atime, ctime, link_group AS linkGroup, listed`;
+  content, changes, atime, ctime, link_group AS linkGroup, listed, synced`;
 
 export function createInodes(database: Connection) {
   const byId = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE id = ?`);
@@ -46,7 +53,7 @@ export function createInodes(database: Connection) {
     database,
     `UPDATE inode SET kind = @kind, lineage = @lineage, attributes = @attributes, size = @size, hash = @hash, origin_node = @originNode,
        origin_version = @originVersion, content = @content, changes = @changes, atime = @atime, ctime = @ctime,
-       link_group = @linkGroup, listed = @listed WHERE id = @id`,
+       link_group = @linkGroup, listed = @listed, synced = @synced WHERE id = @id`,
   );
   const remove = prepare(database, "DELETE FROM inode WHERE id = ?");
   const insertLineage = prepare(database, "INSERT INTO lineage (inode) VALUES (?)");
@@ -70,10 +77,12 @@ export function createInodes(database: Connection) {
   const beginWriting = prepare(database, "INSERT OR IGNORE INTO writing (inode) VALUES (?)");
   const endWriting = prepare(database, "DELETE FROM writing WHERE inode = ?");
   const endAllWriting = prepare(database, "DELETE FROM writing");
-
-  const listedAfter = prepare<{ id: number }>(
+  const unclean = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE content <> 'clean' AND kind = 'file'`);
+  const knownFolderAfter = prepare<{ id: number | null }>(
     database,
-    "SELECT id FROM inode WHERE listed IS NOT NULL AND id > ? ORDER BY id LIMIT ?",
+    `SELECT min(id) AS id FROM (
+       SELECT * FROM (SELECT id FROM inode WHERE listed IS NOT NULL AND id > @after ORDER BY id LIMIT 1)
+       UNION ALL SELECT min(parent) FROM entry WHERE parent > @after)`,
   );
 
   const decode = (row: Row | undefined): Inode | undefined =>
@@ -88,7 +97,8 @@ export function createInodes(database: Connection) {
   function update(id: number, change: Partial<Omit<Inode, "id">>): Inode {
     const current = get(id);
     if (current === undefined) throw new Error(`no inode ${id}`);
-    const next = { ...current, ...change };
+    const changed = { ...current, ...change };
+    const next = { ...changed, synced: changed.content === "dirty" ? changed.synced : null };
     replace.run({ ...next, attributes: JSON.stringify(next.attributes) });
     return next;
   }
@@ -134,10 +144,12 @@ export function createInodes(database: Connection) {
     writing: (): Inode[] => decodeAll(writing.all()),
     /** These and those whose content was not cut: after a crash of the machine, what the rows say of them may be more than the disk has. */
     unfinished: (): Inode[] => decodeAll(unfinished.all()),
+    /** Those whose content is not, or may not be, a version's. */
+    unclean: (): Inode[] => decodeAll(unclean.all()),
     /** Whose content is, or grew from, a version of this node. */
     withOrigin: (nodeId: string): Inode[] => decodeAll(byOrigin.all(nodeId)),
-    /** Ids of folders that are completely known, in order. */
-    listedAfter: (id: number, limit: number): number[] => listedAfter.all(id, limit).map((row) => row.id),
+    /** The folder next in order that is completely known or in which something is. */
+    knownFolderAfter: (after: number): number | undefined => knownFolderAfter.get({ after })?.id ?? undefined,
     ofGroup: (group: string): Inode[] => decodeAll(byGroup.all(group)),
   };
 }

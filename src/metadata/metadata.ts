@@ -3,13 +3,15 @@
  * nothing of bytes on disk and of the network.
  */
 import { createAttempts, createGenerations, createTombstones } from "./attempts.ts";
-import { type Connection, openDatabase } from "./database.ts";
+import { type Connection, despiteDisk, openDatabase } from "./database.ts";
 import { createEntries } from "./entries.ts";
 import { createInodes } from "./inodes.ts";
 import { createLiveRows } from "./live-rows.ts";
 import { createNodes } from "./nodes.ts";
+import { createRecount } from "./recount.ts";
 import { createRereads } from "./rereads.ts";
 import { createArrivals, createSettings } from "./settings.ts";
+import { createTimes } from "./times.ts";
 import { createVacated } from "./vacated.ts";
 
 export const ROOT_INODE = 1;
@@ -24,6 +26,21 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
   const commit = database.prepare("COMMIT");
   const rollback = database.prepare("ROLLBACK");
 
+  function once<T>(change: () => T): T {
+    begin.run();
+    depth += 1;
+    try {
+      const result = change();
+      commit.run();
+      return result;
+    } catch (error) {
+      if (database.inTransaction) rollback.run();
+      throw error;
+    } finally {
+      depth -= 1;
+    }
+  }
+
   return {
     settings: createSettings(database),
     inodes: createInodes(database),
@@ -36,22 +53,15 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     vacated: createVacated(database),
     rereads: createRereads(database),
     lives: createLiveRows(database),
+    times: createTimes(database),
+    recount: createRecount(database),
 
-    /** All of `change` or nothing. Nested calls belong to the outermost. Must not await. */
+    /**
+     * All of `change` or nothing. Nested calls belong to the outermost. Must not await. Where the disk
+     * did not take it and may now, it runs again: what it does to memory must bear that.
+     */
     transaction<T>(change: () => T): T {
-      if (depth > 0) return change();
-      begin.run();
-      depth += 1;
-      try {
-        const result = change();
-        commit.run();
-        return result;
-      } catch (error) {
-        if (database.inTransaction) rollback.run();
-        throw error;
-      } finally {
-        depth -= 1;
-      }
+      return depth > 0 ? change() : despiteDisk(database, () => once(change));
     },
 
     /** Copies what the write-ahead log holds into the database file. */

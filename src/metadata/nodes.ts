@@ -131,7 +131,7 @@ export function createNodes(database: Connection) {
   const byPlace = select("base_parent = ? AND base_name = ?");
   const below = select("base_parent = ?");
   const belowCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM node WHERE base_parent = ?");
-  const byLeft = select("left_parent = ? AND left_name = ? AND left_at >= ? ORDER BY left_at DESC LIMIT 1");
+  const byLeft = select("left_parent = ? AND left_name = ? ORDER BY left_at DESC, id DESC");
   // The index has all of it: no row is read.
   const dueNow = prepare<{ id: number; due: number }>(
     database,
@@ -202,9 +202,8 @@ export function createNodes(database: Connection) {
     atPlace: (parent: string, name: string): NodeRow[] => byPlace.all(parent, name).map(decode),
     below: (parent: string): NodeRow[] => below.all(parent).map(decode),
     countBelow: (parent: string): number => belowCount.get(parent)?.count ?? 0,
-    /** The node a program moved away from this place, not before `since`. */
-    thatLeft: (parent: number, name: string, since: number): NodeRow | undefined =>
-      one(byLeft.get(parent, name, since)),
+    /** The nodes that programs moved away or removed from this place, the latest first. */
+    thatLeft: (parent: number, name: string): NodeRow[] => byLeft.all(parent, name).map(decode),
     /** Of one lane, the longest due first. */
     due: (bulk: number, now: number, limit: number): { id: number; due: number }[] => dueNow.all(bulk, now, limit),
     nextDue: (): number | undefined => nextDue.get()?.due,

@@ -180,6 +180,13 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX inode_listed ON inode(id) WHERE listed IS NOT NULL;
   `,
   `
+  -- Of dirty content: 1, all of it is safe from power loss; 0, it was, and may have changed since; NULL, never;
+  -- -1: power loss came after a change, and it is not sent over a head before somebody says so.
+  ALTER TABLE inode ADD COLUMN synced INTEGER;
+  -- The machine went down since the file was written: clean bytes count only once they are looked at.
+  ALTER TABLE live ADD COLUMN doubted INTEGER NOT NULL DEFAULT 0;
+  `,
+  `
   -- The queue, for any length: what the loop, listings of it and the plan ask for at each turn is found by an index.
   ALTER TABLE node ADD COLUMN bulk INTEGER NOT NULL DEFAULT 0;  -- 1: much to send, it has lanes of its own
   DROP INDEX node_due;
@@ -193,10 +200,10 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX attempt_place ON attempt(json_extract(request, '$.parent'), json_extract(request, '$.name')) WHERE state = 'open';
   CREATE INDEX attempt_copy ON attempt(json_extract(request, '$.copyOf')) WHERE state = 'open';
   CREATE INDEX attempt_generation ON attempt(generation) WHERE generation IS NOT NULL;
-  -- Inodes that some program has open for writing: after a crash these alone must be looked at. The boot of
-  -- before this table is forgotten, so that the first start looks at all.
+  -- Inodes that some program has open for writing: after a crash of the daemon these alone must be looked at.
   CREATE TABLE writing (inode INTEGER PRIMARY KEY) STRICT;
-  DELETE FROM setting WHERE key = 'boot';
+  INSERT INTO writing SELECT id FROM inode
+    WHERE content <> 'clean' AND (content = 'open' OR hash IS NULL) AND kind = 'file';
   ALTER TABLE reread ADD COLUMN hidden_since INTEGER;  -- since when a folder above it is not visible
   CREATE INDEX generation_by_lineage ON generation(lineage) WHERE lineage IS NOT NULL;
   `,

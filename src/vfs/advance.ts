@@ -2,6 +2,7 @@
  * Takes one node row as far towards agreement as is possible without network and without waiting:
  * asks the plan, carries out what happens here, and hands back the first step that needs more.
  */
+import type { Entry } from "../metadata/entries.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import { baseOf } from "../metadata/nodes.ts";
 import { lookAgain, markNode } from "./changes.ts";
@@ -9,10 +10,11 @@ import type { Context } from "./context.ts";
 import { leaveState } from "./echo.ts";
 import { folderOfNode, makeInodeOf } from "./from-node.ts";
 import { dropRow } from "./given-up.ts";
-import { createUnborn } from "./identity.ts";
-import { freeConflictName, moveAside, stepBack } from "./make-room.ts";
+import { keepBeside } from "./keep-beside.ts";
+import { joinGroup, keepInOthers } from "./links.ts";
+import { moveAside, stepBack } from "./make-room.ts";
 import { plan, type Step } from "./plan.ts";
-import { reviveFolder, takeNode } from "./take.ts";
+import { reviveFolder, takeNode, takePlaceAlone } from "./take.ts";
 import { viewOf } from "./view.ts";
 
 /** No node needs more local steps than this in a row; more is a bug of the plan. */
@@ -28,45 +30,60 @@ export interface Pending {
   readonly step: Extract<Step, { do: "send" | "cut" | "unring" | "wait" }>;
 }
 
-/** Undefined: nothing is left to do for this row. */
+/** Undefined: nothing is left to do for this row. Whoever leaves its name for it goes where it belongs in the same transaction. */
 export function advance(context: Context, id: number): Pending | undefined {
-  const { metadata } = context;
-  return metadata.transaction(() => {
-    for (let count = 0; count < STEPS_MAX; count += 1) {
-      const row = metadata.nodes.get(id);
-      if (row === undefined) return undefined;
-      const step = plan(viewOf(context, row));
-      switch (step.do) {
-        case "nothing":
-          if (row.dirtySince !== null || row.due !== null) {
-            metadata.nodes.update(id, { dirtySince: null, due: null, parked: null });
-            context.activity.progressed();
-          }
-          return undefined;
-        case "forget":
-          forgetRow(context, row);
-          return undefined;
-        case "take":
-        case "restore":
-        case "vanish":
-        case "rebirth":
-        case "conflict":
-          if (!carryOut(context, row, step)) return waitForRefresh(context, row);
-          context.activity.progressed();
-          break;
-        case "wait": {
-          const due = context.runtime.now() + recheckAfter(context, row, step);
-          return { row: metadata.nodes.update(id, { due }), step };
-        }
-        case "send":
-        case "cut":
-        case "unring":
-          if (row.due !== null) return { row, step };
-          return { row: metadata.nodes.update(id, { due: context.runtime.now() }), step };
-      }
-    }
-    throw new Error(`the plan for node row ${id} does not settle`);
+  return context.metadata.transaction(() => {
+    const aside: number[] = [];
+    const pending = advanceOne(context, id, aside);
+    // The list grows while chains and rings of names are followed.
+    for (const next of aside) advanceOne(context, next, aside);
+    return pending;
   });
+}
+
+function advanceOne(context: Context, id: number, aside: number[]): Pending | undefined {
+  const { metadata } = context;
+  for (let count = 0; count < STEPS_MAX; count += 1) {
+    const row = metadata.nodes.get(id);
+    if (row === undefined) return undefined;
+    const step = plan(viewOf(context, row));
+    switch (step.do) {
+      case "nothing":
+        if (row.dirtySince !== null || row.due !== null) {
+          metadata.nodes.update(id, { dirtySince: null, due: null, parked: null });
+          context.activity.progressed();
+        }
+        return undefined;
+      case "forget":
+        forgetRow(context, row);
+        return undefined;
+      case "take":
+      case "follow":
+      case "restore":
+      case "vanish":
+      case "rebirth":
+      case "conflict":
+        if (!carryOut(context, row, step, aside)) return waitForRefresh(context, row);
+        context.activity.progressed();
+        break;
+      case "wait": {
+        if (step.for === "names") {
+          const isOver = row.due !== null && row.due <= context.runtime.now();
+          if (!isOver) return undefined;
+          markNode(context, row);
+          break;
+        }
+        const due = context.runtime.now() + recheckAfter(context, row, step);
+        return { row: metadata.nodes.update(id, { due }), step };
+      }
+      case "send":
+      case "cut":
+      case "unring":
+        if (row.due !== null) return { row, step };
+        return { row: metadata.nodes.update(id, { due: context.runtime.now() }), step };
+    }
+  }
+  throw new Error(`the plan for node row ${id} does not settle`);
 }
 
 /** A hundred thousand that wait for one thing must not be looked at all the time; how long a writer has been waited for counts. */
@@ -87,13 +104,20 @@ function waitForRefresh(context: Context, row: NodeRow): Pending {
 function carryOut(
   context: Context,
   row: NodeRow,
-  step: Extract<Step, { do: "take" | "restore" | "vanish" | "rebirth" | "conflict" }>,
+  step: Extract<Step, { do: "take" | "follow" | "restore" | "vanish" | "rebirth" | "conflict" }>,
+  aside: number[],
 ): boolean {
   switch (step.do) {
     case "take":
-      if (!takeNode(context, row, step)) return false;
+    case "follow": {
+      const taken = step.do === "take" ? takeNode(context, row, step) : takePlaceAlone(context, row, step.node);
+      if (!taken.isTaken) return false;
+      context.runtime.step("take: not committed");
+      const other = taken.aside === undefined ? undefined : context.metadata.nodes.ofEntry(taken.aside.id);
+      if (other !== undefined) aside.push(other.id);
       leftPlace(context, row);
       return true;
+    }
     case "restore":
       return restore(context, row, step);
     case "vanish":
@@ -147,7 +171,8 @@ function restore(context: Context, row: NodeRow, { node }: Extract<Step, { do: "
   if (folder === undefined) return false;
   const occupant = metadata.entries.find(folder, node.name);
   if (occupant !== undefined) moveAside(context, occupant);
-  const entry = metadata.entries.create(folder, node.name, makeInodeOf(context, node).id);
+  const inode = joinGroup(context, node) ?? makeInodeOf(context, node);
+  const entry = metadata.entries.create(folder, node.name, inode.id);
   const base = baseOf(node, row.base?.position ?? 0);
   metadata.nodes.update(row.id, { entry: entry.id, base, seen: null, seenAt: null });
   return true;
@@ -157,7 +182,11 @@ function vanish(context: Context, row: NodeRow): void {
   const { metadata } = context;
   bury(context, row);
   dropRow(context, row.id);
-  if (row.entry !== null) metadata.entries.remove(row.entry);
+  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+  if (entry !== undefined) {
+    metadata.entries.remove(entry.id);
+    keepInOthers(context, entry.inode);
+  }
   leftPlace(context, row);
 }
 
@@ -174,13 +203,26 @@ function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: 
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry === undefined) return;
-  const name = freeConflictName(context, entry.parent, entry.gatewayName ?? entry.name);
-  metadata.entries.setInode(entry.id, makeInodeOf(context, node).id);
-  const copy = metadata.entries.create(entry.parent, name, entry.inode);
-  createUnborn(context, copy.id, "file", row.dirtySince);
+  const group = metadata.inodes.get(entry.inode)?.linkGroup ?? null;
+  const remote = makeInodeOf(context, node);
+  const isGroupUpdate = remote.linkGroup !== null && remote.linkGroup === group;
+  metadata.entries.setInode(entry.id, (isGroupUpdate ? remote : (joinGroup(context, node) ?? remote)).id);
+  // Of a linked file all names show the remote content, and one copy keeps what was written here.
+  const others = metadata.entries.ofInode(entry.inode);
+  if (isGroupUpdate) {
+    for (const other of others) metadata.entries.setInode(other.id, remote.id);
+    metadata.inodes.update(entry.inode, { linkGroup: null });
+  }
+  const isKept = others.length > 0 && !isGroupUpdate;
+  if (!isKept) setAside(context, row, entry);
   // What else was seen (a move, attributes) is judged next, with the content out of the way.
   const base = row.base === null ? null : { ...row.base, head: node.head, hash: node.contentHash, size: node.size };
   metadata.nodes.update(row.id, { base });
+}
+
+/** What was written here, in an inode no name shows any more, as a new node under a conflict name. */
+function setAside(context: Context, row: NodeRow, entry: Entry): void {
+  const name = keepBeside(context, entry, row, "conflict");
   context.activity.conflicted();
   context.log.warn({ name: entry.name, copy: name }, "changed here and elsewhere: both are kept");
 }

@@ -3,35 +3,43 @@ import { nameProblem } from "../contract/names.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Entry } from "../metadata/entries.ts";
 import { born } from "../metadata/nodes.ts";
-import { lookAgain } from "./changes.ts";
+import { lookAgain, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { joinGroup, makeInodeOf } from "./from-node.ts";
+import { makeInodeOf } from "./from-node.ts";
+import { joinGroup, lookLater } from "./links.ts";
 import { moveAside, stepAside } from "./make-room.ts";
 import { isSeenAway } from "./rings.ts";
 import { reviveFolder } from "./take.ts";
 
-/** A node nobody here has a row of. Placed if its folder is known; else it comes with its folder's listing. */
-export function arrive(context: Context, node: Node): void {
+/**
+ * A node nobody here has a row of. Placed if its folder is known; else it comes with its folder's
+ * listing. The row that left its name for it, and has somewhere else to be, is to be advanced at once.
+ */
+export function arrive(context: Context, node: Node): number | undefined {
   const { metadata } = context;
   // A folder that was removed here, its deletion not sent: something new in it keeps it.
   const folder = node.parentId === null ? undefined : reviveFolder(context, node.parentId);
   if (folder === undefined) {
     metadata.arrivals.remove(node.id);
-    return;
+    return undefined;
   }
   if (nameProblem(node.name) !== undefined) {
     context.log.warn({ nodeId: node.id, name: node.name }, "a node whose name no file can have is not shown");
-    return;
+    return undefined;
   }
   const occupant = metadata.entries.find(folder, node.name);
   if (occupant !== undefined && !makeWay(context, occupant, node)) {
     metadata.arrivals.add(node);
-    return;
+    return undefined;
   }
   metadata.arrivals.remove(node.id);
   const inode = joinGroup(context, node) ?? makeInodeOf(context, node);
   const entry = metadata.entries.create(folder, node.name, inode.id);
-  metadata.nodes.create(born(entry.id, node));
+  const row = metadata.nodes.create(born(entry.id, node));
+  // What was changed here in its other names is to be sent to it too.
+  if (inode.content !== "clean") markNode(context, row);
+  else lookLater(context, inode.id);
+  return occupant === undefined ? undefined : metadata.nodes.ofEntry(occupant.id)?.id;
 }
 
 /** Whether the name is free now. An entry the gateway does not have there steps aside, or decides later. */

@@ -37,6 +37,7 @@ export async function setattr(
     });
     if (isChanged) markInode(context, current.id);
   });
+  context.runtime.step("setattr: set");
   return attributed(context, inodeOf(context, lineage), lineage);
 }
 
@@ -120,6 +121,7 @@ function changeXattrs(
     context.metadata.inodes.update(inode.id, { attributes, ctime: nowText(context) });
     markInode(context, inode.id);
   });
+  context.runtime.step("xattr: set");
 }
 
 export async function getxattr(context: Context, lineage: Lineage, name: string): Promise<Uint8Array> {

@@ -16,6 +16,18 @@ export interface Backlog {
   measure(): Promise<void>;
 }
 
+/** Bytes of contents the gateway does not have. */
+export async function addUp({ metadata, runtime }: Pick<Context, "metadata" | "runtime">): Promise<number> {
+  let sum = 0;
+  for (let after: { since: number; id: number } | undefined; ; ) {
+    const rows = metadata.nodes.pendingBytes(SLICE, after);
+    for (const { bytes } of rows) sum += bytes;
+    after = rows.at(-1);
+    if (rows.length < SLICE) return sum;
+    await sleep(runtime, 0);
+  }
+}
+
 export function createBacklog({ metadata, runtime }: Pick<Context, "metadata" | "runtime">): Backlog {
   let total = 0;
   let measuredAt = Number.NEGATIVE_INFINITY;
@@ -30,15 +42,7 @@ export function createBacklog({ metadata, runtime }: Pick<Context, "metadata" | 
   }
 
   async function addAll(): Promise<void> {
-    let sum = 0;
-    for (let after: { since: number; id: number } | undefined; ; ) {
-      const rows = metadata.nodes.pendingBytes(SLICE, after);
-      for (const { bytes } of rows) sum += bytes;
-      after = rows.at(-1);
-      if (rows.length < SLICE) break;
-      await sleep(runtime, 0);
-    }
-    total = sum;
+    total = await addUp({ metadata, runtime });
     measuredAt = runtime.elapsed();
   }
 

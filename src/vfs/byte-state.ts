@@ -13,6 +13,10 @@ export interface ByteState {
   /** The gateway answers a range with the whole content. */
   ignoresRanges: boolean;
   evictionTimer: Timer | undefined;
+  /** Kept open until the end: their bytes have no other place any more; see without-folder.ts. */
+  readonly held: Set<LiveFile>;
+  /** Lineages the kernel forgot while the rows could not be changed. */
+  readonly unforgotten: Set<number>;
   /** Work nobody waits for. */
   readonly tasks: Set<Promise<void>>;
   readonly stopped: AbortController;
@@ -25,6 +29,8 @@ export function createByteState(): ByteState {
     distrusted: new Set(),
     ignoresRanges: false,
     evictionTimer: undefined,
+    held: new Set(),
+    unforgotten: new Set(),
     tasks: new Set(),
     stopped: new AbortController(),
   };

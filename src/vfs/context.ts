@@ -13,6 +13,8 @@ import type { Pass } from "../metadata/entries.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import type { Activity } from "./activity.ts";
 import type { ByteState } from "./byte-state.ts";
+import type { ClockState } from "./clock-set.ts";
+import type { Disk, Space } from "./disk.ts";
 import type { HandleId } from "./filesystem.ts";
 import type { LiveFile, SequentialReader } from "./live-file.ts";
 import type { Network } from "./network.ts";
@@ -86,6 +88,12 @@ export interface Context {
   readonly polled: PollState;
   /** Folders removed here, by node id, that the gateway does not delete because something is in them; see look-inside.ts. */
   readonly notEmpty: Map<string, { readonly since: number; readonly isAsked: boolean }>;
+  /** What tells that the wall clock was set; see clock-set.ts. */
+  readonly clock: ClockState;
+  readonly disk: Disk;
+  readonly space: Space;
+  /** Bytes that wait to be sent, never less than there are; see space.ts. */
+  readonly unsent: { mostly: number };
   readonly network: Network;
   readonly activity: Activity;
 }

@@ -6,10 +6,12 @@ import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { Caller, FileKind, Found, Lineage, Opened, OpenFlags } from "./filesystem.ts";
-import { addName } from "./identity.ts";
+import { addName, removeName } from "./identity.ts";
 import { completeFolder } from "./listing.ts";
 import { pinMtime } from "./mtime.ts";
+import { dropIfUnused } from "./nameless.ts";
 import { open, openCreated } from "./open.ts";
+import { isTight, requireRoom } from "./space.ts";
 import { EMPTY_HASH, folderOf, found, inodeOf, nowText, requireNamed, requireWritable } from "./stat.ts";
 
 const TARGET_BYTES_MAX = 4095;
@@ -21,6 +23,7 @@ const LINKS_MAX = 65_000;
  */
 async function requireFreeName(context: Context, caller: Caller, parent: Lineage, name: string): Promise<Inode> {
   requireWritable(context);
+  if (isTight(context)) await requireRoom(context);
   checkName(name);
   const known = folderOf(context, parent);
   requireNamed(context, known);
@@ -64,7 +67,7 @@ async function make(
   attributes: Attributes,
 ): Promise<Inode> {
   const folder = await requireFreeName(context, caller, parent, name);
-  return context.metadata.transaction(() => {
+  const made = context.metadata.transaction(() => {
     if (context.metadata.entries.find(folder.id, name) !== undefined) {
       throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
     }
@@ -72,6 +75,8 @@ async function make(
     addName(context, folder.id, name, inode.id, kind === "folder" ? "folder" : "file");
     return inode;
   });
+  context.runtime.step("make: named");
+  return made;
 }
 
 export async function create(
@@ -97,8 +102,27 @@ export async function create(
     addName(context, folder.id, name, made.id, "file");
     return made;
   });
-  const opened = await openCreated(context, inode, flags);
-  return { ...(await found(context, inodeOf(context, inode.lineage))), ...opened };
+  context.runtime.step("create: named");
+  try {
+    const opened = await openCreated(context, inode, flags);
+    return { ...(await found(context, inodeOf(context, inode.lineage))), ...opened };
+  } catch (error) {
+    unmake(context, inode.id);
+    throw error;
+  }
+}
+
+/** The disk had no room for its live file: there is no such file then, unless somebody has done something with it. */
+function unmake(context: Context, id: number): void {
+  const { metadata } = context;
+  metadata.transaction(() => {
+    const inode = metadata.inodes.get(id);
+    const [entry, ...others] = metadata.entries.ofInode(id);
+    if (inode === undefined || entry === undefined || others.length > 0 || inode.size > 0) return;
+    if (context.lives.has(inode.lineage)) return;
+    removeName(context, entry);
+    dropIfUnused(context, inode.lineage);
+  });
 }
 
 /** What a node is besides file or folder is in its attributes. */
@@ -178,5 +202,6 @@ export async function link(
     markInode(context, source.id);
     return linked;
   });
+  context.runtime.step("link: named");
   return found(context, inode);
 }

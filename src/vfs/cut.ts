@@ -2,28 +2,28 @@
  * Generations: finished cuts of a live file, whole, synced and hashed, which is what is uploaded.
  * A cut counts only if nothing changed from before it was begun until its row is written.
  */
-import { createHash } from "node:crypto";
 import type { FileStat } from "../lib/files.ts";
 import { compareTimes, formatTime, toMilliseconds } from "../lib/time.ts";
-import type { Inode } from "../metadata/inodes.ts";
+import { HELD, type Inode } from "../metadata/inodes.ts";
 import type { Context } from "./context.ts";
+import { despiteFullDisk } from "./despite-full-disk.ts";
+import { FsError } from "./errors.ts";
 import { removeGeneration } from "./generation.ts";
 import { recordArrived } from "./holes.ts";
 import { isBeingDeleted } from "./identity.ts";
 import { closeLive, openLive, rowsFromFile, syncName } from "./live.ts";
 import type { LiveFile } from "./live-file.ts";
 import { mtimeOf } from "./mtime.ts";
+import { hashLive } from "./open-bytes.ts";
 import { bringIn, createWholeReader } from "./readahead.ts";
 import { EMPTY_HASH } from "./stat.ts";
 import { syncCopy } from "./uploads.ts";
 
-/** cut: its hash is known and its bytes can be sent. clean: it is a version the gateway has. busy: written meanwhile. */
-export type CutResult = "cut" | "clean" | "busy";
+/** cut: its hash is known and its bytes can be sent. clean: it is a version the gateway has. busy: written meanwhile. held: not to be sent. */
+export type CutResult = "cut" | "clean" | "busy" | "held";
 
 /** Pieces in which missing bytes are fetched. */
 const PIECE = 8 * 1024 * 1024;
-/** Up to this size, opening a file costs more than hashing it. */
-const SMALL = 32 * 1024;
 /** A store within one tick of the kernel's clock may leave no trace in the times. */
 const TICK_MS = 20;
 
@@ -32,6 +32,7 @@ export async function cutGeneration(context: Context, inodeId: number, signal: A
   const { metadata, lives } = context;
   const inode = metadata.inodes.get(inodeId);
   if (inode === undefined || inode.kind !== "file") return "clean";
+  if (inode.synced === HELD) return "held";
   if (isCut(context, inode)) return "cut";
   // Clean content is cut where the gateway cannot be told to take it from the version it has.
   const isOwn = inode.content === "clean";
@@ -62,7 +63,7 @@ export async function makeWhole(context: Context, live: LiveFile, signal: AbortS
     reader.next = start;
     await bringIn(context, live, reader, start, Math.min(last, start + PIECE), signal);
   }
-  recordArrived(context, live);
+  await recordArrived(context, live);
 }
 
 /** Nobody can write to it: the live file itself is the cut. */
@@ -70,26 +71,19 @@ async function cutItself(context: Context, live: LiveFile, isOwn: boolean, signa
   const before = begin(context, live);
   if (before === undefined) return "busy";
   await live.sync();
-  await syncName(context, live);
-  const { hash, size } =
-    (await hashSmall(live, before.inode.size)) ?? (await context.runtime.files.hash(live.path, signal));
+  if (context.disk.trouble !== "gone") await syncName(context, live);
+  context.runtime.step("cut: synced");
+  const { hash, size } = await hashLive(context, live, before.inode.size, signal);
+  context.runtime.step("cut: hashed");
   if (live.writers > 0) return "busy";
   return settle(context, before.inode, { hash, size, lineage: live.lineage, isOwn }, { live, writes: before.writes });
 }
 
-/** Of a small file, by the descriptor that is open. Nobody writes to it; if somebody does after all, this does not count. */
-async function hashSmall(live: LiveFile, expected: number): Promise<{ hash: string; size: number } | undefined> {
-  const length = expected + 1;
-  if (length > SMALL) return undefined;
-  const bytes = Buffer.allocUnsafe(length);
-  const size = await live.file.read(bytes, 0, length, 0);
-  if (size === length) return undefined;
-  return { hash: createHash("sha256").update(bytes.subarray(0, size)).digest("hex"), size };
-}
-
 /** A writer has it open: a copy counts only if nothing changed while it was made and looked at. */
 async function cutCopy(context: Context, live: LiveFile, signal: AbortSignal): Promise<CutResult> {
-  const { runtime, paths, metadata, cuts } = context;
+  const { runtime, paths, metadata, cuts, disk } = context;
+  // What is left of a full disk is for the rows.
+  if (disk.trouble !== undefined) throw new FsError("ENOSPC", `no copy of an open file can be made: ${disk.reason}`);
   await rowsFromFile(context, live);
   const before = begin(context, live);
   if (before === undefined) return "busy";
@@ -104,7 +98,8 @@ async function cutCopy(context: Context, live: LiveFile, signal: AbortSignal): P
   try {
     await paths.prepareFolderOf(path);
     await runtime.files.remove(path);
-    await runtime.files.clone(live.path, path);
+    await despiteFullDisk(context, first.size, () => runtime.files.clone(live.path, path));
+    runtime.step("cut: copied");
     if (!isSame(first, await live.file.stat()) || live.writes !== writes) return "busy";
     await syncCopy(context, path);
     const { hash, size } = await runtime.files.hash(path, signal);
@@ -160,7 +155,7 @@ function settle(
       if (open !== undefined) metadata.lives.update(inode.lineage, agreed);
       return "clean";
     }
-    metadata.inodes.update(inode.id, { hash, size, content: "dirty" });
+    metadata.inodes.update(inode.id, { hash, size, content: "dirty", synced: 1 });
     if (size > 0) {
       metadata.generations.create({
         ...(cut.id === undefined ? {} : { id: cut.id }),
@@ -176,8 +171,10 @@ function settle(
     }
     return "cut";
   });
+  context.runtime.step("cut: in the rows");
   if (result !== "busy" && open !== undefined) {
     open.live.isWritten = false;
+    open.live.isSafe = true;
     open.live.firstWriteAt = undefined;
   }
   return result;

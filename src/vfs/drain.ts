@@ -2,6 +2,7 @@
 import { sleep } from "../lib/runtime.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import type { Backlog } from "./backlog.ts";
+import { mindClock } from "./clock-set.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import type { DrainProgress, DrainResult } from "./engine.ts";
@@ -34,9 +35,10 @@ export async function drain(
   options: DrainOptions,
 ): Promise<DrainResult> {
   const { metadata, runtime, activity } = context;
-  const start = runtime.now();
+  let start = runtime.now();
   const sentBefore = writeBack.bytesSent;
   activity.hasten();
+  runtime.step("drain: begun");
   const cutOnce = new Set<number>();
   let settled = false;
   let reportedAt = Number.NEGATIVE_INFINITY;
@@ -44,6 +46,8 @@ export async function drain(
   let leftBefore = Number.POSITIVE_INFINITY;
   let movedAt = runtime.elapsed();
   for (;;) {
+    mindClock(context);
+    start = Math.min(start, runtime.now());
     // Not at each progress: a refusal is one too, and what was refused would be sent again without pause.
     if (runtime.elapsed() - hastenedAt >= LOOK_MS) {
       hastenedAt = runtime.elapsed();
@@ -71,6 +75,7 @@ export async function drain(
         ...(stuck === undefined ? {} : { stuck }),
       });
     }
+    if (isDone) runtime.step("drain: done");
     if (isDone) return { drained: true, left: [] };
     if (isStuck || options.signal.aborted) return { drained: false, left: describe(context, start, left) };
     const limit = new AbortController();

@@ -27,6 +27,22 @@ export interface QueueItem {
   readonly error?: string;
 }
 
+/** The disk of the state dir; sizes in bytes. */
+export interface DiskStatus {
+  /** broken: the database takes no changes, and the disk does not say why. */
+  readonly state: "ok" | "full" | "readOnly" | "gone" | "broken";
+  /** One line, where it is not ok. */
+  readonly reason?: string;
+  readonly total: number;
+  readonly available: number;
+  /** Kept back for rows, as long as the disk is not full. */
+  readonly reserve: number;
+  /** Left free by the cache. */
+  readonly keepFree: number;
+  /** As many bytes may wait to be sent. */
+  readonly unsentLimit?: number;
+}
+
 export interface EngineStatus {
   readonly workspace: { readonly id: string; readonly name: string };
   /** The gateway answered the last thing it was asked. */
@@ -49,6 +65,8 @@ export interface EngineStatus {
   readonly conflicts: number;
   readonly cacheBytes: number;
   readonly cacheLimit: number;
+  /** Absent where nobody looks at the disk. */
+  readonly disk?: DiskStatus;
   /** Age of the oldest unsent change, 0 when there is none. */
   readonly oldestPendingMs: number;
 }

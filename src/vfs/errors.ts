@@ -54,7 +54,7 @@ export class FsError extends Error {
 }
 
 /** What a program may hear of the local disk as it is; anything else (a file of ours is gone) is no news of its file. */
-const DISK_CODES = ["ENOSPC", "EDQUOT", "EFBIG", "ENOMEM", "EINVAL"] as const satisfies FsErrorCode[];
+const DISK_CODES = ["ENOSPC", "EDQUOT", "EROFS", "EFBIG", "ENOMEM", "EINVAL"] as const satisfies FsErrorCode[];
 
 /** What a program gets to hear when the local disk failed. */
 export function fromDisk(error: unknown, doing: string): FsError {

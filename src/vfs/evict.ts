@@ -1,12 +1,16 @@
 /**
- * The cache limit: local files that were not used for longest go, their bytes being the gateway's.
+ * The limits of the cache, its size and what it leaves free of the disk: local files that were not
+ * used for longest go, their bytes being the gateway's.
  * Never dirty ones, open ones, or ones an upload reads (metadata/live-rows.ts selects).
  */
 import type { LiveRow } from "../metadata/live-rows.ts";
 import { alone, inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
 
-type Needs = Pick<Context, "metadata" | "runtime" | "paths" | "settings" | "lives" | "bytes" | "log">;
+type Needs = Pick<
+  Context,
+  "metadata" | "runtime" | "paths" | "settings" | "lives" | "bytes" | "log" | "disk" | "syncRows"
+>;
 
 /** Adding up the table costs something: many closes share one look. */
 const LOOK_MS = 1000;
@@ -19,31 +23,39 @@ export function evictSoon(context: Needs): void {
   const { bytes, runtime } = context;
   if (bytes.evictionTimer !== undefined || bytes.stopped.signal.aborted) return;
   bytes.evictionTimer = runtime.setTimer(LOOK_MS, () => {
-    inBackground(context, "eviction", () =>
-      evict(context).finally(() => {
+    inBackground(context, "eviction", async () => {
+      try {
+        context.disk.look();
+        await evict(context);
+      } finally {
         bytes.evictionTimer = undefined;
-      }),
-    );
+      }
+    });
   });
 }
 
-/** Brings the cache below its limit, as far as there is anything that may go. */
-export async function evict(context: Needs): Promise<void> {
-  const { metadata, settings, lives, runtime, bytes } = context;
-  let total = metadata.lives.totalBytes();
-  if (total <= settings.cacheLimit) return;
-  const wanted = settings.cacheLimit * LOW_WATER;
+/**
+ * Brings the cache below its limits, and sets `atLeast` bytes free, as far as there is anything that
+ * may go. How many bytes went. What is free is what the last look at the disk said.
+ */
+export async function evict(context: Needs, atLeast = 0): Promise<number> {
+  const { metadata, settings, lives, runtime, bytes, disk } = context;
+  const total = metadata.lives.totalBytes();
+  const tooMany = total <= settings.cacheLimit ? 0 : total - settings.cacheLimit * LOW_WATER;
+  const wanted = Math.max(tooMany, disk.keepFree - disk.available, atLeast);
   const passed = new Set<number>();
-  while (total > wanted && !bytes.stopped.signal.aborted) {
+  let freed = 0;
+  while (freed < wanted && !bytes.stopped.signal.aborted) {
     const rows = metadata.lives.evictable(runtime.now(), BATCH + lives.size + passed.size);
     const candidates = rows.filter((row) => !lives.has(row.lineage) && !passed.has(row.lineage)).slice(0, BATCH);
-    if (candidates.length === 0) return;
+    if (candidates.length === 0) break;
     for (const row of candidates) {
-      if (total <= wanted) return;
+      if (freed >= wanted) break;
       passed.add(row.lineage);
-      if (await forgetLive(context, row)) total -= row.bytes;
+      if (await forgetLive(context, row)) freed += row.bytes;
     }
   }
+  return freed;
 }
 
 /**
@@ -55,8 +67,13 @@ export async function forgetLive(context: Needs, { lineage }: Pick<LiveRow, "lin
   let isGone = false;
   await alone(context, lineage, async () => {
     if (lives.has(lineage) || !metadata.lives.isEvictable(lineage)) return;
+    // That the gateway has the bytes must not be undone by power loss once they are gone here.
+    await context.syncRows();
+    if (lives.has(lineage) || !metadata.lives.isEvictable(lineage)) return;
     await runtime.files.remove(paths.live(lineage));
+    runtime.step("evict: file gone");
     if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
+    runtime.step("evict: row gone");
     isGone = true;
   });
   return isGone;

@@ -128,14 +128,14 @@ export interface FileSystem {
   create(caller: Caller, parent: Lineage, name: string, mode: number, flags: OpenFlags): Promise<Found & Opened>;
   /** Bytes at [offset, offset+size); shorter only at the end of the file. */
   read(caller: Caller, handle: HandleId, offset: number, size: number): Promise<Uint8Array>;
-  /** Writes all of `data`, which stays valid until the promise settles. */
+  /** How many bytes of `data` were written, less than all where the disk became full; it stays valid until the promise settles. */
   write(
     caller: Caller,
     handle: HandleId,
     offset: number,
     data: Uint8Array,
     options: { killPrivileges: boolean },
-  ): Promise<void>;
+  ): Promise<number>;
   flush(caller: Caller, handle: HandleId): Promise<void>;
   fsync(caller: Caller, handle: HandleId, dataOnly: boolean): Promise<void>;
   release(handle: HandleId): Promise<void>;

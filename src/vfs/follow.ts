@@ -8,9 +8,11 @@ import { RemoteError } from "../client/errors.ts";
 import type { JournalEntry, Node } from "../contract/resources.ts";
 import { sleep } from "../lib/runtime.ts";
 import type { Reread } from "../metadata/rereads.ts";
+import { mindClock } from "./clock-set.ts";
 import type { Context } from "./context.ts";
 import { forgetEchoes } from "./echo.ts";
 import { notVisible, readNode, refreshNode } from "./fetch-node.ts";
+import { foresee } from "./foresee.ts";
 import { folderOfNode } from "./from-node.ts";
 import { askIndexed, forgetDeletions } from "./indexed.ts";
 import { lookInside } from "./look-inside.ts";
@@ -38,7 +40,7 @@ export interface Follower {
 /** Asks for what is new; true when there is more to hear at once. */
 export type Hear = (context: Context, signal: AbortSignal) => Promise<boolean>;
 
-/** `hear`: followOnce, or whatever does its work where there is no journal. */
+/** `hear`: follows the journal, or whatever does its work where there is no journal. */
 export function createFollower(context: Context, hear: Hear): Follower {
   const { runtime, settings, network, log } = context;
   const stopped = new AbortController();
@@ -51,6 +53,7 @@ export function createFollower(context: Context, hear: Hear): Follower {
       const begun = runtime.elapsed();
       const wasOnline = network.isOnline && network.loginNeeded === undefined;
       try {
+        mindClock(context);
         const isMore = await hear(context, stopped.signal);
         forgetEchoes(context);
         await refreshAll(context, stopped.signal);
@@ -102,7 +105,8 @@ export async function followOnce(context: Context, signal: AbortSignal): Promise
   const cursor = metadata.settings.getNumber("cursor");
   const page = await client.readJournal(workspace.id, cursor, { pageSize: PAGE, signal });
   network.answered();
-  const isFull = page.items.length >= PAGE;
+  // A gateway may allow smaller pages than were asked for.
+  const isFull = page.items.length >= PAGE || page.items.length < page.totalCount;
   const end = isFull
     ? (page.items.at(-1)?.position ?? cursor)
     : Math.max(page.asOf, page.items.at(-1)?.position ?? cursor);
@@ -186,9 +190,15 @@ export function readAgain(context: Context, entries: readonly JournalEntry[], no
 
 /** In the order of the journal, so that a name is left before it is taken. */
 export function applyEntries(context: Context, entries: readonly JournalEntry[], nodes: News): void {
+  foresee(
+    context,
+    [...nodes.values()].flatMap((node) => (node === "hidden" ? [] : node)),
+    "id",
+  );
   for (const entry of entries) {
     try {
       context.metadata.transaction(() => applyEntry(context, entry, nodes.get(entry.nodeId)));
+      context.runtime.step("journal: entry applied");
     } catch (error) {
       // One node must not keep the journal from being followed: it is read again by itself.
       context.log.error({ err: error, entry }, "a change could not be applied");

@@ -15,9 +15,14 @@ export function folderOfNode(context: Pick<Context, "metadata">, nodeId: string)
 export function makeInodeOf(context: Pick<Context, "metadata">, node: Node): Inode {
   const kind = kindOf(node);
   const inode = context.metadata.inodes.create({ kind, ...contentOfNode(node), atime: isoToTimeText(node.modifiedAt) });
+  const group = groupOf(node);
+  return group === null ? inode : context.metadata.inodes.update(inode.id, { linkGroup: group });
+}
+
+/** The names it shares an inode with; null: none, or its content is not the one they last wrote. */
+export function groupOf(node: Node): string | null {
   const { link } = node.attributes;
-  if (link === undefined || link.hash !== node.contentHash) return inode;
-  return context.metadata.inodes.update(inode.id, { linkGroup: link.group });
+  return node.kind === "folder" || link === undefined || link.hash !== node.contentHash ? null : link.group;
 }
 
 /** What an inode is when it is exactly this node's head. */
@@ -32,13 +37,4 @@ export function contentOfNode(node: Node) {
     content: "clean",
     ctime: isoToTimeText(node.modifiedAt),
   } as const;
-}
-
-/** Names of one hard-linked file share an inode, as long as their contents agree. */
-export function joinGroup(context: Pick<Context, "metadata">, node: Node): Inode | undefined {
-  const { link } = node.attributes;
-  if (node.kind === "folder" || link === undefined || link.hash !== node.contentHash) return undefined;
-  return context.metadata.inodes
-    .ofGroup(link.group)
-    .find((inode) => inode.hash === node.contentHash && inode.content === "clean");
 }

@@ -4,10 +4,13 @@ import type { ContentSource } from "../contract/http.ts";
 import type { Generation } from "../metadata/attempts.ts";
 import { inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
+import { openSource } from "./open-bytes.ts";
 
 /** The bytes of a generation, from where they are at this moment. */
 export function generationSource(context: Context, generation: Generation): ContentSource {
   const { paths, runtime } = context;
+  const open = openSource(context, generation);
+  if (open !== undefined) return open;
   const path = generation.lineage === null ? paths.generation(generation.id) : paths.live(generation.lineage);
   return createFileSource(runtime.files, path, generation.size);
 }
@@ -28,9 +31,11 @@ export function removeGeneration(context: Context, { id, lineage }: Generation):
 
 function removeFile(context: Context, id: number): void {
   inBackground(context, "removing a cut", async () => {
-    // After the caller's transaction, which may yet be undone.
+    // After the caller's transaction, which may yet be undone, and not before power loss can no longer undo it.
     await undefined;
+    await context.syncRows();
     if (context.metadata.generations.get(id) !== undefined) return;
     await context.runtime.files.remove(context.paths.generation(id));
+    context.runtime.step("cut: file gone");
   });
 }

@@ -10,6 +10,7 @@ import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import { readNode } from "./fetch-node.ts";
 import { applyEntries, readAgain, readNews, readOrHidden } from "./follow.ts";
+import { foresee } from "./foresee.ts";
 import { rowOfFolder } from "./identity.ts";
 import { noteIndexed } from "./indexed.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
@@ -51,11 +52,14 @@ async function readList(context: Context, folder: number, nodeId: string, signal
     asOf = Math.min(asOf, page.asOf);
     for (let start = 0; start < page.items.length; start += SLICE) {
       metadata.transaction(() => {
-        for (const node of page.items.slice(start, start + SLICE)) {
+        const slice = page.items.slice(start, start + SLICE);
+        foresee(context, slice, "others");
+        for (const node of slice) {
           shown.add(node.id);
           observeNode(context, node);
         }
       });
+      context.runtime.step("listing: slice kept");
       if (start + SLICE < page.items.length) await breathe(context);
     }
     if (page.next == null) break;

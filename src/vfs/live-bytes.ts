@@ -4,11 +4,14 @@
  * the change is acknowledged. A crash in between fetches there what no program was told it wrote.
  */
 import { touchesRange } from "../lib/ranges.ts";
+import { bytesWritten } from "../lib/system-error.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
+import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import { cutShort, overwritten } from "./holes.ts";
 import type { LiveFile } from "./live-file.ts";
+import { isTight, requireRoom } from "./space.ts";
 
 const END = Number.MAX_SAFE_INTEGER;
 
@@ -16,20 +19,40 @@ export const KEEP_SIZE = 1;
 export const PUNCH_HOLE = 2;
 export const ZERO_RANGE = 16;
 
-export async function writeBytes(context: Context, live: LiveFile, offset: number, data: Uint8Array): Promise<void> {
+/** How many bytes were written: fewer than all where the disk became full on the way, as on any disk. */
+export async function writeBytes(context: Context, live: LiveFile, offset: number, data: Uint8Array): Promise<number> {
   const end = offset + data.length;
-  if (data.length === 0) return;
+  if (data.length === 0) return 0;
   if (end > END) throw new FsError("EFBIG", `no file has a byte ${end}`);
-  await change(context, live, offset, end, async () => {
-    await live.file.write(data, offset);
-    overwritten(context, live, offset, end);
+  if (isTight(context)) await requireRoom(context, data.length);
+  return change(context, live, offset, end, async () => {
+    const written = await writeAsFits(context, live, offset, data);
+    context.runtime.step("write: bytes in the file");
+    overwritten(context, live, offset, offset + written);
+    return written;
   });
+}
+
+async function writeAsFits(context: Context, live: LiveFile, offset: number, data: Uint8Array): Promise<number> {
+  try {
+    await despiteFullDisk(context, data.length, () => live.file.write(data, offset));
+    return data.length;
+  } catch (error) {
+    const written = bytesWritten(error);
+    if (written === 0) throw error;
+    return written;
+  }
 }
 
 /** What was behind the new end is wanted no more; what is new behind the old one are zeros. */
 export async function truncateBytes(context: Context, live: LiveFile, size: number): Promise<void> {
+  if (size > 0 && isTight(context)) {
+    const growth = size - (await live.file.stat()).size;
+    if (growth > 0) await requireRoom(context, growth);
+  }
   await change(context, live, size, END, async () => {
     await live.file.truncate(size);
+    context.runtime.step("truncate: file cut short");
     cutShort(context, live, size);
   });
 }
@@ -47,26 +70,29 @@ export async function allocateBytes(
   if (length <= 0 || offset < 0) throw new FsError("EINVAL", `fallocate of ${length} bytes at ${offset}`);
   const end = offset + length;
   if (end > END) throw new FsError("EFBIG", `no file has a byte ${end}`);
+  if ((mode & PUNCH_HOLE) === 0 && isTight(context)) await requireRoom(context, length);
   await change(context, live, offset, end, async () => {
-    await live.file.allocate(mode, offset, length);
+    await despiteFullDisk(context, length, () => live.file.allocate(mode, offset, length));
     if ((mode & (PUNCH_HOLE | ZERO_RANGE)) !== 0) overwritten(context, live, offset, end);
   });
 }
 
-async function change(
+async function change<T>(
   context: Context,
   live: LiveFile,
   start: number,
   end: number,
-  work: () => Promise<void>,
-): Promise<void> {
+  work: () => Promise<T>,
+): Promise<T> {
+  context.disk.requireChangeable();
   markWritten(context, live);
   live.inFlight += 1;
   try {
+    if (live.isSafe) await noLongerSafe(context, live);
     // Only where bytes are missing can a download be about to write.
     const free = touchesRange(live.missing, start, end) ? await live.lock.hold(start, end) : undefined;
     try {
-      await work();
+      return await work();
     } finally {
       free?.();
     }
@@ -75,6 +101,16 @@ async function change(
   } finally {
     live.inFlight -= 1;
   }
+}
+
+/** Power loss may come when some of the new bytes are on the disk: it must not find them counted as whole. */
+async function noLongerSafe(context: Context, live: LiveFile): Promise<void> {
+  const inode = context.metadata.inodes.get(live.inode);
+  if (inode?.lineage === live.lineage && inode.synced !== null) {
+    context.metadata.inodes.update(inode.id, { synced: 0 });
+  }
+  await context.syncRows();
+  live.isSafe = false;
 }
 
 /** The rows say dirty, durably, before the first byte changes since the last cut or clean state. */
@@ -89,6 +125,7 @@ function markWritten(context: Context, live: LiveFile): void {
       metadata.inodes.update(inode.id, { content: "dirty", changes: inode.changes + 1, hash: null });
       markInode(context, inode.id);
     });
+    runtime.step("write: marked dirty");
     live.isWritten = true;
     live.firstWriteAt = undefined;
   }

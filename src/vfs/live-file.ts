@@ -38,6 +38,11 @@ export interface LiveFile {
   /** SHA-256 the file has when it is exactly its origin; null where not known. */
   readonly originHash: string | null;
 
+  /** False: there is no file, and what is read goes past the disk; see absent-file.ts. */
+  readonly isKept: boolean;
+  /** The last that was read past the disk. */
+  passing: { readonly start: number; readonly bytes: Uint8Array } | undefined;
+
   /** Not here yet. */
   missing: Ranges;
   /** What the row says is missing; never less than `missing`. A crash leaves this. */
@@ -58,6 +63,8 @@ export interface LiveFile {
   writers: number;
   /** The row says that the content changed since the last cut or clean state: its hash is null. */
   isWritten: boolean;
+  /** The row says that power loss leaves the content as it is: no byte may change before it does not. */
+  isSafe: boolean;
   /** Size and times in the rows are older than the file's. */
   isUnrecorded: boolean;
   /** The file's own mtime is the truth, or will be after a crash: fetched bytes must not change it. */

@@ -10,13 +10,16 @@ import { clipRanges, formatRanges, NO_RANGES, parseRanges, type Ranges, rangeOf 
 import { shareRuns } from "../lib/shared-run.ts";
 import { hasCode } from "../lib/system-error.ts";
 import { formatTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
-import type { Inode } from "../metadata/inodes.ts";
+import { HELD, type Inode } from "../metadata/inodes.ts";
+import type { LiveRow } from "../metadata/live-rows.ts";
+import { absentFile } from "./absent-file.ts";
 import { alone, inBackground } from "./byte-state.ts";
 import { lookAfterQuiet, markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
+import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import { evictSoon } from "./evict.ts";
-import { missingToRecord } from "./holes.ts";
+import { recordArrived } from "./holes.ts";
 import type { LiveFile, Origin } from "./live-file.ts";
 import { mtimeOf } from "./mtime.ts";
 import { freeForWriter } from "./uploads.ts";
@@ -42,8 +45,8 @@ export async function openLive(context: Context, lineage: number, options: { wri
 }
 
 async function hold(context: Context, lineage: number): Promise<LiveFile> {
-  const { lives, bytes } = context;
-  for (;;) {
+  const { lives, bytes, disk } = context;
+  for (let mayBeAbsent = disk.trouble !== undefined; ; ) {
     requireCurrent(context, lineage);
     const changing = bytes.changing.get(lineage);
     if (changing !== undefined) {
@@ -55,24 +58,35 @@ async function hold(context: Context, lineage: number): Promise<LiveFile> {
       open.opens += 1;
       return open;
     }
-    try {
-      return await alone(context, lineage, async () => {
-        const made = await openFile(context, lineage);
+    const openAlone = () =>
+      alone(context, lineage, async () => {
+        const made = await openFile(context, lineage, mayBeAbsent);
         lives.set(lineage, made);
         return made;
       });
+    try {
+      return await despiteFullDisk(context, 0, openAlone);
     } catch (error) {
-      throw fromDisk(error, `live file ${lineage} cannot be opened`);
+      disk.refused(error);
+      // What the gateway has can be read without the disk.
+      if (mayBeAbsent || disk.mayKeep) throw fromDisk(error, `live file ${lineage} cannot be opened`);
+      mayBeAbsent = true;
     }
   }
 }
 
-async function openFile(context: Context, lineage: number): Promise<LiveFile> {
+async function openFile(context: Context, lineage: number, mayBeAbsent: boolean): Promise<LiveFile> {
   const { metadata, paths, runtime } = context;
   const inode = requireCurrent(context, lineage);
   const path = paths.live(lineage);
   const row = metadata.lives.get(lineage);
-  const found = row === undefined ? undefined : await openExisting(context, inode, path, row);
+  const canBeAbsent = mayBeAbsent && inode.content === "clean";
+  let found: FoundFile | undefined;
+  try {
+    if (row !== undefined) found = await openExisting(context, inode, path, row);
+  } catch (error) {
+    if (!canBeAbsent) throw error;
+  }
   if (found !== undefined) return liveFile(inode, path, found);
   if (inode.content !== "clean" && inode.size > 0) {
     throw new FsError("EIO", `the only copy of inode ${inode.id}, live file ${lineage}, is not there`);
@@ -80,6 +94,10 @@ async function openFile(context: Context, lineage: number): Promise<LiveFile> {
   const origin = originOf(inode.originNode, inode.originVersion);
   if (origin === undefined && inode.size > 0) throw new FsError("EIO", `inode ${inode.id} has bytes of no version`);
   const missing = origin === undefined ? NO_RANGES : rangeOf(0, inode.size);
+  if (canBeAbsent) {
+    const file = absentFile(inode.size);
+    return liveFile(inode, path, { file, origin, missing, recorded: missing, isNew: false, isKept: false });
+  }
   metadata.transaction(() => {
     if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
     metadata.lives.create({
@@ -92,14 +110,16 @@ async function openFile(context: Context, lineage: number): Promise<LiveFile> {
       usedAt: runtime.now(),
     });
   });
+  runtime.step("live file: row made");
   await paths.prepareFolderOf(path);
   const file = await runtime.files.open(path, "w+");
+  runtime.step("live file: made");
   await closeIfFailed(file, async () => {
     // One left by a crash may hold anything.
     if ((await file.stat()).size > 0) await file.truncate(0);
     if (inode.size > 0) await file.truncate(inode.size);
   });
-  return liveFile(inode, path, { file, origin, missing, recorded: missing, isNew: true });
+  return liveFile(inode, path, { file, origin, missing, recorded: missing, isNew: true, isKept: true });
 }
 
 interface FoundFile {
@@ -109,6 +129,7 @@ interface FoundFile {
   /** As the row has it. */
   readonly recorded: Ranges;
   readonly isNew: boolean;
+  readonly isKept: boolean;
 }
 
 /** Undefined: there is no such file, or it cannot be what the row says and its bytes can be had again. */
@@ -116,12 +137,12 @@ async function openExisting(
   context: Context,
   inode: Inode,
   path: string,
-  row: { readonly missing: string; readonly originNode: string | null; readonly originVersion: string | null },
+  row: LiveRow,
 ): Promise<FoundFile | undefined> {
   const recorded = parseRanges(row.missing);
   let file: OpenFile;
   try {
-    file = await context.runtime.files.open(path, "r+");
+    file = await context.runtime.files.open(path, context.disk.trouble === "readOnly" ? "r" : "r+");
   } catch (error) {
     if (hasCode(error, "ENOENT")) return undefined;
     throw error;
@@ -134,7 +155,13 @@ async function openExisting(
     }
     // A crash between cutting the file short and writing that down.
     const missing = clipRanges(recorded, size);
-    return { file, origin: originOf(row.originNode, row.originVersion), missing, recorded, isNew: false };
+    if (inode.content === "clean" && row.doubted === 1) {
+      const isWhole = missing.length === 0 && inode.hash !== null;
+      if (!isWhole || (await context.runtime.files.hash(path)).hash !== inode.hash) return undefined;
+      context.metadata.lives.update(inode.lineage, { doubted: 0 });
+    }
+    const origin = originOf(row.originNode, row.originVersion);
+    return { file, origin, missing, recorded, isNew: inode.synced === null, isKept: true };
   });
   if (found === undefined) await file.close();
   return found;
@@ -149,7 +176,8 @@ async function closeIfFailed<T>(file: OpenFile, work: () => Promise<T>): Promise
   }
 }
 
-function liveFile(inode: Inode, path: string, { file, origin, missing, recorded, isNew }: FoundFile): LiveFile {
+function liveFile(inode: Inode, path: string, found: FoundFile): LiveFile {
+  const { file, origin, missing, recorded, isNew, isKept } = found;
   const isOriginal = origin !== undefined && inode.content !== "dirty" && origin.version === inode.originVersion;
   return {
     lineage: inode.lineage,
@@ -158,6 +186,8 @@ function liveFile(inode: Inode, path: string, { file, origin, missing, recorded,
     file,
     origin,
     originHash: isOriginal ? inode.hash : null,
+    isKept,
+    passing: undefined,
     missing,
     recorded,
     lock: createRangeLock(),
@@ -169,6 +199,7 @@ function liveFile(inode: Inode, path: string, { file, origin, missing, recorded,
     opens: 1,
     writers: 0,
     isWritten: isUncut(inode),
+    isSafe: inode.synced === 1 || inode.synced === HELD,
     isUnrecorded: false,
     keepsTimes: inode.content !== "clean",
     preparedTime: undefined,
@@ -211,6 +242,7 @@ async function becomeWriter(context: Context, live: LiveFile): Promise<void> {
       });
       if (live.writers === 0) live.isWritten = isUncut(inode);
       live.writers += 1;
+      context.runtime.step("open: marked");
       return;
     }
     live.preparing ??= prepareForWriter(context, live).finally(() => {
@@ -230,6 +262,7 @@ async function prepareForWriter(context: Context, live: LiveFile): Promise<void>
     if (live.writers > 0) return;
     const mtime = mtimeOf(context, requireCurrent(context, live.lineage));
     await live.file.setTimes(mtime);
+    context.runtime.step("open: time set");
     live.preparedTime = formatTime(mtime);
   } finally {
     free();
@@ -279,6 +312,7 @@ function writersLeft(context: Context, live: LiveFile): void {
     else lookAfterQuiet(context, inode.id);
   });
   live.firstWriteAt = undefined;
+  context.runtime.step("release: no writer left");
 }
 
 async function closeFile(context: Context, live: LiveFile): Promise<void> {
@@ -288,11 +322,13 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
   for (const download of live.downloads) download.controller.abort();
   await Promise.all([...live.downloads].map((download) => download.done));
   try {
+    const isRemembered = live.isKept && context.disk.trouble !== "readOnly";
+    if (isRemembered) await recordArrived(context, live);
     const stat = await live.file.stat();
-    if (metadata.lives.get(live.lineage) !== undefined) {
-      const missing = formatRanges(missingToRecord(live));
-      metadata.lives.update(live.lineage, { size: stat.size, bytes: stat.allocated, usedAt: runtime.now(), missing });
+    if (isRemembered && metadata.lives.get(live.lineage) !== undefined) {
+      metadata.lives.update(live.lineage, { size: stat.size, bytes: stat.allocated, usedAt: runtime.now() });
     }
+    runtime.step("release: recorded");
   } finally {
     await live.file.close().finally(() => lives.delete(live.lineage));
     const then = bytes.afterClose.get(live.lineage);
@@ -329,6 +365,7 @@ function recordStat(context: Context, live: LiveFile, stat: FileStat): void {
     });
     markInode(context, inode.id);
   });
+  runtime.step("write: size and time recorded");
   live.isUnrecorded = false;
 }
 
@@ -377,10 +414,12 @@ export function forgetLineage(context: Context, lineage: number): void {
     if (hasFile) metadata.lives.remove(lineage);
     metadata.inodes.removeLineage(lineage);
   });
+  runtime.step("forget: rows gone");
   if (!hasFile) return;
   inBackground(context, "removing a live file", async () => {
-    // After the caller's transaction, which may yet be undone.
+    // After the caller's transaction, which may yet be undone, and not before power loss can no longer undo it.
     await undefined;
+    await context.syncRows();
     if (metadata.lives.get(lineage) === undefined) await runtime.files.remove(paths.live(lineage));
   });
 }

@@ -8,12 +8,18 @@ import { nodeIdOfFolder } from "./identity.ts";
 import type { Local, LocalContent } from "./plan.ts";
 import { EMPTY_HASH } from "./stat.ts";
 
-export function localOf(context: Pick<Context, "metadata">, row: NodeRow, entry: Entry, inode: Inode): Local {
+export function localOf(
+  context: Pick<Context, "metadata" | "client">,
+  row: NodeRow,
+  entry: Entry,
+  inode: Inode,
+): Local {
   const isRoot = inode.id === ROOT_INODE;
   const group = inode.linkGroup;
   const hash = inode.kind === "file" ? inode.hash : EMPTY_HASH;
+  const isKept = group === null ? isLeft(context, row, hash) : hash === null;
   // While the content is not cut, the group's last written content is the one before.
-  const link = group === null || hash === null ? row.base?.attributes.link : { group, hash };
+  const link = isKept ? row.base?.attributes.link : group === null || hash === null ? undefined : { group, hash };
   const { link: _, ...attributes } = inode.attributes;
   return {
     parent: isRoot ? null : (nodeIdOfFolder(context, entry.parent) ?? null),
@@ -21,6 +27,12 @@ export function localOf(context: Pick<Context, "metadata">, row: NodeRow, entry:
     attributes: link === undefined ? attributes : { ...attributes, link },
     content: inode.kind === "folder" ? null : contentOf(context, inode),
   };
+}
+
+/** Its link says nothing any more, and stays until the node gets other content; without hashes nobody can say. */
+function isLeft({ client }: Pick<Context, "client">, { base }: NodeRow, hash: string | null): boolean {
+  if (!client.features.hashes) return true;
+  return base !== null && base.attributes.link?.hash !== base.hash && hash === base.hash;
 }
 
 function contentOf(context: Pick<Context, "metadata">, inode: Inode): LocalContent {

@@ -52,5 +52,12 @@ export async function statfs(context: Context): Promise<SpaceInfo> {
 
 /** The kernel no longer knows these: nameless inodes and superseded bytes behind them may go. */
 export function forget(context: Context, lineages: readonly { lineage: Lineage }[]): void {
-  for (const { lineage } of lineages) dropIfUnused(context, lineage);
+  for (const { lineage } of lineages) {
+    try {
+      dropIfUnused(context, lineage);
+    } catch (error) {
+      context.log.warn({ err: error, lineage }, "what the kernel forgot could not be removed yet");
+      context.bytes.unforgotten.add(lineage);
+    }
+  }
 }

@@ -2,6 +2,7 @@
 import type { Inode } from "../metadata/inodes.ts";
 import { ROOT_INODE } from "../metadata/metadata.ts";
 import type { Context } from "./context.ts";
+import { removeGeneration } from "./generation.ts";
 import { forgetLineage } from "./live.ts";
 
 /**
@@ -29,6 +30,8 @@ export function removeInode(context: Context, inode: Inode): void {
   const lineages = metadata.inodes.lineages(inode.id);
   if (lineages.some((lineage) => lives.has(lineage))) return;
   if (isOpenFolder(context, inode.id)) return;
+  // One that waited to be sent is wanted by nobody any more.
+  for (const generation of metadata.generations.unusedOf(inode.id)) removeGeneration(context, generation);
   // A cut that is being sent still needs its bytes: the sender removes them, the next mount the row.
   if (metadata.generations.newestOf(inode.id) !== undefined) return;
   metadata.transaction(() => {

@@ -21,7 +21,8 @@ export function observeNode(context: Context, told: Node, source: Source = "othe
     if (node.revision < 0 || (tombstone !== undefined && node.revision <= tombstone.revision)) return;
     const row = metadata.nodes.ofNodeId(node.id);
     if (row === undefined) {
-      if (!isOwnBirth(context, node)) arrive(context, node);
+      const aside = isOwnBirth(context, node) ? undefined : arrive(context, node);
+      if (aside !== undefined) advance(context, aside);
       return;
     }
     const isNews = node.revision > (row.base?.revision ?? -1) && node.revision > revisionOf(row.seen);
@@ -63,7 +64,7 @@ export function newestRevision(row: NodeRow): number {
   return Math.max(row.base?.revision ?? 0, revisionOf(row.seen));
 }
 
-function revisionOf(seen: Seen | null): number {
+export function revisionOf(seen: Seen | null): number {
   if (seen === null) return -1;
   return "deleted" in seen ? seen.revision : seen.node.revision;
 }

@@ -118,6 +118,7 @@ const WAITING: Readonly<Record<Waiting, string>> = {
   parent: "its folder has to be sent first",
   children: "what is in it has to go first",
   name: "another one has to leave the name first",
+  names: "whoever changed its other names brings them together",
   writer: "still being written",
   scope: "the token may not",
   reference: "its content is still needed by another one",

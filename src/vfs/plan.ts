@@ -52,6 +52,12 @@ export interface View {
   /** Entries in this folder: those that agree with the gateway, and those it does not have like this. */
   readonly cleanEntries: number;
   readonly dirtyEntries: number;
+  /** One of several names of a file that were not changed here: what its node lacks, others bring. */
+  readonly isFollower: boolean;
+  /** What is seen was written later than what is known of the other names. */
+  readonly isNewest: boolean;
+  /** The file has other names: its content does not go with this one. */
+  readonly hasOtherNames: boolean;
   /** A remote change has waited long enough for the writers. */
   readonly hasWaited: boolean;
   /** Another node is, in base, at the place this one wants. */
@@ -68,7 +74,7 @@ export interface View {
   readonly may: { readonly create: boolean; readonly update: boolean; readonly delete: boolean };
 }
 
-export type Waiting = "answer" | "parent" | "children" | "name" | "writer" | "scope" | "reference";
+export type Waiting = "answer" | "parent" | "children" | "name" | "names" | "writer" | "scope" | "reference";
 
 export type Step =
   | { readonly do: "nothing" }
@@ -90,6 +96,8 @@ export type Step =
       /** The content here is the one seen: it becomes the clean version it is. */
       readonly isContentAgreed: boolean;
     }
+  /** Moved there while what else is new of it has to wait: the place alone is taken over. */
+  | { readonly do: "follow"; readonly node: Node }
   /** Removed here, edited there: the name comes back. */
   | { readonly do: "restore"; readonly node: Node }
   /** Removed there: the name goes. */
@@ -106,6 +114,7 @@ export function plan(view: View): Step {
   if (view.seen !== null && view.base !== null) return judge(view, view.seen, view.base);
   if (view.local === null) return planRemoval(view);
   if (view.base === null || view.nodeId === null) return planBirth(view, view.local);
+  if (view.isFollower) return planFollower(view, view.local, view.base);
   return planChange(view, view.local, view.nodeId, view.base);
 }
 
@@ -135,6 +144,13 @@ function planBirth(view: View, local: Local): Step {
   if (hash === null || !content.isCut || content.state === "clean")
     return view.writers > 0 ? wait("writer") : { do: "cut" };
   return { do: "send", request: { do: "upload", parent, name, hash, size, attributes } };
+}
+
+/** Whoever changed the other names has his turn first. */
+function planFollower(view: View, local: Local, base: Base): Step {
+  const isSame = local.content === null || !differs(local.content, base);
+  const isLike = !view.features.attributes || sameValue(base.attributes, local.attributes);
+  return isSame && isLike ? { do: "nothing" } : wait("names");
 }
 
 function planChange(view: View, local: Local, nodeId: string, base: Base): Step {
@@ -203,10 +219,11 @@ function judge(view: View, seen: Seen, base: Base): Step {
   const { node } = seen;
   const { local } = view;
   const isContentMoved = view.kind === "file" && node.head !== base.head;
+  const isPlaceTaken = !view.isRoot && (node.parentId !== base.parent || node.name !== base.name);
   if (local === null) {
     // Delete against a remote edit: the edit wins. Against a mere move it does not.
     const isSame = node.contentHash !== null && node.contentHash === base.hash;
-    if (isContentMoved && !isSame) return { do: "restore", node };
+    if (isContentMoved && !isSame && !view.hasOtherNames) return { do: "restore", node };
     return { do: "take", node, attributes: {}, isPlaceTaken: false, isContentTaken: false, isContentAgreed: false };
   }
   let isContentTaken = false;
@@ -214,19 +231,36 @@ function judge(view: View, seen: Seen, base: Base): Step {
   if (isContentMoved && local.content !== null) {
     const { content } = local;
     isContentAgreed = content.hash !== null && content.hash === node.contentHash;
-    const isChangedHere = differs(content, base);
+    const isChangedHere = !view.isFollower && differs(content, base);
     // Nothing is adopted into a file somebody can write to; what he changed goes its own way in the end.
-    const goesItsOwnWay = view.hasWaited && content.state === "dirty" && isChangedHere && !isContentAgreed;
-    if (view.writers > 0 && !goesItsOwnWay) return wait("writer");
+    if (view.writers > 0 && (isContentAgreed || !goesItsOwnWay(view, content, base))) {
+      return isPlaceTaken ? { do: "follow", node } : wait("writer");
+    }
     if (content.state === "open") return { do: "cut" };
     if (!isContentAgreed && isChangedHere && content.hash === null) return { do: "cut" };
     if (!isContentAgreed && isChangedHere) return { do: "conflict", node };
-    isContentTaken = !isContentAgreed;
+    isContentTaken = !isContentAgreed && (!view.isFollower || view.isNewest);
   }
-  const isPlaceTaken = !view.isRoot && (node.parentId !== base.parent || node.name !== base.name);
-  const merged = mergeAttributes(base.attributes, local.attributes, node.attributes, view.kind === "folder");
-  const attributes = isContentTaken ? withTimeOf(node.attributes, merged) : merged;
-  return { do: "take", node, attributes, isPlaceTaken, isContentTaken, isContentAgreed };
+  const attributes = judgeAttributes(view, local, node, base);
+  const isContentOld = isContentMoved && !isContentTaken && !isContentAgreed;
+  return {
+    do: "take",
+    node,
+    attributes: isContentTaken
+      ? withTimeOf(node.attributes, attributes)
+      : isContentOld
+        ? withTimeOf(local.attributes, attributes)
+        : attributes,
+    isPlaceTaken,
+    isContentTaken,
+    isContentAgreed,
+  };
+}
+
+function judgeAttributes(view: View, local: Local, node: Node, base: Base): Attributes {
+  // A follower differs from base by what came in with its other names, not by what a program did here.
+  if (view.isFollower) return mergeAttributes(base.attributes, node.attributes, local.attributes, false);
+  return mergeAttributes(base.attributes, local.attributes, node.attributes, view.kind === "folder");
 }
 
 function judgeDeletion(view: View, base: Base): Step {
@@ -239,10 +273,17 @@ function judgeDeletion(view: View, base: Base): Step {
   }
   const { content } = view.local;
   if (content === null) return { do: "vanish" };
-  if (view.writers > 0) return wait("writer");
+  // The other names go on with whatever is written.
+  if (view.hasOtherNames) return { do: "vanish" };
+  if (view.writers > 0 && !goesItsOwnWay(view, content, base)) return wait("writer");
   if (content.state === "open") return { do: "cut" };
   if (content.state === "dirty" && content.hash === null) return { do: "cut" };
   return differs(content, base) ? { do: "rebirth" } : { do: "vanish" };
+}
+
+/** What is new at the gateway has waited long enough for the writer, whose newest cut is then kept as what it is. */
+function goesItsOwnWay(view: View, content: LocalContent, base: Base): boolean {
+  return view.hasWaited && content.state === "dirty" && differs(content, base);
 }
 
 /** The content here is not the one base names. */

@@ -1,7 +1,7 @@
 /**
- * Remote changes of a gateway without a journal: folders that are known are listed again, a few at
- * a time, those programs looked into lately first and all others in turn. What a list shows is
- * judged as ever (observe.ts); this only decides which is read next.
+ * Remote changes of a gateway without a journal: folders of which anything is known are listed
+ * again, a few at a time, those programs looked into lately first and all others in turn. What a
+ * list shows is judged as ever (observe.ts); this only decides which is read next.
  */
 import { RemoteError } from "../client/errors.ts";
 import type { Context } from "./context.ts";
@@ -35,20 +35,25 @@ export async function pollFolders(context: Context, signal: AbortSignal): Promis
     if (signal.aborted) return false;
     const visit = polled.visits.get(folder);
     if (visit !== undefined) polled.visits.set(folder, { ...visit, polledAt: runtime.elapsed() });
-    try {
-      await relistFolder(context, folder, signal);
-    } catch (error) {
-      if (!isOfFolder(context, error)) throw error;
-      const nodeId = error.code === "ENOENT" ? rowOfFolder(context, folder)?.nodeId : undefined;
-      if (nodeId != null) context.metadata.rereads.add(nodeId);
-      context.log.debug({ err: error, folder }, "a folder could not be listed");
-    }
+    await relistKnown(context, folder, signal);
   }
   metadata.transaction(() => {
     metadata.settings.set("cursor", String(metadata.settings.getNumber("indexed")));
     forgetDeletions(context);
   });
   return false;
+}
+
+/** Lists a known folder again. Rejects when the gateway does not answer, not when the folder itself cannot be listed. */
+export async function relistKnown(context: Context, folder: number, signal: AbortSignal): Promise<void> {
+  try {
+    await relistFolder(context, folder, signal);
+  } catch (error) {
+    if (!isOfFolder(context, error)) throw error;
+    const nodeId = error.code === "ENOENT" ? rowOfFolder(context, folder)?.nodeId : undefined;
+    if (nodeId != null) context.metadata.rereads.add(nodeId);
+    context.log.debug({ err: error, folder }, "a folder could not be listed");
+  }
 }
 
 /** One folder that cannot be listed must not keep the others from it. */
@@ -61,12 +66,14 @@ function nextFolders({ metadata, polled, runtime }: Context): Set<number> {
   const since = runtime.elapsed() - VISIT_MS;
   for (const [folder, { at }] of polled.visits) if (at < since) polled.visits.delete(folder);
   const visited = [...polled.visits]
-    .filter(([folder]) => metadata.inodes.get(folder)?.listed != null)
     .sort(([, a], [, b]) => a.polledAt - b.polledAt)
     .slice(0, VISITED)
     .map(([folder]) => folder);
-  let inTurn = metadata.inodes.listedAfter(polled.turn, IN_TURN);
-  if (inTurn.length === 0) inTurn = metadata.inodes.listedAfter(0, IN_TURN);
-  polled.turn = inTurn.at(-1) ?? 0;
-  return new Set([...visited, ...inTurn]);
+  const folders = new Set(visited);
+  for (let count = 0; count < IN_TURN; count += 1) {
+    const next = metadata.inodes.knownFolderAfter(polled.turn) ?? metadata.inodes.knownFolderAfter(0);
+    polled.turn = next ?? 0;
+    if (next !== undefined) folders.add(next);
+  }
+  return folders;
 }

@@ -4,8 +4,9 @@ import type { Context } from "./context.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import { untilChecked } from "./fetch.ts";
 import type { Caller, HandleId } from "./filesystem.ts";
-import type { LiveFile } from "./live-file.ts";
+import type { LiveFile, SequentialReader } from "./live-file.ts";
 import { fileOf } from "./open.ts";
+import { fetchPast, layOver } from "./read-past.ts";
 import { bringIn } from "./readahead.ts";
 
 export async function read(
@@ -17,13 +18,51 @@ export async function read(
 ): Promise<Uint8Array> {
   const { live, reader } = fileOf(context, handleId);
   const end = offset + size;
-  await bringIn(context, live, reader, offset, end, caller.signal);
+  if (!(await isKept(context, live, reader, offset, end, caller.signal))) {
+    return readPast(context, live, offset, end, caller.signal);
+  }
   await untilChecked(live, caller.signal);
   const buffer = Buffer.allocUnsafe(size);
   const length = await readFile(live, buffer, offset);
   // Found out just now not to be what the gateway said: never shown.
   if (touchesRange(live.missing, offset, end)) throw new FsError("EIO", "downloaded bytes are not the version's");
   return length === size ? buffer : buffer.subarray(0, length);
+}
+
+/** Whether the range is in the file now. False: the disk has no room for it. */
+async function isKept(
+  context: Context,
+  live: LiveFile,
+  reader: SequentialReader,
+  offset: number,
+  end: number,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { disk } = context;
+  if ((!live.isKept || !disk.mayKeep) && touchesRange(live.missing, offset, end)) return false;
+  try {
+    await bringIn(context, live, reader, offset, end, signal);
+    return true;
+  } catch (error) {
+    if (disk.mayKeep) throw error;
+    return false;
+  }
+}
+
+/** What a program writes into a missing part meanwhile is there before the read or after it. */
+async function readPast(
+  context: Context,
+  live: LiveFile,
+  offset: number,
+  end: number,
+  signal: AbortSignal,
+): Promise<Uint8Array> {
+  const passing = await fetchPast(context, live, offset, end, signal);
+  const { missing } = live;
+  const buffer = Buffer.alloc(end - offset);
+  const shown = buffer.subarray(0, await readFile(live, buffer, offset));
+  if (passing !== undefined) layOver(missing, passing, shown, offset);
+  return shown;
 }
 
 async function readFile(live: LiveFile, buffer: Uint8Array, offset: number): Promise<number> {

@@ -10,28 +10,25 @@ import type { Inode } from "../metadata/inodes.ts";
 import type { LiveRow } from "../metadata/live-rows.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { forgetLive } from "./evict.ts";
 import { removeGeneration } from "./generation.ts";
 import { forgetLineage } from "./live.ts";
 import { mtimeOf } from "./mtime.ts";
 import { removeInode } from "./nameless.ts";
+import { doubtContents, wentDown } from "./power-loss.ts";
 
 /** A bigger one counts as changed until it is cut, which hashes it while others are served. */
 const HASHED_AT_START = 16 * 1024 * 1024;
-/** Bytes fetched this long before the machine died may not have reached the disk. */
-const UNCERTAIN_MS = 10 * 60_000;
 
 export async function recoverContents(context: Context): Promise<void> {
-  const { metadata, settings } = context;
-  const boot = metadata.settings.get("boot");
+  const { metadata } = context;
   const { inodes } = metadata;
-  for (const inode of boot === settings.boot ? inodes.writing() : inodes.unfinished()) {
-    await recoverInode(context, inode);
-  }
+  const isDoubtful = wentDown(context);
+  if (isDoubtful) await doubtContents(context);
+  for (const inode of isDoubtful ? inodes.unfinished() : inodes.writing()) await recoverInode(context, inode);
   inodes.endAllWriting();
   await recoverGenerations(context);
-  for (const lineage of metadata.inodes.superseded()) forgetLineage(context, lineage);
-  for (const inode of metadata.inodes.nameless()) {
+  for (const lineage of inodes.superseded()) forgetLineage(context, lineage);
+  for (const inode of inodes.nameless()) {
     for (const generation of metadata.generations.unusedOf(inode.id)) removeGeneration(context, generation);
     if (metadata.entries.isEmpty(inode.id)) removeInode(context, inode);
   }
@@ -39,11 +36,13 @@ export async function recoverContents(context: Context): Promise<void> {
   while (context.bytes.tasks.size > 0) await Promise.all(context.bytes.tasks);
   await matchLiveFiles(context);
   await setGenerationsAside(context);
-  if (boot !== undefined && boot !== settings.boot) await distrustRecent(context);
 }
 
 async function recoverInode(context: Context, inode: Inode): Promise<void> {
   const { metadata, runtime, paths } = context;
+  // Unlinked while it was open: it goes.
+  if (metadata.entries.links(inode.id) === 0) return;
+  runtime.step("recover: a file a writer had");
   const row = metadata.lives.get(inode.lineage);
   try {
     if (inode.content === "open") return await recoverOpen(context, inode, row);
@@ -130,8 +129,15 @@ async function matchLiveFiles(context: Context): Promise<void> {
   for (const row of metadata.lives.all()) {
     const hasFile = files.delete(row.lineage);
     if (!hasFile && metadata.lives.isEvictable(row.lineage)) metadata.lives.remove(row.lineage);
+    if (hasFile && row.bytes === 0) await countBytes(context, row);
   }
   for (const lineage of files) await setAside(context, paths.live(lineage), `live-${lineage}`);
+}
+
+/** It was open, and nobody wrote down what came in: it takes space that nobody would ever take back. */
+async function countBytes({ metadata, runtime, paths }: Context, { lineage }: LiveRow): Promise<void> {
+  const { allocated } = await runtime.files.stat(paths.live(lineage));
+  if (allocated > 0) metadata.lives.update(lineage, { bytes: allocated });
 }
 
 async function setGenerationsAside(context: Context): Promise<void> {
@@ -151,14 +157,4 @@ async function setAside(context: Context, path: string, name: string): Promise<v
   if (allocated === 0) return runtime.files.remove(path);
   const target = await paths.quarantine(path, name);
   log.warn({ path: target }, "a local file that belongs to nothing known was set aside");
-}
-
-/**
- * The machine went down since. What was fetched shortly before may be zeros on the disk, although
- * its row says that it is here: it is fetched again. What programs wrote is not touched.
- */
-async function distrustRecent(context: Context): Promise<void> {
-  const rows = context.metadata.lives.all();
-  const last = rows.reduce((latest, row) => Math.max(latest, row.usedAt), 0);
-  for (const row of rows) if (row.usedAt >= last - UNCERTAIN_MS) await forgetLive(context, row);
 }

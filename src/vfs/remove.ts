@@ -48,6 +48,7 @@ export async function unlink(context: Context, caller: Caller, parent: Lineage, 
     requireDeletable(context, entry);
     removeName(context, entry);
   });
+  context.runtime.step("unlink: gone");
 }
 
 export async function rmdir(context: Context, caller: Caller, parent: Lineage, name: string): Promise<void> {
@@ -60,6 +61,7 @@ export async function rmdir(context: Context, caller: Caller, parent: Lineage, n
     requireDeletable(context, entry);
     removeName(context, entry);
   });
+  context.runtime.step("rmdir: gone");
 }
 
 /** What a folder holds is completely known, so that "empty" can be judged here. */

@@ -61,6 +61,7 @@ export async function rename(
     requireDeletable(context, source.entry);
     replaceTarget(context, source.entry, target.entry);
   });
+  context.runtime.step("rename: done");
 }
 
 async function requireTargetKnown(context: Context, caller: Caller, to: Place): Promise<void> {

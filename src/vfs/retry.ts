@@ -1,4 +1,5 @@
 /** Somebody wants what was refused, failed or waits tried now. */
+import { HELD } from "../metadata/inodes.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 import type { RetryResult } from "./engine.ts";
@@ -15,9 +16,10 @@ export async function retryNow(context: Context, paths?: readonly string[]): Pro
     if (chosen.length === 0) continue;
     metadata.transaction(() => {
       const now = runtime.now();
-      for (const { id } of chosen) {
-        metadata.nodes.update(id, { parked: null, due: now });
-        metadata.attempts.rushOf(id, now);
+      for (const row of chosen) {
+        letGo(context, row);
+        metadata.nodes.update(row.id, { parked: null, due: now });
+        metadata.attempts.rushOf(row.id, now);
       }
     });
     retried += chosen.length;
@@ -25,6 +27,13 @@ export async function retryNow(context: Context, paths?: readonly string[]): Pro
   }
   activity.progressed();
   return { retried, unknown: (paths ?? []).filter((path) => !found.has(path)) };
+}
+
+/** What was held after power loss is to be sent as it is. */
+function letGo({ metadata }: Context, row: NodeRow): void {
+  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+  const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+  if (inode?.synced === HELD) metadata.inodes.update(inode.id, { synced: 0 });
 }
 
 function isAsked(context: Context, row: NodeRow, paths: readonly string[], found: Set<string>): boolean {

@@ -34,9 +34,12 @@ export async function send(
   try {
     if (isUncertain(context, attempt) && (await settleByReading(context, attempt, signal))) return "answered";
     if (!context.client.features.revisions) await requireUnchanged(context, attempt, signal);
+    context.runtime.step(`request: ${attempt.request.do}`);
     const node = await call(context, attempt, signal, onProgress);
+    context.runtime.step("request: answered");
     context.network.answered();
     acknowledge(context, attempt, node, node.position);
+    context.runtime.step("request: settled");
     context.network.granted(scopesOf(attempt.request.do));
     return "answered";
   } catch (error) {
@@ -82,6 +85,7 @@ function failed(context: Context, attempt: Attempt<Request>, error: unknown): vo
     metadata.attempts.failed(attempt.id, runtime.now() + backoff(context, attempt.tries), message);
     log.error(fields, "sending failed here");
   }
+  runtime.step("request: will be sent again");
   context.activity.progressed();
 }
 

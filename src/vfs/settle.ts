@@ -15,9 +15,11 @@ import { advance, bury, leftPlace } from "./advance.ts";
 import { arrive } from "./arrival.ts";
 import type { Context } from "./context.ts";
 import { afterWrite, isOnlyOurs, leaveState } from "./echo.ts";
+import { groupOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
 import { dropRow } from "./given-up.ts";
 import { nodeIdOfFolder } from "./identity.ts";
+import { joinGroup, lookLater } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { folderIsNotEmpty } from "./look-inside.ts";
 import { moveAside } from "./make-room.ts";
@@ -320,6 +322,8 @@ function lookAgainLater(context: Context, row: NodeRow, folder?: string): void {
 }
 
 function park(context: Context, row: NodeRow, error: RemoteError): void {
+  // Removed while its birth was under way: nobody wants it any more, and nothing of it is there.
+  if (row.entry === null && row.nodeId === null) return;
   context.log.error({ row: row.id, nodeId: row.nodeId, err: error }, "refused by the gateway, kept here");
   context.metadata.nodes.update(row.id, { parked: error.message, due: null });
 }
@@ -361,7 +365,11 @@ function join(context: Context, row: NodeRow, entry: Entry, node: Node): boolean
   if (!isSame || inode.attributes.target !== node.attributes.target) return false;
   const { link: _, ...remote } = node.attributes;
   const attributes = { ...inode.attributes, ...remote };
+  const group = joinGroup(context, node);
+  const isAlone = metadata.entries.links(inode.id) === 1 && writersOf(context, inode) === 0;
+  if (group !== undefined && group.id !== inode.id && isAlone) metadata.entries.setInode(entry.id, group.id);
   metadata.inodes.update(inode.id, {
+    linkGroup: inode.linkGroup ?? groupOf(node),
     ...(sameValue(attributes, inode.attributes) ? {} : { attributes }),
     ...(isFolder ? { listed: null } : { content: "clean", originNode: node.id, originVersion: node.head }),
   });
@@ -369,6 +377,7 @@ function join(context: Context, row: NodeRow, entry: Entry, node: Node): boolean
   metadata.nodes.update(row.id, { nodeId: node.id, base: baseOf(node, position), seen: null, seenAt: null });
   metadata.arrivals.remove(node.id);
   if (isFolder) context.activity.hasten(inode.id);
+  lookLater(context, group?.id ?? inode.id);
   advance(context, row.id);
   return true;
 }

@@ -5,33 +5,41 @@
 import type { Client } from "../client/client.ts";
 import { RemoteError } from "../client/errors.ts";
 import type { Layout } from "../content/layout.ts";
+import type { StateDisk } from "../content/state-disk.ts";
 import type { Node, Workspace } from "../contract/resources.ts";
 import { type Scope, UPLOAD_SCOPES } from "../contract/scopes.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Runtime } from "../lib/runtime.ts";
 import { shareRuns } from "../lib/shared-run.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
-import type { Connection } from "../metadata/database.ts";
+import { type Connection, onDiskFailure } from "../metadata/database.ts";
 import { createMetadata, type Metadata } from "../metadata/metadata.ts";
 import { born } from "../metadata/nodes.ts";
 import { createActivity } from "./activity.ts";
 import { createBacklog } from "./backlog.ts";
 import { createByteState, stopBytes } from "./byte-state.ts";
+import { createClockState } from "./clock-set.ts";
 import type { Context, EngineSettings } from "./context.ts";
+import { createDisk, type Disk, type DiskLimits } from "./disk.ts";
 import { drain } from "./drain.ts";
-import { type Engine, StartError } from "./engine.ts";
-import { createFollower, followOnce } from "./follow.ts";
+import { type Engine, type EngineStatus, StartError } from "./engine.ts";
+import { createFollower } from "./follow.ts";
 import { contentOfNode } from "./from-node.ts";
+import { hearJournal } from "./hear-journal.ts";
 import { A_MOMENT, insist, type Patience } from "./insist.ts";
+import { closeLive } from "./live.ts";
 import { createFileSystem } from "./mounted.ts";
 import { createNetwork } from "./network.ts";
 import { heldBack, listQueue, pausedKinds } from "./pending.ts";
 import { pollFolders } from "./poll.ts";
 import { createPollState } from "./poll-state.ts";
+import { NO_BOOT } from "./power-loss.ts";
 import { recoverContents } from "./recover.ts";
 import { parseRequest, type Request } from "./request.ts";
 import { retryNow } from "./retry.ts";
+import { createSpace } from "./space.ts";
 import { isoToTimeText } from "./stat.ts";
+import { holdForSending } from "./without-folder.ts";
 import { createWriteBack } from "./writeback.ts";
 
 const READ_SCOPES = ["account.workspace.read", "node.node.read-all", "node.file.read"] as const satisfies Scope[];
@@ -52,12 +60,27 @@ export interface EngineOptions {
   readonly scopes: ReadonlySet<string> | undefined;
   /** With a gateway that fails, where a workspace that is not known here yet cannot do without. Default: a moment. */
   readonly patience?: Patience;
+  /** Absent: nobody looks at the disk. */
+  readonly stateDisk?: StateDisk;
+  readonly limits?: DiskLimits;
 }
 
 export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { runtime, client, log, paths, settings, scopes } = options;
   const metadata = createMetadata<Request>(options.database, parseRequest);
   const activity = createActivity();
+  const disk = createDisk({
+    stateDisk: options.stateDisk,
+    limits: options.limits,
+    folder: paths.root,
+    log,
+    onChange() {
+      activity.wake();
+      activity.progressed();
+      if (disk.trouble === "gone") holdForSending(context);
+    },
+  });
+  onDiskFailure(options.database, (error) => disk.commitFailed(error));
   const missing = missingScopes(scopes, WRITE_SCOPES);
   const readOnly = settings.readOnly
     ? "asked for"
@@ -77,6 +100,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   });
   network.failed(start.trouble);
   const context: Context = {
+    disk,
+    get space() {
+      return space;
+    },
+    unsent: { mostly: Number.POSITIVE_INFINITY },
     metadata,
     client,
     runtime,
@@ -94,20 +122,30 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     cuts: new Map(),
     polled: createPollState(),
     notEmpty: new Map(),
+    clock: createClockState(runtime),
     network,
     activity,
     syncRows: shareRuns(options.syncRows),
   };
+  runtime.step("start: workspace known");
+  const space = createSpace(context);
+  await disk.restore();
   await recoverContents(context);
+  runtime.step("start: recovered");
   metadata.settings.set("boot", settings.boot);
+  // From here on bytes may be newer than the rows that power loss would leave.
+  await context.syncRows();
+  // The clock may have been set back meanwhile.
+  metadata.times.notAfter(runtime.now());
   metadata.attempts.resume();
   metadata.rereads.add(start.workspace.rootId);
 
   const writeBack = createWriteBack(context);
   const backlog = createBacklog(context);
-  const follower = createFollower(context, client.features.journal ? followOnce : pollFolders);
+  const follower = createFollower(context, client.features.journal ? hearJournal : pollFolders);
   writeBack.start();
   follower.start();
+  if (options.stateDisk !== undefined) space.start();
   const fileSystem = createFileSystem(context);
 
   return {
@@ -139,17 +177,43 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         cacheBytes: metadata.lives.totalBytes(),
         cacheLimit: settings.cacheLimit,
         oldestPendingMs: oldest === null ? 0 : Math.max(0, runtime.now() - oldest),
+        ...(options.stateDisk === undefined ? {} : { disk: diskStatus(disk) }),
       };
     },
     async stop() {
+      space.stop();
       await follower.stop();
       await writeBack.stop();
       for (const handle of [...context.handles.keys()]) await fileSystem.release(handle);
       await stopBytes(context);
-      await options.syncRows();
-      metadata.checkpoint();
+      runtime.step("stop: quiet");
+      for (const live of context.bytes.held) await closeLive(context, live, { write: false });
+      try {
+        // All bytes, with one call, before the rows say so.
+        await runtime.files.syncDisk(paths.root);
+        metadata.settings.set("boot", NO_BOOT);
+        await options.syncRows();
+        metadata.checkpoint();
+      } catch (error) {
+        // What was committed is in the log of the database; only a power cut now could lose it.
+        log.error({ err: error }, "the rows could not be synced at the end");
+      }
+      runtime.step("stop: checkpoint made");
       metadata.close();
     },
+  };
+}
+
+function diskStatus(disk: Disk): NonNullable<EngineStatus["disk"]> {
+  const { trouble, reason, total, available, reserve, keepFree, unsentLimit } = disk;
+  return {
+    state: trouble ?? (disk.hasRows ? "ok" : "broken"),
+    ...(reason === undefined ? {} : { reason }),
+    total,
+    available,
+    reserve,
+    keepFree,
+    ...(unsentLimit === undefined ? {} : { unsentLimit }),
   };
 }
 

@@ -111,7 +111,8 @@ export function requireNamed(context: Pick<Context, "metadata">, folder: Inode):
   }
 }
 
-export function requireWritable(context: Pick<Context, "settings" | "network">): void {
+export function requireWritable(context: Pick<Context, "settings" | "network" | "disk">): void {
+  context.disk.requireChangeable();
   if (context.settings.readOnly) throw new FsError("EROFS", "mounted read-only");
   if (!context.network.may("node.node.update")) throw new FsError("EROFS", "the token lacks node.node.update");
 }

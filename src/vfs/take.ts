@@ -10,8 +10,9 @@ import { ROOT_INODE } from "../metadata/metadata.ts";
 import { baseOf, type NodeRow } from "../metadata/nodes.ts";
 import { markInode, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { contentOfNode, folderOfNode, joinGroup, makeInodeOf } from "./from-node.ts";
+import { contentOfNode, folderOfNode, groupOf, makeInodeOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
+import { gatherNames, joinGroup, keepInOthers, lookLater } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { freeConflictName, moveAside, stepAside } from "./make-room.ts";
 import type { Step } from "./plan.ts";
@@ -19,40 +20,67 @@ import { isSeenAway } from "./rings.ts";
 import { kindOf, nowText } from "./stat.ts";
 import { isInside } from "./tree.ts";
 
-/** False: the place it was moved to is not known well enough yet; nothing was changed. */
-export function takeNode(context: Context, row: NodeRow, step: Extract<Step, { do: "take" }>): boolean {
+type TakeStep = Extract<Step, { do: "take" }>;
+
+/** `aside`: the entry that left its name for this one, and has somewhere else to be. */
+export interface Taken {
+  /** False: the place it was moved to is not known well enough yet; nothing was changed. */
+  readonly isTaken: boolean;
+  readonly aside?: Entry;
+}
+
+const NOT_YET: Taken = { isTaken: false };
+
+export function takeNode(context: Context, row: NodeRow, step: Extract<Step, { do: "take" }>): Taken {
   const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+  let taken: Taken = { isTaken: true };
   if (entry !== undefined && inode !== undefined) {
-    if (step.isPlaceTaken && !takePlace(context, entry, step.node)) return false;
-    takeContent(context, entry, inode, step);
+    if (step.isPlaceTaken) taken = takePlace(context, entry, step.node);
+    if (!taken.isTaken) return taken;
+    takeContent(context, entry, inode, row, step);
+    takeLink(context, entry.id, row, step.node);
   }
   const { node } = step;
   // A gateway that tells no hashes has the same content for as long as it has the same head.
   const hash = node.contentHash ?? (node.head === row.base?.head ? row.base.hash : null);
   const base = { ...baseOf(node, row.base?.position ?? 0), hash };
   metadata.nodes.update(row.id, { base, seen: null, seenAt: null });
-  return true;
+  return taken;
 }
 
-function takePlace(context: Context, entry: Entry, node: Node): boolean {
+/** What else is new of the node stays to be judged. */
+export function takePlaceAlone(context: Context, row: NodeRow, node: Node): Taken {
+  const { metadata } = context;
+  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+  if (entry === undefined || row.base === null) return NOT_YET;
+  const taken = takePlace(context, entry, node);
+  if (!taken.isTaken) return taken;
+  metadata.nodes.update(row.id, { base: { ...row.base, parent: node.parentId, name: node.name } });
+  return taken;
+}
+
+function takePlace(context: Context, entry: Entry, node: Node): Taken {
   const { metadata } = context;
   const folder = node.parentId === null ? undefined : reviveFolder(context, node.parentId);
-  if (folder === undefined) return false;
+  if (folder === undefined) return NOT_YET;
+  let aside: Entry | undefined;
   const occupant = metadata.entries.find(folder, node.name);
   if (occupant !== undefined && occupant.id !== entry.id) {
     const other = metadata.nodes.ofEntry(occupant.id);
-    if (other !== undefined && isSeenAway(other)) stepAside(context, occupant);
-    else if (other?.base?.parent === node.parentId && other.base.name === node.name && other.nodeId !== null) {
+    if (other !== undefined && isSeenAway(other)) {
+      stepAside(context, occupant);
+      aside = occupant;
+    } else if (other?.base?.parent === node.parentId && other.base.name === node.name && other.nodeId !== null) {
       // Two nodes cannot have one name: what is known of the other is old.
       metadata.rereads.add(other.nodeId);
-      return false;
+      return NOT_YET;
     } else moveAside(context, occupant);
   }
   while (isInside(context, folder, entry.inode)) openCircle(context, folder, entry.inode);
   metadata.entries.move(entry.id, folder, node.name);
-  return true;
+  return aside === undefined ? { isTaken: true } : { isTaken: true, aside };
 }
 
 /**
@@ -83,41 +111,89 @@ function openCircle(context: Context, target: number, moved: number): void {
   if (row !== undefined) markNode(context, row);
 }
 
-function takeContent(context: Context, entry: Entry, inode: Inode, step: Extract<Step, { do: "take" }>): void {
+function takeContent(context: Context, entry: Entry, inode: Inode, row: NodeRow, step: TakeStep): void {
   const { metadata } = context;
-  const { node, attributes, isContentTaken, isContentAgreed } = step;
+  const { node, attributes, isContentTaken } = step;
   // By the merged attributes: a kind that was changed here is not the remote's to take back.
   const kind = kindOf({ ...node, attributes });
-  const isAlone = metadata.entries.links(inode.id) === 1 && writersOf(context, inode) === 0;
-  const group = isContentTaken && isAlone ? joinGroup(context, node) : undefined;
-  if (group !== undefined && group.id !== inode.id) {
-    // It had come in while its group was being updated; now both show the same.
-    metadata.entries.setInode(entry.id, group.id);
+  const names = metadata.entries.links(inode.id);
+  if (!isContentTaken && kind === inode.kind) {
+    takeAttributes(context, inode, step);
     return;
   }
-  if (isContentTaken || kind !== inode.kind) {
-    const isGroupUpdate = node.attributes.link !== undefined && node.attributes.link.hash === node.contentHash;
-    if (metadata.entries.links(inode.id) > 1 && inode.kind !== "folder" && !isGroupUpdate) {
-      // One name of a hard-linked file was edited by somebody who does not know of links: it leaves for good.
-      metadata.entries.setInode(entry.id, makeInodeOf(context, node).id);
-      return;
-    }
-    const { link: _, ...own } = attributes;
-    const changes = inode.changes + 1;
-    metadata.inodes.switchLineage(inode.id, { ...contentOfNode(node), attributes: own, kind, changes });
-    if (metadata.entries.links(inode.id) > 1) markInode(context, inode.id);
+  const group = groupOf(node);
+  const isLinkUnsent = names > 1 && row.base?.attributes.link?.group !== inode.linkGroup;
+  if (names > 1 && inode.kind !== "folder" && !isLinkUnsent && (group === null || group !== inode.linkGroup)) {
+    // Edited by somebody who does not know of links: this name leaves for good.
+    leaveInode(context, entry, node);
     return;
   }
+  if (names === 1 && writersOf(context, inode) === 0 && joinNames(context, entry, inode, node)) return;
+  const { link: _, ...own } = attributes;
+  const changes = inode.changes + 1;
+  metadata.inodes.switchLineage(inode.id, {
+    ...contentOfNode(node),
+    attributes: own,
+    kind,
+    changes,
+    linkGroup: isLinkUnsent ? (group ?? inode.linkGroup) : group,
+  });
+  if (isLinkUnsent) markInode(context, inode.id);
+  else lookLater(context, inode.id);
+}
+
+function takeAttributes(context: Context, inode: Inode, step: TakeStep): void {
+  const { metadata } = context;
+  const { node, attributes, isContentAgreed } = step;
   const { link: _, ...own } = attributes;
   const isChanged = !sameValue(own, inode.attributes);
   metadata.inodes.update(inode.id, {
     ...(isChanged ? { attributes: own, ctime: nowText(context) } : {}),
     ...(isContentAgreed ? { content: "clean", originNode: node.id, originVersion: node.head } : {}),
   });
-  // Its other names show it too, and their nodes do not have it yet.
-  if (isChanged && metadata.entries.links(inode.id) > 1) markInode(context, inode.id);
+  if (isChanged) lookLater(context, inode.id);
   if (!isContentAgreed) return;
   for (const generation of metadata.generations.unusedOf(inode.id)) dropGeneration(context, generation.id);
+}
+
+/** It was linked, or left its group, elsewhere. `row`: before all this. */
+function takeLink(context: Context, entryId: number, { base }: NodeRow, node: Node): void {
+  const { metadata } = context;
+  const entry = metadata.entries.get(entryId);
+  const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+  if (entry === undefined || inode === undefined || inode.kind === "folder") return;
+  if (base === null || sameValue(base.attributes.link, node.attributes.link)) return;
+  const group = groupOf(node);
+  const names = metadata.entries.links(inode.id);
+  if (group === null) {
+    if (names > 1) leaveInode(context, entry, node);
+    else metadata.inodes.update(inode.id, { linkGroup: null });
+    return;
+  }
+  const isMovable = names === 1 && inode.content === "clean" && writersOf(context, inode) === 0;
+  if (isMovable && joinNames(context, entry, inode, node)) return;
+  const before = inode.linkGroup;
+  metadata.inodes.update(inode.id, { linkGroup: group });
+  const isGathered = gatherNames(context, group, inode.id);
+  if (isGathered || (before !== group && names > 1)) markInode(context, inode.id);
+  else lookLater(context, inode.id);
+}
+
+/** The name goes on as one more of its group's, if that is here. */
+function joinNames(context: Context, entry: Entry, inode: Inode, node: Node): boolean {
+  const group = joinGroup(context, node);
+  if (group === undefined || group.id === inode.id) return false;
+  context.metadata.entries.setInode(entry.id, group.id);
+  if (group.content !== "clean") markInode(context, group.id);
+  else lookLater(context, group.id);
+  return true;
+}
+
+function leaveInode(context: Context, entry: Entry, node: Node): void {
+  const own = joinGroup(context, node) ?? makeInodeOf(context, node);
+  context.metadata.entries.setInode(entry.id, own.id);
+  lookLater(context, own.id);
+  keepInOthers(context, entry.inode);
 }
 
 /**
@@ -146,9 +222,10 @@ export function reviveFolder(context: Context, nodeId: string, visited = new Set
     atime: time,
     ctime: time,
   });
-  const isFree = metadata.entries.find(parent, row.base.name) === undefined;
-  const name = isFree ? row.base.name : freeConflictName(context, parent, row.base.name);
-  const entry = metadata.entries.create(parent, name, inode.id);
+  // What a program put in its place since has not been there at the gateway: that one goes aside.
+  const occupant = metadata.entries.find(parent, row.base.name);
+  if (occupant !== undefined) moveAside(context, occupant);
+  const entry = metadata.entries.create(parent, row.base.name, inode.id);
   markNode(context, metadata.nodes.update(row.id, { entry: entry.id }));
   return inode.id;
 }

@@ -38,6 +38,7 @@ function giveUp(context: Context, generation: Generation): void {
     metadata.inodes.update(inode.id, { hash: null, changes: inode.changes + 1 });
     lookAgainAtInode(context, inode.id);
   });
+  context.runtime.step("upload: given up for a writer");
   for (const attempt of attempts) sending.get(attempt.id)?.();
 }
 
@@ -60,6 +61,7 @@ async function detach(context: Context, lineage: number, generation: Generation)
     await runtime.files.remove(path);
     return true;
   }
+  runtime.step("upload: copied for a writer");
   metadata.generations.detach(generation.id);
   // What is under way reads the live file: the same request goes on from the copy.
   for (const attempt of metadata.attempts.ofGeneration(generation.id)) sending.get(attempt.id)?.();

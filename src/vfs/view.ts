@@ -4,6 +4,7 @@ import { UPLOAD_SCOPES } from "../contract/scopes.ts";
 import { ROOT_INODE } from "../metadata/metadata.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
+import { hasOtherNames, isFollower, isNewest } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { localOf } from "./local.ts";
 import type { View } from "./plan.ts";
@@ -32,6 +33,10 @@ export function viewOf(context: Context, row: NodeRow): View {
     writers: inode === undefined ? 0 : writersOf(context, inode),
     below: local === null ? countBelow(context, row) : 0,
     ...(isGone && inode?.kind === "folder" ? countEntries(context, inode.id) : { cleanEntries: 0, dirtyEntries: 0 }),
+    isFollower: inode !== undefined && isFollower(context, row, inode),
+    isNewest:
+      inode !== undefined && row.seen !== null && "node" in row.seen && isNewest(context, inode.id, row.seen.node),
+    hasOtherNames: hasOtherNames(context, row, inode),
     hasWaited: row.seenAt !== null && context.runtime.now() - row.seenAt > WRITER_PATIENCE_MS,
     isPlaceTaken: isPlaceTaken(context, row),
     isRing: opensRing(context, row),

@@ -1,4 +1,5 @@
 /** What changes bytes, and what makes them safe: write, truncate, fallocate, flush, fsync. */
+import { HELD } from "../metadata/inodes.ts";
 import type { Context } from "./context.ts";
 import { cutAfterSync, cutWhenQuiet } from "./cut-open.ts";
 import { FsError, fromDisk } from "./errors.ts";
@@ -11,7 +12,7 @@ import { withoutPrivileges } from "./privileges.ts";
 import { inodeOf, requireWritable } from "./stat.ts";
 import { untilGatewayHas } from "./until-remote.ts";
 
-/** Of a file opened to append the kernel gives the offset too. */
+/** Of a file opened to append the kernel gives the offset too. How many bytes fitted. */
 export async function write(
   context: Context,
   _caller: Caller,
@@ -19,11 +20,12 @@ export async function write(
   offset: number,
   data: Uint8Array,
   options: { killPrivileges: boolean },
-): Promise<void> {
+): Promise<number> {
   const { live } = writableOf(context, handleId);
-  await writeBytes(context, live, offset, data);
+  const written = await writeBytes(context, live, offset, data);
   if (options.killPrivileges) dropPrivileges(context, live);
   cutWhenQuiet(context, live);
+  return written;
 }
 
 function dropPrivileges(context: Context, live: LiveFile): void {
@@ -76,26 +78,51 @@ export async function allocate(
 export async function flush(context: Context, caller: Caller, handleId: HandleId): Promise<void> {
   const { live, write: isWriter } = fileOf(context, handleId);
   if (!isWriter) return;
+  requireFolder(context, live);
   await onDisk(() => rowsFromFile(context, live));
+  context.runtime.step("flush: recorded");
   if (context.settings.durability === "remote") await untilGatewayHas(context, live.inode, caller.signal);
 }
 
 /** fsync(2): the bytes, the rows and the name also survive power loss. */
 export async function fsync(context: Context, caller: Caller, handleId: HandleId, _dataOnly: boolean): Promise<void> {
   const { live, write: isWriter } = fileOf(context, handleId);
+  requireFolder(context, live);
   await onDisk(async () => {
     await rowsFromFile(context, live);
+    const { writes, inFlight } = live;
     await live.sync();
+    context.runtime.step("fsync: bytes synced");
     await syncName(context, live);
+    nowSafe(context, live, inFlight === 0 && live.writes === writes);
     await context.syncRows();
+    context.runtime.step("fsync: rows synced");
   });
   if (isWriter && context.settings.durability === "remote") await untilGatewayHas(context, live.inode, caller.signal);
   else cutAfterSync(context, live);
 }
 
+/** `isAll`: nothing was written while it was synced. */
+function nowSafe(context: Context, live: LiveFile, isAll: boolean): void {
+  const inode = context.metadata.inodes.get(live.inode);
+  if (inode?.lineage !== live.lineage || inode.content !== "dirty" || inode.synced === HELD) return;
+  const synced = isAll ? 1 : (inode.synced ?? 0);
+  if (synced !== inode.synced) context.metadata.inodes.update(inode.id, { synced });
+  live.isSafe ||= isAll;
+}
+
 /** fsync of a folder: the names are rows. */
 export function syncNames(context: Context): Promise<void> {
+  context.disk.look();
+  if (context.disk.trouble === "gone") context.disk.requireChangeable();
   return onDisk(() => context.syncRows());
+}
+
+/** Rows and bytes that have lost their names are saved for nobody. What was written is sent as long as it is open. */
+function requireFolder({ disk }: Context, live: LiveFile): void {
+  if (!live.isWritten) return;
+  disk.look();
+  if (disk.trouble === "gone") disk.requireChangeable();
 }
 
 async function onDisk(work: () => Promise<void>): Promise<void> {

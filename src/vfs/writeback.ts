@@ -9,6 +9,7 @@ import { sleep, type Timer } from "../lib/runtime.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import { advance, type Pending } from "./advance.ts";
+import { mindClock } from "./clock-set.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import { OWN_KEY_MS } from "./given-up.ts";
@@ -16,6 +17,7 @@ import { createHaste } from "./haste.ts";
 import { BULK, createLanes, type Lane, laneOf, SMALL } from "./lanes.ts";
 import { createLimit } from "./limit.ts";
 import { retryArrivals } from "./observe.ts";
+import { parkHeld } from "./power-loss.ts";
 import { type Request, scopesOf } from "./request.ts";
 import { backoff, send } from "./send.ts";
 
@@ -84,6 +86,7 @@ export function createWriteBack(context: Context): WriteBack {
     nextLook = Number.POSITIVE_INFINITY;
     if (isStopping) return;
     try {
+      mindClock(context);
       forgetGivenUp();
       if (haste.goOn()) lookSoon();
       arrivalsTurn = retryArrivals(context, arrivalsTurn, ARRIVALS);
@@ -101,9 +104,15 @@ export function createWriteBack(context: Context): WriteBack {
     metadata.attempts.removeAbandonedBefore(runtime.now() - OWN_KEY_MS);
   }
 
+  /** An answer that cannot be written down would be asked for again and again. */
+  function mightSend(): boolean {
+    const { disk } = context;
+    if (!disk.hasRows || disk.trouble === "readOnly") return false;
+    return !settings.readOnly && network.isOnline && network.loginNeeded === undefined;
+  }
+
   function canSend(): boolean {
-    const isAnswering = network.isOnline && network.loginNeeded === undefined;
-    return !settings.readOnly && isAnswering && network.pauseMs === 0;
+    return mightSend() && network.pauseMs === 0;
   }
 
   function feed(): void {
@@ -206,7 +215,10 @@ export function createWriteBack(context: Context): WriteBack {
   async function carryOut(first: Next): Promise<void> {
     let next: Next | undefined = first;
     for (let turn = 0; next !== undefined && turn < TURNS_MAX; turn += 1) {
-      if ("attempt" in next) return sendAttempt(next.attempt);
+      if ("attempt" in next) {
+        runtime.step("attempt: in the rows");
+        return sendAttempt(next.attempt);
+      }
       if (!(await cut(next.cut)) || isStopping || !canSend()) return;
       // It took its time: what was to be done then may not be what is to be done now.
       next = nextOf(next.cut.id);
@@ -219,7 +231,12 @@ export function createWriteBack(context: Context): WriteBack {
     if (inode === undefined) return false;
     let due: number;
     try {
-      if ((await cutGeneration(context, inode.id, stopped.signal)) !== "busy") return true;
+      const result = await cutGeneration(context, inode.id, stopped.signal);
+      if (result === "held") {
+        parkHeld(context, row.id);
+        return false;
+      }
+      if (result !== "busy") return true;
       due = runtime.now() + RECUT_MS;
     } catch (error) {
       if (isStopping) return false;
@@ -259,7 +276,7 @@ export function createWriteBack(context: Context): WriteBack {
   }
 
   function wakeLater(): void {
-    if (settings.readOnly || !network.isOnline || network.loginNeeded !== undefined) return;
+    if (!mightSend()) return;
     const now = runtime.now();
     const { pauseMs } = network;
     // Whoever is in flight looks again when it ends: nothing else can go before that, or it has its own time.

@@ -72,6 +72,11 @@ const CASES: readonly (readonly [args: readonly string[], code: number, line: st
     2,
     "--fault: expected rates of upload that sum up to 1 at most, got 1.2",
   ],
+  [
+    ["gateway", "--data", "g", "--fail-rate", "0.5", "--fault", "all:error=0.6"],
+    2,
+    "--fail-rate and --fault: expected rates of all and a fail rate that sum up to 1 at most, got 1.1",
+  ],
   [["gateway", "--data", "foreign"], 1, /^--data: foreign is not a gateway's: it holds "a"/],
   [["start", "file/x"], 1, "file/x cannot be made (ENOTDIR)"],
   [["start", "full"], 1, "full is not empty (1 entry); choose an empty folder"],

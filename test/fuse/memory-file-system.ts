@@ -266,6 +266,7 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
       node.data.set(data, offset);
       if (killPrivileges) node.mode &= ~0o6000;
       touched(node);
+      return data.length;
     },
     flush: async (_caller, handle) => void opened(handle),
     fsync: async (_caller, handle) => void opened(handle),

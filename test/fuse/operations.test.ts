@@ -201,7 +201,16 @@ const CASES: Case[] = [
     opcode: 16,
     body: [6n, 5_368_709_127n, 3, 4, 0n, 0o100001, 0, Buffer.from("abc")],
     calls: [["write", 6, 5_368_709_127, Buffer.from("abc"), { killPrivileges: true }]],
+    answers: { write: 3 },
     reply: bytesOf(3, 0),
+  },
+  {
+    name: "WRITE of which only a part fitted",
+    opcode: 16,
+    body: [6n, 0n, 3, 0, 0n, 0o100001, 0, Buffer.from("abc")],
+    calls: [["write", 6, 0, Buffer.from("abc"), { killPrivileges: false }]],
+    answers: { write: 2 },
+    reply: bytesOf(2, 0),
   },
   {
     name: "STATFS",

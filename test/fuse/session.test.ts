@@ -168,7 +168,7 @@ describe("a deadline", () => {
   it("is not for what waits for the local disk, also when another request's passes", async () => {
     const held = gate();
     const { fileSystem } = withOperations({
-      write: () => held.promise,
+      write: () => held.promise.then(() => 1),
       fsync: () => held.promise,
       getattr: () => new Promise(() => {}),
     });

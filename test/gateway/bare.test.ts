@@ -27,6 +27,12 @@ test("an answer that crawls or breaks off is in its words too", async () => {
   expect((await slow).bytes.toString()).toBe(plain);
 });
 
+test("a token that is missing is told how to come, one thing HTTP asks of every 401", async () => {
+  const bare = createBareGateway(core.gateway);
+  const answer = await bare.handle({ method: "GET", path: "/v1/workspaces", query: {}, headers: {} });
+  expect([answer.status, answer.headers["www-authenticate"]]).toEqual([401, "Bearer"]);
+});
+
 test("an id that is not percent-encoded is refused by name", async () => {
   for (const [method, path] of [
     ["GET", "/v1/folders/%ff/entries"],

@@ -114,6 +114,27 @@ test("places and attributes are common, the time of the content is its branch's"
   expect([(await node(file.id, "b")).name, (await node(file.id, "b")).size]).toEqual(["g", 1]);
 });
 
+test("content by reference is what its branch shows, unless a version is named", async () => {
+  const source = await core.file("/source", "main's");
+  const onMain = String(source.head);
+  const onBranch = (await write(source.id, "b's", "b")).json.head;
+  const target = await core.file("/target", "old");
+  const take = async (reference: object) =>
+    (await core.call("PUT", `/v1/nodes/${target.id}/content`, { json: { copyOf: source.id, ...reference } })).status;
+  const shown = async () => [(await read(target.id))[0], (await read(target.id, { branch: "b" }))[0]];
+  expect(await take({ branch: "b" })).toBe(200);
+  expect(await shown()).toEqual(["old", "b's"]);
+  expect(await take({ branch: "b", version: onMain })).toBe(200);
+  expect(await shown()).toEqual(["old", "main's"]);
+  // A branch without a head of its own shows main's.
+  expect(await take({ branch: "c" })).toBe(200);
+  expect((await read(target.id, { branch: "c" }))[0]).toBe("main's");
+  expect(await take({})).toBe(200);
+  expect((await shown())[0]).toBe("main's");
+  expect(await take({ version: onBranch })).toBe(200);
+  expect((await shown())[0]).toBe("b's");
+});
+
 test("content by reference goes to a branch, and a past moment shows the heads it had", async () => {
   const file = await core.file("/f", "one");
   const other = await core.file("/g", "other");

@@ -248,3 +248,18 @@ test("options that are none are refused by name", () => {
   expect(set({ faults: { upload: { error: 0.7, resetAfter: 0.7 } } })).toThrow(/^faults\.upload: expected rates/);
   expect(() => createTestCore({ failRate: 2 })).toThrow(/^failRate: /);
 });
+
+test("rates that are more than all of the requests together are refused, whichever comes last", () => {
+  const core = createTestCore();
+  const { gateway } = core;
+  gateway.setOptions({ faults: { all: { error: 0.5 }, upload: { throttled: 0.3 } } });
+  expect(() => gateway.setOptions({ failRate: 0.3 })).toThrow(
+    "failRate: expected rates of upload and a fail rate that sum up to 1 at most, got 1.1",
+  );
+  gateway.setOptions({ failRate: 0.2 });
+  expect(() => gateway.setOptions({ faults: { listNodes: { error: 0.9 } } })).toThrow(
+    "faults.listNodes: expected rates of listNodes and a fail rate that sum up to 1 at most, got 1.1",
+  );
+  const both = { failRate: 0.6, faults: { all: { error: 0.6 } } };
+  expect(() => createTestCore(both)).toThrow(/^faults\.all: .*got 1\.2$/);
+});

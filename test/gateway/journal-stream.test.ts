@@ -146,6 +146,34 @@ test("it ends when the token expires, and when the gateway closes", async () => 
   expect(core.clock.nextTimer()).toBeUndefined();
 });
 
+test("it ends when the life of tokens is made shorter, and not when that is taken back in time", async () => {
+  const reader = await open();
+  await core.clock.advance(60_000);
+  core.gateway.setOptions({ tokenSeconds: 100 });
+  core.gateway.setOptions({ tokenSeconds: 0 });
+  await core.clock.advance(60_000);
+  expect(reader.isEnded()).toBe(false);
+  core.gateway.setOptions({ tokenSeconds: 150 });
+  await core.clock.advance(29_999);
+  expect(reader.isEnded()).toBe(false);
+  await core.clock.advance(2);
+  expect(reader.isEnded()).toBe(true);
+  expect(core.clock.nextTimer()).toBeUndefined();
+});
+
+test("a position that was not reached is none to go on after", async () => {
+  const file = await core.file("/f", "x");
+  const ask = async (query: Record<string, string>, headers: Record<string, string> = {}) => {
+    const { status, json } = await core.call("GET", "/v1/journal/stream", { query, headers });
+    return [status, json.field];
+  };
+  expect(await ask({ after: String(file.position) })).toEqual([200, undefined]);
+  expect(await ask({ after: "" })).toEqual([200, undefined]);
+  const beyond = String(file.position + 1);
+  expect(await ask({ after: beyond })).toEqual([400, "after"]);
+  expect(await ask({ after: "0" }, { "last-event-id": beyond })).toEqual([400, "Last-Event-ID"]);
+});
+
 test("only its own workspace, and bad positions are refused by name", async () => {
   const other = core.gateway.ensureWorkspace("other");
   const reader = await open({ workspace: "other" }, {}, core.token(undefined, null));

@@ -137,3 +137,17 @@ test("an entry told by a caller changes nothing of the node, and is told once by
   expect((await append({ nodeId: file.id, kind: "deleted" })).json.field).toBe("kind");
   expect((await append({ nodeId: file.id })).json.field).toBe("kind");
 });
+
+test("it begins at the start where after= is empty, and nowhere that was not reached", async () => {
+  const file = await core.file("/f", "x");
+  const all = (await journal()).json;
+  expect((await journal({ after: "" })).json).toEqual(all);
+  // Not shown yet is reached all the same: the writer knows its position from the answer.
+  core.gateway.setOptions({ journalLagMs: 60_000 });
+  const later = await core.file("/g", "x");
+  expect((await journal({ after: String(later.position) })).json).toMatchObject({ items: [], asOf: file.position });
+  for (const orderBy of ["position", "-position"]) {
+    const beyond = await journal({ after: String(later.position + 1), orderBy });
+    expect([beyond.status, beyond.json.field]).toEqual([400, "after"]);
+  }
+});

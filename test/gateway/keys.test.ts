@@ -139,3 +139,21 @@ test("null and none are no key: each request is its own", async () => {
   await remove(file.id);
   expect((await post(file.id, "restore")).json).toMatchObject({ revision: 5, lastKey: null });
 });
+
+test("an upload's first answer is of its moment: path, version and branch, whatever moved or was written since", async () => {
+  const upload = (branch: string, content: string, key: string) =>
+    core.upload("/v1/files/a/b/f", content, { metadata: { idempotencyKey: key, branch } });
+  const first = await upload("main", "first", "k1");
+  const draft = await upload("draft", "drafted", "k2");
+  const folder = await core.call("GET", "/v1/files/a");
+  await patch(folder.json.id, { name: "moved" });
+  await patch(first.json.id, { name: "g", attributes: { mode: 0o600 } });
+  const next = { method: "PUT", metadata: { branch: "draft" } };
+  expect((await core.upload(`/v1/nodes/${first.json.id}/content`, "later", next)).status).toBe(200);
+  core = core.restart();
+  expect([(await upload("main", "first", "k1")).json, (await upload("draft", "drafted", "k2")).json]).toEqual([
+    first.json,
+    draft.json,
+  ]);
+  expect([first.json.path, draft.json.path, draft.json.size]).toEqual(["/a/b/f", "/a/b/f", 7]);
+});

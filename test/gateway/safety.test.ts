@@ -277,6 +277,40 @@ describe("silence", () => {
     await sendRaw(port, `${json}{"a`);
   });
 
+  /** More than the limit has gone by when one that began then was broken. */
+  async function pass(port: number) {
+    for (let round = 0; round < 3; round += 1) {
+      const whole = requestText("POST", "/v1/files/never", core.token(), multipart("x"));
+      await sendRaw(port, whole.slice(0, -5));
+    }
+  }
+
+  test("of the gateway itself is no reason to end a connection", async () => {
+    const { port } = await serveCore(core, { silence: SHORT });
+    for (const text of [
+      requestText("GET", "/v1/nodes", core.token()),
+      // More than the sockets and streams on its way hold: the rest waits at the client.
+      requestText("POST", "/v1/files/f", core.token(), multipart("x".repeat(20_000_000))),
+    ]) {
+      core.gateway.setOptions({ latencyMs: 3600_000 });
+      const answer = sendRaw(port, text);
+      // Half of it is before the effect, half after it.
+      for (let half = 0; half < 2; half += 1) {
+        await vi.waitUntil(() => core.clock.nextTimer() !== undefined, PATIENCE);
+        core.gateway.setOptions({ latencyMs: 0 });
+        await pass(port);
+        await core.clock.advance(1800_000);
+      }
+      expect((await answer).slice(9, 11)).toBe("20");
+    }
+  });
+
+  test("between requests ends the connection", async () => {
+    const { port } = await serveCore(core, { silence: { ...SHORT, keepAliveMs: 300 } });
+    const text = requestText("GET", "/v1/nodes", core.token()).replace("Connection: close", "Connection: keep-alive");
+    expect((await sendRaw(port, text)).slice(9, 12)).toBe("200");
+  });
+
   test("of one who does not read ends the answer", async () => {
     const node = await core.file("/large", Buffer.alloc(64 * 2 ** 20));
     const done: object[] = [];

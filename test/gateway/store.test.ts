@@ -99,6 +99,93 @@ test("a turn that SQLite itself undid is told of to all of it, and only to it", 
   expect(all()).toEqual([3]);
 });
 
+test("what fails after a commit, or after an undoing, is logged and stops nobody else", async () => {
+  const failed: object[] = [];
+  const log = { ...SILENT, error: (fields: object) => void failed.push(fields) };
+  const store = createStore(database, turn, log);
+  database.exec("CREATE TABLE number (n INTEGER)");
+  const told: string[] = [];
+  let fails = false;
+  store.beforeCommit(() => {
+    if (fails) throw new Error("disk full");
+  });
+  for (const hook of [store.afterCommit, store.afterRollback]) {
+    hook(() => {
+      throw new Error("a bad hook");
+    });
+  }
+  store.afterCommit(() => void told.push("committed"));
+  store.afterRollback(() => void told.push("undone"));
+  for (const expected of ["committed", "undone"]) {
+    store.transaction(() => database.exec("INSERT INTO number VALUES (1)"));
+    const answer = store.committed()?.then(
+      () => "committed",
+      () => "undone",
+    );
+    endTurn();
+    expect([await answer, told.pop(), failed.length]).toEqual([expected, expected, fails ? 2 : 1]);
+    fails = true;
+  }
+});
+
+test("what is queued happens at the end of the turn, each once, and is told after the commit", async () => {
+  const { store, add, all } = makeStore();
+  const told: unknown[] = [];
+  const tell = (work: Promise<unknown>) =>
+    work.then((value) => told.push(value)).catch((error) => told.push(String(error)));
+  const refused = store.queued(() => {
+    throw new Error("refused");
+  });
+  const work = [store.queued(() => add(1)), refused, store.queued(() => add(2))].map(tell);
+  await settle();
+  expect([all(), told]).toEqual([[], []]);
+  endTurn();
+  await Promise.all(work);
+  expect([all(), told.sort()]).toEqual([
+    [1, 2],
+    ["Error: refused", undefined, undefined],
+  ]);
+});
+
+test("one queued that fails after a change is undone, and the others of its turn happen once all the same", async () => {
+  const { store, add, all } = makeStore();
+  let calls = 0;
+  const failing = (first: number) =>
+    store.queued(() => {
+      calls += 1;
+      add(first);
+      add(200);
+    });
+  store.transaction(() => add(1));
+  const work = [store.queued(() => add(2)), failing(3), store.queued(() => add(4)), failing(5)];
+  store.transaction(() => add(6));
+  endTurn();
+  const settled = await Promise.allSettled(work);
+  expect(settled.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled", "rejected"]);
+  expect(all()).toEqual([1, 2, 4, 6]);
+  // The second never came to it the first time.
+  expect([calls, database.inTransaction]).toEqual([3, false]);
+});
+
+test("what is queued in a turn that SQLite undid is told of, and never happens", async () => {
+  const { store, add, all } = makeStore();
+  const undo = () => {
+    database.exec("ROLLBACK");
+    throw new Error("disk full");
+  };
+  // Before the end of the turn, and at it.
+  const early = store.queued(() => add(1));
+  expect(() => store.transaction(undo)).toThrow("disk full");
+  const late = [store.queued(() => add(2)), store.queued(undo), store.queued(() => add(3))];
+  endTurn();
+  const settled = await Promise.allSettled([early, ...late]);
+  expect(settled.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected", "rejected"]);
+  const next = store.queued(() => add(4));
+  endTurn();
+  await next;
+  expect(all()).toEqual([4]);
+});
+
 test("transactions do not nest", () => {
   const { store } = makeStore();
   expect(() => store.transaction(() => store.transaction(() => undefined))).toThrow("do not nest");
@@ -175,12 +262,13 @@ function watch(work: readonly Promise<GatewayAnswer>[]): (number | undefined)[] 
 }
 
 test("no answer goes out before the commit, reads and refusals included", async () => {
-  const { ask } = makeGateway();
-  const work = [ask("POST", "/v1/files/a", "x"), ask("POST", "/v1/files/b", "x")];
+  const { ask, send, gateway } = makeGateway();
+  const parentId = gateway.ensureWorkspace("workspace").root;
+  const work = [send("POST", "/v1/nodes", { parentId, name: "a", kind: "folder" }), ask("POST", "/v1/files/b", "x")];
   const found = watch(work);
   await settle();
   // What is not committed is seen within the turn, and so must wait as well.
-  const later = [ask("GET", "/v1/files/a"), ask("POST", "/v1/files/a/b", "x")];
+  const later = [ask("GET", "/v1/files/a"), ask("POST", "/v1/files/a", "x")];
   const foundLater = watch(later);
   await settle();
   expect([...found, ...foundLater]).toEqual([undefined, undefined, undefined, undefined]);
@@ -252,7 +340,7 @@ test("what takes several turns to read does not tell or copy what was undone mea
   const parentId = gateway.ensureWorkspace("workspace").root;
 
   // Its name is among those that are read first.
-  const undone = ask("POST", "/v1/files/folder/0undone", "x");
+  const undone = send("POST", "/v1/nodes", { parentId: folder, name: "0undone", kind: "folder" });
   await settle();
   const copy = send("POST", "/v1/nodes", { parentId, name: "copy", copyOf: folder });
   const list = send("GET", "/v1/nodes?path=/folder&orderBy=size");

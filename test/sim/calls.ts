@@ -54,6 +54,8 @@ export interface Calls {
   rmdir(path: string): Promise<void>;
   unlink(path: string): Promise<void>;
   rename(from: string, to: string): Promise<void>;
+  /** renameat2 with RENAME_EXCHANGE. */
+  exchange(from: string, to: string): Promise<void>;
   symlink(target: string, path: string): Promise<void>;
   link(from: string, to: string): Promise<void>;
   chmod(path: string, mode: number): Promise<void>;
@@ -63,10 +65,19 @@ export interface Calls {
   getxattr(path: string, name: string): Promise<string>;
 }
 
+/** What a program may run into when the gateway cannot be reached, or refuses. */
+export const NETWORK_CODES: ReadonlySet<string> = new Set(["EIO", "EACCES"]);
+
 export type CallName = keyof Calls;
 
 export function split(path: string): string[] {
   return path.split("/").filter((name) => name !== "");
+}
+
+/** Whether one is somewhere below the other. */
+export function isWithin(path: string, folder: string): boolean {
+  const [inner, outer] = [split(path), split(folder)];
+  return inner.length > outer.length && outer.every((name, index) => name === inner[index]);
 }
 
 export function codeOf(error: unknown): string {

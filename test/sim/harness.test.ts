@@ -4,7 +4,10 @@ import { expect, test } from "vitest";
 import { playHistory } from "./history.ts";
 import { stepsOf } from "./steps.ts";
 
-const [steps = []] = fc.sample(stepsOf({ mounts: 2, isOutside: true }, { min: 25, max: 25 }), { seed: 7, numRuns: 1 });
+const [steps = []] = fc.sample(stepsOf({ mounts: 2, isOutside: true, isSkewed: true }, { min: 25, max: 25 }), {
+  seed: 7,
+  numRuns: 1,
+});
 
 test("the same steps and seed are the same history, line by line", async () => {
   const first = await playHistory(steps, { seed: 7, mounts: 2 });

@@ -2,8 +2,8 @@
 import type { Feature } from "../../src/contract/features.ts";
 import { SETTLE_MS } from "../../src/contract/features.ts";
 import { itemOf } from "../../src/vfs/pending.ts";
-import { CallError, type Calls } from "./calls.ts";
-import { violations } from "./invariants.ts";
+import { CallError, type Calls, NETWORK_CODES } from "./calls.ts";
+import { diskViolations, violations } from "./invariants.ts";
 import { createModel } from "./model.ts";
 import type { Mount, Process, Sabotage } from "./mount.ts";
 import { createOracle, type Oracle } from "./oracle.ts";
@@ -11,14 +11,15 @@ import { edit } from "./outside.ts";
 import { createPaired, type Paired } from "./paired.ts";
 import { bytesOf, type Program, runProgram } from "./programs.ts";
 import { describeStep, type Step } from "./steps.ts";
+import { count, type Tally } from "./tally.ts";
 import type { Fault as TransportFault } from "./transport.ts";
 import { differences, gatewayTree, type Tree, treeOf } from "./tree.ts";
 import { createWorld, Fault, type World } from "./world.ts";
 
 export interface HistoryOptions {
   readonly seed: number;
-  /** Two share the folders and conflict; one alone must behave like a plain folder throughout. */
-  readonly mounts: 1 | 2;
+  /** Several share the folders and conflict; one alone must behave like a plain folder throughout. */
+  readonly mounts: 1 | 2 | 3;
   /** Whether the gateway knows keys of moves, attributes and deletions. Default: it does. */
   readonly hasKeys?: boolean;
   /** At the start, milliseconds. */
@@ -27,6 +28,8 @@ export interface HistoryOptions {
   readonly sabotage?: Sabotage;
   /** What the gateway is taken not to have. */
   readonly lacks?: readonly Feature[];
+  /** Counts what is played. */
+  readonly tally?: Tally | undefined;
   /** Faults of the network, where not all. */
   readonly faults?: readonly TransportFault[];
 }
@@ -36,7 +39,7 @@ function plain(tree: Tree): Tree {
   return new Map([...tree].map(([path, line]) => [path, { ...line, mode: 0, mtime: "", tag: "" }]));
 }
 
-const NAMES = ["alpha", "beta"];
+export const NAMES: readonly string[] = ["alpha", "beta", "gamma"];
 /** Longer than any time after which rows are looked at again. */
 const LESSER_POLL_MS = 5_000;
 const QUIET_MS = 15_000;
@@ -68,16 +71,19 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
       // The long wait at the end is otherwise spent on asking for news.
       settings: options.lacks === undefined ? {} : { pollMs: LESSER_POLL_MS },
       onAnswer: oracle.onAnswer,
+      tally: options.tally,
     });
     const player = await createPlayer(world, oracle, options);
     for (const [index, step] of steps.entries()) {
       world.note(`step ${index}: ${describeStep(step, names)}`);
+      if (options.tally !== undefined) count(options.tally.steps, step.do);
       await player.play(step, `${index}`);
       await player.check();
       const [first] = faults;
       if (first !== undefined) throw new Fault(first);
     }
     await player.end();
+    if (options.tally !== undefined) options.tally.histories += 1;
     const [first] = faults;
     if (first !== undefined) throw new Fault(first);
     return world.lines;
@@ -100,7 +106,9 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
   let paired: Paired | undefined;
   if (options.lag !== undefined) world.setLag(options.lag);
 
-  const isTrusted = (mount: Mount) => !mount.weather.isOffline && mount.weather.faultShare === 0;
+  let isGatewayDying = false;
+  const isTrusted = ({ weather }: Mount) =>
+    !weather.isOffline && weather.faultShare === 0 && weather.refusal === undefined && !isGatewayDying;
 
   function mountOf(index: number): Mount {
     const mount = mounts[index];
@@ -137,9 +145,9 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
       if (!(error instanceof CallError)) throw error;
       world.note(`  ${error.message}`);
       if (ORDINARY.has(error.code) || paired !== undefined) return;
-      if (error.code === "EIO" && !isTrusted(mount)) return;
-      // A version that was replaced before all of it was here: see src/gateway/BARE.md.
-      if (error.code === "EIO" && lacks.includes("versions") && error.message.includes("no longer")) return;
+      if (NETWORK_CODES.has(error.code) && !isTrusted(mount)) return;
+      // A version that was replaced or deleted before all of it was here: see src/gateway/BARE.md.
+      if (error.code === "EIO" && lacks.includes("versions") && /no longer|is deleted/.test(error.message)) return;
       throw new Fault(`${mount.name}: a program gets ${error.message}`, { cause: error });
     }
   }
@@ -196,8 +204,35 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
     world.note(`  ${mount.name} is up again${isCrash ? "" : ", after an orderly end"}`);
   }
 
+  /** The gateway dies and comes back while a program is at work. */
+  async function crashGateway(mount: Mount, step: Extract<Step, { do: "gateway crash" }>, label: string) {
+    isGatewayDying = true;
+    const work = run(mount, step.program, label);
+    for (let tick = 0; tick < step.ticks; tick += 1) await undefined;
+    world.restartGateway();
+    if (step.ms > 0) await clock.advance(step.ms);
+    world.restartGateway();
+    await work;
+    isGatewayDying = false;
+  }
+
+  /** Everything of it is at the gateway; it is mounted again with nothing. */
+  async function beginAfresh(mount: Mount): Promise<void> {
+    if (!isTrusted(mount) || mount.process === undefined) return;
+    // What the gateway cannot hold, or not tell how late it is, is not there again at once.
+    if (lacks.includes("attributes") || lacks.includes("positions")) return;
+    await release(mount);
+    await drain(mount);
+    oracle.forget(mount);
+    await world.run(mount.stop());
+    mount.wipe();
+    await up(mount, false);
+  }
+
   async function drain(mount: Mount): Promise<void> {
     if (!isTrusted(mount) || mount.process === undefined) return;
+    // As somebody would who sees what was refused.
+    await world.run(mount.process.engine.retry());
     const limit = new AbortController();
     const timer = clock.setTimer(10 * 60_000, () => limit.abort());
     const { drained, left } = await world.run(mount.process.engine.drain({ settle: true, signal: limit.signal }));
@@ -233,13 +268,20 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
         return wait(step.ms);
       case "weather": {
         const { isOffline, latencyMs, faultShare } = step;
-        Object.assign(mountOf(step.mount).weather, { isOffline, latencyMs, faultShare });
+        Object.assign(mountOf(step.mount).weather, { isOffline, latencyMs, faultShare, refusal: step.refusal });
         return;
       }
       case "lag":
         return world.setLag(step);
       case "crash":
         return crash(mountOf(step.mount), step, label);
+      case "gateway crash":
+        return crashGateway(mountOf(step.mount), step, label);
+      case "clock":
+        mountOf(step.mount).skewMs = step.skewMs;
+        return;
+      case "fresh":
+        return beginAfresh(mountOf(step.mount));
       case "remount": {
         const mount = mountOf(step.mount);
         await release(mount);
@@ -272,7 +314,8 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
   /** Nothing is in the way any more: everybody must come to the same, and to rest. */
   async function end(): Promise<void> {
     world.note("end: fair weather");
-    for (const mount of mounts) Object.assign(mount.weather, { isOffline: false, latencyMs: 20, faultShare: 0 });
+    const fair = { isOffline: false, latencyMs: 20, faultShare: 0, refusal: undefined };
+    for (const mount of mounts) Object.assign(mount.weather, fair);
     await clock.advance(1_000);
     world.setLag({ path: 0, journal: 0, id: 0 });
     for (const mount of mounts) await release(mount);
@@ -283,6 +326,10 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
       await comeToRest();
     }
     await check();
+    for (const { name, process } of mounts) {
+      const [first] = process === undefined ? [] : diskViolations(process);
+      if (first !== undefined) throw new Fault(`${name}: ${first}`);
+    }
     const lost = oracle.missing();
     if (lost.length > 0) throw new Fault(lost.join("\n"));
     await compareAll();
@@ -300,6 +347,7 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
           process.engine.context.metadata.rereads.countKnown() === 0 &&
           process.engine.context.metadata.arrivals.count() === 0 &&
           process.engine.context.metadata.rereads.count() === 0 &&
+          process.engine.context.metadata.nodes.nextDue() === undefined &&
           (lacks.length > 0 || process.engine.context.metadata.settings.getNumber("cursor") >= before),
       );
       if (isAtRest && world.position() === before) return;

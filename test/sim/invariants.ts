@@ -106,3 +106,24 @@ function forgotten(context: Process["engine"]["context"], ids: readonly number[]
     return isAtRest ? [] : [`not so: what is to be done is due: node row ${id}: ${JSON.stringify(step)}`];
   });
 }
+
+/** Of files and rows, when nothing is under way: each file has its row, each row that says bytes are here its file. */
+export function diskViolations({ database, files }: Process): string[] {
+  const root = files.snapshot().root.get("state");
+  const namesIn = (kind: string) => {
+    const folder = root instanceof Map ? root.get(kind) : undefined;
+    const shards = folder instanceof Map ? [...folder.values()] : [];
+    return new Set(shards.flatMap((shard) => (shard instanceof Map ? [...shard.keys()].map(Number) : [])));
+  };
+  const known = (sql: string) => new Set(database.prepare(sql).pluck().all() as number[]);
+  const lacking = (a: Set<number>, b: Set<number>) => [...a].filter((id) => !b.has(id));
+  const lives = namesIn("live");
+  const cuts = namesIn("generation");
+  const wantedCuts = known("SELECT id FROM generation WHERE lineage IS NULL");
+  return [
+    ...lacking(lives, known("SELECT lineage FROM live")).map((id) => `live file ${id} has no row`),
+    ...lacking(known("SELECT lineage FROM live WHERE bytes > 0"), lives).map((id) => `live row ${id} has no file`),
+    ...lacking(cuts, wantedCuts).map((id) => `the file of generation ${id} has no row`),
+    ...lacking(wantedCuts, cuts).map((id) => `generation ${id} has no file`),
+  ];
+}

@@ -7,7 +7,7 @@ import type { Clock } from "../../src/lib/runtime.ts";
 import { formatTime } from "../../src/lib/time.ts";
 import { FsError } from "../../src/vfs/errors.ts";
 import type { Attributed, Caller, FileSystem, Found, Lineage, Stat } from "../../src/vfs/filesystem.ts";
-import { CallError, type Calls, type OpenHow, type Status, split } from "./calls.ts";
+import { CallError, type Calls, isWithin, type OpenHow, type Status, split } from "./calls.ts";
 
 export interface Kernel extends Calls {
   /** As `echo 2 > /proc/sys/vm/drop_caches`: nothing that is not open is remembered. */
@@ -305,16 +305,24 @@ export function createKernel(fileSystem: FileSystem, clock: Pick<Clock, "elapsed
         const target = await place(to);
         const moved = await find(source.parent, source.name);
         if (moved === undefined) throw new CallError("ENOENT", from);
-        if (`${split(to).join("/")}/`.startsWith(`${split(from).join("/")}/`) && from !== to) {
-          throw new CallError("EINVAL", `${to} is inside ${from}`);
-        }
-        if (`${split(from).join("/")}/`.startsWith(`${split(to).join("/")}/`) && from !== to) {
-          throw new CallError("ENOTEMPTY", `${from} is inside ${to}`);
-        }
+        if (isWithin(to, from)) throw new CallError("EINVAL", `${to} is inside ${from}`);
+        if (isWithin(from, to)) throw new CallError("ENOTEMPTY", `${from} is inside ${to}`);
         const over = await find(target.parent, target.name);
         if (over !== undefined && moved.kind !== "folder" && over.kind === "folder") throw new CallError("EISDIR", to);
         if (over !== undefined && moved.kind === "folder" && over.kind !== "folder") throw new CallError("ENOTDIR", to);
         await fileSystem.rename(caller, source, target, { noReplace: false, exchange: false });
+        drop(source.parent, source.name);
+        drop(target.parent, target.name);
+      }),
+    exchange: (from, to) =>
+      call(from, async () => {
+        const source = await place(from);
+        const target = await place(to);
+        const one = await find(source.parent, source.name);
+        const other = await find(target.parent, target.name);
+        if (one === undefined || other === undefined) throw new CallError("ENOENT", `${from} or ${to}`);
+        if (isWithin(from, to) || isWithin(to, from)) throw new CallError("EINVAL", `${from} and ${to}`);
+        await fileSystem.rename(caller, source, target, { noReplace: false, exchange: true });
         drop(source.parent, source.name);
         drop(target.parent, target.name);
       }),

@@ -3,47 +3,16 @@
  * and a mount alone is a plain folder throughout. What cannot hold there is in src/gateway/BARE.md.
  */
 import { expect, test } from "vitest";
-import { FEATURE_NAMES, type Feature } from "../../src/contract/features.ts";
+import { FEATURE_NAMES } from "../../src/contract/features.ts";
 import { playHistory } from "./history.ts";
 import type { Sabotage } from "./mount.ts";
 import { playHistories, runSettings } from "./run.ts";
 import type { Step } from "./steps.ts";
-import { FAULTS } from "./transport.ts";
+import { LESSER } from "./worlds.ts";
 
-const KEYS: readonly Feature[] = ["uploadKeys", "folderKeys", "changeKeys", "lastKey"];
-const LESSER: readonly { name: string; lacks: readonly Feature[] }[] = [
-  { name: "revisions", lacks: ["revisions"] },
-  { name: "the journal", lacks: ["journal"] },
-  { name: "positions", lacks: ["positions"] },
-  { name: "keys", lacks: KEYS },
-  { name: "conditions", lacks: ["conditions"] },
-  { name: "versions and references", lacks: ["versions", "references"] },
-  { name: "attributes", lacks: ["attributes"] },
-  { name: "anything of it", lacks: FEATURE_NAMES },
-];
-const LAG = { path: 3_000, journal: 5_000, id: 0 };
-
-/** Without conditions a request that arrives when nobody thinks of it any more undoes what came after it. */
-function faultsOf(lacks: readonly Feature[]) {
-  return lacks.includes("conditions") ? FAULTS.filter((fault) => fault !== "late") : FAULTS;
-}
-
-test.each(LESSER)("a mount alone is a plain folder on a gateway without $name", { timeout: 600_000 }, async (one) => {
+test.each(LESSER)("$name", { timeout: 600_000 }, async ({ options }) => {
   const settings = runSettings(15, 1);
-  const failure = await playHistories({
-    mounts: 1,
-    lag: LAG,
-    lacks: one.lacks,
-    faults: faultsOf(one.lacks),
-    hasKeys: true,
-    ...settings,
-  });
-  expect(failure?.text).toBeUndefined();
-});
-
-test.each(LESSER)("two mounts agree on a gateway without $name", { timeout: 600_000 }, async ({ lacks }) => {
-  const settings = runSettings(15, 1);
-  const failure = await playHistories({ mounts: 2, lacks, faults: faultsOf(lacks), hasKeys: true, ...settings });
+  const failure = await playHistories({ ...options, ...settings });
   expect(failure?.text).toBeUndefined();
 });
 

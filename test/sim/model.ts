@@ -2,7 +2,7 @@
  * A plain tree in memory that answers system calls as any local disk does: what a mount that
  * nobody else writes to must look like at every moment. Knows nothing of mounts.
  */
-import { CallError, type Calls, type OpenHow, type Status, split } from "./calls.ts";
+import { CallError, type Calls, isWithin, type OpenHow, type Status, split } from "./calls.ts";
 
 interface File {
   readonly kind: "file";
@@ -186,9 +186,8 @@ function modelOf(state: State): Model {
       const target = place(to);
       const { item, folder: parent } = source;
       if (item === undefined) throw new CallError("ENOENT", from);
-      const [a, b] = [`${split(from).join("/")}/`, `${split(to).join("/")}/`];
-      if (b.startsWith(a) && a !== b) throw new CallError("EINVAL", `${to} is inside ${from}`);
-      if (a.startsWith(b) && a !== b) throw new CallError("ENOTEMPTY", `${from} is inside ${to}`);
+      if (isWithin(to, from)) throw new CallError("EINVAL", `${to} is inside ${from}`);
+      if (isWithin(from, to)) throw new CallError("ENOTEMPTY", `${from} is inside ${to}`);
       if (target.item?.kind === "folder" && item.kind !== "folder") throw new CallError("EISDIR", to);
       if (target.item !== undefined && target.item.kind !== "folder" && item.kind === "folder") {
         throw new CallError("ENOTDIR", to);
@@ -198,6 +197,13 @@ function modelOf(state: State): Model {
       if (target.item !== undefined) target.item.links -= 1;
       parent.children.delete(source.name);
       target.folder.children.set(target.name, item);
+    },
+    async exchange(from, to) {
+      const [one, other] = [place(from), place(to)];
+      if (one.item === undefined || other.item === undefined) throw new CallError("ENOENT", `${from} or ${to}`);
+      if (isWithin(from, to) || isWithin(to, from)) throw new CallError("EINVAL", `${from} and ${to}`);
+      one.folder.children.set(one.name, other.item);
+      other.folder.children.set(other.name, one.item);
     },
     async symlink(target, path) {
       const { folder: parent, name } = free(path);

@@ -6,7 +6,7 @@
  */
 import Database from "better-sqlite3";
 import { createClient } from "../../src/client/create-client.ts";
-import { staticToken } from "../../src/client/credentials.ts";
+import type { Credentials } from "../../src/client/credentials.ts";
 import { OWN_PROFILE, withoutFeatures } from "../../src/client/profile.ts";
 import { createLayout } from "../../src/content/layout.ts";
 import type { Feature } from "../../src/contract/features.ts";
@@ -19,11 +19,12 @@ import { timeFromMilliseconds } from "../../src/lib/time.ts";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import type { EngineSettings } from "../../src/vfs/context.ts";
 import type { Engine } from "../../src/vfs/engine.ts";
-import { startEngine } from "../../src/vfs/start-engine.ts";
+import { type EngineOptions, startEngine } from "../../src/vfs/start-engine.ts";
 import { createMemoryFiles, type MemoryFiles } from "../support/memory-files.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
 import { createKernel, type Kernel } from "./kernel.ts";
-import { createSimTransport, type Fault, type Weather } from "./transport.ts";
+import { steppingFiles, steppingRows } from "./stepping.ts";
+import { createSimTransport, type Fault, type SimTransportOptions, type Weather } from "./transport.ts";
 
 /** An engine broken on purpose, to see that it is noticed. */
 export interface Sabotage {
@@ -33,6 +34,8 @@ export interface Sabotage {
   readonly engine?: (engine: Engine) => void;
   /** A crash takes back what the last system call committed. */
   readonly losesLastCall?: boolean;
+  /** Changes the rows a crash leaves. */
+  readonly crash?: (rows: Connection) => void;
   /** What goes wrong with a request, instead of what the weather says. */
   readonly choose?: (request: HttpRequest) => Fault | "none" | undefined;
 }
@@ -42,14 +45,20 @@ export interface MountOptions {
   readonly seed: number;
   readonly clock: Clock;
   readonly gateway: () => Gateway;
-  readonly token: string;
+  /** All are good; a refused one is followed by the next. */
+  readonly tokens: readonly [string, string];
   readonly workspace: string;
   readonly settings?: Partial<EngineSettings>;
   readonly sabotage?: Sabotage | undefined;
   /** What the gateway is taken not to have. */
   readonly lacks?: readonly Feature[];
   readonly faults?: readonly Fault[];
+  /** Right after anything that outlives the process, and at the fault points of the engine: it may be killed there. */
+  readonly onStep?: ((mount: Mount, label: string) => void) | undefined;
+  /** What the engine is started with besides. */
+  readonly engine?: (files: MemoryFiles, database: Connection) => Partial<EngineOptions>;
   readonly onAnswer: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
+  readonly onRequest?: SimTransportOptions["onRequest"];
   readonly note: (line: string) => void;
   /** Something that must not happen did. */
   readonly fault: (what: string) => void;
@@ -66,6 +75,8 @@ export interface Process {
 export interface Mount {
   readonly name: string;
   readonly weather: Weather;
+  /** Of its wall clock, against the gateway's; milliseconds. */
+  skewMs: number;
   /** Undefined while it is down. */
   readonly process: Process | undefined;
   start(): Promise<void>;
@@ -73,13 +84,17 @@ export interface Mount {
   stop(): Promise<void>;
   /** As kill -9, at this very moment. */
   crash(): void;
+  /** While it is down: its state folder is emptied. */
+  wipe(): void;
 }
 
 const STATE = "/state";
+const REFUSED = "refused by the gateway, kept here";
 
 export function createMount(options: MountOptions): Mount {
   const { name, clock, seed } = options;
-  const now = () => timeFromMilliseconds(clock.now());
+  const wallClock = () => clock.now() + mount.skewMs;
+  const now = () => timeFromMilliseconds(wallClock());
   const weather: Weather = { isOffline: false, latencyMs: 0, faultShare: 0 };
   const settings: EngineSettings = {
     owner: { uid: 1000, gid: 1000 },
@@ -105,6 +120,7 @@ export function createMount(options: MountOptions): Mount {
   const mount: Mount = {
     name,
     weather,
+    skewMs: 0,
     get process() {
       return current;
     },
@@ -115,8 +131,11 @@ export function createMount(options: MountOptions): Mount {
       // A zombie of an earlier start asks here before it does anything to the world.
       const isAlive = () => starts === own;
       const random = seededRandom(seed * 31 + own);
+      const step = (label: string) => {
+        if (isAlive()) options.onStep?.(mount, label);
+      };
       const runtime: Runtime = {
-        now: clock.now,
+        now: wallClock,
         elapsed: clock.elapsed,
         setTimer: (milliseconds, callback) => clock.setTimer(milliseconds, () => isAlive() && callback()),
         random,
@@ -124,7 +143,8 @@ export function createMount(options: MountOptions): Mount {
           uuids += 1;
           return `${name}-${uuids}`;
         },
-        files,
+        step,
+        files: steppingFiles(files, step),
       };
       const transport = createSimTransport({
         clock,
@@ -132,8 +152,12 @@ export function createMount(options: MountOptions): Mount {
         weather,
         random: seededRandom(seed * 37 + own),
         isAlive,
-        onAnswer: (request, answer) => options.onAnswer(mount, request, answer),
+        onAnswer(request, answer) {
+          options.onAnswer(mount, request, answer);
+          if (request.method !== "GET") step(`gateway: ${request.method} done`);
+        },
         note: (line) => options.note(`${name} ${line}`),
+        onRequest: options.onRequest,
         choose: options.sabotage?.choose,
         tamper: options.sabotage?.request,
         ...(options.faults === undefined ? {} : { faults: options.faults }),
@@ -141,21 +165,22 @@ export function createMount(options: MountOptions): Mount {
       const log = createLog(name, isAlive, options);
       const { lacks = [] } = options;
       const profile = lacks.length === 0 ? OWN_PROFILE : withoutFeatures(OWN_PROFILE, lacks);
-      const client = createClient({ transport, credentials: staticToken(options.token), now: clock.now, profile });
-      const paths = createLayout(files, STATE);
+      const client = createClient({ transport, credentials: inTurn(options.tokens), now: wallClock, profile });
+      const paths = createLayout(runtime.files, STATE);
       await paths.prepare();
-      database ??= openDatabase(":memory:");
+      database ??= copyOf(newDatabase());
       const rows = database;
       const engine = await startEngine({
         runtime,
         client,
         log,
         paths,
-        database: rows,
+        database: steppingRows(rows, step),
         syncRows: async () => {},
         settings,
         workspace: options.workspace,
         scopes: undefined,
+        ...options.engine?.(files, rows),
       });
       if (!isAlive()) return;
       options.sabotage?.engine?.(engine);
@@ -180,18 +205,37 @@ export function createMount(options: MountOptions): Mount {
       starts += 1;
     },
 
+    wipe() {
+      database = undefined;
+      files = createMemoryFiles({ now });
+    },
+
     crash() {
       starts += 1;
       current = undefined;
       if (database === undefined) return;
+      // What was not committed is gone.
+      if (database.inTransaction) database.exec("ROLLBACK");
       database = before ?? copyOf(database);
       before = undefined;
+      options.sabotage?.crash?.(database);
       const left = files.snapshot();
       files.kill();
       files = createMemoryFiles({ now, snapshot: left });
     },
   };
   return mount;
+}
+
+function inTurn(tokens: readonly [string, string]): Credentials {
+  let current = tokens[0];
+  return {
+    token: async () => current,
+    async renew(rejected) {
+      if (rejected === current) current = tokens[0] === rejected ? tokens[1] : tokens[0];
+      return current;
+    },
+  };
 }
 
 /** What a dead process would have answered reaches no program. */
@@ -212,6 +256,14 @@ function whileAlive(kernel: Kernel, isAlive: () => boolean, onCall: () => void):
       };
     },
   });
+}
+
+let made: Connection | undefined;
+
+/** Without a row. Made once: its tables take longer than to copy it. */
+function newDatabase(): Connection {
+  made ??= openDatabase(":memory:");
+  return made;
 }
 
 /** The rows as they are committed now, on a connection of their own. */
@@ -235,6 +287,8 @@ function createLog(name: string, isAlive: () => boolean, options: MountOptions):
     warn: note("warn"),
     error(fields, message) {
       if (!isAlive()) return;
+      // As told to by the weather: what is refused is kept, and sent again when somebody says so.
+      if (message === REFUSED) return note("error")(fields, message);
       const { err } = fields as { err?: unknown };
       const stack = err instanceof Error ? err.stack : "";
       options.fault(`${name} logged an error: ${message}: ${describeError(err)}\n${stack}`);

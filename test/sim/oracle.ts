@@ -34,6 +34,8 @@ export interface Oracle {
   watch(mount: Mount, calls: Calls): Calls;
   /** The mount has just died: what was being destroyed may or may not be. */
   crashed(mount: Mount): void;
+  /** The mount was drained and begins again with nothing: its inodes are others. */
+  forget(mount: Mount): void;
   /** The mount was drained: what it holds must be at the gateway now. One line for each that is not. */
   drained(mount: Mount): string[];
   /** For the world's onAnswer: rule 2. */
@@ -47,6 +49,12 @@ export interface Oracle {
 }
 
 const READ_MAX = 1 << 24;
+
+/** Versions whose bytes a mount shows. Names of one hard-linked file are nodes of their own, with versions of the same bytes. */
+const SHOWN = `SELECT origin_version FROM inode WHERE origin_version IS NOT NULL
+  UNION SELECT base_head FROM node JOIN entry ON entry.id = node.entry JOIN inode ON inode.id = entry.inode
+  WHERE base_head IS NOT NULL AND base_hash = inode.hash AND inode.kind = 'file'
+  AND EXISTS (SELECT 1 FROM entry other WHERE other.inode = inode.id AND other.id <> entry.id)`;
 
 const statements = new WeakMap<Database, Map<string, Statement>>();
 
@@ -201,8 +209,7 @@ export function createOracle(
     const database = rows(mount);
     if (database === undefined) return;
     const all = shownOn(mount);
-    const versions = pluck(database, "SELECT origin_version FROM inode WHERE origin_version IS NOT NULL").all();
-    for (const version of versions as string[]) all.add(version);
+    for (const version of pluck(database, SHOWN).all() as string[]) all.add(version);
   }
 
   function versionsOf(node: string): { id: string; hash: string }[] {
@@ -213,7 +220,13 @@ export function createOracle(
   }
 
   function expectSeen(mount: Mount, node: WrittenNode, version: string | undefined, what: string): void {
-    if (version !== undefined && !shownOn(mount).has(version)) {
+    // Names of one file share what is shown: the same bytes under another name's version are that version.
+    const hashOf = pluck(store(), "SELECT hash FROM version WHERE id = ?");
+    const isShown = (wanted: string) => {
+      const hash = hashOf.get(wanted);
+      return shownOn(mount).has(wanted) || [...shownOn(mount)].some((shown) => hashOf.get(shown) === hash);
+    };
+    if (version !== undefined && !isShown(version)) {
       fault(`${mount.name} ${what} ${node.name} (${node.id}): it never showed version ${version}`);
     }
   }
@@ -239,6 +252,9 @@ export function createOracle(
     crashed(mount) {
       for (const key of endangered.get(mount.name) ?? []) finished.delete(key);
       endangered.delete(mount.name);
+    },
+    forget(mount) {
+      for (const [key, one] of finished) if (one.mount === mount.name) finished.delete(key);
     },
     drained(mount) {
       return [...finished.values()].filter((one) => one.mount === mount.name && !isKept(one.hash)).map(describe);

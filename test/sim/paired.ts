@@ -2,7 +2,7 @@
  * A mount and the model side by side: every call goes to both, and both must answer the same. A
  * call that a crash cut off is done or not done; which of the two is found out by looking.
  */
-import { CallError, type CallName, type Calls, codeOf } from "./calls.ts";
+import { CallError, type CallName, type Calls, codeOf, NETWORK_CODES } from "./calls.ts";
 import type { Model } from "./model.ts";
 import { differences, type Tree, treeOf } from "./tree.ts";
 import { Fault } from "./world.ts";
@@ -11,6 +11,8 @@ export interface Paired {
   readonly calls: Calls;
   /** The mount was started again after a crash: `calls` is it from now on. Says what does not fit. */
   crashed(mounted: Calls): Promise<void>;
+  /** The plain tree it is held against. */
+  model(): Calls;
   /** Compares all there is to see. */
   compare(withContent: boolean): Promise<void>;
 }
@@ -45,7 +47,7 @@ export function createPaired(first: Calls, start: Model, mayFail: () => boolean)
     cutOff = { name, args };
     const real = await outcome(() => bind(mounted, name)(...args));
     cutOff = undefined;
-    if (real.code === "EIO" && mayFail() && name !== "close") throw new CallError("EIO", name);
+    if (NETWORK_CODES.has(real.code ?? "") && mayFail() && name !== "close") throw new CallError(real.code ?? "", name);
     const wanted = await outcome(() => onModel(model, name, args));
     const call = `${name}(${args.map((arg) => (arg instanceof Uint8Array ? `${arg.length} bytes` : JSON.stringify(arg))).join(", ")})`;
     if (real.code !== wanted.code) {
@@ -75,6 +77,7 @@ export function createPaired(first: Calls, start: Model, mayFail: () => boolean)
 
   return {
     calls,
+    model: () => model,
     async crashed(next) {
       mounted = next;
       const pending = cutOff;

@@ -14,7 +14,7 @@ export type Program =
   /** Delete, write new. */
   | { readonly do: "recreate"; readonly path: string; readonly size: number }
   | { readonly do: "unlink" | "mkdir" | "rmdir" | "symlink" | "read" | "list"; readonly path: string }
-  | { readonly do: "rename" | "link"; readonly path: string; readonly to: string }
+  | { readonly do: "rename" | "exchange" | "link"; readonly path: string; readonly to: string }
   | { readonly do: "chmod"; readonly path: string; readonly mode: number }
   | { readonly do: "utimens"; readonly path: string; readonly seconds: number }
   | { readonly do: "setxattr"; readonly path: string };
@@ -60,6 +60,8 @@ export async function runProgram(calls: Calls, program: Program, label: string):
       return calls.link(path, program.to);
     case "rename":
       return calls.rename(path, program.to);
+    case "exchange":
+      return calls.exchange(path, program.to);
     case "chmod":
       return calls.chmod(path, program.mode);
     case "utimens":

@@ -3,7 +3,7 @@
  * does not hold. `SIM_RUNS` and `SIM_SEED` change count and seed; the same seed is the same run.
  */
 import fc from "fast-check";
-import { type HistoryOptions, playHistory } from "./history.ts";
+import { type HistoryOptions, NAMES, playHistory } from "./history.ts";
 import type { Program } from "./programs.ts";
 import { describeStep, type Step, stepsOf } from "./steps.ts";
 
@@ -33,8 +33,10 @@ export interface Failure {
 /** Undefined when everything held in all of them. */
 export async function playHistories(options: RunOptions): Promise<Failure | undefined> {
   const { count, seed, lengths = { min: 5, max: 25 }, isOutside = options.mounts > 1, shrinkMs = 30_000 } = options;
+  // Where there are no positions the wall clock stands for them.
+  const isSkewed = options.lacks?.includes("positions") !== true;
   const history = fc.record({
-    steps: stepsOf({ mounts: options.mounts, isOutside }, lengths),
+    steps: stepsOf({ mounts: options.mounts, isOutside, isSkewed }, lengths),
     worldSeed: fc.integer({ min: 1, max: 2 ** 20 }).map((value) => value),
     hasKeys: options.hasKeys === undefined ? fc.boolean() : fc.constant(options.hasKeys),
   });
@@ -53,18 +55,18 @@ export async function playHistories(options: RunOptions): Promise<Failure | unde
     }
   });
   const result = await fc.check(property, {
-    numRuns: count,
+    // A path names one history.
+    numRuns: options.path === undefined ? count : 1,
     seed,
     ...(options.path === undefined ? {} : { path: options.path }),
   });
   if (!result.failed || last === undefined) return undefined;
   const { error, steps, worldSeed, hasKeys } = last;
   const path = result.counterexamplePath ?? "";
-  const names = ["alpha", "beta"];
   const text = [
     `history ${result.numRuns} of SIM_SEED=${seed} fails; alone: SIM_SEED=${seed} SIM_PATH=${path}`,
     `world seed ${worldSeed}, a gateway ${hasKeys ? "with" : "without"} keys, ${steps.length} steps after ${result.numShrinks} shrinks:`,
-    ...steps.map((step) => `  ${describeStep(step, names)}`),
+    ...steps.map((step) => `  ${describeStep(step, NAMES)}`),
     `${error.message}`,
   ].join("\n");
   return { seed, path, runs: result.numRuns, steps, worldSeed, error, text };
@@ -74,9 +76,9 @@ export async function playHistories(options: RunOptions): Promise<Failure | unde
 function withoutLinks(step: Step): Step {
   const replace = (program: Program): Program =>
     program.do === "symlink" || program.do === "link" ? { do: "read", path: program.path } : program;
-  if (step.do === "run" || step.do === "crash") return { ...step, program: replace(step.program) };
-  if (step.do !== "race") return step;
-  return { ...step, programs: [replace(step.programs[0]), replace(step.programs[1])] };
+  if (step.do === "run" || step.do === "crash" || step.do === "gateway crash")
+    return { ...step, program: replace(step.program) };
+  return step.do === "race" ? { ...step, programs: step.programs.map(replace) } : step;
 }
 
 /** Count and seed of a run: from the environment, else the given ones. */

@@ -1,11 +1,12 @@
 /** The steps a history is made of, and how fast-check makes them up: few names, so that they meet. */
 import fc from "fast-check";
 import { describeProgram, type Program } from "./programs.ts";
+import { REFUSALS, type Refusal } from "./transport.ts";
 
 export type Step =
   | { readonly do: "run"; readonly mount: number; readonly program: Program }
-  /** Both at the same time. */
-  | { readonly do: "race"; readonly programs: readonly [Program, Program] }
+  /** At the same time, each on a mount of its own. */
+  | { readonly do: "race"; readonly programs: readonly Program[] }
   /** Opens a file and keeps it open; whatever was kept before is closed. */
   | { readonly do: "hold"; readonly mount: number; readonly path: string; readonly write: boolean }
   | { readonly do: "poke"; readonly mount: number; readonly at: number; readonly size: number; readonly sync: boolean }
@@ -17,6 +18,8 @@ export type Step =
       readonly isOffline: boolean;
       readonly latencyMs: number;
       readonly faultShare: number;
+      /** What the gateway refuses for as long as this weather lasts. */
+      readonly refusal?: Refusal | undefined;
     }
   | { readonly do: "lag"; readonly path: number; readonly journal: number; readonly id: number }
   /** Dies `ticks` microtasks and `ms` after the program began. */
@@ -27,8 +30,19 @@ export type Step =
       readonly ticks: number;
       readonly ms: number;
     }
-  | { readonly do: "remount" | "drain" | "drop caches"; readonly mount: number }
+  /** "fresh": drained, then mounted again with nothing of its state. */
+  | { readonly do: "remount" | "drain" | "drop caches" | "fresh"; readonly mount: number }
+  /** The mount's wall clock is set: so far from the gateway's. */
+  | { readonly do: "clock"; readonly mount: number; readonly skewMs: number }
   | { readonly do: "restart gateway" }
+  /** The gateway dies `ticks` microtasks and `ms` after the program began, and is up again at once. */
+  | {
+      readonly do: "gateway crash";
+      readonly mount: number;
+      readonly program: Program;
+      readonly ticks: number;
+      readonly ms: number;
+    }
   | {
       readonly do: "outside";
       readonly edit: "write" | "delete" | "move" | "mkdir" | "chmod";
@@ -69,6 +83,7 @@ const program: fc.Arbitrary<Program> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant("symlink" as const), path: file }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("link" as const), path: file, to: file }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constant("rename" as const), path: anyPath, to: anyPath }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("exchange" as const), path: anyPath, to: anyPath }) },
   {
     weight: 1,
     arbitrary: fc.record({ do: fc.constant("chmod" as const), path: anyPath, mode: fc.constantFrom(0o600, 0o755) }),
@@ -85,6 +100,8 @@ const program: fc.Arbitrary<Program> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant("read" as const), path: file }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("list" as const), path: fc.constantFrom("", "d", "e") }) },
 );
+
+const SKEWS = [0, -30_000, 30_000, -3_600_000, 3_600_000];
 
 /** What there is when two mounts begin: nothing, late listings, files both know, a folder both have just made. */
 const save = (mount: number, path: string): Step => ({ do: "run", mount, program: { do: "save", path, size: 20 } });
@@ -119,10 +136,12 @@ const BEGINNINGS: readonly (readonly Step[])[] = [
 export interface StepOptions {
   readonly mounts: number;
   readonly isOutside: boolean;
+  /** Whether clocks are set. */
+  readonly isSkewed: boolean;
 }
 
 export function stepsOf(
-  { mounts, isOutside }: StepOptions,
+  { mounts, isOutside, isSkewed }: StepOptions,
   lengths: { min: number; max: number },
 ): fc.Arbitrary<Step[]> {
   const mount = fc.integer({ min: 0, max: mounts - 1 });
@@ -133,8 +152,22 @@ export function stepsOf(
     isOffline: fc.oneof({ weight: 3, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.constant(true) }),
     latencyMs: fc.constantFrom(0, 50, 400),
     faultShare: fc.constantFrom(0, 0.1, 0.5),
+    refusal: fc.oneof(
+      { weight: 4, arbitrary: fc.constant(undefined) },
+      { weight: 1, arbitrary: fc.constantFrom(...REFUSALS) },
+    ),
   });
-  const ms = fc.constantFrom(0, 100, 600, 1_500, 4_000, 12_000, 40_000);
+  const ms = fc.oneof(
+    { weight: 40, arbitrary: fc.constantFrom(0, 100, 600, 1_500, 4_000, 12_000, 40_000) },
+    { weight: 1, arbitrary: fc.constant(400_000) },
+  );
+  const clock = fc.record({ do: fc.constant("clock" as const), mount, skewMs: fc.constantFrom(...SKEWS) });
+  const death = {
+    mount,
+    program,
+    ticks: fc.integer({ min: 0, max: 120 }),
+    ms: fc.constantFrom(0, 0, 30, 700),
+  };
   const outside = fc.record({
     do: fc.constant("outside" as const),
     edit: fc.constantFrom(
@@ -166,24 +199,24 @@ export function stepsOf(
     },
     {
       weight: 2,
-      arbitrary: fc.record({
-        do: fc.constant("crash" as const),
-        mount,
-        program,
-        ticks: fc.integer({ min: 0, max: 120 }),
-        ms: fc.constantFrom(0, 0, 30, 700),
-      }),
+      arbitrary: fc.record({ do: fc.constant("crash" as const), ...death }),
     },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant("gateway crash" as const), ...death }) },
     { weight: 1, arbitrary: on("remount") },
+    { weight: 1, arbitrary: on("fresh") },
     { weight: 1, arbitrary: on("drain") },
     { weight: 1, arbitrary: on("drop caches") },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("restart gateway" as const) }) },
+    ...(isSkewed ? [{ weight: 1, arbitrary: clock }] : []),
     ...(isOutside ? [{ weight: 3, arbitrary: outside }] : []),
     ...(mounts > 1
       ? [
           {
             weight: 3,
-            arbitrary: fc.record({ do: fc.constant("race" as const), programs: fc.tuple(program, program) }),
+            arbitrary: fc.record({
+              do: fc.constant("race" as const),
+              programs: fc.array(program, { minLength: 2, maxLength: mounts, size: "max" }),
+            }),
           },
         ]
       : []),
@@ -200,10 +233,11 @@ export function describeStep(step: Step, names: readonly string[]): string {
     case "race":
       return step.programs.map((program, index) => `${names[index]}: ${describeProgram(program)}`).join(" | ");
     case "crash":
-      return `${on}crash ${step.ticks} ticks and ${step.ms} ms into: ${describeProgram(step.program)}`;
+    case "gateway crash":
+      return `${on}${step.do} ${step.ticks} ticks and ${step.ms} ms into: ${describeProgram(step.program)}`;
     default: {
       const { do: name, ...rest } = step;
-      const fields = Object.entries(rest).filter(([key]) => key !== "mount");
+      const fields = Object.entries(rest).filter(([key, value]) => key !== "mount" && value !== undefined);
       return `${on}${[name, ...fields.map(([key, value]) => `${key}=${value}`)].join(" ")}`;
     }
   }

@@ -15,8 +15,14 @@ export const FAULTS = [
   "lost-before",
   /** The connection breaks, it was done. */
   "lost-after",
+  /** The connection breaks while the request is read or carried out, which may go on. */
+  "lost-during",
   /** 503, nothing was done. */
   "unavailable",
+  /** 500, nothing was done. */
+  "failed",
+  /** 401; with another token it goes. */
+  "unauthorized",
   /** 429 with Retry-After. */
   "throttled",
   /** No answer until the client gives up; nothing was done … */
@@ -27,8 +33,18 @@ export const FAULTS = [
   "late",
   /** The answer breaks off in its body. */
   "broken-body",
+  /** The answer ends before its length. */
+  "short-body",
+  /** The answer comes in drops. */
+  "slow-body",
+  /** The whole content, whatever part was asked for. */
+  "range-ignored",
 ] as const;
 export type Fault = (typeof FAULTS)[number];
+
+/** By their status: no token is good, no grant for any node, no content is small enough, no space. */
+export const REFUSALS = [401, 403, 413, 507] as const;
+export type Refusal = (typeof REFUSALS)[number];
 
 /** What the network is like right now; the simulation changes it while requests are under way. */
 export interface Weather {
@@ -37,11 +53,14 @@ export interface Weather {
   latencyMs: number;
   /** Share of requests that meet a fault, 0..1. */
   faultShare: number;
+  refusal?: Refusal | undefined;
 }
 
 /** Silence after which the client gives up; shorter than the real one's, which is 10 s and more. */
 const PATIENCE_MS = 10_000;
 const LATE_MS = 30_000;
+/** Between two drops of a slow answer. */
+const DROP_MS = 300;
 
 export interface SimTransportOptions {
   readonly clock: Clock;
@@ -54,11 +73,13 @@ export interface SimTransportOptions {
   /** Right after the gateway carried a request out, before anybody hears of it. */
   readonly onAnswer: (request: HttpRequest, answer: GatewayAnswer) => void;
   readonly note: (line: string) => void;
+  /** Each request, with what it meets. */
+  readonly onRequest?: ((met: Fault | Refusal | "offline" | undefined) => void) | undefined;
   /** Instead of the weather, for requests it has a say about; "none": nothing goes wrong. */
   readonly choose?: ((request: HttpRequest) => Fault | "none" | undefined) | undefined;
-  /** What becomes of a request on its way; for breaking things on purpose. */
   /** Those it may meet. */
   readonly faults?: readonly Fault[];
+  /** What becomes of a request on its way; for breaking things on purpose. */
   readonly tamper?: ((request: HttpRequest) => HttpRequest) | undefined;
 }
 
@@ -84,9 +105,18 @@ export function createSimTransport(options: SimTransportOptions): Transport {
   async function exchange(request: HttpRequest, fault: Fault | undefined): Promise<HttpAnswer> {
     await way();
     if (weather.isOffline) throw broken("offline");
+    const { refusal } = weather;
+    if (refusal !== undefined && isRefused(request, refusal)) return problem(refusal, {});
     switch (fault) {
       case "lost-before":
         throw broken("nothing was done");
+      case "lost-during":
+        effect(request, torn(streamed(request, way))).catch(() => undefined);
+        throw broken("somewhere in between");
+      case "failed":
+        return problem(500, {});
+      case "unauthorized":
+        return problem(401, {});
       case "unavailable":
         return problem(503, {});
       case "throttled":
@@ -102,11 +132,11 @@ export function createSimTransport(options: SimTransportOptions): Transport {
         return silence(request);
       }
     }
-    const answer = await effect(request, streamed(request, way));
+    const answer = await effect(fault === "range-ignored" ? withoutRange(request) : request, streamed(request, way));
     if (fault === "silent-after") return silence(request);
     await way();
     if (weather.isOffline || fault === "lost-after") throw broken("the answer is lost");
-    return received(answer, fault === "broken-body");
+    return received(answer, fault === "slow-body" ? (whole) => inDrops(clock, whole) : BODIES[fault ?? ""]);
   }
 
   return {
@@ -119,6 +149,9 @@ export function createSimTransport(options: SimTransportOptions): Transport {
       return new Promise((resolve, reject) => {
         // What happens to a dead process is that nothing happens.
         if (!isAlive()) return;
+        const { isOffline, refusal } = weather;
+        const isKept = refusal === undefined || !isRefused(request, refusal);
+        options.onRequest?.(isOffline ? "offline" : isKept ? fault : refusal);
         const abort = () => reject(new RemoteError("aborted", "the call was aborted"));
         if (request.signal?.aborted === true) return abort();
         request.signal?.addEventListener("abort", abort, { once: true });
@@ -180,10 +213,46 @@ function parts(body: UploadBody, data: AsyncIterable<Uint8Array>): RequestBody {
   };
 }
 
-function received({ status, headers, body }: GatewayAnswer, isBroken: boolean): HttpAnswer {
+/** The content ends without an end. */
+function torn(body: RequestBody | undefined): RequestBody | undefined {
+  if (body?.kind !== "upload") return body;
+  async function* halved(data: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    for await (const piece of data) {
+      yield piece.subarray(0, Math.floor(piece.length / 2));
+      throw invalid("file", "file: the body ended before its closing boundary");
+    }
+  }
+  const { parts: all } = body;
+  return {
+    kind: "upload",
+    parts: (async function* () {
+      for await (const part of all) yield part.name === "file" ? { ...part, data: halved(part.data) } : part;
+    })(),
+  };
+}
+
+function isRefused({ method, path }: HttpRequest, refusal: Refusal): boolean {
+  if (refusal === 401) return true;
+  if (refusal === 403) return path.startsWith("/v1/nodes") || path.startsWith("/v1/files");
+  return path.startsWith("/v1/files") || (method === "PUT" && path.endsWith("/content"));
+}
+
+function withoutRange(request: HttpRequest): HttpRequest {
+  const { range: _, ...headers } = request.headers;
+  return { ...request, headers };
+}
+
+type Change = (whole: AsyncIterable<Uint8Array>) => AsyncIterable<Uint8Array>;
+
+const BODIES: Readonly<Record<string, Change>> = {
+  "broken-body": (whole) => brokenOff(whole),
+  "short-body": (whole) => shortened(whole),
+};
+
+function received({ status, headers, body }: GatewayAnswer, change: Change | undefined): HttpAnswer {
   const whole =
     body === undefined ? once(Buffer.alloc(0)) : body.kind === "json" ? once(Buffer.from(body.text)) : body.stream;
-  return { status, headers, body: isBroken ? brokenOff(whole) : whole };
+  return { status, headers, body: change === undefined ? whole : change(whole) };
 }
 
 function problem(status: number, headers: Record<string, string>): HttpAnswer {
@@ -201,4 +270,18 @@ async function* brokenOff(whole: AsyncIterable<Uint8Array>): AsyncGenerator<Uint
     break;
   }
   throw new RemoteError("offline", "the connection broke in the body");
+}
+
+async function* shortened(whole: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  for await (const piece of whole) {
+    yield piece.subarray(0, Math.floor(piece.length / 2));
+    return;
+  }
+}
+
+async function* inDrops(clock: Clock, whole: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  for await (const piece of whole) {
+    await sleep(clock, DROP_MS);
+    yield piece;
+  }
 }

@@ -15,7 +15,8 @@ import { describeError, type Logger, SILENT } from "../../src/lib/log.ts";
 import type { EngineSettings } from "../../src/vfs/context.ts";
 import { createMemoryBlobs } from "../support/memory-blobs.ts";
 import { createVirtualClock, seededRandom, type VirtualClock } from "../support/virtual-clock.ts";
-import { createMount, type Mount, type Sabotage } from "./mount.ts";
+import { createMount, type Mount, type MountOptions, type Sabotage } from "./mount.ts";
+import { count, type Tally } from "./tally.ts";
 import { createSimTransport, type Fault as TransportFault } from "./transport.ts";
 
 /** What must not happen, happened. */
@@ -56,15 +57,34 @@ export interface WorldOptions {
   /** What the gateway is taken not to have. */
   readonly lacks?: readonly Feature[] | undefined;
   readonly faults?: readonly TransportFault[] | undefined;
+  /** The mounts are not started yet. */
+  readonly isDown?: boolean;
+  /** See mount.ts. */
+  readonly onStep?: (mount: Mount, label: string) => void;
+  readonly tally?: Tally | undefined;
+  readonly engine?: MountOptions["engine"];
   readonly onAnswer?: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
 }
 
 const LIMIT_MS = 15 * 60_000;
+const WORKSPACE_AGE_MS = 60_000;
+
+let madeStore: Buffer | undefined;
+
+/** The tables of a gateway without a row. Made once: that takes longer than to copy them. */
+function emptyStore(): Buffer {
+  if (madeStore !== undefined) return madeStore;
+  const database = new Database(":memory:");
+  const clock = createVirtualClock();
+  createGateway({ clock, database, blobs: createMemoryBlobs(), signingKey: Buffer.alloc(32), log: SILENT });
+  madeStore = database.serialize();
+  return madeStore;
+}
 
 export async function createWorld(options: WorldOptions): Promise<World> {
   const { seed } = options;
   const clock = createVirtualClock(seed);
-  const store = new Database(":memory:");
+  const store = new Database(emptyStore());
   const blobs = createMemoryBlobs();
   const signingKey = Buffer.alloc(32, 7);
   const lag = { pathLagMs: 0, journalLagMs: 0, idLagMs: 0 };
@@ -85,7 +105,8 @@ export async function createWorld(options: WorldOptions): Promise<World> {
   const up = () => createGateway({ clock, database: store, blobs, signingKey, options: lag, log });
   let gateway: Gateway = up();
   const row = gateway.ensureWorkspace("workspace");
-  const token = gateway.issueToken({ scopes: SCOPES, ttlSeconds: 30 * 86400, workspace: row.id });
+  const tokenFor = (ttlSeconds: number) => gateway.issueToken({ scopes: SCOPES, ttlSeconds, workspace: row.id });
+  const token = tokenFor(30 * 86400);
 
   const mounts = options.mounts.map((name, index) =>
     createMount({
@@ -93,13 +114,20 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       seed: seed + index,
       clock,
       gateway: () => gateway,
-      token,
+      tokens: [token, tokenFor(31 * 86400)],
       workspace: "workspace",
       ...(options.settings === undefined ? {} : { settings: options.settings }),
       sabotage: options.sabotage,
       ...(options.lacks === undefined ? {} : { lacks: options.lacks }),
       ...(options.faults === undefined ? {} : { faults: options.faults }),
+      onStep: options.onStep,
+      ...(options.engine === undefined ? {} : { engine: options.engine }),
       onAnswer: (mount, request, answer) => options.onAnswer?.(mount, request, answer),
+      onRequest(met) {
+        if (options.tally === undefined) return;
+        options.tally.requests += 1;
+        if (met !== undefined) count(options.tally.faults, met);
+      },
       note,
       fault,
     }),
@@ -156,6 +184,8 @@ export async function createWorld(options: WorldOptions): Promise<World> {
     },
     position: () => Number(store.prepare("SELECT max(position) FROM change").pluck().get() ?? 0),
   };
-  for (const mount of mounts) await world.run(mount.start());
+  // The workspace is older than any lag.
+  await clock.advance(WORKSPACE_AGE_MS);
+  if (options.isDown !== true) for (const mount of mounts) await world.run(mount.start());
   return world;
 }

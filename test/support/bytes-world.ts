@@ -14,13 +14,16 @@ import { createMetadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, unborn } from "../../src/metadata/nodes.ts";
 import { createActivity } from "../../src/vfs/activity.ts";
 import { createByteState } from "../../src/vfs/byte-state.ts";
+import { createClockState } from "../../src/vfs/clock-set.ts";
 import type { Context, EngineSettings } from "../../src/vfs/context.ts";
+import { createDisk } from "../../src/vfs/disk.ts";
 import type { Caller, HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
 import { createNetwork } from "../../src/vfs/network.ts";
 import { open, openCreated, release } from "../../src/vfs/open.ts";
 import { createPollState } from "../../src/vfs/poll-state.ts";
 import { read } from "../../src/vfs/read.ts";
 import { parseRequest, type Request } from "../../src/vfs/request.ts";
+import { createSpace } from "../../src/vfs/space.ts";
 import { EMPTY_HASH, nowText } from "../../src/vfs/stat.ts";
 import { flush, write } from "../../src/vfs/write.ts";
 import { createMemoryFiles, type MemoryFiles } from "./memory-files.ts";
@@ -46,7 +49,7 @@ export interface BytesWorld {
   open(inode: Inode, flags?: Partial<OpenFlags>): Promise<HandleId>;
   close(handle: HandleId): Promise<void>;
   read(handle: HandleId, offset: number, size: number, signal?: AbortSignal): Promise<Uint8Array>;
-  write(handle: HandleId, offset: number, data: Uint8Array): Promise<void>;
+  write(handle: HandleId, offset: number, data: Uint8Array): Promise<number>;
   readAll(inode: Inode): Promise<Uint8Array>;
   /** As kill -9: the world is dead, the one it returns goes on from its rows and files. */
   crash(options?: { boot?: string }): BytesWorld;
@@ -132,6 +135,11 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     ...changed,
   };
   const context: Context = {
+    disk: createDisk({ stateDisk: undefined, limits: undefined, folder: "/state", log, onChange() {} }),
+    get space() {
+      return space;
+    },
+    unsent: { mostly: 0 },
     metadata,
     client: gateway.client,
     runtime,
@@ -153,9 +161,11 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     sending: new Map(),
     polled: createPollState(),
     notEmpty: new Map(),
+    clock: createClockState(runtime),
     network,
     activity,
   };
+  const space = createSpace(context);
   let names = metadata.inodes.nameless().length + metadata.lives.all().length;
 
   const world: BytesWorld = {

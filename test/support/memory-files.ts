@@ -11,7 +11,8 @@ import { systemError } from "../../src/lib/system-error.ts";
 import type { Time } from "../../src/lib/time.ts";
 import { MemoryBytes } from "./memory-bytes.ts";
 
-export type Operation = Exclude<keyof Files, "clone"> | Exclude<keyof OpenFile, "close">;
+/** create: an open that makes the file. */
+export type Operation = Exclude<keyof Files, "clone"> | Exclude<keyof OpenFile, "close"> | "create";
 
 export interface Failure {
   /** Which files, by their path; a handle goes by the path it was opened with. */
@@ -22,6 +23,8 @@ export interface Failure {
   readonly on?: readonly Operation[];
   /** How often; once when absent. Infinity for each. */
   readonly times?: number;
+  /** So many that match are let through first. */
+  readonly after?: number;
 }
 
 /** The files of a moment. Nothing done later changes it; it can be used any number of times. */
@@ -37,6 +40,8 @@ export interface MemoryFiles extends Files {
   restore(snapshot: MemorySnapshot): void;
   /** As kill -9: no call has an effect any more, not even one under way; all reject with EBADF. */
   kill(): void;
+  /** Removes a file at once, without anything that can be made to fail: whether there was one. */
+  removeNow(path: string): boolean;
   /** How many handles are open: for finding leaks. */
   openHandles(): number;
 }
@@ -71,7 +76,7 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
   let age = 0;
   let killed = false;
   let open = 0;
-  const failures = new Set<{ failure: Failure; left: number }>();
+  const failures = new Set<{ failure: Failure; left: number; after: number }>();
 
   function failIfTold(on: Operation, path: string): void {
     for (const each of failures) {
@@ -80,6 +85,7 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
       // A pattern with the flag g would otherwise go on from its last match.
       failure.path.lastIndex = 0;
       if (!failure.path.test(path)) continue;
+      if (--each.after >= 0) continue;
       if (--each.left <= 0) failures.delete(each);
       throw systemError(failure.code, on, path);
     }
@@ -127,6 +133,7 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
     if (found instanceof Map) throw systemError("EISDIR", "open", path);
     if (found !== undefined) return found;
     if (mode === "r" || mode === "r+") throw systemError("ENOENT", "open", path);
+    failIfTold("create", path);
     const time = now();
     const inode: Inode = { bytes: new MemoryBytes(), mtime: time, ctime: time, names: 1, handles: 0 };
     folder.set(name, inode);
@@ -321,6 +328,7 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
       }),
 
     list: (path) => run("list", path, () => Array.from(folderAt(path, "scandir").keys()).sort()),
+    syncDisk: (path) => run("syncFolder", path, () => void folderAt(path, "fsync")),
     syncFolder: (path) => run("syncFolder", path, () => void folderAt(path, "fsync")),
 
     clone: (from, to) =>
@@ -362,9 +370,18 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
 
     fail(failure) {
       systemError(failure.code, "checked early", "/");
-      const entry = { failure, left: failure.times ?? 1 };
+      const entry = { failure, left: failure.times ?? 1, after: failure.after ?? 0 };
       failures.add(entry);
       return () => void failures.delete(entry);
+    },
+
+    removeNow(path) {
+      const { folder, name } = placeOf(path, "unlink");
+      const found = folder.get(name);
+      if (found === undefined || found instanceof Map) return false;
+      folder.delete(name);
+      unlink(found);
+      return true;
     },
 
     snapshot: () => ({ root: copyFolder(root) }),

@@ -8,7 +8,7 @@ import { plan, type Step } from "../../src/vfs/plan.ts";
 import type { Gateway } from "./plan-gateway.ts";
 import { type Entry, folderInode, type Inode, inodeOfNode, type Row, type Tree } from "./plan-tree.ts";
 
-type LocalStep = Extract<Step, { do: "take" | "restore" | "vanish" | "rebirth" | "conflict" }>;
+type LocalStep = Extract<Step, { do: "take" | "follow" | "restore" | "vanish" | "rebirth" | "conflict" }>;
 export type Pending = Extract<Step, { do: "send" | "cut" | "unring" | "wait" }>;
 
 const STEPS_MAX = 20;
@@ -50,6 +50,8 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
     switch (step.do) {
       case "take":
         return takeNode(row, step);
+      case "follow":
+        return follow(row, step.node);
       case "restore":
         return restore(row, step.node);
       case "vanish":
@@ -95,6 +97,13 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
     }
     row.base = baseOf(step.node, row.base?.position ?? 0);
     row.seen = null;
+    return true;
+  }
+
+  /** The place alone; what else is new stays to be judged. */
+  function follow(row: Row, node: Node): boolean {
+    if (row.entry === null || row.base === null || !takePlace(row.entry, node)) return false;
+    row.base = { ...row.base, parent: node.parentId, name: node.name };
     return true;
   }
 
@@ -147,8 +156,9 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
     if (row.entry !== null) return row.entry;
     const parent = row.base.parent === null ? undefined : reviveFolder(row.base.parent, [...inside, nodeId]);
     if (parent === undefined) return undefined;
-    const name = find(parent, row.base.name) === undefined ? row.base.name : freeName(parent, row.base.name);
-    row.entry = addEntry(parent, name, folderInode(row.base.attributes));
+    const occupant = find(parent, row.base.name);
+    if (occupant !== undefined) moveAside(occupant);
+    row.entry = addEntry(parent, row.base.name, folderInode(row.base.attributes));
     return row.entry;
   }
 

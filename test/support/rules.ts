@@ -32,7 +32,12 @@ const OWNERS: readonly { package: RegExp; folders: readonly string[] }[] = [
 
 const ADDON = "src/lib/addon.ts";
 const ADDON_USERS = ["src/fuse/native.ts", "src/content/system-calls.ts"];
-const FILE_ACCESS = ["src/content/disk-files.ts", "src/content/state-lock.ts", "src/content/system-calls.ts"];
+const FILE_ACCESS = [
+  "src/content/disk-files.ts",
+  "src/content/state-disk.ts",
+  "src/content/state-lock.ts",
+  "src/content/system-calls.ts",
+];
 const FROM_THE_RUNTIME =
   /\b(?:Date\.now|Math\.random|process\.env|process\.hrtime|performance\.now|randomUUID|setTimeout|setInterval|setImmediate)\b|\bnew Date\(\s*\)|(?<!new )\bDate\(/;
 const ASYNCHRONOUS = /\b(?:async|await|Promise|setTimeout|setInterval|setImmediate|queueMicrotask)\b/;

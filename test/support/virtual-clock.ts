@@ -75,6 +75,7 @@ export function createVirtualClock(seed = 1): VirtualClock {
       uuids += 1;
       return `${prefix}-0000-4000-8000-${uuids.toString(16).padStart(12, "0")}`;
     },
+    step() {},
     settle,
     async advance(milliseconds) {
       const end = elapsed + milliseconds;

@@ -58,7 +58,8 @@ export interface Place {
   cleanUp(): Promise<void>;
 }
 
-export function createPlace(): Place {
+/** `program`: the command of another build. */
+export function createPlace(program = MAIN): Place {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "wsfs-test-")));
   const path = (name: string) => join(folder, name);
   const env: NodeJS.ProcessEnv = {
@@ -73,6 +74,7 @@ export function createPlace(): Place {
   };
   mkdirSync(path("home"));
   const children: ProcessIdentity[] = [];
+  const folders = new Set<string>();
 
   const remember = (pid: number | undefined) => {
     const identity = pid === undefined ? undefined : identifyProcess(pid);
@@ -82,20 +84,24 @@ export function createPlace(): Place {
   const place: Place = {
     folder,
     env,
-    program: MAIN,
+    program,
     path,
     wsfs: (args, options = {}) =>
-      run(process.execPath, [MAIN, ...args], { cwd: folder, ...options, env: { ...env, ...options.env } }),
+      run(process.execPath, [program, ...args], { cwd: folder, ...options, env: { ...env, ...options.env } }),
 
     spawnWsfs(args) {
-      const child = spawn(process.execPath, [MAIN, ...args], { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
+      const child = spawn(process.execPath, [program, ...args], {
+        cwd: folder,
+        env,
+        stdio: ["ignore", "pipe", "pipe"],
+      });
       remember(child.pid);
       return child;
     },
 
     async gateway({ name = "gateway", args = [] } = {}) {
       const data = path(name);
-      const command = [MAIN, "gateway", "--data", data, "--json", ...args];
+      const command = [program, "gateway", "--data", data, "--json", ...args];
       const { child, line, ended } = await spawnUntilLine(process.execPath, command, { cwd: folder, env });
       remember(child.pid);
       if (line === undefined) throw new Error(`the gateway did not start: ${(await ended).stderr}`);
@@ -112,7 +118,9 @@ export function createPlace(): Place {
     async mount(gateway, { name = "mount", args = [] } = {}) {
       const dir = path(name);
       const stateDir = path(`${name}.state`);
-      mkdirSync(dir, { recursive: true });
+      // What is there may be a mount: this process never touches one.
+      if (!folders.has(dir)) mkdirSync(dir, { recursive: true });
+      folders.add(dir);
       const { baseUrl, workspace, tokenFile } = gateway;
       const from = ["--base-url", baseUrl, "--workspace", workspace, "--token-file", tokenFile];
       check(await place.wsfs(["mount", dir, ...from, "--state-dir", stateDir, "--background", ...args]));

@@ -185,7 +185,7 @@ async function run(seed: number, steps: readonly Step[]): Promise<void> {
         const before = model.bytes.slice();
         model.write(each.offset, data);
         model.uncertain = [before];
-        change(world.write(handle, each.offset, data));
+        change(world.write(handle, each.offset, data).then(() => {}));
         if (each.wait) await settle();
         break;
       }

@@ -117,7 +117,8 @@ test("a folder that may not be listed does not keep the others, nor what comes a
   });
   const folders = ["a", "b"].map((name) => metadata.entries.find(ROOT_INODE, name)?.inode ?? 0);
   for (const folder of folders) metadata.inodes.update(folder, { listed: 1 });
-  await pollFolders(context, SIGNAL);
+  // The root has its turn too.
+  for (let round = 0; round < 2; round += 1) await pollFolders(context, SIGNAL);
   expect(metadata.entries.find(folders[1] ?? 0, "in b")).toBeDefined();
   expect(metadata.settings.getNumber("cursor")).toBe(7);
 });

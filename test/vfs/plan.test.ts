@@ -46,6 +46,9 @@ function file(change: Partial<View> = {}, local: Partial<Local> = {}): View {
     local: { ...LOCAL, ...local },
     hasAttempt: false,
     hasGivenUp: false,
+    isFollower: false,
+    isNewest: true,
+    hasOtherNames: false,
     hasWaited: false,
     writers: 0,
     below: 0,
@@ -97,6 +100,22 @@ describe("creating and removing", () => {
     expect(plan(folder({ ...REMOVED, below: 1 }))).toEqual(waitFor("children")));
   test("a deletion waits while its versions are needed", () =>
     expect(plan(file({ ...REMOVED, isReferenced: true }))).toEqual(waitFor("reference")));
+});
+
+describe("names of one file", () => {
+  const FOLLOWER = { isFollower: true, hasOtherNames: true } as const;
+  const other = { content: { ...CLEAN, hash: "two", originNode: "n9", originVersion: "v9" } };
+  test("what came in by another name is not sent on, but waited for", () =>
+    expect(plan(file(FOLLOWER, other))).toEqual(waitFor("names")));
+  test("what is older than what came in by another name is no conflict and not shown", () =>
+    expect(plan(file({ ...FOLLOWER, isNewest: false, ...edited }, other))).toMatchObject({
+      do: "take",
+      isContentTaken: false,
+    }));
+  test("what is newer is shown", () =>
+    expect(plan(file({ ...FOLLOWER, ...edited }, other))).toMatchObject({ do: "take", isContentTaken: true }));
+  test("one name of several goes alone, whatever was written", () =>
+    expect(plan(file({ ...GONE, hasOtherNames: true }, { content: DIRTY }))).toEqual({ do: "vanish" }));
 });
 
 describe("content", () => {

@@ -385,13 +385,16 @@ test("a node that came in as a stranger and is in use: its request is dropped, l
   expect(world.metadata.nodes.get(stranger.id)?.entry).not.toBeNull();
 });
 
-test("names of a hard-linked file that came in while it was being updated show one file afterwards", async () => {
+test("names of a hard-linked file that come in while it is being updated are one file, which shows the newest", async () => {
   const world = await makeWorld();
   const link = (hash: string) => ({ link: { group: "g", hash } });
-  observeNode(world.context, nodeOf("a", { contentHash: "new", attributes: link("new") }));
+  const modifiedAt = "2026-01-01T00:00:01.000Z";
+  observeNode(world.context, nodeOf("a", { contentHash: "new", attributes: link("new"), modifiedAt }));
   observeNode(world.context, nodeOf("b", { contentHash: "old", attributes: link("old") }));
   const inodeOf = (name: string) => world.metadata.entries.find(ROOT_INODE, name)?.inode;
-  expect(inodeOf("b")).not.toBe(inodeOf("a"));
+  expect(inodeOf("b")).toBe(inodeOf("a"));
+  expect(world.metadata.inodes.get(inodeOf("b") ?? 0)?.hash).toBe("new");
+  expect(nextOf(world, rowOf(world, "b"))).toBeUndefined();
   observeNode(world.context, nodeOf("b", { contentHash: "new", head: "h2", revision: 2, attributes: link("new") }));
   expect(inodeOf("b")).toBe(inodeOf("a"));
   expect(nextOf(world, rowOf(world, "b"))).toBeUndefined();

@@ -2,34 +2,21 @@
 import type { Attributes } from "../../contract/attributes.ts";
 import type { ContentSource } from "../../contract/http.ts";
 import type { WrittenNode } from "../../contract/resources.ts";
-import type { Client, UploadOptions as SentOptions } from "../client.ts";
+import type { Client, CopySource, UploadOptions as SentOptions, UploadConditions } from "../client.ts";
 import { RemoteError } from "../errors.ts";
 import { type Context, type WriteOptions, write } from "./context.ts";
 import { type Downloaded, type DownloadOptions, download } from "./download.ts";
-import type { CopySource } from "./nodes.ts";
 import { type FileContent, type ReadOptions, readContent } from "./read.ts";
 import { hashed, sourceOf, type Uploadable } from "./sources.ts";
 
-export interface WriteContentOptions extends WriteOptions {
+export interface WriteContentOptions extends WriteOptions, Omit<SentOptions, "idempotencyKey"> {
   /** Bytes of content that does not say them itself; it must have exactly these. */
   readonly size?: number | undefined;
   /** Lower-case hex SHA-256: the gateway stores nothing that has another. Without, what it stored is compared with what was sent. */
   readonly contentHash?: string | undefined;
-  /** Default: the gateway looks at the content. */
-  readonly contentType?: string | undefined;
-  /** Come with the content, in one change. */
-  readonly attributes?: Attributes | undefined;
-  /** The branch whose head moves. */
-  readonly branch?: string | undefined;
-  /** Bytes handed to the network so far; from 0 again with another try. */
-  readonly onProgress?: ((sent: number) => void) | undefined;
 }
 
-export interface UploadOptions extends WriteContentOptions {
-  /** Only if nothing has the name; else "changed" (412) with the node that has it in `error.node`. */
-  readonly ifAbsent?: boolean | undefined;
-  /** Only if the file is there with this head; else "changed" (412). */
-  readonly ifHead?: string | undefined;
+export interface UploadOptions extends WriteContentOptions, UploadConditions {
   /** Name or id. Default: that of `connect`. */
   readonly workspace?: string | undefined;
 }

@@ -24,7 +24,9 @@ export interface Journal {
   /**
    * Entries as they come, without end: abort it, or leave the loop. Keep the `position` of the last
    * entry to go on after it another time. Breaks are waited out, however long; it fails only when
-   * the gateway refuses. Scope: node.node.read-all.
+   * the gateway refuses: with "invalid" (field "after") when that position is none of its past, as
+   * after its data were replaced by older ones. What is known is then to be read anew, as at first.
+   * Scope: node.node.read-all.
    */
   follow(options?: FollowOptions): AsyncGenerator<JournalEntry, void, undefined>;
   /** Records an activity on a node; `kind` is the caller's word for it. Scope: node.journal.create. */

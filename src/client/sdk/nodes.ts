@@ -1,52 +1,35 @@
 /** Nodes: files and folders, by id and by path; made, moved, changed, exchanged, deleted, restored. */
 import type { Attributes } from "../../contract/attributes.ts";
 import type { Node, WrittenNode } from "../../contract/resources.ts";
-import type { Client, NodeChange } from "../client.ts";
+import type {
+  NodeListOptions as AskedList,
+  PathOptions as AskedPath,
+  Client,
+  CopySource,
+  NodeChange,
+  RevisionOptions,
+} from "../client.ts";
 import { RemoteError } from "../errors.ts";
 import { type Context, type RequestOptions, read, type WriteOptions, write } from "./context.ts";
 import { type Paged, paged } from "./paged.ts";
 
-export interface NodeListOptions extends RequestOptions {
-  /** The folder, by its path or by its id. Neither: the root of the workspace. */
-  readonly path?: string | undefined;
-  readonly parentId?: string | undefined;
-  /** All that is below the folder, not only its children. */
-  readonly recursive?: boolean | undefined;
-  /** Only the node of this name. */
-  readonly name?: string | undefined;
+/** Ordered by name unless `orderBy` says otherwise; `workspace` is that of `connect` unless named. */
+export interface NodeListOptions extends RequestOptions, Omit<AskedList, "after" | "pageNo" | "at"> {
   /** The list as it was at this moment. */
   readonly at?: Date | string | undefined;
-  readonly branch?: string | undefined;
-  /** 1..1000; the gateway's default is 50. */
-  readonly pageSize?: number | undefined;
-  /** A field of the node, `-field` for descending. Default: name. */
-  readonly orderBy?: string | undefined;
-  /** Name or id. Default: that of `connect`. */
-  readonly workspace?: string | undefined;
 }
 
-export interface PathOptions extends RequestOptions {
+/** `workspace` is that of `connect` unless named. */
+export interface PathOptions extends RequestOptions, Omit<AskedPath, "at"> {
   /** What had the path at this moment. */
   readonly at?: Date | string | undefined;
-  readonly branch?: string | undefined;
-  /** Name or id. Default: that of `connect`. */
-  readonly workspace?: string | undefined;
 }
 
 export interface CreateOptions extends WriteOptions {
   readonly attributes?: Attributes | undefined;
 }
 
-export interface ChangeOptions extends WriteOptions {
-  /** Only if the node's revision is still this; else "changed" (412), with the node as it is in `error.node`. */
-  readonly ifRevision?: number | undefined;
-}
-
-/** A version of a file; without `version` its head. */
-export interface CopySource {
-  readonly copyOf: string;
-  readonly version?: string | undefined;
-}
+export interface ChangeOptions extends WriteOptions, Pick<RevisionOptions, "ifRevision"> {}
 
 /**
  * Sizes in bytes, `createdAt` and `modifiedAt` ISO 8601 in UTC, `attributes` as file systems have

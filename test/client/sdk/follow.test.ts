@@ -289,3 +289,12 @@ test("a real gateway that is restarted is followed on", async () => {
   expect(breaks).toBeGreaterThan(0);
   await Promise.all([gateway.close(), first.close()]);
 });
+
+test("a position that is none of the gateway's past ends it, with the field, instead of waiting for ever", async () => {
+  const { gateway } = await realGateway({ retries: { firstDelayMs: 1 } });
+  const { position } = await gateway.files.upload("/f", "x");
+  for (const next of [gateway.journal.follow({ after: position + 1 }), gateway.journal.list({ after: position + 1 })]) {
+    const error = await failureOf(next[Symbol.asyncIterator]().next());
+    expect([error.code, error.field, error.status]).toEqual(["invalid", "after", 400]);
+  }
+});

@@ -54,7 +54,7 @@ and what it cannot do anything about. Each is a feature a profile can switch off
 | \`lastKey\` | an upload is never given up for newer content, it goes on from a copy | a little more disk while a file is written and sent at the same time |
 | \`hashes\` | what was sent is remembered; else the content is read and hashed where it decides something | a download cannot be checked; the same file made on two mounts is a conflict more often |
 | \`ranges\` | a file is read whole once and kept | the first byte of a large file comes after those before it |
-| \`versions\` | a file is brought in whole before the first write to it, and before a reference to its content would be lost | a program that reads a file not yet here while somebody replaces it gets EIO, and the new content when it opens it again |
+| \`versions\` | a file is brought in whole before the first write to it, and before a reference to its content would be lost | a program that reads a file not yet here while somebody replaces or deletes it gets EIO, and what is there then when it opens it again |
 | \`references\` | the bytes are brought in and sent again | traffic |
 | \`attributes\` | modes, times and extended attributes are kept by the mount that set them | links and special files are refused (EPERM) |
 | \`snapshots\` | pages by number, as old as the oldest of them | a name that moves between pages while they are read may be seen a round later |

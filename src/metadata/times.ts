@@ -1,0 +1,27 @@
+/** Times of the wall clock in all tables, for when that clock is set back. */
+import { type Connection, prepare } from "./database.ts";
+
+/**
+ * What happened cannot lie ahead; what waits is looked at now. Each finds its rows by an index.
+ * Positions are none of these, nor are times of files.
+ */
+const UPDATES: readonly string[] = [
+  "UPDATE node SET seen_at = @now WHERE due IS NOT NULL AND seen_at > @now",
+  "UPDATE node SET due = @now WHERE due > @now",
+  "UPDATE node SET dirty_since = @now WHERE dirty_since > @now",
+  "UPDATE node SET left_at = @now WHERE left_parent IS NOT NULL AND left_at > @now",
+  "UPDATE attempt SET next_at = min(next_at, @now), created_at = min(created_at, @now) WHERE next_at > @now OR created_at > @now",
+  "UPDATE reread SET due = min(due, @now), missing_since = min(missing_since, @now) WHERE due > @now OR missing_since > @now",
+  "UPDATE vacated SET at = @now WHERE at > @now",
+  "UPDATE live SET used_at = @now WHERE used_at > @now",
+];
+
+export function createTimes(database: Connection) {
+  const updates = UPDATES.map((sql) => prepare(database, sql));
+  return {
+    /** None is later than this from here on. */
+    notAfter(now: number): void {
+      for (const update of updates) update.run({ now });
+    },
+  };
+}

@@ -1,0 +1,99 @@
+/**
+ * Hard links (attribute `link` = group and hash): every name is a node of its own at the gateway, and
+ * the names of one group share an inode here. While its nodes differ an update is under way: whoever
+ * made it brings the others up to it, everybody else shows the newest and sends nothing. A node with
+ * other content than its link says was written by somebody who knows of no links: it leaves for good.
+ */
+import type { Node } from "../contract/resources.ts";
+import type { Inode } from "../metadata/inodes.ts";
+import type { NodeRow } from "../metadata/nodes.ts";
+import { markInode } from "./changes.ts";
+import type { Context } from "./context.ts";
+import { contentOfNode, groupOf } from "./from-node.ts";
+import { writersOf } from "./live.ts";
+import { kindOf } from "./stat.ts";
+
+/** Before others bring the nodes of a linked file together: who changed it has his turn first. */
+const TURN_MS = 60_000;
+
+type Needs = Pick<Context, "metadata">;
+
+/** The node rows of an inode's names. */
+export function rowsOfInode({ metadata }: Needs, inode: number): NodeRow[] {
+  return metadata.entries.ofInode(inode).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
+}
+
+/** A name of a linked file that nobody here changed: what its node lacks is for others to bring. */
+export function isFollower({ metadata }: Needs, row: NodeRow, inode: Inode): boolean {
+  const isUntouched = row.dirtySince === null && row.base !== null && inode.content === "clean";
+  if (!isUntouched || inode.linkGroup === null || row.base?.attributes.link?.group !== inode.linkGroup) return false;
+  return metadata.entries.links(inode.id) > 1;
+}
+
+/** No other name of the inode has content that was written later. */
+export function isNewest(context: Needs, inode: number, node: Node): boolean {
+  const others = rowsOfInode(context, inode).filter((row) => row.nodeId !== node.id);
+  return others.every(({ base }) => base === null || Date.parse(base.modifiedAt) <= Date.parse(node.modifiedAt));
+}
+
+/** What the node's content lives on under, should this name of it go. */
+export function hasOtherNames({ metadata }: Needs, row: NodeRow, inode: Inode | undefined): boolean {
+  if (inode !== undefined) return inode.kind !== "folder" && metadata.entries.links(inode.id) > 1;
+  const group = row.seen !== null && "node" in row.seen ? groupOf(row.seen.node) : null;
+  return group !== null && metadata.inodes.ofGroup(group).some((other) => metadata.entries.links(other.id) > 0);
+}
+
+/**
+ * The inode the node is a name of, if its group has one here. Shows the node's content afterwards if
+ * that is the newest. What was changed here meanwhile is joined only by a node it was made from.
+ */
+export function joinGroup(context: Context, node: Node): Inode | undefined {
+  const group = groupOf(node);
+  if (group === null) return undefined;
+  const { metadata } = context;
+  for (const inode of metadata.inodes.ofGroup(group)) {
+    if (inode.kind !== kindOf(node) || metadata.entries.links(inode.id) === 0) continue;
+    if (inode.hash === node.contentHash) return inode;
+    if (inode.content !== "clean") {
+      if (rowsOfInode(context, inode.id).some(({ base }) => base?.hash === node.contentHash)) return inode;
+    } else if (!isNewest(context, inode.id, node)) {
+      return inode;
+    } else if (writersOf(context, inode) === 0) {
+      return metadata.inodes.switchLineage(inode.id, { ...contentOfNode(node), changes: inode.changes + 1 });
+    }
+  }
+  return undefined;
+}
+
+/** The group's names that came in before the inode was known to belong to it become names of it. True if there were any. */
+export function gatherNames(context: Context, group: string, inode: number): boolean {
+  const { metadata } = context;
+  let isAny = false;
+  for (const other of metadata.inodes.ofGroup(group)) {
+    const isMovable = other.id !== inode && other.content === "clean" && writersOf(context, other) === 0;
+    if (!isMovable || other.kind !== metadata.inodes.get(inode)?.kind) continue;
+    for (const entry of metadata.entries.ofInode(other.id)) {
+      metadata.entries.setInode(entry.id, inode);
+      isAny = true;
+    }
+  }
+  return isAny;
+}
+
+/** Something came in by one of its names. A node that is still behind when this time is over is brought up from here. */
+export function lookLater(context: Parameters<typeof markInode>[0], inode: number): void {
+  const { metadata, runtime, activity } = context;
+  if (metadata.entries.links(inode) < 2) return;
+  for (const row of rowsOfInode(context, inode)) {
+    if (row.due !== null || row.dirtySince !== null) continue;
+    // Not all mounts at once: the second finds it done.
+    const due = runtime.now() + Math.round(TURN_MS * (1 + runtime.random()));
+    metadata.nodes.update(row.id, { due });
+    activity.wake(due);
+  }
+}
+
+/** One of its names went: the nodes of the others have to hold all there is of it from now on. */
+export function keepInOthers(context: Parameters<typeof markInode>[0], inode: number): void {
+  if (context.metadata.inodes.get(inode)?.linkGroup != null) markInode(context, inode);
+}

@@ -1,0 +1,99 @@
+/**
+ * Room on the disk of the state dir: who adds something asks here first, what is full is looked at
+ * again, and cached files go before a program hears ENOSPC. One look at a time, now and then also
+ * when nobody asks: space comes back, and folders go away, without telling anybody.
+ */
+import { shareRuns } from "../lib/shared-run.ts";
+import { addUp } from "./backlog.ts";
+import { inBackground } from "./byte-state.ts";
+import type { Context } from "./context.ts";
+import type { Space } from "./disk.ts";
+import { FsError } from "./errors.ts";
+import { evict } from "./evict.ts";
+import { dropIfUnused } from "./nameless.ts";
+
+const LOOK_MS = 2_000;
+
+export function createSpace(context: Context): Space {
+  const { disk, runtime, bytes, metadata, settings } = context;
+  let timer: ReturnType<typeof runtime.setTimer> | undefined;
+
+  async function lookOnce(): Promise<void> {
+    disk.look();
+    if (disk.trouble === "gone" || disk.trouble === "readOnly") return;
+    if (!disk.hasRows) tryCommit();
+    if (disk.available < disk.keepFree) await evict(context);
+    await disk.restore();
+  }
+
+  function tryCommit(): void {
+    try {
+      metadata.transaction(() => metadata.settings.set("boot", settings.boot));
+      disk.commitWorked();
+      forgetAgain(context);
+    } catch {
+      // The disk has said why; the next look tries again.
+    }
+  }
+
+  const look = shareRuns(lookOnce);
+
+  function lookLater(): void {
+    timer = runtime.setTimer(LOOK_MS, () => {
+      inBackground(context, "looking at the disk", () =>
+        look().finally(() => bytes.stopped.signal.aborted || lookLater()),
+      );
+    });
+  }
+
+  return {
+    start: lookLater,
+    stop: () => timer?.cancel(),
+    look,
+  };
+}
+
+/** Whether who adds something has to ask: nearly never. */
+export function isTight({ disk }: Pick<Context, "disk">): boolean {
+  return disk.trouble !== undefined || !disk.hasRows || disk.unsentLimit !== undefined;
+}
+
+/** Before something is added, bytes or a name. Rejects with ENOSPC when there is no room, also after looking again. */
+export async function requireRoom(context: Context, bytes = 0): Promise<void> {
+  const { disk } = context;
+  disk.requireChangeable();
+  if (disk.trouble !== undefined || !disk.hasRows) await afterLook(context);
+  if (disk.unsentLimit !== undefined) await requireUnsent(context, disk.unsentLimit, bytes);
+}
+
+async function afterLook(context: Context): Promise<void> {
+  const { disk } = context;
+  await context.space.look();
+  disk.requireChangeable();
+  if (disk.trouble !== undefined || !disk.hasRows) throw new FsError("ENOSPC", disk.reason ?? "the disk is full");
+}
+
+/** Adding up costs something: it is done when what was added since may have reached the limit. */
+async function requireUnsent(context: Context, limit: number, added: number): Promise<void> {
+  const { metadata, lives, unsent } = context;
+  unsent.mostly += added;
+  if (unsent.mostly <= limit) return;
+  let total = await addUp(context);
+  for (const live of lives.values()) {
+    // The row is as old as the last flush.
+    if (live.isUnrecorded) total += (await live.file.stat()).size - (metadata.inodes.get(live.inode)?.size ?? 0);
+  }
+  unsent.mostly = total + added;
+  if (unsent.mostly <= limit) return;
+  unsent.mostly -= added;
+  throw new FsError("ENOSPC", `${total} bytes wait to be sent, which is the limit`);
+}
+
+/** What the kernel forgot while that could not be written down. */
+function forgetAgain(context: Context): void {
+  const { unforgotten } = context.bytes;
+  for (const lineage of unforgotten) {
+    dropIfUnused(context, lineage);
+    unforgotten.delete(lineage);
+  }
+}

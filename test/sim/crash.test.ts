@@ -1,0 +1,72 @@
+/**
+ * The crash matrix: one mount dies at a place of a short script and is started again, at every kind
+ * of place and, drawn by a fixed seed, at many others; every place of all scripts, and pairs of
+ * them, are `npm run soak -- steps`. And the connection dies at each change asked of the gateway,
+ * with and without a crash on top. As if the interrupted call had happened once, or not at all.
+ */
+import { expect, test } from "vitest";
+import { engineLabels } from "../support/step-labels.ts";
+import { seededRandom } from "../support/virtual-clock.ts";
+import { FAULTS_OF_CHANGES, playFault, playKills } from "./crash-matrix.ts";
+import { playScript, type Script } from "./crash-run.ts";
+import { SCRIPTS } from "./crash-scripts.ts";
+
+const SEED = 1;
+/** Passings of each label besides the first, wherever they may be. */
+const LATER = 1;
+/** Of each script: a second death while it comes up again. */
+const TWICE = 3;
+const DRAWN_FAULTS = 2;
+
+test("dies anywhere, and nothing is lost or done twice", { timeout: 600_000 }, async () => {
+  const random = seededRandom(SEED);
+  const draw = (count: number) => Math.floor(random() * count);
+  const passings = new Map<string, { script: Script; labels: readonly string[]; place: number }[]>();
+  const deaths: { script: Script; labels: readonly string[]; kills: number[] }[] = [];
+  for (const script of SCRIPTS) {
+    const { labels } = await playScript(script);
+    for (const [index, label] of labels.entries()) {
+      const known = passings.get(label) ?? [];
+      passings.set(label, [...known, { script, labels, place: index + 1 }]);
+    }
+    for (let count = 0; count < TWICE; count += 1) {
+      const place = 1 + draw(labels.length);
+      deaths.push({ script, labels, kills: [place, place + 1 + draw(12)] });
+    }
+  }
+  for (const all of passings.values()) {
+    const chosen = new Set([all[0], ...Array.from({ length: LATER }, () => all[draw(all.length)])]);
+    for (const one of chosen) if (one !== undefined) deaths.push({ ...one, kills: [one.place] });
+  }
+  const failed: string[] = [];
+  for (const { script, labels, kills } of deaths) {
+    const problem = await playKills(script, labels, kills);
+    if (problem !== undefined) failed.push(problem);
+  }
+  console.log(`crash matrix: ${deaths.length} runs, ${passings.size} kinds of places`);
+  expect(failed).toEqual([]);
+  // Every fault point of the engine is passed by some script.
+  expect([...engineLabels()].filter((label) => !passings.has(label))).toEqual([]);
+});
+
+test.each([
+  { name: "with keys", hasKeys: true },
+  { name: "without keys of changes", hasKeys: false },
+])("$name: the connection dies before, during or after each change", { timeout: 600_000 }, async ({ hasKeys }) => {
+  const random = seededRandom(SEED);
+  const failed: string[] = [];
+  for (const script of SCRIPTS) {
+    const { requests } = await playScript(script, { hasKeys });
+    for (let drawn = 0; drawn < DRAWN_FAULTS; drawn += 1) {
+      // A script that has a fault of its own repeats a request.
+      const count = requests.length - (script.fault === undefined ? 0 : 1);
+      const request = 1 + Math.floor(random() * count);
+      const what = FAULTS_OF_CHANGES[Math.floor(random() * FAULTS_OF_CHANGES.length)] ?? "lost-after";
+      for (const after of [undefined, Math.floor(random() * 6)]) {
+        const problem = await playFault(script, { request, what, after, hasKeys });
+        if (problem !== undefined) failed.push(problem);
+      }
+    }
+  }
+  expect(failed).toEqual([]);
+});

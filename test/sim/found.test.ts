@@ -1,0 +1,68 @@
+/** Histories in which something once went wrong, as short as they could be made. */
+import { test } from "vitest";
+import { FEATURE_NAMES } from "../../src/contract/features.ts";
+import { type HistoryOptions, playHistory } from "./history.ts";
+import type { Step } from "./steps.ts";
+
+interface Found {
+  readonly name: string;
+  readonly options: HistoryOptions;
+  readonly steps: readonly Step[];
+}
+
+/** Saved, then the clock is set back: what waits is not to wait until the old time comes again, nor to count as changed later. */
+const setBack = (skewMs: number): Step[] => [
+  { do: "run", mount: 0, program: { do: "save", path: "a", size: 1 } },
+  { do: "clock", mount: 0, skewMs },
+  { do: "drain", mount: 0 },
+];
+
+const FOUND: readonly Found[] = [
+  {
+    name: "without a journal, a folder made here and there is listed again though no program lists it",
+    options: { mounts: 2, seed: 1, lacks: FEATURE_NAMES },
+    steps: [
+      {
+        do: "race",
+        programs: [
+          { do: "mkdir", path: "d" },
+          { do: "mkdir", path: "d" },
+        ],
+      },
+      { do: "run", mount: 1, program: { do: "save", path: "d/a", size: 1 } },
+      { do: "wait", ms: 600 },
+      { do: "outside", edit: "write", path: "d/a", to: "a" },
+    ],
+  },
+  {
+    name: "set back by an hour, a drain sends what was saved before",
+    options: { mounts: 2, seed: 1 },
+    steps: setBack(-3_600_000),
+  },
+  {
+    name: "set back by half a minute, a drain sends what was saved before",
+    options: { mounts: 2, seed: 1 },
+    steps: setBack(-30_000),
+  },
+  {
+    name: "set back by an hour and started again, a drain sends what was saved before",
+    options: { mounts: 2, seed: 1 },
+    steps: [...setBack(-3_600_000).slice(0, 2), { do: "remount", mount: 0 }, { do: "drain", mount: 0 }],
+  },
+  {
+    name: "removed while its birth is under way, refused when it is sent again: nothing of it is kept waiting",
+    options: { mounts: 1, seed: 1 },
+    steps: [
+      { do: "weather", mount: 0, isOffline: true, latencyMs: 0, faultShare: 0 },
+      { do: "run", mount: 0, program: { do: "save", path: "a", size: 1 } },
+      { do: "wait", ms: 4_000 },
+      { do: "weather", mount: 0, isOffline: false, latencyMs: 0, faultShare: 0, refusal: 403 },
+      { do: "run", mount: 0, program: { do: "unlink", path: "a" } },
+      { do: "wait", ms: 12_000 },
+    ],
+  },
+];
+
+test.each(FOUND)("$name", async ({ options, steps }) => {
+  await playHistory(steps, options);
+});

@@ -1,0 +1,226 @@
+/**
+ * Files with several names on two mounts: each name is a node of its own at the gateway, and what
+ * brings them together can stop between any two of them.
+ */
+import { expect, test } from "vitest";
+import type { HttpRequest } from "../../src/contract/http.ts";
+import { SEED } from "../support/seed.ts";
+import type { Mount } from "./mount.ts";
+import { runProgram } from "./programs.ts";
+import type { Fault } from "./transport.ts";
+import { readFile } from "./tree.ts";
+import { createWorld } from "./world.ts";
+
+/** Nothing that waits to see whether somebody else does it waits longer. */
+const TURNS_MS = 150_000;
+
+async function begin() {
+  const rules: { choose: (request: HttpRequest) => Fault | "none" | undefined } = { choose: () => undefined };
+  const changes: string[] = [];
+  const world = await createWorld({
+    seed: SEED,
+    mounts: ["alpha", "beta"],
+    sabotage: { choose: (request) => rules.choose(request) },
+    onAnswer: (mount, { method }, { status }) => {
+      if (method !== "GET" && status < 300) changes.push(`${mount.name} ${method}`);
+    },
+  });
+  const [alpha, beta] = world.mounts;
+  if (alpha === undefined || beta === undefined) throw new Error("two mounts");
+  const calls = (mount: Mount) => {
+    if (mount.process === undefined) throw new Error(`${mount.name} is down`);
+    return mount.process.kernel;
+  };
+  const nodes = async () => {
+    const { items } = await world.run(world.outside.listFolder(world.workspace.root));
+    return items.sort((x, y) => (x.name < y.name ? -1 : 1));
+  };
+  return {
+    world,
+    alpha,
+    beta,
+    rules,
+    changes,
+    calls,
+    nodes,
+    save: (mount: Mount, path: string, label: string) =>
+      world.run(runProgram(calls(mount), { do: "save", path, size: 40 }, label)),
+    link: (mount: Mount, path: string, to: string) => world.run(calls(mount).link(path, to)),
+    async drain(mount: Mount) {
+      const limit = new AbortController();
+      const drained = mount.process?.engine.drain({ settle: true, signal: limit.signal });
+      expect(await world.run(drained ?? Promise.reject(new Error("down")))).toEqual({ drained: true, left: [] });
+    },
+    /** What a mount shows of each name: its label, its number, how many names it has. */
+    async shown(mount: Mount) {
+      const at = calls(mount);
+      const names = await world.run(at.list(""));
+      const shown = [];
+      for (const name of names) {
+        const { inode, links } = await world.run(at.stat(name));
+        const text = (await world.run(readFile(at, name))).toString("latin1");
+        shown.push({ name, text: text.slice(0, text.indexOf(";")), inode, links });
+      }
+      world.check();
+      return shown;
+    },
+    async versions(nodeId: string) {
+      return (await world.run(world.outside.listVersions(nodeId))).items.length;
+    },
+  };
+}
+
+type World = Awaited<ReturnType<typeof begin>>;
+
+/** Two names; alpha has saved once more, and only one of the nodes has got it. */
+async function halfUpdated(it: World): Promise<void> {
+  await it.save(it.alpha, "a", "old");
+  await it.link(it.alpha, "a", "b");
+  await it.drain(it.alpha);
+  let sent = 0;
+  it.rules.choose = ({ method }) => {
+    if (method !== "PUT") return undefined;
+    sent += 1;
+    return sent === 1 ? undefined : "silent-before";
+  };
+  await it.save(it.alpha, "b", "new");
+  for (let waited = 0; sent < 2; waited += 100) {
+    if (waited > 30_000) throw new Error("the second is never sent");
+    await it.world.clock.advance(100);
+  }
+}
+
+const oneFile = (text: string) => (shown: Awaited<ReturnType<World["shown"]>>) => {
+  expect(shown.map(({ name, links }) => [name, links])).toEqual([
+    ["a", 2],
+    ["b", 2],
+  ]);
+  expect(shown.map((one) => one.text)).toEqual([text, text]);
+  expect(new Set(shown.map(({ inode }) => inode)).size).toBe(1);
+};
+
+test("linked on one mount, it is one file on one that knew it, and on one that knew nothing", async () => {
+  const it = await begin();
+  it.beta.weather.isOffline = true;
+  await it.save(it.alpha, "a", "one");
+  await it.drain(it.alpha);
+  await it.link(it.alpha, "a", "b");
+  await it.drain(it.alpha);
+  it.beta.weather.isOffline = false;
+  await it.world.clock.advance(5_000);
+  oneFile("one")(await it.shown(it.beta));
+  await it.save(it.beta, "b", "two");
+  await it.drain(it.beta);
+  await it.world.clock.advance(5_000);
+  oneFile("two")(await it.shown(it.alpha));
+  // Known before it was linked.
+  await it.world.run(it.calls(it.alpha).unlink("b"));
+  await it.save(it.alpha, "c", "three");
+  await it.world.clock.advance(10_000);
+  expect((await it.shown(it.beta)).map(({ name, links }) => [name, links])).toEqual([
+    ["a", 1],
+    ["c", 1],
+  ]);
+  await it.link(it.beta, "c", "d");
+  await it.drain(it.beta);
+  await it.world.clock.advance(10_000);
+  expect((await it.shown(it.alpha)).map(({ name, links }) => [name, links])).toEqual([
+    ["a", 1],
+    ["c", 2],
+    ["d", 2],
+  ]);
+});
+
+test("half updated, both names show the newest, here and on a mount that knew it, and only the writer sends", async () => {
+  const it = await begin();
+  await it.world.run(it.calls(it.beta).list(""));
+  await halfUpdated(it);
+  await it.world.clock.advance(3_000);
+  oneFile("new")(await it.shown(it.alpha));
+  oneFile("new")(await it.shown(it.beta));
+  it.rules.choose = () => undefined;
+  await it.world.clock.advance(30_000);
+  expect(it.changes.filter((line) => line.startsWith("beta"))).toEqual([]);
+  for (const node of await it.nodes()) expect(await it.versions(node.id)).toBe(2);
+});
+
+test("half updated, a mount that knew nothing shows the newest by both names", async () => {
+  const it = await begin();
+  it.beta.weather.isOffline = true;
+  await halfUpdated(it);
+  it.beta.weather.isOffline = false;
+  await it.world.clock.advance(3_000);
+  oneFile("new")(await it.shown(it.beta));
+});
+
+test("the writer dies between the two: it goes on where it was", async () => {
+  const it = await begin();
+  await halfUpdated(it);
+  it.alpha.crash();
+  it.rules.choose = () => undefined;
+  await it.world.run(it.alpha.start());
+  await it.drain(it.alpha);
+  await it.world.clock.advance(5_000);
+  for (const mount of [it.alpha, it.beta]) oneFile("new")(await it.shown(mount));
+  for (const node of await it.nodes()) expect(await it.versions(node.id)).toBe(2);
+});
+
+test("the writer never comes back: another mount brings the rest up", async () => {
+  const it = await begin();
+  await it.world.run(it.calls(it.beta).list(""));
+  await halfUpdated(it);
+  it.alpha.crash();
+  it.rules.choose = () => undefined;
+  expect(new Set((await it.nodes()).map((node) => node.contentHash)).size).toBe(2);
+  await it.world.clock.advance(TURNS_MS);
+  await it.drain(it.beta);
+  expect(new Set((await it.nodes()).map((node) => node.contentHash)).size).toBe(1);
+  oneFile("new")(await it.shown(it.beta));
+});
+
+test("one name written by somebody who knows of no links leaves for good, on both mounts", async () => {
+  const it = await begin();
+  await it.save(it.alpha, "a", "old");
+  await it.link(it.alpha, "a", "b");
+  await it.drain(it.alpha);
+  await it.world.clock.advance(3_000);
+  oneFile("old")(await it.shown(it.beta));
+  const text = Buffer.from("outside;");
+  const source = {
+    size: text.length,
+    read: async function* () {
+      yield text;
+    },
+  };
+  const [, b] = await it.nodes();
+  await it.world.run(it.world.outside.writeContent(b?.id ?? "", source));
+  await it.world.clock.advance(TURNS_MS);
+  for (const mount of [it.alpha, it.beta]) {
+    expect((await it.shown(mount)).map(({ name, text, links }) => [name, text, links])).toEqual([
+      ["a", "old", 1],
+      ["b", "outside", 1],
+    ]);
+  }
+  await it.save(it.alpha, "a", "newer");
+  await it.drain(it.alpha);
+  await it.world.clock.advance(TURNS_MS);
+  expect((await it.shown(it.beta)).map(({ text }) => text)).toEqual(["newer", "outside"]);
+});
+
+test("a copy made by the gateway is a file of its own", async () => {
+  const it = await begin();
+  await it.save(it.alpha, "a", "old");
+  await it.link(it.alpha, "a", "b");
+  await it.drain(it.alpha);
+  const [a] = await it.nodes();
+  const { root } = it.world.workspace;
+  await it.world.run(it.world.outside.copyNode(root, "c", { copyOf: a?.id ?? "" }));
+  await it.world.clock.advance(5_000);
+  for (const mount of [it.alpha, it.beta]) {
+    expect((await it.shown(mount)).map(({ name, links }) => [name, links])).toEqual([
+      ["a", 2],
+      ["b", 2],
+      ["c", 1],
+    ]);
+  }
+});

@@ -1,0 +1,33 @@
+/** What the histories of a run were made of: counted while they are played. */
+import type { Step } from "./steps.ts";
+import type { Fault, Refusal } from "./transport.ts";
+
+export interface Tally {
+  histories: number;
+  readonly steps: Map<Step["do"], number>;
+  requests: number;
+  /** Requests that met each fault, and those refused, by status. */
+  readonly faults: Map<Fault | Refusal | "offline", number>;
+}
+
+export function createTally(): Tally {
+  return { histories: 0, steps: new Map(), requests: 0, faults: new Map() };
+}
+
+export function count<K>(counts: Map<K, number>, key: K): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}
+
+/** One line for each kind of thing. */
+export function describeTally({ histories, steps, requests, faults }: Tally): string {
+  const list = (counts: ReadonlyMap<unknown, number>) =>
+    [...counts]
+      .sort(([, a], [, b]) => b - a)
+      .map(([key, number]) => `${key} ${number}`)
+      .join(", ");
+  const total = [...steps.values()].reduce((sum, number) => sum + number, 0);
+  return [
+    `${histories} histories, ${total} steps: ${list(steps)}`,
+    `${requests} requests, of which met: ${list(faults)}`,
+  ].join("\n");
+}

@@ -1,0 +1,47 @@
+/**
+ * `npm run soak -- sim [N | Mm]`: N histories of the simulation (default 1,000), or as many as fit
+ * into M minutes, with seeds drawn anew, in each kind of world in turn. Stops at the first failure
+ * with the command that shows it again.
+ */
+import { randomInt } from "node:crypto";
+import { playHistories } from "../sim/run.ts";
+import { createTally, describeTally } from "../sim/tally.ts";
+import { commandFor, LESSER, ONE, THREE, TWO, type WorldKind } from "../sim/worlds.ts";
+
+const DEFAULT_COUNT = 1_000;
+/** Histories of one seed. */
+const BATCH = 20;
+const REPORT_MS = 60_000;
+
+const [given = String(DEFAULT_COUNT)] = process.argv.slice(2);
+const [, number, unit] = /^(\d+)(m?)$/.exec(given) ?? [];
+if (number === undefined) {
+  process.stderr.write(`soak sim: expected a number of histories or minutes as "30m", got "${given}"\n`);
+  process.exit(2);
+}
+const end = unit === "m" ? performance.now() + Number(number) * 60_000 : Number.POSITIVE_INFINITY;
+const most = unit === "m" ? Number.POSITIVE_INFINITY : Number(number);
+
+/** Most of them on the gateway mounts are made for. */
+function* kinds(): Generator<WorldKind, never> {
+  for (;;) {
+    for (const lesser of LESSER) yield* [TWO, THREE, ONE, TWO, lesser];
+  }
+}
+
+const tally = createTally();
+let reportedAt = performance.now();
+for (const kind of kinds()) {
+  const left = most - tally.histories;
+  if (left <= 0 || performance.now() >= end) break;
+  const seed = randomInt(1, 2 ** 31);
+  const failure = await playHistories({ ...kind.options, seed, count: Math.min(BATCH, left), tally });
+  if (failure !== undefined) {
+    process.stdout.write(`${failure.text}\n${commandFor(kind, failure)}\n${describeTally(tally)}\n`);
+    process.exit(1);
+  }
+  if (performance.now() - reportedAt < REPORT_MS) continue;
+  reportedAt = performance.now();
+  process.stdout.write(`${tally.histories} histories hold\n`);
+}
+process.stdout.write(`${describeTally(tally)}\nall hold\n`);
