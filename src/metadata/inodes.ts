@@ -68,12 +68,13 @@ export function createInodes(database: Connection) {
     database,
     `SELECT ${COLUMNS} FROM inode WHERE id <> 1 AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.inode = inode.id)`,
   );
-  const unfinished = prepare<Row>(
+  const UNFINISHED = "content <> 'clean' AND (content = 'open' OR hash IS NULL) AND kind = 'file'";
+  const unfinished = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE ${UNFINISHED}`);
+  const writing = prepare<Row>(
     database,
-    `SELECT ${COLUMNS} FROM inode WHERE content <> 'clean' AND (content = 'open' OR hash IS NULL) AND kind = 'file'`,
+    `SELECT ${COLUMNS} FROM inode WHERE id IN (SELECT inode FROM writing) AND ${UNFINISHED}`,
   );
 
-  const writing = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE id IN (SELECT inode FROM writing)`);
   const beginWriting = prepare(database, "INSERT OR IGNORE INTO writing (inode) VALUES (?)");
   const endWriting = prepare(database, "DELETE FROM writing WHERE inode = ?");
   const endAllWriting = prepare(database, "DELETE FROM writing");
@@ -140,9 +141,9 @@ export function createInodes(database: Connection) {
     endAllWriting(): void {
       endAllWriting.run();
     },
-    /** Those whose writer was not closed: after a crash of the daemon, each must be looked at. */
+    /** Those whose writer was not closed and which were not cut since: after a crash of the daemon, each must be looked at. */
     writing: (): Inode[] => decodeAll(writing.all()),
-    /** These and those whose content was not cut: after a crash of the machine, what the rows say of them may be more than the disk has. */
+    /** All that were not cut: after a crash of the machine, what the rows say of them may be more than the disk has. */
     unfinished: (): Inode[] => decodeAll(unfinished.all()),
     /** Those whose content is not, or may not be, a version's. */
     unclean: (): Inode[] => decodeAll(unclean.all()),
