@@ -93,6 +93,7 @@ async function cutCopy(context: Context, live: LiveFile, signal: AbortSignal): P
   if (age >= 0 && age < TICK_MS) return "busy";
   // Write-protects mapped pages, so that the next store into one changes the times.
   await live.sync();
+  await syncName(context, live);
   const id = metadata.generations.reserveId();
   const path = paths.generation(id);
   try {

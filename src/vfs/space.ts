@@ -15,8 +15,9 @@ import { dropIfUnused } from "./nameless.ts";
 const LOOK_MS = 2_000;
 
 export function createSpace(context: Context): Space {
-  const { disk, runtime, bytes, metadata, settings } = context;
+  const { disk, runtime, metadata, settings } = context;
   let timer: ReturnType<typeof runtime.setTimer> | undefined;
+  let isStopped = false;
 
   async function lookOnce(): Promise<void> {
     disk.look();
@@ -39,16 +40,19 @@ export function createSpace(context: Context): Space {
   const look = shareRuns(lookOnce);
 
   function lookLater(): void {
+    if (isStopped) return;
     timer = runtime.setTimer(LOOK_MS, () => {
-      inBackground(context, "looking at the disk", () =>
-        look().finally(() => bytes.stopped.signal.aborted || lookLater()),
-      );
+      inBackground(context, "looking at the disk", () => look().finally(lookLater));
     });
   }
 
   return {
     start: lookLater,
-    stop: () => timer?.cancel(),
+    stop() {
+      // A look may be under way.
+      isStopped = true;
+      timer?.cancel();
+    },
     look,
   };
 }
