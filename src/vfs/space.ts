@@ -4,6 +4,7 @@
  * when nobody asks: space comes back, and folders go away, without telling anybody.
  */
 import { shareRuns } from "../lib/shared-run.ts";
+import { addUp } from "./backlog.ts";
 import { inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
 import type { Space } from "./disk.ts";
@@ -81,7 +82,7 @@ async function requireUnsent(context: Context, limit: number, added: number): Pr
   const { metadata, lives, unsent } = context;
   unsent.mostly += added;
   if (unsent.mostly <= limit) return;
-  let total = metadata.nodes.bytesPending();
+  let total = await addUp(context);
   for (const live of lives.values()) {
     // The row is as old as the last flush.
     if (live.isUnrecorded) total += (await live.file.stat()).size - (metadata.inodes.get(live.inode)?.size ?? 0);
