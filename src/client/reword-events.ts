@@ -4,6 +4,7 @@
  * profile.
  */
 import { createParser, type EventSourceMessage } from "eventsource-parser";
+import { RemoteError } from "./errors.ts";
 
 /** Characters of one event; a gateway that sends more is none of ours. */
 export const EVENT_SIZE_MAX = 1024 * 1024;
@@ -15,11 +16,19 @@ export function rewordEvents(
 ): AsyncIterable<Uint8Array> {
   const chunks = body[Symbol.asyncIterator]();
   let came: EventSourceMessage[] = [];
-  const parser = createParser({ maxBufferSize: EVENT_SIZE_MAX, onEvent: (event) => came.push(event) });
+  let isTooLong = false;
+  const parser = createParser({
+    maxBufferSize: EVENT_SIZE_MAX,
+    onEvent: (event) => came.push(event),
+    onError: (error) => {
+      isTooLong ||= error.type === "max-buffer-size-exceeded";
+    },
+  });
   const decoder = new TextDecoder();
   // Not a generator: return() must reach the connection also when next() was never called.
   const iterator: AsyncIterator<Uint8Array> = {
     async next() {
+      if (isTooLong) throw new RemoteError("malformed", `an event is longer than ${EVENT_SIZE_MAX} characters`);
       const result = await chunks.next();
       if (result.done === true) return result;
       parser.feed(decoder.decode(result.value, { stream: true }));
