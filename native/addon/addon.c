@@ -30,6 +30,7 @@ NAPI_MODULE_INIT()
     {"listxattr", list_attributes},
     {"removexattr", remove_attribute},
     {"fallocate", allocate_file},
+    {"syncDisk", sync_disk},
     {"clone", clone_file},
     {"copyFileRange", copy_range},
   };

@@ -69,6 +69,7 @@ napi_value list_attributes(napi_env env, napi_callback_info info);
 napi_value remove_attribute(napi_env env, napi_callback_info info);
 
 napi_value allocate_file(napi_env env, napi_callback_info info);
+napi_value sync_disk(napi_env env, napi_callback_info info);
 napi_value clone_file(napi_env env, napi_callback_info info);
 napi_value copy_range(napi_env env, napi_callback_info info);
 

@@ -112,6 +112,11 @@ static int run_allocate(struct job *job)
   return error;
 }
 
+static int run_sync_disk(struct job *job)
+{
+  return syncfs(job->to) < 0 ? errno : 0;
+}
+
 static int run_clone(struct job *job)
 {
   struct stat from, to;
@@ -183,6 +188,15 @@ napi_value allocate_file(napi_env env, napi_callback_info info)
       !get_int64(env, values[2], &job.to_offset) || !get_int64(env, values[3], &job.length)) {
     return NULL;
   }
+  return start(env, job);
+}
+
+/* syncDisk(fd) */
+napi_value sync_disk(napi_env env, napi_callback_info info)
+{
+  napi_value values[1];
+  struct job job = {.syscall = "syncfs", .run = run_sync_disk};
+  if (!get_arguments(env, info, values, 1) || !get_int(env, values[0], &job.to)) return NULL;
   return start(env, job);
 }
 

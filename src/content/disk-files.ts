@@ -21,6 +21,8 @@ export interface SystemCalls {
   fallocate(fd: number, mode: number, offset: number, length: number): Promise<void>;
   /** SEEK_DATA or SEEK_HOLE; undefined when there is none (ENXIO). */
   seek(fd: number, whence: "data" | "hole", offset: number): number | undefined;
+  /** syncfs(2): all of the disk the descriptor is on. */
+  syncDisk(fd: number): Promise<void>;
   /** Makes `fdTo` what `fdFrom` is: a reflink where the disk can, else the bytes; holes stay holes. */
   clone(fdFrom: number, fdTo: number): Promise<void>;
   /** flock(2), exclusive, without waiting: whether the lock is ours now. */
@@ -80,6 +82,15 @@ export function createDiskFiles(needs: {
       const fd = await openDescriptor(path, O_RDONLY | O_DIRECTORY);
       try {
         await call<void>((done) => fs.fsync(fd, done));
+      } finally {
+        await closeDescriptor(fd);
+      }
+    },
+
+    async syncDisk(path) {
+      const fd = await openDescriptor(path, O_RDONLY | O_DIRECTORY);
+      try {
+        await systemCalls.syncDisk(fd);
       } finally {
         await closeDescriptor(fd);
       }

@@ -15,6 +15,7 @@ interface Addon {
   listxattr(path: string): string[];
   removexattr(path: string, name: string): void;
   fallocate(fd: number, mode: number, offset: number, length: number): Promise<void>;
+  syncDisk(fd: number): Promise<void>;
   clone(fdFrom: number, fdTo: number): Promise<void>;
   copyFileRange(fdFrom: number, fromOffset: number, fdTo: number, toOffset: number, length: number): Promise<number>;
 }
@@ -28,6 +29,7 @@ const addon = loadAddon([
   "listxattr",
   "removexattr",
   "fallocate",
+  "syncDisk",
   "clone",
   "copyFileRange",
 ]) as Addon;
@@ -54,6 +56,11 @@ export function seek(fd: number, kind: "data" | "hole", offset: number): number 
 export const KEEP_SIZE = 1;
 export const PUNCH_HOLE = 2;
 export const ZERO_RANGE = 16;
+
+/** syncfs(2): everything on the disk the descriptor is on survives power loss. */
+export function syncDisk(fd: number): Promise<void> {
+  return addon.syncDisk(fd);
+}
 
 /** fallocate(2); offset and length in bytes. */
 export function fallocate(fd: number, mode: number, offset: number, length: number): Promise<void> {

@@ -8,7 +8,7 @@ export interface Blobs {
    * Once this resolves the blob survives the death of this process.
    */
   write(blob: string, data: AsyncIterable<Uint8Array>): Promise<void>;
-  /** Bytes [start, end) of a blob. */
+  /** Bytes [start, end) of a blob. A chunk holds until the next one is asked for: its memory is used again. */
   read(blob: string, start: number, end: number): AsyncIterable<Uint8Array>;
   /** No error when it is not there. */
   remove(blob: string): Promise<void>;

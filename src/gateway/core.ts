@@ -30,10 +30,10 @@ import { checkScopes } from "./scopes.ts";
 import { createSignal } from "./signal.ts";
 import { createSortedLists } from "./sorted-lists.ts";
 import { createStore } from "./store.ts";
-import { createTokenCheck, signToken, type TokenClaims } from "./tokens.ts";
+import { type Caller, createTokenCheck, signToken, type TokenClaims } from "./tokens.ts";
 import { upload, writeContent } from "./uploads.ts";
 import { listVersions } from "./versions.ts";
-import { ensureWorkspace, listWorkspaces, type WorkspaceRow } from "./workspaces.ts";
+import { callWorkspace, ensureWorkspace, listWorkspaces, type WorkspaceRow } from "./workspaces.ts";
 
 type Handler<N extends OperationName> = (context: Context, call: Call<N>) => GatewayAnswer | Promise<GatewayAnswer>;
 
@@ -148,10 +148,11 @@ export function createGateway(needs: GatewayNeeds): Gateway {
 
   async function perform(route: Route, request: GatewayRequest): Promise<GatewayAnswer> {
     const operation = OPERATIONS[route.operation];
-    const caller = checkToken(request.headers.authorization);
-    checkScopes(caller, operation);
+    const bearer = checkToken(request.headers.authorization);
+    checkScopes(bearer, operation);
     const input: { query: (typeof INPUTS)[OperationName]["query"]; body?: object } = INPUTS[route.operation];
-    const query = check(input.query, request.query, "query");
+    const query: { workspace?: string | undefined } = check(input.query, request.query, "query");
+    const caller = route.operation === "listWorkspaces" ? bearer : within(context, bearer, query.workspace);
     checkLength(request, options);
     const call = {
       parameters: { nodeId: route.nodeId, path: route.path },
@@ -252,6 +253,12 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   };
 }
 
+/** Who names a workspace is, for this call, bound to it: the nodes it is about are there, or it is refused. */
+function within(context: Context, caller: Caller, workspace: string | undefined): Caller {
+  if (workspace === undefined) return caller;
+  return { ...caller, workspace: callWorkspace(context, caller, workspace).id };
+}
+
 /** An upload that says itself that it is too large is refused before any of it is received. */
 function checkLength({ body, headers }: GatewayRequest, { maxFileBytes, maxJsonBytes }: GatewayOptions): void {
   const length = Number(headers["content-length"] ?? 0);
@@ -282,7 +289,12 @@ async function jsonOf(
   { maxJsonBytes }: GatewayOptions,
 ): Promise<unknown> {
   const input = INPUTS[name];
-  if (!("body" in input) || request.body === undefined) return undefined;
+  if (request.body === undefined) return undefined;
+  if (!("body" in input)) {
+    // Of GET it means nothing (RFC 9110 §9.3.1); a deletion's key would be taken for one.
+    if (!("metadata" in input) && request.method !== "GET") throw invalid("body", "body: this call takes none");
+    return undefined;
+  }
   if (request.body.kind === "json") return check(input.body, await request.body.read(maxJsonBytes), "body");
   if ("metadata" in input) return undefined;
   throw invalid("body", "body: expected a JSON object (content-type application/json)");

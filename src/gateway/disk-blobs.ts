@@ -49,15 +49,29 @@ export async function openDiskBlobs(folder: string): Promise<Blobs> {
 
     async *read(blob, start, end) {
       const file = await open(place(blob), "r");
+      // Two that take turns: one is read into while the other is sent. New memory for each read costs
+      // more than the reading, because the system has to clear it first.
+      const buffers: Buffer[] = [];
+      const readInto = async (index: number, position: number): Promise<Buffer> => {
+        buffers[index] ??= Buffer.allocUnsafeSlow(Math.min(READ_BYTES, end - start));
+        const buffer = buffers[index];
+        const { bytesRead } = await file.read(buffer, 0, Math.min(buffer.length, end - position), position);
+        if (bytesRead === 0) throw new Error(`Blob ${blob} ends at ${position}, expected ${end} bytes.`);
+        return buffer.subarray(0, bytesRead);
+      };
+      let next: Promise<Buffer> | undefined;
       try {
-        for (let position = start; position < end; ) {
-          const buffer = Buffer.allocUnsafeSlow(Math.min(READ_BYTES, end - position));
-          const { bytesRead } = await file.read(buffer, 0, buffer.length, position);
-          if (bytesRead === 0) throw new Error(`Blob ${blob} ends at ${position}, expected ${end} bytes.`);
-          position += bytesRead;
-          yield bytesRead === buffer.length ? buffer : buffer.subarray(0, bytesRead);
+        next = start < end ? readInto(0, start) : undefined;
+        for (let [position, turn] = [start, 0]; next !== undefined; turn = 1 - turn) {
+          const chunk = await next;
+          position += chunk.length;
+          next = position < end ? readInto(1 - turn, position) : undefined;
+          // Whoever does not ask for more does not hear of it.
+          next?.catch(() => {});
+          yield chunk;
         }
       } finally {
+        await next?.catch(() => {});
         await file.close();
       }
     },

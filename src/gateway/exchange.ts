@@ -39,7 +39,7 @@ export interface GatewayAnswer {
   readonly status: number;
   /** Names in lower case; content-length is there unless the body is absent or has no end of its own. */
   readonly headers: Readonly<Record<string, string>>;
-  /** `json` is encoded once, `bytes` is to be read to its end or returned. */
+  /** `json` is encoded once, `bytes` is to be read to its end or returned; a chunk holds until the next one is asked for. */
   readonly body?:
     | { readonly kind: "json"; readonly text: string }
     | { readonly kind: "bytes"; readonly stream: AsyncIterable<Uint8Array> };

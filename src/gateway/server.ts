@@ -273,22 +273,20 @@ async function sendBytes(
   for await (const chunk of stream) {
     if (response.destroyed) throw new Error("The client went away.");
     sent.bytes += chunk.length;
-    if (!response.write(chunk)) await drained(response);
+    await written(response, chunk);
   }
 }
 
-function drained(response: ServerResponse): Promise<void> {
+/** Once the system has the chunk: its memory may be used again then. */
+function written(response: ServerResponse, chunk: Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
-    const settle = (error?: Error) => {
-      response.off("drain", onDrain);
+    const onClose = () => reject(new Error("The client went away."));
+    response.once("close", onClose);
+    response.write(chunk, (error) => {
       response.off("close", onClose);
-      if (error === undefined) resolve();
-      else reject(error);
-    };
-    const onDrain = () => settle();
-    const onClose = () => settle(new Error("The client went away."));
-    response.on("drain", onDrain);
-    response.on("close", onClose);
+      if (error == null) resolve();
+      else reject(new Error("The client went away.", { cause: error }));
+    });
   });
 }
 

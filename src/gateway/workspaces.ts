@@ -78,7 +78,7 @@ export function visibleNode(context: Context, caller: Caller, id: string): NodeR
   const row = findNode(context.store, id);
   if (row === undefined) throw notFound(`There is no node ${JSON.stringify(id)}.`);
   if (caller.workspace !== undefined && caller.workspace !== row.workspace) {
-    throw forbidden("The token is bound to another workspace than this node's.");
+    throw forbidden("The node is in another workspace than the token is bound to, or workspace= names.");
   }
   return row;
 }

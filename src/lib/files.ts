@@ -47,6 +47,8 @@ export interface Files {
   list(path: string): Promise<string[]>;
   /** Fsync of a folder: names made, renamed or removed in it survive power loss. */
   syncFolder(path: string): Promise<void>;
+  /** Everything on the disk below `path` survives power loss: bytes and names. */
+  syncDisk(path: string): Promise<void>;
   /** An independent copy: a reflink where the disk can, else the bytes (holes stay holes). EEXIST when `to` is there. */
   clone(from: string, to: string): Promise<void>;
   /** SHA-256 of the whole file, lower-case hex, with its size. Big files are hashed in a worker. Aborted: the signal's reason. */

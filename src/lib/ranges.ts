@@ -78,6 +78,15 @@ export function touchesRange(ranges: Ranges, start: number, end: number): boolea
   return next % 2 === 1 || bound(ranges, next) < end;
 }
 
+/** What is in both. */
+export function intersectRanges(a: Ranges, b: Ranges): Ranges {
+  let both = NO_RANGES;
+  for (const { start, end } of listRanges(a)) {
+    for (const part of partsWithin(b, start, end)) both = addRange(both, part.start, part.end);
+  }
+  return both;
+}
+
 /** Without everything from `size` on. */
 export function clipRanges(ranges: Ranges, size: number): Ranges {
   check(0, size);

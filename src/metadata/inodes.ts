@@ -22,16 +22,23 @@ export interface Inode {
   readonly ctime: string;
   readonly linkGroup: string | null;
   readonly listed: number | null;
+  /**
+   * Of dirty content, whether power loss leaves it as it is: 1; 0: synced once, maybe changed since;
+   * null: never synced; HELD: power loss came after a change, and nobody has saved it since.
+   */
+  readonly synced: 0 | 1 | typeof HELD | null;
 }
 
-export type NewInode = Omit<Inode, "id" | "lineage" | "changes" | "linkGroup" | "listed">;
+export const HELD = -1;
+
+export type NewInode = Omit<Inode, "id" | "lineage" | "changes" | "linkGroup" | "listed" | "synced">;
 
 interface Row extends Omit<Inode, "attributes"> {
   readonly attributes: string;
 }
 
 const COLUMNS = `id, kind, lineage, attributes, size, hash, origin_node AS originNode, origin_version AS originVersion,
-  content, changes, atime, ctime, link_group AS linkGroup, listed`;
+  content, changes, atime, ctime, link_group AS linkGroup, listed, synced`;
 
 export function createInodes(database: Connection) {
   const byId = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE id = ?`);
@@ -46,7 +53,7 @@ export function createInodes(database: Connection) {
     database,
     `UPDATE inode SET kind = @kind, lineage = @lineage, attributes = @attributes, size = @size, hash = @hash, origin_node = @originNode,
        origin_version = @originVersion, content = @content, changes = @changes, atime = @atime, ctime = @ctime,
-       link_group = @linkGroup, listed = @listed WHERE id = @id`,
+       link_group = @linkGroup, listed = @listed, synced = @synced WHERE id = @id`,
   );
   const remove = prepare(database, "DELETE FROM inode WHERE id = ?");
   const insertLineage = prepare(database, "INSERT INTO lineage (inode) VALUES (?)");
@@ -66,6 +73,7 @@ export function createInodes(database: Connection) {
     `SELECT ${COLUMNS} FROM inode WHERE content <> 'clean' AND (content = 'open' OR hash IS NULL) AND kind = 'file'`,
   );
 
+  const unclean = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE content <> 'clean' AND kind = 'file'`);
   const knownFolderAfter = prepare<{ id: number | null }>(
     database,
     `SELECT min(id) AS id FROM (
@@ -85,7 +93,8 @@ export function createInodes(database: Connection) {
   function update(id: number, change: Partial<Omit<Inode, "id">>): Inode {
     const current = get(id);
     if (current === undefined) throw new Error(`no inode ${id}`);
-    const next = { ...current, ...change };
+    const changed = { ...current, ...change };
+    const next = { ...changed, synced: changed.content === "dirty" ? changed.synced : null };
     replace.run({ ...next, attributes: JSON.stringify(next.attributes) });
     return next;
   }
@@ -119,6 +128,8 @@ export function createInodes(database: Connection) {
     nameless: (): Inode[] => decodeAll(nameless.all()),
     /** Those whose writer was not closed or whose content was not cut: after a crash, each must be looked at. */
     unfinished: (): Inode[] => decodeAll(unfinished.all()),
+    /** Those whose content is not, or may not be, a version's. */
+    unclean: (): Inode[] => decodeAll(unclean.all()),
     /** Whose content is, or grew from, a version of this node. */
     withOrigin: (nodeId: string): Inode[] => decodeAll(byOrigin.all(nodeId)),
     /** The folder next in order that is completely known or in which something is. */

@@ -10,10 +10,12 @@ export interface LiveRow {
   /** JSON of lib/ranges.ts: belongs to the origin version and is not here yet. */
   readonly missing: string;
   readonly usedAt: number;
+  /** 1: the machine went down since, clean bytes are to be looked at before they are used. */
+  readonly doubted: 0 | 1;
 }
 
 const COLUMNS = `live.lineage, live.origin_node AS originNode, live.origin_version AS originVersion, live.size, live.bytes,
-  live.missing, live.used_at AS usedAt`;
+  live.missing, live.used_at AS usedAt, live.doubted`;
 
 export function createLiveRows(database: Connection) {
   const byLineage = prepare<LiveRow>(database, `SELECT ${COLUMNS} FROM live WHERE lineage = ?`);
@@ -37,8 +39,9 @@ export function createLiveRows(database: Connection) {
   const replace = prepare(
     database,
     `UPDATE live SET origin_node = @originNode, origin_version = @originVersion, size = @size, bytes = @bytes,
-       missing = @missing, used_at = @usedAt WHERE lineage = @lineage`,
+       missing = @missing, used_at = @usedAt, doubted = @doubted WHERE lineage = @lineage`,
   );
+  const doubtAll = prepare(database, "UPDATE live SET doubted = 1");
   const remove = prepare(database, "DELETE FROM live WHERE lineage = ?");
   return {
     get: (lineage: number): LiveRow | undefined => byLineage.get(lineage),
@@ -48,9 +51,11 @@ export function createLiveRows(database: Connection) {
     evictable: (before: number, limit: number): LiveRow[] => evictable.all(before, limit),
     /** Everything in its file is the gateway's too, and nobody is about to send it. */
     isEvictable: (lineage: number): boolean => oneEvictable.get(lineage) !== undefined,
-    create(row: LiveRow): LiveRow {
+    create(row: Omit<LiveRow, "doubted">): void {
       insert.run(row);
-      return row;
+    },
+    doubtAll(): void {
+      doubtAll.run();
     },
     update(lineage: number, change: Partial<Omit<LiveRow, "lineage">>): void {
       const current = byLineage.get(lineage);

@@ -124,7 +124,7 @@ export function createNodes(database: Connection) {
   const byPlace = select("base_parent = ? AND base_name = ?");
   const below = select("base_parent = ?");
   const belowCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM node WHERE base_parent = ?");
-  const byLeft = select("left_parent = ? AND left_name = ? AND left_at >= ? ORDER BY left_at DESC LIMIT 1");
+  const byLeft = select("left_parent = ? AND left_name = ? ORDER BY left_at DESC, id DESC");
   const dueNow = select("due <= ? ORDER BY due LIMIT ?");
   const nextDue = prepare<{ due: number }>(database, "SELECT due FROM node WHERE due IS NOT NULL ORDER BY due LIMIT 1");
   const nextDueAfter = prepare<{ due: number }>(database, "SELECT due FROM node WHERE due > ? ORDER BY due LIMIT 1");
@@ -153,6 +153,7 @@ export function createNodes(database: Connection) {
      AND entry IN (SELECT id FROM entry WHERE parent = ?)`,
   );
   const retryParked = prepare(database, "UPDATE node SET parked = NULL, due = ? WHERE parked IS NOT NULL");
+  const letGo = prepare(database, "UPDATE inode SET synced = 0 WHERE synced = -1");
   const insert = prepare(
     database,
     `INSERT INTO node (entry, kind, node_id, base_parent, base_name, base_head, base_hash, base_size, base_attributes,
@@ -181,9 +182,8 @@ export function createNodes(database: Connection) {
     atPlace: (parent: string, name: string): NodeRow[] => byPlace.all(parent, name).map(decode),
     below: (parent: string): NodeRow[] => below.all(parent).map(decode),
     countBelow: (parent: string): number => belowCount.get(parent)?.count ?? 0,
-    /** The node a program moved away from this place, not before `since`. */
-    thatLeft: (parent: number, name: string, since: number): NodeRow | undefined =>
-      one(byLeft.get(parent, name, since)),
+    /** The nodes that programs moved away or removed from this place, the latest first. */
+    thatLeft: (parent: number, name: string): NodeRow[] => byLeft.all(parent, name).map(decode),
     due: (now: number, limit: number): NodeRow[] => dueNow.all(now, limit).map(decode),
     nextDue: (): number | undefined => nextDue.get()?.due,
     nextDueAfter: (now: number): number | undefined => nextDueAfter.get(now)?.due,
@@ -202,6 +202,7 @@ export function createNodes(database: Connection) {
       hastenIn.run(now, folder);
     },
     retryParked(now: number): void {
+      letGo.run();
       retryParked.run(now);
     },
     create(node: Omit<NodeRow, "id">): NodeRow {

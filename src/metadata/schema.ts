@@ -179,4 +179,11 @@ export const MIGRATIONS: readonly string[] = [
   -- Without a journal, folders are listed again in turn.
   CREATE INDEX inode_listed ON inode(id) WHERE listed IS NOT NULL;
   `,
+  `
+  -- Of dirty content: 1, all of it is safe from power loss; 0, it was, and may have changed since; NULL, never;
+  -- -1: power loss came after a change, and it is not sent over a head before somebody says so.
+  ALTER TABLE inode ADD COLUMN synced INTEGER;
+  -- The machine went down since the file was written: clean bytes count only once they are looked at.
+  ALTER TABLE live ADD COLUMN doubted INTEGER NOT NULL DEFAULT 0;
+  `,
 ];

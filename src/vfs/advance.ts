@@ -10,9 +10,9 @@ import type { Context } from "./context.ts";
 import { leaveState } from "./echo.ts";
 import { folderOfNode, makeInodeOf } from "./from-node.ts";
 import { dropRow } from "./given-up.ts";
-import { createUnborn } from "./identity.ts";
+import { keepBeside } from "./keep-beside.ts";
 import { joinGroup, keepInOthers } from "./links.ts";
-import { freeConflictName, moveAside, stepBack } from "./make-room.ts";
+import { moveAside, stepBack } from "./make-room.ts";
 import { plan, type Step } from "./plan.ts";
 import { reviveFolder, takeNode, takePlaceAlone } from "./take.ts";
 import { viewOf } from "./view.ts";
@@ -214,9 +214,7 @@ function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: 
 
 /** What was written here, in an inode no name shows any more, as a new node under a conflict name. */
 function setAside(context: Context, row: NodeRow, entry: Entry): void {
-  const name = freeConflictName(context, entry.parent, entry.gatewayName ?? entry.name);
-  const copy = context.metadata.entries.create(entry.parent, name, entry.inode);
-  createUnborn(context, copy.id, "file", row.dirtySince);
+  const name = keepBeside(context, entry, row, "conflict");
   context.activity.conflicted();
   context.log.warn({ name: entry.name, copy: name }, "changed here and elsewhere: both are kept");
 }

@@ -1,5 +1,7 @@
-/** The name under which a local copy is kept beside a remote one. Pure. */
+/** The name under which a local copy is kept beside what takes its name. Pure. */
 import { NAME_BYTES_MAX } from "../contract/names.ts";
+
+export type KeptFor = "conflict" | "recovered";
 
 /** "report (conflict, host, 2026-01-31 12.00.05).txt"; with " 2", " 3" … while that is taken. */
 export function conflictName(
@@ -7,13 +9,14 @@ export function conflictName(
   host: string,
   milliseconds: number,
   isTaken: (candidate: string) => boolean,
+  why: KeptFor = "conflict",
 ): string {
   const moment = new Date(milliseconds).toISOString().slice(0, 19).replace("T", " ").replaceAll(":", ".");
   const dot = name.lastIndexOf(".");
   // ".bashrc" has no extension.
   const [stem, extension] = dot > 0 ? [name.slice(0, dot), name.slice(dot)] : [name, ""];
   for (let number = 1; ; number += 1) {
-    const suffix = ` (conflict, ${host.replaceAll("/", "-")}, ${moment}${number === 1 ? "" : ` ${number}`})${extension}`;
+    const suffix = ` (${why}, ${host.replaceAll("/", "-")}, ${moment}${number === 1 ? "" : ` ${number}`})${extension}`;
     const candidate = cut(stem, NAME_BYTES_MAX - Buffer.byteLength(suffix)) + suffix;
     if (!isTaken(candidate)) return candidate;
   }

@@ -4,7 +4,7 @@
  */
 import type { FileStat } from "../lib/files.ts";
 import { compareTimes, formatTime, toMilliseconds } from "../lib/time.ts";
-import type { Inode } from "../metadata/inodes.ts";
+import { HELD, type Inode } from "../metadata/inodes.ts";
 import type { Context } from "./context.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError } from "./errors.ts";
@@ -19,8 +19,8 @@ import { bringIn, createWholeReader } from "./readahead.ts";
 import { EMPTY_HASH } from "./stat.ts";
 import { syncCopy } from "./uploads.ts";
 
-/** cut: its hash is known and its bytes can be sent. clean: it is a version the gateway has. busy: written meanwhile. */
-export type CutResult = "cut" | "clean" | "busy";
+/** cut: its hash is known and its bytes can be sent. clean: it is a version the gateway has. busy: written meanwhile. held: not to be sent. */
+export type CutResult = "cut" | "clean" | "busy" | "held";
 
 /** Pieces in which missing bytes are fetched. */
 const PIECE = 8 * 1024 * 1024;
@@ -32,6 +32,7 @@ export async function cutGeneration(context: Context, inodeId: number, signal: A
   const { metadata, lives } = context;
   const inode = metadata.inodes.get(inodeId);
   if (inode === undefined || inode.kind !== "file") return "clean";
+  if (inode.synced === HELD) return "held";
   if (isCut(context, inode)) return "cut";
   // Clean content is cut where the gateway cannot be told to take it from the version it has.
   const isOwn = inode.content === "clean";
@@ -62,7 +63,7 @@ export async function makeWhole(context: Context, live: LiveFile, signal: AbortS
     reader.next = start;
     await bringIn(context, live, reader, start, Math.min(last, start + PIECE), signal);
   }
-  recordArrived(context, live);
+  await recordArrived(context, live);
 }
 
 /** Nobody can write to it: the live file itself is the cut. */
@@ -154,7 +155,7 @@ function settle(
       if (open !== undefined) metadata.lives.update(inode.lineage, agreed);
       return "clean";
     }
-    metadata.inodes.update(inode.id, { hash, size, content: "dirty" });
+    metadata.inodes.update(inode.id, { hash, size, content: "dirty", synced: 1 });
     if (size > 0) {
       metadata.generations.create({
         ...(cut.id === undefined ? {} : { id: cut.id }),
@@ -173,6 +174,7 @@ function settle(
   context.runtime.step("cut: in the rows");
   if (result !== "busy" && open !== undefined) {
     open.live.isWritten = false;
+    open.live.isSafe = true;
     open.live.firstWriteAt = undefined;
   }
   return result;

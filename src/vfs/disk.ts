@@ -36,6 +36,8 @@ export interface Disk extends DiskLimits {
   /** A commit failed. Undefined: space was set free, it may be tried again. Else what a program gets to hear. */
   commitFailed(error: unknown): FsError | undefined;
   commitWorked(): void;
+  /** So many bytes from the gateway were put on it since the last look. */
+  took(bytes: number): void;
   /** The disk refused something else than a commit: what does that say of it? */
   refused(error: unknown): void;
   /** Throws when nothing at all may be changed. */
@@ -75,13 +77,17 @@ export function createDisk(needs: {
   function judge(): void {
     // Nothing comes back under a database that has lost its name.
     const found = trouble === "gone" ? "gone" : (seen.problem ?? (isFull() ? "full" : undefined));
-    // Half: between the two the cache makes room, instead of coming and going.
-    mayKeep = found === undefined && seen.available >= limits.keepFree / 2;
+    mayKeep = found === undefined && hasRoomToKeep();
     if (found === trouble) return;
     trouble = found;
     if (trouble === undefined) log.info({ available: seen.available }, "the disk of the state dir can be used again");
     else log.error({ available: seen.available }, reasons[trouble]);
     onChange();
+  }
+
+  /** Half: between the two the cache makes room, instead of coming and going. */
+  function hasRoomToKeep(): boolean {
+    return seen.available >= limits.keepFree / 2;
   }
 
   function isFull(): boolean {
@@ -139,6 +145,11 @@ export function createDisk(needs: {
       hasRows = true;
       log.info({}, "the database takes changes again");
       onChange();
+    },
+    took(bytes) {
+      if (stateDisk === undefined) return;
+      seen = { ...seen, available: seen.available - bytes };
+      mayKeep = mayKeep && hasRoomToKeep();
     },
     refused(error) {
       if (hasCode(error, "EROFS", "ENOENT")) look();

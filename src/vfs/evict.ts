@@ -7,7 +7,10 @@ import type { LiveRow } from "../metadata/live-rows.ts";
 import { alone, inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
 
-type Needs = Pick<Context, "metadata" | "runtime" | "paths" | "settings" | "lives" | "bytes" | "log" | "disk">;
+type Needs = Pick<
+  Context,
+  "metadata" | "runtime" | "paths" | "settings" | "lives" | "bytes" | "log" | "disk" | "syncRows"
+>;
 
 /** Adding up the table costs something: many closes share one look. */
 const LOOK_MS = 1000;
@@ -63,6 +66,9 @@ export async function forgetLive(context: Needs, { lineage }: Pick<LiveRow, "lin
   const { metadata, runtime, paths, lives } = context;
   let isGone = false;
   await alone(context, lineage, async () => {
+    if (lives.has(lineage) || !metadata.lives.isEvictable(lineage)) return;
+    // That the gateway has the bytes must not be undone by power loss once they are gone here.
+    await context.syncRows();
     if (lives.has(lineage) || !metadata.lives.isEvictable(lineage)) return;
     await runtime.files.remove(paths.live(lineage));
     runtime.step("evict: file gone");

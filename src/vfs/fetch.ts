@@ -177,18 +177,27 @@ async function carryOut(context: Context, live: LiveFile, download: Download): P
     }
   } catch (error) {
     download.failure = error instanceof Error ? error : new Error(String(error));
-    const isGone = error instanceof RemoteError && error.code === "notFound";
-    // The node has moved on, and nobody has told yet.
-    if (isGone && live.origin !== undefined) context.metadata.rereads.add(live.origin.node);
     if (!controller.signal.aborted) {
       const fields = { err: error, inode: live.inode, start: download.start, end: download.end };
       if (download.isAhead) context.log.debug(fields, "fetching ahead failed");
       else context.log.warn(fields, "fetching failed");
     }
   }
+  try {
+    await remember(context, live, download.failure);
+  } catch (error) {
+    // The row says that more is missing than is: it would be fetched again.
+    context.log.debug({ err: error, inode: live.inode }, "what was fetched could not be written down");
+  }
+}
+
+async function remember(context: Context, live: LiveFile, failure: Error | undefined): Promise<void> {
+  const isGone = failure instanceof RemoteError && failure.code === "notFound";
+  // The node has moved on, and nobody has told yet.
+  if (isGone && live.origin !== undefined) context.metadata.rereads.add(live.origin.node);
   // Whoever closes the file writes down what came.
   if (live.opens === 0 || live.missing === live.recorded) return;
-  recordArrived(context, live);
+  await recordArrived(context, live);
   evictSoon(context);
 }
 
@@ -300,6 +309,11 @@ async function fill(context: Context, live: LiveFile, chunk: Uint8Array, positio
   const end = position + chunk.length;
   if (!touchesRange(live.missing, position, end)) return;
   const { keepsTimes, file } = live;
+  const { disk } = context;
+  // What is left of a full disk is for the rows; what is left of one that is nearly full, for what programs write.
+  if (disk.trouble !== undefined || (!disk.mayKeep && live.isOriginal)) {
+    throw new FsError("ENOSPC", "the disk has no room for what is read");
+  }
   const free = keepsTimes ? await live.lock.hold(0, EVERYTHING) : await live.lock.hold(position, end);
   try {
     const parts = partsWithin(live.missing, position, end);
@@ -309,6 +323,7 @@ async function fill(context: Context, live: LiveFile, chunk: Uint8Array, positio
     for (const part of parts) {
       const bytes = chunk.subarray(part.start - position, part.end - position);
       await despiteFullDisk(context, bytes.length, () => file.write(bytes, part.start));
+      disk.took(bytes.length);
       context.runtime.step("fetch: part written");
     }
     if (mtime !== undefined) {
@@ -317,7 +332,7 @@ async function fill(context: Context, live: LiveFile, chunk: Uint8Array, positio
     }
     arrivedAndChecked(context, live, position, end);
   } catch (error) {
-    context.disk.refused(error);
+    disk.refused(error);
     throw fromDisk(error, "downloaded bytes could not be kept");
   } finally {
     free();
@@ -352,7 +367,7 @@ async function checkWhole(context: Context, live: LiveFile): Promise<boolean> {
   if (hash === live.originHash) {
     live.isChecked = true;
     context.runtime.step("fetch: whole checked");
-    recordArrived(context, live);
+    await recordArrived(context, live);
     return true;
   }
   const fields = { inode: live.inode, version: live.origin?.version, expected: live.originHash, got: hash };

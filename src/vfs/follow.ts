@@ -11,10 +11,11 @@ import { mindClock } from "./clock-set.ts";
 import type { Context } from "./context.ts";
 import { forgetEchoes } from "./echo.ts";
 import { notVisible, readNode, refreshNode } from "./fetch-node.ts";
+import { foresee } from "./foresee.ts";
 import { folderOfNode } from "./from-node.ts";
 import { askIndexed, forgetDeletions } from "./indexed.ts";
 import { lookInside } from "./look-inside.ts";
-import { foresee, newestRevision, observeDeletion, observeNode } from "./observe.ts";
+import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
 const PAGE = 500;
 /** Nodes read by id at the same time. */

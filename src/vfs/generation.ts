@@ -31,8 +31,9 @@ export function removeGeneration(context: Context, { id, lineage }: Generation):
 
 function removeFile(context: Context, id: number): void {
   inBackground(context, "removing a cut", async () => {
-    // After the caller's transaction, which may yet be undone.
+    // After the caller's transaction, which may yet be undone, and not before power loss can no longer undo it.
     await undefined;
+    await context.syncRows();
     if (context.metadata.generations.get(id) !== undefined) return;
     await context.runtime.files.remove(context.paths.generation(id));
     context.runtime.step("cut: file gone");

@@ -3,7 +3,7 @@
  * missing after a crash; the row may name more than is missing (it is fetched again), but never a
  * byte that a program wrote, and it forgets a range only after the bytes are in the file.
  */
-import { clipRanges, formatRanges, type Ranges, subtractRange, touchesRange } from "../lib/ranges.ts";
+import { clipRanges, formatRanges, intersectRanges, type Ranges, subtractRange, touchesRange } from "../lib/ranges.ts";
 import type { Context } from "./context.ts";
 import type { LiveFile } from "./live-file.ts";
 
@@ -40,17 +40,21 @@ export function lost(context: Context, live: LiveFile, missing: Ranges): void {
   wakeReaders(live);
 }
 
-/** What came in is remembered, but a file counts as whole only once it is checked. */
-export function recordArrived(context: Context, live: LiveFile): void {
-  record(context, live, missingToRecord(live));
-}
-
-export function missingToRecord(live: LiveFile): Ranges {
+/**
+ * What came in is remembered, but a file counts as whole only once it is checked. Among bytes of a
+ * program, whose hash nobody knows, what came in is remembered once it is synced.
+ */
+export async function recordArrived(context: Context, live: LiveFile): Promise<void> {
   const isUnchecked = live.isOriginal && live.originHash !== null && !live.isChecked;
-  return isUnchecked && live.missing.length === 0 ? live.recorded : live.missing;
+  if (!live.isKept || (isUnchecked && live.missing.length === 0)) return;
+  const { missing } = live;
+  if (!live.isOriginal && missing !== live.recorded) await live.sync();
+  // What a program wrote meanwhile is in neither.
+  record(context, live, intersectRanges(missing, live.recorded));
 }
 
 function record(context: Context, live: LiveFile, missing: Ranges): void {
+  if (context.metadata.lives.get(live.lineage) === undefined) return;
   if (missing.length === live.recorded.length && missing.every((bound, index) => bound === live.recorded[index]))
     return;
   context.metadata.lives.update(live.lineage, { missing: formatRanges(missing) });

@@ -55,11 +55,14 @@ export function addName(context: Needs, parent: number, name: string, inode: num
   return entry;
 }
 
-/** A program removed a name. Its node, if born, is a deletion to send. */
+/** A program removed a name. Its node, if born, is a deletion to send; it stays the name's until that is sent. */
 export function removeName(context: Needs, entry: Entry): void {
   const row = context.metadata.nodes.ofEntry(entry.id);
   context.metadata.entries.remove(entry.id);
-  if (row !== undefined) orphan(context, row);
+  if (row !== undefined) {
+    const left = { leftParent: entry.parent, leftName: entry.name, leftAt: context.runtime.now() };
+    orphan(context, row.kind === "file" && row.nodeId !== null ? context.metadata.nodes.update(row.id, left) : row);
+  }
   touchFolder(context, entry.parent);
   context.metadata.inodes.update(entry.inode, { ctime: nowText(context) });
   keepInOthers(context, entry.inode);
@@ -83,14 +86,13 @@ export function claimName(context: Needs, entry: Entry): boolean {
   const { metadata, runtime } = context;
   const parentId = nodeIdOfFolder(context, entry.parent);
   const own = metadata.nodes.ofEntry(entry.id);
-  const removed =
-    parentId === undefined
-      ? undefined
-      : metadata.nodes
-          .atPlace(parentId, entry.gatewayName ?? entry.name)
-          .find((row) => row.entry === null && row.kind === "file" && !isBeingDeleted(context, row));
-  const left = metadata.nodes.thatLeft(entry.parent, entry.name, runtime.now() - RETURN_MS);
-  const heir = removed ?? (left !== undefined && left.entry !== null && left.nodeId !== null ? left : undefined);
+  const isFree = (row: NodeRow) => row.entry === null && row.kind === "file" && !isBeingDeleted(context, row);
+  const atHome = parentId === undefined ? [] : metadata.nodes.atPlace(parentId, entry.gatewayName ?? entry.name);
+  const left = metadata.nodes.thatLeft(entry.parent, entry.name);
+  const moved = left.find(
+    (row) => row.entry !== null && row.nodeId !== null && (row.leftAt ?? 0) >= runtime.now() - RETURN_MS,
+  );
+  const heir = left.find(isFree) ?? atHome.find(isFree) ?? moved;
   if (heir === undefined || heir.id === own?.id) return false;
 
   const formerEntry = heir.entry;

@@ -10,9 +10,10 @@ import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import { readNode } from "./fetch-node.ts";
 import { applyEntries, readAgain, readNews, readOrHidden } from "./follow.ts";
+import { foresee } from "./foresee.ts";
 import { rowOfFolder } from "./identity.ts";
 import { noteIndexed } from "./indexed.ts";
-import { foresee, newestRevision, observeDeletion, observeNode } from "./observe.ts";
+import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
 const PAGE = 1000;
 /** Nodes taken over in one synchronous stretch. */

@@ -88,6 +88,7 @@ async function change<T>(
   markWritten(context, live);
   live.inFlight += 1;
   try {
+    if (live.isSafe) await noLongerSafe(context, live);
     // Only where bytes are missing can a download be about to write.
     const free = touchesRange(live.missing, start, end) ? await live.lock.hold(start, end) : undefined;
     try {
@@ -100,6 +101,16 @@ async function change<T>(
   } finally {
     live.inFlight -= 1;
   }
+}
+
+/** Power loss may come when some of the new bytes are on the disk: it must not find them counted as whole. */
+async function noLongerSafe(context: Context, live: LiveFile): Promise<void> {
+  const inode = context.metadata.inodes.get(live.inode);
+  if (inode?.lineage === live.lineage && inode.synced !== null) {
+    context.metadata.inodes.update(inode.id, { synced: 0 });
+  }
+  await context.syncRows();
+  live.isSafe = false;
 }
 
 /** The rows say dirty, durably, before the first byte changes since the last cut or clean state. */

@@ -63,6 +63,8 @@ export interface LiveFile {
   writers: number;
   /** The row says that the content changed since the last cut or clean state: its hash is null. */
   isWritten: boolean;
+  /** The row says that power loss leaves the content as it is: no byte may change before it does not. */
+  isSafe: boolean;
   /** Size and times in the rows are older than the file's. */
   isUnrecorded: boolean;
   /** The file's own mtime is the truth, or will be after a crash: fetched bytes must not change it. */

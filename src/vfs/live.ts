@@ -10,7 +10,8 @@ import { clipRanges, formatRanges, NO_RANGES, parseRanges, type Ranges, rangeOf 
 import { shareRuns } from "../lib/shared-run.ts";
 import { hasCode } from "../lib/system-error.ts";
 import { formatTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
-import type { Inode } from "../metadata/inodes.ts";
+import { HELD, type Inode } from "../metadata/inodes.ts";
+import type { LiveRow } from "../metadata/live-rows.ts";
 import { absentFile } from "./absent-file.ts";
 import { alone, inBackground } from "./byte-state.ts";
 import { lookAfterQuiet, markInode } from "./changes.ts";
@@ -18,7 +19,7 @@ import type { Context } from "./context.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import { evictSoon } from "./evict.ts";
-import { missingToRecord } from "./holes.ts";
+import { recordArrived } from "./holes.ts";
 import type { LiveFile, Origin } from "./live-file.ts";
 import { mtimeOf } from "./mtime.ts";
 import { freeForWriter } from "./uploads.ts";
@@ -136,7 +137,7 @@ async function openExisting(
   context: Context,
   inode: Inode,
   path: string,
-  row: { readonly missing: string; readonly originNode: string | null; readonly originVersion: string | null },
+  row: LiveRow,
 ): Promise<FoundFile | undefined> {
   const recorded = parseRanges(row.missing);
   let file: OpenFile;
@@ -154,8 +155,13 @@ async function openExisting(
     }
     // A crash between cutting the file short and writing that down.
     const missing = clipRanges(recorded, size);
+    if (inode.content === "clean" && row.doubted === 1) {
+      const isWhole = missing.length === 0 && inode.hash !== null;
+      if (!isWhole || (await context.runtime.files.hash(path)).hash !== inode.hash) return undefined;
+      context.metadata.lives.update(inode.lineage, { doubted: 0 });
+    }
     const origin = originOf(row.originNode, row.originVersion);
-    return { file, origin, missing, recorded, isNew: false, isKept: true };
+    return { file, origin, missing, recorded, isNew: inode.synced === null, isKept: true };
   });
   if (found === undefined) await file.close();
   return found;
@@ -193,6 +199,7 @@ function liveFile(inode: Inode, path: string, found: FoundFile): LiveFile {
     opens: 1,
     writers: 0,
     isWritten: isUncut(inode),
+    isSafe: inode.synced === 1 || inode.synced === HELD,
     isUnrecorded: false,
     keepsTimes: inode.content !== "clean",
     preparedTime: undefined,
@@ -310,11 +317,11 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
   for (const download of live.downloads) download.controller.abort();
   await Promise.all([...live.downloads].map((download) => download.done));
   try {
-    const stat = await live.file.stat();
     const isRemembered = live.isKept && context.disk.trouble !== "readOnly";
+    if (isRemembered) await recordArrived(context, live);
+    const stat = await live.file.stat();
     if (isRemembered && metadata.lives.get(live.lineage) !== undefined) {
-      const missing = formatRanges(missingToRecord(live));
-      metadata.lives.update(live.lineage, { size: stat.size, bytes: stat.allocated, usedAt: runtime.now(), missing });
+      metadata.lives.update(live.lineage, { size: stat.size, bytes: stat.allocated, usedAt: runtime.now() });
     }
     runtime.step("release: recorded");
   } finally {
@@ -405,8 +412,9 @@ export function forgetLineage(context: Context, lineage: number): void {
   runtime.step("forget: rows gone");
   if (!hasFile) return;
   inBackground(context, "removing a live file", async () => {
-    // After the caller's transaction, which may yet be undone.
+    // After the caller's transaction, which may yet be undone, and not before power loss can no longer undo it.
     await undefined;
+    await context.syncRows();
     if (metadata.lives.get(lineage) === undefined) await runtime.files.remove(paths.live(lineage));
   });
 }

@@ -1,18 +1,19 @@
 /** A local entry leaves its name to a remote node. Runs inside the caller's transaction. */
 import type { Entry } from "../metadata/entries.ts";
 import { lookAgain, markNode } from "./changes.ts";
-import { conflictName } from "./conflict-name.ts";
+import { conflictName, type KeptFor } from "./conflict-name.ts";
 import type { Context } from "./context.ts";
 
 type Needs = Pick<Context, "metadata" | "runtime" | "settings" | "activity">;
 
 /** A free name in the folder that says whose copy this is and since when. */
-export function freeConflictName(context: Needs, folder: number, name: string): string {
+export function freeConflictName(context: Needs, folder: number, name: string, why: KeptFor = "conflict"): string {
   return conflictName(
     name,
     context.settings.hostName,
     context.runtime.now(),
     (candidate) => context.metadata.entries.find(folder, candidate) !== undefined,
+    why,
   );
 }
 

@@ -33,23 +33,6 @@ export function observeNode(context: Context, told: Node, source: Source = "othe
   });
 }
 
-/**
- * Several nodes that were read together: what is new of any is known before the first is observed.
- * So a name is left before it is taken, and in chains and rings of renames nobody stands in the way.
- */
-export function foresee(context: Context, told: Iterable<Node>, source: Source): void {
-  const { metadata } = context;
-  metadata.transaction(() => {
-    for (const one of told) {
-      const row = metadata.nodes.ofNodeId(one.id);
-      if (row === undefined || (one.lastKey !== null && metadata.attempts.ofKey(one.lastKey) !== undefined)) continue;
-      const node = withRevision(context, one, source);
-      const isNews = node.revision > (row.base?.revision ?? -1) && node.revision > revisionOf(row.seen);
-      if (isNews) metadata.nodes.update(row.id, { seen: { node }, seenAt: context.runtime.now() });
-    }
-  });
-}
-
 /** The gateway no longer has the node: its journal said so at `position`, or asking for its id (null). */
 export function observeDeletion(context: Context, nodeId: string, revision: number, position: number | null): void {
   const { metadata } = context;
@@ -81,7 +64,7 @@ export function newestRevision(row: NodeRow): number {
   return Math.max(row.base?.revision ?? 0, revisionOf(row.seen));
 }
 
-function revisionOf(seen: Seen | null): number {
+export function revisionOf(seen: Seen | null): number {
   if (seen === null) return -1;
   return "deleted" in seen ? seen.revision : seen.node.revision;
 }

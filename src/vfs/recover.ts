@@ -9,19 +9,18 @@ import type { Inode } from "../metadata/inodes.ts";
 import type { LiveRow } from "../metadata/live-rows.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { forgetLive } from "./evict.ts";
 import { removeGeneration } from "./generation.ts";
 import { forgetLineage } from "./live.ts";
 import { mtimeOf } from "./mtime.ts";
 import { removeInode } from "./nameless.ts";
+import { doubtContents, wentDown } from "./power-loss.ts";
 
 /** A bigger one counts as changed until it is cut, which hashes it while others are served. */
 const HASHED_AT_START = 16 * 1024 * 1024;
-/** Bytes fetched this long before the machine died may not have reached the disk. */
-const UNCERTAIN_MS = 10 * 60_000;
 
 export async function recoverContents(context: Context): Promise<void> {
-  const { metadata, settings } = context;
+  const { metadata } = context;
+  if (wentDown(context)) await doubtContents(context);
   for (const inode of metadata.inodes.unfinished()) await recoverInode(context, inode);
   await recoverGenerations(context);
   for (const lineage of metadata.inodes.superseded()) forgetLineage(context, lineage);
@@ -33,12 +32,12 @@ export async function recoverContents(context: Context): Promise<void> {
   while (context.bytes.tasks.size > 0) await Promise.all(context.bytes.tasks);
   await matchLiveFiles(context);
   await setGenerationsAside(context);
-  const boot = metadata.settings.get("boot");
-  if (boot !== undefined && boot !== settings.boot) await distrustRecent(context);
 }
 
 async function recoverInode(context: Context, inode: Inode): Promise<void> {
   const { metadata, runtime, paths } = context;
+  // Unlinked while it was open: it goes.
+  if (metadata.entries.links(inode.id) === 0) return;
   runtime.step("recover: a file a writer had");
   const row = metadata.lives.get(inode.lineage);
   try {
@@ -154,14 +153,4 @@ async function setAside(context: Context, path: string, name: string): Promise<v
   if (allocated === 0) return runtime.files.remove(path);
   const target = await paths.quarantine(path, name);
   log.warn({ path: target }, "a local file that belongs to nothing known was set aside");
-}
-
-/**
- * The machine went down since. What was fetched shortly before may be zeros on the disk, although
- * its row says that it is here: it is fetched again. What programs wrote is not touched.
- */
-async function distrustRecent(context: Context): Promise<void> {
-  const rows = context.metadata.lives.all();
-  const last = rows.reduce((latest, row) => Math.max(latest, row.usedAt), 0);
-  for (const row of rows) if (row.usedAt >= last - UNCERTAIN_MS) await forgetLive(context, row);
 }

@@ -32,6 +32,7 @@ import { createNetwork } from "./network.ts";
 import { pendingItems } from "./pending.ts";
 import { pollFolders } from "./poll.ts";
 import { createPollState } from "./poll-state.ts";
+import { NO_BOOT } from "./power-loss.ts";
 import { recoverContents } from "./recover.ts";
 import { parseRequest, type Request } from "./request.ts";
 import { createSpace } from "./space.ts";
@@ -125,10 +126,12 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   };
   runtime.step("start: workspace known");
   const space = createSpace(context);
-  await space.look();
+  await disk.restore();
   await recoverContents(context);
   runtime.step("start: recovered");
   metadata.settings.set("boot", settings.boot);
+  // From here on bytes may be newer than the rows that power loss would leave.
+  await context.syncRows();
   // The clock may have been set back meanwhile.
   metadata.times.notAfter(runtime.now());
   // What was waiting when the last mount ended is looked at at once.
@@ -179,6 +182,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       runtime.step("stop: quiet");
       for (const live of context.bytes.held) await closeLive(context, live, { write: false });
       try {
+        // All bytes, with one call, before the rows say so.
+        await runtime.files.syncDisk(paths.root);
+        metadata.settings.set("boot", NO_BOOT);
         await options.syncRows();
         metadata.checkpoint();
       } catch (error) {

@@ -163,9 +163,7 @@ function takeLink(context: Context, entryId: number, { base }: NodeRow, node: No
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
   if (entry === undefined || inode === undefined || inode.kind === "folder") return;
   if (base === null || sameValue(base.attributes.link, node.attributes.link)) return;
-  // What was written here without knowing of the link is no edit from outside.
-  const isOurs = node.head === base.head;
-  const group = groupOf(node) ?? (isOurs ? (node.attributes.link?.group ?? null) : null);
+  const group = groupOf(node);
   const names = metadata.entries.links(inode.id);
   if (group === null) {
     if (names > 1) leaveInode(context, entry, node);
@@ -177,7 +175,7 @@ function takeLink(context: Context, entryId: number, { base }: NodeRow, node: No
   const before = inode.linkGroup;
   metadata.inodes.update(inode.id, { linkGroup: group });
   const isGathered = gatherNames(context, group, inode.id);
-  if (isGathered || (before !== group && names > 1) || groupOf(node) === null) markInode(context, inode.id);
+  if (isGathered || (before !== group && names > 1)) markInode(context, inode.id);
   else lookLater(context, inode.id);
 }
 

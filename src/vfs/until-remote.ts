@@ -4,7 +4,7 @@ import type { Inode } from "../metadata/inodes.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import { lookAgainAtInode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { cutGeneration } from "./cut.ts";
+import { type CutResult, cutGeneration } from "./cut.ts";
 import { FsError, fromDisk } from "./errors.ts";
 
 /** Known offline, a program waits no longer than this. */
@@ -71,7 +71,7 @@ function parkedCode(reason: string): "EDQUOT" | "EACCES" | "EIO" {
   return /forbidden|\b403\b/i.test(reason) ? "EACCES" : "EIO";
 }
 
-async function cut(context: Context, inode: Inode, signal: AbortSignal): Promise<"cut" | "clean" | "busy"> {
+async function cut(context: Context, inode: Inode, signal: AbortSignal): Promise<CutResult> {
   try {
     return await cutGeneration(context, inode.id, signal);
   } catch (error) {

@@ -1,4 +1,5 @@
 /** What changes bytes, and what makes them safe: write, truncate, fallocate, flush, fsync. */
+import { HELD } from "../metadata/inodes.ts";
 import type { Context } from "./context.ts";
 import { cutAfterSync, cutWhenQuiet } from "./cut-open.ts";
 import { FsError, fromDisk } from "./errors.ts";
@@ -89,14 +90,25 @@ export async function fsync(context: Context, caller: Caller, handleId: HandleId
   requireFolder(context, live);
   await onDisk(async () => {
     await rowsFromFile(context, live);
+    const { writes, inFlight } = live;
     await live.sync();
     context.runtime.step("fsync: bytes synced");
     await syncName(context, live);
+    nowSafe(context, live, inFlight === 0 && live.writes === writes);
     await context.syncRows();
     context.runtime.step("fsync: rows synced");
   });
   if (isWriter && context.settings.durability === "remote") await untilGatewayHas(context, live.inode, caller.signal);
   else cutAfterSync(context, live);
+}
+
+/** `isAll`: nothing was written while it was synced. */
+function nowSafe(context: Context, live: LiveFile, isAll: boolean): void {
+  const inode = context.metadata.inodes.get(live.inode);
+  if (inode?.lineage !== live.lineage || inode.content !== "dirty" || inode.synced === HELD) return;
+  const synced = isAll ? 1 : (inode.synced ?? 0);
+  if (synced !== inode.synced) context.metadata.inodes.update(inode.id, { synced });
+  live.isSafe ||= isAll;
 }
 
 /** fsync of a folder: the names are rows. */

@@ -14,6 +14,7 @@ import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import { OWN_KEY_MS } from "./given-up.ts";
 import { retryArrivals } from "./observe.ts";
+import { parkHeld } from "./power-loss.ts";
 import type { Request } from "./request.ts";
 import { backoff, send } from "./send.ts";
 
@@ -138,7 +139,12 @@ export function createWriteBack(context: Context): WriteBack {
     if (inode === undefined) return false;
     let due: number;
     try {
-      if ((await cutGeneration(context, inode.id, stopped.signal)) !== "busy") return true;
+      const result = await cutGeneration(context, inode.id, stopped.signal);
+      if (result === "held") {
+        parkHeld(context, row.id);
+        return false;
+      }
+      if (result !== "busy") return true;
       due = runtime.now() + RECUT_MS;
     } catch (error) {
       if (isStopping) return false;

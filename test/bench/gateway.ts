@@ -1,9 +1,13 @@
 /**
  * What the local gateway takes, as a process of its own: small uploads, listings, content up and
  * down; once through the product's client, once through plain node:http. Both run in this process.
+ * Beside each: what limits it, and what the same calls come to with a server that does nothing.
  */
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import type { Place } from "../support/wsfs.ts";
 import { runBench } from "./support/bench.ts";
 import { type Caller, type Content, plainCaller, productCaller } from "./support/callers.ts";
@@ -23,12 +27,26 @@ const BLOCK = 64 * 1024;
 /** USER_HZ of Linux. */
 const TICKS_PER_SECOND = 100;
 
+/** Rounds with the server that does nothing, after one that is not counted. */
+const IDLE_ROUNDS = 3;
+
 interface Side extends Observed, Pick<Caller, "upload" | "download" | "getNode" | "list"> {
   readonly name: string;
 }
 
+/** A server that does nothing: what the callers and node:http come to by themselves. */
+interface Idle {
+  readonly pid: number;
+  readonly caller: ReturnType<typeof plainCaller>;
+  close(): void;
+}
+
 const WORKLOADS = ["uploads", "nodes", "small-contents", "listing", "content-up", "content-down"] as const;
-type Load = Workload<Side> & { readonly name: (typeof WORKLOADS)[number] };
+type Load = Workload<Side> & {
+  readonly name: (typeof WORKLOADS)[number];
+  /** The figure with a server that does nothing; absent where it could not do even that. */
+  readonly idle?: (caller: Idle["caller"]) => Promise<number>;
+};
 
 function loads(folder: string): Load[] {
   const small = contentOf(1024, 1);
@@ -62,6 +80,8 @@ function loads(folder: string): Load[] {
         filled += UPLOADS;
         return rate(UPLOADS, () => uploadMany(side, `${side.name}-${round}`, UPLOADS));
       },
+      idle: (caller) =>
+        rate(UPLOADS, () => inParallel(UPLOADS, CONNECTIONS, (index) => caller.upload(folder, `${index}`, small))),
     },
     {
       name: "nodes",
@@ -71,6 +91,7 @@ function loads(folder: string): Load[] {
       rounds: 5,
       setUp: setUpReads,
       measure: (side) => rate(READS, () => readMany((id) => side.getNode(id))),
+      idle: (caller) => rate(READS, () => inParallel(READS, CONNECTIONS, () => caller.getNode("id"))),
     },
     {
       name: "small-contents",
@@ -81,6 +102,8 @@ function loads(folder: string): Load[] {
       setUp: setUpReads,
       measure: (side) =>
         rate(READS, () => readMany(async (id) => expectBytes(await side.download(id), small.block.length))),
+      idle: (caller) =>
+        rate(READS, () => inParallel(READS, CONNECTIONS, () => caller.download(`${small.block.length}`))),
     },
     {
       name: "listing",
@@ -108,6 +131,7 @@ function loads(folder: string): Load[] {
       rounds: 5,
       measure: (side, round) =>
         rate((STREAM_MIB * MIB) / 1e6, () => side.upload(folder, `stream-${side.name}-${round}`, big)),
+      idle: (caller) => rate((STREAM_MIB * MIB) / 1e6, () => caller.upload(folder, "stream", big)),
     },
     {
       name: "content-down",
@@ -120,11 +144,21 @@ function loads(folder: string): Load[] {
         rate((STREAM_MIB * MIB) / 1e6, async () => {
           expectBytes(await side.download(streams.get(side) ?? ""), STREAM_MIB * MIB);
         }),
+      idle: (caller) => rate((STREAM_MIB * MIB) / 1e6, () => caller.download(`${STREAM_MIB * MIB}`)),
     },
   ];
 }
 
 async function bench(place: Place, options: BenchOptions): Promise<Report> {
+  const idle = await startIdle();
+  try {
+    return await measure(place, options, idle);
+  } finally {
+    idle.close();
+  }
+}
+
+async function measure(place: Place, options: BenchOptions, idle: Idle): Promise<Report> {
   const gateway = await place.gateway();
   const client = await productCaller(gateway, CONNECTIONS);
   const other = options.control ? await productCaller(gateway, CONNECTIONS) : plainCaller(gateway, CONNECTIONS);
@@ -140,11 +174,9 @@ async function bench(place: Place, options: BenchOptions): Promise<Report> {
   for (const load of loads(folder)) {
     if (!isAsked(load.name, options)) continue;
     announce(load.name);
-    const [seconds, started] = [cpuSeconds(gateway.pid), performance.now()];
+    const limits = watchLimits(gateway.pid);
     const figures = await runWorkload<Side>(load, sides, options);
-    const busy = cpuSeconds(gateway.pid) - seconds;
-    const share = Math.round((busy / ((performance.now() - started) / 1000)) * 100);
-    notes.push(`${load.name}: the gateway's process was busy for ${share} % of one core${each(figures)}`);
+    notes.push(`${load.name}: ${limits()}${each(figures)}${await besideIdle(load, idle, figures.unit)}`);
     results.push(figures);
   }
   await client.close();
@@ -156,16 +188,67 @@ async function bench(place: Place, options: BenchOptions): Promise<Report> {
     sides: [names[1], names[0]],
     notes: [
       ...notes,
-      "a rate is limited by the gateway where it is busy near 100 %, by the caller and the free cores where it is not",
+      "a rate is limited by the gateway where its thread is busy near 100 %, by the caller where this process is, by both",
+      "where they fill all cores; else by the disk where the gateway writes, or by waiting for each other",
     ],
     results,
     skipped: [],
   };
 }
 
-/** Of all threads of a process, user and system. */
-function cpuSeconds(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+async function startIdle(): Promise<Idle> {
+  const script = fileURLToPath(new URL("support/idle-server.mjs", import.meta.url));
+  const child = spawn(process.execPath, [script], { stdio: ["pipe", "pipe", "inherit"] });
+  const [port] = (await once(child.stdout, "data")) as [Buffer];
+  const caller = plainCaller(
+    { baseUrl: `http://127.0.0.1:${String(port).trim()}`, token: "x".repeat(600) },
+    CONNECTIONS,
+  );
+  return {
+    pid: child.pid ?? 0,
+    caller,
+    close() {
+      void caller.close();
+      child.stdin.end();
+    },
+  };
+}
+
+/** What the same calls come to, and who is busy then. */
+async function besideIdle({ idle }: Load, { caller, pid }: Idle, unit: string): Promise<string> {
+  if (idle === undefined) return "";
+  await idle(caller);
+  const limits = watchLimits(pid, "the server");
+  const values: number[] = [];
+  for (let round = 0; round < IDLE_ROUNDS; round += 1) values.push(await idle(caller));
+  return `\n    a server that does nothing: ${Math.round(spread(values).median)} ${unit} with node:http; ${limits()}`;
+}
+
+/** Since now: how busy were the server, its main thread, this process with its callers, and the disk. */
+function watchLimits(pid: number, name = "the gateway"): () => string {
+  const read = () => ({
+    all: cpuSeconds(`/proc/${pid}`),
+    main: cpuSeconds(`/proc/${pid}/task/${pid}`),
+    own: cpuSeconds("/proc/self"),
+    written: Number(/^write_bytes: (\d+)/m.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1]),
+    now: performance.now(),
+  });
+  const before = read();
+  return () => {
+    const after = read();
+    const seconds = (after.now - before.now) / 1000;
+    const share = (what: "all" | "main" | "own") => `${Math.round(((after[what] - before[what]) / seconds) * 100)} %`;
+    const written = Math.round((after.written - before.written) / 1e6 / seconds);
+    return (
+      `of one core ${name} took ${share("all")} (its main thread ${share("main")}), the callers ${share("own")}` +
+      (written > 0 ? `; ${written} MB/s to the disk` : "")
+    );
+  };
+}
+
+/** User and system, of a process with all its threads or of one thread. */
+function cpuSeconds(folder: string): number {
+  const stat = readFileSync(`${folder}/stat`, "utf8");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND;
 }

@@ -206,3 +206,23 @@ test("a node may be told to be found by its id only a moment later", async () =>
   await core.clock.advance(500);
   expect((await core.call("GET", `/v1/nodes/${file.id}`)).status).toBe(200);
 });
+
+test.each([
+  ["branch", "b"],
+  ["at", "2026-01-31T12:00:00Z"],
+])("content of a version is asked for without %s", async (name, value) => {
+  const file = await core.file("/f", "x");
+  const ask = async (query: Record<string, string>) => {
+    const { status, json } = await core.call("GET", `/v1/nodes/${file.id}/content`, { query });
+    return [status, json.field];
+  };
+  expect(await ask({ version: String(file.head) })).toEqual([200, undefined]);
+  expect(await ask({ version: String(file.head), [name]: value })).toEqual([400, "version"]);
+});
+
+test("a deletion takes no body, in which a key would be looked for in vain", async () => {
+  const file = await core.file("/f", "x");
+  const answer = await core.call("DELETE", `/v1/nodes/${file.id}`, { json: { idempotencyKey: "k" } });
+  expect([answer.status, answer.json.field]).toEqual([400, "body"]);
+  expect((await core.node(file.id)).revision).toBe(file.revision);
+});

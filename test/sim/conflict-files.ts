@@ -83,11 +83,12 @@ export const LINKED: readonly Conflict[] = [
   {
     one: "gives `a` another name `b`",
     other: "saves `a`",
-    why: "a save is seen by all names",
+    why: "a save that knows nothing of the other name is not for it",
     before: a,
     left: (at) => at.calls.link("a", "b"),
     right: (at) => at.save("a", "the other's"),
-    ends: { a: "the other's, 2 names", b: "the other's, 2 names" },
+    ends: { a: "the other's", b: "base" },
+    otherFirst: { a: "the other's, 2 names", b: "the other's, 2 names" },
     same: { a: "a" },
   },
   {

@@ -245,7 +245,7 @@ test("a history without trouble is as it should be, and takes room at many place
 
 test("nothing is lost either where not even the reserve helps the rows", async () => {
   const { taken } = await history(undefined);
-  for (const after of all(taken.rows, 13)) {
+  for (const after of all(taken.rows, 29)) {
     const { problems } = await history({ what: "no rows", after, isForGood: true });
     expect([after, problems]).toEqual([after, []]);
   }
@@ -263,7 +263,7 @@ for (const isForGood of [false, true]) {
 
   test(`every change of a row fails ${how}`, async () => {
     const { taken } = await history(undefined);
-    for (const after of all(taken.rows, 11)) {
+    for (const after of all(taken.rows, 23)) {
       const { problems } = await history({ what: "rows", after, isForGood });
       expect([after, problems]).toEqual([after, []]);
     }

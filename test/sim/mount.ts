@@ -34,6 +34,8 @@ export interface Sabotage {
   readonly engine?: (engine: Engine) => void;
   /** A crash takes back what the last system call committed. */
   readonly losesLastCall?: boolean;
+  /** Changes the rows a crash leaves. */
+  readonly crash?: (rows: Connection) => void;
   /** What goes wrong with a request, instead of what the weather says. */
   readonly choose?: (request: HttpRequest) => Fault | "none" | undefined;
 }
@@ -216,6 +218,7 @@ export function createMount(options: MountOptions): Mount {
       if (database.inTransaction) database.exec("ROLLBACK");
       database = before ?? copyOf(database);
       before = undefined;
+      options.sabotage?.crash?.(database);
       const left = files.snapshot();
       files.kill();
       files = createMemoryFiles({ now, snapshot: left });

@@ -50,6 +50,12 @@ export interface Oracle {
 
 const READ_MAX = 1 << 24;
 
+/** Versions whose bytes a mount shows. Names of one hard-linked file are nodes of their own, with versions of the same bytes. */
+const SHOWN = `SELECT origin_version FROM inode WHERE origin_version IS NOT NULL
+  UNION SELECT base_head FROM node JOIN entry ON entry.id = node.entry JOIN inode ON inode.id = entry.inode
+  WHERE base_head IS NOT NULL AND base_hash = inode.hash AND inode.kind = 'file'
+  AND EXISTS (SELECT 1 FROM entry other WHERE other.inode = inode.id AND other.id <> entry.id)`;
+
 const statements = new WeakMap<Database, Map<string, Statement>>();
 
 /** Prepared once. */
@@ -203,8 +209,7 @@ export function createOracle(
     const database = rows(mount);
     if (database === undefined) return;
     const all = shownOn(mount);
-    const versions = pluck(database, "SELECT origin_version FROM inode WHERE origin_version IS NOT NULL").all();
-    for (const version of versions as string[]) all.add(version);
+    for (const version of pluck(database, SHOWN).all() as string[]) all.add(version);
   }
 
   function versionsOf(node: string): { id: string; hash: string }[] {

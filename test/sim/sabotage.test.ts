@@ -36,6 +36,23 @@ function withOtherKey(request: HttpRequest): HttpRequest {
   return isKeyed ? { ...request, body: { ...body, value: { ...body.value, idempotencyKey } } } : request;
 }
 
+/** The first half of the bytes, as if they were all. */
+function halved(request: HttpRequest): HttpRequest {
+  const { body } = request;
+  if (body?.kind !== "upload") return request;
+  const { content } = body;
+  const size = Math.ceil((content.size ?? 0) / 2);
+  async function* read(): AsyncGenerator<Uint8Array> {
+    let left = size;
+    for await (const piece of content.read()) {
+      if (left > 0) yield piece.subarray(0, left);
+      left -= piece.length;
+    }
+  }
+  const metadata = { ...(body.metadata as object), contentHash: null };
+  return { ...request, body: { ...body, metadata, content: { ...content, size, read } } };
+}
+
 const SABOTAGES: readonly { name: string; mounts: 1 | 2; sabotage: Sabotage }[] = [
   {
     name: "new versions go without If-Match",
@@ -50,6 +67,17 @@ const SABOTAGES: readonly { name: string; mounts: 1 | 2; sabotage: Sabotage }[] 
   { name: "uploads go without If-None-Match", mounts: 2, sabotage: withoutHeader("if-none-match") },
   { name: "repeated requests have other keys", mounts: 1, sabotage: { request: withOtherKey } },
   { name: "a call is answered before its commit", mounts: 1, sabotage: { losesLastCall: true } },
+  { name: "content is sent before it is whole", mounts: 2, sabotage: { request: halved } },
+  {
+    name: "requests under way are forgotten in a crash",
+    mounts: 1,
+    sabotage: { crash: (rows) => void rows.exec("DELETE FROM attempt") },
+  },
+  {
+    name: "tombstones are forgotten",
+    mounts: 2,
+    sabotage: { engine: ({ context }) => void Object.assign(context.metadata.tombstones, { add() {} }) },
+  },
 ];
 
 test.each(SABOTAGES)("$name: noticed", { timeout: 300_000 }, async ({ name, mounts, sabotage }) => {

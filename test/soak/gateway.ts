@@ -1,24 +1,44 @@
-/** The kills of test/gateway/crash.test.ts, as many as asked for. Argument: how many. GATEWAY_SEED changes the seed. */
+/**
+ * The kills of test/gateway/crash.test.ts, as many as asked for, on several gateways at once: one
+ * loads while others are written to. Argument: how many. GATEWAY_SEED changes the seed, GATEWAY_LANES
+ * how many gateways there are; the first has the seed, each other one the next.
+ */
 import { mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import path from "node:path";
 import { killGateway } from "../support/gateway-kills.ts";
 
-const kills = Number(process.argv[2] ?? 1000);
-if (!Number.isInteger(kills) || kills < 1) throw new Error(`expected a number of kills, got ${process.argv[2]}`);
-const seed = Number(process.env.GATEWAY_SEED ?? 1);
-const dataDir = await mkdtemp(path.join(tmpdir(), "wsfs-soak-"));
-process.stdout.write(`gateway: ${kills} kills, GATEWAY_SEED=${seed}, data in ${dataDir}\n`);
+function count(text: string | undefined, fallback: number, what: string): number {
+  const value = Number(text ?? fallback);
+  if (!Number.isInteger(value) || value < 1) throw new Error(`${what}: expected a number, got ${text}`);
+  return value;
+}
+
+const kills = count(process.argv[2], 1000, "kills");
+const seed = count(process.env.GATEWAY_SEED, 1, "GATEWAY_SEED");
+const lanes = Math.min(kills, count(process.env.GATEWAY_LANES, 2 * availableParallelism(), "GATEWAY_LANES"));
+const folder = await mkdtemp(path.join(tmpdir(), "wsfs-soak-"));
+process.stdout.write(`gateway: ${kills} kills, GATEWAY_SEED=${seed}, GATEWAY_LANES=${lanes}, data in ${folder}\n`);
 const started = performance.now();
-const report = await killGateway({
-  dataDir,
-  kills,
-  seed,
-  onKill(kill) {
-    if (kill % 50 !== 0) return;
-    process.stdout.write(`  ${kill} kills, ${Math.round((performance.now() - started) / 1000)} s\n`);
-  },
-});
+let killed = 0;
+const elapsed = () => ((performance.now() - started) / 1000).toFixed(0);
+const onKill = () => {
+  killed += 1;
+  if (killed % 50 === 0) process.stdout.write(`  ${killed} kills, ${elapsed()} s\n`);
+};
+const reports = await Promise.all(
+  Array.from({ length: lanes }, async (_, lane) => {
+    const share = Math.floor(kills / lanes) + (lane < kills % lanes ? 1 : 0);
+    const own = { dataDir: path.join(folder, String(lane)), kills: share, seed: seed + lane };
+    try {
+      return await killGateway({ ...own, compiled: true, onKill });
+    } catch (error) {
+      throw new Error(`with GATEWAY_SEED=${own.seed} GATEWAY_LANES=1, ${share} kills`, { cause: error });
+    }
+  }),
+);
 // Kept where something was not as it should be.
-await rm(dataDir, { recursive: true, force: true });
-process.stdout.write(`${JSON.stringify(report)}\n`);
+await rm(folder, { recursive: true, force: true });
+const total = (name: "answered" | "unanswered" | "happened") => reports.reduce((sum, report) => sum + report[name], 0);
+const report = { kills, answered: total("answered"), unanswered: total("unanswered"), happened: total("happened") };
+process.stdout.write(`${JSON.stringify(report)}, ${elapsed()} s\n`);

@@ -23,6 +23,8 @@ export interface KillOptions {
   readonly dataDir: string;
   readonly kills: number;
   readonly seed: number;
+  /** Whether the gateway is the one in dist/. */
+  readonly compiled?: boolean;
   readonly onKill?: (kill: number) => void;
 }
 
@@ -50,7 +52,7 @@ interface Expected {
 }
 
 /** Throws what it found when the gateway does not keep its word. */
-export async function killGateway({ dataDir, kills, seed, onKill }: KillOptions): Promise<KillReport> {
+export async function killGateway({ dataDir, kills, seed, compiled, onKill }: KillOptions): Promise<KillReport> {
   const random = seededRandom(seed);
   const pick = (count: number) => Math.floor(random() * count);
   const expected = new Map<string, Expected>();
@@ -59,7 +61,7 @@ export async function killGateway({ dataDir, kills, seed, onKill }: KillOptions)
   let counter = 0;
   let heard = 0;
   let isEnding = false;
-  let warm = warmGateway(dataDir);
+  let warm = warmGateway(dataDir, compiled);
   let running: GatewayChild | undefined;
 
   function content(): Uint8Array {
@@ -194,7 +196,7 @@ export async function killGateway({ dataDir, kills, seed, onKill }: KillOptions)
     for (let kill = 0; kill <= kills; kill += 1) {
       running = await warm.start();
       const gateway: GatewayChild = running;
-      warm = warmGateway(dataDir);
+      warm = warmGateway(dataDir, compiled);
       isEnding = false;
       for (const request of open.splice(0)) {
         const id = await resolve(gateway, request);

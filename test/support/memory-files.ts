@@ -328,6 +328,7 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
       }),
 
     list: (path) => run("list", path, () => Array.from(folderAt(path, "scandir").keys()).sort()),
+    syncDisk: (path) => run("syncFolder", path, () => void folderAt(path, "fsync")),
     syncFolder: (path) => run("syncFolder", path, () => void folderAt(path, "fsync")),
 
     clone: (from, to) =>

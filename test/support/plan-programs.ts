@@ -49,10 +49,11 @@ export function createPrograms(mount: Mount, gateway: Gateway, choose: Choose, t
       parentId === null
         ? undefined
         : mount.rowsAt(parentId, entry.name).find((r) => r.entry === null && r.kind === "file" && r.attempt === null);
-    const left = [...mount.rows].find(
-      (r) => r.left?.parent === entry.parent && r.left.name === entry.name && r.entry !== null && r.nodeId !== null,
+    const left = [...mount.rows].filter(
+      (r) => r.left?.parent === entry.parent && r.left.name === entry.name && r.nodeId !== null,
     );
-    const heir = removed ?? left;
+    const heir =
+      left.find((r) => r.entry === null && r.attempt === null) ?? removed ?? left.find((r) => r.entry !== null);
     if (heir === undefined || heir === own) return false;
     const former = heir.entry;
     if (own !== undefined) own.entry = null;
@@ -71,6 +72,9 @@ export function createPrograms(mount: Mount, gateway: Gateway, choose: Choose, t
     tell(`remove ${entry.id} ${entry.name}`);
     const row = mount.rowOf(entry);
     mount.entries.delete(entry);
+    if (row?.kind === "file" && row.nodeId !== null && entry.parent !== null) {
+      row.left = { parent: entry.parent, name: entry.name };
+    }
     if (row !== undefined) orphan(row);
   }
 
@@ -159,7 +163,8 @@ export function createPrograms(mount: Mount, gateway: Gateway, choose: Choose, t
     },
     () => {
       // Time passes.
-      for (const row of mount.rows) Object.assign(row, { left: null, waitedFor: row.seen });
+      for (const row of mount.rows)
+        Object.assign(row, { left: row.entry === null ? row.left : null, waitedFor: row.seen });
     },
   ];
 

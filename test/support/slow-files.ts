@@ -56,6 +56,7 @@ export function slowFiles<T extends Files>(files: T, turns: () => number): T {
     remove: async (path) => wait().then(() => files.remove(path)),
     makeFolder: async (path) => wait().then(() => files.makeFolder(path)),
     list: async (path) => wait().then(() => files.list(path)),
+    syncDisk: async (path) => wait().then(() => files.syncDisk(path)),
     syncFolder: async (path) => wait().then(() => files.syncFolder(path)),
     clone: async (from, to) => wait().then(() => files.clone(from, to)),
     hash: async (path, signal) => wait().then(() => files.hash(path, signal)),

@@ -4,6 +4,7 @@ import { cutGeneration } from "../../src/vfs/cut.ts";
 import { evict } from "../../src/vfs/evict.ts";
 import { forget } from "../../src/vfs/lookup.ts";
 import { recoverContents } from "../../src/vfs/recover.ts";
+import { fsync } from "../../src/vfs/write.ts";
 import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const KIB = 1024;
@@ -159,18 +160,90 @@ test("after a crash: superseded and nameless go, unknown files are set aside, em
   expect(await next.files.list("/state/quarantine")).toEqual(["live-700"]);
 });
 
-test("after the machine went down, what was fetched shortly before is fetched again; what programs wrote stays", async () => {
-  const world = await createBytesWorld();
-  const old = await cached(world);
-  await world.clock.advance(3_600_000);
-  const recent = await cached(world);
-  const dirty = await written(world);
+/** The machine goes down, and comes up again. */
+async function powerLoss(world: BytesWorld): Promise<BytesWorld> {
   const next = world.crash({ boot: "next" });
   next.context.metadata.settings.set("boot", "boot");
   await recoverContents(next.context);
-  expect((await filesOf(next)).sort()).toEqual([old.lineage, next.inode(dirty).lineage].sort());
-  expect(Buffer.compare(await next.readAll(recent), pattern(100 * KIB))).toBe(0);
+  return next;
+}
+
+test("after the machine went down, clean bytes are looked at before they are used", async () => {
+  const world = await createBytesWorld();
+  const whole = await cached(world);
+  const torn = await cached(world);
+  const dirty = await written(world);
+  const file = await world.files.open(world.context.paths.live(torn.lineage), "r+");
+  await file.write(new Uint8Array(4096), 0);
+  await file.close();
+  const before = world.gateway.calls.length;
+  const next = await powerLoss(world);
+  expect(Buffer.compare(await next.readAll(whole), pattern(100 * KIB))).toBe(0);
+  expect(next.gateway.calls.length).toBe(before);
+  expect(Buffer.compare(await next.readAll(torn), pattern(100 * KIB))).toBe(0);
+  expect(next.gateway.calls.length).toBe(before + 1);
+  // New, and so over no head.
   expect(Buffer.from(await next.readAll(next.inode(dirty)))).toEqual(TEXT);
+});
+
+/** Names in the root, with what they show. */
+async function shown(world: BytesWorld): Promise<Record<string, string>> {
+  const { entries, inodes } = world.context.metadata;
+  const found: Record<string, string> = {};
+  for (const { id, name, inode } of entries.list(1, 0, 100)) {
+    const of = inodes.get(inode);
+    if (id > 15 && of !== undefined) found[name] = Buffer.from(await world.readAll(of)).toString();
+  }
+  return found;
+}
+
+test("content that was never synced goes on beside the head after power loss, synced content stays", async () => {
+  for (const how of ["never", "as it is", "and written since"] as const) {
+    const world = await createBytesWorld();
+    const inode = world.addRemote(Buffer.from("the head"), { name: "a.txt" });
+    const handle = await world.open(inode, { write: true });
+    await world.write(handle, 0, Buffer.from("changed!"));
+    if (how !== "never") await fsync(world.context, CALLER, handle, false);
+    if (how === "and written since") await world.write(handle, 0, Buffer.from("half"));
+    const next = await powerLoss(world);
+    const files = await shown(next);
+    const beside = Object.keys(files).filter((name) => name.startsWith("a (recovered, here, "));
+    if (how === "never") {
+      expect(files["a.txt"]).toBe("the head");
+      expect(beside.map((name) => files[name])).toEqual(["changed!"]);
+      continue;
+    }
+    expect([files["a.txt"], beside]).toEqual([how === "as it is" ? "changed!" : "halfged!", []]);
+    const cut = await cutGeneration(next.context, inode.id, CALLER.signal);
+    expect(cut).toBe(how === "as it is" ? "cut" : "held");
+    if (how === "as it is") continue;
+    // A program saves it again: now it is whole.
+    const again = await next.open(next.inode(inode.id), { write: true });
+    await next.write(again, 0, Buffer.from("saved"));
+    await next.close(again);
+    expect(await cutGeneration(next.context, inode.id, CALLER.signal)).toBe("cut");
+  }
+});
+
+test("before a byte of synced content changes, the rows that say so are synced", async () => {
+  const world = await createBytesWorld();
+  const { inode, handle } = await world.create();
+  await world.write(handle, 0, TEXT);
+  await fsync(world.context, CALLER, handle, false);
+  const order: string[] = [];
+  const context = world.context as { syncRows: () => Promise<void> };
+  context.syncRows = async () => void order.push(`rows synced, saying ${world.inode(inode.id).synced}`);
+  const live = world.context.lives.get(inode.lineage);
+  if (live === undefined) throw new Error("not open");
+  const { file } = live;
+  const writing = {
+    ...file,
+    write: (data: Uint8Array, at: number) => file.write(data, at).then(() => void order.push("written")),
+  };
+  (live as { file: typeof file }).file = writing;
+  await world.write(handle, 0, TEXT);
+  await world.write(handle, 5, TEXT);
+  expect(order).toEqual(["rows synced, saying 0", "written", "written"]);
 });
 
 test("recovery reads no clean file", async () => {

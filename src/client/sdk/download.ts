@@ -12,7 +12,7 @@ import { openPartFile } from "./part-file.ts";
 import { resumeBytes, wrongHash } from "./read.ts";
 
 export interface DownloadOptions extends RequestOptions {
-  /** Default: the head. */
+  /** Default: the head. Says the content by itself: not with `branch`. */
   readonly version?: string | undefined;
   readonly branch?: string | undefined;
   /** Bytes of the content that are on the disk so far, those of an earlier attempt included. */
@@ -61,6 +61,10 @@ export async function download(
 
 async function find(context: Context, nodeId: string, options: DownloadOptions): Promise<Wanted> {
   const { version, branch, signal } = options;
+  if (version !== undefined && branch !== undefined) {
+    const message = "download: version: expected alone: it says which content, as branch does";
+    throw new RemoteError("invalid", message, { field: "version", isUnsent: true });
+  }
   const { head, size, contentHash } = await currentHead(context, nodeId, options);
   if (head !== undefined && (version === undefined || version === head)) return { version: head, size, contentHash };
   const found = await findVersion(context, nodeId, version, options);

@@ -10,7 +10,7 @@ import { type Context, type RequestOptions, read } from "./context.ts";
 import { moment } from "./nodes.ts";
 
 export interface ReadOptions extends RequestOptions {
-  /** Default: the head. */
+  /** Default: the head. Says the content by itself: not with `at` or `branch`. */
   readonly version?: string | undefined;
   /** Bytes [start, end). Default: all. */
   readonly range?: { readonly start: number; readonly end: number } | undefined;

@@ -64,7 +64,10 @@ export async function productCaller(gateway: TestGateway, connections: number): 
   };
 }
 
-export function plainCaller(gateway: TestGateway, connections: number): Omit<Caller, "makeFolder"> {
+export function plainCaller(
+  gateway: Pick<TestGateway, "baseUrl" | "token">,
+  connections: number,
+): Omit<Caller, "makeFolder"> {
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
   const send = (method: string, path: string, headers: Record<string, string | number> = {}) =>
     httpRequest(new URL(path, gateway.baseUrl), {

@@ -218,3 +218,10 @@ async function halfServer() {
     },
   };
 }
+
+test("a version is downloaded whatever the branch, so naming both is refused before anything is sent", async () => {
+  const path = join(await temporaryFolder(), "a");
+  const { gateway, requests } = scripted([]);
+  const error = await failureOf(gateway.files.download("n1", path, { version: "v1", branch: "b" }));
+  expect([error.code, error.field, requests.length]).toEqual(["invalid", "version", 0]);
+});

@@ -1,0 +1,67 @@
+/**
+ * Several nodes that were read together. What is new of any is noted before the first is observed,
+ * and those that moved elsewhere change their places at once: all leave their names, then each takes
+ * its own. So chains and rings of renames show no gap, no circle and no conflict. Never waits.
+ */
+import type { Node } from "../contract/resources.ts";
+import type { Entry } from "../metadata/entries.ts";
+import { ROOT_INODE } from "../metadata/metadata.ts";
+import type { NodeRow } from "../metadata/nodes.ts";
+import { advance } from "./advance.ts";
+import type { Context } from "./context.ts";
+import { type Source, withRevision } from "./echo.ts";
+import { folderOfNode } from "./from-node.ts";
+import { stepAside } from "./make-room.ts";
+import { revisionOf } from "./observe.ts";
+
+/** To be followed by observeNode for each: what it does not do, because of an error, is done there one by one. */
+export function foresee(context: Context, told: Iterable<Node>, source: Source): void {
+  const { metadata } = context;
+  try {
+    metadata.transaction(() => {
+      const moved: NodeRow[] = [];
+      for (const one of told) {
+        const row = note(context, one, source);
+        if (row !== undefined && isMoved(context, row)) moved.push(row);
+      }
+      if (moved.length > 1) moveTogether(context, moved);
+    });
+  } catch (error) {
+    context.log.error({ err: error }, "changes read together could not be applied together");
+  }
+}
+
+/** The row, if there is news. Whether it is an effect of our own requests is judged when it is observed. */
+function note(context: Context, told: Node, source: Source): NodeRow | undefined {
+  const { metadata } = context;
+  const row = metadata.nodes.ofNodeId(told.id);
+  if (row === undefined || (told.lastKey !== null && metadata.attempts.ofKey(told.lastKey) !== undefined)) return;
+  const node = withRevision(context, told, source);
+  if (node.revision <= (row.base?.revision ?? -1) || node.revision <= revisionOf(row.seen)) return;
+  return metadata.nodes.update(row.id, { seen: { node }, seenAt: context.runtime.now() });
+}
+
+/** To a folder that is known; other places are found when it is observed. */
+function isMoved(context: Context, { entry, seen, base }: NodeRow): boolean {
+  if (entry === null || seen === null || "deleted" in seen || seen.node.parentId === null) return false;
+  if (seen.node.parentId === base?.parent && seen.node.name === base.name) return false;
+  return folderOfNode(context, seen.node.parentId) !== undefined;
+}
+
+function moveTogether(context: Context, rows: readonly NodeRow[]): void {
+  const { entries } = context.metadata;
+  const left = rows.flatMap((row) => (row.entry === null ? [] : (entries.get(row.entry) ?? [])));
+  // A name no program can give, in a folder that is in no other.
+  for (const { id, name, gatewayName } of left) entries.move(id, ROOT_INODE, `/${id}`, gatewayName ?? name);
+  for (const row of rows) advance(context, row.id);
+  for (const entry of left) putBack(context, entry);
+}
+
+/** It cannot take its place yet, and waits for that where it was. */
+function putBack(context: Context, { id, parent, name, gatewayName }: Entry): void {
+  const { entries } = context.metadata;
+  const now = entries.get(id);
+  if (now === undefined || now.parent !== ROOT_INODE || now.name !== `/${id}`) return;
+  if (entries.find(parent, name) === undefined) entries.move(id, parent, name, gatewayName);
+  else stepAside(context, { ...now, parent });
+}
