@@ -78,8 +78,6 @@ const GROUPS: readonly (readonly (typeof PARTS)[number][])[] = [
   ["cli"],
   ["supervisor"],
   ["daemon"],
-  ["cli", "supervisor"],
-  ["cli", "daemon"],
   ["supervisor", "daemon"],
   PARTS,
 ];
