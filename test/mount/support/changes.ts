@@ -60,7 +60,7 @@ try:
         say({"done": {name: promised[name]}})
     # What is left of the last life is taken away: the folder stays small.
     for name in list(promised):
-        if promised[name] is not None and promised[name] != "folder" and not name.startswith(prefix):
+        if promised[name] is not None and promised[name] != "folder" and name != "kept" and not name.startswith(prefix):
             change([name], lambda: (os.path.lexists(name) and os.unlink(name), {name: None})[1])
     a, b, c, d, l, t = [f"{prefix}-{x}" for x in "abcdlt"]
     change([d], lambda: (os.mkdir(d), {d: "folder"})[1])
@@ -80,6 +80,9 @@ try:
     change([f"{d}/b"], lambda: (os.unlink(f"{d}/b"), {f"{d}/b": None})[1])
     change([t], lambda: (os.mkdir(t), {t: "folder"})[1])
     change([t], lambda: (os.rmdir(t), {t: None})[1])
+    # One file of all lives: the gateway has it by then.
+    change(["kept"], lambda: write("kept", content()))
+    change(["kept"], lambda: write("kept", b"more", os.O_APPEND))
     for i in range(many): change([f"{d}/m{i}"], lambda: write(f"{d}/m{i}", content(100)))
     for name in os.listdir("."):
         if name.startswith("remote"): look(name)
