@@ -30,6 +30,8 @@ const RUN: { readonly [C in CommandName]: () => Promise<Run<C>> } = {
   start: async () => (await import("./start.ts")).start,
   mount: async () => (await import("./mount.ts")).mount,
   status: async () => (await import("./status.ts")).status,
+  queue: async () => (await import("./queue.ts")).queue,
+  "queue retry": async () => (await import("./queue-retry.ts")).queueRetry,
   drain: async () => (await import("./drain.ts")).drain,
   umount: async () => (await import("./umount.ts")).umount,
   gateway: async () => (await import("./gateway.ts")).gateway,
@@ -100,8 +102,14 @@ function usageMessage(message: string, argv: readonly string[]): string {
   }
   const [, flag] = /^Not enough arguments following: (.*)$/.exec(message) ?? [];
   if (flag !== undefined) return `--${flag} needs a value`;
-  if (message.startsWith("Not enough non-option arguments")) return `${argv[0]} needs a folder: wsfs ${argv[0]} DIR`;
+  if (message.startsWith("Not enough non-option arguments")) return folderNeeded(argv);
   return message;
+}
+
+function folderNeeded(argv: readonly string[]): string {
+  const [first = "", second = ""] = argv;
+  const name = Object.hasOwn(COMMANDS, `${first} ${second}`) ? `${first} ${second}` : first;
+  return `${name} needs a folder: wsfs ${name} DIR`;
 }
 
 /** The first word that should be a command and is none. */
@@ -110,7 +118,9 @@ function unknownCommand(argv: readonly string[]): string | undefined {
   const names: readonly string[] = Object.keys(COMMANDS);
   if (first === undefined || first === "" || first.startsWith("-")) return undefined;
   if (!names.includes(first)) return first;
-  const hasChildren = names.some((name) => name.startsWith(`${first} `));
+  // Of one that takes a folder, the second word may be that.
+  const takesNone = COMMANDS[first as CommandName].dir === "none";
+  const hasChildren = takesNone && names.some((name) => name.startsWith(`${first} `));
   if (!hasChildren || second === undefined || second.startsWith("-") || names.includes(`${first} ${second}`)) {
     return undefined;
   }
@@ -118,12 +128,14 @@ function unknownCommand(argv: readonly string[]): string | undefined {
 }
 
 function usageOf(name: CommandName, words: string): string {
-  const { dir } = COMMANDS[name];
-  return dir === "none" ? words : dir === "required" ? `${words} <DIR>` : `${words} [DIR]`;
+  const { dir, paths }: Command = COMMANDS[name];
+  const folder = dir === "none" ? "" : dir === "required" ? " <DIR>" : " [DIR]";
+  return `${words}${folder}${paths === true ? " [PATH..]" : ""}`;
 }
 
 function declare(parser: Argv, name: CommandName): void {
-  const command = COMMANDS[name];
+  const command: Command = COMMANDS[name];
+  if (command.paths === true) parser.positional("PATH", { type: "string", describe: "What to try: with all below it" });
   if (command.dir !== "none") parser.positional("DIR", { type: "string", describe: "The folder of the mount" });
   for (const flag of command.flags) parser.option(flagName(flag), describe(name, flag));
   const examples = command.examples.map(([line, meaning]) => `  ${line}\n      ${meaning}`);

@@ -115,6 +115,7 @@ export const FLAGS = {
   json: { type: "switch", help: "Print JSON" },
   timeout: { type: "value", kind: values.seconds, help: "Give up after that many seconds" },
   "no-settle": { type: "switch", help: "Do not wait until the gateway's index and journal show it" },
+  limit: { type: "value", kind: values.itemCount, default: 100, help: "Show at most that many (0: all)" },
   drain: { type: "optionalValue", kind: values.seconds, help: "Upload everything first, for at most S seconds" },
   data: { type: "value", kind: values.named("DIR"), variable: true, help: "Folder of the local gateway" },
   host: { type: "value", kind: values.named("H"), default: "127.0.0.1", help: "Address to listen on" },
@@ -199,6 +200,8 @@ export type FlagName = keyof typeof FLAGS;
 export interface Command {
   /** What follows the command's words: one folder. */
   readonly dir: "required" | "optional" | "none";
+  /** Any number of paths after the folder. */
+  readonly paths?: true;
   readonly summary: string;
   readonly flags: readonly FlagName[];
   readonly required?: readonly FlagName[];
@@ -254,11 +257,36 @@ export const COMMANDS = {
     flags: ["json", "debug"],
     examples: [["wsfs status ~/work --json", "for programs"]],
   },
+  queue: {
+    dir: "required",
+    summary: "Show what waits to be uploaded from the mount at DIR, and why it does",
+    flags: ["limit", "json", "debug"],
+    examples: [
+      ["wsfs queue ~/work", "what is under way, what was refused, then the oldest first"],
+      [
+        "wsfs queue ~/work --limit 0 --json | jq -r 'select(.item.state == \"parked\").item.path'",
+        "all that was refused",
+      ],
+    ],
+  },
+  "queue retry": {
+    dir: "required",
+    paths: true,
+    summary: "Try now what was refused or waits: all, or what is at PATH and below",
+    flags: ["json", "debug"],
+    examples: [
+      ["wsfs queue retry ~/work", "everything"],
+      ["wsfs queue retry ~/work ~/work/reports /notes.txt", "a PATH is one on this machine, or one that queue shows"],
+    ],
+  },
   drain: {
     dir: "required",
     summary: "Upload everything and wait until the gateway shows it",
-    flags: ["timeout", "no-settle", "debug"],
-    examples: [["wsfs drain ~/work --timeout 60", "exit code 1 if a minute was not enough"]],
+    flags: ["timeout", "no-settle", "json", "debug"],
+    examples: [
+      ["wsfs drain ~/work --timeout 60", "exit code 1 if a minute was not enough"],
+      ["wsfs drain ~/work --json", "a line of progress each time something has changed, then the result"],
+    ],
   },
   umount: {
     dir: "required",
@@ -336,7 +364,13 @@ export type Values<C extends CommandName> = {
     (typeof FLAGS)[F],
     F extends RequiredOf<(typeof COMMANDS)[C]> ? true : false
   >;
-} & { readonly dir: (typeof COMMANDS)[C]["dir"] extends "required" ? string : string | undefined };
+} & {
+  readonly dir: (typeof COMMANDS)[C]["dir"] extends "required" ? string : string | undefined;
+} & ((typeof COMMANDS)[C] extends {
+    paths: true;
+  }
+    ? { readonly paths: readonly string[] }
+    : unknown);
 
 /** The flag's name on the command line: the table has two of the name "workspace". */
 export function flagName(name: FlagName): string {
@@ -359,6 +393,7 @@ export function resolveValues<C extends CommandName>(
 ): Values<C> {
   const command: Command = COMMANDS[commandName];
   const result: Record<string, unknown> = { dir: dirOf(commandName, command, given.DIR) };
+  if (command.paths === true) result.paths = pathsOf(commandName, given.PATH);
   for (const name of command.flags) {
     const flag: Flag = FLAGS[name];
     const option = `--${flagName(name)}`;
@@ -381,6 +416,15 @@ function dirOf(name: string, command: Command, given: unknown): string | undefin
   if (given === "") throw new Failure(`${name}: expected a folder as DIR, got ""`, EXIT.usage);
   if (command.dir === "required") throw new Failure(`${name} needs a folder: wsfs ${name} DIR`, EXIT.usage);
   return undefined;
+}
+
+function pathsOf(name: string, given: unknown): string[] {
+  const paths: unknown[] = Array.isArray(given) ? given : [];
+  return paths.map((path) => {
+    if (typeof path !== "string" || path === "")
+      throw new Failure(`${name}: expected a path as PATH, got ""`, EXIT.usage);
+    return path;
+  });
 }
 
 function defaultOf(flag: Flag): unknown {

@@ -24,11 +24,16 @@ export function describeStatus(state: MountStatus): string {
   const requests = Object.values(state.operations).reduce((sum, count) => sum + count, 0);
   const lines: [string, string | undefined][] = [
     ["mounted", `${state.workspace.name} at ${state.mountpoint}, for ${formatDuration(state.uptime * 1000)}`],
-    ["gateway", `${state.baseUrl} (${state.online ? "online" : "offline: reads and writes go on from this machine"})`],
+    ["gateway", `${state.baseUrl} (${describeGateway(state)})`],
     ["read-only", state.readOnly],
     ["paused", state.paused],
     ["to upload", describePending(state)],
-    ["parked", state.parked === 0 ? undefined : `${formatCount(state.parked, "change")} refused by the gateway`],
+    [
+      "parked",
+      state.parked === 0
+        ? undefined
+        : `${formatCount(state.parked, "change")} refused by the gateway; "wsfs queue" says why`,
+    ],
     ["conflicts", state.conflicts === 0 ? undefined : formatCount(state.conflicts, "copy", "copies")],
     ["cache", `${formatSize(state.cacheBytes)} of ${formatSize(state.cacheLimit)}`],
     ["disk", describeDisk(state)],
@@ -39,6 +44,12 @@ export function describeStatus(state: MountStatus): string {
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name.padEnd(10)} ${value}\n`)
     .join("");
+}
+
+function describeGateway({ online, offlineMs }: MountStatus): string {
+  if (online) return "online";
+  const since = offlineMs === undefined ? "" : ` for ${formatDuration(offlineMs)}`;
+  return `offline${since}: reads and writes go on from this machine`;
 }
 
 function describePending(state: MountStatus): string {

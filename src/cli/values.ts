@@ -76,6 +76,11 @@ export const port = number("N", "a port from 0 (any free one) to 65535", (value)
   return Number.isInteger(value) && value >= 0 && value <= 65535;
 });
 
+/** 0 stands for all. */
+export const itemCount = number("N", "a whole number from 0 (all) to 1000000000", (value) => {
+  return Number.isInteger(value) && value >= 0 && value <= 1e9;
+});
+
 /** Bytes a second. */
 export const speed: Kind<number> = {
   placeholder: "SIZE",

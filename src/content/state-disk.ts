@@ -67,6 +67,8 @@ function isReadOnly(path: string): boolean {
     return false;
   } catch (error) {
     if (hasCode(error, "EROFS")) return true;
+    // No descriptor is left to look with: that says nothing of the disk, and who closes a file needs none.
+    if (hasCode(error, "EMFILE", "ENFILE")) return false;
     throw error;
   }
 }

@@ -13,8 +13,11 @@ import {
   errorReply,
   type MountStatus,
   mountStatus,
-  type PendingItem,
-  pendingReply,
+  type QueueItem,
+  type QueueSums,
+  queueLine,
+  type RetryResult,
+  retryReply,
   type UnmountReply,
   unmountReply,
 } from "./control-messages.ts";
@@ -26,14 +29,35 @@ export class ControlError extends Error {
 
 /** A daemon that is busy with a long synchronous step answers within this; one that hangs never does. */
 const SILENCE_LIMIT_MS = 10_000;
+/** It goes through the whole queue before it answers. */
+const RETRY_LIMIT_MS = 120_000;
 
 export async function getStatus(socket: string): Promise<MountStatus> {
   return parse(mountStatus, await exchange(socket, "GET", "/status"));
 }
 
-export async function getPending(socket: string, limit: number): Promise<PendingItem[]> {
-  const { items } = parse(pendingReply, await exchange(socket, "GET", `/pending?limit=${limit}`));
-  return items as PendingItem[];
+/** Hands over the sums, then at most `limit` items, as they come. */
+export async function getQueue(
+  socket: string,
+  limit: number,
+  on: { sums(sums: QueueSums): unknown; item(item: QueueItem): unknown },
+): Promise<void> {
+  const response = await send(socket, "GET", `/queue?limit=${limit}`, undefined, SILENCE_LIMIT_MS);
+  if (response.statusCode !== 200) throw await refusal(response);
+  for await (const text of linesOf(response, "the list")) {
+    const line = parse(queueLine, text);
+    if ("listed" in line) return;
+    if ("sums" in line) await on.sums(line.sums);
+    // Absent and undefined come to the same.
+    else await on.item(line.item as QueueItem);
+  }
+  throw new ControlError("the daemon ended before its list did");
+}
+
+/** Without paths: everything. */
+export async function postRetry(socket: string, paths?: readonly string[]): Promise<RetryResult> {
+  const body = paths === undefined ? {} : { paths };
+  return parse(retryReply, await exchange(socket, "POST", "/queue/retry", body, RETRY_LIMIT_MS));
 }
 
 /** `silenceMs`: how long the daemon may take to detach and to take in what programs wrote last. */
@@ -50,17 +74,23 @@ export async function postDrain(
 ): Promise<DrainResult> {
   const response = await send(socket, "POST", "/drain", body, SILENCE_LIMIT_MS, signal);
   if (response.statusCode !== 200) throw await refusal(response);
-  try {
-    for await (const text of createInterface({ input: response, crlfDelay: Number.POSITIVE_INFINITY })) {
-      const line = parse(drainLine, text);
-      if ("result" in line) return line.result;
-      onProgress(line.progress);
-    }
-  } catch (cause) {
-    if (cause instanceof ControlError) throw cause;
-    throw new ControlError("the daemon broke the drain off", { cause });
+  for await (const text of linesOf(response, "the drain")) {
+    const line = parse(drainLine, text);
+    if ("result" in line) return line.result;
+    onProgress(line.progress as DrainProgress);
   }
   throw new ControlError("the daemon ended before the drain did");
+}
+
+async function* linesOf(response: IncomingMessage, what: string): AsyncGenerator<string> {
+  const lines = createInterface({ input: response, crlfDelay: Number.POSITIVE_INFINITY })[Symbol.asyncIterator]();
+  for (;;) {
+    const next = await lines.next().catch((cause: unknown) => {
+      throw new ControlError(`the daemon broke ${what} off`, { cause });
+    });
+    if (next.done === true) return;
+    yield next.value;
+  }
 }
 
 async function exchange(

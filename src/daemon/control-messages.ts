@@ -3,14 +3,15 @@
  * schemas what they are given; a daemon and a command may be of different releases.
  *
  *   GET  /status                                   -> MountStatus
- *   GET  /pending?limit=N                          -> PendingReply
+ *   GET  /queue?limit=N                            -> lines of QueueLine, the first one the sums, the last one the end
+ *   POST /queue/retry  RetryRequest                -> RetryReply
  *   POST /drain    DrainRequest                    -> lines of DrainLine, the last one a result
  *   POST /unmount                                  -> UnmountReply
  */
 import { z } from "zod";
-import type { DrainProgress, DrainResult, EngineStatus, PendingItem } from "../vfs/engine.ts";
+import type { DrainProgress, DrainResult, EngineStatus, QueueItem, RetryResult } from "../vfs/engine.ts";
 
-export type { DrainProgress, DrainResult, PendingItem };
+export type { DrainProgress, DrainResult, QueueItem, RetryResult };
 
 const count = z.number().min(0);
 
@@ -29,6 +30,7 @@ const engineStatus = z.object({
   online: z.boolean(),
   readOnly: z.string().optional(),
   paused: z.string().optional(),
+  offlineMs: count.optional(),
   dirty: count,
   uploading: count,
   parked: count,
@@ -57,10 +59,11 @@ export const mountStatus = engineStatus.extend({
 });
 export type MountStatus = z.infer<typeof mountStatus>;
 
-const pendingItem = z.object({
+const queueItem = z.object({
   path: z.string(),
-  what: z.enum(["create", "content", "move", "attributes", "delete"]),
-  state: z.enum(["waiting", "sending", "parked", "open"]),
+  what: z.enum(["folder", "upload", "copy", "version", "move", "attributes", "delete"]),
+  state: z.enum(["sending", "due", "quiet", "open", "waiting", "retry", "parked"]),
+  why: z.string(),
   bytes: count,
   bytesSent: count,
   tries: count,
@@ -68,12 +71,43 @@ const pendingItem = z.object({
   nextTryMs: count.optional(),
   error: z.string().optional(),
 });
-export const pendingReply = z.object({ items: z.array(pendingItem) });
+
+/** Of all that waits, listed or not. */
+const queueSums = z.object({
+  dirty: count,
+  uploading: count,
+  parked: count,
+  bytesPending: count,
+  oldestPendingMs: count,
+  paused: z.string().optional(),
+  offlineMs: count.optional(),
+});
+export type QueueSums = z.infer<typeof queueSums>;
+
+export const queueLine = z.union([
+  z.object({ sums: queueSums }),
+  z.object({ item: queueItem }),
+  /** How many items there were; without this line the list was broken off. */
+  z.object({ listed: count }),
+]);
+export type QueueLine = z.infer<typeof queueLine>;
+
+/** Without paths: everything. */
+export const retryRequest = z.strictObject({ paths: z.array(z.string().startsWith("/")).optional() });
+export type RetryRequest = z.infer<typeof retryRequest>;
+export const retryReply = z.object({ retried: count, unknown: z.array(z.string()) });
 
 export const drainRequest = z.strictObject({ settle: z.boolean(), timeoutMs: count.optional() });
 export type DrainRequest = z.infer<typeof drainRequest>;
 
-const drainProgress = z.object({ dirty: count, bytesPending: count, bytesSent: count, settled: z.boolean() });
+const drainProgress = z.object({
+  dirty: count,
+  parked: count,
+  bytesPending: count,
+  stuck: z.string().optional(),
+  bytesSent: count,
+  settled: z.boolean(),
+});
 const drainResult = z.object({ drained: z.boolean(), left: z.array(z.string()) });
 export const drainLine = z.union([z.object({ progress: drainProgress }), z.object({ result: drainResult })]);
 export type DrainLine = z.infer<typeof drainLine>;
@@ -96,8 +130,9 @@ export const errorReply = z.object({ error: z.string() });
 type Same<A, B> = A extends B ? true : never;
 const agreed: [
   Same<EngineStatus, z.infer<typeof engineStatus>>,
-  Same<PendingItem, z.infer<typeof pendingItem>>,
+  Same<QueueItem, z.infer<typeof queueItem>>,
   Same<DrainProgress, z.infer<typeof drainProgress>>,
   Same<DrainResult["drained"], z.infer<typeof drainResult>["drained"]>,
-] = [true, true, true, true];
+  Same<RetryResult["retried"], z.infer<typeof retryReply>["retried"]>,
+] = [true, true, true, true, true];
 void agreed;

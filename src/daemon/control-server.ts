@@ -1,16 +1,27 @@
 /**
  * The daemon's end of the control socket. Knows HTTP and the messages, not what stands behind them.
  */
+import { once } from "node:events";
 import { chmodSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { z } from "zod";
 import type { Logger } from "../lib/log.ts";
-import type { DrainProgress, DrainResult, PendingItem } from "../vfs/engine.ts";
-import { type DrainLine, drainRequest, type MountStatus, type UnmountReply } from "./control-messages.ts";
+import type { DrainProgress, DrainResult, QueueItem, RetryResult } from "../vfs/engine.ts";
+import {
+  type DrainLine,
+  drainRequest,
+  type MountStatus,
+  type QueueLine,
+  type QueueSums,
+  retryRequest,
+  type UnmountReply,
+} from "./control-messages.ts";
 
 export interface ControlHandlers {
-  status(): MountStatus;
-  pending(limit: number): PendingItem[];
+  status(): Promise<MountStatus>;
+  sums(): Promise<QueueSums>;
+  queue(limit: number): AsyncIterable<readonly QueueItem[]>;
+  retry(paths?: readonly string[]): Promise<RetryResult>;
   drain(settle: boolean, signal: AbortSignal, onProgress: (progress: DrainProgress) => void): Promise<DrainResult>;
   /** Resolves when the mount is gone and all that programs wrote is known, or with who keeps it busy. */
   unmount(): Promise<UnmountReply>;
@@ -23,7 +34,7 @@ export interface ControlServer {
 
 const BODY_LIMIT = 64 * 1024;
 const PROGRESS_INTERVAL_MS = 200;
-const PENDING_LIMIT = 10_000;
+const QUEUE_LIMIT = 1_000_000_000;
 
 /** A request the sender should not have made. */
 class RequestError extends Error {
@@ -73,11 +84,13 @@ async function answer(handlers: ControlHandlers, request: IncomingMessage, respo
   const url = new URL(request.url ?? "/", "http://daemon");
   switch (`${request.method} ${url.pathname}`) {
     case "GET /status":
-      return reply(response, 200, handlers.status());
-    case "GET /pending":
-      return reply(response, 200, { items: handlers.pending(limitOf(url)) });
+      return reply(response, 200, await handlers.status());
+    case "GET /queue":
+      return queue(handlers, limitOf(url), response);
+    case "POST /queue/retry":
+      return reply(response, 200, await handlers.retry((await bodyOf(request, retryRequest)).paths));
     case "POST /drain":
-      return drain(handlers, await drainRequestOf(request), response);
+      return drain(handlers, await bodyOf(request, drainRequest), response);
     case "POST /unmount":
       return reply(response, 200, await handlers.unmount());
     default:
@@ -88,13 +101,13 @@ async function answer(handlers: ControlHandlers, request: IncomingMessage, respo
 function limitOf(url: URL): number {
   const text = url.searchParams.get("limit") ?? "100";
   const limit = Number(text);
-  if (!Number.isInteger(limit) || limit < 1 || limit > PENDING_LIMIT) {
-    throw new RequestError(400, `limit: expected a whole number from 1 to ${PENDING_LIMIT}, got "${text}"`);
+  if (!Number.isInteger(limit) || limit < 1 || limit > QUEUE_LIMIT) {
+    throw new RequestError(400, `limit: expected a whole number from 1 to ${QUEUE_LIMIT}, got "${text}"`);
   }
   return limit;
 }
 
-async function drainRequestOf(request: IncomingMessage) {
+async function bodyOf<T>(request: IncomingMessage, schema: z.ZodType<T>): Promise<T> {
   let text = "";
   for await (const chunk of request) {
     text += String(chunk);
@@ -106,9 +119,36 @@ async function drainRequestOf(request: IncomingMessage) {
   } catch {
     throw new RequestError(400, "expected a JSON body");
   }
-  const parsed = drainRequest.safeParse(value);
+  const parsed = schema.safeParse(value);
   if (!parsed.success) throw new RequestError(400, z.prettifyError(parsed.error).replaceAll("\n", " "));
   return parsed.data;
+}
+
+/** As fast as the other side reads, and no longer than it does. */
+async function queue(handlers: ControlHandlers, limit: number, response: ServerResponse): Promise<void> {
+  const gone = new AbortController();
+  response.on("close", () => gone.abort());
+  const sums = await handlers.sums();
+  response.writeHead(200, { "content-type": "application/x-ndjson" });
+  const write = async (lines: readonly QueueLine[]) => {
+    if (response.write(lines.map((line) => `${JSON.stringify(line)}\n`).join(""))) return;
+    await once(response, "drain", { signal: gone.signal });
+  };
+  let listed = 0;
+  try {
+    await write([{ sums }]);
+    for await (const items of handlers.queue(limit)) {
+      if (gone.signal.aborted) return;
+      listed += items.length;
+      if (items.length > 0) await write(items.map((item) => ({ item })));
+    }
+    await write([{ listed }]);
+    response.end();
+  } catch (error) {
+    // The head is out: the missing last line tells the other side.
+    response.destroy();
+    if (!gone.signal.aborted) throw error;
+  }
 }
 
 /** Ends early when the time is up or the other side goes away; only the first is worth a result. */

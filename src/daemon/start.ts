@@ -38,6 +38,7 @@ import { startControlServer } from "./control-server.ts";
 import { detach } from "./detach.ts";
 import type { DaemonLog } from "./log-file.ts";
 import { mountsOf, readMountTable } from "./mount-table.ts";
+import { noticeTokens } from "./notice-tokens.ts";
 import { identifyProcess } from "./processes.ts";
 import { createRowSync } from "./row-sync.ts";
 import { createRuntime } from "./runtime.ts";
@@ -54,7 +55,8 @@ const DEBOUNCE_MS = 1000;
 /** … but no longer than this. */
 const MAXIMUM_AGE_MS = 10_000;
 const POLL_MS = 1000;
-const UPLOADS = 8;
+/** At most; how many are of use the loop finds out. */
+const UPLOADS = 16;
 const DATABASE = "metadata.db";
 const BLOCK = 4096;
 const RESERVE_MAX = 64 * 1024 ** 2;
@@ -132,7 +134,10 @@ async function start(
   const self = identifyProcess(process.pid);
   if (supervisor === undefined || self === undefined) throw new StartError("the supervisor is gone");
 
-  const credentials = tokenFile(settings.tokenFile);
+  let running: Engine | undefined;
+  const credentials = noticeTokens(tokenFile(settings.tokenFile), (token) => {
+    running?.context.network.tokenChanged(scopesIn(token));
+  });
   const client = createClient({
     transport: createHttpTransport({ baseUrl: settings.baseUrl }),
     credentials,
@@ -182,6 +187,7 @@ async function start(
     scopes: await scopesOf(credentials, log),
     patience,
   });
+  running = engine;
   closers.push(() => engine.stop());
   const worker = new Worker(new URL("../metadata/checkpoint-worker.js", import.meta.url), {
     workerData: { path: databasePath },
@@ -282,8 +288,12 @@ async function openToCommands(
   const { engine, session, mountOver } = parts;
   const { runtimeFolder } = settings;
   const since = performance.now();
-  const status = (): MountStatus => ({
-    ...engine.status(),
+  const now = async () => {
+    await engine.measure();
+    return engine.status();
+  };
+  const status = async (): Promise<MountStatus> => ({
+    ...(await now()),
     mountpoint: record.mountpoint,
     pid: record.daemon.pid,
     supervisorPid: record.supervisor.pid,
@@ -299,7 +309,7 @@ async function openToCommands(
     if ("busy" in result) return result;
     systemClock.step("daemon: unmounted");
     await (result.isOver ? mountOver : withLimit(session.drained(), DRAIN_LIMIT_MS));
-    const { dirty, parked, bytesPending } = engine.status();
+    const { dirty, parked, bytesPending } = await now();
     return { unmounted: { dirty, parked, bytesPending, ...(result.isOver ? {} : { elsewhere: true }) } };
   };
   makeRuntimeFolder(runtimeFolder);
@@ -308,7 +318,16 @@ async function openToCommands(
     path: socketPath(runtimeFolder, record.daemon.pid),
     handlers: {
       status,
-      pending: (limit) => engine.pending(limit),
+      async sums() {
+        const { dirty, uploading, parked, bytesPending, oldestPendingMs, paused, offlineMs } = await now();
+        const optional = {
+          ...(paused === undefined ? {} : { paused }),
+          ...(offlineMs === undefined ? {} : { offlineMs }),
+        };
+        return { dirty, uploading, parked, bytesPending, oldestPendingMs, ...optional };
+      },
+      queue: (limit) => engine.queue(limit),
+      retry: (paths) => engine.retry(paths),
       drain: (settle, signal, onProgress) => engine.drain({ settle, signal, onProgress }),
       unmount,
     },
@@ -409,11 +428,16 @@ function engineSettings(settings: DaemonSettings, umask: number): EngineSettings
   };
 }
 
+/** Undefined: it does not say. */
+function scopesIn(token: string): ReadonlySet<string> | undefined {
+  const scopes = describeToken(token)?.scopes;
+  return scopes === undefined ? undefined : new Set(scopes);
+}
+
 /** A token that cannot be read says nothing; whether the mount can do without one is the engine's to judge. */
 async function scopesOf(credentials: Credentials, log: Logger): Promise<ReadonlySet<string> | undefined> {
   try {
-    const scopes = describeToken(await credentials.token())?.scopes;
-    return scopes === undefined ? undefined : new Set(scopes);
+    return scopesIn(await credentials.token());
   } catch (error) {
     log.info({ err: error }, "there is no token that can be read");
     return undefined;

@@ -13,7 +13,7 @@ import { callWorkspace } from "./workspaces.ts";
 
 /** A comment at least this often, so that both ends notice a connection that is gone. */
 export const HEARTBEAT_MS = 10_000;
-/** While the journal's lag hides changes: how often is looked whether it still does. */
+/** While the journal's lag hides changes, or nothing can be committed: how often is looked whether it is still so. */
 const LAG_POLL_MS = 50;
 const BATCH = 200;
 
@@ -83,8 +83,11 @@ async function* events(
         () => false,
         () => true,
       ))
-    )
+    ) {
+      // Asked at once, a store that is full would be asked for ever.
+      await news.wait(clock, LAG_POLL_MS);
       continue;
+    }
     if (last !== undefined) {
       position = last.position;
       yield Buffer.from(entries.map((entry) => `id: ${entry.position}\ndata: ${JSON.stringify(entry)}\n\n`).join(""));

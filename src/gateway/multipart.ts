@@ -93,6 +93,8 @@ function skipEpilogue(body: Readable): Promise<void> {
 
 /** The parts, one after the other; what of a part is not read is skipped. Fails with a 400 when the body is broken off. */
 export async function* readParts(body: Readable, boundary: string): AsyncGenerator<Part> {
+  // Its end has been told already.
+  if (body.destroyed) throw brokenOff();
   const dicer = new Dicer({ boundary });
   const waiting: { part: Part; stream: Readable }[] = [];
   let open: Readable | undefined;

@@ -3,6 +3,7 @@
  * request. Routing and every decision are the core's.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import fastify from "fastify";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep } from "../lib/runtime.ts";
@@ -224,6 +225,8 @@ function bodyOf(incoming: IncomingMessage): RequestBody | undefined {
 async function readJson(incoming: IncomingMessage, limit: number): Promise<unknown> {
   const large = () => tooLarge(`body: more than ${limit} bytes`, "body");
   if (Number(incoming.headers["content-length"] ?? 0) > limit) throw large();
+  // Whoever left before is not heard of any more.
+  if (incoming.destroyed) throw invalid("body", "body: broken off");
   const chunks: Buffer[] = [];
   let size = 0;
   await new Promise<void>((resolve, reject) => {
@@ -258,7 +261,7 @@ async function send(
     if (lingers) response.write(answer.body.text);
     else response.end(answer.body.text);
   } else if (answer.body !== undefined) {
-    await sendBytes(response, answer.body.stream, sent);
+    await sendBytes(incoming.socket, response, answer.body.stream, sent);
   }
   if (lingers) await discardBody(clock, incoming);
   else if (unread) incoming.resume();
@@ -266,24 +269,28 @@ async function send(
 }
 
 async function sendBytes(
+  socket: Socket,
   response: ServerResponse,
   stream: AsyncIterable<Uint8Array>,
   sent: { bytes: number },
 ): Promise<void> {
   for await (const chunk of stream) {
-    if (response.destroyed) throw new Error("The client went away.");
+    if (socket.destroyed) throw new Error("The client went away.");
     sent.bytes += chunk.length;
-    await written(response, chunk);
+    await written(socket, response, chunk);
   }
 }
 
-/** Once the system has the chunk: its memory may be used again then. */
-function written(response: ServerResponse, chunk: Uint8Array): Promise<void> {
+/**
+ * Once the system has the chunk: its memory may be used again then. An answer that waits for earlier ones
+ * of its connection does not hear itself that this has ended.
+ */
+function written(socket: Socket, response: ServerResponse, chunk: Uint8Array): Promise<void> {
   return new Promise((resolve, reject) => {
     const onClose = () => reject(new Error("The client went away."));
-    response.once("close", onClose);
+    socket.once("close", onClose);
     response.write(chunk, (error) => {
-      response.off("close", onClose);
+      socket.off("close", onClose);
       if (error == null) resolve();
       else reject(new Error("The client went away.", { cause: error }));
     });

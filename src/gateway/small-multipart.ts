@@ -22,6 +22,8 @@ function readAll(body: Readable): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     const fail = () => reject(brokenOff());
+    // Its end has been told already.
+    if (body.destroyed) return fail();
     body.on("data", (chunk: Buffer) => void chunks.push(chunk));
     body.once("end", () => {
       body.off("close", fail);

@@ -14,6 +14,8 @@ export interface Attempt<Request> {
   readonly nextAt: number;
   readonly lastError: string | null;
   readonly createdAt: number;
+  /** As of its node row; see there. */
+  readonly bulk: number;
 }
 
 interface Row extends Omit<Attempt<unknown>, "request"> {
@@ -21,7 +23,7 @@ interface Row extends Omit<Attempt<unknown>, "request"> {
 }
 
 const COLUMNS = `id, node, state, key, request, generation, tries, next_at AS nextAt, last_error AS lastError,
-  created_at AS createdAt`;
+  created_at AS createdAt, bulk`;
 
 /** `parse` checks a stored request. */
 export function createAttempts<Request>(database: Connection, parse: (value: unknown) => Request) {
@@ -38,12 +40,13 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   );
   const due = prepare<Row>(
     database,
-    `SELECT ${COLUMNS} FROM attempt WHERE state = 'open' AND next_at <= ? ORDER BY next_at LIMIT ?`,
+    `SELECT ${COLUMNS} FROM attempt WHERE state = 'open' AND bulk = ? AND next_at <= ? ORDER BY next_at, id LIMIT ?`,
   );
   const next = prepare<{ at: number | null }>(
     database,
     "SELECT min(next_at) AS at FROM attempt WHERE state = 'open' AND next_at > ?",
   );
+  const first = prepare<{ at: number | null }>(database, "SELECT min(next_at) AS at FROM attempt WHERE state = 'open'");
   const openCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM attempt WHERE state = 'open'");
   const filling = prepare<{ one: number }>(
     database,
@@ -52,15 +55,17 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   );
   const insert = prepare(
     database,
-    `INSERT INTO attempt (node, state, key, request, generation, tries, next_at, last_error, created_at)
-     VALUES (@node, 'open', @key, @request, @generation, 0, @nextAt, NULL, @createdAt)`,
+    `INSERT INTO attempt (node, state, key, request, generation, tries, next_at, last_error, created_at, bulk)
+     VALUES (@node, 'open', @key, @request, @generation, 0, @nextAt, NULL, @createdAt, @bulk)`,
   );
   const failed = prepare(database, "UPDATE attempt SET tries = tries + 1, next_at = ?, last_error = ? WHERE id = ?");
-  const rush = prepare(database, "UPDATE attempt SET next_at = min(next_at, ?) WHERE state = 'open'");
-  const resume = prepare(
+  const rush = prepare(
     database,
-    "UPDATE attempt SET next_at = min(next_at, ?), tries = max(tries, 1) WHERE state = 'open'",
+    `UPDATE attempt SET next_at = @at WHERE id IN (SELECT id FROM attempt WHERE state = 'open' AND next_at > @at
+       ORDER BY next_at LIMIT @limit)`,
   );
+  const rushOne = prepare(database, "UPDATE attempt SET next_at = min(next_at, ?) WHERE state = 'open' AND node = ?");
+  const resume = prepare(database, "UPDATE attempt SET tries = 1 WHERE state = 'open' AND tries = 0");
   const abandon = prepare(
     database,
     "UPDATE attempt SET state = 'abandoned', generation = NULL, next_at = ? WHERE id = ?",
@@ -89,8 +94,10 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     nodesWanting: (parent: string): number[] => nodesWanting.all(parent).map((row) => row.node),
     /** Node rows with a request under way that takes its content from a version of this node. */
     nodesCopying: (nodeId: string): number[] => nodesCopying.all(nodeId).map((row) => row.node),
-    due: (now: number, limit: number): Attempt<Request>[] =>
-      due.all(now, limit).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
+    /** Of one lane, the longest due first. */
+    due: (bulk: number, now: number, limit: number): Attempt<Request>[] =>
+      due.all(bulk, now, limit).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
+    nextDue: (): number | undefined => first.get()?.at ?? undefined,
     /** When the first one that waits may be sent again. */
     nextAt: (now: number): number | undefined => next.get(now)?.at ?? undefined,
     /** Whether another node may be at this place already: a request of ours put it there, its answer is not known. */
@@ -104,21 +111,25 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       generation: number | null;
       nextAt: number;
       createdAt: number;
+      bulk?: number;
     }): Attempt<Request> {
-      const row = { ...attempt, request: JSON.stringify(attempt.request) };
+      const { bulk = 0 } = attempt;
+      const row = { ...attempt, bulk, request: JSON.stringify(attempt.request) };
       const id = Number(insert.run(row).lastInsertRowid);
-      return { ...attempt, id, state: "open", tries: 0, lastError: null };
+      return { ...attempt, bulk, id, state: "open", tries: 0, lastError: null };
     },
     failed(id: number, nextAt: number, error: string): void {
       failed.run(nextAt, error, id);
     },
-    /** None waits longer than until `at`. */
-    rush(at: number): void {
-      rush.run(at);
+    /** So many that wait longer wait until `at`, the next ones first. False: there are no more. */
+    rush: (at: number, limit: number): boolean => rush.run({ at, limit }).changes === limit,
+    /** That of one node row waits no longer than until `at`. */
+    rushOf(node: number, at: number): void {
+      rushOne.run(at, node);
     },
     /** After a start: which of them were sent is not known, so each counts as sent. */
-    resume(at: number): void {
-      resume.run(at);
+    resume(): void {
+      resume.run();
     },
     /** Given up now; from here on `nextAt` says when that was. */
     abandon(id: number, now: number): void {

@@ -68,11 +68,16 @@ export function createInodes(database: Connection) {
     database,
     `SELECT ${COLUMNS} FROM inode WHERE id <> 1 AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.inode = inode.id)`,
   );
-  const unfinished = prepare<Row>(
+  const UNFINISHED = "content <> 'clean' AND (content = 'open' OR hash IS NULL) AND kind = 'file'";
+  const unfinished = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE ${UNFINISHED}`);
+  const writing = prepare<Row>(
     database,
-    `SELECT ${COLUMNS} FROM inode WHERE content <> 'clean' AND (content = 'open' OR hash IS NULL) AND kind = 'file'`,
+    `SELECT ${COLUMNS} FROM inode WHERE id IN (SELECT inode FROM writing) AND ${UNFINISHED}`,
   );
 
+  const beginWriting = prepare(database, "INSERT OR IGNORE INTO writing (inode) VALUES (?)");
+  const endWriting = prepare(database, "DELETE FROM writing WHERE inode = ?");
+  const endAllWriting = prepare(database, "DELETE FROM writing");
   const unclean = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE content <> 'clean' AND kind = 'file'`);
   const knownFolderAfter = prepare<{ id: number | null }>(
     database,
@@ -126,7 +131,19 @@ export function createInodes(database: Connection) {
     },
     superseded: (): number[] => superseded.all().map((row) => row.id),
     nameless: (): Inode[] => decodeAll(nameless.all()),
-    /** Those whose writer was not closed or whose content was not cut: after a crash, each must be looked at. */
+    /** Some program has it open for writing: its rows may be behind its file until endWriting. */
+    beginWriting(id: number): void {
+      beginWriting.run(id);
+    },
+    endWriting(id: number): void {
+      endWriting.run(id);
+    },
+    endAllWriting(): void {
+      endAllWriting.run();
+    },
+    /** Those whose writer was not closed and which were not cut since: after a crash of the daemon, each must be looked at. */
+    writing: (): Inode[] => decodeAll(writing.all()),
+    /** All that were not cut: after a crash of the machine, what the rows say of them may be more than the disk has. */
     unfinished: (): Inode[] => decodeAll(unfinished.all()),
     /** Those whose content is not, or may not be, a version's. */
     unclean: (): Inode[] => decodeAll(unclean.all()),

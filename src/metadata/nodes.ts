@@ -43,6 +43,8 @@ export interface NodeRow {
   readonly leftName: string | null;
   readonly leftAt: number | null;
   readonly parked: string | null;
+  /** 1: much to send. Set by the write-back loop, which keeps lanes for such rows. */
+  readonly bulk: number;
 }
 
 interface Row extends Omit<NodeRow, "base" | "seen"> {
@@ -58,14 +60,18 @@ interface Row extends Omit<NodeRow, "base" | "seen"> {
   readonly seen: string | null;
 }
 
+/** Before the time of any row. */
+const FIRST = Number.MIN_SAFE_INTEGER;
+
 const COLUMNS = `id, entry, kind, node_id AS nodeId, base_parent AS baseParent, base_name AS baseName,
   base_head AS baseHead, base_hash AS baseHash, base_size AS baseSize, base_attributes AS baseAttributes,
   base_revision AS baseRevision, base_position AS basePosition, base_modified AS baseModified, seen, seen_at AS seenAt,
   changed_at AS changedAt, dirty_since AS dirtySince, due, left_parent AS leftParent, left_name AS leftName,
-  left_at AS leftAt, parked`;
+  left_at AS leftAt, parked, bulk`;
 
 function decode(row: Row): NodeRow {
-  const { id, entry, kind, nodeId, seenAt, changedAt, dirtySince, due, leftParent, leftName, leftAt, parked } = row;
+  const { id, entry, kind, nodeId, seenAt, changedAt, dirtySince, due, leftParent, leftName, leftAt, parked, bulk } =
+    row;
   const base: Base | null =
     nodeId === null
       ? null
@@ -96,6 +102,7 @@ function decode(row: Row): NodeRow {
     leftName,
     leftAt,
     parked,
+    bulk,
   };
 }
 
@@ -125,41 +132,54 @@ export function createNodes(database: Connection) {
   const below = select("base_parent = ?");
   const belowCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM node WHERE base_parent = ?");
   const byLeft = select("left_parent = ? AND left_name = ? ORDER BY left_at DESC, id DESC");
-  const dueNow = select("due <= ? ORDER BY due LIMIT ?");
+  // The index has all of it: no row is read.
+  const dueNow = prepare<{ id: number; due: number }>(
+    database,
+    "SELECT id, due FROM node WHERE bulk = ? AND due <= ? ORDER BY due, id LIMIT ?",
+  );
   const nextDue = prepare<{ due: number }>(database, "SELECT due FROM node WHERE due IS NOT NULL ORDER BY due LIMIT 1");
   const nextDueAfter = prepare<{ due: number }>(database, "SELECT due FROM node WHERE due > ? ORDER BY due LIMIT 1");
-  const dirty = select("dirty_since IS NOT NULL ORDER BY dirty_since, id LIMIT ?");
+  const dirty = select("dirty_since IS NOT NULL AND (dirty_since, id) > (?, ?) ORDER BY dirty_since, id LIMIT ?");
+  const parked = select("parked IS NOT NULL AND (dirty_since, id) > (?, ?) ORDER BY dirty_since, id LIMIT ?");
   const counts = prepare<{ dirty: number; parked: number; oldest: number | null }>(
     database,
-    `SELECT count(*) AS dirty, count(parked) AS parked, min(dirty_since) AS oldest FROM node WHERE dirty_since IS NOT NULL`,
+    `SELECT (SELECT count(*) FROM node WHERE dirty_since IS NOT NULL) AS dirty,
+       (SELECT count(*) FROM node WHERE parked IS NOT NULL) AS parked,
+       (SELECT min(dirty_since) FROM node WHERE dirty_since IS NOT NULL) AS oldest`,
   );
   const dirtyBefore = prepare<{ dirty: number; parked: number }>(
     database,
-    "SELECT count(*) AS dirty, count(parked) AS parked FROM node WHERE dirty_since <= ?",
+    `SELECT (SELECT count(*) FROM node WHERE dirty_since <= @time) AS dirty,
+       (SELECT count(*) FROM node WHERE parked IS NOT NULL AND dirty_since <= @time) AS parked`,
   );
-  const pendingBytes = prepare<{ bytes: number | null }>(
+  const pendingBytes = prepare<{ since: number; id: number; bytes: number }>(
     database,
-    `SELECT sum(inode.size) AS bytes FROM node JOIN entry ON entry.id = node.entry JOIN inode ON inode.id = entry.inode
-     WHERE node.dirty_since IS NOT NULL AND inode.kind = 'file' AND inode.content <> 'clean'
-       AND (inode.hash IS NULL OR node.base_hash IS NULL OR inode.hash <> node.base_hash)`,
+    `SELECT node.dirty_since AS since, node.id AS id,
+       iif(inode.kind = 'file' AND inode.content <> 'clean'
+         AND (inode.hash IS NULL OR node.base_hash IS NULL OR inode.hash <> node.base_hash), inode.size, 0) AS bytes
+     FROM node LEFT JOIN entry ON entry.id = node.entry LEFT JOIN inode ON inode.id = entry.inode
+     WHERE node.dirty_since IS NOT NULL AND (node.dirty_since, node.id) > (?, ?)
+     ORDER BY node.dirty_since, node.id LIMIT ?`,
   );
   const hasten = prepare(
     database,
-    "UPDATE node SET due = @now WHERE dirty_since IS NOT NULL AND parked IS NULL AND (due IS NULL OR due > @now)",
+    `UPDATE node SET due = @now WHERE id IN (SELECT id FROM node INDEXED BY node_next
+       WHERE due > @now AND dirty_since IS NOT NULL AND parked IS NULL ORDER BY due LIMIT @limit)`,
   );
-  const hastenIn = prepare(
+  const entriesIn = prepare<{ id: number }>(
     database,
-    `UPDATE node SET due = ? WHERE dirty_since IS NOT NULL AND parked IS NULL
-     AND entry IN (SELECT id FROM entry WHERE parent = ?)`,
+    "SELECT id FROM entry WHERE parent = ? AND id > ? ORDER BY id LIMIT ?",
   );
-  const retryParked = prepare(database, "UPDATE node SET parked = NULL, due = ? WHERE parked IS NOT NULL");
-  const letGo = prepare(database, "UPDATE inode SET synced = 0 WHERE synced = -1");
+  const hastenEntry = prepare(
+    database,
+    "UPDATE node SET due = @now WHERE entry = @entry AND dirty_since IS NOT NULL AND parked IS NULL AND due > @now",
+  );
   const insert = prepare(
     database,
     `INSERT INTO node (entry, kind, node_id, base_parent, base_name, base_head, base_hash, base_size, base_attributes,
-       base_revision, base_position, base_modified, seen, seen_at, changed_at, dirty_since, due, left_parent, left_name, left_at, parked)
+       base_revision, base_position, base_modified, seen, seen_at, changed_at, dirty_since, due, left_parent, left_name, left_at, parked, bulk)
      VALUES (@entry, @kind, @nodeId, @baseParent, @baseName, @baseHead, @baseHash, @baseSize, @baseAttributes,
-       @baseRevision, @basePosition, @baseModified, @seen, @seenAt, @changedAt, @dirtySince, @due, @leftParent, @leftName, @leftAt, @parked)`,
+       @baseRevision, @basePosition, @baseModified, @seen, @seenAt, @changedAt, @dirtySince, @due, @leftParent, @leftName, @leftAt, @parked, @bulk)`,
   );
   const replace = prepare(
     database,
@@ -167,7 +187,7 @@ export function createNodes(database: Connection) {
        base_head = @baseHead, base_hash = @baseHash, base_size = @baseSize, base_attributes = @baseAttributes,
        base_revision = @baseRevision, base_position = @basePosition, base_modified = @baseModified, seen = @seen,
        seen_at = @seenAt, changed_at = @changedAt, dirty_since = @dirtySince, due = @due, left_parent = @leftParent,
-       left_name = @leftName, left_at = @leftAt, parked = @parked WHERE id = @id`,
+       left_name = @leftName, left_at = @leftAt, parked = @parked, bulk = @bulk WHERE id = @id`,
   );
   const remove = prepare(database, "DELETE FROM node WHERE id = ?");
 
@@ -184,26 +204,28 @@ export function createNodes(database: Connection) {
     countBelow: (parent: string): number => belowCount.get(parent)?.count ?? 0,
     /** The nodes that programs moved away or removed from this place, the latest first. */
     thatLeft: (parent: number, name: string): NodeRow[] => byLeft.all(parent, name).map(decode),
-    due: (now: number, limit: number): NodeRow[] => dueNow.all(now, limit).map(decode),
+    /** Of one lane, the longest due first. */
+    due: (bulk: number, now: number, limit: number): { id: number; due: number }[] => dueNow.all(bulk, now, limit),
     nextDue: (): number | undefined => nextDue.get()?.due,
     nextDueAfter: (now: number): number | undefined => nextDueAfter.get(now)?.due,
-    /** Oldest first. */
-    dirty: (limit: number): NodeRow[] => dirty.all(limit).map(decode),
+    /** Oldest first, `after` a row that was had before. */
+    dirty: (limit: number, after?: NodeRow): NodeRow[] =>
+      dirty.all(after?.dirtySince ?? FIRST, after?.id ?? 0, limit).map(decode),
+    /** What the gateway refused, in the same order. */
+    parked: (limit: number, after?: NodeRow): NodeRow[] =>
+      parked.all(after?.dirtySince ?? FIRST, after?.id ?? 0, limit).map(decode),
     counts: () => counts.get() ?? { dirty: 0, parked: 0, oldest: null },
-    countDirtyBefore: (time: number) => dirtyBefore.get(time) ?? { dirty: 0, parked: 0 },
-    /** Bytes of contents the gateway does not have. */
-    bytesPending: (): number => pendingBytes.get()?.bytes ?? 0,
-    /** Everything dirty is to be looked at now. */
-    hasten(now: number): void {
-      hasten.run({ now });
-    },
-    /** Everything dirty in this folder (an inode) is to be looked at now. */
-    hastenIn(folder: number, now: number): void {
-      hastenIn.run(now, folder);
-    },
-    retryParked(now: number): void {
-      letGo.run();
-      retryParked.run(now);
+    countDirtyBefore: (time: number) => dirtyBefore.get({ time }) ?? { dirty: 0, parked: 0 },
+    /** Of dirty rows, oldest first after the given one, the bytes of their contents that the gateway does not have. */
+    pendingBytes: (limit: number, after?: { readonly since: number; readonly id: number }) =>
+      pendingBytes.all(after?.since ?? FIRST, after?.id ?? 0, limit),
+    /** So many dirty rows that would be looked at later are to be looked at now, the next ones first. False: there are no more. */
+    hasten: (now: number, limit: number): boolean => hasten.run({ now, limit }).changes === limit,
+    /** The same for so many entries of a folder (an inode), by their ids after the given one. The last one's; undefined: there are no more. */
+    hastenIn(folder: number, now: number, after: number, limit: number): number | undefined {
+      const entries = entriesIn.all(folder, after, limit);
+      for (const { id } of entries) hastenEntry.run({ now, entry: id });
+      return entries.length < limit ? undefined : entries.at(-1)?.id;
     },
     create(node: Omit<NodeRow, "id">): NodeRow {
       const id = Number(insert.run(encode({ ...node, id: 0 })).lastInsertRowid);
@@ -238,6 +260,7 @@ export function unborn(entry: number, kind: "file" | "folder", now: number, due:
     leftName: null,
     leftAt: null,
     parked: null,
+    bulk: 0,
   };
 }
 
@@ -257,6 +280,7 @@ export function born(entry: number | null, node: Node): Omit<NodeRow, "id"> {
     leftName: null,
     leftAt: null,
     parked: null,
+    bulk: 0,
   };
 }
 

@@ -13,8 +13,9 @@ export function createRereads(database: Connection) {
   // Asked for again, it gets another id: a read that is under way does not answer for it.
   const insert = prepare(
     database,
-    `INSERT OR REPLACE INTO reread (node_id, due, missing_since)
-     VALUES (@nodeId, 0, (SELECT missing_since FROM reread WHERE node_id = @nodeId))`,
+    `INSERT OR REPLACE INTO reread (node_id, due, missing_since, hidden_since)
+     VALUES (@nodeId, 0, (SELECT missing_since FROM reread WHERE node_id = @nodeId),
+       (SELECT hidden_since FROM reread WHERE node_id = @nodeId))`,
   );
   const due = prepare<Reread>(
     database,
@@ -22,6 +23,10 @@ export function createRereads(database: Connection) {
   );
   const missing = prepare(database, "UPDATE reread SET missing_since = @since WHERE node_id = @nodeId");
   const postpone = prepare(database, "UPDATE reread SET due = ? WHERE id = ?");
+  const hidden = prepare<{ since: number }>(
+    database,
+    "UPDATE reread SET hidden_since = coalesce(hidden_since, @now) WHERE node_id = @nodeId RETURNING hidden_since AS since",
+  );
   const since = prepare<{ since: number | null }>(
     database,
     "SELECT missing_since AS since FROM reread WHERE node_id = ?",
@@ -55,6 +60,8 @@ export function createRereads(database: Connection) {
       missing.run({ nodeId, since });
       postpone.run(nextAt, id);
     },
+    /** A folder above it is not visible; the answer is since when. */
+    hidden: ({ nodeId }: Reread, now: number): number => hidden.get({ nodeId, now })?.since ?? now,
     postpone({ id }: Reread, nextAt: number): void {
       postpone.run(nextAt, id);
     },

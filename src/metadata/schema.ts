@@ -186,4 +186,25 @@ export const MIGRATIONS: readonly string[] = [
   -- The machine went down since the file was written: clean bytes count only once they are looked at.
   ALTER TABLE live ADD COLUMN doubted INTEGER NOT NULL DEFAULT 0;
   `,
+  `
+  -- The queue, for any length: what the loop, listings of it and the plan ask for at each turn is found by an index.
+  ALTER TABLE node ADD COLUMN bulk INTEGER NOT NULL DEFAULT 0;  -- 1: much to send, it has lanes of its own
+  DROP INDEX node_due;
+  CREATE INDEX node_due ON node(bulk, due) WHERE due IS NOT NULL;
+  CREATE INDEX node_next ON node(due) WHERE due IS NOT NULL;
+  CREATE INDEX node_parked ON node(dirty_since, id) WHERE parked IS NOT NULL;
+  ALTER TABLE attempt ADD COLUMN bulk INTEGER NOT NULL DEFAULT 0;
+  CREATE INDEX attempt_due ON attempt(bulk, next_at) WHERE state = 'open';
+  CREATE INDEX attempt_next ON attempt(next_at) WHERE state = 'open';
+  CREATE INDEX attempt_given_up ON attempt(next_at) WHERE state = 'abandoned';
+  CREATE INDEX attempt_place ON attempt(json_extract(request, '$.parent'), json_extract(request, '$.name')) WHERE state = 'open';
+  CREATE INDEX attempt_copy ON attempt(json_extract(request, '$.copyOf')) WHERE state = 'open';
+  CREATE INDEX attempt_generation ON attempt(generation) WHERE generation IS NOT NULL;
+  -- Inodes that some program has open for writing: after a crash of the daemon these alone must be looked at.
+  CREATE TABLE writing (inode INTEGER PRIMARY KEY) STRICT;
+  INSERT INTO writing SELECT id FROM inode
+    WHERE content <> 'clean' AND (content = 'open' OR hash IS NULL) AND kind = 'file';
+  ALTER TABLE reread ADD COLUMN hidden_since INTEGER;  -- since when a folder above it is not visible
+  CREATE INDEX generation_by_lineage ON generation(lineage) WHERE lineage IS NOT NULL;
+  `,
 ];

@@ -32,9 +32,13 @@ export function createArrivals(database: Connection) {
     "INSERT OR REPLACE INTO arrival (node_id, parent, name, node) VALUES (@nodeId, @parent, @name, @node)",
   );
   const byId = prepare<{ node: string }>(database, "SELECT node FROM arrival WHERE node_id = ?");
-  const all = prepare<{ node: string }>(database, "SELECT node FROM arrival ORDER BY node_id LIMIT ?");
+  const all = prepare<{ node: string }>(
+    database,
+    "SELECT node FROM arrival WHERE node_id > ? ORDER BY node_id LIMIT ?",
+  );
   const remove = prepare(database, "DELETE FROM arrival WHERE node_id = ?");
   const count = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM arrival");
+  const one = prepare<{ one: number }>(database, "SELECT 1 AS one FROM arrival WHERE parent = ? LIMIT 1");
   return {
     get(nodeId: string): Node | undefined {
       const row = byId.get(nodeId);
@@ -46,7 +50,9 @@ export function createArrivals(database: Connection) {
     remove(nodeId: string): void {
       remove.run(nodeId);
     },
-    list: (limit: number): Node[] => all.all(limit).map((row) => JSON.parse(row.node) as Node),
+    /** By their ids, after the given one. */
+    list: (after: string, limit: number): Node[] => all.all(after, limit).map((row) => JSON.parse(row.node) as Node),
     count: (): number => count.get()?.count ?? 0,
+    isAnyIn: (parent: string): boolean => one.get(parent) !== undefined,
   };
 }

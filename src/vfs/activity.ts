@@ -6,6 +6,9 @@ export interface Activity {
   /** The write-back loop should look at the table: now, or at this time of the wall clock, when the change is due. */
   wake(at?: number): void;
   onWake(listener: (at: number) => void): () => void;
+  /** Dirty rows, all or those in one folder (an inode), need not wait for their time: the loop looks at them in turn. */
+  hasten(folder?: number): void;
+  onHasten(listener: (folder: number | undefined) => void): () => void;
   /** Something was acknowledged, adopted, parked, opened or closed. */
   progressed(): void;
   /** A local copy is kept beside a remote change. */
@@ -17,6 +20,7 @@ export interface Activity {
 
 export function createActivity(): Activity {
   const wakers = new Set<(at: number) => void>();
+  const hasteners = new Set<(folder: number | undefined) => void>();
   let waiting: (() => void)[] = [];
   let conflicts = 0;
   return {
@@ -32,6 +36,13 @@ export function createActivity(): Activity {
     onWake(listener) {
       wakers.add(listener);
       return () => wakers.delete(listener);
+    },
+    hasten(folder) {
+      for (const listener of hasteners) listener(folder);
+    },
+    onHasten(listener) {
+      hasteners.add(listener);
+      return () => hasteners.delete(listener);
     },
     progressed() {
       const resolvers = waiting;

@@ -19,8 +19,9 @@ import { viewOf } from "./view.ts";
 
 /** No node needs more local steps than this in a row; more is a bug of the plan. */
 const STEPS_MAX = 20;
-/** A step that waits for something else is woken by it; this is for what nobody tells of. */
+/** A step that waits for something else is woken by it; this is for what nobody tells of, ever more seldom up to … */
 const RECHECK_MS = 10_000;
+const RECHECK_MAX_MS = 5 * 60_000;
 /** What was heard does not fit together yet: it is asked for again meanwhile. */
 const REFRESH_MS = 1_000;
 
@@ -72,7 +73,7 @@ function advanceOne(context: Context, id: number, aside: number[]): Pending | un
           markNode(context, row);
           break;
         }
-        const due = context.runtime.now() + RECHECK_MS;
+        const due = context.runtime.now() + recheckAfter(context, row, step);
         return { row: metadata.nodes.update(id, { due }), step };
       }
       case "send":
@@ -83,6 +84,13 @@ function advanceOne(context: Context, id: number, aside: number[]): Pending | un
     }
   }
   throw new Error(`the plan for node row ${id} does not settle`);
+}
+
+/** A hundred thousand that wait for one thing must not be looked at all the time; how long a writer has been waited for counts. */
+function recheckAfter({ runtime }: Context, row: NodeRow, { for: reason }: Extract<Step, { do: "wait" }>): number {
+  if (reason === "writer" || reason === "answer") return RECHECK_MS;
+  const waited = runtime.now() - Math.max(row.changedAt, row.seenAt ?? 0);
+  return Math.round(Math.min(RECHECK_MAX_MS, Math.max(RECHECK_MS, waited / 2)));
 }
 
 function waitForRefresh(context: Context, row: NodeRow): Pending {

@@ -73,7 +73,7 @@ async function cutItself(context: Context, live: LiveFile, isOwn: boolean, signa
   await live.sync();
   if (context.disk.trouble !== "gone") await syncName(context, live);
   context.runtime.step("cut: synced");
-  const { hash, size } = await hashLive(context, live, signal);
+  const { hash, size } = await hashLive(context, live, before.inode.size, signal);
   context.runtime.step("cut: hashed");
   if (live.writers > 0) return "busy";
   return settle(context, before.inode, { hash, size, lineage: live.lineage, isOwn }, { live, writes: before.writes });
@@ -93,6 +93,7 @@ async function cutCopy(context: Context, live: LiveFile, signal: AbortSignal): P
   if (age >= 0 && age < TICK_MS) return "busy";
   // Write-protects mapped pages, so that the next store into one changes the times.
   await live.sync();
+  await syncName(context, live);
   const id = metadata.generations.reserveId();
   const path = paths.generation(id);
   try {

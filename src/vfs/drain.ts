@@ -1,18 +1,25 @@
 /** Waits until the gateway has everything that was changed before now, and says what it cannot have. */
 import { sleep } from "../lib/runtime.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
+import type { Backlog } from "./backlog.ts";
 import { mindClock } from "./clock-set.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import type { DrainProgress, DrainResult } from "./engine.ts";
 import { askIndexed } from "./indexed.ts";
 import { writersOf } from "./live.ts";
-import { pathOfEntry } from "./pending.ts";
+import { heldBack, itemOf, pausedKinds } from "./pending.ts";
 import type { WriteBack } from "./writeback.ts";
 
 const LOOK_MS = 250;
 /** Between two reports of progress, the last one excepted. */
 const REPORT_MS = 100;
+/** Rows that wait longer than they would have to, made due at each look. */
+const HASTENED = 500;
+/** With more than this left, one look does for all that arrives until the next. */
+const FEW = 500;
+/** Nothing has moved for so long, and nothing is under way that could: the rest waits for what was refused. */
+const STALLED_MS = 10_000;
 const LEFT_LINES = 20;
 
 export interface DrainOptions {
@@ -21,23 +28,30 @@ export interface DrainOptions {
   readonly onProgress?: (progress: DrainProgress) => void;
 }
 
-export async function drain(context: Context, writeBack: WriteBack, options: DrainOptions): Promise<DrainResult> {
+export async function drain(
+  context: Context,
+  writeBack: WriteBack,
+  backlog: Pick<Backlog, "bytes">,
+  options: DrainOptions,
+): Promise<DrainResult> {
   const { metadata, runtime, activity } = context;
   let start = runtime.now();
   const sentBefore = writeBack.bytesSent;
-  metadata.attempts.rush(start);
+  activity.hasten();
   runtime.step("drain: begun");
   const cutOnce = new Set<number>();
   let settled = false;
   let reportedAt = Number.NEGATIVE_INFINITY;
   let hastenedAt = Number.NEGATIVE_INFINITY;
+  let leftBefore = Number.POSITIVE_INFINITY;
+  let movedAt = runtime.elapsed();
   for (;;) {
     mindClock(context);
     start = Math.min(start, runtime.now());
     // Not at each progress: a refusal is one too, and what was refused would be sent again without pause.
     if (runtime.elapsed() - hastenedAt >= LOOK_MS) {
       hastenedAt = runtime.elapsed();
-      metadata.nodes.hasten(runtime.now());
+      metadata.nodes.hasten(runtime.now(), HASTENED);
       activity.wake();
     }
     await cutOpenFiles(context, cutOnce, options.signal);
@@ -45,26 +59,47 @@ export async function drain(context: Context, writeBack: WriteBack, options: Dra
     const left = dirty - countAfterCut(context, start);
     if (left === 0 && options.settle && !settled) settled = await isSettled(context, options.signal);
     const isDone = left === 0 && (settled || !options.settle);
-    if (isDone || runtime.elapsed() - reportedAt >= REPORT_MS) {
+    if (left !== leftBefore || isUnderWay(context, writeBack)) movedAt = runtime.elapsed();
+    leftBefore = left;
+    const isRefused = parked > 0 || pausedKinds(context).length > 0;
+    const isStuck = left > 0 && (left === parked || (isRefused && runtime.elapsed() - movedAt >= STALLED_MS));
+    if (isDone || isStuck || runtime.elapsed() - reportedAt >= REPORT_MS) {
       reportedAt = runtime.elapsed();
+      const stuck = left === 0 ? undefined : whatIsStuck(context, parked);
       options.onProgress?.({
         dirty: left,
-        bytesPending: metadata.nodes.bytesPending(),
+        parked,
+        bytesPending: backlog.bytes(),
         bytesSent: writeBack.bytesSent - sentBefore,
         settled,
+        ...(stuck === undefined ? {} : { stuck }),
       });
     }
     if (isDone) runtime.step("drain: done");
     if (isDone) return { drained: true, left: [] };
-    const isStuck = left > 0 && left === parked;
     if (isStuck || options.signal.aborted) return { drained: false, left: describe(context, start, left) };
     const limit = new AbortController();
     const stop = () => limit.abort();
     options.signal.addEventListener("abort", stop, { once: true });
-    await Promise.race([activity.nextProgress(limit.signal), sleep(runtime, LOOK_MS, limit.signal)]);
+    const pause = sleep(runtime, LOOK_MS, limit.signal);
+    await (left > FEW ? pause : Promise.race([activity.nextProgress(limit.signal), pause]));
     limit.abort();
     options.signal.removeEventListener("abort", stop);
   }
+}
+
+/** Something is being sent, will be repeated or is being written, or could be sent if the gateway answered: it is waited for. */
+function isUnderWay(context: Context, writeBack: WriteBack): boolean {
+  if (writeBack.inFlight().length > 0 || context.metadata.attempts.nextDue() !== undefined) return true;
+  if ([...context.lives.values()].some(({ writers }) => writers > 0)) return true;
+  return heldBack(context) !== undefined && !context.settings.readOnly;
+}
+
+function whatIsStuck(context: Context, parked: number): string | undefined {
+  const refused = parked === 0 ? [] : [`${parked} refused by the gateway`];
+  const held = heldBack(context)?.why;
+  const reasons = [...(held === undefined ? [] : [held]), ...pausedKinds(context), ...refused];
+  return reasons.length === 0 ? undefined : reasons.join("; ");
 }
 
 /**
@@ -133,26 +168,21 @@ export async function isSettled(context: Context, signal: AbortSignal): Promise<
 function describe(context: Context, start: number, count: number): string[] {
   if (count === 0) return ["the gateway's index does not show everything yet"];
   const rows = unsent(context, start);
-  const lines = rows.map((row) => `${pathOfEntry(context, row)}: ${reasonOf(context, row)}`);
+  const lines = rows.map((row) => {
+    const { path, why } = itemOf(context, row, undefined);
+    return `${path}: ${why}`;
+  });
   return count > rows.length ? [...lines, `and ${count - rows.length} more`] : lines;
 }
 
-/** The first rows changed before the drain began that the gateway does not have. */
+/** The first rows changed before the drain began that the gateway does not have: those it refused, then the oldest. */
 function unsent(context: Context, start: number): NodeRow[] {
+  const { nodes } = context.metadata;
   const isUnsent = (row: NodeRow) => {
     const inode = inodeOf(context, row);
     return inode === undefined || writersOf(context, inode) === 0 || !isAfterCut(context, row, inode.id, start);
   };
-  const rows = context.metadata.nodes.dirty(LEFT_LINES + context.lives.size);
-  return rows.filter((row) => (row.dirtySince ?? 0) <= start && isUnsent(row)).slice(0, LEFT_LINES);
-}
-
-function reasonOf(context: Context, row: NodeRow): string {
-  if (row.parked !== null) return `refused: ${row.parked}`;
-  const attempt = context.metadata.attempts.openOf(row.id);
-  if (attempt?.lastError != null) return `tried ${attempt.tries} times: ${attempt.lastError}`;
-  const inode = inodeOf(context, row);
-  if (inode !== undefined && writersOf(context, inode) > 0) return "still being written";
-  if (context.network.loginNeeded !== undefined) return `login needed: ${context.network.loginNeeded}`;
-  return context.network.isOnline ? "waiting to be sent" : "the gateway does not answer";
+  const parked = nodes.parked(LEFT_LINES);
+  const others = nodes.dirty(LEFT_LINES * 2 + context.lives.size).filter((row) => row.parked === null);
+  return [...parked, ...others].filter((row) => (row.dirtySince ?? 0) <= start && isUnsent(row)).slice(0, LEFT_LINES);
 }

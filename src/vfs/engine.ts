@@ -6,18 +6,24 @@ import type { Context } from "./context.ts";
 import type { FileSystem } from "./filesystem.ts";
 
 /** One thing that waits to be sent, or cannot be. */
-export interface PendingItem {
+export interface QueueItem {
   /** Path in the mount, from "/"; of a deletion, where it was. */
   readonly path: string;
-  readonly what: "create" | "content" | "move" | "attributes" | "delete";
-  readonly state: "waiting" | "sending" | "parked" | "open";
+  readonly what: "folder" | "upload" | "copy" | "version" | "move" | "attributes" | "delete";
+  /**
+   * due: as soon as there is a place. quiet: waits for more changes. open: some program writes to it.
+   * waiting: for something else, see `why`. retry: it failed, `nextTryMs` says when it is tried again.
+   */
+  readonly state: "sending" | "due" | "quiet" | "open" | "waiting" | "retry" | "parked";
+  /** The state in words. */
+  readonly why: string;
   readonly bytes: number;
   readonly bytesSent: number;
   readonly tries: number;
   /** Milliseconds since it became dirty. */
   readonly ageMs: number;
-  /** Milliseconds until the next try, when waiting for one. */
   readonly nextTryMs?: number;
+  /** What the gateway or the network said last. */
   readonly error?: string;
 }
 
@@ -45,6 +51,8 @@ export interface EngineStatus {
   readonly readOnly?: string;
   /** Why nothing is sent although it could ("login needed: …"); absent when it is. */
   readonly paused?: string;
+  /** How long the gateway has not answered; absent while it does. */
+  readonly offlineMs?: number;
   /** Files and folders whose last state the gateway does not have yet, those being sent included. */
   readonly dirty: number;
   readonly uploading: number;
@@ -65,7 +73,11 @@ export interface EngineStatus {
 
 export interface DrainProgress {
   readonly dirty: number;
+  /** Of these, refused by the gateway. */
+  readonly parked: number;
   readonly bytesPending: number;
+  /** Why nothing is sent, or not all of it; absent when all is. */
+  readonly stuck?: string;
   /** Bytes handed to the network since the drain began. */
   readonly bytesSent: number;
   readonly settled: boolean;
@@ -77,17 +89,28 @@ export interface DrainResult {
   readonly left: readonly string[];
 }
 
+export interface RetryResult {
+  /** So many are tried now. */
+  readonly retried: number;
+  /** Paths where nothing waits. */
+  readonly unknown: readonly string[];
+}
+
 export interface Engine {
   readonly fileSystem: FileSystem;
   /** The state behind it, for tests that check its invariants. */
   readonly context: Context;
   status(): EngineStatus;
-  /** The first `limit` pending items, oldest first. */
-  pending(limit: number): PendingItem[];
+  /** Resolves when `bytesPending` of the status is of now; of a long queue it may be two seconds old. */
+  measure(): Promise<void>;
+  /** At most `limit` of what waits: what is being sent, what was refused, then the oldest first. In slices. */
+  queue(limit: number): AsyncIterable<QueueItem[]>;
+  /** Has what was refused, failed or waits tried now: all, or what is at these paths and below. */
+  retry(paths?: readonly string[]): Promise<RetryResult>;
   /**
    * Sends everything that was changed before now, without debounce. Ends when all of it is
    * acknowledged (and shown by path index and journal, with `settle`), when the signal aborts, or
-   * when only parked or still open files are left.
+   * when nothing is left that could be sent: what was refused, what waits for that, and open files.
    */
   drain(options: {
     settle: boolean;

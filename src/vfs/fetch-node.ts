@@ -8,7 +8,7 @@ import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
 /** Folders of folders nobody knows yet; deeper is taken for a circle in what a gateway tells. */
 const DEPTH_MAX = 1000;
-/** A node whose folder is not visible is asked for at most this seldom. */
+/** A node whose folder is not visible is asked for after this, then ever more seldom. */
 const FOLDER_HIDDEN_MS = 10_000;
 /** The same for a node that may not be read itself. */
 const HIDDEN_MS = 60_000;
@@ -42,13 +42,20 @@ export async function refreshNode(context: Context, reread: Reread, signal: Abor
     const parentId = chain[0]?.parentId ?? null;
     if (parentId === null || metadata.nodes.ofNodeId(parentId) !== undefined) break;
     const parent = await readNode(context, parentId, signal);
-    if (parent === undefined) return metadata.rereads.postpone(reread, context.runtime.now() + FOLDER_HIDDEN_MS);
+    if (parent === undefined) return waitForFolder(context, reread);
     chain.unshift(parent);
   }
   metadata.transaction(() => {
     for (const link of chain) observeNode(context, link, "id");
     metadata.rereads.done(reread);
   });
+}
+
+/** It is kept as it is here until it can be placed. Each time after half as long again as it has been so. */
+function waitForFolder({ metadata, runtime }: Context, reread: Reread): void {
+  const now = runtime.now();
+  const since = metadata.rereads.hidden(reread, now);
+  metadata.rereads.postpone(reread, now + Math.min(SETTLE_MS, Math.max(FOLDER_HIDDEN_MS, (now - since) / 2)));
 }
 
 /**

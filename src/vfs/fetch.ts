@@ -183,22 +183,24 @@ async function carryOut(context: Context, live: LiveFile, download: Download): P
       else context.log.warn(fields, "fetching failed");
     }
   }
-  try {
-    await remember(context, live, download.failure);
-  } catch (error) {
-    // The row says that more is missing than is: it would be fetched again.
-    context.log.debug({ err: error, inode: live.inode }, "what was fetched could not be written down");
-  }
+  await written(context, live, async () => {
+    const isGone = download.failure instanceof RemoteError && download.failure.code === "notFound";
+    // The node has moved on, and nobody has told yet.
+    if (isGone && live.origin !== undefined) context.metadata.rereads.add(live.origin.node);
+    // Whoever closes the file writes down what came.
+    if (live.opens === 0 || live.missing === live.recorded) return;
+    await recordArrived(context, live);
+    evictSoon(context);
+  });
 }
 
-async function remember(context: Context, live: LiveFile, failure: Error | undefined): Promise<void> {
-  const isGone = failure instanceof RemoteError && failure.code === "notFound";
-  // The node has moved on, and nobody has told yet.
-  if (isGone && live.origin !== undefined) context.metadata.rereads.add(live.origin.node);
-  // Whoever closes the file writes down what came.
-  if (live.opens === 0 || live.missing === live.recorded) return;
-  await recordArrived(context, live);
-  evictSoon(context);
+/** Who reads does not depend on it: where it fails, the row says that more is missing than is, and that is fetched again. */
+async function written(context: Context, live: LiveFile, work: () => Promise<void>): Promise<void> {
+  try {
+    await work();
+  } catch (error) {
+    context.log.debug({ err: error, inode: live.inode }, "what was fetched could not be written down");
+  }
 }
 
 function firstGap(live: LiveFile, download: Download): number | undefined {
@@ -367,7 +369,7 @@ async function checkWhole(context: Context, live: LiveFile): Promise<boolean> {
   if (hash === live.originHash) {
     live.isChecked = true;
     context.runtime.step("fetch: whole checked");
-    await recordArrived(context, live);
+    await written(context, live, () => recordArrived(context, live));
     return true;
   }
   const fields = { inode: live.inode, version: live.origin?.version, expected: live.originHash, got: hash };

@@ -7,6 +7,7 @@ import { setMaxListeners } from "node:events";
 import { RemoteError } from "../client/errors.ts";
 import type { JournalEntry, Node } from "../contract/resources.ts";
 import { sleep } from "../lib/runtime.ts";
+import type { Reread } from "../metadata/rereads.ts";
 import { mindClock } from "./clock-set.ts";
 import type { Context } from "./context.ts";
 import { forgetEchoes } from "./echo.ts";
@@ -28,6 +29,8 @@ const FAILED_MS = 10_000;
 const INDEX_MS = 60_000;
 /** While the gateway does not answer, it is asked at most this seldom. */
 const OFFLINE_POLL_MS = 5_000;
+/** Between two rounds at most so long, however long one took. */
+const LONG_ROUND_MS = 30_000;
 
 export interface Follower {
   start(): void;
@@ -47,6 +50,7 @@ export function createFollower(context: Context, hear: Hear): Follower {
 
   async function run(): Promise<void> {
     while (!stopped.signal.aborted) {
+      const begun = runtime.elapsed();
       const wasOnline = network.isOnline && network.loginNeeded === undefined;
       try {
         mindClock(context);
@@ -61,11 +65,10 @@ export function createFollower(context: Context, hear: Hear): Follower {
         network.failed(error);
         if (!stopped.signal.aborted) log.debug({ err: error }, "the journal could not be read");
       }
-      await sleep(
-        runtime,
-        network.isOnline ? settings.pollMs : Math.max(settings.pollMs, OFFLINE_POLL_MS),
-        stopped.signal,
-      );
+      // A gateway that takes long is left alone as long as it was asked.
+      const took = Math.min(runtime.elapsed() - begun, LONG_ROUND_MS);
+      const least = network.isOnline ? settings.pollMs : Math.max(settings.pollMs, OFFLINE_POLL_MS);
+      await sleep(runtime, Math.max(least, took, network.pauseMs), stopped.signal);
     }
   }
 
@@ -93,8 +96,7 @@ export function createFollower(context: Context, hear: Hear): Follower {
 /** The gateway answers again: nothing waits for its backoff. */
 function comeBack(context: Context): void {
   context.log.info({}, "the gateway answers again");
-  context.metadata.attempts.rush(context.runtime.now());
-  context.activity.wake();
+  context.activity.hasten();
 }
 
 /** Applies one page of the journal. True when there is more. */
@@ -230,20 +232,31 @@ function applyEntry(context: Context, entry: JournalEntry, node: Node | "hidden"
   if (nodes.ofNodeId(node.id) !== undefined) rereads.add(node.id);
 }
 
-/** What did not fit together is read again by id. */
+/** What did not fit together is read again by id, several at a time. The first failure that is not one node's ends it. */
 async function refreshAll(context: Context, signal: AbortSignal): Promise<void> {
-  const { metadata, runtime, log } = context;
-  for (const reread of metadata.rereads.due(runtime.now(), REREADS)) {
-    try {
-      await refreshNode(context, reread, signal);
-    } catch (error) {
-      if (error instanceof RemoteError && error.code === "forbidden") {
-        notVisible(context, reread);
-        log.warn({ err: error, nodeId: reread.nodeId }, "a node may not be read");
-      } else {
-        metadata.rereads.postpone(reread, runtime.now() + FAILED_MS);
-        throw error;
-      }
+  const { metadata, runtime } = context;
+  const due = metadata.rereads.due(runtime.now(), REREADS);
+  const failures: unknown[] = [];
+  async function reader(): Promise<void> {
+    for (let reread = due.shift(); reread !== undefined && failures.length === 0; reread = due.shift()) {
+      await refreshOne(context, reread, signal).catch((error: unknown) => failures.push(error));
     }
+  }
+  await Promise.all(Array.from({ length: Math.min(READERS, due.length) }, reader));
+  if (failures.length > 0) throw failures[0];
+}
+
+async function refreshOne(context: Context, reread: Reread, signal: AbortSignal): Promise<void> {
+  const { metadata, runtime, log } = context;
+  try {
+    await refreshNode(context, reread, signal);
+  } catch (error) {
+    if (error instanceof RemoteError && error.code === "forbidden") {
+      notVisible(context, reread);
+      log.warn({ err: error, nodeId: reread.nodeId }, "a node may not be read");
+      return;
+    }
+    metadata.rereads.postpone(reread, runtime.now() + FAILED_MS);
+    throw error;
   }
 }

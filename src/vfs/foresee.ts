@@ -13,8 +13,13 @@ import { type Source, withRevision } from "./echo.ts";
 import { folderOfNode } from "./from-node.ts";
 import { stepAside } from "./make-room.ts";
 import { revisionOf } from "./observe.ts";
+import { plan } from "./plan.ts";
+import { viewOf } from "./view.ts";
 
-/** To be followed by observeNode for each: what it does not do, because of an error, is done there one by one. */
+/**
+ * To be followed by observeNode for each: what it does not do, because of an error, is done there one
+ * by one. Not within a transaction: what an error interrupts must be undone.
+ */
 export function foresee(context: Context, told: Iterable<Node>, source: Source): void {
   const { metadata } = context;
   try {
@@ -24,7 +29,8 @@ export function foresee(context: Context, told: Iterable<Node>, source: Source):
         const row = note(context, one, source);
         if (row !== undefined && isMoved(context, row)) moved.push(row);
       }
-      if (moved.length > 1) moveTogether(context, moved);
+      const leaving = moved.filter((row) => isTaken(context, row));
+      if (leaving.length > 1) moveTogether(context, leaving);
     });
   } catch (error) {
     context.log.error({ err: error }, "changes read together could not be applied together");
@@ -46,6 +52,12 @@ function isMoved(context: Context, { entry, seen, base }: NodeRow): boolean {
   if (entry === null || seen === null || "deleted" in seen || seen.node.parentId === null) return false;
   if (seen.node.parentId === base?.parent && seen.node.name === base.name) return false;
   return folderOfNode(context, seen.node.parentId) !== undefined;
+}
+
+/** What else is new of it does not come first: what is kept of that belongs beside it, where it still is. */
+function isTaken(context: Context, row: NodeRow): boolean {
+  const step = plan(viewOf(context, row));
+  return step.do === "take" || step.do === "follow";
 }
 
 function moveTogether(context: Context, rows: readonly NodeRow[]): void {

@@ -16,6 +16,7 @@ type Needs = Pick<Context, "metadata" | "runtime" | "settings" | "activity">;
 
 /** A name that was moved away keeps its node if it is made again within this time. */
 const RETURN_MS = 10_000;
+const NOWHERE = { leftParent: null, leftName: null, leftAt: null } as const;
 
 /** The node row of the folder's own name. */
 export function rowOfFolder(context: Pick<Context, "metadata">, folder: number): NodeRow | undefined {
@@ -88,10 +89,11 @@ export function claimName(context: Needs, entry: Entry): boolean {
   const own = metadata.nodes.ofEntry(entry.id);
   const isFree = (row: NodeRow) => row.entry === null && row.kind === "file" && !isBeingDeleted(context, row);
   const atHome = parentId === undefined ? [] : metadata.nodes.atPlace(parentId, entry.gatewayName ?? entry.name);
+  const since = runtime.now() - RETURN_MS;
   const left = metadata.nodes.thatLeft(entry.parent, entry.name);
-  const moved = left.find(
-    (row) => row.entry !== null && row.nodeId !== null && (row.leftAt ?? 0) >= runtime.now() - RETURN_MS,
-  );
+  const moved = left.find((row) => row.entry !== null && row.nodeId !== null && (row.leftAt ?? 0) >= since);
+  // Or a place that thousands were moved away from, one by one, would be looked at longer each time.
+  for (const row of left) if (row.entry !== null && (row.leftAt ?? 0) < since) metadata.nodes.update(row.id, NOWHERE);
   const heir = left.find(isFree) ?? atHome.find(isFree) ?? moved;
   if (heir === undefined || heir.id === own?.id) return false;
 
@@ -100,10 +102,7 @@ export function claimName(context: Needs, entry: Entry): boolean {
   if (former !== undefined) pinMtime(context, former.inode);
   pinMtime(context, entry.inode);
   if (own !== undefined) metadata.nodes.update(own.id, { entry: null });
-  markNode(
-    context,
-    metadata.nodes.update(heir.id, { entry: entry.id, leftParent: null, leftName: null, leftAt: null }),
-  );
+  markNode(context, metadata.nodes.update(heir.id, { entry: entry.id, ...NOWHERE }));
   if (formerEntry !== null) createUnborn(context, formerEntry, "file", heir.dirtySince);
   if (own !== undefined) orphan(context, { ...own, entry: null });
   return true;

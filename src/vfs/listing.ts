@@ -51,9 +51,9 @@ async function readList(context: Context, folder: number, nodeId: string, signal
     // Pages by number are of several moments: the list is as old as the oldest.
     asOf = Math.min(asOf, page.asOf);
     for (let start = 0; start < page.items.length; start += SLICE) {
+      const slice = page.items.slice(start, start + SLICE);
+      foresee(context, slice, "others");
       metadata.transaction(() => {
-        const slice = page.items.slice(start, start + SLICE);
-        foresee(context, slice, "others");
         for (const node of slice) {
           shown.add(node.id);
           observeNode(context, node);

@@ -236,7 +236,10 @@ async function becomeWriter(context: Context, live: LiveFile): Promise<void> {
     const isFree = metadata.generations.ofLineage(live.lineage).length === 0;
     const isPrepared = live.writers > 0 || live.preparedTime === formatTime(mtimeOf(context, inode));
     if (isFree && isPrepared) {
-      if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
+      metadata.transaction(() => {
+        if (live.writers === 0) metadata.inodes.beginWriting(inode.id);
+        if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
+      });
       if (live.writers === 0) live.isWritten = isUncut(inode);
       live.writers += 1;
       context.runtime.step("open: marked");
@@ -299,6 +302,8 @@ function writersLeft(context: Context, live: LiveFile): void {
   live.cutTimer?.cancel();
   live.cutTimer = undefined;
   metadata.transaction(() => {
+    // What the rows could not be told is found out after a crash, or at the next close.
+    if (!live.isUnrecorded) metadata.inodes.endWriting(live.inode);
     const inode = metadata.inodes.get(live.inode);
     if (inode === undefined || inode.lineage !== live.lineage) return;
     // Opened for writing, and nothing was written.

@@ -9,12 +9,34 @@ import { FsError } from "./errors.ts";
 
 /** Once known to be offline, a program waits no longer than this for an answer. */
 const OFFLINE_PATIENCE_MS = 1000;
+/** A scope that was refused is tried again after this, then after twice as long, and so on up to … */
+const REFUSED_MS = 5 * 60_000;
+const REFUSED_MAX_MS = 60 * 60_000;
+/** So many answers 5xx in a row, and it is not one request that they are about. */
+const OUTAGE = 8;
+const OUTAGE_FIRST_MS = 1_000;
+const OUTAGE_MAX_MS = 30_000;
 
 export interface Network {
   readonly isOnline: boolean;
+  /** Since when it does not answer, wall clock; undefined while it does. */
+  readonly offlineSince: number | undefined;
   /** The token was refused; nothing is sent until a new one works. */
   readonly loginNeeded: string | undefined;
+  /** How long nothing is to be sent, milliseconds: the gateway asked for it, or fails whatever it is asked. */
+  readonly pauseMs: number;
+  /** False: the token lacks it, or the gateway said so not long ago. */
   may(scope: Scope): boolean;
+  /** Refused, each with what the gateway said. */
+  readonly refusals: ReadonlyMap<string, string>;
+  /** A request that needs these is about to be sent. Where one of them was refused, it goes alone: its answer counts for all. */
+  needs(scopes: readonly Scope[]): void;
+  /** A request that needs these was answered as asked. */
+  granted(scopes: readonly Scope[]): void;
+  /** Somebody wants what was refused tried again. */
+  retry(): void;
+  /** Another token is in use; `scopes` as of createNetwork. */
+  tokenChanged(scopes: ReadonlySet<string> | undefined): void;
   /** Something was answered, whatever it was. */
   answered(): void;
   /** Takes note of a failed call. */
@@ -26,40 +48,119 @@ export interface Network {
   ask<T>(signal: AbortSignal, call: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
-/** `scopes`: what the token says it has; undefined: opaque, counts as having every one until a 403 says otherwise. */
+interface Refusal {
+  readonly reason: string;
+  readonly untilMs: number;
+  readonly waitMs: number;
+  /** It was asked for again, the answer is not here. */
+  readonly isOnTrial: boolean;
+}
+
+/**
+ * `scopes`: what the token says it has; undefined: opaque, counts as having every one until a 403
+ * says otherwise. `onChange`: with "scopes" when something may be done now that was refused.
+ */
 export function createNetwork(
   runtime: Runtime,
-  options: { scopes: ReadonlySet<string> | undefined; isOnline: boolean; onChange: () => void },
+  options: {
+    scopes: ReadonlySet<string> | undefined;
+    isOnline: boolean;
+    onChange: (what: "state" | "scopes") => void;
+  },
 ): Network {
-  const refused = new Set<string>();
+  const refused = new Map<string, Refusal>();
+  let { scopes } = options;
   let isOnline = options.isOnline;
+  let offlineSince = isOnline ? undefined : runtime.now();
   let loginNeeded: string | undefined;
+  let pausedUntilMs = Number.NEGATIVE_INFINITY;
+  let outages = 0;
 
   function setState(online: boolean, login: string | undefined): void {
     if (online === isOnline && login === loginNeeded) return;
+    if (online !== isOnline) offlineSince = online ? undefined : runtime.now();
     isOnline = online;
     loginNeeded = login;
-    options.onChange();
+    options.onChange("state");
+  }
+
+  function pause(milliseconds: number): void {
+    pausedUntilMs = Math.max(pausedUntilMs, runtime.elapsed() + milliseconds);
+  }
+
+  /** For all there is to send: what fails whatever it is asked is not asked for one thing after the other. */
+  function holdBack({ code, retryAfterMs }: RemoteError): void {
+    if ((code === "throttled" || code === "server") && retryAfterMs !== undefined) pause(retryAfterMs);
+    outages = code === "server" ? outages + 1 : 0;
+    if (outages < OUTAGE) return;
+    const full = Math.min(OUTAGE_MAX_MS, OUTAGE_FIRST_MS * 2 ** Math.min(outages - OUTAGE, 20));
+    pause(Math.round(full * (0.5 + runtime.random() / 2)));
+  }
+
+  function refuse(scope: string, reason: string): void {
+    const before = refused.get(scope);
+    if (before !== undefined && !before.isOnTrial) return;
+    const waitMs = before === undefined ? REFUSED_MS : Math.min(REFUSED_MAX_MS, 2 * before.waitMs);
+    refused.set(scope, { reason, waitMs, untilMs: runtime.elapsed() + waitMs, isOnTrial: false });
+    options.onChange("state");
   }
 
   const network: Network = {
     get isOnline() {
       return isOnline;
     },
+    get offlineSince() {
+      return offlineSince;
+    },
     get loginNeeded() {
       return loginNeeded;
     },
-    may: (scope) => !refused.has(scope) && (options.scopes === undefined || options.scopes.has(scope)),
-    answered: () => setState(true, undefined),
+    get pauseMs() {
+      return Math.max(0, pausedUntilMs - runtime.elapsed());
+    },
+    may(scope) {
+      if (scopes !== undefined && !scopes.has(scope)) return false;
+      const refusal = refused.get(scope);
+      return refusal === undefined || runtime.elapsed() >= refusal.untilMs;
+    },
+    get refusals() {
+      return new Map([...refused].map(([scope, { reason }]) => [scope, reason]));
+    },
+    needs(needed) {
+      for (const scope of needed) {
+        const refusal = refused.get(scope);
+        // Until its answer is here the others go on waiting.
+        if (refusal === undefined || runtime.elapsed() < refusal.untilMs) continue;
+        refused.set(scope, { ...refusal, untilMs: runtime.elapsed() + REFUSED_MS, isOnTrial: true });
+      }
+    },
+    granted(needed) {
+      if (refused.size === 0) return;
+      const known = needed.filter((scope) => refused.delete(scope));
+      if (known.length > 0) options.onChange("scopes");
+    },
+    retry() {
+      for (const [scope, refusal] of refused) refused.set(scope, { ...refusal, untilMs: runtime.elapsed() });
+      outages = 0;
+      if (refused.size > 0) options.onChange("scopes");
+    },
+    tokenChanged(told) {
+      scopes = told;
+      refused.clear();
+      options.onChange("scopes");
+    },
+    answered() {
+      outages = 0;
+      setState(true, undefined);
+    },
     failed(error) {
       if (!(error instanceof RemoteError)) return;
+      if (error.code === "aborted") return;
+      holdBack(error);
       if (error.code === "offline" || error.code === "silent") setState(false, loginNeeded);
       else if (error.code === "unauthorized") setState(true, error.message);
-      else if (error.code !== "aborted") setState(true, loginNeeded);
-      if (error.code === "forbidden" && error.details.scope !== undefined) {
-        refused.add(error.details.scope);
-        options.onChange();
-      }
+      else setState(true, loginNeeded);
+      if (error.code === "forbidden" && error.details.scope !== undefined) refuse(error.details.scope, error.message);
     },
     async ask(signal, call) {
       const limit = new AbortController();

@@ -83,12 +83,14 @@ function isOwnBirth(context: Context, node: Node): boolean {
   return attempts.ofKey(node.lastKey)?.state === "open" || takeOwn(context, node);
 }
 
-/** Nodes that waited for their name, or whose row has come into being meanwhile. */
-export function retryArrivals(context: Context, limit: number): void {
-  for (const node of context.metadata.arrivals.list(limit)) {
+/** Nodes that waited for their name, or whose row has come into being meanwhile: so many, in turn. The last one's id; "": all had their turn. */
+export function retryArrivals(context: Context, after: string, limit: number): string {
+  const waiting = context.metadata.arrivals.list(after, limit);
+  for (const node of waiting) {
     context.metadata.transaction(() => {
       if (context.metadata.nodes.ofNodeId(node.id) !== undefined) context.metadata.arrivals.remove(node.id);
       observeNode(context, node);
     });
   }
+  return waiting.length < limit ? "" : (waiting.at(-1)?.id ?? "");
 }

@@ -1,6 +1,7 @@
 /**
- * The bytes of a live file that is open, where its name no longer leads to them; see
- * without-folder.ts. As long as it does, they are read by the name: by a worker, and also once it is closed.
+ * The bytes of a live file by the descriptor that is open: small ones, and all where the name no
+ * longer leads to them (see without-folder.ts). Others are read by the name: by a worker, and also
+ * once the file is closed.
  */
 import { createHash } from "node:crypto";
 import { createOpenFileSource } from "../content/source.ts";
@@ -10,16 +11,19 @@ import type { Context } from "./context.ts";
 import type { LiveFile } from "./live-file.ts";
 
 const CHUNK = 1024 * 1024;
+/** Up to this size, opening a file costs more than hashing it. */
+const SMALL = 32 * 1024;
 
-/** SHA-256 and size of a live file nobody writes to. */
-export async function hashLive(context: Context, live: LiveFile, signal: AbortSignal) {
-  if (context.disk.trouble !== "gone") return context.runtime.files.hash(live.path, signal);
+/** SHA-256 and size of a live file nobody writes to, about `expected` bytes long. */
+export async function hashLive(context: Context, live: LiveFile, expected: number, signal: AbortSignal) {
+  if (expected > SMALL && context.disk.trouble !== "gone") return context.runtime.files.hash(live.path, signal);
   const hash = createHash("sha256");
-  const buffer = Buffer.allocUnsafe(CHUNK);
+  const length = Math.min(CHUNK, expected + 1);
+  const buffer = Buffer.allocUnsafe(length);
   let size = 0;
   for (;;) {
     signal.throwIfAborted();
-    const read = await live.file.read(buffer, 0, CHUNK, size);
+    const read = await live.file.read(buffer, 0, length, size);
     if (read === 0) return { hash: hash.digest("hex"), size };
     hash.update(buffer.subarray(0, read));
     size += read;

@@ -1,11 +1,20 @@
-/** What waits to be sent, in words and numbers for people. Reads only. */
+/** What waits to be sent, one thing at a time, and why it still does, in words for people. Reads only. */
+import { sleep } from "../lib/runtime.ts";
+import type { Attempt } from "../metadata/attempts.ts";
 import { ROOT_INODE } from "../metadata/metadata.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
-import type { PendingItem } from "./engine.ts";
+import type { QueueItem } from "./engine.ts";
 import { folderOfNode } from "./from-node.ts";
 import { writersOf } from "./live.ts";
-import type { WriteBack } from "./writeback.ts";
+import { plan, type Step, type Waiting } from "./plan.ts";
+import { type Request, scopesOf } from "./request.ts";
+import { viewOf } from "./view.ts";
+import type { InFlight } from "./writeback.ts";
+
+/** Rows looked at in one go, and about how long that may take. */
+const SLICE = 40;
+const SLICE_MS = 3;
 
 /** Path in the mount; of a deletion, where it was. */
 export function pathOfEntry(context: Pick<Context, "metadata">, row: NodeRow): string {
@@ -34,48 +43,172 @@ function join(folder: string, name: string): string {
   return folder.endsWith("/") ? `${folder}${name}` : `${folder}/${name}`;
 }
 
+/** What is being sent, then what was refused, then the rest, oldest first; in slices, each of them short. */
+export async function* listQueue(
+  context: Context,
+  inFlight: () => InFlight[],
+  limit: number,
+): AsyncGenerator<QueueItem[]> {
+  const { nodes } = context.metadata;
+  const sending = new Map(inFlight().map((item) => [item.node, item.sent]));
+  let left = limit;
+  const first = [...sending.keys()].flatMap((id) => nodes.get(id) ?? []).slice(0, left);
+  left -= first.length;
+  yield first.map((row) => itemOf(context, row, sending.get(row.id)));
+  for (const list of [nodes.parked, nodes.dirty]) {
+    for await (const rows of inSlices(context, list)) {
+      const isParked = list === nodes.parked;
+      const listed = rows.filter((row) => !sending.has(row.id) && (row.parked !== null) === isParked).slice(0, left);
+      left -= listed.length;
+      yield listed.map((row) => itemOf(context, row, undefined));
+      if (left === 0) return;
+    }
+  }
+}
+
+/** So many rows at a time as are looked at in a few milliseconds; others run in between. */
+export async function* inSlices(
+  { runtime }: Pick<Context, "runtime">,
+  list: (limit: number, after?: NodeRow) => NodeRow[],
+): AsyncGenerator<NodeRow[]> {
+  for (let after: NodeRow | undefined, size = SLICE; ; ) {
+    const rows = list(size, after);
+    if (rows.length === 0) return;
+    after = rows.at(-1);
+    const begun = runtime.elapsed();
+    yield rows;
+    const took = runtime.elapsed() - begun;
+    size =
+      took > SLICE_MS ? Math.max(1, Math.floor(size / 2)) : took < SLICE_MS / 3 ? Math.min(SLICE, size + 10) : size;
+    await sleep(runtime, 0);
+  }
+}
+
+/** `sent`: bytes handed to the network, of one that is in flight. */
+export function itemOf(context: Context, row: NodeRow, sent: number | undefined): QueueItem {
+  const { metadata, runtime } = context;
+  const now = runtime.now();
+  const attempt = metadata.attempts.openOf(row.id);
+  const step = plan(viewOf(context, row));
+  const error = row.parked ?? attempt?.lastError ?? undefined;
+  const { state, why, at } = stateOf(context, row, attempt, step, sent !== undefined);
+  return {
+    path: pathOfEntry(context, row),
+    what: whatOf(context, row, attempt?.request ?? (step.do === "send" ? step.request : undefined)),
+    state,
+    why: at !== undefined && at > now ? `${why} (in ${((at - now) / 1000).toFixed(1)} s)` : why,
+    bytes: bytesOf(context, row),
+    bytesSent: sent ?? 0,
+    tries: attempt?.tries ?? 0,
+    ageMs: Math.max(0, now - (row.dirtySince ?? now)),
+    ...(at !== undefined && at > now ? { nextTryMs: at - now } : {}),
+    ...(error === undefined ? {} : { error }),
+  };
+}
+
+interface State {
+  readonly state: QueueItem["state"];
+  readonly why: string;
+  /** When it is tried again. */
+  readonly at?: number;
+}
+
+const WAITING: Readonly<Record<Waiting, string>> = {
+  answer: "an earlier request may still arrive",
+  parent: "its folder has to be sent first",
+  children: "what is in it has to go first",
+  name: "another one has to leave the name first",
+  names: "whoever changed its other names brings them together",
+  writer: "still being written",
+  scope: "the token may not",
+  reference: "its content is still needed by another one",
+};
+
+function stateOf(
+  context: Context,
+  row: NodeRow,
+  attempt: Attempt<Request> | undefined,
+  step: Step,
+  isSending: boolean,
+): State {
+  const { runtime } = context;
+  if (isSending) return { state: "sending", why: "on its way" };
+  if (row.parked !== null) return { state: "parked", why: `refused: ${row.parked}` };
+  if (attempt === undefined && step.do === "wait") {
+    const scopes = step.for === "scope" ? whatIsRefused(context) : "";
+    return { state: step.for === "writer" ? "open" : "waiting", why: `${WAITING[step.for]}${scopes}` };
+  }
+  const held = heldBack(context);
+  if (attempt !== undefined && attempt.lastError !== null) {
+    const why = `tried ${attempt.tries} times: ${attempt.lastError}`;
+    return held === undefined ? { state: "retry", why, at: attempt.nextAt } : { ...held, why: `${held.why}; ${why}` };
+  }
+  if (held !== undefined) return held;
+  const at = attempt?.nextAt ?? row.due ?? runtime.now();
+  if (attempt === undefined && at > runtime.now()) {
+    if (isOpen(context, row)) return { state: "open", why: WAITING.writer, at };
+    return { state: "quiet", why: "more changes are waited for", at };
+  }
+  return { state: "due", why: "next in turn" };
+}
+
+/** Why nothing at all is sent. */
+export function heldBack({ network, runtime, settings }: Context): State | undefined {
+  if (settings.readOnly) return { state: "waiting", why: "the mount is read-only" };
+  if (network.loginNeeded !== undefined) return { state: "waiting", why: `login needed: ${network.loginNeeded}` };
+  if (!network.isOnline) return { state: "waiting", why: "the gateway does not answer" };
+  if (network.pauseMs === 0) return undefined;
+  return { state: "waiting", why: "the gateway takes no more for now", at: runtime.now() + network.pauseMs };
+}
+
+function whatIsRefused({ network }: Context): string {
+  const said = [...new Set(network.refusals.values())];
+  return said.length === 0 ? "" : `: ${said.join("; ")}`;
+}
+
+function whatOf(context: Context, row: NodeRow, request: Request | undefined): QueueItem["what"] {
+  switch (request?.do) {
+    case "folder":
+    case "upload":
+    case "copy":
+    case "delete":
+      return request.do;
+    case "content":
+    case "reference":
+      return "version";
+    case "patch":
+      return request.name === undefined ? "attributes" : "move";
+  }
+  const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
+  if (entry === undefined) return "delete";
+  if (row.base === null) return row.kind === "folder" ? "folder" : "upload";
+  if ((entry.gatewayName ?? entry.name) !== row.base.name) return "move";
+  return bytesOf(context, row) > 0 ? "version" : "attributes";
+}
+
 /** Content that the gateway does not have yet. */
 function bytesOf(context: Context, row: NodeRow): number {
-  const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
-  const inode = entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
+  const inode = inodeOf(context, row);
   if (inode === undefined || inode.kind !== "file" || inode.content === "clean") return 0;
   return inode.hash !== null && inode.hash === row.base?.hash ? 0 : inode.size;
 }
 
-export function pendingItems(context: Context, writeBack: WriteBack, limit: number): PendingItem[] {
-  const { metadata, runtime } = context;
-  const sent = new Map(writeBack.inFlight().map((item) => [item.node, item.sent]));
-  const now = runtime.now();
-  return metadata.nodes.dirty(limit).map((row) => {
-    const attempt = metadata.attempts.openOf(row.id);
-    const error = row.parked ?? attempt?.lastError ?? undefined;
-    const waitMs = attempt !== undefined && !sent.has(row.id) ? attempt.nextAt - now : (row.due ?? now) - now;
-    return {
-      path: pathOfEntry(context, row),
-      what: whatOf(context, row),
-      state: stateOf(context, row, sent.has(row.id)),
-      bytes: bytesOf(context, row),
-      bytesSent: sent.get(row.id) ?? 0,
-      tries: attempt?.tries ?? 0,
-      ageMs: Math.max(0, now - (row.dirtySince ?? now)),
-      ...(waitMs > 0 ? { nextTryMs: waitMs } : {}),
-      ...(error === undefined ? {} : { error }),
-    };
+function isOpen(context: Context, row: NodeRow): boolean {
+  const inode = inodeOf(context, row);
+  return inode !== undefined && writersOf(context, inode) > 0;
+}
+
+function inodeOf({ metadata }: Context, row: NodeRow) {
+  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+  return entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+}
+
+/** Why kinds of requests are not sent: the token lacks what they need. One line each. */
+export function pausedKinds({ network, settings }: Context): string[] {
+  if (settings.readOnly) return [];
+  const kinds = { "new files and folders": "upload", changes: "patch", deletions: "delete" } as const;
+  return Object.entries(kinds).flatMap(([name, kind]) => {
+    const missing = scopesOf(kind).filter((scope) => !network.may(scope));
+    return missing.length === 0 ? [] : [`${name} wait: the token lacks ${missing.join(", ")}`];
   });
-}
-
-function whatOf(context: Context, row: NodeRow): PendingItem["what"] {
-  const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
-  if (entry === undefined) return "delete";
-  if (row.base === null) return "create";
-  if ((entry.gatewayName ?? entry.name) !== row.base.name) return "move";
-  return bytesOf(context, row) > 0 ? "content" : "attributes";
-}
-
-function stateOf(context: Context, row: NodeRow, isSending: boolean): PendingItem["state"] {
-  if (isSending) return "sending";
-  if (row.parked !== null) return "parked";
-  const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
-  const inode = entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
-  return inode !== undefined && writersOf(context, inode) > 0 ? "open" : "waiting";
 }

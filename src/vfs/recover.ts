@@ -1,6 +1,7 @@
 /**
- * After a crash, before anything is served: every file a writer may have changed is looked at, and
- * what belongs to nobody is set aside, never removed unless it is empty. Clean files are not read.
+ * After a crash, before anything is served: every file that was open for writing is looked at (when
+ * the machine went down, every one whose content was not cut), and what belongs to nobody is set
+ * aside, never removed unless it is empty. Clean files are not read.
  */
 import { clipRanges, formatRanges, parseRanges } from "../lib/ranges.ts";
 import { hasCode } from "../lib/system-error.ts";
@@ -20,11 +21,14 @@ const HASHED_AT_START = 16 * 1024 * 1024;
 
 export async function recoverContents(context: Context): Promise<void> {
   const { metadata } = context;
-  if (wentDown(context)) await doubtContents(context);
-  for (const inode of metadata.inodes.unfinished()) await recoverInode(context, inode);
+  const { inodes } = metadata;
+  const isDoubtful = wentDown(context);
+  if (isDoubtful) await doubtContents(context);
+  for (const inode of isDoubtful ? inodes.unfinished() : inodes.writing()) await recoverInode(context, inode);
+  inodes.endAllWriting();
   await recoverGenerations(context);
-  for (const lineage of metadata.inodes.superseded()) forgetLineage(context, lineage);
-  for (const inode of metadata.inodes.nameless()) {
+  for (const lineage of inodes.superseded()) forgetLineage(context, lineage);
+  for (const inode of inodes.nameless()) {
     for (const generation of metadata.generations.unusedOf(inode.id)) removeGeneration(context, generation);
     if (metadata.entries.isEmpty(inode.id)) removeInode(context, inode);
   }

@@ -74,7 +74,7 @@ export function requireEmptyFolder(context: Context, inode: Inode): void {
   if (!context.metadata.entries.isEmpty(inode.id)) throw new FsError("ENOTEMPTY", "the folder is not empty");
   // A node that wants to come in but has no place yet is content too.
   const nodeId = rowOfFolder(context, inode.id)?.nodeId;
-  if (nodeId != null && context.metadata.arrivals.list(1000).some((node) => node.parentId === nodeId)) {
+  if (nodeId != null && context.metadata.arrivals.isAnyIn(nodeId)) {
     throw new FsError("ENOTEMPTY", "the folder is not empty");
   }
 }

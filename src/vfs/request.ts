@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { attributes, attributesPatch } from "../contract/attributes.ts";
 import type { Features } from "../contract/features.ts";
+import { type Scope, UPLOAD_SCOPES } from "../contract/scopes.ts";
 
 const bytes = { hash: z.string(), size: z.number().int().min(0), attributes };
 
@@ -62,5 +63,21 @@ export function isKeyed(value: Request, features: Features): boolean {
     case "patch":
     case "delete":
       return features.changeKeys;
+  }
+}
+
+/** What the token must carry for a request of this kind. */
+export function scopesOf(kind: Request["do"]): readonly Scope[] {
+  switch (kind) {
+    case "folder":
+    case "upload":
+    case "copy":
+      return UPLOAD_SCOPES;
+    case "content":
+    case "reference":
+    case "patch":
+      return ["node.node.update"];
+    case "delete":
+      return ["node.file.delete"];
   }
 }

@@ -1,7 +1,7 @@
 /** Carries out one attempt: the request as it is stored, and what its answer or silence means. */
 import { createHash } from "node:crypto";
 import type { Client } from "../client/client.ts";
-import { RemoteError } from "../client/errors.ts";
+import { RemoteError, type RemoteErrorCode } from "../client/errors.ts";
 import { patchAttributes, sameValue } from "../contract/attributes.ts";
 import type { ContentSource } from "../contract/http.ts";
 import type { Node, WrittenNode } from "../contract/resources.ts";
@@ -10,14 +10,19 @@ import type { Context } from "./context.ts";
 import { withRevision } from "./echo.ts";
 import { generationSource } from "./generation.ts";
 import { observeNode } from "./observe.ts";
-import { isKeyed, type Request } from "./request.ts";
+import { isKeyed, type Request, scopesOf } from "./request.ts";
 import { acknowledge, deletionIsDone, refused, type Verdict } from "./settle.ts";
 
 const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 5 * 60_000;
 const REREAD: Verdict = { retry: true, afterMs: 0 };
 
+const TOO_MUCH: readonly RemoteErrorCode[] = ["throttled", "silent", "server"];
+
 const NOTHING: ContentSource = { size: 0, async *read() {} };
+
+/** tooMuch: the gateway has more to do than it can, or seems to. failed: this says nothing of how fast it is. */
+export type Outcome = "answered" | "tooMuch" | "failed";
 
 /** Never rejects: whatever happens is in the rows afterwards. */
 export async function send(
@@ -25,9 +30,9 @@ export async function send(
   attempt: Attempt<Request>,
   signal: AbortSignal,
   onProgress: (sent: number) => void,
-): Promise<void> {
+): Promise<Outcome> {
   try {
-    if (isUncertain(context, attempt) && (await settleByReading(context, attempt, signal))) return;
+    if (isUncertain(context, attempt) && (await settleByReading(context, attempt, signal))) return "answered";
     if (!context.client.features.revisions) await requireUnchanged(context, attempt, signal);
     context.runtime.step(`request: ${attempt.request.do}`);
     const node = await call(context, attempt, signal, onProgress);
@@ -35,8 +40,11 @@ export async function send(
     context.network.answered();
     acknowledge(context, attempt, node, node.position);
     context.runtime.step("request: settled");
+    context.network.granted(scopesOf(attempt.request.do));
+    return "answered";
   } catch (error) {
     failed(context, attempt, await withContentHash(context, attempt, error, signal));
+    return error instanceof RemoteError && TOO_MUCH.includes(error.code) ? "tooMuch" : "failed";
   }
 }
 

@@ -221,7 +221,7 @@ function folderIsBorn(context: Context, row: NodeRow, position: number): void {
   if (inode === undefined) return;
   const isPassed = position < context.metadata.settings.getNumber("cursor");
   if (inode.listed !== null) context.metadata.inodes.update(inode.id, { listed: isPassed ? null : position });
-  context.metadata.nodes.hastenIn(inode.id, context.runtime.now());
+  context.activity.hasten(inode.id);
 }
 
 function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revision: number, position: number): void {
@@ -376,7 +376,7 @@ function join(context: Context, row: NodeRow, entry: Entry, node: Node): boolean
   const position = context.client.features.positions ? 0 : context.runtime.now();
   metadata.nodes.update(row.id, { nodeId: node.id, base: baseOf(node, position), seen: null, seenAt: null });
   metadata.arrivals.remove(node.id);
-  if (isFolder) metadata.nodes.hastenIn(inode.id, context.runtime.now());
+  if (isFolder) context.activity.hasten(inode.id);
   lookLater(context, group?.id ?? inode.id);
   advance(context, row.id);
   return true;

@@ -4,6 +4,7 @@
  * when nobody asks: space comes back, and folders go away, without telling anybody.
  */
 import { shareRuns } from "../lib/shared-run.ts";
+import { addUp } from "./backlog.ts";
 import { inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
 import type { Space } from "./disk.ts";
@@ -14,8 +15,9 @@ import { dropIfUnused } from "./nameless.ts";
 const LOOK_MS = 2_000;
 
 export function createSpace(context: Context): Space {
-  const { disk, runtime, bytes, metadata, settings } = context;
+  const { disk, runtime, metadata, settings } = context;
   let timer: ReturnType<typeof runtime.setTimer> | undefined;
+  let isStopped = false;
 
   async function lookOnce(): Promise<void> {
     disk.look();
@@ -38,16 +40,19 @@ export function createSpace(context: Context): Space {
   const look = shareRuns(lookOnce);
 
   function lookLater(): void {
+    if (isStopped) return;
     timer = runtime.setTimer(LOOK_MS, () => {
-      inBackground(context, "looking at the disk", () =>
-        look().finally(() => bytes.stopped.signal.aborted || lookLater()),
-      );
+      inBackground(context, "looking at the disk", () => look().finally(lookLater));
     });
   }
 
   return {
     start: lookLater,
-    stop: () => timer?.cancel(),
+    stop() {
+      // A look may be under way.
+      isStopped = true;
+      timer?.cancel();
+    },
     look,
   };
 }
@@ -77,7 +82,7 @@ async function requireUnsent(context: Context, limit: number, added: number): Pr
   const { metadata, lives, unsent } = context;
   unsent.mostly += added;
   if (unsent.mostly <= limit) return;
-  let total = metadata.nodes.bytesPending();
+  let total = await addUp(context);
   for (const live of lives.values()) {
     // The row is as old as the last flush.
     if (live.isUnrecorded) total += (await live.file.stat()).size - (metadata.inodes.get(live.inode)?.size ?? 0);

@@ -16,6 +16,7 @@ import { type Connection, onDiskFailure } from "../metadata/database.ts";
 import { createMetadata, type Metadata } from "../metadata/metadata.ts";
 import { born } from "../metadata/nodes.ts";
 import { createActivity } from "./activity.ts";
+import { createBacklog } from "./backlog.ts";
 import { createByteState, stopBytes } from "./byte-state.ts";
 import { createClockState } from "./clock-set.ts";
 import type { Context, EngineSettings } from "./context.ts";
@@ -29,12 +30,13 @@ import { A_MOMENT, insist, type Patience } from "./insist.ts";
 import { closeLive } from "./live.ts";
 import { createFileSystem } from "./mounted.ts";
 import { createNetwork } from "./network.ts";
-import { pendingItems } from "./pending.ts";
+import { heldBack, listQueue, pausedKinds } from "./pending.ts";
 import { pollFolders } from "./poll.ts";
 import { createPollState } from "./poll-state.ts";
 import { NO_BOOT } from "./power-loss.ts";
 import { recoverContents } from "./recover.ts";
 import { parseRequest, type Request } from "./request.ts";
+import { retryNow } from "./retry.ts";
 import { createSpace } from "./space.ts";
 import { isoToTimeText } from "./stat.ts";
 import { holdForSending } from "./without-folder.ts";
@@ -90,7 +92,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const network = createNetwork(runtime, {
     scopes,
     isOnline: start.trouble === undefined,
-    onChange: () => {
+    onChange: (what) => {
+      if (what === "scopes") activity.hasten();
       activity.wake();
       activity.progressed();
     },
@@ -134,12 +137,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   await context.syncRows();
   // The clock may have been set back meanwhile.
   metadata.times.notAfter(runtime.now());
-  // What was waiting when the last mount ended is looked at at once.
-  metadata.nodes.hasten(runtime.now());
-  metadata.attempts.resume(runtime.now());
+  metadata.attempts.resume();
   metadata.rereads.add(start.workspace.rootId);
 
   const writeBack = createWriteBack(context);
+  const backlog = createBacklog(context);
   const follower = createFollower(context, client.features.journal ? hearJournal : pollFolders);
   writeBack.start();
   follower.start();
@@ -149,22 +151,27 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   return {
     fileSystem,
     context,
-    pending: (limit) => pendingItems(context, writeBack, limit),
-    drain: (drainOptions) => drain(context, writeBack, drainOptions),
+    measure: backlog.measure,
+    queue: (limit) => listQueue(context, writeBack.inFlight, limit),
+    retry: (paths) => retryNow(context, paths),
+    drain: (drainOptions) => drain(context, writeBack, backlog, drainOptions),
     status() {
       const { dirty, parked, oldest } = metadata.nodes.counts();
       const written = metadata.settings.getNumber("written");
       const shown = Math.min(metadata.settings.getNumber("cursor"), metadata.settings.getNumber("indexed"));
-      const paused = network.loginNeeded === undefined ? undefined : `login needed: ${network.loginNeeded}`;
+      const held = network.isOnline ? heldBack(context)?.why : undefined;
+      const paused = [...(held === undefined || context.settings.readOnly ? [] : [held]), ...pausedKinds(context)];
+      const { offlineSince } = network;
       return {
         workspace: { id: start.workspace.id, name: start.workspace.name },
         online: network.isOnline,
         ...(readOnly === undefined ? {} : { readOnly }),
-        ...(paused === undefined ? {} : { paused }),
+        ...(paused.length === 0 ? {} : { paused: paused.join("; ") }),
+        ...(offlineSince === undefined ? {} : { offlineMs: Math.max(0, runtime.now() - offlineSince) }),
         dirty,
         uploading: writeBack.inFlight().length,
         parked,
-        bytesPending: metadata.nodes.bytesPending(),
+        bytesPending: backlog.bytes(),
         settled: dirty === 0 && (shown >= written || !client.features.positions),
         conflicts: activity.conflicts,
         cacheBytes: metadata.lives.totalBytes(),

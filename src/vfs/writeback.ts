@@ -1,10 +1,10 @@
 /**
- * The write-back loop: takes rows whose time has come, lets them advance, and sends what is left to
- * send, a few at a time. The queue is the table; what is in memory is only what is in flight. A
- * crash at any point loses at most the knowledge of an answer, and the attempt row repeats it.
+ * The write-back loop: takes rows whose time has come, the longest due first, lets them advance, and
+ * sends what is left to send, as many at a time as the gateway takes well. The queue is the table;
+ * what is in memory is only what is in flight. A crash at any point loses at most the knowledge of
+ * an answer, and the attempt row repeats it. No stretch of it is long, however much waits.
  */
 import { setMaxListeners } from "node:events";
-import PQueue from "p-queue";
 import { sleep, type Timer } from "../lib/runtime.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
@@ -13,35 +13,53 @@ import { mindClock } from "./clock-set.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import { OWN_KEY_MS } from "./given-up.ts";
+import { createHaste } from "./haste.ts";
+import { BULK, createLanes, type Lane, laneOf, SMALL } from "./lanes.ts";
+import { createLimit } from "./limit.ts";
 import { retryArrivals } from "./observe.ts";
 import { parkHeld } from "./power-loss.ts";
-import type { Request } from "./request.ts";
+import { type Request, scopesOf } from "./request.ts";
 import { backoff, send } from "./send.ts";
 
 /** A cut that did not come about (a writer came in between) is tried again after this. */
 const RECUT_MS = 1_000;
-/** Rows taken from the table at once, per place in flight. */
-const FEED = 2;
-const ARRIVALS = 200;
+/** Requests in flight at first. */
+const LIMIT_FIRST = 8;
+/** Rows looked at in one go. */
+const LOOKED_AT = 16;
+/** The same of nodes that wait for their name. */
+const ARRIVALS = 20;
+/** How often keys of requests that were given up are looked through. */
+const FORGET_MS = 60_000;
 /** What is under way at the end may finish for so long. */
 const GRACE_MS = 2_000;
 /** Steps of a row in one go: a cut and what it is sent by. Then others have their turn. */
 const TURNS_MAX = 3;
 
+export interface InFlight {
+  readonly node: number;
+  /** Bytes handed to the network. */
+  readonly sent: number;
+}
+
 export interface WriteBack {
   start(): void;
   /** Nothing new is sent; what is in flight may finish for a moment, then it is aborted and awaited. */
   stop(): Promise<void>;
-  /** Attempts in flight, with the bytes each has handed to the network. */
-  inFlight(): { node: number; sent: number }[];
+  /** Attempts in flight. */
+  inFlight(): InFlight[];
   /** Bytes handed to the network since the start. */
   readonly bytesSent: number;
 }
 
+type Next = { readonly cut: NodeRow } | { readonly attempt: Attempt<Request> };
+
 export function createWriteBack(context: Context): WriteBack {
   const { metadata, runtime, settings, network, activity } = context;
-  const queue = new PQueue({ concurrency: settings.concurrency });
-  const busy = new Set<number>();
+  const lanes = createLanes();
+  const limit = createLimit(LIMIT_FIRST, settings.concurrency);
+  const haste = createHaste(context);
+  const busy = new Map<number, Promise<void>>();
   const progress = new Map<number, number>();
   const stopped = new AbortController();
   // As many listen as requests are in flight.
@@ -50,7 +68,9 @@ export function createWriteBack(context: Context): WriteBack {
   let bytesSent = 0;
   let timer: Timer | undefined;
   let nextLook = Number.POSITIVE_INFINITY;
-  let unsubscribe = () => {};
+  let arrivalsTurn = "";
+  let forgotAt = Number.NEGATIVE_INFINITY;
+  const unsubscribe: (() => void)[] = [];
 
   /** Looks at the table at this time, or soon when it has passed. Many calls make one look, at the earliest of their times. */
   function lookAt(time: number): void {
@@ -67,8 +87,10 @@ export function createWriteBack(context: Context): WriteBack {
     if (isStopping) return;
     try {
       mindClock(context);
-      metadata.attempts.removeAbandonedBefore(runtime.now() - OWN_KEY_MS);
-      if (metadata.arrivals.count() > 0) retryArrivals(context, ARRIVALS);
+      forgetGivenUp();
+      if (haste.goOn()) lookSoon();
+      arrivalsTurn = retryArrivals(context, arrivalsTurn, ARRIVALS);
+      if (arrivalsTurn !== "") lookSoon();
       if (canSend()) feed();
     } catch (error) {
       context.log.error({ err: error }, "the write-back loop failed, it goes on");
@@ -76,30 +98,85 @@ export function createWriteBack(context: Context): WriteBack {
     wakeLater();
   }
 
+  function forgetGivenUp(): void {
+    if (runtime.elapsed() - forgotAt < FORGET_MS) return;
+    forgotAt = runtime.elapsed();
+    metadata.attempts.removeAbandonedBefore(runtime.now() - OWN_KEY_MS);
+  }
+
   /** An answer that cannot be written down would be asked for again and again. */
-  function canSend(): boolean {
+  function mightSend(): boolean {
     const { disk } = context;
     if (!disk.hasRows || disk.trouble === "readOnly") return false;
     return !settings.readOnly && network.isOnline && network.loginNeeded === undefined;
   }
 
+  function canSend(): boolean {
+    return mightSend() && network.pauseMs === 0;
+  }
+
   function feed(): void {
+    // Bulk first: it never takes more than its share, and the rest is for small things.
+    for (const lane of [BULK, SMALL] as const) fill(lane);
+  }
+
+  /** What is due on one lane, requests to be repeated and rows to be looked at, in the order of their times. */
+  function fill(lane: Lane): void {
     const now = runtime.now();
-    const room = settings.concurrency * FEED - busy.size;
-    if (room <= 0) return;
-    for (const attempt of metadata.attempts.due(now, settings.concurrency * FEED)) {
-      if (!busy.has(attempt.node)) run(attempt.node, () => sendAttempt(attempt));
-    }
-    for (const row of metadata.nodes.due(now, settings.concurrency * FEED + busy.size)) {
-      if (busy.size >= settings.concurrency * FEED) break;
-      if (!busy.has(row.id)) step(row);
+    let room = lanes.room(lane, limit.value);
+    if (room === 0) return;
+    const wanted = LOOKED_AT + busy.size;
+    const attempts = metadata.attempts.due(lane, now, wanted).filter(({ node }) => !busy.has(node));
+    const rows = metadata.nodes.due(lane, now, wanted).filter(({ id }) => !busy.has(id));
+    for (let looked = 0; room > 0; looked += 1) {
+      // The others have their turn after this, and whoever else uses this thread.
+      if (looked === LOOKED_AT) {
+        lookSoon();
+        return;
+      }
+      const [attempt] = attempts;
+      const [row] = rows;
+      const isAttemptFirst = attempt !== undefined && (row === undefined || attempt.nextAt <= row.due);
+      if (isAttemptFirst) {
+        attempts.shift();
+        if (!busy.has(attempt.node)) run(lane, attempt.node, () => sendAttempt(attempt));
+      } else if (row !== undefined) {
+        rows.shift();
+        if (!busy.has(row.id)) begin(lane, row.id);
+      } else return;
+      room = lanes.room(lane, limit.value);
     }
   }
 
-  function step(row: NodeRow): void {
-    const pending = advance(context, row.id);
-    if (pending === undefined || pending.step.do === "wait") return;
-    run(row.id, () => carryOut(row));
+  function begin(lane: Lane, id: number): void {
+    try {
+      const row = metadata.nodes.get(id);
+      if (row === undefined) return;
+      const actual = laneOf(bytesOf(row));
+      if (row.bulk !== actual) {
+        // It goes on its own lane, with its time.
+        metadata.nodes.update(row.id, { bulk: actual });
+        lookSoon();
+        if (actual !== lane) return;
+      }
+      const next = nextOf(id);
+      if (next !== undefined) run(lane, id, () => carryOut(next));
+    } catch (error) {
+      putOff(id, error);
+    }
+  }
+
+  /** A mistake of ours. One row must not keep the others from being sent. */
+  function putOff(node: number, error: unknown): void {
+    context.log.error({ err: error, node }, "write-back of a node failed, it is tried again");
+    try {
+      const later = runtime.now() + backoff(context, 4);
+      const attempt = metadata.attempts.openOf(node);
+      if (attempt !== undefined) metadata.attempts.failed(attempt.id, later, String(error));
+      if (metadata.nodes.get(node) !== undefined) metadata.nodes.update(node, { due: later });
+    } catch (failure) {
+      context.log.error({ err: failure, node }, "the rows cannot be changed");
+    }
   }
 
   function inodeOf(row: NodeRow) {
@@ -107,29 +184,44 @@ export function createWriteBack(context: Context): WriteBack {
     return entry === undefined ? undefined : metadata.inodes.get(entry.inode);
   }
 
-  function run(node: number, work: () => Promise<void>): void {
-    busy.add(node);
-    void queue
-      .add(work)
-      .catch((error: unknown) => context.log.error({ err: error, node }, "write-back of a node failed"))
+  function bytesOf(row: NodeRow): number {
+    const inode = inodeOf(row);
+    return inode?.kind === "file" && inode.content !== "clean" ? inode.size : 0;
+  }
+
+  function run(lane: Lane, node: number, work: () => Promise<void>): void {
+    lanes.enter(lane);
+    const done = work()
+      .catch((error: unknown) => putOff(node, error))
       .finally(() => {
+        lanes.leave(lane);
         busy.delete(node);
         lookSoon();
       });
+    busy.set(node, done);
   }
 
-  async function carryOut(row: NodeRow): Promise<void> {
-    // Its turn came later, or a cut took its time: what was to be done then may not be what is to be done now.
-    for (let turn = 0; turn < TURNS_MAX && !isStopping && canSend(); turn += 1) {
-      const pending = advance(context, row.id);
-      if (pending === undefined || pending.step.do === "wait") return;
-      if (pending.step.do !== "cut") {
-        const attempt = prepare(context, pending);
+  /** What is to be done for the row beyond this moment; a request is a row already. Undefined: nothing, or not now. */
+  function nextOf(id: number): Next | undefined {
+    return metadata.transaction(() => {
+      const pending = advance(context, id);
+      if (pending === undefined || pending.step.do === "wait") return undefined;
+      if (pending.step.do === "cut") return { cut: pending.row };
+      const attempt = prepare(context, pending);
+      return attempt === undefined ? undefined : { attempt };
+    });
+  }
+
+  async function carryOut(first: Next): Promise<void> {
+    let next: Next | undefined = first;
+    for (let turn = 0; next !== undefined && turn < TURNS_MAX; turn += 1) {
+      if ("attempt" in next) {
         runtime.step("attempt: in the rows");
-        if (attempt !== undefined) await sendAttempt(attempt);
-        return;
+        return sendAttempt(next.attempt);
       }
-      if (!(await cut(pending.row))) return;
+      if (!(await cut(next.cut)) || isStopping || !canSend()) return;
+      // It took its time: what was to be done then may not be what is to be done now.
+      next = nextOf(next.cut.id);
     }
   }
 
@@ -159,16 +251,23 @@ export function createWriteBack(context: Context): WriteBack {
     if (isStopping || !canSend()) return;
     // Abandoned or answered while it waited for its turn.
     if (metadata.attempts.openOf(attempt.node)?.id !== attempt.id) return;
-    const limit = new AbortController();
-    const abort = () => limit.abort();
+    const stop = new AbortController();
+    const abort = () => stop.abort();
     stopped.signal.addEventListener("abort", abort, { once: true });
     context.sending.set(attempt.id, abort);
     progress.set(attempt.node, 0);
+    network.needs(scopesOf(attempt.request.do));
+    const since = runtime.elapsed();
+    const wasFull = lanes.inFlight >= limit.value;
     try {
-      await send(context, attempt, limit.signal, (sent) => {
+      const outcome = await send(context, attempt, stop.signal, (sent) => {
         bytesSent += sent - (progress.get(attempt.node) ?? 0);
         progress.set(attempt.node, sent);
       });
+      const now = runtime.elapsed();
+      if (outcome === "tooMuch") limit.tooMuch(since, now);
+      // How long bulk takes says how much it is.
+      else if (outcome === "answered" && attempt.bulk === SMALL) limit.answered(now, now - since, wasFull);
     } finally {
       progress.delete(attempt.node);
       stopped.signal.removeEventListener("abort", abort);
@@ -177,28 +276,40 @@ export function createWriteBack(context: Context): WriteBack {
   }
 
   function wakeLater(): void {
-    if (!canSend()) return;
+    if (!mightSend()) return;
     const now = runtime.now();
+    const { pauseMs } = network;
+    // Whoever is in flight looks again when it ends: nothing else can go before that, or it has its own time.
     const times = [
-      metadata.attempts.nextAt(now),
-      busy.size === 0 ? metadata.nodes.nextDue() : metadata.nodes.nextDueAfter(now),
+      lanes.inFlight === 0 ? metadata.attempts.nextDue() : metadata.attempts.nextAt(now),
+      lanes.inFlight === 0 ? metadata.nodes.nextDue() : metadata.nodes.nextDueAfter(now),
     ];
-    lookAt(Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY)));
+    const next = Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY));
+    lookAt(pauseMs === 0 ? next : Math.max(next, now + Math.ceil(pauseMs)));
   }
 
   return {
     start() {
-      unsubscribe = activity.onWake(lookAt);
+      unsubscribe.push(
+        activity.onWake(lookAt),
+        activity.onHasten((folder) => {
+          haste.begin(folder);
+          lookSoon();
+        }),
+      );
+      // What was waiting when the last mount ended is looked at at once.
+      haste.begin();
       lookSoon();
     },
     async stop() {
       isStopping = true;
-      unsubscribe();
+      for (const end of unsubscribe) end();
       timer?.cancel();
+      const allDone = async () => void (await Promise.all(busy.values()));
       // A request without a key that is broken off may arrive later than the next mount asks about it.
-      await Promise.race([queue.onIdle(), sleep(runtime, GRACE_MS)]);
+      await Promise.race([allDone(), sleep(runtime, GRACE_MS)]);
       stopped.abort();
-      await queue.onIdle();
+      await allDone();
     },
     inFlight: () => [...progress].map(([node, sent]) => ({ node, sent })),
     get bytesSent() {
@@ -227,6 +338,7 @@ function prepare(context: Context, pending: Pending): Attempt<Request> | undefin
       generation: generation?.id ?? null,
       nextAt: now,
       createdAt: now,
+      bulk: needsBytes ? laneOf(request.size) : SMALL,
     });
   });
 }

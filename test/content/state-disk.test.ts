@@ -1,11 +1,12 @@
 import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { createReserve } from "../../src/content/reserve.ts";
 import { createStateDisk, removeNow } from "../../src/content/state-disk.ts";
 import { lockStateFolder, type StateLock } from "../../src/content/state-lock.ts";
 import * as systemCalls from "../../src/content/system-calls.ts";
+import { systemError } from "../../src/lib/system-error.ts";
 import { createMemoryUnderTest } from "../support/memory-under-test.ts";
 
 let folder: string;
@@ -55,4 +56,15 @@ test.each([
 test("a file is removed at once, and one that is not there is none", () => {
   expect(removeNow(join(folder, "s", "db"))).toBe(true);
   expect(removeNow(join(folder, "s", "db"))).toBe(false);
+});
+
+test("is looked at also where no file can be opened any more", async () => {
+  const disk = await stateDisk();
+  const open = vi.spyOn(fs, "openSync").mockImplementation(() => {
+    throw systemError("EMFILE", "open");
+  });
+  const { problem } = disk.look();
+  expect(open).toHaveBeenCalled();
+  open.mockRestore();
+  expect(problem).toBeUndefined();
 });

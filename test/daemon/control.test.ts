@@ -4,8 +4,8 @@ import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { getPending, getStatus, postDrain, postUnmount } from "../../src/daemon/control-client.ts";
-import type { MountStatus } from "../../src/daemon/control-messages.ts";
+import { getQueue, getStatus, postDrain, postRetry, postUnmount } from "../../src/daemon/control-client.ts";
+import type { MountStatus, QueueItem, QueueSums } from "../../src/daemon/control-messages.ts";
 import { type ControlHandlers, type ControlServer, startControlServer } from "../../src/daemon/control-server.ts";
 import { SILENT } from "../../src/lib/log.ts";
 
@@ -32,7 +32,9 @@ const STATUS: MountStatus = {
   uptime: 1.5,
   operations: { LOOKUP: 4 },
 };
-const PROGRESS = { dirty: 2, bytesPending: 10, bytesSent: 1, settled: false };
+const PROGRESS = { dirty: 2, parked: 1, stuck: "no", bytesPending: 10, bytesSent: 1, settled: false };
+
+const SUMS: QueueSums = { dirty: 3, uploading: 1, parked: 1, bytesPending: 9, oldestPendingMs: 7, paused: "no" };
 
 let folder: string;
 let socket: string;
@@ -49,8 +51,10 @@ afterEach(async () => {
 
 async function serve(handlers: Partial<ControlHandlers>): Promise<void> {
   const all: ControlHandlers = {
-    status: () => STATUS,
-    pending: () => [],
+    status: async () => STATUS,
+    sums: async () => SUMS,
+    async *queue() {},
+    retry: async () => ({ retried: 0, unknown: [] }),
     drain: async () => ({ drained: true, left: [] }),
     unmount: async () => ({ busy: "busy" }),
     ...handlers,
@@ -80,19 +84,89 @@ it("answers the status, whole, on a socket only its owner may use", async () => 
   expect(await getStatus(socket)).toEqual(STATUS);
 });
 
-it("answers the pending items up to the limit that was asked for", async () => {
-  const item = {
-    path: "/a",
-    what: "content",
-    state: "parked",
-    bytes: 1,
-    bytesSent: 0,
-    tries: 3,
-    ageMs: 9,
-    error: "no",
-  } as const;
-  await serve({ pending: (limit) => Array.from({ length: limit }, () => item) });
-  expect(await getPending(socket, 2)).toEqual([item, item]);
+const ITEM: QueueItem = {
+  path: "/a",
+  what: "version",
+  state: "parked",
+  why: "refused: no",
+  bytes: 1,
+  bytesSent: 0,
+  tries: 3,
+  ageMs: 9,
+  error: "no",
+};
+
+async function listed(limit: number): Promise<{ sums: QueueSums[]; items: QueueItem[] }> {
+  const sums: QueueSums[] = [];
+  const items: QueueItem[] = [];
+  await getQueue(socket, limit, { sums: (line) => sums.push(line), item: (line) => items.push(line) });
+  return { sums, items };
+}
+
+it("streams the queue: its sums, then as many items as were asked for", async () => {
+  await serve({
+    async *queue(limit) {
+      yield [];
+      for (let left = limit; left > 0; left -= 1) yield [ITEM];
+    },
+  });
+  expect(await listed(2)).toEqual({ sums: [SUMS], items: [ITEM, ITEM] });
+});
+
+it("a queue that breaks off is no whole one", async () => {
+  await serve({
+    async *queue() {
+      yield [ITEM];
+      throw new Error("on purpose");
+    },
+  });
+  await expect(listed(9)).rejects.toThrow("the daemon");
+});
+
+it("a long queue is read from the engine only as fast as the other side reads", async () => {
+  const MANY = 200_000;
+  let given = 0;
+  let stopped: () => void = () => {};
+  const ended = new Promise<void>((resolve) => {
+    stopped = resolve;
+  });
+  await serve({
+    async *queue() {
+      try {
+        for (; given < MANY; given += 100) yield Array.from({ length: 100 }, () => ITEM);
+      } finally {
+        stopped();
+      }
+    },
+  });
+  // Somebody who reads the first line and goes away.
+  await new Promise<void>((resolve) => {
+    const call = request({ socketPath: socket, path: "/queue?limit=1000000", agent: false }, (response) => {
+      response.once("readable", () => {
+        response.read(1);
+        call.destroy();
+        resolve();
+      });
+    });
+    call.on("error", () => {});
+    call.end();
+  });
+  await ended;
+  expect(given).toBeLessThan(MANY);
+});
+
+it("retries what is named, or everything", async () => {
+  const asked: unknown[] = [];
+  await serve({
+    async retry(paths) {
+      asked.push(paths);
+      return { retried: 4, unknown: [...(paths ?? [])] };
+    },
+  });
+  expect(await postRetry(socket)).toEqual({ retried: 4, unknown: [] });
+  expect(await postRetry(socket, ["/a"])).toEqual({ retried: 4, unknown: ["/a"] });
+  expect(asked).toEqual([undefined, ["/a"]]);
+  expect(await raw("POST", "/queue/retry", '{"paths":["a"]}')).toEqual([400, expect.stringContaining("paths")]);
 });
 
 it("streams a drain's progress and ends with its result", async () => {
@@ -174,7 +248,7 @@ it("lets the answer to an unmount go out before it closes, and breaks off the re
 it("refuses what it does not know with a reason", async () => {
   await serve({});
   expect(await raw("GET", "/nothing")).toEqual([404, expect.stringContaining("GET /nothing")]);
-  expect(await raw("GET", "/pending?limit=0")).toEqual([400, expect.stringContaining("limit")]);
+  expect(await raw("GET", "/queue?limit=0")).toEqual([400, expect.stringContaining("limit")]);
   expect(await raw("POST", "/drain", "{")).toEqual([400, expect.stringContaining("JSON")]);
   expect(await raw("POST", "/drain", '{"settle":1}')).toEqual([400, expect.stringContaining("settle")]);
   expect(await raw("POST", "/drain", "x".repeat(100_000))).toEqual([413, expect.stringContaining("at most")]);
@@ -186,6 +260,6 @@ it("says why when no daemon listens, when it is silent, and when it answers some
   await new Promise<void>((resolve) => other.listen(socket, resolve));
   await expect(postUnmount(socket, 50)).rejects.toThrow("does not answer");
   other.close();
-  await serve({ status: () => ({ nonsense: true }) as unknown as MountStatus });
+  await serve({ status: async () => ({ nonsense: true }) as unknown as MountStatus });
   await expect(getStatus(socket)).rejects.toThrow("unexpected form");
 });

@@ -1,9 +1,11 @@
 /** The journal as server-sent events: without loss or doubling, over sockets and without. */
-import { beforeEach, expect, onTestFinished, test } from "vitest";
+import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { type JournalEntry, journalEntry } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
+import { createGateway } from "../../src/gateway/core.ts";
 import { HEARTBEAT_MS } from "../../src/gateway/journal-stream.ts";
 import { startGateway } from "../../src/gateway/start.ts";
+import { SILENT } from "../../src/lib/log.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -207,6 +209,40 @@ test("a reader that takes nothing is waited for: its entries stay in the store",
     sizes.push(reader.entries.length - before);
   }
   expect(sizes).toEqual([200, 200, 51]);
+});
+
+test("while nothing can be committed it asks now and then, and goes on after", async () => {
+  core = createTestCore({ journalLagMs: 1000 });
+  await core.folder(core.workspace.root, "late");
+  let [isFull, commits] = [true, 0];
+  const { clock, database, blobs } = core;
+  const failing = {
+    ...clock,
+    step(label: string) {
+      if (label !== "gateway: about to commit") return;
+      commits += 1;
+      if (isFull) throw new Error("no room");
+    },
+  };
+  const gateway = createGateway({
+    clock: failing,
+    database,
+    blobs,
+    signingKey: Buffer.alloc(32, 7),
+    options: { journalLagMs: 1000 },
+    log: SILENT,
+    turn: setImmediate,
+  });
+  core = { ...core, gateway };
+  const reader = await open();
+  // The workspace's and the folder's entries are due, and how far the journal shows cannot be kept.
+  await clock.advance(1000);
+  for (let turn = 0; turn < 100; turn += 1) await clock.settle();
+  expect([reader.entries, commits]).toEqual([[], 1]);
+  isFull = false;
+  await clock.advance(1000);
+  await vi.waitUntil(() => reader.entries.length > 0, { timeout: 60_000 });
+  expect(reader.entries.map(({ name }) => name)).toEqual(["", "late"]);
 });
 
 test("over HTTP it comes at once and ends cleanly with the gateway", async () => {

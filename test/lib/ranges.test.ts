@@ -5,6 +5,7 @@ import {
   clipRanges,
   containsRange,
   formatRanges,
+  intersectRanges,
   listRanges,
   missingWithin,
   NO_RANGES,
@@ -57,6 +58,17 @@ describe("ranges behave as a bitmap does", () => {
     fc.assert(
       fc.property(steps, (steps) => {
         expect(Array.from(listRanges(rangesOf(steps)))).toEqual(stretches(bitmapOf(steps), true));
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  test("what is in both of two", () => {
+    fc.assert(
+      fc.property(steps, steps, (a, b) => {
+        const [inA, inB] = [bitmapOf(a), bitmapOf(b)];
+        const both = inA.map((bit, index) => bit && inB[index] === true);
+        expect(Array.from(listRanges(intersectRanges(rangesOf(a), rangesOf(b))))).toEqual(stretches(both, true));
       }),
       { numRuns: 2000 },
     );

@@ -1,8 +1,11 @@
 /**
  * Saving, as editors and tools do it: whatever the dance of names, the file keeps its node, which
- * gets one more version, and no other node is left behind.
+ * gets one more version, and no other node is left behind. src/vfs/SAVES.md is made of the same list
+ * (`WSFS_WRITE_TABLES=1` writes it).
  */
 import { createHash } from "node:crypto";
+import { readFileSync, writeFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { SEED } from "../support/seed.ts";
 import { check, createPlace, type Place, type TestGateway, type TestMount } from "../support/wsfs.ts";
@@ -15,23 +18,25 @@ const vim = (backupcopy: string, backup = "nobackup") =>
  * Each turns `doc` from "one" into "two". A "#" stands for a pause in which everything is uploaded:
  * what was sent by then has to be taken back.
  */
-const SAVES: Record<string, { script: string; leaves?: readonly string[] }> = {
-  "written in place": { script: "echo two > doc" },
+const SAVES: Record<string, { script: string; leaves?: readonly string[]; by?: string }> = {
+  "written in place": { by: "VS Code, nano", script: "echo two > doc" },
   "written over without being cut": {
     script: '/usr/bin/python3 -c \'import os; os.pwrite(os.open("doc", 1), b"two", 0)\'',
   },
-  "renamed over": { script: "echo two > .doc.tmp; mv .doc.tmp doc" },
+  "renamed over": { by: "gedit", script: "echo two > .doc.tmp; mv .doc.tmp doc" },
   "renamed over, the new one already uploaded": { script: "echo two > .doc.tmp\n#\nmv .doc.tmp doc" },
   "synced, then renamed over": {
+    by: "gedit and others that sync",
     script: `/usr/bin/python3 -c '
 import os
 fd = os.open("t", os.O_CREAT | os.O_EXCL | os.O_WRONLY); os.write(fd, b"two\\n"); os.fsync(fd); os.close(fd)
 os.rename("t", "doc"); os.fsync(os.open(".", os.O_RDONLY))'`,
   },
-  "moved away, created anew": { script: "mv doc doc~; echo two > doc", leaves: ["doc~"] },
+  "moved away, created anew": { by: "Emacs", script: "mv doc doc~; echo two > doc", leaves: ["doc~"] },
   "moved away, created anew, the old one removed": { script: "mv doc doc~; echo two > doc; rm doc~" },
   "moved away, uploaded so, created anew": { script: "mv doc doc~\n#\necho two > doc", leaves: ["doc~"] },
   "moved away, the new one moved in": {
+    by: "LibreOffice, MS Office",
     script: "echo two > lu1.tmp; mv doc doc.bak; mv lu1.tmp doc; rm doc.bak",
   },
   "linked away, renamed over": { script: "ln doc doc~; echo two > t; mv t doc; rm doc~" },
@@ -49,8 +54,26 @@ os.rename("t", "doc"); os.fsync(os.open(".", os.O_RDONLY))'`,
   "rsync --inplace": { script: "echo two > ../../two; rsync -a --inplace --ignore-times ../../two doc; rm ../../two" },
   "cp over": { script: "echo two > ../../two; cp ../../two doc; rm ../../two" },
   "install over": { script: "echo two > ../../two; install -m 644 ../../two doc; rm ../../two" },
-  "a lock file, as git does": { script: "set -C; echo two > doc.lock; set +C; mv doc.lock doc" },
+  "a lock file, as git does": { by: "git", script: "set -C; echo two > doc.lock; set +C; mv doc.lock doc" },
 };
+
+const TABLE = fileURLToPath(new URL("../../src/vfs/SAVES.md", import.meta.url));
+
+function saveTable(): string {
+  const rows = Object.entries(SAVES).map(([name, { by = "", leaves = [] }]) => {
+    const left = leaves.map((one) => `\`${one}\``).join(", ");
+    return `| ${name} | ${by} | ${left} |\n`;
+  });
+  return `# Saves
+
+Programs save a file in many ways: in place, beside it and renamed over, with the old one moved away first.
+Whatever the dance, the gateway shows one more version of the same node afterwards, and no node of a temporary
+name. Each row is a test on a mount (\`test/mount/saves.test.ts\`); this page is made of its list.
+
+| the file is | so do | beside it is left, with the old content |
+|---|---|---|
+${rows.join("")}`;
+}
 
 const digest = (text: string) => createHash("sha256").update(text).digest("hex");
 
@@ -88,6 +111,12 @@ describe.each(Object.entries(SAVES))("%s", (name, { script, leaves = [] }) => {
     expect(versions.map(({ contentHash }) => contentHash)).toEqual([digest("one\n"), digest("two\n")]);
     for (const left of leaves) expect(after.get(left)?.contentHash).toBe(digest("one\n"));
   });
+});
+
+test("the table is made of this list", () => {
+  const made = saveTable();
+  if (process.env.WSFS_WRITE_TABLES === "1") writeFileSync(TABLE, made);
+  expect(readFileSync(TABLE, "utf8")).toBe(made);
 });
 
 test("files saved again and again while they are sent stay one file each, without conflicts", async () => {

@@ -16,9 +16,11 @@ export async function playKills(
   script: Script,
   labels: readonly string[],
   kills: readonly number[],
+  passed?: Set<string>,
 ): Promise<string | undefined> {
   try {
     const run = await playScript(script, { kills });
+    for (const label of run.labels) passed?.add(label);
     if (run.kills > 0) return undefined;
     return `${script.name}: nobody died at ${kills}`;
   } catch (error) {

@@ -275,7 +275,9 @@ export async function playScript(script: Script, options: CrashOptions = {}): Pr
         metadata.nodes.counts().dirty === 0 && metadata.rereads.count() === 0 && metadata.arrivals.count() === 0;
       if (isAtRest && world.position() === before) return;
     }
-    throw new Fault(`does not come to rest: ${JSON.stringify(process.engine.pending(5))}`);
+    const left = [];
+    for await (const items of process.engine.queue(5)) left.push(...items);
+    throw new Fault(`does not come to rest: ${JSON.stringify(left)}`);
   }
 
   async function compareAll(): Promise<void> {

@@ -37,6 +37,8 @@ test.each(LESSER)("without $name: a folder removed elsewhere with all that was i
   const d = await world.run(outside.createFolder(workspace.root, "d"));
   const e = await world.run(outside.createFolder(d.id, "e"));
   const f = await world.run(outside.upload(e.id, "f", NOTHING));
+  // The root may have been listed before they were made.
+  await world.clock.advance(4 * settings.pollMs);
   expect(await tree()).toEqual(["d", "d/e", "d/e/f"]);
   for (const node of [f, e, d]) await world.run(outside.deleteNode(node.id));
   await world.clock.advance(GONE_MS);

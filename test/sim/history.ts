@@ -1,6 +1,7 @@
 /** Plays a history: the steps, what is checked after each, and the end in which all must agree. */
 import type { Feature } from "../../src/contract/features.ts";
 import { SETTLE_MS } from "../../src/contract/features.ts";
+import { itemOf } from "../../src/vfs/pending.ts";
 import { CallError, type Calls, NETWORK_CODES } from "./calls.ts";
 import { diskViolations, violations } from "./invariants.ts";
 import { createModel } from "./model.ts";
@@ -231,7 +232,7 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
   async function drain(mount: Mount): Promise<void> {
     if (!isTrusted(mount) || mount.process === undefined) return;
     // As somebody would who sees what was refused.
-    mount.process.engine.context.metadata.nodes.retryParked(clock.now() + mount.skewMs);
+    await world.run(mount.process.engine.retry());
     const limit = new AbortController();
     const timer = clock.setTimer(10 * 60_000, () => limit.abort());
     const { drained, left } = await world.run(mount.process.engine.drain({ settle: true, signal: limit.signal }));
@@ -351,7 +352,11 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
       );
       if (isAtRest && world.position() === before) return;
     }
-    const states = mounts.map(({ name, process }) => `${name}: ${JSON.stringify(process?.engine.pending(5))}`);
+    const states = mounts.map(({ name, process }) => {
+      const context = process?.engine.context;
+      const items = context?.metadata.nodes.dirty(5).map((row) => itemOf(context, row, undefined));
+      return `${name}: ${JSON.stringify(items)}`;
+    });
     throw new Fault(`they do not come to rest: ${states.join("; ")}`);
   }
 

@@ -68,19 +68,9 @@ const SABOTAGES: readonly { name: string; mounts: 1 | 2; sabotage: Sabotage }[] 
   { name: "repeated requests have other keys", mounts: 1, sabotage: { request: withOtherKey } },
   { name: "a call is answered before its commit", mounts: 1, sabotage: { losesLastCall: true } },
   { name: "content is sent before it is whole", mounts: 2, sabotage: { request: halved } },
-  {
-    name: "requests under way are forgotten in a crash",
-    mounts: 1,
-    sabotage: { crash: (rows) => void rows.exec("DELETE FROM attempt") },
-  },
-  {
-    name: "tombstones are forgotten",
-    mounts: 2,
-    sabotage: { engine: ({ context }) => void Object.assign(context.metadata.tombstones, { add() {} }) },
-  },
 ];
 
-test.each(SABOTAGES)("$name: noticed", { timeout: 300_000 }, async ({ name, mounts, sabotage }) => {
+test.each(SABOTAGES)("$name: noticed", { timeout: 600_000 }, async ({ name, mounts, sabotage }) => {
   const lag = mounts === 1 ? { lag: { path: 3_000, journal: 5_000, id: 0 } } : {};
   const failure = await playHistories({ mounts, ...lag, sabotage, seed: SEED, count: HISTORIES_MAX, shrinkMs: 0 });
   console.log(`${name}: history ${failure?.runs}: ${failure?.error.message.split("\n")[0]?.slice(0, 150)}`);
@@ -115,4 +105,30 @@ test("tombstones are forgotten: noticed in a history made for it", async () => {
   await expect(playHistory(LATE_LISTING, { mounts: 2, seed: 1, sabotage })).rejects.toThrow(
     "is back after it was deleted",
   );
+});
+
+/** A save is under way, its answer lost, when the file is saved again and the mount dies. */
+const SAVED_TWICE: readonly Step[] = [
+  { do: "run", mount: 0, program: { do: "save", path: "a", size: 20 } },
+  { do: "drain", mount: 0 },
+  { do: "run", mount: 0, program: { do: "save", path: "a", size: 30 } },
+  { do: "wait", ms: 1_500 },
+  { do: "run", mount: 0, program: { do: "save", path: "a", size: 40 } },
+  { do: "crash", mount: 0, program: { do: "read", path: "a" }, ticks: 0, ms: 0 },
+];
+
+test("requests under way are forgotten in a crash: noticed in a history made for it", async () => {
+  const lostAnswer = (): Sabotage => {
+    let isLost = false;
+    return {
+      choose({ method }) {
+        if (isLost || method !== "PUT") return "none";
+        isLost = true;
+        return "silent-after";
+      },
+    };
+  };
+  await playHistory(SAVED_TWICE, { mounts: 1, seed: 1, sabotage: lostAnswer() });
+  const sabotage: Sabotage = { ...lostAnswer(), crash: (rows) => void rows.exec("DELETE FROM attempt") };
+  await expect(playHistory(SAVED_TWICE, { mounts: 1, seed: 1, sabotage })).rejects.toThrow(/conflict/);
 });

@@ -1,4 +1,4 @@
-/** `npm run soak -- power [CUTS] [SEED]`: power cuts of a recorded daemon, as test/mount/power.test.ts has fewer of. */
+/** `npm run soak -- power [CUTS] [SEED]`: power cuts of a recorded daemon. */
 import { chooseCuts, cutAt, unrecorded } from "../support/power/cuts.ts";
 import { record } from "../support/power/record.ts";
 import { createPlace } from "../support/wsfs.ts";

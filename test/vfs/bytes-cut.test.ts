@@ -1,4 +1,5 @@
 /** Cuts, the uploads that read them, and writers that arrive meanwhile. */
+import { parse } from "node:path";
 import { expect, test } from "vitest";
 import type { Attempt } from "../../src/metadata/attempts.ts";
 import { cutGeneration } from "../../src/vfs/cut.ts";
@@ -215,4 +216,18 @@ test("after a crash a cut without its file is none, and one with it is as it was
   expect(next.inode(open.id).hash).toBeNull();
   expect(await cut(next, open.id)).toBe("cut");
   expect(await bytesOf(next, open.id)).toEqual(TEXT);
+});
+
+test("of a file that stays open too, the name is synced before the rows call its content safe", async () => {
+  const world = await createBytesWorld();
+  const { inode, handle } = await world.create();
+  await world.write(handle, 0, TEXT);
+  await world.clock.advance(1_000);
+  const { dir } = parse(world.context.paths.live(inode.lineage));
+  const restore = world.files.fail({ path: new RegExp(`^${dir}$`), code: "EIO", on: ["syncFolder"] });
+  await expect(cut(world, inode.id)).rejects.toThrow("EIO");
+  expect(world.inode(inode.id).synced).toBeNull();
+  restore();
+  expect(await cut(world, inode.id)).toBe("cut");
+  expect(world.inode(inode.id).synced).toBe(1);
 });

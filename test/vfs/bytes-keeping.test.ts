@@ -5,7 +5,7 @@ import { evict } from "../../src/vfs/evict.ts";
 import { forget } from "../../src/vfs/lookup.ts";
 import { recoverContents } from "../../src/vfs/recover.ts";
 import { fsync } from "../../src/vfs/write.ts";
-import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
 
 const KIB = 1024;
 const TEXT = Buffer.from("written here");
@@ -223,6 +223,25 @@ test("content that was never synced goes on beside the head after power loss, sy
     await next.close(again);
     expect(await cutGeneration(next.context, inode.id, CALLER.signal)).toBe("cut");
   }
+});
+
+test("what goes on beside a linked file after power loss is no content of its other names", async () => {
+  const world = await createBytesWorld();
+  const head = Buffer.from("the head");
+  const link = { group: "group", hash: hashOf(head) };
+  const inode = world.addRemote(head, { name: "a.txt", attributes: { mode: 0o600, link } });
+  world.context.metadata.inodes.update(inode.id, { attributes: { mode: 0o600 }, linkGroup: "group" });
+  const handle = await world.open(inode, { write: true });
+  await world.write(handle, 0, Buffer.from("changed!"));
+  const { metadata } = (await powerLoss(world)).context;
+  const found = metadata.entries.list(1, 0, 100).flatMap((entry) => {
+    const of = entry.inode === 1 ? undefined : metadata.inodes.get(entry.inode);
+    return of === undefined ? [] : [[entry.name.replace(/, .*\)/, ")"), of.linkGroup, of.attributes.link]];
+  });
+  expect(found.sort()).toEqual([
+    ["a (recovered).txt", null, undefined],
+    ["a.txt", "group", undefined],
+  ]);
 });
 
 test("before a byte of synced content changes, the rows that say so are synced", async () => {

@@ -345,3 +345,22 @@ test("closing gives up what is still being fetched", async () => {
   expect(world.gateway.running).toBe(0);
   expect(world.files.openHandles()).toBe(0);
 });
+
+test("what came in and is right is read, also where the rows cannot take it down", async () => {
+  const world = await createBytesWorld();
+  const content = pattern(3 * MIB);
+  const inode = world.addRemote(content);
+  const { lives } = world.context.metadata;
+  const { update } = lives;
+  let refused = 0;
+  Object.assign(lives, {
+    update() {
+      refused += 1;
+      throw new FsError("ENOSPC", "the database takes no changes");
+    },
+  });
+  expect(Buffer.compare(await world.readAll(inode), content)).toBe(0);
+  expect(refused).toBeGreaterThan(0);
+  Object.assign(lives, { update });
+  expect(Buffer.compare(await world.readAll(inode), content)).toBe(0);
+});

@@ -102,6 +102,22 @@ describe("creating and removing", () => {
     expect(plan(file({ ...REMOVED, isReferenced: true }))).toEqual(waitFor("reference")));
 });
 
+describe("names of one file", () => {
+  const FOLLOWER = { isFollower: true, hasOtherNames: true } as const;
+  const other = { content: { ...CLEAN, hash: "two", originNode: "n9", originVersion: "v9" } };
+  test("what came in by another name is not sent on, but waited for", () =>
+    expect(plan(file(FOLLOWER, other))).toEqual(waitFor("names")));
+  test("what is older than what came in by another name is no conflict and not shown", () =>
+    expect(plan(file({ ...FOLLOWER, isNewest: false, ...edited }, other))).toMatchObject({
+      do: "take",
+      isContentTaken: false,
+    }));
+  test("what is newer is shown", () =>
+    expect(plan(file({ ...FOLLOWER, ...edited }, other))).toMatchObject({ do: "take", isContentTaken: true }));
+  test("one name of several goes alone, whatever was written", () =>
+    expect(plan(file({ ...GONE, hasOtherNames: true }, { content: DIRTY }))).toEqual({ do: "vanish" }));
+});
+
 describe("content", () => {
   test("new content goes under the head it grew from", () =>
     expect(plan(file({}, { content: DIRTY }))).toEqual(sent({ do: "content", ifHead: "v1", hash: "two" })));

@@ -305,7 +305,7 @@ test("an old answer names what a given-up upload made, and somebody has edited t
   const edited = { ...made, lastKey: null, revision: 2, head: "theirs", contentHash: "theirs" };
   observeNode(world.context, edited);
   refused(world.context, second, refusal("changed", { node: made }));
-  retryArrivals(world.context, 10);
+  retryArrivals(world.context, "", 10);
   expect(rowOf(world, "n")).toMatchObject({ id: row.id });
   // What was here is version one: theirs is taken over, or both are kept if it had changed since.
   expect(rowOf(world, "n").base?.revision).toBe(2);

@@ -163,7 +163,7 @@ export async function problemsAfter(
   const calls = createKernel(engine.fileSystem, clock);
   const mount = await run(treeOf(calls, { withContent: true }));
   const there = await run(gatewayTree(client, root));
-  const parked = new Set(engine.pending(1000).flatMap((item) => (item.state === "parked" ? [item.path.slice(1)] : [])));
+  const parked = await run(parkedPaths(engine));
   const withoutParked = (tree: ReadonlyMap<string, Line>) => new Map([...tree].filter(([path]) => !parked.has(path)));
   problems.push(
     ...differences(withoutParked(mount), withoutParked(there), ["the mount", "the gateway"]).filter(
@@ -312,3 +312,11 @@ async function fill(files: ReturnType<typeof createMemoryFiles>, disk: CutDisk):
 }
 
 export const contentHash = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
+
+async function parkedPaths(engine: Engine): Promise<Set<string>> {
+  const paths = new Set<string>();
+  for await (const items of engine.queue(1000)) {
+    for (const { state, path } of items) if (state === "parked") paths.add(path.slice(1));
+  }
+  return paths;
+}

@@ -1,0 +1,66 @@
+/** `wsfs queue`: what waits to be uploaded, and why. Lists as it reads, so that no length is too much. */
+import { once } from "node:events";
+import type { QueueItem, QueueSums } from "../daemon/control-messages.ts";
+import { EXIT } from "./failure.ts";
+import { requireServed } from "./find-mount.ts";
+import type { Values } from "./options.ts";
+import { formatCount, formatDuration, formatSize } from "./wording.ts";
+
+/** What a daemon takes as "all". */
+const ALL = 1_000_000_000;
+const WHAT_WIDTH = Math.max(...["folder", "attributes"].map((word) => word.length));
+
+export async function queue(values: Values<"queue">): Promise<number> {
+  const { served } = requireServed(values.dir);
+  const { getQueue } = await import("../daemon/control-client.ts");
+  let dirty = 0;
+  let shown = 0;
+  await getQueue(served.socket, values.limit === 0 ? ALL : values.limit, {
+    async sums(sums) {
+      ({ dirty } = sums);
+      await print(values.json ? `${JSON.stringify({ sums })}\n` : describeSums(sums));
+    },
+    async item(item) {
+      shown += 1;
+      await print(values.json ? `${JSON.stringify({ item })}\n` : describeItem(item));
+    },
+  });
+  const hidden = dirty - shown;
+  if (!values.json && hidden > 0) await print(`and ${hidden} more; --limit 0 shows all\n`);
+  return EXIT.ok;
+}
+
+/** Not faster than who reads it. */
+async function print(text: string): Promise<void> {
+  if (!process.stdout.write(text)) await once(process.stdout, "drain");
+}
+
+export function describeSums(sums: QueueSums): string {
+  if (sums.dirty === 0) return "nothing waits to be uploaded\n";
+  const parts = [
+    `${formatCount(sums.dirty, "change")}, ${formatSize(sums.bytesPending)}`,
+    `oldest ${formatDuration(sums.oldestPendingMs)}`,
+    ...(sums.uploading === 0 ? [] : [`${sums.uploading} under way`]),
+    ...(sums.parked === 0 ? [] : [`${sums.parked} refused`]),
+    ...(sums.offlineMs === undefined ? [] : [`offline for ${formatDuration(sums.offlineMs)}`]),
+  ];
+  return `${parts.join("; ")}\n${sums.paused === undefined ? "" : `paused: ${sums.paused}\n`}`;
+}
+
+export function describeItem(item: QueueItem): string {
+  const size = item.bytes === 0 ? "" : formatSize(item.bytes);
+  const share = item.bytes === 0 ? "" : ` ${Math.floor(Math.min(1, item.bytesSent / item.bytes) * 100)}%`;
+  const why = item.state === "sending" ? `${item.why}${share}` : item.why;
+  const columns = [
+    item.what.padEnd(WHAT_WIDTH),
+    size.padStart(9),
+    formatDuration(item.ageMs).padStart(11),
+    // What a name may hold must not end the line, or steer a terminal.
+    `${printable(item.path)}: ${printable(why)}`,
+  ];
+  return `${columns.join("  ")}\n`;
+}
+
+function printable(text: string): string {
+  return text.replace(/\p{Cc}/gu, (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`);
+}

@@ -1,0 +1,65 @@
+/**
+ * How many bytes wait to be sent: added up over the rows, a slice at a time. A short queue is added
+ * up whenever somebody asks; of a long one the last sum is told, and a new one begun.
+ */
+import { sleep } from "../lib/runtime.ts";
+import type { Context } from "./context.ts";
+
+const SLICE = 500;
+/** A sum of a long queue holds so long. */
+const FRESH_MS = 2_000;
+
+export interface Backlog {
+  /** As of now, or of a moment ago. */
+  bytes(): number;
+  /** Resolves when `bytes` is of now. */
+  measure(): Promise<void>;
+}
+
+/** Bytes of contents the gateway does not have. */
+export async function addUp({ metadata, runtime }: Pick<Context, "metadata" | "runtime">): Promise<number> {
+  let sum = 0;
+  for (let after: { since: number; id: number } | undefined; ; ) {
+    const rows = metadata.nodes.pendingBytes(SLICE, after);
+    for (const { bytes } of rows) sum += bytes;
+    after = rows.at(-1);
+    if (rows.length < SLICE) return sum;
+    await sleep(runtime, 0);
+  }
+}
+
+export function createBacklog({ metadata, runtime }: Pick<Context, "metadata" | "runtime">): Backlog {
+  let total = 0;
+  let measuredAt = Number.NEGATIVE_INFINITY;
+  let measuring: Promise<void> | undefined;
+
+  /** True when it was all of it. */
+  function addFirst(): boolean {
+    const rows = metadata.nodes.pendingBytes(SLICE);
+    if (rows.length === SLICE) return false;
+    total = rows.reduce((sum, { bytes }) => sum + bytes, 0);
+    return true;
+  }
+
+  async function addAll(): Promise<void> {
+    total = await addUp({ metadata, runtime });
+    measuredAt = runtime.elapsed();
+  }
+
+  function measure(): Promise<void> {
+    measuring ??= addAll().finally(() => {
+      measuring = undefined;
+    });
+    return measuring;
+  }
+
+  return {
+    bytes() {
+      const isFresh = runtime.elapsed() - measuredAt < FRESH_MS;
+      // The rows may be closed before it is done: then nobody asks any more.
+      if (!isFresh && measuring === undefined && !addFirst()) measure().catch(() => {});
+      return total;
+    },
+    measure,
+  };
+}

@@ -1,0 +1,62 @@
+/**
+ * How many requests may be in flight: found out, not set. One more while answers take no longer
+ * than the fastest ones do (then nobody waits in a line at the gateway), one less when they do,
+ * half as many when the gateway says that it is too much, or says nothing. Pure: knows no request.
+ */
+
+export interface Limit {
+  /** Whole, from 1 to the most. */
+  readonly value: number;
+  /** Answered after `tookMs`. `wasFull`: as many were in flight as may be, so that more would be of use. */
+  answered(at: number, tookMs: number, wasFull: boolean): void;
+  /** Refused as too much, or not answered in time; it was begun at `since`. */
+  tooMuch(since: number, at: number): void;
+}
+
+/** Requests that may wait in a line at the gateway: below, there is room for more; above, there are too many. */
+const LINE_SHORT = 4;
+const LINE_LONG = 8;
+/** What the fastest answers take is found out again after so long. */
+const MEMORY_MS = 60_000;
+/** Share of the newest answer in what they take on average. */
+const NEWEST = 0.1;
+
+export function createLimit(first: number, most: number): Limit {
+  let limit = Math.min(first, most);
+  /** Fastest answer of this stretch of time, and of the one before. */
+  let fastest = Number.POSITIVE_INFINITY;
+  let fastestBefore = Number.POSITIVE_INFINITY;
+  let stretchBegan = Number.NEGATIVE_INFINITY;
+  let average: number | undefined;
+  let halvedAt = Number.NEGATIVE_INFINITY;
+
+  const set = (value: number) => {
+    limit = Math.min(most, Math.max(1, value));
+  };
+
+  return {
+    get value() {
+      return Math.floor(limit);
+    },
+    answered(at, tookMs, wasFull) {
+      if (at - stretchBegan >= MEMORY_MS) {
+        stretchBegan = at;
+        fastestBefore = fastest;
+        fastest = Number.POSITIVE_INFINITY;
+      }
+      fastest = Math.min(fastest, tookMs);
+      average = average === undefined ? tookMs : average + NEWEST * (tookMs - average);
+      if (!wasFull) return;
+      // Of those in flight, the share of their time they waited for others.
+      const line = average <= 0 ? 0 : limit * (1 - Math.min(1, Math.min(fastest, fastestBefore) / average));
+      if (line < LINE_SHORT) set(limit + 1 / limit);
+      else if (line > LINE_LONG) set(limit - 1 / limit);
+    },
+    tooMuch(since, at) {
+      // Those begun before the last time say nothing of how it is since.
+      if (since < halvedAt) return;
+      halvedAt = at;
+      set(limit / 2);
+    },
+  };
+}

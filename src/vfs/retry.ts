@@ -1,0 +1,44 @@
+/** Somebody wants what was refused, failed or waits tried now. */
+import { HELD } from "../metadata/inodes.ts";
+import type { NodeRow } from "../metadata/nodes.ts";
+import type { Context } from "./context.ts";
+import type { RetryResult } from "./engine.ts";
+import { inSlices, pathOfEntry } from "./pending.ts";
+
+/** All, or what is at these paths ("/a/b") and below. A pause the gateway asked for is kept all the same. */
+export async function retryNow(context: Context, paths?: readonly string[]): Promise<RetryResult> {
+  const { metadata, runtime, network, activity } = context;
+  const found = new Set<string>();
+  let retried = 0;
+  network.retry();
+  for await (const rows of inSlices(context, metadata.nodes.dirty)) {
+    const chosen = paths === undefined ? rows : rows.filter((row) => isAsked(context, row, paths, found));
+    if (chosen.length === 0) continue;
+    metadata.transaction(() => {
+      const now = runtime.now();
+      for (const row of chosen) {
+        letGo(context, row);
+        metadata.nodes.update(row.id, { parked: null, due: now });
+        metadata.attempts.rushOf(row.id, now);
+      }
+    });
+    retried += chosen.length;
+    activity.wake();
+  }
+  activity.progressed();
+  return { retried, unknown: (paths ?? []).filter((path) => !found.has(path)) };
+}
+
+/** What was held after power loss is to be sent as it is. */
+function letGo({ metadata }: Context, row: NodeRow): void {
+  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+  const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+  if (inode?.synced === HELD) metadata.inodes.update(inode.id, { synced: 0 });
+}
+
+function isAsked(context: Context, row: NodeRow, paths: readonly string[], found: Set<string>): boolean {
+  const path = pathOfEntry(context, row);
+  const hits = paths.filter((asked) => asked === "/" || path === asked || path.startsWith(`${asked}/`));
+  for (const hit of hits) found.add(hit);
+  return hits.length > 0;
+}

@@ -1,0 +1,68 @@
+/** An engine at work on a disk of this machine, without a mount: what the write-back loop does can be measured alone. */
+import { join } from "node:path";
+import { createClient } from "../../../src/client/create-client.ts";
+import { staticToken } from "../../../src/client/credentials.ts";
+import { createHttpTransport } from "../../../src/client/http-transport.ts";
+import { createDiskFiles } from "../../../src/content/disk-files.ts";
+import { createHashWorkers } from "../../../src/content/hash-workers.ts";
+import { createLayout } from "../../../src/content/layout.ts";
+import * as systemCalls from "../../../src/content/system-calls.ts";
+import { createRowSync } from "../../../src/daemon/row-sync.ts";
+import { createRuntime } from "../../../src/daemon/runtime.ts";
+import { SILENT } from "../../../src/lib/log.ts";
+import { systemClock } from "../../../src/lib/system-clock.ts";
+import { openDatabase } from "../../../src/metadata/database.ts";
+import type { Engine } from "../../../src/vfs/engine.ts";
+import { startEngine } from "../../../src/vfs/start-engine.ts";
+
+export interface EngineAlone {
+  readonly engine: Engine;
+  stop(): Promise<void>;
+}
+
+/** `debounceMs`: until then nothing is sent by itself. */
+export async function startAlone(
+  gateway: { readonly baseUrl: string; readonly token: string; readonly workspace: string },
+  stateDir: string,
+  settings: { readonly debounceMs: number; readonly concurrency: number },
+): Promise<EngineAlone> {
+  const hashWorkers = createHashWorkers();
+  const runtime = createRuntime(createDiskFiles({ systemCalls, hashWorkers, elapsed: systemClock.elapsed }));
+  const transport = createHttpTransport({ baseUrl: gateway.baseUrl, connections: settings.concurrency });
+  const client = createClient({ transport, credentials: staticToken(gateway.token) });
+  const paths = createLayout(runtime.files, stateDir);
+  await paths.prepare();
+  const databasePath = join(stateDir, "metadata.db");
+  const rowSync = createRowSync(runtime.files, databasePath);
+  const engine = await startEngine({
+    runtime,
+    client,
+    log: SILENT,
+    paths,
+    database: openDatabase(databasePath),
+    syncRows: rowSync.sync,
+    settings: {
+      owner: { uid: 0, gid: 0 },
+      umask: 0o022,
+      cacheLimit: 2 ** 40,
+      durability: "local",
+      readOnly: false,
+      hostName: "bench",
+      boot: "boot",
+      pollMs: 1_000,
+      maximumAgeMs: 10 * settings.debounceMs,
+      ...settings,
+    },
+    workspace: gateway.workspace,
+    scopes: undefined,
+  });
+  return {
+    engine,
+    async stop() {
+      await engine.stop();
+      await rowSync.close();
+      await hashWorkers.close();
+      await client.close();
+    },
+  };
+}

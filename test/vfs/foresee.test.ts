@@ -1,0 +1,77 @@
+/** Nodes read together that have moved: what else becomes of one on the way, becomes of it where it was. */
+import { expect, test } from "vitest";
+import type { Node } from "../../src/contract/resources.ts";
+import { ROOT_INODE } from "../../src/metadata/metadata.ts";
+import { born } from "../../src/metadata/nodes.ts";
+import { cutGeneration } from "../../src/vfs/cut.ts";
+import { foresee } from "../../src/vfs/foresee.ts";
+import { observeNode } from "../../src/vfs/observe.ts";
+import { createBytesWorld, hashOf } from "../support/bytes-world.ts";
+
+const NODE: Omit<Node, "id" | "kind" | "name" | "parentId"> = {
+  path: "/",
+  mimeType: null,
+  size: 3,
+  head: null,
+  contentHash: null,
+  lastKey: null,
+  revision: 1,
+  createdAt: "2026-01-01T00:00:00.000Z",
+  modifiedAt: "2026-01-01T00:00:00.000Z",
+  attributes: {},
+};
+const FOLDER = { atime: "0.000000000", ctime: "0.000000000", attributes: {}, size: 0, hash: null } as const;
+
+async function twoInFolder() {
+  const world = await createBytesWorld();
+  const { metadata } = world.context;
+  const files = ["x", "y"].map((name) => world.addRemote(Buffer.from("old"), { name }));
+  const folder = metadata.transaction(() => {
+    const made = { ...FOLDER, kind: "folder", content: "clean", originNode: null, originVersion: null } as const;
+    const { id } = metadata.inodes.create(made);
+    const entry = metadata.entries.create(ROOT_INODE, "d", id);
+    metadata.nodes.create(born(entry.id, { ...NODE, id: "d", kind: "folder", name: "d", parentId: "root" }));
+    for (const name of ["x", "y"]) {
+      const row = metadata.nodes.ofNodeId(name);
+      if (row?.entry == null || row.base === null) throw new Error("no row");
+      metadata.entries.move(row.entry, id, name);
+      metadata.nodes.update(row.id, { base: { ...row.base, parent: "d" } });
+    }
+    return id;
+  });
+  const told = (name: string, to: string, content: string): Node => ({
+    ...NODE,
+    id: name,
+    kind: "file",
+    name: to,
+    parentId: "d",
+    head: content === "old" ? `version of ${name}` : `${content} version of ${name}`,
+    contentHash: hashOf(Buffer.from(content)),
+    revision: 2,
+  });
+  const names = (parent: number) =>
+    metadata.entries
+      .list(parent, 0, 100)
+      .filter((entry) => entry.inode !== parent)
+      .map(({ name }) => name);
+  return { world, folder, files, told, names };
+}
+
+test("written here and there, a file that moved with others leaves its copy in its own folder", async () => {
+  const { world, folder, files, told, names } = await twoInFolder();
+  const [x] = files;
+  if (x === undefined) throw new Error("no file");
+  const handle = await world.open(x, { write: true });
+  await world.write(handle, 0, Buffer.from("our"));
+  await world.close(handle);
+  expect(await cutGeneration(world.context, x.id, new AbortController().signal)).toBe("cut");
+  const nodes = [told("x", "x2", "new"), told("y", "y2", "old")];
+  foresee(world.context, nodes, "id");
+  for (const node of nodes) observeNode(world.context, node, "id");
+  expect(names(ROOT_INODE)).toEqual(["d"]);
+  expect(
+    names(folder)
+      .map((name) => name.replace(/ \(conflict.*\)/, " (conflict)"))
+      .sort(),
+  ).toEqual(["x (conflict)", "x2", "y2"]);
+});
