@@ -37,7 +37,7 @@ async function mountAgain(): Promise<TestMount> {
       return undefined;
     });
     return mount !== undefined;
-  });
+  }, 120_000);
   if (mount === undefined) throw new Error("no mount");
   return mount;
 }
