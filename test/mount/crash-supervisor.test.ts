@@ -31,13 +31,17 @@ afterAll(async () => {
 /** As often as it takes for what died to be gone; every refusal is one clear line. */
 async function mountAgain(): Promise<TestMount> {
   let mount: TestMount | undefined;
-  await until("it can be mounted again", async () => {
-    mount = await place.mount(gateway, { name: NAME }).catch((error: Error) => {
-      expect(error.message).toMatch(/wsfs: .* (is in use by process|is already a mount|was a mount whose daemon) /);
-      return undefined;
-    });
-    return mount !== undefined;
-  }, 120_000);
+  await until(
+    "it can be mounted again",
+    async () => {
+      mount = await place.mount(gateway, { name: NAME }).catch((error: Error) => {
+        expect(error.message).toMatch(/wsfs: .* (is in use by process|is already a mount|was a mount whose daemon) /);
+        return undefined;
+      });
+      return mount !== undefined;
+    },
+    120_000,
+  );
   if (mount === undefined) throw new Error("no mount");
   return mount;
 }
