@@ -87,9 +87,11 @@ await runDaemonProcess(async ({ workspace: name, settings, database, log, paths 
       cacheLimit: settings.cacheLimit,
       oldestPendingMs: 0,
     }),
-    pending: () => [],
+    async measure() {},
+    async *queue() {},
+    retry: async () => ({ retried: 0, unknown: [] }),
     async drain({ signal, onProgress }) {
-      onProgress?.({ dirty, bytesPending: dirty * 1024, bytesSent: 0, settled: false });
+      onProgress?.({ dirty, parked: 0, bytesPending: dirty * 1024, bytesSent: 0, settled: false });
       if (dirty === 0) return { drained: true, left: [] };
       if (!signal.aborted) await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
       return { drained: false, left: ["/a: time is up"] };
