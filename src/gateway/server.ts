@@ -168,11 +168,14 @@ async function handle(
 ): Promise<GatewayAnswer> {
   let request: GatewayRequest;
   try {
+    const headers = plainHeaders(incoming);
+    // There are parts of what GET answers only (RFC 9110 §14.2).
+    if (method === "HEAD") headers.range = undefined;
     request = {
       method: method === "HEAD" ? "GET" : method,
       path,
       query: parseQuery(search),
-      headers: plainHeaders(incoming),
+      headers,
       body: bodyOf(incoming),
     };
   } catch (error) {

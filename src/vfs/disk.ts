@@ -96,7 +96,13 @@ export function createDisk(needs: {
 
   function look(): void {
     if (stateDisk === undefined) return;
-    seen = stateDisk.look();
+    try {
+      seen = stateDisk.look();
+    } catch (error) {
+      // What cannot even be looked at says nothing of itself; commits and calls on files will.
+      log.warn({ err: error }, "the disk of the state dir cannot be looked at");
+      return;
+    }
     judge();
   }
 

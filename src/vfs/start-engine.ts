@@ -69,6 +69,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { runtime, client, log, paths, settings, scopes } = options;
   const metadata = createMetadata<Request>(options.database, parseRequest);
   const activity = createActivity();
+  /** Undefined: nothing is open yet. */
+  let running: Context | undefined;
   const disk = createDisk({
     stateDisk: options.stateDisk,
     limits: options.limits,
@@ -77,7 +79,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     onChange() {
       activity.wake();
       activity.progressed();
-      if (disk.trouble === "gone") holdForSending(context);
+      if (disk.trouble === "gone" && running !== undefined) holdForSending(running);
     },
   });
   onDiskFailure(options.database, (error) => disk.commitFailed(error));
@@ -127,6 +129,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     activity,
     syncRows: shareRuns(options.syncRows),
   };
+  running = context;
   runtime.step("start: workspace known");
   const space = createSpace(context);
   await disk.restore();

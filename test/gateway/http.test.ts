@@ -51,6 +51,8 @@ test("multipart in either order goes in, and comes out whole and in ranges", asy
     expect(answer.status).toBe(201);
     const node = await json(answer);
     const url = `/v1/nodes/${node.id}/content`;
+    const head = await call(url, { method: "HEAD", headers: { range: "bytes=0-0" } });
+    expect([head.status, head.headers.get("content-length")]).toEqual([200, String(content.length)]);
     const whole = await call(url);
     expect(Buffer.compare(Buffer.from(await whole.arrayBuffer()), content)).toBe(0);
     const cases: [string, number, number, number][] = [

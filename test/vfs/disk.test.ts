@@ -1,0 +1,26 @@
+/** What is known of the disk of the state dir, and what a failed commit makes of it. */
+import { expect, test } from "vitest";
+import type { DiskLook } from "../../src/content/state-disk.ts";
+import { SILENT } from "../../src/lib/log.ts";
+import { createDisk } from "../../src/vfs/disk.ts";
+
+test("a disk that cannot even be looked at is no reason to go down, and commits say that nothing works", () => {
+  let look = (): DiskLook => ({ problem: undefined, total: 100, available: 50 });
+  const reserve = {
+    size: 0,
+    held: () => 0,
+    restore: async () => true,
+    giveUp: async () => false,
+    giveUpNow: () => false,
+  };
+  const stateDisk = { reserve, look: () => look() };
+  const disk = createDisk({ stateDisk, limits: undefined, folder: "state", log: SILENT, onChange() {} });
+  disk.look();
+  look = () => {
+    throw Object.assign(new Error("i/o error"), { code: "EIO" });
+  };
+  disk.look();
+  expect([disk.trouble, disk.available, disk.hasRows]).toEqual([undefined, 50, true]);
+  const told = disk.commitFailed(Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR" }));
+  expect([told?.code, disk.hasRows]).toEqual(["EIO", false]);
+});
