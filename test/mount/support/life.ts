@@ -14,6 +14,8 @@ export interface Life {
   readonly dir: string;
   readonly daemon: number;
   readonly supervisor: number;
+  /** The supervisor has said so: from here on a signal ends a mount, not a start. */
+  isReady(): boolean;
   kill(signal: NodeJS.Signals): void;
   readonly ended: Promise<Finished>;
 }
@@ -38,20 +40,30 @@ export function launchIn(place: Place, workspace: string, name = "m", stateDir =
     foreground: true,
     version: "0.0.0",
   };
-  const args = ["--mountpoint", dir, "--source", "test", "--options", "default_permissions"];
+  const args = ["--mountpoint", dir, "--source", "test", "--options", "default_permissions", "--status-fd", "3"];
   const child = spawn(supervisorProgram(), [...args, "--", process.execPath, DAEMON], {
     cwd: "/",
     env: { ...place.env, [SETTINGS_VARIABLE]: JSON.stringify(settings) },
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: ["ignore", "pipe", "pipe", "pipe"],
   });
-  return { dir, supervisor: child.pid ?? 0, kill: (signal) => child.kill(signal), ended: finished(child) };
+  let status = "";
+  child.stdio[3]?.on("data", (data: Buffer) => {
+    status += data.toString();
+  });
+  return {
+    dir,
+    supervisor: child.pid ?? 0,
+    isReady: () => /^ready /m.test(status),
+    kill: (signal) => child.kill(signal),
+    ended: finished(child),
+  };
 }
 
 /** Resolves when it is usable. */
 export async function mountedIn(place: Place, workspace = "ok", name = "m", stateDir = "s"): Promise<Life> {
   const life = launchIn(place, workspace, name, stateDir);
   const record = () => listServed(place.path("run")).find(({ mountpoint }) => mountpoint === life.dir);
-  await until("the mount is usable", () => record() !== undefined);
+  await until("the mount is usable", () => life.isReady() && record() !== undefined);
   return { ...life, daemon: record()?.daemon.pid ?? 0 };
 }
 
