@@ -256,8 +256,10 @@ test.each(walked.operations.filter(({ method }) => method === "GET"))(
     const headersOf = ({ headers }: Read) =>
       [...headers].filter(([name]) => !["date", "connection", "keep-alive", "transfer-encoding"].includes(name));
     for (const example of [...good(operation), { ...good(operation)[0], token: "" }]) {
-      const get = await call(operation, example);
       const head = await call(operation, { ...example, method: "HEAD" });
+      // Of GET alone there are parts.
+      const { range: _, ...headers } = example.headers ?? {};
+      const get = await call(operation, { ...example, headers });
       expect([head.status, headersOf(head), head.json]).toEqual([get.status, headersOf(get), {}]);
     }
   },
