@@ -4,7 +4,7 @@ import { playHistories, runSettings } from "./run.ts";
 import { ONE } from "./worlds.ts";
 
 test(ONE.name, { timeout: 600_000 }, async () => {
-  const settings = runSettings(250, 1);
+  const settings = runSettings(120, 1);
   console.log(`simulation of one mount: SIM_SEED=${settings.seed} SIM_RUNS=${settings.count}`);
   const failure = await playHistories({ ...ONE.options, ...settings });
   expect(failure?.text).toBeUndefined();

@@ -4,7 +4,7 @@ import { playHistories, runSettings } from "./run.ts";
 import { THREE } from "./worlds.ts";
 
 test(THREE.name, { timeout: 600_000 }, async () => {
-  const settings = runSettings(130, 1);
+  const settings = runSettings(60, 1);
   console.log(`simulation of three mounts: SIM_SEED=${settings.seed} SIM_RUNS=${settings.count}`);
   const failure = await playHistories({ ...THREE.options, ...settings });
   expect(failure?.text).toBeUndefined();

@@ -4,7 +4,7 @@ import { playHistories, runSettings } from "./run.ts";
 import { TWO } from "./worlds.ts";
 
 test(TWO.name, { timeout: 600_000 }, async () => {
-  const settings = runSettings(170, 1);
+  const settings = runSettings(80, 1);
   console.log(`simulation of two mounts: SIM_SEED=${settings.seed} SIM_RUNS=${settings.count}`);
   const failure = await playHistories({ ...TWO.options, ...settings });
   expect(failure?.text).toBeUndefined();

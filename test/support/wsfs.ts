@@ -12,6 +12,7 @@ import { fileURLToPath } from "node:url";
 import { type MountEntry, OUR_TYPE, readMountTable } from "../../src/daemon/mount-table.ts";
 import { identifyProcess, isAlive, type ProcessIdentity } from "../../src/daemon/processes.ts";
 import { listServed } from "../../src/daemon/runtime-folder.ts";
+import { hasCode } from "../../src/lib/system-error.ts";
 import { type Finished, type RunOptions, run, spawnUntilLine, until } from "./child.ts";
 
 export const MAIN = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
@@ -151,10 +152,21 @@ export function createPlace(program = MAIN): Place {
       await until("all processes of the test have ended", () => !children.some(isAlive));
       for (const mount of mountsBelow(folder)) await run("umount", ["-l", mount.mountpoint], { timeoutMs: 5000 });
       if (mountsBelow(folder).length > 0) throw new Error(`still mounted below ${folder}`);
-      rmSync(folder, { recursive: true, force: true });
+      // A gateway that ends with its mount may still be writing.
+      await until("the folder of the test is removed", () => isRemoved(folder));
     },
   };
   return place;
+}
+
+function isRemoved(folder: string): boolean {
+  try {
+    rmSync(folder, { recursive: true, force: true });
+    return true;
+  } catch (error) {
+    if (!hasCode(error, "ENOTEMPTY")) throw error;
+    return false;
+  }
 }
 
 /** Throws, with all it said, when the command did not succeed. */
