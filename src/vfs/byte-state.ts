@@ -17,6 +17,8 @@ export interface ByteState {
   readonly held: Set<LiveFile>;
   /** Lineages the kernel forgot while the rows could not be changed. */
   readonly unforgotten: Set<number>;
+  /** When a program last removed a name: its bytes go a little later, when the kernel forgot it. */
+  removedAt: number;
   /** Work nobody waits for. */
   readonly tasks: Set<Promise<void>>;
   readonly stopped: AbortController;
@@ -31,6 +33,7 @@ export function createByteState(): ByteState {
     evictionTimer: undefined,
     held: new Set(),
     unforgotten: new Set(),
+    removedAt: Number.NEGATIVE_INFINITY,
     tasks: new Set(),
     stopped: new AbortController(),
   };

@@ -1,7 +1,11 @@
-/** What needs room on the disk, tried again once cached files have made way. It must not know what it is. */
+/**
+ * What needs room on the disk, tried again once cached files have made way, or removed ones have gone.
+ * It must not know what it is.
+ */
 import { hasCode } from "../lib/system-error.ts";
 import type { Context } from "./context.ts";
 import { evict } from "./evict.ts";
+import { waitForRemoved } from "./removed-room.ts";
 
 /** Set free at once, so that not every write of a copy under way evicts. */
 const ROOM = 32 * 1024 * 1024;
@@ -11,13 +15,15 @@ async function makeRoom(context: Context, bytes: number): Promise<boolean> {
   return (await evict(context, Math.max(bytes, ROOM))) > 0;
 }
 
-/** `work`, and once more where a full disk refused it and room could be made. */
+/** `work`, and again where a full disk refused it, for as long as room could be made. */
 export async function despiteFullDisk<T>(context: Context, bytes: number, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!isFull(error) || !(await makeRoom(context, bytes))) throw error;
-    return await work();
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isFull(error)) throw error;
+      if (!(await makeRoom(context, bytes)) && !(await waitForRemoved(context))) throw error;
+    }
   }
 }
 

@@ -57,7 +57,7 @@ export function addName(context: Needs, parent: number, name: string, inode: num
 }
 
 /** A program removed a name. Its node, if born, is a deletion to send; it stays the name's until that is sent. */
-export function removeName(context: Needs, entry: Entry): void {
+export function removeName(context: Needs & Pick<Context, "bytes">, entry: Entry): void {
   const row = context.metadata.nodes.ofEntry(entry.id);
   context.metadata.entries.remove(entry.id);
   if (row !== undefined) {
@@ -67,6 +67,7 @@ export function removeName(context: Needs, entry: Entry): void {
   touchFolder(context, entry.parent);
   context.metadata.inodes.update(entry.inode, { ctime: nowText(context) });
   keepInOthers(context, entry.inode);
+  context.bytes.removedAt = context.runtime.elapsed();
 }
 
 /** The row lost its entry: a deletion to send, or nothing if the gateway never heard of it. */

@@ -11,6 +11,7 @@ import type { Space } from "./disk.ts";
 import { FsError } from "./errors.ts";
 import { evict } from "./evict.ts";
 import { dropIfUnused } from "./nameless.ts";
+import { waitForRemoved } from "./removed-room.ts";
 
 const LOOK_MS = 2_000;
 
@@ -72,9 +73,12 @@ export async function requireRoom(context: Context, bytes = 0): Promise<void> {
 
 async function afterLook(context: Context): Promise<void> {
   const { disk } = context;
-  await context.space.look();
-  disk.requireChangeable();
-  if (disk.trouble !== undefined || !disk.hasRows) throw new FsError("ENOSPC", disk.reason ?? "the disk is full");
+  for (;;) {
+    await context.space.look();
+    disk.requireChangeable();
+    if (disk.trouble === undefined && disk.hasRows) return;
+    if (!(await waitForRemoved(context))) throw new FsError("ENOSPC", disk.reason ?? "the disk is full");
+  }
 }
 
 /** Adding up costs something: it is done when what was added since may have reached the limit. */
