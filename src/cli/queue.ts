@@ -1,7 +1,8 @@
 /** `wsfs queue`: what waits to be uploaded, and why. Lists as it reads, so that no length is too much. */
 import { once } from "node:events";
 import type { QueueItem, QueueSums } from "../daemon/control-messages.ts";
-import { EXIT } from "./failure.ts";
+import { hasCode } from "../lib/system-error.ts";
+import { EXIT, Failure } from "./failure.ts";
 import { requireServed } from "./find-mount.ts";
 import type { Values } from "./options.ts";
 import { formatCount, formatDuration, formatSize } from "./wording.ts";
@@ -30,9 +31,14 @@ export async function queue(values: Values<"queue">): Promise<number> {
   return EXIT.ok;
 }
 
-/** Not faster than who reads it. */
+/** Not faster than who reads it, and no further: that he stops (`| head`) is no failure. */
 async function print(text: string): Promise<void> {
-  if (!process.stdout.write(text)) await once(process.stdout, "drain");
+  try {
+    if (!process.stdout.write(text)) await once(process.stdout, "drain");
+  } catch (error) {
+    if (!hasCode(error, "EPIPE")) throw error;
+    throw new Failure("nobody reads the list", EXIT.ok, { shown: true });
+  }
 }
 
 export function describeSums(sums: QueueSums): string {
