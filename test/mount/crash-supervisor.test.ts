@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { listServed } from "../../src/daemon/runtime-folder.ts";
-import { until } from "../support/child.ts";
+import { childrenOf, until } from "../support/child.ts";
 import { supervisorLabels } from "../support/step-labels.ts";
 import { check, createPlace, mountsBelow, type Place, type TestGateway, type TestMount } from "../support/wsfs.ts";
 import { buildWithSteps } from "./support/steps-build.ts";
@@ -130,11 +130,19 @@ test("a mount in the foreground whose processes are killed", { timeout: 600_000 
 });
 
 test("a signal at any moment of the start ends it with nothing left", { timeout: 600_000 }, async () => {
+  const begun: readonly { what: string; isThere: (cli: number) => boolean }[] = [
+    { what: "the command", isThere: () => true },
+    { what: "a supervisor", isThere: (cli) => childrenOf(cli).length > 0 },
+    { what: "a daemon", isThere: (cli) => childrenOf(cli).some((supervisor) => childrenOf(supervisor).length > 0) },
+    { what: "a state dir in use", isThere: () => existsSync(place.path(`${NAME}.state/metadata.db-wal`)) },
+    { what: "a mount", isThere: () => mountsBelow(place.folder).length > 0 },
+    { what: "a mount that is served", isThere: () => served().length > 0 },
+  ];
   const signals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
-  for (const [index, signal] of [...signals, ...signals].entries()) {
+  for (const [index, { what, isThere }] of begun.entries()) {
     const { cli, ended } = foreground();
-    await new Promise((resolve) => setTimeout(resolve, 150 * (index + 1)));
-    cli.kill(signal);
+    await until(`there is ${what}`, () => isThere(cli.pid ?? 0));
+    cli.kill(signals[index % signals.length]);
     await ended;
     await until("nothing is left", () => mountsBelow(place.folder).length === 0 && served().length === 0);
   }

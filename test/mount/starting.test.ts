@@ -3,13 +3,13 @@
  * killed, signals before the mount is usable. What is given up leaves nothing mounted or running.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { readGatewayRecord, writeGatewayRecord } from "../../src/cli/gateway-record.ts";
 import { identifyProcess, isAlive, type ProcessIdentity } from "../../src/daemon/processes.ts";
-import { type Finished, finished, until } from "../support/child.ts";
+import { childrenOf, type Finished, finished, until } from "../support/child.ts";
 import { check, createPlace, mountsBelow, type Place, type TestGateway } from "../support/wsfs.ts";
 
 let place: Place;
@@ -145,7 +145,7 @@ async function stuck(...more: string[]): Promise<Stuck> {
 }
 
 function onlyChild(pid: number): ProcessIdentity {
-  const pids = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
+  const pids = childrenOf(pid);
   expect(pids).toHaveLength(1);
   const identity = identifyProcess(pids[0] ?? 0);
   if (identity === undefined) throw new Error(`process ${pids[0]} has ended`);

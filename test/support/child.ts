@@ -1,5 +1,7 @@
 /** Child processes of tests: run to their end with a timer, or kept and ended by their pid. */
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { hasCode } from "../../src/lib/system-error.ts";
 
 export interface Finished {
   /** Null when a signal ended it. */
@@ -25,6 +27,16 @@ export function run(program: string, args: readonly string[], options: RunOption
   child.stdin.end(input);
   const timer = setTimeout(() => child.kill("SIGKILL"), timeoutMs);
   return finished(child).finally(() => clearTimeout(timer));
+}
+
+/** Pids of the processes it has begun and that are still its own; none when it has ended. */
+export function childrenOf(pid: number): number[] {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
+  } catch (error) {
+    if (hasCode(error, "ENOENT", "ESRCH")) return [];
+    throw error;
+  }
 }
 
 export function finished(child: ChildProcess): Promise<Finished> {
