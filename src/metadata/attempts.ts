@@ -38,9 +38,9 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     database,
     "SELECT node FROM attempt WHERE state = 'open' AND json_extract(request, '$.copyOf') = ?",
   );
-  const due = prepare<Row>(
+  const due = prepare<{ id: number; node: number }>(
     database,
-    `SELECT ${COLUMNS} FROM attempt WHERE state = 'open' AND bulk = ? AND next_at <= ? ORDER BY next_at, id LIMIT ?`,
+    "SELECT id, node FROM attempt WHERE state = 'open' AND bulk = ? AND next_at <= ? ORDER BY next_at, id LIMIT ?",
   );
   const next = prepare<{ at: number | null }>(
     database,
@@ -95,8 +95,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     /** Node rows with a request under way that takes its content from a version of this node. */
     nodesCopying: (nodeId: string): number[] => nodesCopying.all(nodeId).map((row) => row.node),
     /** Of one lane, the longest due first. */
-    due: (bulk: number, now: number, limit: number): Attempt<Request>[] =>
-      due.all(bulk, now, limit).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
+    due: (bulk: number, now: number, limit: number): { id: number; node: number }[] => due.all(bulk, now, limit),
     nextDue: (): number | undefined => first.get()?.at ?? undefined,
     /** When the first one that waits may be sent again. */
     nextAt: (now: number): number | undefined => next.get(now)?.at ?? undefined,

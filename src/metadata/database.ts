@@ -46,14 +46,66 @@ export function despiteDisk<T>(database: Connection, work: () => T): T {
   }
 }
 
+/** How often each table was changed on a connection, which is the only one that changes it. */
+const changesOf = new WeakMap<Connection, Map<string, number>>();
+
+function countsOf(database: Connection): Map<string, number> {
+  const counts = changesOf.get(database) ?? new Map<string, number>();
+  changesOf.set(database, counts);
+  return counts;
+}
+
+/** A transaction was undone: nothing that was read counts any more. */
+export function forgetRead(database: Connection): void {
+  const counts = countsOf(database);
+  for (const [table, count] of counts) counts.set(table, count + 1);
+}
+
+const CHANGE = /^\s*(?:INSERT(?: OR \w+)? INTO|UPDATE|DELETE FROM) (\w+)/;
+
 /** Prepares once; rows come as `Row`, which the STRICT tables of schema.ts hold true. */
 export function prepare<Row = unknown>(database: Connection, sql: string): Statement<Row> {
   const statement = database.prepare(sql) as unknown as Statement<Row>;
+  const counts = countsOf(database);
+  const table = CHANGE.exec(sql)?.[1];
+  const change = (parameters: unknown[]) => {
+    if (table === undefined) throw new Error(`no table is named as the one that changes: ${sql}`);
+    counts.set(table, (counts.get(table) ?? 0) + 1);
+    return statement.run(...parameters);
+  };
   return {
     get: (...parameters) => statement.get(...parameters),
     all: (...parameters) => statement.all(...parameters),
     run: (...parameters) =>
-      database.inTransaction ? statement.run(...parameters) : despiteDisk(database, () => statement.run(...parameters)),
+      database.inTransaction ? change(parameters) : despiteDisk(database, () => change(parameters)),
+  };
+}
+
+/** Answers that are remembered at once; more are of no use between two changes of one row. */
+const REMEMBERED = 64;
+
+/**
+ * `read`, which asks these tables alone, asked no second time until one of them changes: one look at
+ * a row asks for the same few rows again and again. An answer is shared, and not to be changed.
+ */
+export function remember<Key extends number | string, Answer>(
+  database: Connection,
+  tables: readonly string[],
+  read: (key: Key) => Answer,
+): (key: Key) => Answer {
+  const counts = countsOf(database);
+  const answers = new Map<Key, Answer>();
+  let asOf = -1;
+  return (key) => {
+    let now = 0;
+    for (const table of tables) now += counts.get(table) ?? 0;
+    if (now !== asOf || answers.size >= REMEMBERED) answers.clear();
+    asOf = now;
+    const known = answers.get(key);
+    if (known !== undefined || answers.has(key)) return known as Answer;
+    const answer = read(key);
+    answers.set(key, answer);
+    return answer;
   };
 }
 

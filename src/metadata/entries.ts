@@ -1,5 +1,5 @@
 /** Entries: the names in folders. */
-import { type Connection, prepare } from "./database.ts";
+import { type Connection, prepare, remember } from "./database.ts";
 
 export interface Entry {
   readonly id: number;
@@ -52,6 +52,8 @@ export function createEntries(database: Connection) {
   const remove = prepare(database, "DELETE FROM entry WHERE id = ?");
   const links = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM entry WHERE inode = ?");
 
+  const get = remember(database, ["entry"], (id: number) => byId.get(id));
+  const namesOf = remember(database, ["entry"], (inode: number) => ofInode.all(inode));
   const passes = new Set<Pass>();
 
   /** Also right when the transaction is taken back: the entry that keeps the name was passed. */
@@ -78,7 +80,7 @@ export function createEntries(database: Connection) {
   }
 
   return {
-    get: (id: number): Entry | undefined => byId.get(id),
+    get,
     find: (parent: number, name: string): Entry | undefined => byName.get(parent, name),
     /** Entries of a folder with an id above `cookie`, in order of id. */
     list: (parent: number, cookie: number, limit: number): Entry[] => after.all(parent, cookie, limit),
@@ -104,8 +106,8 @@ export function createEntries(database: Connection) {
     endPass(pass: Pass): void {
       passes.delete(pass);
     },
-    ofInode: (inode: number): Entry[] => ofInode.all(inode),
-    links: (inode: number): number => links.get(inode)?.count ?? 0,
+    ofInode: (inode: number): readonly Entry[] => namesOf(inode),
+    links: remember(database, ["entry"], (inode: number): number => links.get(inode)?.count ?? 0),
     isEmpty: (parent: number): boolean => first.get(parent) === undefined,
     create(parent: number, name: string, inode: number, gatewayName: string | null = null): Entry {
       const id = Number(insert.run(parent, name, gatewayName, inode).lastInsertRowid);

@@ -1,6 +1,6 @@
 /** Inodes and their lineages. */
 import type { Attributes } from "../contract/attributes.ts";
-import { type Connection, prepare } from "./database.ts";
+import { type Connection, prepare, remember } from "./database.ts";
 
 export type InodeKind = "file" | "folder" | "symlink" | "fifo" | "socket" | "block" | "character";
 
@@ -91,9 +91,7 @@ export function createInodes(database: Connection) {
   const decodeAll = (rows: Row[]): Inode[] =>
     rows.map((row) => ({ ...row, attributes: JSON.parse(row.attributes) as Attributes }));
 
-  function get(id: number): Inode | undefined {
-    return decode(byId.get(id));
-  }
+  const get = remember(database, ["inode"], (id: number) => decode(byId.get(id)));
 
   function update(id: number, change: Partial<Omit<Inode, "id">>): Inode {
     const current = get(id);

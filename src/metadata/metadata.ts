@@ -3,7 +3,7 @@
  * nothing of bytes on disk and of the network.
  */
 import { createAttempts, createGenerations, createTombstones } from "./attempts.ts";
-import { type Connection, despiteDisk, openDatabase } from "./database.ts";
+import { type Connection, despiteDisk, forgetRead, openDatabase, prepare } from "./database.ts";
 import { createEntries } from "./entries.ts";
 import { createInodes } from "./inodes.ts";
 import { createLiveRows } from "./live-rows.ts";
@@ -25,6 +25,9 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
   const begin = database.prepare("BEGIN IMMEDIATE");
   const commit = database.prepare("COMMIT");
   const rollback = database.prepare("ROLLBACK");
+  const beginPart = database.prepare("SAVEPOINT part");
+  const endPart = database.prepare("RELEASE part");
+  const undoPart = database.prepare("ROLLBACK TO part");
 
   function once<T>(change: () => T): T {
     begin.run();
@@ -35,6 +38,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
       return result;
     } catch (error) {
       if (database.inTransaction) rollback.run();
+      forgetRead(database);
       throw error;
     } finally {
       depth -= 1;
@@ -64,6 +68,20 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
       return depth > 0 ? change() : despiteDisk(database, () => once(change));
     },
 
+    /** Within a transaction, which goes on whatever becomes of it: all of `change` or nothing. Not within another part. */
+    part<T>(change: () => T): T {
+      beginPart.run();
+      try {
+        return change();
+      } catch (error) {
+        if (database.inTransaction) undoPart.run();
+        forgetRead(database);
+        throw error;
+      } finally {
+        if (database.inTransaction) endPart.run();
+      }
+    },
+
     /** Copies what the write-ahead log holds into the database file. */
     checkpoint(): void {
       database.pragma("wal_checkpoint(PASSIVE)");
@@ -71,9 +89,8 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
 
     /** The root's entry: its own parent, without a name. */
     createRootEntry(): number {
-      database
-        .prepare("INSERT INTO entry (id, parent, name, inode) VALUES (?, ?, '', ?)")
-        .run(ROOT_ENTRY, ROOT_INODE, ROOT_INODE);
+      const insert = prepare(database, "INSERT INTO entry (id, parent, name, inode) VALUES (?, ?, '', ?)");
+      insert.run(ROOT_ENTRY, ROOT_INODE, ROOT_INODE);
       return ROOT_ENTRY;
     },
 

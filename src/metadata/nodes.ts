@@ -1,7 +1,7 @@
 /** Node rows: what we know of the gateway's nodes, and which of them the plan should look at. */
 import type { Attributes } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
-import { type Connection, prepare } from "./database.ts";
+import { type Connection, prepare, remember } from "./database.ts";
 
 /** What we and the gateway last agreed on. */
 export interface Base {
@@ -192,12 +192,14 @@ export function createNodes(database: Connection) {
   const remove = prepare(database, "DELETE FROM node WHERE id = ?");
 
   const one = (row: Row | undefined): NodeRow | undefined => (row === undefined ? undefined : decode(row));
-  const get = (id: number): NodeRow | undefined => one(byId.get(id));
+  // An entry that goes is taken out of its node row.
+  const tables = ["node", "entry"];
+  const get = remember(database, tables, (id: number) => one(byId.get(id)));
 
   return {
     get,
-    ofEntry: (entry: number): NodeRow | undefined => one(byEntry.get(entry)),
-    ofNodeId: (nodeId: string): NodeRow | undefined => one(byNodeId.get(nodeId)),
+    ofEntry: remember(database, tables, (entry: number) => one(byEntry.get(entry))),
+    ofNodeId: remember(database, tables, (nodeId: string) => one(byNodeId.get(nodeId))),
     /** Whose base is at this place: at most one is not about to be deleted or moved. */
     atPlace: (parent: string, name: string): NodeRow[] => byPlace.all(parent, name).map(decode),
     below: (parent: string): NodeRow[] => below.all(parent).map(decode),

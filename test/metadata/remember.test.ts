@@ -1,0 +1,71 @@
+/** What is read twice is asked once, and never older than the last change; parts of a transaction. */
+import { beforeEach, expect, test } from "vitest";
+import { openDatabase } from "../../src/metadata/database.ts";
+import { createMetadata, type Metadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
+import { unborn } from "../../src/metadata/nodes.ts";
+
+const NEW = {
+  kind: "file",
+  attributes: {},
+  size: 0,
+  hash: null,
+  originNode: null,
+  originVersion: null,
+  content: "clean",
+  atime: "0.0",
+  ctime: "0.0",
+} as const;
+
+let metadata: Metadata<unknown>;
+beforeEach(() => {
+  metadata = createMetadata(openDatabase(":memory:"), (value) => value);
+  metadata.transaction(() => {
+    metadata.inodes.create({ ...NEW, kind: "folder" });
+    metadata.createRootEntry();
+  });
+});
+
+function makeFile() {
+  const inode = metadata.inodes.create(NEW);
+  const entry = metadata.entries.create(ROOT_INODE, "a", inode.id);
+  const node = metadata.nodes.create(unborn(entry.id, "file", 1, 2));
+  return { inode: inode.id, entry: entry.id, node: node.id };
+}
+
+test("what was read before a change is not what is read after it", () => {
+  const { inode, entry, node } = makeFile();
+  expect(metadata.nodes.ofNodeId("n")).toBeUndefined();
+  expect(metadata.inodes.get(inode)?.size).toBe(0);
+  expect(metadata.entries.ofInode(inode)).toHaveLength(1);
+  metadata.inodes.update(inode, { size: 7 });
+  metadata.nodes.update(node, { nodeId: "n", due: 9 });
+  metadata.entries.move(entry, ROOT_INODE, "b");
+  expect(metadata.inodes.get(inode)?.size).toBe(7);
+  expect(metadata.nodes.ofNodeId("n")?.due).toBe(9);
+  expect(metadata.entries.get(entry)?.name).toBe("b");
+  // By a statement that names no row of what was read, …
+  metadata.nodes.hasten(3, 10);
+  expect(metadata.nodes.get(node)?.due).toBe(3);
+  // … and by another table.
+  metadata.entries.remove(entry);
+  expect(metadata.nodes.get(node)?.entry).toBeNull();
+  expect(metadata.nodes.ofEntry(entry)).toBeUndefined();
+  expect(metadata.entries.links(inode)).toBe(0);
+});
+
+test("what a transaction read of its own changes is forgotten when it is undone", () => {
+  const { inode } = makeFile();
+  const change = () => {
+    metadata.inodes.update(inode, { size: 5 });
+    expect(metadata.inodes.get(inode)?.size).toBe(5);
+    throw new Error("undone");
+  };
+  expect(() => metadata.transaction(change)).toThrow("undone");
+  expect(metadata.inodes.get(inode)?.size).toBe(0);
+  metadata.transaction(() => {
+    expect(() => metadata.part(change)).toThrow("undone");
+    expect(metadata.inodes.get(inode)?.size).toBe(0);
+    metadata.part(() => metadata.inodes.update(inode, { hash: "h" }));
+  });
+  expect(metadata.inodes.get(inode)).toMatchObject({ size: 0, hash: "h" });
+});
