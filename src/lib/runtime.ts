@@ -17,6 +17,8 @@ export interface Clock {
   elapsed(): number;
   /** Calls back once after `milliseconds`; never synchronously. */
   setTimer(milliseconds: number, callback: () => void): Timer;
+  /** Calls back once what else has arrived by now was dealt with; never synchronously, without waiting for a time. */
+  soon(callback: () => void): void;
   /** Uniform in [0, 1). */
   random(): number;
   /** A fresh UUID (version 4). */

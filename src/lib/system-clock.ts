@@ -9,6 +9,7 @@ export const systemClock: Clock = {
     const timer = setTimeout(callback, milliseconds);
     return { cancel: () => clearTimeout(timer) };
   },
+  soon: (callback) => void setImmediate(callback),
   random: () => Math.random(),
   uuid: () => randomUUID(),
   step() {},

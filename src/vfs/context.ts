@@ -20,6 +20,8 @@ import type { LiveFile, SequentialReader } from "./live-file.ts";
 import type { Network } from "./network.ts";
 import type { PollState } from "./poll-state.ts";
 import type { Request } from "./request.ts";
+import type { SyncTogether } from "./sync-together.ts";
+import type { Together } from "./together.ts";
 
 export interface EngineSettings {
   /** Whom every node belongs to, as shown. */
@@ -78,8 +80,14 @@ export interface Context {
   readonly bytes: ByteState;
   /** Folders being completed. */
   readonly listings: SingleFlight<number, void>;
+  /** Bytes of small cuts by generation; see small-cuts.ts. */
+  readonly smallCuts: Map<number, Uint8Array>;
+  /** Files that are about to be cut, to be synced first; see sync-together.ts. */
+  readonly syncing: SyncTogether;
   /** When an inode was last cut while a writer had it open. */
   readonly cuts: Map<number, number>;
+  /** One commit for what the loop changes at about the same moment; see together.ts. */
+  readonly together: Together;
   /** Makes committed rows survive power loss. */
   readonly syncRows: () => Promise<void>;
   /** How to stop sending an attempt, by its id. */

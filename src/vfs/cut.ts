@@ -16,7 +16,9 @@ import type { LiveFile } from "./live-file.ts";
 import { mtimeOf } from "./mtime.ts";
 import { hashLive } from "./open-bytes.ts";
 import { bringIn, createWholeReader } from "./readahead.ts";
+import { keepSmall } from "./small-cuts.ts";
 import { EMPTY_HASH } from "./stat.ts";
+import { syncForCut } from "./sync-together.ts";
 import { syncCopy } from "./uploads.ts";
 
 /** cut: its hash is known and its bytes can be sent. clean: it is a version the gateway has. busy: written meanwhile. held: not to be sent. */
@@ -70,13 +72,13 @@ export async function makeWhole(context: Context, live: LiveFile, signal: AbortS
 async function cutItself(context: Context, live: LiveFile, isOwn: boolean, signal: AbortSignal): Promise<CutResult> {
   const before = begin(context, live);
   if (before === undefined) return "busy";
-  await live.sync();
-  if (context.disk.trouble !== "gone") await syncName(context, live);
+  await syncForCut(context, live, before.inode.size);
   context.runtime.step("cut: synced");
-  const { hash, size } = await hashLive(context, live, before.inode.size, signal);
+  const { hash, size, bytes } = await hashLive(context, live, before.inode.size, signal);
   context.runtime.step("cut: hashed");
   if (live.writers > 0) return "busy";
-  return settle(context, before.inode, { hash, size, lineage: live.lineage, isOwn }, { live, writes: before.writes });
+  const cut = { hash, size, bytes, lineage: live.lineage, isOwn };
+  return settle(context, before.inode, cut, { live, writes: before.writes });
 }
 
 /** A writer has it open: a copy counts only if nothing changed while it was made and looked at. */
@@ -105,7 +107,12 @@ async function cutCopy(context: Context, live: LiveFile, signal: AbortSignal): P
     await syncCopy(context, path);
     const { hash, size } = await runtime.files.hash(path, signal);
     if (!isSame(first, await live.file.stat())) return "busy";
-    const result = settle(context, before.inode, { id, hash, size, lineage: null, isOwn: false }, { live, writes });
+    const result = await settle(
+      context,
+      before.inode,
+      { id, hash, size, lineage: null, isOwn: false },
+      { live, writes },
+    );
     if (result !== "busy") cuts.set(live.inode, runtime.now());
     return result;
   } finally {
@@ -128,57 +135,64 @@ interface Cut {
   readonly id?: number;
   readonly hash: string;
   readonly size: number;
+  /** All of it, where it is small. */
+  readonly bytes?: Uint8Array | undefined;
   readonly lineage: number | null;
   /** It is a version's content, to be sent as that of another node. */
   readonly isOwn: boolean;
 }
 
 /** One transaction, if what was cut is still the newest content. */
-function settle(
+async function settle(
+  context: Context,
+  before: Inode,
+  cut: Cut,
+  open: { readonly live: LiveFile; readonly writes: number } | undefined,
+): Promise<CutResult> {
+  const result = await context.together(() => settleNow(context, before, cut, open));
+  context.runtime.step("cut: in the rows");
+  return result;
+}
+
+function settleNow(
   context: Context,
   before: Inode,
   cut: Cut,
   open: { readonly live: LiveFile; readonly writes: number } | undefined,
 ): CutResult {
   const { metadata, settings, lives } = context;
-  const result = metadata.transaction((): CutResult => {
-    const inode = metadata.inodes.get(before.id);
-    if (inode === undefined || inode.changes !== before.changes || inode.lineage !== before.lineage) return "busy";
-    if (inode.content === "clean" && !cut.isOwn) return "clean";
-    if (open === undefined ? lives.has(inode.lineage) : open.live.writes !== open.writes) return "busy";
-    for (const old of metadata.generations.unusedOf(inode.id)) removeGeneration(context, old);
-    const { hash, size } = cut;
-    const agreed = cut.isOwn ? undefined : agreement(context, inode, hash);
-    if (agreed !== undefined) {
-      // A writer that has not written since keeps the mark under which a crash makes us look.
-      const content = (open?.live.writers ?? 0) > 0 ? "open" : "clean";
-      metadata.inodes.update(inode.id, { hash, size, content, ...agreed });
-      if (open !== undefined) metadata.lives.update(inode.lineage, agreed);
-      return "clean";
-    }
-    metadata.inodes.update(inode.id, { hash, size, content: "dirty", synced: 1 });
-    if (size > 0) {
-      metadata.generations.create({
-        ...(cut.id === undefined ? {} : { id: cut.id }),
-        inode: inode.id,
-        changes: inode.changes,
-        lineage: cut.lineage,
-        size,
-        hash,
-        mtime: formatTime(mtimeOf(context, inode)),
-        synced: 1,
-        boot: settings.boot,
-      });
-    }
-    return "cut";
-  });
-  context.runtime.step("cut: in the rows");
-  if (result !== "busy" && open !== undefined) {
-    open.live.isWritten = false;
-    open.live.isSafe = true;
-    open.live.firstWriteAt = undefined;
+  const inode = metadata.inodes.get(before.id);
+  if (inode === undefined || inode.changes !== before.changes || inode.lineage !== before.lineage) return "busy";
+  if (inode.content === "clean" && !cut.isOwn) return "clean";
+  if (open === undefined ? lives.has(inode.lineage) : open.live.writes !== open.writes) return "busy";
+  for (const old of metadata.generations.unusedOf(inode.id)) removeGeneration(context, old);
+  const { hash, size } = cut;
+  const agreed = cut.isOwn ? undefined : agreement(context, inode, hash);
+  // Should this be undone, the next change only says again what the row says already.
+  if (open !== undefined) Object.assign(open.live, { isWritten: false, isSafe: true, firstWriteAt: undefined });
+  if (agreed !== undefined) {
+    // A writer that has not written since keeps the mark under which a crash makes us look.
+    const content = (open?.live.writers ?? 0) > 0 ? "open" : "clean";
+    metadata.inodes.update(inode.id, { hash, size, content, ...agreed });
+    if (open !== undefined) metadata.lives.update(inode.lineage, agreed);
+    return "clean";
   }
-  return result;
+  metadata.inodes.update(inode.id, { hash, size, content: "dirty", synced: 1 });
+  if (size > 0) {
+    const { id } = metadata.generations.create({
+      ...(cut.id === undefined ? {} : { id: cut.id }),
+      inode: inode.id,
+      changes: inode.changes,
+      lineage: cut.lineage,
+      size,
+      hash,
+      mtime: formatTime(mtimeOf(context, inode)),
+      synced: 1,
+      boot: settings.boot,
+    });
+    if (cut.bytes !== undefined) keepSmall(context, id, cut.bytes);
+  }
+  return "cut";
 }
 
 /**

@@ -8,7 +8,16 @@ import { openSource } from "./open-bytes.ts";
 
 /** The bytes of a generation, from where they are at this moment. */
 export function generationSource(context: Context, generation: Generation): ContentSource {
-  const { paths, runtime } = context;
+  const { paths, runtime, smallCuts } = context;
+  const bytes = smallCuts.get(generation.id);
+  if (bytes !== undefined) {
+    return {
+      size: bytes.length,
+      async *read() {
+        yield bytes;
+      },
+    };
+  }
   const open = openSource(context, generation);
   if (open !== undefined) return open;
   const path = generation.lineage === null ? paths.generation(generation.id) : paths.live(generation.lineage);
@@ -26,6 +35,7 @@ export function dropGeneration(context: Context, id: number): void {
 /** Removes the row of a cut no attempt needs, and the file if it has one of its own. */
 export function removeGeneration(context: Context, { id, lineage }: Generation): void {
   context.metadata.generations.remove(id);
+  context.smallCuts.delete(id);
   if (lineage === null) removeFile(context, id);
 }
 

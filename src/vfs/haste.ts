@@ -25,6 +25,7 @@ export function createHaste({ metadata, runtime }: Pick<Context, "metadata" | "r
       else folders.set(folder, 0);
     },
     goOn() {
+      if (!isForAll && folders.size === 0) return false;
       const now = runtime.now();
       metadata.transaction(() => {
         if (isForAll) {

@@ -24,6 +24,9 @@ import type { LiveFile, Origin } from "./live-file.ts";
 import { mtimeOf } from "./mtime.ts";
 import { freeForWriter } from "./uploads.ts";
 
+/** When a file was used is known no better than this: a row is not written for less. */
+const USED_MS = 10_000;
+
 /** A lineage whose inode has moved on takes no new opens: the kernel looks the name up again. */
 function requireCurrent(context: Context, lineage: number): Inode {
   const inode = context.metadata.inodes.ofLineage(lineage);
@@ -324,9 +327,11 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
   try {
     const isRemembered = live.isKept && context.disk.trouble !== "readOnly";
     if (isRemembered) await recordArrived(context, live);
-    const stat = await live.file.stat();
-    if (isRemembered && metadata.lives.get(live.lineage) !== undefined) {
-      metadata.lives.update(live.lineage, { size: stat.size, bytes: stat.allocated, usedAt: runtime.now() });
+    const { size, allocated } = await live.file.stat();
+    const row = isRemembered ? metadata.lives.get(live.lineage) : undefined;
+    const isKnown = row?.size === size && row.bytes === allocated && Math.abs(runtime.now() - row.usedAt) < USED_MS;
+    if (row !== undefined && !isKnown) {
+      metadata.lives.update(live.lineage, { size, bytes: allocated, usedAt: runtime.now() });
     }
     runtime.step("release: recorded");
   } finally {

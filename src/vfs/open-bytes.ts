@@ -14,8 +14,13 @@ const CHUNK = 1024 * 1024;
 /** Up to this size, opening a file costs more than hashing it. */
 const SMALL = 32 * 1024;
 
-/** SHA-256 and size of a live file nobody writes to, about `expected` bytes long. */
-export async function hashLive(context: Context, live: LiveFile, expected: number, signal: AbortSignal) {
+/** SHA-256 and size of a live file nobody writes to, about `expected` bytes long; of a small one its bytes too. */
+export async function hashLive(
+  context: Context,
+  live: LiveFile,
+  expected: number,
+  signal: AbortSignal,
+): Promise<{ hash: string; size: number; bytes?: Uint8Array }> {
   if (expected > SMALL && context.disk.trouble !== "gone") return context.runtime.files.hash(live.path, signal);
   const hash = createHash("sha256");
   const length = Math.min(CHUNK, expected + 1);
@@ -24,9 +29,12 @@ export async function hashLive(context: Context, live: LiveFile, expected: numbe
   for (;;) {
     signal.throwIfAborted();
     const read = await live.file.read(buffer, 0, length, size);
-    if (read === 0) return { hash: hash.digest("hex"), size };
     hash.update(buffer.subarray(0, read));
     size += read;
+    if (read < length) {
+      const isAll = size === read && size <= SMALL;
+      return { hash: hash.digest("hex"), size, ...(isAll ? { bytes: buffer.subarray(0, read) } : {}) };
+    }
   }
 }
 

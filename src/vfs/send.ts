@@ -38,7 +38,7 @@ export async function send(
     const node = await call(context, attempt, signal, onProgress);
     context.runtime.step("request: answered");
     context.network.answered();
-    acknowledge(context, attempt, node, node.position);
+    await context.together(() => acknowledge(context, attempt, node, node.position));
     context.runtime.step("request: settled");
     context.network.granted(scopesOf(attempt.request.do));
     return "answered";

@@ -39,6 +39,8 @@ import { parseRequest, type Request } from "./request.ts";
 import { retryNow } from "./retry.ts";
 import { createSpace } from "./space.ts";
 import { isoToTimeText } from "./stat.ts";
+import { createSyncTogether } from "./sync-together.ts";
+import { createTogether } from "./together.ts";
 import { holdForSending } from "./without-folder.ts";
 import { createWriteBack } from "./writeback.ts";
 
@@ -121,6 +123,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     interruptions: new Map(),
     listings: createSingleFlight(),
     sending: new Map(),
+    smallCuts: new Map(),
+    syncing: createSyncTogether(),
+    together: createTogether(runtime, metadata),
     cuts: new Map(),
     polled: createPollState(),
     notEmpty: new Map(),

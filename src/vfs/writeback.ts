@@ -1,12 +1,15 @@
 /**
- * The write-back loop: takes rows whose time has come, the longest due first, lets them advance, and
- * sends what is left to send, as many at a time as the gateway takes well. The queue is the table;
- * what is in memory is only what is in flight. A crash at any point loses at most the knowledge of
- * an answer, and the attempt row repeats it. No stretch of it is long, however much waits.
+ * The write-back loop: takes rows whose time has come, the longest due first, lets them advance, cuts
+ * what has to be cut, and sends what is left to send, as many at a time as the gateway takes well.
+ * Cutting (the disk) goes some way ahead of sending (the network), so that neither waits for the
+ * other. The queue is the table; what is in memory is only what is in flight or next in turn. A crash
+ * at any point loses at most the knowledge of an answer, and the attempt row repeats it. No stretch
+ * of it is long, however much waits.
  */
 import { setMaxListeners } from "node:events";
 import { sleep, type Timer } from "../lib/runtime.ts";
 import type { Attempt } from "../metadata/attempts.ts";
+import { isDiskFailure } from "../metadata/database.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import { advance, type Pending } from "./advance.ts";
 import { mindClock } from "./clock-set.ts";
@@ -33,8 +36,8 @@ const ARRIVALS = 20;
 const FORGET_MS = 60_000;
 /** What is under way at the end may finish for so long. */
 const GRACE_MS = 2_000;
-/** Steps of a row in one go: a cut and what it is sent by. Then others have their turn. */
-const TURNS_MAX = 3;
+/** Being cut at a time, and waiting for a place to be sent, on each lane. */
+const AHEAD: Readonly<Record<Lane, number>> = { [SMALL]: 32, [BULK]: 4 };
 
 export interface InFlight {
   readonly node: number;
@@ -52,7 +55,7 @@ export interface WriteBack {
   readonly bytesSent: number;
 }
 
-type Next = { readonly cut: NodeRow } | { readonly attempt: Attempt<Request> };
+type Next = { readonly cut: NodeRow } | { readonly attempt: Attempt<Request> } | "send";
 
 export function createWriteBack(context: Context): WriteBack {
   const { metadata, runtime, settings, network, activity } = context;
@@ -60,6 +63,9 @@ export function createWriteBack(context: Context): WriteBack {
   const limit = createLimit(LIMIT_FIRST, settings.concurrency);
   const haste = createHaste(context);
   const busy = new Map<number, Promise<void>>();
+  /** Rows with something to send, in the order in which they get their places. */
+  const ready: Readonly<Record<Lane, Set<number>>> = { [SMALL]: new Set(), [BULK]: new Set() };
+  const cutting: Record<Lane, number> = { [SMALL]: 0, [BULK]: 0 };
   const progress = new Map<number, number>();
   const stopped = new AbortController();
   // As many listen as requests are in flight.
@@ -92,6 +98,7 @@ export function createWriteBack(context: Context): WriteBack {
       arrivalsTurn = retryArrivals(context, arrivalsTurn, ARRIVALS);
       if (arrivalsTurn !== "") lookSoon();
       if (canSend()) feed();
+      else for (const lane of [SMALL, BULK] as const) ready[lane].clear();
     } catch (error) {
       context.log.error({ err: error }, "the write-back loop failed, it goes on");
     }
@@ -120,49 +127,79 @@ export function createWriteBack(context: Context): WriteBack {
     for (const lane of [BULK, SMALL] as const) fill(lane);
   }
 
-  /** What is due on one lane, requests to be repeated and rows to be looked at, in the order of their times. */
+  /** What is due on one lane: requests to be repeated, and rows to be cut or sent. */
   function fill(lane: Lane): void {
     const now = runtime.now();
-    let room = lanes.room(lane, limit.value);
-    if (room === 0) return;
-    const wanted = LOOKED_AT + busy.size;
-    const attempts = metadata.attempts.due(lane, now, wanted).filter(({ node }) => !busy.has(node));
-    const rows = metadata.nodes.due(lane, now, wanted).filter(({ id }) => !busy.has(id));
-    for (let looked = 0; room > 0; looked += 1) {
-      // The others have their turn after this, and whoever else uses this thread.
-      if (looked === LOOKED_AT) {
-        lookSoon();
-        return;
-      }
-      const [attempt] = attempts;
-      const [row] = rows;
-      const isAttemptFirst = attempt !== undefined && (row === undefined || attempt.nextAt <= row.due);
-      if (isAttemptFirst) {
-        attempts.shift();
-        if (!busy.has(attempt.node)) run(lane, attempt.node, () => sendAttempt(attempt));
-      } else if (row !== undefined) {
-        rows.shift();
-        if (!busy.has(row.id)) begin(lane, row.id);
-      } else return;
-      room = lanes.room(lane, limit.value);
+    repeat(lane, now);
+    const ids = nextRows(lane, now);
+    if (ids.length === 0) return;
+    const starts = metadata.transaction(() => {
+      let room = lanes.room(lane, limit.value);
+      return ids.flatMap((id): (() => void)[] => {
+        ready[lane].delete(id);
+        const next = begin(lane, id, now, room > 0);
+        if (next === undefined) return [];
+        if (next === "send") {
+          ready[lane].add(id);
+          return [];
+        }
+        if ("cut" in next) return [() => runCut(lane, next.cut)];
+        room -= 1;
+        return [() => run(lane, id, () => sendAttempt(next.attempt))];
+      });
+    });
+    for (const start of starts) start();
+  }
+
+  /** Those that get the places that are free, and as many as are to be ready next. */
+  function nextRows(lane: Lane, now: number): number[] {
+    const sent = [...ready[lane]].slice(0, lanes.room(lane, limit.value));
+    const ahead = cutting[lane] + ready[lane].size - sent.length;
+    // Many at a time: they share a sync, and a look at the table.
+    if (ahead > AHEAD[lane] / 2) return sent;
+    const wanted = LOOKED_AT + busy.size + ready[lane].size;
+    const rows = metadata.nodes.due(lane, now, wanted).filter(({ id }) => !busy.has(id) && !ready[lane].has(id));
+    // The others have their turn after this, and whoever else uses this thread.
+    if (rows.length >= LOOKED_AT) lookSoon();
+    const looked = rows.slice(0, Math.min(LOOKED_AT, AHEAD[lane] - ahead));
+    return [...sent, ...looked.map(({ id }) => id)];
+  }
+
+  function repeat(lane: Lane, now: number): void {
+    const room = lanes.room(lane, limit.value);
+    // Half of the places are for what was not tried yet.
+    const left = ready[lane].size === 0 ? 0 : Math.floor(room / 2);
+    if (room === left) return;
+    for (const { id, node } of metadata.attempts.due(lane, now, LOOKED_AT + busy.size)) {
+      if (busy.has(node)) continue;
+      if (lanes.room(lane, limit.value) <= left) return;
+      run(lane, node, async () => {
+        const attempt = metadata.attempts.openOf(node);
+        if (attempt?.id === id) await sendAttempt(attempt);
+      });
     }
   }
 
-  function begin(lane: Lane, id: number): void {
+  /** What is to be done next for the row; undefined: nothing, not now, or on the other lane. */
+  function begin(lane: Lane, id: number, now: number, hasRoom: boolean): Next | undefined {
     try {
-      const row = metadata.nodes.get(id);
-      if (row === undefined) return;
-      const actual = laneOf(bytesOf(row));
-      if (row.bulk !== actual) {
-        // It goes on its own lane, with its time.
-        metadata.nodes.update(row.id, { bulk: actual });
-        lookSoon();
-        if (actual !== lane) return;
-      }
-      const next = nextOf(id);
-      if (next !== undefined) run(lane, id, () => carryOut(next));
+      return metadata.part(() => {
+        const row = metadata.nodes.get(id);
+        // It may have changed while it was ready, and have its time again.
+        if (row?.due == null || row.due > now) return undefined;
+        const actual = laneOf(bytesOf(row));
+        if (row.bulk !== actual) {
+          // It goes on its own lane, with its time.
+          metadata.nodes.update(row.id, { bulk: actual });
+          lookSoon();
+          if (actual !== lane) return undefined;
+        }
+        return nextOf(id, hasRoom);
+      });
     } catch (error) {
+      if (isDiskFailure(error)) throw error;
       putOff(id, error);
+      return undefined;
     }
   }
 
@@ -191,38 +228,38 @@ export function createWriteBack(context: Context): WriteBack {
 
   function run(lane: Lane, node: number, work: () => Promise<void>): void {
     lanes.enter(lane);
+    keepBusy(node, work, () => lanes.leave(lane));
+  }
+
+  function runCut(lane: Lane, row: NodeRow): void {
+    cutting[lane] += 1;
+    const work = async () => {
+      if (await cut(row)) ready[lane].add(row.id);
+    };
+    keepBusy(row.id, work, () => {
+      cutting[lane] -= 1;
+    });
+  }
+
+  function keepBusy(node: number, work: () => Promise<void>, then: () => void): void {
     const done = work()
       .catch((error: unknown) => putOff(node, error))
       .finally(() => {
-        lanes.leave(lane);
+        then();
         busy.delete(node);
         lookSoon();
       });
     busy.set(node, done);
   }
 
-  /** What is to be done for the row beyond this moment; a request is a row already. Undefined: nothing, or not now. */
-  function nextOf(id: number): Next | undefined {
-    return metadata.transaction(() => {
-      const pending = advance(context, id);
-      if (pending === undefined || pending.step.do === "wait") return undefined;
-      if (pending.step.do === "cut") return { cut: pending.row };
-      const attempt = prepare(context, pending);
-      return attempt === undefined ? undefined : { attempt };
-    });
-  }
-
-  async function carryOut(first: Next): Promise<void> {
-    let next: Next | undefined = first;
-    for (let turn = 0; next !== undefined && turn < TURNS_MAX; turn += 1) {
-      if ("attempt" in next) {
-        runtime.step("attempt: in the rows");
-        return sendAttempt(next.attempt);
-      }
-      if (!(await cut(next.cut)) || isStopping || !canSend()) return;
-      // It took its time: what was to be done then may not be what is to be done now.
-      next = nextOf(next.cut.id);
-    }
+  /** What is to be done for the row beyond this moment; a request is a row already, or "send" while there is no room for it. Undefined: nothing, or not now. */
+  function nextOf(id: number, hasRoom: boolean): Next | undefined {
+    const pending = advance(context, id);
+    if (pending === undefined || pending.step.do === "wait") return undefined;
+    if (pending.step.do === "cut") return { cut: pending.row };
+    if (!hasRoom) return "send";
+    const attempt = prepare(context, pending);
+    return attempt === undefined ? undefined : { attempt };
   }
 
   /** False: it did not come about, and is tried again later. */
@@ -248,9 +285,7 @@ export function createWriteBack(context: Context): WriteBack {
   }
 
   async function sendAttempt(attempt: Attempt<Request>): Promise<void> {
-    if (isStopping || !canSend()) return;
-    // Abandoned or answered while it waited for its turn.
-    if (metadata.attempts.openOf(attempt.node)?.id !== attempt.id) return;
+    runtime.step("attempt: in the rows");
     const stop = new AbortController();
     const abort = () => stop.abort();
     stopped.signal.addEventListener("abort", abort, { once: true });
@@ -279,10 +314,10 @@ export function createWriteBack(context: Context): WriteBack {
     if (!mightSend()) return;
     const now = runtime.now();
     const { pauseMs } = network;
-    // Whoever is in flight looks again when it ends: nothing else can go before that, or it has its own time.
+    // Whoever is at work looks again when it is done: nothing else can go before that, or it has its own time.
     const times = [
-      lanes.inFlight === 0 ? metadata.attempts.nextDue() : metadata.attempts.nextAt(now),
-      lanes.inFlight === 0 ? metadata.nodes.nextDue() : metadata.nodes.nextDueAfter(now),
+      busy.size === 0 ? metadata.attempts.nextDue() : metadata.attempts.nextAt(now),
+      busy.size === 0 ? metadata.nodes.nextDue() : metadata.nodes.nextDueAfter(now),
     ];
     const next = Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY));
     lookAt(pauseMs === 0 ? next : Math.max(next, now + Math.ceil(pauseMs)));

@@ -138,6 +138,7 @@ export function createMount(options: MountOptions): Mount {
         now: wallClock,
         elapsed: clock.elapsed,
         setTimer: (milliseconds, callback) => clock.setTimer(milliseconds, () => isAlive() && callback()),
+        soon: (callback) => clock.soon(() => isAlive() && callback()),
         random,
         uuid() {
           uuids += 1;

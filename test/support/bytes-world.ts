@@ -25,6 +25,8 @@ import { read } from "../../src/vfs/read.ts";
 import { parseRequest, type Request } from "../../src/vfs/request.ts";
 import { createSpace } from "../../src/vfs/space.ts";
 import { EMPTY_HASH, nowText } from "../../src/vfs/stat.ts";
+import { createSyncTogether } from "../../src/vfs/sync-together.ts";
+import { createTogether } from "../../src/vfs/together.ts";
 import { flush, write } from "../../src/vfs/write.ts";
 import { createMemoryFiles, type MemoryFiles } from "./memory-files.ts";
 import { createScriptedContent, type ScriptedContent } from "./scripted-content.ts";
@@ -156,6 +158,9 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     bytes: createByteState(),
     interruptions: new Map(),
     listings: { size: 0, run: (_key, work) => work() },
+    smallCuts: new Map(),
+    syncing: createSyncTogether(),
+    together: createTogether(runtime, metadata),
     cuts: new Map(),
     syncRows: async () => {},
     sending: new Map(),

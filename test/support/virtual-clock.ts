@@ -70,6 +70,7 @@ export function createVirtualClock(seed = 1): VirtualClock {
         },
       };
     },
+    soon: (callback) => void Promise.resolve().then(callback),
     random: seededRandom(seed),
     uuid() {
       uuids += 1;

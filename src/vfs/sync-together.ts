@@ -1,0 +1,84 @@
+/**
+ * Before a row says that a file is cut, its bytes and its name must be safe from power loss. A few
+ * are synced each by itself; many at about the same time by one sync of their disk, which costs
+ * about what two or three of them do. Knows nothing of rows.
+ */
+import type { Context } from "./context.ts";
+import { syncName } from "./live.ts";
+import type { LiveFile } from "./live-file.ts";
+
+/** From so many on they share one sync. */
+const MANY = 4;
+/** A bigger file is not waited for by others. */
+const SMALL = 1024 * 1024;
+/** Others write so much to this disk that a sync of all of it takes longer than one of each file: so for a while. */
+const SLOW_MS = 500;
+const WARY_MS = 30_000;
+
+interface Waiting {
+  readonly live: LiveFile;
+  readonly done: (result: Promise<void>) => void;
+}
+
+export interface SyncTogether {
+  readonly waiting: Waiting[];
+  isRunning: boolean;
+  aloneUntil: number;
+}
+
+export function createSyncTogether(): SyncTogether {
+  return { waiting: [], isRunning: false, aloneUntil: Number.NEGATIVE_INFINITY };
+}
+
+/** Rejects with the error of the disk. */
+export function syncForCut(context: Context, live: LiveFile, size: number): Promise<void> {
+  const { syncing, runtime, disk } = context;
+  // Whoever has it open besides may know that bytes of it were lost: only a sync of the file itself tells.
+  const isAlone = live.opens > 1 || size > SMALL || disk.trouble !== undefined;
+  if (isAlone || runtime.elapsed() < syncing.aloneUntil) return syncAlone(context, live);
+  return new Promise((resolve) => {
+    syncing.waiting.push({ live, done: resolve });
+    if (syncing.isRunning) return;
+    syncing.isRunning = true;
+    runtime.soon(() => void syncWaiting(context));
+  });
+}
+
+async function syncAlone(context: Context, live: LiveFile): Promise<void> {
+  await live.sync();
+  if (context.disk.trouble !== "gone") await syncName(context, live);
+}
+
+/** One round after the other: what comes during one, which may have begun too early for it, goes with the next. Never rejects. */
+async function syncWaiting(context: Context): Promise<void> {
+  const { syncing, runtime, paths } = context;
+  while (syncing.waiting.length > 0) {
+    const round = syncing.waiting.splice(0);
+    const isTogether = round.length >= MANY && (await succeeds(syncDisk));
+    const results = round.map(({ live, done }) => {
+      if (isTogether) live.isNew = false;
+      const result = isTogether ? Promise.resolve() : syncAlone(context, live);
+      done(result);
+      return result;
+    });
+    // Those that come meanwhile are many then.
+    await Promise.allSettled(results);
+  }
+  syncing.isRunning = false;
+
+  async function syncDisk(): Promise<void> {
+    const begun = runtime.elapsed();
+    await runtime.files.syncDisk(paths.root);
+    if (runtime.elapsed() - begun > SLOW_MS) syncing.aloneUntil = runtime.elapsed() + WARY_MS;
+  }
+}
+
+/** Which file it failed for is found out by syncing each. */
+async function succeeds(work: () => Promise<void>): Promise<boolean> {
+  try {
+    await work();
+    return true;
+  } catch {
+    return false;
+  }
+}

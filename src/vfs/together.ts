@@ -1,0 +1,50 @@
+/**
+ * Changes of the loop that come at about the same moment (answers of many requests, many files cut
+ * with one sync) are one commit: each is still done as a whole or not at all, and none fails with
+ * another. What a program waits for is committed at once, and not here.
+ */
+import type { Runtime } from "../lib/runtime.ts";
+import { isDiskFailure } from "../metadata/database.ts";
+import type { Metadata } from "../metadata/metadata.ts";
+import type { Request } from "./request.ts";
+
+/** Rejects with what `change` throws, or with why nothing could be committed. It may run again, as in any transaction. */
+export type Together = <T>(change: () => T) => Promise<T>;
+
+type Outcome = () => void;
+
+export function createTogether(runtime: Runtime, metadata: Metadata<Request>): Together {
+  let waiting: { attempt: () => Outcome; reject: (error: unknown) => void }[] = [];
+
+  function commit(): void {
+    const changes = waiting;
+    waiting = [];
+    let outcomes: Outcome[];
+    try {
+      outcomes = metadata.transaction(() => changes.map(({ attempt }) => attempt()));
+    } catch (error) {
+      outcomes = changes.map(
+        ({ reject }) =>
+          () =>
+            reject(error),
+      );
+    }
+    for (const tell of outcomes) tell();
+  }
+
+  return (change) =>
+    new Promise((resolve, reject) => {
+      const attempt = (): Outcome => {
+        try {
+          const result = metadata.part(change);
+          return () => resolve(result);
+        } catch (error) {
+          // Of a disk that takes nothing the whole commit is tried again.
+          if (isDiskFailure(error)) throw error;
+          return () => reject(error);
+        }
+      };
+      waiting.push({ attempt, reject });
+      if (waiting.length === 1) runtime.soon(commit);
+    });
+}

@@ -1,0 +1,84 @@
+/** What the loop does for many at once: one commit, one sync; and each still fails alone. */
+import { expect, test } from "vitest";
+import { cutGeneration } from "../../src/vfs/cut.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
+
+const bytesOf = (index: number) => Buffer.from(`content ${index}`);
+
+async function written(count: number): Promise<{ world: BytesWorld; inodes: number[] }> {
+  const world = await createBytesWorld();
+  const inodes: number[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const { inode, handle } = await world.create();
+    await world.write(handle, 0, bytesOf(index));
+    await world.close(handle);
+    inodes.push(inode.id);
+  }
+  return { world, inodes };
+}
+
+/** Counts calls of syncs from now on. */
+function countSyncs({ context }: BytesWorld) {
+  const counts = { disk: 0, folder: 0 };
+  const { files } = context.runtime;
+  const { syncDisk, syncFolder } = files;
+  Object.assign(files, {
+    syncDisk: (path: string) => {
+      counts.disk += 1;
+      return syncDisk(path);
+    },
+    syncFolder: (path: string) => {
+      counts.folder += 1;
+      return syncFolder(path);
+    },
+  });
+  return counts;
+}
+
+const cutAll = (world: BytesWorld, inodes: readonly number[]) =>
+  Promise.allSettled(inodes.map((id) => cutGeneration(world.context, id, CALLER.signal)));
+
+test("many cuts at once share one sync and are whole", async () => {
+  const { world, inodes } = await written(20);
+  const counts = countSyncs(world);
+  const results = await cutAll(world, inodes);
+  expect(results).toEqual(inodes.map(() => ({ status: "fulfilled", value: "cut" })));
+  expect(counts).toEqual({ disk: 1, folder: 0 });
+  for (const [index, id] of inodes.entries()) {
+    expect(world.inode(id)).toMatchObject({ hash: hashOf(bytesOf(index)), synced: 1 });
+  }
+});
+
+test("one cut is synced by itself, its name with it", async () => {
+  const { world, inodes } = await written(1);
+  const counts = countSyncs(world);
+  await cutAll(world, inodes);
+  expect(counts).toEqual({ disk: 0, folder: 1 });
+});
+
+test("where the disk fails as a whole, each file is synced, and only the one that fails is not cut", async () => {
+  const { world, inodes } = await written(8);
+  const bad = inodes[3] ?? 0;
+  const path = world.context.paths.live(world.inode(bad).lineage);
+  world.files.fail({ path: /^\/state$/, code: "EIO", on: ["syncFolder"], times: Number.POSITIVE_INFINITY });
+  world.files.fail({ path: new RegExp(`${path}$`), code: "EIO", on: ["sync"] });
+  const results = await cutAll(world, inodes);
+  expect(results.map(({ status }) => status)).toEqual(inodes.map((id) => (id === bad ? "rejected" : "fulfilled")));
+  expect(inodes.filter((id) => world.inode(id).hash === null)).toEqual([bad]);
+});
+
+test("of changes that are committed together one fails, and only what it did is undone", async () => {
+  const { world, inodes } = await written(3);
+  const { metadata, together } = world.context;
+  const results = await Promise.allSettled(
+    inodes.map((id, index) =>
+      together(() => {
+        metadata.inodes.update(id, { originNode: `n${index}` });
+        if (index === 1) throw new Error("a mistake");
+        return index;
+      }),
+    ),
+  );
+  expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+  expect(inodes.map((id) => world.inode(id).originNode)).toEqual(["n0", null, "n2"]);
+});
