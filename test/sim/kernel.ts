@@ -16,7 +16,7 @@ export interface Kernel extends Calls {
 
 const ROOT: Lineage = 1;
 const PAGE = 7;
-const CHUNK = 128 * 1024;
+export const CHUNK = 128 * 1024;
 
 interface Dentry {
   readonly parent: Lineage;

@@ -3,6 +3,7 @@
  * call that a crash cut off is done or not done; which of the two is found out by looking.
  */
 import { CallError, type CallName, type Calls, codeOf, NETWORK_CODES } from "./calls.ts";
+import { CHUNK } from "./kernel.ts";
 import type { Model } from "./model.ts";
 import { differences, type Tree, treeOf } from "./tree.ts";
 import { Fault } from "./world.ts";
@@ -85,10 +86,11 @@ export function createPaired(first: Calls, start: Model, mayFail: () => boolean)
       const shown = await seen(!mayFail());
       const candidates = [model];
       if (pending !== undefined) {
-        const { name, args } = pending;
-        const after = model.copy();
-        await outcome(() => onModel(after, name, args));
-        candidates.push(after);
+        for (const args of asFarAs(pending)) {
+          const after = model.copy();
+          await outcome(() => onModel(after, pending.name, args));
+          candidates.push(after);
+        }
       }
       const problems: string[] = [];
       for (const candidate of candidates) {
@@ -113,6 +115,14 @@ export function createPaired(first: Calls, start: Model, mayFail: () => boolean)
       if (found.length > 0) throw new Fault(found.join("; "));
     },
   };
+}
+
+/** The call as a whole; of a long write, which the kernel hands on in pieces, also each beginning of it. */
+function asFarAs({ name, args }: { readonly name: CallName; readonly args: Argument[] }): Argument[][] {
+  const data = args.at(-1);
+  if (name !== "write" || !(data instanceof Uint8Array)) return [args];
+  const pieces = Array.from({ length: Math.ceil(data.length / CHUNK) }, (_, index) => (index + 1) * CHUNK);
+  return pieces.map((size) => [...args.slice(0, -1), data.subarray(0, size)]);
 }
 
 function shorten(text: string | undefined): string {
