@@ -1,6 +1,7 @@
 /** Inodes and their lineages. */
 import type { Attributes } from "../contract/attributes.ts";
 import { type Connection, prepare } from "./database.ts";
+import { createFormerlySafe } from "./formerly-safe.ts";
 
 export type InodeKind = "file" | "folder" | "symlink" | "fifo" | "socket" | "block" | "character";
 
@@ -91,6 +92,8 @@ export function createInodes(database: Connection) {
   const decodeAll = (rows: Row[]): Inode[] =>
     rows.map((row) => ({ ...row, attributes: JSON.parse(row.attributes) as Attributes }));
 
+  const formerlySafe = createFormerlySafe();
+
   function get(id: number): Inode | undefined {
     return decode(byId.get(id));
   }
@@ -100,6 +103,7 @@ export function createInodes(database: Connection) {
     if (current === undefined) throw new Error(`no inode ${id}`);
     const changed = { ...current, ...change };
     const next = { ...changed, synced: changed.content === "dirty" ? changed.synced : null };
+    if (current.synced !== null && next.synced === null) formerlySafe.add(id);
     replace.run({ ...next, attributes: JSON.stringify(next.attributes) });
     return next;
   }
@@ -107,6 +111,7 @@ export function createInodes(database: Connection) {
   return {
     get,
     update,
+    formerlySafe,
     /** A new inode with a lineage of its own. */
     create(inode: NewInode): Inode {
       const id = Number(insert.run({ ...inode, attributes: JSON.stringify(inode.attributes) }).lastInsertRowid);
