@@ -199,7 +199,7 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
     opens: 1,
     writers: 0,
     isWritten: isUncut(inode),
-    isSafe: inode.synced === 1 || inode.synced === HELD || metadata.inodes.formerlySafe.has(inode.id),
+    isSafe: isCalledSafe(metadata, inode),
     isUnrecorded: false,
     keepsTimes: inode.content !== "clean",
     preparedTime: undefined,
@@ -214,6 +214,12 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
     isSynced: false,
     sync: shareRuns(() => file.sync()),
   };
+}
+
+/** Here or on the disk. Of clean content what a program synced counts: it must not have to come from the gateway again. */
+function isCalledSafe({ inodes }: Context["metadata"], { id, content, synced, fsynced }: Inode): boolean {
+  if (content === "dirty" && (synced === 1 || synced === HELD)) return true;
+  return (content !== "dirty" && fsynced === 1) || inodes.formerlySafe.has(id);
 }
 
 function originOf(node: string | null, version: string | null): Origin | undefined {

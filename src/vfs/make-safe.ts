@@ -16,8 +16,9 @@ export async function makeSafe(context: Context, live: LiveFile): Promise<void> 
 /** `isAll`: nothing was written while it was synced. */
 function nowSafe(context: Context, live: LiveFile, isAll: boolean): void {
   const inode = context.metadata.inodes.get(live.inode);
-  if (inode?.lineage !== live.lineage || inode.content !== "dirty" || inode.synced === HELD) return;
-  const synced = isAll ? 1 : (inode.synced ?? 0);
-  if (synced !== inode.synced) context.metadata.inodes.update(inode.id, { synced });
-  live.isSafe ||= isAll;
+  if (inode?.lineage !== live.lineage || inode.content === "clean") return;
+  const isKnown = inode.content !== "dirty" || inode.synced === HELD;
+  const synced = isKnown ? inode.synced : isAll ? 1 : (inode.synced ?? 0);
+  if (synced !== inode.synced || inode.fsynced === 0) context.metadata.inodes.update(inode.id, { synced, fsynced: 1 });
+  if (!isKnown) live.isSafe ||= isAll;
 }

@@ -39,7 +39,31 @@ test("written to after a save that changed nothing, content does not count as wh
   const handle = await world.open(world.inode(id), { write: true });
   await world.write(handle, 0, Buffer.from("torn"));
   const next = await world.powerLoss();
-  expect(await shown(next)).toEqual({ a: "the head", "a (recovered)": "tornhead" });
+  expect(await shown(next)).toEqual({ a: "tornhead" });
+  expect(await cutGeneration(next.context, id, CALLER.signal)).toBe("held");
+});
+
+test("of two files a program syncs, none goes back to the gateway's version alone", async () => {
+  for (const isSynced of [true, false]) {
+    const world = await createBytesWorld();
+    const { id } = world.addRemote(HEAD, { name: "a" });
+    await save(world, id, "first", isSynced);
+    await cutGeneration(world.context, id, CALLER.signal);
+    // It has arrived; the next change begins with clean content.
+    const [entry] = world.context.metadata.entries.ofInode(id);
+    const row = world.context.metadata.nodes.ofEntry(entry?.id ?? 0);
+    if (row?.base == null) throw new Error("no base");
+    const { hash } = world.inode(id);
+    world.context.metadata.nodes.update(row.id, { base: { ...row.base, head: "next", hash, size: 5 } });
+    world.context.metadata.inodes.update(id, { content: "clean", originVersion: "next" });
+    world.gateway.versions.set("next", Buffer.from("first"));
+    const handle = await world.open(world.inode(id), { write: true });
+    await world.context.syncRows();
+    await world.write(handle, 0, Buffer.from("th"));
+    if (!isSynced) await world.context.syncRows();
+    const next = await world.powerLoss();
+    expect(await shown(next)).toEqual(isSynced ? { a: "thrst" } : { a: "first", "a (recovered)": "thrst" });
+  }
 });
 
 test("what a program was told is safe is replaced by a rename only once the new content is", async () => {
