@@ -20,7 +20,7 @@ import type { LiveFile, SequentialReader } from "./live-file.ts";
 import type { Network } from "./network.ts";
 import type { PollState } from "./poll-state.ts";
 import type { Request } from "./request.ts";
-import type { SyncTogether } from "./sync-together.ts";
+import type { SyncTogether } from "./sync-waiting.ts";
 import type { Together } from "./together.ts";
 
 export interface EngineSettings {

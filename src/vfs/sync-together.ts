@@ -15,21 +15,6 @@ const SMALL = 1024 * 1024;
 const SLOW_MS = 500;
 const WARY_MS = 30_000;
 
-interface Waiting {
-  readonly live: LiveFile;
-  readonly done: (result: Promise<void>) => void;
-}
-
-export interface SyncTogether {
-  readonly waiting: Waiting[];
-  isRunning: boolean;
-  aloneUntil: number;
-}
-
-export function createSyncTogether(): SyncTogether {
-  return { waiting: [], isRunning: false, aloneUntil: Number.NEGATIVE_INFINITY };
-}
-
 /** Rejects with the error of the disk. */
 export function syncForCut(context: Context, live: LiveFile, size: number): Promise<void> {
   const { syncing, runtime, disk } = context;
