@@ -148,6 +148,12 @@ export const FLAGS = {
     defaultHelp: "64G",
     help: "Largest file to take",
   },
+  quota: {
+    type: "list",
+    kind: values.quota,
+    defaultHelp: "none",
+    help: "How many bytes each workspace, or one of that name, may hold",
+  },
   quiet: { type: "switch", help: "No line for each request" },
   fault: {
     type: "list",
@@ -320,6 +326,7 @@ export const COMMANDS = {
       "faults",
       "bare",
       "max-upload",
+      "quota",
       "quiet",
       "debug",
       "until-unmounted",

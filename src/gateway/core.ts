@@ -29,6 +29,7 @@ import { findRoute, type Route } from "./routes.ts";
 import { checkScopes } from "./scopes.ts";
 import { createSignal } from "./signal.ts";
 import { createSortedLists } from "./sorted-lists.ts";
+import { FRAMING_BYTES } from "./staging.ts";
 import { createStore } from "./store.ts";
 import { type Caller, createTokenCheck, signToken, type TokenClaims } from "./tokens.ts";
 import { upload, writeContent } from "./uploads.ts";
@@ -57,8 +58,6 @@ const HANDLERS: { readonly [N in OperationName]: Handler<N> } = {
 };
 
 const OPEN_API = "/openapi.json";
-/** More than the boundaries and headers of a multipart body take. */
-const FRAMING_BYTES = 64 * 1024;
 
 export interface GatewayNeeds {
   readonly clock: Clock;

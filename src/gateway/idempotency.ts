@@ -40,13 +40,22 @@ export type Outcome =
   | { readonly status: number; readonly written: Written }
   | { readonly status: number; readonly value: unknown };
 
-interface FirstOutcome {
+export interface FirstOutcome {
   readonly request: string;
   readonly status: number;
   readonly node: string | null;
   readonly position: number | null;
   readonly branch: string | null;
   readonly answer: string | null;
+}
+
+/** What the key was used for, and what came of it. */
+export function findKey({ store }: Pick<Context, "store">, workspace: string, key: string): FirstOutcome | undefined {
+  return store
+    .prepare<FirstOutcome>(
+      "SELECT request, status, node, position, branch, answer FROM idempotency WHERE key = ? AND workspace = ?",
+    )
+    .get(key, workspace);
 }
 
 /** Within a transaction: the first answer, or `effect` and what makes its answer again. */
@@ -57,11 +66,7 @@ export function once(context: Context, request: KeyedRequest, effect: () => Outc
     return answerOf(context, effect());
   }
   const fingerprint = hash("sha256", JSON.stringify(request.same, inOrder), "base64url");
-  const first = store
-    .prepare<FirstOutcome>(
-      "SELECT request, status, node, position, branch, answer FROM idempotency WHERE key = ? AND workspace = ?",
-    )
-    .get(key, workspace);
+  const first = findKey(context, workspace, key);
   if (first !== undefined) {
     if (first.request !== fingerprint) {
       throw invalid("idempotencyKey", "idempotencyKey: the key was used for another request (other content or path)");

@@ -8,6 +8,7 @@ import type { Context } from "./context.ts";
 import { lastChange } from "./lag.ts";
 import { MAIN } from "./node-rows.ts";
 import { beginPlace, countBegun } from "./places.ts";
+import { requireQuota } from "./quota.ts";
 
 export interface NewTreeRow {
   readonly id: string;
@@ -23,13 +24,15 @@ export interface NewTreeRow {
 
 /** Answers the position of the last one. A folder comes before what is in it. */
 export function createTreeRows(
-  { store }: Pick<Context, "store">,
+  context: Pick<Context, "store" | "options">,
   change: Change,
   workspace: string,
   rows: readonly NewTreeRow[],
 ): number {
+  const { store } = context;
   const { position: before } = lastChange(store);
   const size = rows.reduce((sum, { content }) => sum + (content?.size ?? 0), 0);
+  requireQuota(context, workspace, size);
   const counted = store
     .prepare<{ entries: number }>(
       "UPDATE workspace SET entries = entries + ?, used = used + ? WHERE id = ? RETURNING entries",

@@ -7,7 +7,7 @@
 import { createHash } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import path from "node:path";
-import { journalPage, type Node, node, writtenNode } from "../../src/contract/resources.ts";
+import { journalPage, type Node, node, workspacePage, writtenNode } from "../../src/contract/resources.ts";
 import { type GatewayChild, warmGateway } from "./gateway-child.ts";
 import { seededRandom } from "./virtual-clock.ts";
 
@@ -169,6 +169,13 @@ export async function killGateway({ dataDir, kills, seed, compiled, onKill }: Ki
     }
   }
 
+  async function verifyUsed(gateway: GatewayChild): Promise<void> {
+    const there = [...expected.values()].filter(({ isDeleted }) => !isDeleted);
+    const sum = there.reduce((total, { node: { size } }) => total + size, 0);
+    const [workspace] = workspacePage.parse(await getJson(gateway, "/v1/workspaces")).items;
+    if (workspace?.used !== sum) throw new Error(`${workspace?.used} bytes are used, what is there has ${sum}`);
+  }
+
   /** From where it was left: every revision once, every key once. */
   const seen = new Set<string>();
   async function readJournal(gateway: GatewayChild): Promise<void> {
@@ -206,6 +213,7 @@ export async function killGateway({ dataDir, kills, seed, compiled, onKill }: Ki
       await readJournal(gateway);
       if (kill === kills) {
         await verify(gateway, expected.keys());
+        await verifyUsed(gateway);
         await gateway.end("SIGTERM");
         break;
       }
