@@ -35,6 +35,8 @@ const STAND_IN = "superseded:";
 
 /** After a refusal that says the world is not as thought: time for it to be looked at again. */
 const LOOK_AGAIN_MS = 1_000;
+/** After a refusal for want of room. */
+const NO_ROOM_MS = 10_000;
 
 /** The request was carried out; `node` is the node after it, in the journal at `position` (0: not told). */
 export function acknowledge(context: Context, attempt: Sent, told: Node, toldPosition: number): void {
@@ -61,6 +63,7 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     const seen = deletedSince(context, node) ?? (isSeenOlder ? (isOurs ? null : { node }) : row.seen);
     metadata.nodes.update(row.id, { nodeId: node.id, base, seen, parked: null });
     leaveState(context, node.id, row.base, base);
+    context.quota.grew(base.size - (row.base?.size ?? 0));
     metadata.rereads.found(node.id);
     // A repeated request gets its first answer, however old: what was heard of the node since then is news.
     if ((metadata.arrivals.get(node.id)?.revision ?? 0) <= node.revision) metadata.arrivals.remove(node.id);
@@ -231,6 +234,7 @@ function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revi
   // Where its answer was lost, the journal may have told of it, and will not tell again.
   const isTold = position === 0 && row.seen !== null && "deleted" in row.seen;
   bury(context, isTold ? row : { ...row, seen });
+  context.quota.grew(-(row.base?.size ?? 0));
   if (row.entry === null) {
     dropRow(context, row.id);
   } else {
@@ -302,6 +306,10 @@ function tellApart(context: Context, row: NodeRow, request: Request, error: Remo
   } else if (error.code === "notFound" || (error.code === "invalid" && request.do === "patch" && "parent" in request)) {
     // A folder is gone, or (400) is by now inside what should move into it: the world is not as thought.
     lookAgainLater(context, row, "parent" in request ? request.parent : undefined);
+  } else if (error.code === "overQuota" && error.details.excess !== undefined) {
+    // The plan makes it wait now. Should it not, for what is known here is not what the gateway counts: not at once.
+    context.quota.refused(error.details.excess);
+    context.metadata.nodes.update(row.id, { due: context.runtime.now() + NO_ROOM_MS });
   } else if (error.code !== "forbidden" || error.details.scope === undefined) {
     // A missing scope makes the plan wait, and only for what needs it; anything else is about this node.
     park(context, row, error);

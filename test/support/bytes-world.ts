@@ -21,6 +21,7 @@ import type { Caller, HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
 import { createNetwork } from "../../src/vfs/network.ts";
 import { open, openCreated, release } from "../../src/vfs/open.ts";
 import { createPollState } from "../../src/vfs/poll-state.ts";
+import { createQuota } from "../../src/vfs/quota.ts";
 import { read } from "../../src/vfs/read.ts";
 import { parseRequest, type Request } from "../../src/vfs/request.ts";
 import { createSpace } from "../../src/vfs/space.ts";
@@ -139,6 +140,9 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     get space() {
       return space;
     },
+    get quota() {
+      return quota;
+    },
     unsent: { mostly: 0 },
     metadata,
     client: gateway.client,
@@ -166,6 +170,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     activity,
   };
   const space = createSpace(context);
+  const quota = createQuota(context, context.workspace);
   let names = metadata.inodes.nameless().length + metadata.lives.all().length;
 
   const world: BytesWorld = {

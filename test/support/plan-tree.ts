@@ -281,6 +281,7 @@ export function createTree(gateway: Gateway, scopes: Scopes) {
       isRing: isRing(row),
       isInsideItself: row.base !== null && pathWithin(row).length > 0,
       isReferenced: entry === null && row.kind === "file" && referrersOf(row).length > 0,
+      fits: true,
       features: ALL_FEATURES,
       may: { ...scopes },
     };
