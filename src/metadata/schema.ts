@@ -207,4 +207,12 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE reread ADD COLUMN hidden_since INTEGER;  -- since when a folder above it is not visible
   CREATE INDEX generation_by_lineage ON generation(lineage) WHERE lineage IS NOT NULL;
   `,
+  `
+  -- Files whose rows went, still to be removed: nobody must take them for unknown ones.
+  CREATE TABLE gone (
+    kind TEXT NOT NULL,                 -- live, generation
+    id INTEGER NOT NULL,
+    PRIMARY KEY (kind, id)
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];

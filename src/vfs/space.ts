@@ -10,8 +10,9 @@ import type { Context } from "./context.ts";
 import type { Space } from "./disk.ts";
 import { FsError } from "./errors.ts";
 import { evict } from "./evict.ts";
+import { removeLeft } from "./gone-files.ts";
 import { dropIfUnused } from "./nameless.ts";
-import { waitForRemoved } from "./removed-room.ts";
+import { requireDisk } from "./require-disk.ts";
 
 const LOOK_MS = 2_000;
 
@@ -26,6 +27,7 @@ export function createSpace(context: Context): Space {
     if (!disk.hasRows) tryCommit();
     if (disk.available < disk.keepFree) await evict(context);
     await disk.restore();
+    if (context.bytes.isLeft && disk.hasRows) inBackground(context, "removing files", () => removeLeft(context));
   }
 
   function tryCommit(): void {
@@ -69,20 +71,9 @@ export function isTight({ disk, quota }: Pick<Context, "disk" | "quota">): boole
  */
 export async function requireRoom(context: Context, bytes = 0, growth?: () => Promise<number>): Promise<void> {
   const { disk, quota } = context;
-  disk.requireChangeable();
-  if (disk.trouble !== undefined || !disk.hasRows) await afterLook(context);
+  await requireDisk(context);
   if (disk.unsentLimit !== undefined) await requireUnsent(context, disk.unsentLimit, bytes);
   await quota.require(bytes, growth);
-}
-
-async function afterLook(context: Context): Promise<void> {
-  const { disk } = context;
-  for (;;) {
-    await context.space.look();
-    disk.requireChangeable();
-    if (disk.trouble === undefined && disk.hasRows) return;
-    if (!(await waitForRemoved(context))) throw new FsError("ENOSPC", disk.reason ?? "the disk is full");
-  }
 }
 
 /** Adding up costs something: it is done when what was added since may have reached the limit. */
