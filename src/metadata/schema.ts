@@ -208,6 +208,12 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX generation_by_lineage ON generation(lineage) WHERE lineage IS NOT NULL;
   `,
   `
+  -- A program asked for its bytes to be safe, so it keeps order among its files: after power loss, what it
+  -- had begun to change stays where it is.
+  ALTER TABLE inode ADD COLUMN fsynced INTEGER NOT NULL DEFAULT 0;
+  UPDATE inode SET fsynced = 1 WHERE synced IS NOT NULL;
+  `,
+  `
   -- Files whose rows went, still to be removed: nobody must take them for unknown ones.
   CREATE TABLE gone (
     kind TEXT NOT NULL,                 -- live, generation

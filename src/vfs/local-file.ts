@@ -25,7 +25,7 @@ export function requireCurrent(context: Context, lineage: number): Inode {
 
 export async function openFile(context: Context, lineage: number, mayBeAbsent: boolean): Promise<LiveFile> {
   const inode = requireCurrent(context, lineage);
-  return liveFile(inode, context.paths.live(lineage), await findFile(context, inode, mayBeAbsent));
+  return liveFile(context, inode, context.paths.live(lineage), await findFile(context, inode, mayBeAbsent));
 }
 
 /**
@@ -149,7 +149,7 @@ async function closeIfFailed<T>(file: OpenFile, work: () => Promise<T>): Promise
   }
 }
 
-function liveFile(inode: Inode, path: string, found: FoundFile): LiveFile {
+function liveFile({ metadata }: Context, inode: Inode, path: string, found: FoundFile): LiveFile {
   const live: LiveFile = {
     ...found,
     ...contentOf(inode, found),
@@ -164,7 +164,7 @@ function liveFile(inode: Inode, path: string, found: FoundFile): LiveFile {
     opens: 1,
     writers: 0,
     isWritten: isUncut(inode),
-    isSafe: inode.synced === 1 || inode.synced === HELD,
+    isSafe: isCalledSafe(metadata, inode),
     isUnrecorded: false,
     keepsTimes: inode.content !== "clean",
     preparedTime: undefined,
@@ -179,6 +179,12 @@ function liveFile(inode: Inode, path: string, found: FoundFile): LiveFile {
     sync: shareRuns(() => live.file.sync()),
   };
   return live;
+}
+
+/** Here or on the disk. Of clean content what a program synced counts: it must not have to come from the gateway again. */
+function isCalledSafe({ inodes }: Context["metadata"], { id, content, synced, fsynced }: Inode): boolean {
+  if (content === "dirty" && (synced === 1 || synced === HELD)) return true;
+  return (content !== "dirty" && fsynced === 1) || inodes.formerlySafe.has(id);
 }
 
 /** What follows from the file that was found. */
