@@ -152,7 +152,7 @@ export const FLAGS = {
     type: "list",
     kind: values.quota,
     defaultHelp: "none",
-    help: "How many bytes each workspace, or one of that name, may hold",
+    help: "What each workspace, or the named one, may hold",
   },
   quiet: { type: "switch", help: "No line for each request" },
   fault: {

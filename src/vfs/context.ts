@@ -19,7 +19,7 @@ import type { HandleId } from "./filesystem.ts";
 import type { LiveFile, SequentialReader } from "./live-file.ts";
 import type { Network } from "./network.ts";
 import type { PollState } from "./poll-state.ts";
-import type { Quota } from "./quota.ts";
+import type { Quota } from "./quota-state.ts";
 import type { Request } from "./request.ts";
 
 export interface EngineSettings {

@@ -5,7 +5,6 @@
  * since others add and remove too; where more room is found, what was held back is looked at. What is
  * known may be wrong: the gateway's word (settle.ts) is what holds.
  */
-import type { Excess } from "../client/errors.ts";
 import type { Workspace } from "../contract/resources.ts";
 import { sleep } from "../lib/runtime.ts";
 import { shareRuns } from "../lib/shared-run.ts";
@@ -14,45 +13,18 @@ import { addUp, createBacklog } from "./backlog.ts";
 import { inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
+import type { Quota } from "./quota-state.ts";
 
 /** How often a gateway that has a quota for us is asked. */
 const LOOK_MS = 15_000;
 /** Before a program is refused, what was told longer ago is asked for anew … */
 const FRESH_MS = 1_000;
-/** … as long as that takes no longer than this. */
+/** … as long as that takes no longer than this … */
 const PATIENCE_MS = 2_000;
+/** … and asked again after this: what was being sent then may have been counted there and here. */
+const AGAIN_MS = 100;
 /** Room that is found in pieces is handed out in one go. */
 const HASTE_MS = 1_000;
-
-export interface Quota {
-  /** Bytes the workspace may hold; undefined: as many as it likes, as far as is known. */
-  readonly limit: number | undefined;
-  /** Bytes it holds at the gateway. */
-  readonly used: number;
-  /** Bytes it will hold more when all is sent; as of now, or of a moment ago. Less than none where files go. */
-  waiting(): number;
-  /** The same, added up now, what is being written included. */
-  measure(): Promise<number>;
-  /** Why not all that waits can be sent, in words; undefined: it can, or nothing is known against it. */
-  excess(growth?: number): string | undefined;
-  /** Whether the gateway would take so many bytes more now. */
-  takes(growth: number): boolean;
-  /** Something was not sent for want of room: it is to be looked at when there is more. */
-  holds(): void;
-  /** The gateway refused something. */
-  refused(excess: Excess): void;
-  /** The gateway has done what we asked for. */
-  grew(bytes: number): void;
-  /**
-   * Before so many bytes are added, at most; `exactly` counts them where it matters. None: a name.
-   * Rejects with EDQUOT where the workspace is known to have no room for them.
-   */
-  require(bytes: number, exactly?: () => Promise<number>): Promise<void>;
-  /** Asks the gateway. Never rejects. */
-  look(): Promise<void>;
-  start(): void;
-  stop(): void;
-}
 
 export function createQuota(context: Context, told: Workspace): Quota {
   const { runtime, metadata, client, network, activity, log, bytes } = context;
@@ -60,6 +32,8 @@ export function createQuota(context: Context, told: Workspace): Quota {
   let { quota: limit, used = 0 } = told;
   let isKnown = network.isOnline;
   let toldAt = runtime.elapsed();
+  /** Nothing was being sent when it was told. */
+  let isExact = true;
   /** Never less than what waits. */
   let mostWaiting = Number.POSITIVE_INFINITY;
   let isHolding = false;
@@ -87,12 +61,14 @@ export function createQuota(context: Context, told: Workspace): Quota {
   }
 
   const look = shareRuns(async () => {
+    const wasSending = context.sending.size > 0;
     try {
       const found = await client.findWorkspace(context.workspace.id, { signal: bytes.stopped.signal });
       network.answered();
       if (found === undefined || found.id !== context.workspace.id) return;
       isKnown = true;
       toldAt = runtime.elapsed();
+      isExact = !wasSending && context.sending.size === 0;
       if (found.quota !== limit) log.info({ quota: found.quota, used: found.used }, "the workspace's quota");
       learn(found.quota, found.used ?? 0);
     } catch (error) {
@@ -124,13 +100,16 @@ export function createQuota(context: Context, told: Workspace): Quota {
     return sum;
   }
 
-  /** False: nothing newer can be had. */
-  async function askAgain(): Promise<boolean> {
-    if (!network.isOnline || runtime.elapsed() - toldAt < FRESH_MS) return false;
+  /** False: nothing better can be known. */
+  async function askAgain(until: number): Promise<boolean> {
+    const isFresh = runtime.elapsed() - toldAt < FRESH_MS;
+    const left = until - runtime.elapsed();
+    if (!network.isOnline || (isFresh && isExact) || left <= 0) return false;
     const over = new AbortController();
-    await Promise.race([look(), sleep(runtime, PATIENCE_MS, over.signal)]);
+    const asked = isFresh ? sleep(runtime, AGAIN_MS, over.signal).then(look) : look();
+    await Promise.race([asked, sleep(runtime, left, over.signal)]);
     over.abort();
-    return runtime.elapsed() - toldAt < FRESH_MS;
+    return true;
   }
 
   const quota: Quota = {
@@ -168,10 +147,11 @@ export function createQuota(context: Context, told: Workspace): Quota {
       }
       const growth = await exactly();
       if (added > 0 && growth <= 0) return;
-      for (let isAskedAgain = false; ; isAskedAgain = true) {
+      const until = runtime.elapsed() + PATIENCE_MS;
+      for (;;) {
         mostWaiting = await measure();
         if (limit === undefined || used + mostWaiting + Math.max(1, growth) <= limit) break;
-        if (isAskedAgain || !(await askAgain())) {
+        if (!(await askAgain(until))) {
           throw new FsError(
             "EDQUOT",
             quota.excess(mostWaiting + growth) ?? `the workspace is full: ${used} of ${limit}`,
