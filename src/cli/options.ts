@@ -129,7 +129,7 @@ export const FLAGS = {
     type: "list",
     kind: values.named("NAME"),
     defaultHelp: "one",
-    help: "Workspaces to make if missing",
+    help: "Workspaces made if missing",
   },
   latency: { ...late, help: "Delay each answer, half of it before the effect" },
   "path-lag": { ...late, help: "Show changes late by path and in listings" },
@@ -148,12 +148,7 @@ export const FLAGS = {
     defaultHelp: "64G",
     help: "Largest file to take",
   },
-  quota: {
-    type: "list",
-    kind: values.quota,
-    defaultHelp: "none",
-    help: "What each workspace, or the named one, may hold",
-  },
+  quota: { type: "list", kind: values.quota, defaultHelp: "none", help: "How much each workspace, or one, may hold" },
   quiet: { type: "switch", help: "No line for each request" },
   fault: {
     type: "list",
