@@ -24,7 +24,7 @@ import { streamJournal } from "./journal-stream.ts";
 import { createLag } from "./lag.ts";
 import { listNodes } from "./listings.ts";
 import { createNode, deleteNode, exchangeNodes, getNode, getNodeByPath, patchNode, restoreNode } from "./nodes.ts";
-import { check, diskFull, invalid, isDiskFull, ProblemError, tooLarge } from "./problems.ts";
+import { check, diskFull, failed, invalid, isDiskFull, ProblemError, tooLarge } from "./problems.ts";
 import { findRoute, type Route } from "./routes.ts";
 import { checkScopes } from "./scopes.ts";
 import { createSignal } from "./signal.ts";
@@ -239,7 +239,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
         return reword(jsonAnswer(507, diskFull().document));
       }
       log.error({ err: error, method, path }, "request failed unexpectedly");
-      return reword(jsonAnswer(500, new ProblemError(500, "The gateway failed; its log says why.").document));
+      return reword(jsonAnswer(500, failed().document));
     }
   }
 

@@ -63,6 +63,9 @@ export const tooLarge = (detail: string, field?: string) =>
 /** 507: nothing was done; the same may go well when there is room again. */
 export const diskFull = () => new ProblemError(507, "The gateway has no room left; nothing was done.");
 
+/** What went wrong is not the caller's business. */
+export const failed = () => new ProblemError(500, "The gateway failed; its log says why.");
+
 /** What the system or the store says then, of files or of quotas. */
 export function isDiskFull(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
