@@ -259,8 +259,9 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     },
     issueToken: (claims) => signToken(signingKey, clock, claims),
     async forgetKeys() {
+      const some = (after: number) => store.transaction(() => forgetKeys(context, after));
       // Requests come in between.
-      while (store.transaction(() => forgetKeys(context))) await sleep(clock, 0);
+      for (let after = some(0); after !== undefined; after = some(after)) await sleep(clock, 0);
     },
     async settle() {
       store.flush();
