@@ -9,7 +9,7 @@ import type { Socket } from "node:net";
 export interface PeerWatch {
   /** A request has come, behind all of its connection that are not answered yet. */
   begin(incoming: IncomingMessage, response: ServerResponse): void;
-  /** Calls back once all that came on the connection are answered; not at all when one has come since, or it has ended. */
+  /** Calls back once all that have come whole are answered; not at all when another has come since, or the connection has ended. */
   whenAnswered(socket: Socket, callback: () => void): void;
 }
 
@@ -54,10 +54,12 @@ export function breakSilentPeers(server: Server, milliseconds: number): PeerWatc
       exchanges.set(socket, [...unanswered(socket), { incoming, response }]);
     },
     whenAnswered(socket, callback) {
-      const last = unanswered(socket).at(-1);
+      const begun = unanswered(socket);
+      const latest = begun.at(-1);
+      const last = begun.findLast(({ incoming }) => incoming.complete);
       if (last === undefined) return callback();
       last.response.once("finish", () => {
-        if (!socket.destroyed && unanswered(socket).length === 0) callback();
+        if (!socket.destroyed && (unanswered(socket).at(-1) ?? latest) === latest) callback();
       });
     },
   };
