@@ -80,6 +80,9 @@ export function overQuota(workspace: string, excess: Excess): ProblemError {
   return new ProblemError(507, detail, { excess });
 }
 
+/** What went wrong is not the caller's business. */
+export const failed = () => new ProblemError(500, "The gateway failed; its log says why.");
+
 /** What the system or the store says then, of files or of quotas. */
 export function isDiskFull(error: unknown): boolean {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
