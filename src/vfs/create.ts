@@ -206,7 +206,8 @@ export async function link(
     pinMtime(context, source.id);
     const linked = metadata.inodes.update(source.id, { linkGroup, ctime: nowText(context) });
     addName(context, folder.id, name, source.id, "file");
-    markInode(context, source.id);
+    // The names it had before learn of their group; to mark thousands for one more would take ever longer.
+    if (source.linkGroup === null) markInode(context, source.id);
     return linked;
   });
   context.runtime.step("link: named");

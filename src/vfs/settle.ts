@@ -4,8 +4,8 @@
  * node, whichever entry carries it by then, if any. Each function is one transaction and never waits.
  */
 import type { RemoteError } from "../client/errors.ts";
-import { type Attributes, patchAttributes, sameValue } from "../contract/attributes.ts";
-import { type Features, SETTLE_MS } from "../contract/features.ts";
+import { sameValue } from "../contract/attributes.ts";
+import { SETTLE_MS } from "../contract/features.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import type { Entry } from "../metadata/entries.ts";
@@ -15,6 +15,7 @@ import { advance, bury, leftPlace } from "./advance.ts";
 import { arrive } from "./arrival.ts";
 import type { Context } from "./context.ts";
 import { afterWrite, isOnlyOurs, leaveState } from "./echo.ts";
+import { effectOf, isStandIn } from "./effect.ts";
 import { groupOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
 import { dropRow } from "./given-up.ts";
@@ -30,9 +31,6 @@ import type { Request } from "./request.ts";
 import { kindOf } from "./stat.ts";
 
 type Sent = Attempt<Request>;
-
-/** Begins what stands for a head whose id is not known. Equals no head of the gateway. */
-const STAND_IN = "superseded:";
 
 /** After a refusal that says the world is not as thought: time for it to be looked at again. */
 const LOOK_AGAIN_MS = 1_000;
@@ -137,38 +135,6 @@ function notePosition(context: Context, position: number): void {
   if (position > settings.getNumber("written")) settings.set("written", String(position));
 }
 
-/** Base after exactly our request, when the node shows that somebody changed it since. */
-function effectOf(before: Base | null, { request, key }: Sent, node: Node, position: number, features: Features): Base {
-  const common = { ...(before ?? baseOf(node, position)), revision: node.revision, position };
-  const { mtime: _, ...kept } = before?.attributes ?? {};
-  const held = (attributes: Attributes): Attributes => (features.attributes ? attributes : {});
-  switch (request.do) {
-    case "folder":
-      return { ...common, parent: request.parent, name: request.name, attributes: held(request.attributes) };
-    case "upload":
-    case "copy":
-    case "content":
-    case "reference": {
-      const isHeadOurs = request.hash === null || !features.hashes || node.contentHash === request.hash;
-      // Somebody's newer head hides the id of ours: a stand-in that equals no head.
-      const head = isHeadOurs ? node.head : `${STAND_IN}${key}`;
-      const hash = request.hash ?? node.contentHash;
-      const place = "parent" in request ? { parent: request.parent, name: request.name } : {};
-      // The content's own mtime, or none; of the rest only what was sent is changed.
-      const attributes = patchAttributes(kept, held(request.attributes));
-      return { ...common, ...place, head, hash, size: request.size, attributes };
-    }
-    case "patch": {
-      const attributes = request.attributes
-        ? patchAttributes(common.attributes, request.attributes)
-        : common.attributes;
-      return { ...common, parent: request.parent ?? common.parent, name: request.name ?? common.name, attributes };
-    }
-    case "delete":
-      return common;
-  }
-}
-
 /** The content that was sent is now a version: clean, unless it has moved on meanwhile. */
 function contentArrived(context: Context, row: NodeRow, attempt: Sent, base: Base, nodeId: string): void {
   const { metadata } = context;
@@ -183,7 +149,7 @@ function contentArrived(context: Context, row: NodeRow, attempt: Sent, base: Bas
         ? inode.content === "clean" && inode.originVersion === request.version
         : inode.hash === request.hash && inode.content !== "open";
   // Somebody's newer head hides the version it became: no reference to it can be made, its bytes stay the local ones.
-  if (!isNewest || base.head?.startsWith(STAND_IN)) return;
+  if (!isNewest || isStandIn(base.head)) return;
   context.interruptions.delete(inode.id);
   const hash = request.hash ?? inode.hash ?? base.hash;
   // A writer that has not written yet keeps the mark under which a crash makes us look.
