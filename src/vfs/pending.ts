@@ -7,6 +7,7 @@ import type { Context } from "./context.ts";
 import type { QueueItem } from "./engine.ts";
 import { folderOfNode } from "./from-node.ts";
 import { writersOf } from "./live.ts";
+import { HELD_BECAUSE } from "./parked.ts";
 import { plan, type Step, type Waiting } from "./plan.ts";
 import { type Request, scopesOf } from "./request.ts";
 import { viewOf } from "./view.ts";
@@ -133,7 +134,7 @@ function stateOf(
 ): State {
   const { runtime } = context;
   if (isSending) return { state: "sending", why: "on its way" };
-  if (row.parked !== null) return { state: "parked", why: `refused: ${row.parked}` };
+  if (row.parked !== null) return { state: "parked", why: row.parked === HELD_BECAUSE ? HELD_BECAUSE : `refused: ${row.parked}` };
   if (attempt === undefined && step.do === "wait") {
     const scopes = step.for === "scope" ? whatIsRefused(context) : "";
     return { state: step.for === "writer" ? "open" : "waiting", why: `${WAITING[step.for]}${scopes}` };
