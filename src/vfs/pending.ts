@@ -134,7 +134,8 @@ function stateOf(
 ): State {
   const { runtime } = context;
   if (isSending) return { state: "sending", why: "on its way" };
-  if (row.parked !== null) return { state: "parked", why: row.parked === HELD_BECAUSE ? HELD_BECAUSE : `refused: ${row.parked}` };
+  if (row.parked !== null)
+    return { state: "parked", why: row.parked === HELD_BECAUSE ? HELD_BECAUSE : `refused: ${row.parked}` };
   if (attempt === undefined && step.do === "wait") {
     const scopes = step.for === "scope" ? whatIsRefused(context) : "";
     return { state: step.for === "writer" ? "open" : "waiting", why: `${WAITING[step.for]}${scopes}` };
