@@ -32,7 +32,7 @@ export function describeStatus(state: MountStatus): string {
       "parked",
       state.parked === 0
         ? undefined
-        : `${formatCount(state.parked, "change")} refused by the gateway; "wsfs queue" says why`,
+        : `${formatCount(state.parked, "change")} that cannot be sent without you; "wsfs queue" says why`,
     ],
     ["conflicts", state.conflicts === 0 ? undefined : formatCount(state.conflicts, "copy", "copies")],
     ["cache", `${formatSize(state.cacheBytes)} of ${formatSize(state.cacheLimit)}`],

@@ -7,6 +7,7 @@ import type { Context } from "./context.ts";
 import type { QueueItem } from "./engine.ts";
 import { folderOfNode } from "./from-node.ts";
 import { writersOf } from "./live.ts";
+import { HELD_BECAUSE } from "./parked.ts";
 import { plan, type Step, type Waiting } from "./plan.ts";
 import { growthOf } from "./quota.ts";
 import { type Request, scopesOf } from "./request.ts";
@@ -135,7 +136,8 @@ function stateOf(
 ): State {
   const { runtime } = context;
   if (isSending) return { state: "sending", why: "on its way" };
-  if (row.parked !== null) return { state: "parked", why: `refused: ${row.parked}` };
+  if (row.parked !== null)
+    return { state: "parked", why: row.parked === HELD_BECAUSE ? HELD_BECAUSE : `refused: ${row.parked}` };
   if (attempt === undefined && step.do === "wait") {
     const excess = step.for === "quota" ? context.quota.excess(growthOf(context, row)) : undefined;
     const scopes = step.for === "scope" ? whatIsRefused(context) : "";
