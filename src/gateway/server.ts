@@ -17,7 +17,6 @@ import { multipartBoundary, readParts } from "./multipart.ts";
 import { breakSilentPeers, type PeerWatch } from "./peers.ts";
 import { failed, invalid, ProblemError, tooLarge } from "./problems.ts";
 import { parseQuery } from "./query.ts";
-import { readSmallParts, SMALL_BODY_BYTES } from "./small-multipart.ts";
 
 const KEEP_ALIVE_MS = 65_000;
 /** On close, answers under way may take this long. */
@@ -25,6 +24,8 @@ const CLOSE_MS = 3000;
 /** Then, for what is still at work for connections that are gone. */
 const SETTLE_MS = 1000;
 const IDLE_POLL_MS = 50;
+/** The rest of a body up to this size, by its Content-Length, is read without a word. */
+const SMALL_BODY_BYTES = 64 * 1024;
 /** How much of a body nobody wants is read, so that the client sees the answer instead of a reset. */
 const LINGER_BYTES = 16 * 1024 * 1024;
 const LINGER_MS = 1000;
@@ -224,10 +225,7 @@ function isSmall(incoming: IncomingMessage): boolean {
 function bodyOf(incoming: IncomingMessage): RequestBody | undefined {
   const contentType = incoming.headers["content-type"];
   const boundary = multipartBoundary(contentType);
-  if (boundary !== undefined) {
-    const parts = isSmall(incoming) ? readSmallParts(incoming, boundary) : readParts(incoming, boundary);
-    return { kind: "upload", parts };
-  }
+  if (boundary !== undefined) return { kind: "upload", parts: readParts(incoming, boundary) };
   if (!hasBody(incoming)) return undefined;
   if (contentType !== undefined && /^application\/(json|[\w.-]+\+json)\s*(;|$)/i.test(contentType)) {
     return { kind: "json", read: (limit) => readJson(incoming, limit) };
