@@ -4,15 +4,15 @@ import { EXIT } from "./failure.ts";
 import { requireServed } from "./find-mount.ts";
 import type { Values } from "./options.ts";
 import { createPace, type Pace } from "./pace.ts";
-import { describeLeft, formatDuration, formatSize } from "./wording.ts";
+import { describeLeft, formatDuration, formatSize, printable } from "./wording.ts";
 
 export async function drain(values: Values<"drain">): Promise<number> {
-  const { served } = requireServed(values.dir);
+  const { dir, json } = values;
+  const { served } = requireServed(dir);
   const options = { settle: !values["no-settle"], seconds: values.timeout };
-  if (!values.json) return reportDrain(await drainWithProgress(served.socket, options));
-  const print = (line: object) => void process.stdout.write(`${JSON.stringify(line)}\n`);
-  const result = await runDrain(served.socket, options, (progress) => print({ progress }));
-  print({ result });
+  if (!json) return reportDrain(await drainWithProgress(dir, served.socket, options));
+  const result = await runDrain(dir, served.socket, options, jsonLines());
+  process.stdout.write(`${JSON.stringify({ result })}\n`);
   return result.drained ? EXIT.ok : EXIT.failure;
 }
 
@@ -20,8 +20,7 @@ export async function drain(values: Values<"drain">): Promise<number> {
 export function reportDrain(result: DrainResult): number {
   if (result.drained) return EXIT.ok;
   const [first = "not everything could be uploaded in time", ...rest] = result.left;
-  process.stderr.write(`wsfs: not drained: ${first}\n`);
-  for (const line of rest) process.stderr.write(`wsfs: not drained: ${line}\n`);
+  for (const line of [first, ...rest]) process.stderr.write(`wsfs: not drained: ${printable(line)}\n`);
   return EXIT.failure;
 }
 
@@ -30,27 +29,8 @@ interface DrainOptions {
   readonly seconds: number | undefined;
 }
 
-async function runDrain(
-  socket: string,
-  options: DrainOptions,
-  onProgress: (progress: DrainProgress) => void,
-): Promise<DrainResult> {
-  const { postDrain } = await import("../daemon/control-client.ts");
-  const timeout = options.seconds === undefined ? {} : { timeoutMs: options.seconds * 1000 };
-  return postDrain(socket, { settle: options.settle, ...timeout }, onProgress);
-}
-
-export async function drainWithProgress(socket: string, options: DrainOptions): Promise<DrainResult> {
-  const show = process.stderr.isTTY ? await progressBar() : progressLines();
-  const pace = createPace();
-  try {
-    return await runDrain(socket, options, (progress) => {
-      pace.note(performance.now(), progress);
-      show.update(progress, describeProgress(progress, pace));
-    });
-  } finally {
-    show.end();
-  }
+export async function drainWithProgress(dir: string, socket: string, options: DrainOptions): Promise<DrainResult> {
+  return runDrain(dir, socket, options, process.stderr.isTTY ? await progressBar() : progressLines());
 }
 
 interface Progress {
@@ -58,31 +38,90 @@ interface Progress {
   end(): void;
 }
 
+async function runDrain(dir: string, socket: string, options: DrainOptions, show: Progress): Promise<DrainResult> {
+  const { postDrain } = await import("../daemon/control-client.ts");
+  const timeout = options.seconds === undefined ? {} : { timeoutMs: options.seconds * 1000 };
+  const pace = createPace();
+  let last: DrainProgress | undefined;
+  const stopListening = onSignal(() => {
+    show.end();
+    const left = last === undefined ? "" : `; left to upload: ${describeLeft(last)}`;
+    process.stderr.write(`wsfs: no longer waiting${left}; ${dir} stays mounted and goes on\n`);
+  });
+  try {
+    return await postDrain(socket, { settle: options.settle, ...timeout }, (progress) => {
+      last = progress;
+      pace.note(performance.now(), progress);
+      show.update(progress, describeProgress(progress, pace));
+    });
+  } finally {
+    stopListening();
+    show.end();
+  }
+}
+
+/** Last words; then the signal ends this process as if nobody had listened. */
+function onSignal(lastWords: () => void): () => void {
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+  const stop = () => {
+    for (const signal of signals) process.off(signal, end);
+  };
+  const end = (signal: NodeJS.Signals) => {
+    lastWords();
+    stop();
+    process.kill(process.pid, signal);
+  };
+  for (const signal of signals) process.on(signal, end);
+  return stop;
+}
+
+function jsonLines(): Progress {
+  let before = "";
+  return {
+    update(progress) {
+      const line = `${JSON.stringify({ progress })}\n`;
+      if (line !== before) process.stdout.write(line);
+      before = line;
+    },
+    end() {},
+  };
+}
+
 async function progressBar(): Promise<Progress> {
   const { default: cliProgress } = await import("cli-progress");
   const bar = new cliProgress.SingleBar({
     stream: process.stderr,
-    format: "uploading [{bar}] {percentage}% | {what}",
+    // A narrow terminal cuts the end off.
+    format: "[{bar}] {percentage}% {what}",
+    barsize: 20,
     clearOnComplete: true,
     hideCursor: true,
   });
   let started = false;
+  let most = 0;
   return {
     update(progress, what) {
-      // In bytes while there are any: of the rest one knows only how many.
-      const total = Math.max(progress.bytesSent + progress.bytesPending, 1);
-      const done = progress.dirty === 0 ? total : Math.min(progress.bytesSent, total - 1);
-      if (!started) bar.start(total, done, { what });
+      most = Math.max(most, progress.dirty);
+      const percent = percentOf(progress, most);
+      if (!started) bar.start(100, percent, { what });
       started = true;
-      bar.setTotal(total);
-      bar.update(done, { what });
+      bar.update(percent, { what });
     },
     end() {
       if (started) bar.stop();
+      started = false;
     },
   };
 }
 
+/** In bytes while there are any, else of the most changes there were. All of it only when nothing is left. */
+export function percentOf({ dirty, bytesPending, bytesSent }: DrainProgress, most: number): number {
+  if (dirty === 0) return 100;
+  const total = bytesSent + bytesPending;
+  return Math.min(99, Math.floor((total === 0 ? 1 - dirty / Math.max(most, dirty) : bytesSent / total) * 100));
+}
+
+const INDEX_AWAITED = "waiting for the gateway's index";
 const LINE_INTERVAL_MS = 3000;
 
 /** The first line only after a while: most drains are over at once. */
@@ -99,20 +138,15 @@ function progressLines(): Progress {
   };
 }
 
-/** Files, bytes, how fast, how long yet, and what is stuck. */
+/** Files, bytes, how fast, how long yet; or what is stuck, which may last for ever. Short: terminals are narrow. */
 export function describeProgress(progress: DrainProgress, pace: Pick<Pace, "bytesPerSecond" | "leftMs">): string {
-  const sent = progress.bytesSent === 0 ? [] : [`${formatSize(progress.bytesSent)} sent`];
-  if (progress.dirty === 0) {
-    const all = progress.settled ? "all uploaded" : "all uploaded; waiting for the gateway's index";
-    return [all, ...sent].join(", ");
-  }
+  const { dirty, settled, bytesSent, stuck } = progress;
   const { bytesPerSecond, leftMs } = pace;
-  const parts = [
-    `${describeLeft(progress)} to upload`,
-    ...sent,
-    ...(bytesPerSecond >= 1 ? [`${formatSize(bytesPerSecond)}/s`] : []),
-    ...(leftMs === undefined ? [] : [`about ${formatDuration(leftMs)} left`]),
-    ...(progress.stuck === undefined ? [] : [progress.stuck]),
-  ];
-  return parts.join(", ");
+  const left = dirty > 0 ? `${describeLeft(progress)} to upload` : "all uploaded";
+  const sent = bytesSent === 0 ? [] : [`${formatSize(bytesSent)} sent`];
+  if (dirty === 0 && stuck === undefined) return [settled ? left : `${left}; ${INDEX_AWAITED}`, ...sent].join(", ");
+  const rate = bytesPerSecond >= 1 ? [`${formatSize(bytesPerSecond)}/s`] : [];
+  if (stuck !== undefined) return `${[left, ...rate].join(", ")}; ${printable(stuck)}`;
+  const time = leftMs === undefined ? [] : [`about ${formatDuration(Math.max(leftMs, 1000))} left`];
+  return [left, ...rate, ...time, ...sent].join(", ");
 }

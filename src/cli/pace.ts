@@ -1,39 +1,57 @@
 /** How fast something goes, and how long it will take yet, by what was seen in the last seconds. */
 
+interface Seen {
+  readonly dirty: number;
+  readonly bytesPending: number;
+  readonly bytesSent: number;
+}
+
 export interface Pace {
-  note(atMs: number, seen: { readonly dirty: number; readonly bytesSent: number }): void;
+  note(atMs: number, seen: Seen): void;
   readonly bytesPerSecond: number;
-  /** Undefined while nothing can be said. */
+  /** More than nothing; undefined while nothing can be said. */
   readonly leftMs: number | undefined;
 }
 
 const WINDOW_MS = 10_000;
 const MEANINGFUL_MS = 1_000;
+/** What has not moved for so long goes on nobody knows when. */
+const QUIET_MS = 3_000;
+/** Longer is said by a pace that tells nothing: a few small ones went while the large one was prepared. */
+const LONGEST_MS = 48 * 3_600_000;
 
 export function createPace(): Pace {
-  const seen: { at: number; dirty: number; bytesSent: number }[] = [];
-  const span = () => {
-    const [first, last] = [seen[0], seen.at(-1)];
+  const window: (Seen & { readonly at: number })[] = [];
+  let movedAt = 0;
+  /** Per second. */
+  const speeds = () => {
+    const [first, last] = [window[0], window.at(-1)];
     if (first === undefined || last === undefined || last.at - first.at < MEANINGFUL_MS) return undefined;
     const seconds = (last.at - first.at) / 1000;
     return {
-      bytes: (last.bytesSent - first.bytesSent) / seconds,
-      items: (first.dirty - last.dirty) / seconds,
-      dirty: last.dirty,
+      bytes: Math.max(0, last.bytesSent - first.bytesSent) / seconds,
+      items: Math.max(0, first.dirty - last.dirty) / seconds,
+      last,
     };
   };
   return {
-    note(at, { dirty, bytesSent }) {
-      seen.push({ at, dirty, bytesSent });
-      while (seen.length > 2 && at - (seen[0]?.at ?? at) > WINDOW_MS) seen.shift();
+    note(at, seen) {
+      const before = window.at(-1);
+      if (before?.dirty !== seen.dirty || before.bytesSent !== seen.bytesSent) movedAt = at;
+      window.push({ at, ...seen });
+      while (window.length > 2 && at - (window[0]?.at ?? at) > WINDOW_MS) window.shift();
     },
     get bytesPerSecond() {
-      return span()?.bytes ?? 0;
+      return speeds()?.bytes ?? 0;
     },
     get leftMs() {
-      const now = span();
-      // Items, not bytes: of bytes the last sum may be old, and most of the work is per item.
-      return now === undefined || now.items <= 0 ? undefined : (now.dirty / now.items) * 1000;
+      const now = speeds();
+      if (now === undefined || now.last.at - movedAt >= QUIET_MS) return undefined;
+      // Of many small ones the number tells, of a large one its bytes.
+      const byItems = now.items > 0 ? now.last.dirty / now.items : 0;
+      const byBytes = now.last.bytesPending > 0 ? now.last.bytesPending / now.bytes : 0;
+      const leftMs = Math.max(byItems, byBytes) * 1000;
+      return leftMs > 0 && leftMs <= LONGEST_MS ? leftMs : undefined;
     },
   };
 }

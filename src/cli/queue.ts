@@ -5,7 +5,7 @@ import { hasCode } from "../lib/system-error.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { requireServed } from "./find-mount.ts";
 import type { Values } from "./options.ts";
-import { formatCount, formatDuration, formatSize } from "./wording.ts";
+import { formatCount, formatDuration, formatSize, printable } from "./wording.ts";
 
 /** What a daemon takes as "all". */
 const ALL = 1_000_000_000;
@@ -61,12 +61,7 @@ export function describeItem(item: QueueItem): string {
     item.what.padEnd(WHAT_WIDTH),
     size.padStart(9),
     formatDuration(item.ageMs).padStart(11),
-    // What a name may hold must not end the line, or steer a terminal.
     `${printable(item.path)}: ${printable(why)}`,
   ];
   return `${columns.join("  ")}\n`;
-}
-
-function printable(text: string): string {
-  return text.replace(/\p{Cc}/gu, (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`);
 }

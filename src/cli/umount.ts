@@ -28,7 +28,7 @@ export async function umount(values: Values<"umount">): Promise<number> {
   refuseCopy(dir, mount, served.record);
   if (values.drain !== undefined) {
     const seconds = values.drain === true ? undefined : values.drain;
-    const result = await drainWithProgress(served.socket, { settle: true, seconds });
+    const result = await drainWithProgress(dir, served.socket, { settle: true, seconds });
     if (!result.drained) {
       const exitCode = reportDrain(result);
       process.stderr.write(`wsfs: ${dir} is still mounted\n`);

@@ -29,8 +29,14 @@ export function formatDuration(milliseconds: number): string {
   return `${seconds} s`;
 }
 
-/** What a next mount of the state dir would have to send: "nothing", "3 changes (1.5 MiB)". */
+/** What a next mount of the state dir would have to send: "nothing", "3 changes (1.5 MiB)", "1 change" without bytes. */
 export function describeLeft(left: { readonly dirty: number; readonly bytesPending: number }): string {
   if (left.dirty === 0) return "nothing";
-  return `${formatCount(left.dirty, "change")} (${formatSize(left.bytesPending)})`;
+  const size = left.bytesPending === 0 ? "" : ` (${formatSize(left.bytesPending)})`;
+  return `${formatCount(left.dirty, "change")}${size}`;
+}
+
+/** What a name may hold must not end a line, or steer a terminal. */
+export function printable(text: string): string {
+  return text.replace(/\p{Cc}/gu, (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`);
 }

@@ -21,6 +21,8 @@ const FEW = 500;
 /** Nothing has moved for so long, and nothing is under way that could: the rest waits for what was refused. */
 const STALLED_MS = 10_000;
 const LEFT_LINES = 20;
+/** After so long without progress it is said what the first one waits for. */
+const QUIET_MS = 3_000;
 
 export interface DrainOptions {
   readonly settle: boolean;
@@ -45,6 +47,8 @@ export async function drain(
   let hastenedAt = Number.NEGATIVE_INFINITY;
   let leftBefore = Number.POSITIVE_INFINITY;
   let movedAt = runtime.elapsed();
+  let seenBefore = "";
+  let seenAt = movedAt;
   for (;;) {
     mindClock(context);
     start = Math.min(start, runtime.now());
@@ -65,19 +69,30 @@ export async function drain(
     const isStuck = left > 0 && (left === parked || (isRefused && runtime.elapsed() - movedAt >= STALLED_MS));
     if (isDone || isStuck || runtime.elapsed() - reportedAt >= REPORT_MS) {
       reportedAt = runtime.elapsed();
-      const stuck = left === 0 ? undefined : whatIsStuck(context, parked);
+      const bytesSent = writeBack.bytesSent - sentBefore;
+      const seen = `${left} ${parked} ${bytesSent}`;
+      if (seen !== seenBefore) seenAt = runtime.elapsed();
+      seenBefore = seen;
+      const isQuiet = runtime.elapsed() - seenAt >= QUIET_MS;
+      const stuck =
+        left > 0
+          ? whatIsStuck(context, writeBack, start, parked, isQuiet)
+          : isDone
+            ? undefined
+            : heldBack(context)?.why;
+      const underWay = writeBack.inFlight().reduce((sum, { sent }) => sum + sent, 0);
       options.onProgress?.({
         dirty: left,
         parked,
-        bytesPending: backlog.bytes(),
-        bytesSent: writeBack.bytesSent - sentBefore,
+        bytesPending: Math.max(0, backlog.bytes() - underWay),
+        bytesSent,
         settled,
         ...(stuck === undefined ? {} : { stuck }),
       });
     }
     if (isDone) runtime.step("drain: done");
     if (isDone) return { drained: true, left: [] };
-    if (isStuck || options.signal.aborted) return { drained: false, left: describe(context, start, left) };
+    if (isStuck || options.signal.aborted) return { drained: false, left: describe(context, writeBack, start, left) };
     const limit = new AbortController();
     const stop = () => limit.abort();
     options.signal.addEventListener("abort", stop, { once: true });
@@ -95,11 +110,26 @@ function isUnderWay(context: Context, writeBack: WriteBack): boolean {
   return heldBack(context) !== undefined && !context.settings.readOnly;
 }
 
-function whatIsStuck(context: Context, parked: number): string | undefined {
-  const refused = parked === 0 ? [] : [`${parked} parked`];
+function whatIsStuck(
+  context: Context,
+  writeBack: WriteBack,
+  start: number,
+  parked: number,
+  isQuiet: boolean,
+): string | undefined {
+  const lineOf = (row: NodeRow) => line(context, writeBack, row);
   const held = heldBack(context)?.why;
-  const reasons = [...(held === undefined ? [] : [held]), ...pausedKinds(context), ...refused];
+  const reasons = [...(held === undefined ? [] : [held]), ...pausedKinds(context)];
+  if (parked > 0) reasons.push([`${parked} parked`, ...context.metadata.nodes.parked(1).map(lineOf)].join(": "));
+  if (isQuiet && reasons.length === 0) reasons.push(...unsent(context, start).slice(0, 1).map(lineOf));
   return reasons.length === 0 ? undefined : reasons.join("; ");
+}
+
+/** Where it is, and why it still waits. */
+function line(context: Context, writeBack: WriteBack, row: NodeRow): string {
+  const sent = writeBack.inFlight().find(({ node }) => node === row.id)?.sent;
+  const { path, why } = itemOf(context, row, sent);
+  return `${path}: ${why}`;
 }
 
 /**
@@ -165,13 +195,10 @@ export async function isSettled(context: Context, signal: AbortSignal): Promise<
   return settings.getNumber("indexed") >= written;
 }
 
-function describe(context: Context, start: number, count: number): string[] {
+function describe(context: Context, writeBack: WriteBack, start: number, count: number): string[] {
   if (count === 0) return ["the gateway's index does not show everything yet"];
   const rows = unsent(context, start);
-  const lines = rows.map((row) => {
-    const { path, why } = itemOf(context, row, undefined);
-    return `${path}: ${why}`;
-  });
+  const lines = rows.map((row) => line(context, writeBack, row));
   return count > rows.length ? [...lines, `and ${count - rows.length} more`] : lines;
 }
 

@@ -77,8 +77,9 @@ export interface DrainProgress {
   readonly dirty: number;
   /** Of these, refused by the gateway. */
   readonly parked: number;
+  /** Not handed to the network yet. */
   readonly bytesPending: number;
-  /** Why nothing is sent, or not all of it; absent when all is. */
+  /** Why nothing is sent, or not all of it, with the first that waits; absent while all goes on. */
   readonly stuck?: string;
   /** Bytes handed to the network since the drain began. */
   readonly bytesSent: number;

@@ -22,4 +22,5 @@ it("writes sizes, counts and durations as people do", () => {
 it("says nothing is left, or how much", () => {
   expect(describeLeft({ dirty: 0, bytesPending: 0 })).toBe("nothing");
   expect(describeLeft({ dirty: 3, bytesPending: 1536 })).toBe("3 changes (1.5 KiB)");
+  expect(describeLeft({ dirty: 1, bytesPending: 0 })).toBe("1 change");
 });

@@ -70,3 +70,38 @@ it("keeps what is refused, says why, and sends it when it is told to try again",
   check(await place.wsfs(["drain", mount.dir]));
   expect(await items(mount)).toEqual([]);
 });
+
+it("tells how an upload goes, and leaves it going when nobody waits any more", async () => {
+  const slow = await place.gateway({ args: ["--upload-speed", "100K"] });
+  const mount = await place.mount(slow);
+  // More than the buffers between the two hold.
+  const size = 16_000_000;
+  check(await mount.sh(`head -c ${size} /dev/zero > large`));
+  const waiting = place.spawnWsfs(["drain", mount.dir, "--json"]);
+  let [stdout, stderr] = ["", ""];
+  waiting.stdout?.on("data", (chunk) => (stdout += String(chunk)));
+  waiting.stderr?.on("data", (chunk) => (stderr += String(chunk)));
+  const ended = new Promise((resolve) => waiting.on("close", (code, signal) => resolve(signal ?? code)));
+  const lines = () => stdout.split("\n").slice(0, -1);
+  const seen = () => lines().map((line) => (JSON.parse(line) as { progress: Record<string, number> }).progress);
+  await until("it is under way", () => seen().some(({ bytesSent }) => (bytesSent ?? 0) > 0));
+
+  for (const command of [
+    ["drain", mount.dir, "--timeout", "0.1"],
+    ["umount", mount.dir, "--drain=0.1"],
+  ]) {
+    const late = await place.wsfs(command);
+    expect([late.code, late.stdout]).toEqual([1, ""]);
+    expect(late.stderr).toMatch(/^wsfs: not drained: \/large: on its way\n/);
+  }
+
+  waiting.kill("SIGINT");
+  expect(await ended).toBe("SIGINT");
+  expect(stderr).toMatch(
+    /^wsfs: no longer waiting; left to upload: 1 change(?: \([\d.]+ MiB\))?; \S+ stays mounted and goes on\n$/,
+  );
+  // What is handed over is not pending any more, and no line comes twice in a row.
+  for (const { bytesSent = 0, bytesPending = 0 } of seen()) expect(bytesSent + bytesPending).toBeLessThanOrEqual(size);
+  expect(lines().filter((line, index) => line === lines()[index - 1])).toEqual([]);
+  expect(await items(mount)).toEqual(["/large sending"]);
+});
