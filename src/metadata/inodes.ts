@@ -57,6 +57,8 @@ export function createInodes(database: Connection) {
   );
   const remove = prepare(database, "DELETE FROM inode WHERE id = ?");
   const insertLineage = prepare(database, "INSERT INTO lineage (inode) VALUES (?)");
+  const adoptLineage = prepare(database, "INSERT INTO lineage (id, inode) VALUES (?, ?)");
+  const newestLineage = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'lineage'");
   const lineageInode = prepare<{ inode: number }>(database, "SELECT inode FROM lineage WHERE id = ?");
   const removeLineage = prepare(database, "DELETE FROM lineage WHERE id = ?");
   const lineagesOf = prepare<{ id: number }>(database, "SELECT id FROM lineage WHERE inode = ?");
@@ -116,6 +118,14 @@ export function createInodes(database: Connection) {
     switchLineage(id: number, change: Partial<Omit<Inode, "id" | "lineage">>): Inode {
       return update(id, { ...change, lineage: Number(insertLineage.run(id).lastInsertRowid) });
     },
+    /** A new inode for the file of a lineage that the rows have forgotten. */
+    adopt(inode: NewInode, lineage: number): Inode {
+      const id = Number(insert.run({ ...inode, attributes: JSON.stringify(inode.attributes) }).lastInsertRowid);
+      adoptLineage.run(lineage, id);
+      return update(id, { lineage });
+    },
+    /** The last that was given out here. */
+    newestLineage: (): number => newestLineage.get()?.seq ?? 0,
     remove(id: number): void {
       remove.run(id);
     },

@@ -18,6 +18,8 @@ export const ROOT_INODE = 1;
 /** Entry ids up to here are never shown: the root's own, "." and "..". */
 export const FIRST_COOKIE = 15;
 const ROOT_ENTRY = 3;
+/** More than are given out between two copies of the database. */
+const NUMBERS_GAP = 10_000_000;
 
 /** `parseRequest` checks a stored request of an attempt. */
 export function createMetadata<Request>(database: Connection, parseRequest: (value: unknown) => Request) {
@@ -25,6 +27,11 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
   const begin = database.prepare("BEGIN IMMEDIATE");
   const commit = database.prepare("COMMIT");
   const rollback = database.prepare("ROLLBACK");
+
+  const skip = database.prepare("UPDATE sqlite_sequence SET seq = max(seq, @least) + @gap WHERE name = @table");
+  const addSkip = database.prepare(
+    "INSERT INTO sqlite_sequence (name, seq) SELECT @table, @least + @gap WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = @table)",
+  );
 
   function once<T>(change: () => T): T {
     begin.run();
@@ -62,6 +69,22 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
      */
     transaction<T>(change: () => T): T {
       return depth > 0 ? change() : despiteDisk(database, () => once(change));
+    },
+
+    /**
+     * The rows are older than what was done by them: no number they may have given out meanwhile is
+     * given out again, neither those that files have (`lineage`, `generation`) nor any other.
+     */
+    skipNumbers(seen: { readonly lineage: number; readonly generation: number }): void {
+      for (const [table, least] of [
+        ["inode", 0],
+        ["entry", 0],
+        ["lineage", seen.lineage],
+        ["generation", seen.generation],
+      ]) {
+        skip.run({ table, least, gap: NUMBERS_GAP });
+        addSkip.run({ table, least, gap: NUMBERS_GAP });
+      }
     },
 
     /** Copies what the write-ahead log holds into the database file. */

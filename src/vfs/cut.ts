@@ -16,6 +16,7 @@ import type { LiveFile } from "./live-file.ts";
 import { mtimeOf } from "./mtime.ts";
 import { hashLive } from "./open-bytes.ts";
 import { bringIn, createWholeReader } from "./readahead.ts";
+import { tellDone } from "./staged-files.ts";
 import { EMPTY_HASH } from "./stat.ts";
 import { syncCopy } from "./uploads.ts";
 
@@ -154,6 +155,7 @@ function settle(
       const content = (open?.live.writers ?? 0) > 0 ? "open" : "clean";
       metadata.inodes.update(inode.id, { hash, size, content, ...agreed });
       if (open !== undefined) metadata.lives.update(inode.lineage, agreed);
+      if (content === "clean") tellDone(context, inode.lineage);
       return "clean";
     }
     metadata.inodes.update(inode.id, { hash, size, content: "dirty", synced: 1 });

@@ -22,6 +22,7 @@ import { evictSoon } from "./evict.ts";
 import { recordArrived } from "./holes.ts";
 import type { LiveFile, Origin } from "./live-file.ts";
 import { mtimeOf } from "./mtime.ts";
+import { tellDone } from "./staged-files.ts";
 import { freeForWriter } from "./uploads.ts";
 
 /** A lineage whose inode has moved on takes no new opens: the kernel looks the name up again. */
@@ -420,7 +421,9 @@ export function forgetLineage(context: Context, lineage: number): void {
     // After the caller's transaction, which may yet be undone, and not before power loss can no longer undo it.
     await undefined;
     await context.syncRows();
-    if (metadata.lives.get(lineage) === undefined) await runtime.files.remove(paths.live(lineage));
+    if (metadata.lives.get(lineage) !== undefined) return;
+    tellDone(context, lineage);
+    await runtime.files.remove(paths.live(lineage));
   });
 }
 

@@ -5,6 +5,7 @@
 import type { Client } from "../client/client.ts";
 import { RemoteError } from "../client/errors.ts";
 import type { Layout } from "../content/layout.ts";
+import { openStaged } from "../content/staged.ts";
 import type { StateDisk } from "../content/state-disk.ts";
 import type { Node, Workspace } from "../contract/resources.ts";
 import { type Scope, UPLOAD_SCOPES } from "../contract/scopes.ts";
@@ -38,6 +39,7 @@ import { recoverContents } from "./recover.ts";
 import { parseRequest, type Request } from "./request.ts";
 import { retryNow } from "./retry.ts";
 import { createSpace } from "./space.ts";
+import { renewList } from "./staged-files.ts";
 import { isoToTimeText } from "./stat.ts";
 import { holdForSending } from "./without-folder.ts";
 import { createWriteBack } from "./writeback.ts";
@@ -90,6 +92,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       ? `the token lacks ${missing.join(", ")}`
       : undefined;
 
+  const staged = await openStaged(runtime.files, paths.staged, log);
   const start = await findOut(metadata, runtime, client, options.workspace, scopes, log, options.patience);
   const network = createNetwork(runtime, {
     scopes,
@@ -106,11 +109,13 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     get space() {
       return space;
     },
+    restored: { why: undefined, files: 0 },
     unsent: { mostly: Number.POSITIVE_INFINITY },
     metadata,
     client,
     runtime,
     paths,
+    staged,
     log,
     settings: { ...settings, readOnly: readOnly !== undefined },
     workspace: start.workspace,
@@ -127,7 +132,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     clock: createClockState(runtime),
     network,
     activity,
-    syncRows: shareRuns(options.syncRows),
+    syncRows: shareRuns(async () => void (await Promise.all([options.syncRows(), staged.sync()]))),
   };
   running = context;
   runtime.step("start: workspace known");
@@ -135,6 +140,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   await disk.restore();
   await recoverContents(context);
   runtime.step("start: recovered");
+  await renewList(context);
   metadata.settings.set("boot", settings.boot);
   // From here on bytes may be newer than the rows that power loss would leave.
   await context.syncRows();
@@ -203,6 +209,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       }
       runtime.step("stop: checkpoint made");
       metadata.close();
+      await staged.close();
     },
   };
 }

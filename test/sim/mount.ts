@@ -86,6 +86,12 @@ export interface Mount {
   crash(): void;
   /** While it is down: its state folder is emptied. */
   wipe(): void;
+  /** The rows as they are committed now. */
+  copyRows(): Buffer;
+  /** While it is down: others take the place of its rows, or none; `why`: it is said that they do. */
+  replaceRows(rows: Buffer | undefined, why?: string): void;
+  /** While it is down: its files, for who damages them. */
+  files(): MemoryFiles;
 }
 
 const STATE = "/state";
@@ -204,6 +210,19 @@ export function createMount(options: MountOptions): Mount {
       await stopping.engine.stop();
       starts += 1;
     },
+
+    copyRows() {
+      if (database === undefined) throw new Error(`${name} has no rows`);
+      return database.serialize();
+    },
+
+    replaceRows(rows, why) {
+      database = copyOf(rows === undefined ? newDatabase() : new Database(rows));
+      if (why === undefined) return;
+      database.prepare("INSERT OR REPLACE INTO setting VALUES ('restored', ?)").run(JSON.stringify({ why }));
+    },
+
+    files: () => files,
 
     wipe() {
       database = undefined;
