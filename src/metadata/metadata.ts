@@ -3,7 +3,7 @@
  * nothing of bytes on disk and of the network.
  */
 import { createAttempts, createGenerations, createTombstones } from "./attempts.ts";
-import { type Connection, despiteDisk, openDatabase } from "./database.ts";
+import { type Connection, despiteDisk, noticingDamage, openDatabase } from "./database.ts";
 import { createEntries } from "./entries.ts";
 import { createInodes } from "./inodes.ts";
 import { createLiveRows } from "./live-rows.ts";
@@ -68,7 +68,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
      * did not take it and may now, it runs again: what it does to memory must bear that.
      */
     transaction<T>(change: () => T): T {
-      return depth > 0 ? change() : despiteDisk(database, () => once(change));
+      return depth > 0 ? change() : noticingDamage(database, () => despiteDisk(database, () => once(change)));
     },
 
     /**

@@ -99,7 +99,6 @@ async function begin(context: Context, why: string, list: StagedList, files: Rea
 async function bringFile(needs: Needs, word: Written): Promise<void> {
   const { context, known } = needs;
   const { metadata, runtime, paths } = context;
-  runtime.step("bring back: a file");
   const inode = metadata.inodes.ofLineage(word.lineage);
   // Before the rows became old somebody removed it, or it never had a name: recovery sets it aside.
   if (inode === undefined && (word.lineage <= known || word.path.length === 0)) return;

@@ -13,7 +13,7 @@ import type { Logger } from "../lib/log.ts";
 import type { Runtime } from "../lib/runtime.ts";
 import { shareRuns } from "../lib/shared-run.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
-import { type Connection, onDiskFailure } from "../metadata/database.ts";
+import { type Connection, onDamage, onDiskFailure } from "../metadata/database.ts";
 import { createMetadata, type Metadata } from "../metadata/metadata.ts";
 import { born } from "../metadata/nodes.ts";
 import { createActivity } from "./activity.ts";
@@ -62,6 +62,8 @@ export interface EngineOptions {
   readonly scopes: ReadonlySet<string> | undefined;
   /** With a gateway that fails, where a workspace that is not known here yet cannot do without. Default: a moment. */
   readonly patience?: Patience;
+  /** The database turned out to be damaged. */
+  readonly onDamage?: (error: unknown) => void;
   /** Absent: nobody looks at the disk. */
   readonly stateDisk?: StateDisk;
   readonly limits?: DiskLimits;
@@ -85,6 +87,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     },
   });
   onDiskFailure(options.database, (error) => disk.commitFailed(error));
+  onDamage(options.database, (error) => {
+    if (disk.trouble !== "damaged") options.onDamage?.(error);
+    disk.isDamaged(error);
+  });
   const missing = missingScopes(scopes, WRITE_SCOPES);
   const readOnly = settings.readOnly
     ? "asked for"
@@ -171,6 +177,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       const held = network.isOnline ? heldBack(context)?.why : undefined;
       const paused = [...(held === undefined || context.settings.readOnly ? [] : [held]), ...pausedKinds(context)];
       const { offlineSince } = network;
+      const { restored } = context;
       return {
         workspace: { id: start.workspace.id, name: start.workspace.name },
         online: network.isOnline,
@@ -186,6 +193,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         cacheBytes: metadata.lives.totalBytes(),
         cacheLimit: settings.cacheLimit,
         oldestPendingMs: oldest === null ? 0 : Math.max(0, runtime.now() - oldest),
+        ...(restored.why === undefined ? {} : { restored: { why: restored.why, files: restored.files } }),
         ...(options.stateDisk === undefined ? {} : { disk: diskStatus(disk) }),
       };
     },
@@ -200,7 +208,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       try {
         // All bytes, with one call, before the rows say so.
         await runtime.files.syncDisk(paths.root);
-        metadata.settings.set("boot", NO_BOOT);
+        if (disk.trouble !== "damaged") metadata.settings.set("boot", NO_BOOT);
         await options.syncRows();
         metadata.checkpoint();
       } catch (error) {
