@@ -30,7 +30,8 @@ export interface OpenNeeds extends CopyNeeds {
   /** Id of this boot of the machine. */
   readonly boot: string;
   readonly now: () => number;
-  readonly step: (label: string) => void;
+  /** Right after each step of a repair, for tests that die there. */
+  readonly onStep?: (what: string) => void;
 }
 
 /** `repaired`: there was damage, and what took the place of the rows, in one line. */
@@ -90,7 +91,7 @@ async function openChecked(needs: OpenNeeds, note: string | undefined): Promise<
 }
 
 async function repair(needs: OpenNeeds, why: string): Promise<Opened> {
-  const { files, folder, database, log, step, now } = needs;
+  const { files, folder, database, log, onStep, now } = needs;
   log.error({ why }, "the database is repaired");
   const file = await files.open(join(folder, NOTE), "w+");
   try {
@@ -102,22 +103,22 @@ async function repair(needs: OpenNeeds, why: string): Promise<Opened> {
     await file.close();
   }
   await files.syncFolder(folder);
-  step("repair: noted");
+  onStep?.("noted");
 
   const time = new Date(now()).toISOString().slice(0, 19).replaceAll(":", ".");
   for (const suffix of ["-wal", "-shm", "-journal", ""]) {
     if ((await sizeOf(needs, `${database}${suffix}`)) === undefined) continue;
     const target = await needs.paths.quarantine(`${database}${suffix}`, `metadata ${time}.db${suffix}`);
     log.error({ path: target }, "set aside");
-    step("repair: set aside");
+    onStep?.("set aside");
   }
   const copied = await putCopy(needs);
   const connection = copied ?? open(needs);
-  step("repair: in place");
+  onStep?.("in place");
   const said = `${why}; ${copied === undefined ? "there was no good copy of it, everything is asked of the gateway anew" : "a copy of it was put in its place"}`;
   createSettings(connection).set("restored", JSON.stringify({ why: said }));
   connection.pragma("wal_checkpoint(TRUNCATE)");
-  step("repair: told");
+  onStep?.("told");
   await removeNote(needs);
   return { connection, repaired: said };
 }
@@ -136,7 +137,7 @@ function open({ database, folder, reserve }: Pick<OpenNeeds, "database" | "folde
 
 /** The newest copy that is as it was made, opened. Copies that are not go to quarantine too. */
 async function putCopy(needs: OpenNeeds): Promise<Connection | undefined> {
-  const { files, folder, database, log, paths, step } = needs;
+  const { files, folder, database, log, paths, onStep } = needs;
   for (const copy of await listCopies(needs)) {
     if (await isGoodCopy(needs, copy)) {
       const next = `${database}.new`;
@@ -146,7 +147,7 @@ async function putCopy(needs: OpenNeeds): Promise<Connection | undefined> {
       await file.sync().finally(() => file.close());
       await files.rename(next, database);
       await files.syncFolder(folder);
-      step("repair: copy in place");
+      onStep?.("copy in place");
       const connection = open(needs);
       const damage = damageIn(connection);
       if (damage === undefined) return connection;

@@ -179,7 +179,6 @@ async function start(
     boot,
     reserve,
     now: systemClock.now,
-    step: systemClock.step,
   });
   closers.push(() => database.open && database.close());
   if (repaired !== undefined) link.note(`${repaired}; what was damaged is in ${join(stateDir, "quarantine")}`);

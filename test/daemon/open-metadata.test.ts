@@ -32,7 +32,7 @@ const path = () => join(disk.root, "metadata.db");
 const inQuarantine = () => readdirSync(join(disk.root, "quarantine"));
 const copies = () => readdirSync(disk.root).filter((name) => name.startsWith("metadata.copy-"));
 
-async function open(step: (label: string) => void = () => {}, boot = BOOT) {
+async function open(onStep: (what: string) => void = () => {}, boot = BOOT) {
   if (opened?.open) opened.close();
   const found = await openMetadata({
     files: disk.files,
@@ -43,7 +43,7 @@ async function open(step: (label: string) => void = () => {}, boot = BOOT) {
     reserve: { giveUpNow: () => false },
     boot,
     now: () => 0,
-    step,
+    onStep,
   });
   opened = found.connection;
   return { ...found, value: (key: "written" | "restored") => createSettings(found.connection).get(key) };
