@@ -4,7 +4,6 @@
  * is done about it.
  */
 import Database from "better-sqlite3";
-import type { Connection } from "./database.ts";
 
 /** Not what a full or failing disk says: a page that is not one, a file that is none or too short. */
 const DAMAGE = /^SQLITE_(?:CORRUPT|NOTADB|IOERR_SHORT_READ|IOERR_CORRUPTFS|IOERR_DATA)/;
@@ -14,7 +13,7 @@ export function isDamage(error: unknown): boolean {
 }
 
 /** The first thing that is wrong, in SQLite's words; undefined: nothing is. Reads all of it. */
-export function damageIn(database: Connection): string | undefined {
+export function damageIn(database: Database.Database): string | undefined {
   try {
     const found = String(database.pragma("quick_check(1)", { simple: true }));
     return found === "ok" ? undefined : found.replaceAll(/\s+/g, " ");

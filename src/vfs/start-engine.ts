@@ -11,7 +11,6 @@ import type { Node, Workspace } from "../contract/resources.ts";
 import { type Scope, UPLOAD_SCOPES } from "../contract/scopes.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Runtime } from "../lib/runtime.ts";
-import { shareRuns } from "../lib/shared-run.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { type Connection, onDamage, onDiskFailure } from "../metadata/database.ts";
 import { createMetadata, type Metadata } from "../metadata/metadata.ts";
@@ -41,6 +40,7 @@ import { retryNow } from "./retry.ts";
 import { createSpace } from "./space.ts";
 import { renewList } from "./staged-files.ts";
 import { isoToTimeText } from "./stat.ts";
+import { createSyncRows } from "./sync-rows.ts";
 import { holdForSending } from "./without-folder.ts";
 import { createWriteBack } from "./writeback.ts";
 
@@ -138,7 +138,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     clock: createClockState(runtime),
     network,
     activity,
-    syncRows: shareRuns(async () => void (await Promise.all([options.syncRows(), staged.sync()]))),
+    syncRows: createSyncRows(metadata, async () => {
+      await Promise.all([options.syncRows(), staged.sync()]);
+    }),
   };
   running = context;
   runtime.step("start: workspace known");

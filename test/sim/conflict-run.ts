@@ -109,6 +109,8 @@ export async function playConflict(conflict: Conflict, first: First, isLate: boo
   } catch (error) {
     if (error instanceof Error) error.message += `\n${world.lines.join("\n")}`;
     throw error;
+  } finally {
+    world.end();
   }
 }
 

@@ -258,6 +258,8 @@ export async function playScript(script: Script, options: CrashOptions = {}): Pr
   } catch (error) {
     if (error instanceof Error) Object.assign(error, { lines: world.lines });
     throw error;
+  } finally {
+    world.end();
   }
 
   /** All has arrived, been told and come to rest. */

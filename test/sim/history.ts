@@ -90,6 +90,8 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
   } catch (error) {
     if (error instanceof Error) Object.assign(error, { lines: world?.lines ?? [] });
     throw error;
+  } finally {
+    world?.end();
   }
 }
 

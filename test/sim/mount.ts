@@ -4,7 +4,6 @@
  * reaches nobody: its timers and answers never come, its files are closed, its rows are not those
  * the next one starts from.
  */
-import Database from "better-sqlite3";
 import { createClient } from "../../src/client/create-client.ts";
 import type { Credentials } from "../../src/client/credentials.ts";
 import { OWN_PROFILE, withoutFeatures } from "../../src/client/profile.ts";
@@ -20,6 +19,7 @@ import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import type { EngineSettings } from "../../src/vfs/context.ts";
 import type { Engine } from "../../src/vfs/engine.ts";
 import { type EngineOptions, startEngine } from "../../src/vfs/start-engine.ts";
+import { createKeptRows, type Rows } from "../support/kept-rows.ts";
 import { createMemoryFiles, type MemoryFiles } from "../support/memory-files.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
 import { createKernel, type Kernel } from "./kernel.ts";
@@ -87,13 +87,17 @@ export interface Mount {
   /** While it is down: its state folder is emptied. */
   wipe(): void;
   /** The rows as they are committed now. */
-  copyRows(): Buffer;
+  copyRows(): Rows;
   /** While it is down: others take the place of its rows, or none; `why`: it is said that they do. */
-  replaceRows(rows: Buffer | undefined, why?: string): void;
+  replaceRows(rows: Rows | undefined, why?: string): void;
   /** While it is down: its files, for who damages them. */
   files(): MemoryFiles;
+  /** Nobody needs it any more, nor anything of it. */
+  end(): void;
 }
 
+/** Of all worlds: their statements take longer to prepare than a short history to play. */
+const DATABASES = createKeptRows(() => openDatabase(":memory:"));
 const STATE = "/state";
 const REFUSED = "refused by the gateway, kept here";
 
@@ -118,7 +122,11 @@ export function createMount(options: MountOptions): Mount {
   };
   let files = createMemoryFiles({ now });
   let database: Connection | undefined;
-  let before: Connection | undefined;
+  /** What it begins with when it is started again. */
+  let left: Rows | undefined;
+  let before: Rows | undefined;
+  /** Of dead processes, which may still be at work on them. */
+  const zombies: Connection[] = [];
   let current: Process | undefined;
   let starts = 0;
   let uuids = 0;
@@ -174,7 +182,7 @@ export function createMount(options: MountOptions): Mount {
       const client = createClient({ transport, credentials: inTurn(options.tokens), now: wallClock, profile });
       const paths = createLayout(runtime.files, STATE);
       await paths.prepare();
-      database ??= copyOf(newDatabase());
+      database ??= DATABASES.take(left);
       const rows = database;
       const engine = await startEngine({
         runtime,
@@ -191,7 +199,7 @@ export function createMount(options: MountOptions): Mount {
       if (!isAlive()) return;
       options.sabotage?.engine?.(engine);
       const keep = () => {
-        if (options.sabotage?.losesLastCall === true) before = copyOf(rows);
+        if (options.sabotage?.losesLastCall === true) before = DATABASES.rowsOf(rows);
       };
       const kernel = whileAlive(createKernel(engine.fileSystem, clock), isAlive, keep);
       current = { engine, kernel, database: rows, files };
@@ -201,10 +209,11 @@ export function createMount(options: MountOptions): Mount {
       const stopping = current;
       if (stopping === undefined) return;
       current = undefined;
-      // stop() closes the rows: the next start goes on from a copy made where it does.
+      // stop() closes the rows: the next start goes on from what they are where it does.
       const close = stopping.database.close.bind(stopping.database);
       stopping.database.close = () => {
-        database = copyOf(stopping.database);
+        left = DATABASES.rowsOf(stopping.database);
+        database = undefined;
         return close();
       };
       await stopping.engine.stop();
@@ -213,11 +222,12 @@ export function createMount(options: MountOptions): Mount {
 
     copyRows() {
       if (database === undefined) throw new Error(`${name} has no rows`);
-      return database.serialize();
+      return DATABASES.rowsOf(database);
     },
 
     replaceRows(rows, why) {
-      database = copyOf(rows === undefined ? newDatabase() : new Database(rows));
+      if (database !== undefined) zombies.push(database);
+      database = DATABASES.take(rows);
       if (why === undefined) return;
       database.prepare("INSERT OR REPLACE INTO setting VALUES ('restored', ?)").run(JSON.stringify({ why }));
     },
@@ -225,7 +235,7 @@ export function createMount(options: MountOptions): Mount {
     files: () => files,
 
     wipe() {
-      database = undefined;
+      left = undefined;
       files = createMemoryFiles({ now });
     },
 
@@ -235,12 +245,20 @@ export function createMount(options: MountOptions): Mount {
       if (database === undefined) return;
       // What was not committed is gone.
       if (database.inTransaction) database.exec("ROLLBACK");
-      database = before ?? copyOf(database);
+      zombies.push(database);
+      database = DATABASES.take(before ?? DATABASES.rowsOf(database));
       before = undefined;
       options.sabotage?.crash?.(database);
-      const left = files.snapshot();
+      const snapshot = files.snapshot();
       files.kill();
-      files = createMemoryFiles({ now, snapshot: left });
+      files = createMemoryFiles({ now, snapshot });
+    },
+
+    end() {
+      starts += 1;
+      current = undefined;
+      for (const rows of zombies.splice(0)) rows.close();
+      database?.close();
     },
   };
   return mount;
@@ -275,21 +293,6 @@ function whileAlive(kernel: Kernel, isAlive: () => boolean, onCall: () => void):
       };
     },
   });
-}
-
-let made: Connection | undefined;
-
-/** Without a row. Made once: its tables take longer than to copy it. */
-function newDatabase(): Connection {
-  made ??= openDatabase(":memory:");
-  return made;
-}
-
-/** The rows as they are committed now, on a connection of their own. */
-function copyOf(database: Connection): Connection {
-  const copy = new Database(database.serialize());
-  copy.pragma("foreign_keys = ON");
-  return copy;
 }
 
 /** What an engine logs as an error is a fault; the rest is told when somebody looks. */

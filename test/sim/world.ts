@@ -13,6 +13,7 @@ import { createGateway, type Gateway } from "../../src/gateway/core.ts";
 import type { GatewayAnswer } from "../../src/gateway/exchange.ts";
 import { describeError, type Logger, SILENT } from "../../src/lib/log.ts";
 import type { EngineSettings } from "../../src/vfs/context.ts";
+import { createKeptRows } from "../support/kept-rows.ts";
 import { createMemoryBlobs } from "../support/memory-blobs.ts";
 import { createVirtualClock, seededRandom, type VirtualClock } from "../support/virtual-clock.ts";
 import { createMount, type Mount, type MountOptions, type Sabotage } from "./mount.ts";
@@ -47,6 +48,8 @@ export interface World {
   restartGateway(): void;
   /** Position of the latest change at the gateway. */
   position(): number;
+  /** What it is made of is used for the next. */
+  end(): void;
 }
 
 export interface WorldOptions {
@@ -69,22 +72,18 @@ export interface WorldOptions {
 const LIMIT_MS = 15 * 60_000;
 const WORKSPACE_AGE_MS = 60_000;
 
-let madeStore: Buffer | undefined;
-
-/** The tables of a gateway without a row. Made once: that takes longer than to copy them. */
-function emptyStore(): Buffer {
-  if (madeStore !== undefined) return madeStore;
+/** Stores of gateways. */
+const STORES = createKeptRows(() => {
   const database = new Database(":memory:");
   const clock = createVirtualClock();
   createGateway({ clock, database, blobs: createMemoryBlobs(), signingKey: Buffer.alloc(32), log: SILENT });
-  madeStore = database.serialize();
-  return madeStore;
-}
+  return database;
+});
 
 export async function createWorld(options: WorldOptions): Promise<World> {
   const { seed } = options;
   const clock = createVirtualClock(seed);
-  const store = new Database(emptyStore());
+  const store = STORES.take();
   const blobs = createMemoryBlobs();
   const signingKey = Buffer.alloc(32, 7);
   const lag = { pathLagMs: 0, journalLagMs: 0, idLagMs: 0 };
@@ -183,6 +182,10 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       gateway = up();
     },
     position: () => Number(store.prepare("SELECT max(position) FROM change").pluck().get() ?? 0),
+    end() {
+      for (const mount of mounts) mount.end();
+      store.close();
+    },
   };
   // The workspace is older than any lag.
   await clock.advance(WORKSPACE_AGE_MS);
