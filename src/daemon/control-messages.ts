@@ -40,6 +40,7 @@ const engineStatus = z.object({
   cacheBytes: count,
   cacheLimit: count,
   restored: z.object({ why: z.string(), files: count }).optional(),
+  quota: z.object({ limit: count, used: count, waiting: z.number() }).optional(),
   disk: diskStatus.optional(),
   oldestPendingMs: count,
 });

@@ -67,6 +67,8 @@ export interface EngineStatus {
   readonly cacheLimit: number;
   /** The database was damaged, or older than its files, when the mount started; `files` were brought back. */
   readonly restored?: { readonly why: string; readonly files: number };
+  /** Absent where the workspace has none. Bytes: what it may hold, what it holds, what is to come more. */
+  readonly quota?: { readonly limit: number; readonly used: number; readonly waiting: number };
   /** Absent where nobody looks at the disk. */
   readonly disk?: DiskStatus;
   /** Age of the oldest unsent change, 0 when there is none. */
