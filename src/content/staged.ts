@@ -56,28 +56,42 @@ export interface Staged {
   read(bytes?: number): Promise<StagedList>;
   /** Writes it anew, with what these say and nothing else. */
   replace(lines: () => AsyncIterable<Written>): Promise<void>;
-  /** Bytes of it. */
-  size(): number;
+  /** Much of it is likely to be over: it had better be written anew. */
+  isLong(): boolean;
   close(): Promise<void>;
 }
 
 /** Of a list that began with everything there was to tell. */
 const FIRST = '{"staged":1}';
 const TAIL = 64 * 1024;
+const LONG = 4 * 1024 * 1024;
 
 export async function openStaged(files: Files, path: string, log: Logger): Promise<Staged> {
   let { file, size } = await openList(files, path);
   const isNew = !(await hasFirst(file));
+  let hasBegun = !isNew;
   let waiting: string[] = [];
   let isSynced = true;
   let hasFailed = false;
   let last: Promise<unknown> = Promise.resolve();
+  let turns = 0;
+  let syncing: Promise<unknown> = Promise.resolve();
+  let isReplacing = false;
+  let limit = LONG;
 
   /** One after the other. */
   function inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const result = last.then(work);
+    turns += 1;
+    const result = last.then(work).finally(() => {
+      turns -= 1;
+    });
     last = result.catch(() => {});
     return result;
+  }
+
+  /** In place, which takes no room: without its first byte nobody concludes anything from what it lacks. */
+  async function markWhole(isWhole: boolean): Promise<void> {
+    if (hasBegun) await file.write(Buffer.from(isWhole ? encode(FIRST).slice(0, 1) : "?"), 0);
   }
 
   async function write(): Promise<void> {
@@ -89,11 +103,14 @@ export async function openStaged(files: Files, path: string, log: Logger): Promi
       isSynced = false;
       await file.write(bytes, size);
       size += bytes.length;
+      if (hasFailed) await markWhole(true);
       hasFailed = false;
     } catch (error) {
+      // What was written already is told once more: the last word of a file counts.
       waiting = [...lines, ...waiting];
       if (!hasFailed) log.warn({ err: error }, "the list of changed files cannot be kept");
       hasFailed = true;
+      await markWhole(false).catch(() => {});
     }
   }
 
@@ -133,30 +150,48 @@ export async function openStaged(files: Files, path: string, log: Logger): Promi
     }
     const before = file;
     [file, size] = [next, length];
+    [hasBegun, hasFailed, isSynced] = [true, false, true];
+    await syncing;
     await before.close();
     await files.syncFolder(dirname(path));
-    isSynced = true;
   }
+
+  // What was added before may still be on its way.
+  const flush = () => (waiting.length === 0 && turns === 0 ? Promise.resolve() : inTurn(write));
 
   return {
     isNew,
     add(told) {
       waiting.push(encode(JSON.stringify(told)));
     },
-    flush: () => (waiting.length === 0 ? Promise.resolve() : inTurn(write)),
+    flush,
     async sync() {
-      if (isSynced && waiting.length === 0) return;
-      await inTurn(async () => {
-        await write();
-        if (isSynced || hasFailed) return;
-        isSynced = true;
-        await file.sync();
+      await flush();
+      if (isSynced || hasFailed) return;
+      isSynced = true;
+      // Not in turn: nobody who writes waits for the disk.
+      const synced = file.sync();
+      syncing = synced.catch(() => {
+        isSynced = false;
       });
+      await synced;
     },
     read: (bytes) => inTurn(() => readAll(bytes)),
-    replace: (lines) => inTurn(() => replaceWith(lines)),
-    size: () => size,
-    close: () => inTurn(() => file.close()),
+    async replace(lines) {
+      isReplacing = true;
+      try {
+        await inTurn(() => replaceWith(lines));
+      } finally {
+        isReplacing = false;
+        limit = Math.max(LONG, 2 * size);
+      }
+    },
+    isLong: () => !isReplacing && size > limit,
+    close: () =>
+      inTurn(async () => {
+        await syncing;
+        await file.close();
+      }),
   };
 }
 

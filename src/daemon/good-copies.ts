@@ -8,7 +8,7 @@ import { Worker } from "node:worker_threads";
 import type { Files } from "../lib/files.ts";
 import type { Logger } from "../lib/log.ts";
 import { hasCode } from "../lib/system-error.ts";
-import { copyReply } from "../metadata/copy-reply.ts";
+import { type CopyReply, copyReply } from "../metadata/copy-reply.ts";
 import { finishCopy } from "../metadata/damage.ts";
 import type { Connection } from "../metadata/database.ts";
 
@@ -68,17 +68,17 @@ export function startCopies(
     if (!hasRoom(2 * size)) return;
     const [begun, counted] = [elapsed(), changes()];
     const path = await newCopy(needs);
-    const told = await copyInThread(database, path);
+    const told = await inThread({ from: database, to: path });
     if ("damage" in told) onDamage(told.damage);
     else if ("failed" in told) log.warn({ why: told.failed }, "no copy of the database could be made");
     else {
       await keepCopy(needs, path);
       copied = counted;
     }
-    if (!("made" in told)) await files.remove(path);
     lastAt = elapsed();
     tookMs = lastAt - begun;
-    log.info({ size, tookMs: Math.round(tookMs) }, "a copy of the database was made");
+    if ("made" in told) log.info({ size, tookMs: Math.round(tookMs) }, "a copy of the database was made");
+    else await files.remove(path);
   }
 
   const timer = setInterval(() => {
@@ -164,9 +164,10 @@ async function sizeOf(files: Files, path: string): Promise<number | undefined> {
   }
 }
 
-function copyInThread(from: string, to: string): Promise<ReturnType<typeof copyReply.parse>> {
+/** Whoever else waits for the thread of JavaScript goes on meanwhile. */
+export function inThread(what: { readonly from: string; readonly to?: string }): Promise<CopyReply> {
   return new Promise((resolve) => {
-    const worker = new Worker(new URL("../metadata/copy-worker.js", import.meta.url), { workerData: { from, to } });
+    const worker = new Worker(new URL("../metadata/copy-worker.js", import.meta.url), { workerData: what });
     worker.once("message", (message: unknown) => resolve(copyReply.parse(message)));
     worker.once("error", (error: Error) => resolve({ failed: error.message }));
     worker.once("exit", () => resolve({ failed: "the thread ended" }));

@@ -16,7 +16,7 @@ import { damageIn, isDamage } from "../metadata/damage.ts";
 import { type Connection, isDiskFailure, openDatabase } from "../metadata/database.ts";
 import { createSettings } from "../metadata/settings.ts";
 import { StartError } from "../vfs/engine.ts";
-import { type CopyNeeds, isGoodCopy, listCopies } from "./good-copies.ts";
+import { type CopyNeeds, inThread, isGoodCopy, listCopies } from "./good-copies.ts";
 
 const NOTE = "metadata.suspect";
 /** A repair was begun. */
@@ -79,7 +79,7 @@ async function openChecked(needs: OpenNeeds, note: string | undefined): Promise<
     const settings = createSettings(connection);
     const boot = settings.get("boot") ?? "";
     const wentDown = boot !== "" && boot !== needs.boot;
-    const damage = note !== undefined || wentDown || size <= SMALL ? damageIn(connection) : undefined;
+    const damage = note !== undefined || wentDown || size <= SMALL ? await look(needs, connection) : undefined;
     if (damage === undefined) return connection;
     connection.close();
     return damage;
@@ -88,6 +88,14 @@ async function openChecked(needs: OpenNeeds, note: string | undefined): Promise<
     if (isDamage(error)) return (error as Error).message;
     throw error;
   }
+}
+
+/** A big one takes longer than a supervisor waits for a sign of life. */
+async function look(needs: OpenNeeds, connection: Connection): Promise<string | undefined> {
+  if (((await sizeOf(needs, needs.database)) ?? 0) <= SMALL) return damageIn(connection);
+  const told = await inThread({ from: needs.database });
+  if ("failed" in told) return damageIn(connection);
+  return "damage" in told ? told.damage : undefined;
 }
 
 async function repair(needs: OpenNeeds, why: string): Promise<Opened> {
@@ -149,7 +157,7 @@ async function putCopy(needs: OpenNeeds): Promise<Connection | undefined> {
       await files.syncFolder(folder);
       onStep?.("copy in place");
       const connection = open(needs);
-      const damage = damageIn(connection);
+      const damage = await look(needs, connection);
       if (damage === undefined) return connection;
       connection.close();
       for (const suffix of ["-wal", "-shm", ""]) await files.remove(`${database}${suffix}`);

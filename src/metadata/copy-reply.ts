@@ -1,4 +1,4 @@
-/** What copy-worker.ts says of the copy it was to make. */
+/** What copy-worker.ts says of the copy it was to make, or of the database it was to look at. */
 import { z } from "zod";
 
 export const copyReply = z.union([

@@ -1,18 +1,18 @@
 /**
- * A thread that makes one copy of the database while others go on with it, looks at the copy, and
- * ends. Its one message says what is wrong with the copy, which then is wrong with the database; or
- * why there is none.
+ * A thread that makes one copy of the database while others go on with it, looks at the copy, or at
+ * the database where no copy is asked for, and ends. Its one message says what is wrong with it, which
+ * then is wrong with the database; or why nobody knows.
  */
 import { parentPort, workerData } from "node:worker_threads";
 import Database from "better-sqlite3";
 import { z } from "zod";
 import type { CopyReply } from "./copy-reply.ts";
-import { finishCopy, isDamage } from "./damage.ts";
+import { damageIn, finishCopy, isDamage } from "./damage.ts";
 
 /** All in one step: a step that is followed by others begins anew after each commit in between. */
 const ALL_PAGES = 2 ** 30;
 
-const { from, to } = z.object({ from: z.string(), to: z.string() }).parse(workerData);
+const { from, to } = z.object({ from: z.string(), to: z.string().optional() }).parse(workerData);
 const reply = (told: CopyReply) => parentPort?.postMessage(told);
 const failed = (error: unknown) => {
   const text = error instanceof Error ? error.message : String(error);
@@ -21,14 +21,17 @@ const failed = (error: unknown) => {
 
 try {
   const database = new Database(from, { fileMustExist: true, readonly: true });
-  database
-    .backup(to, { progress: () => ALL_PAGES })
-    .then(() => {
-      const damage = finishCopy(to);
-      reply(damage === undefined ? { made: true } : { damage });
-    })
-    .catch(failed)
-    .finally(() => database.close());
+  try {
+    let damage: string | undefined;
+    if (to === undefined) damage = damageIn(database);
+    else {
+      await database.backup(to, { progress: () => ALL_PAGES });
+      damage = finishCopy(to);
+    }
+    reply(damage === undefined ? { made: true } : { damage });
+  } finally {
+    database.close();
+  }
 } catch (error) {
   failed(error);
 }

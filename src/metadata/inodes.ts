@@ -62,6 +62,7 @@ export function createInodes(database: Connection) {
   const insertLineage = prepare(database, "INSERT INTO lineage (inode) VALUES (?)");
   const adoptLineage = prepare(database, "INSERT INTO lineage (id, inode) VALUES (?, ?)");
   const newestLineage = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'lineage'");
+  const ofHash = prepare(database, "SELECT 1 FROM inode WHERE hash = ? AND content = 'clean' LIMIT 1");
   const lineageInode = prepare<{ inode: number }>(database, "SELECT inode FROM lineage WHERE id = ?");
   const removeLineage = prepare(database, "DELETE FROM lineage WHERE id = ?");
   const lineagesOf = prepare<{ id: number }>(database, "SELECT id FROM lineage WHERE inode = ?");
@@ -131,6 +132,8 @@ export function createInodes(database: Connection) {
       adoptLineage.run(lineage, id);
       return update(id, { lineage });
     },
+    /** A file of the gateway's has this content. Looks at all of them. */
+    isKnownContent: (hash: string): boolean => ofHash.get(hash) !== undefined,
     /** The last that was given out here. */
     newestLineage: (): number => newestLineage.get()?.seq ?? 0,
     remove(id: number): void {

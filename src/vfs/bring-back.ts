@@ -9,7 +9,15 @@
 import { z } from "zod";
 import type { StagedList, Written } from "../content/staged.ts";
 import type { FileStat } from "../lib/files.ts";
-import { addRange, clipRanges, formatRanges, NO_RANGES, type Ranges } from "../lib/ranges.ts";
+import {
+  addRange,
+  clipRanges,
+  formatRanges,
+  intersectRanges,
+  NO_RANGES,
+  parseRanges,
+  type Ranges,
+} from "../lib/ranges.ts";
 import { formatTime } from "../lib/time.ts";
 import type { Entry } from "../metadata/entries.ts";
 import { HELD, type Inode } from "../metadata/inodes.ts";
@@ -105,9 +113,16 @@ async function bringFile(needs: Needs, word: Written): Promise<void> {
   const stat = await runtime.files.stat(paths.live(word.lineage));
   const missing = word.missingFrom === undefined ? NO_RANGES : await holesIn(context, word.lineage, stat.size);
   if (inode === undefined) return placeFile(needs, word, stat, missing);
-  if (inode.lineage !== word.lineage || inode.kind !== "file" || word.changes <= inode.changes) return;
+  if (inode.lineage !== word.lineage || inode.kind !== "file") return;
+  const isNews = word.changes > inode.changes;
+  const row = metadata.lives.get(word.lineage);
+  // Of one change there is one line: where bytes were missing, its program may have written since.
+  const isFuller = word.missingFrom !== undefined && inode.content === "dirty" && row?.missing !== "[]";
+  if (!isNews && !isFuller) return;
+  const recorded = isNews || row === undefined ? undefined : parseRanges(row.missing);
   metadata.transaction(() => {
-    becomesChanged(needs, inode, word, stat, missing);
+    const stillMissing = recorded === undefined ? missing : intersectRanges(missing, recorded);
+    becomesChanged(needs, inode, word, stat, stillMissing);
     markInode(context, inode.id);
   });
   context.restored.files += 1;
@@ -278,6 +293,12 @@ async function judgeUntold(needs: Needs, lineage: number): Promise<void> {
     if (list.isWhole) return runtime.files.remove(paths.live(lineage));
     const stat = await runtime.files.stat(paths.live(lineage));
     if (stat.allocated === 0) return;
+    const { hash } = await runtime.files.hash(paths.live(lineage));
+    // Most likely it came from there. Where it did not, it is another of the same bytes.
+    if (metadata.inodes.isKnownContent(hash)) {
+      const target = await paths.quarantine(paths.live(lineage), `live-${lineage}`);
+      return log.warn({ path: target }, "a file of nobody known was set aside: the gateway has what is in it");
+    }
     return placeFile(needs, { lineage, changes: 0, path: [] }, stat, NO_RANGES);
   }
   const row = metadata.lives.get(lineage);

@@ -155,7 +155,7 @@ function settle(
       const content = (open?.live.writers ?? 0) > 0 ? "open" : "clean";
       metadata.inodes.update(inode.id, { hash, size, content, ...agreed });
       if (open !== undefined) metadata.lives.update(inode.lineage, agreed);
-      if (content === "clean") tellDone(context, inode.lineage);
+      tellDone(context, inode.lineage);
       return "clean";
     }
     metadata.inodes.update(inode.id, { hash, size, content: "dirty", synced: 1 });

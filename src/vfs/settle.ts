@@ -156,7 +156,7 @@ function contentArrived(context: Context, row: NodeRow, attempt: Sent, base: Bas
   // A writer that has not written yet keeps the mark under which a crash makes us look.
   const content = writersOf(context, inode) > 0 ? "open" : "clean";
   metadata.inodes.update(inode.id, { content, originNode: nodeId, originVersion: base.head, hash });
-  if (content === "clean") tellDone(context, inode.lineage);
+  tellDone(context, inode.lineage);
   const live = metadata.lives.get(inode.lineage);
   if (live !== undefined && (live.missing === "[]" || live.originVersion === null)) {
     metadata.lives.update(inode.lineage, { originNode: nodeId, originVersion: base.head });

@@ -12,9 +12,6 @@ import type { LiveFile } from "./live-file.ts";
 
 type Needs = Pick<Context, "metadata" | "staged">;
 
-/** A longer list is written anew, with what is still changed alone. */
-const LONG = 4 * 1024 * 1024;
-
 /** Its content is about to change, or has; the rows say so. It is in the list after the next flush. */
 export function tellWritten({ metadata, staged }: Needs, inode: Inode, live?: LiveFile): void {
   staged.add(writtenOf(metadata, inode, live));
@@ -36,6 +33,7 @@ export function tellDone(context: Needs & Pick<Context, "bytes" | "log">, lineag
     if (inode !== undefined && inode.lineage === lineage && inode.content === "dirty") return;
     context.staged.add({ lineage, done: true });
     await context.staged.flush();
+    if (context.staged.isLong()) await renewList(context);
   });
 }
 
@@ -43,16 +41,20 @@ function flushSoon(context: Pick<Context, "staged" | "bytes" | "log">): void {
   inBackground(context, "keeping the list of changed files", () => context.staged.flush());
 }
 
-/** The list says again what the rows say, where it is new or has become long. */
-export async function renewList({ metadata, staged }: Needs): Promise<void> {
-  if (!staged.isNew && staged.size() < LONG) return;
-  const inodes = metadata.inodes.unclean();
-  await staged.replace(async function* lines() {
-    for (const { id } of inodes) {
-      const inode = metadata.inodes.get(id);
-      if (inode !== undefined && inode.content !== "clean" && inode.size > 0) yield writtenOf(metadata, inode);
-    }
-  });
+/** The list says what the rows say, and nothing else. Where that cannot be written, it stays as it is. */
+export async function renewList({ metadata, staged, log }: Needs & Pick<Context, "log">): Promise<void> {
+  try {
+    await staged.replace(async function* lines() {
+      // Not before all that was added is in the old list: what is added from here on comes after these.
+      for (const { id } of metadata.inodes.unclean()) {
+        const inode = metadata.inodes.get(id);
+        // Of any size: the rows hear of it when the writer closes.
+        if (inode?.content === "dirty") yield writtenOf(metadata, inode);
+      }
+    });
+  } catch (error) {
+    log.warn({ err: error }, "the list of changed files cannot be written anew");
+  }
 }
 
 function writtenOf(metadata: Context["metadata"], inode: Inode, live?: LiveFile): Written {

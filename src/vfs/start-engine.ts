@@ -153,7 +153,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   await disk.restore();
   await recoverContents(context);
   runtime.step("start: recovered");
-  await renewList(context);
+  if (staged.isNew || staged.isLong() || context.restored.why !== undefined) await renewList(context);
   metadata.settings.set("boot", settings.boot);
   // From here on bytes may be newer than the rows that power loss would leave.
   await context.syncRows();

@@ -34,17 +34,17 @@ export async function playDamage(seed: number, damage: Damage): Promise<string[]
   if (mount === undefined) throw new Error("no mount");
   const random = seededRandom(seed);
   try {
-    await world.run(calls(mount).mkdir("d"));
-    await world.run(calls(mount).mkdir("d/e"));
+    await world.run(callsOf(mount).mkdir("d"));
+    await world.run(callsOf(mount).mkdir("d/e"));
     await work(world, mount, random, BEFORE, "x");
     const copy = mount.copyRows();
     await work(world, mount, random, AFTER, "y");
     if (damage.isDrained) await rest(world, mount);
-    const before = await world.run(treeOf(calls(mount), { withContent: true }));
+    const before = await world.run(treeOf(callsOf(mount), { withContent: true }));
     const behind = mount.copyRows();
     if (damage.rows === "behind") await save(world, mount, random);
     const had = await world.run(gatewayTree(world.outside, world.workspace.root));
-    const shown = damage.rows === "behind" ? await world.run(treeOf(calls(mount), { withContent: true })) : before;
+    const shown = damage.rows === "behind" ? await world.run(treeOf(callsOf(mount), { withContent: true })) : before;
 
     world.note(`ends: ${JSON.stringify(damage)}`);
     if (damage.ends === "crash") mount.crash();
@@ -56,7 +56,7 @@ export async function playDamage(seed: number, damage: Damage): Promise<string[]
     if (damage.rows === "none") mount.weather.isOffline = false;
     await world.run(mount.start());
     await rest(world, mount);
-    const after = await world.run(treeOf(calls(mount), { withContent: true }));
+    const after = await world.run(treeOf(callsOf(mount), { withContent: true }));
     const there = await world.run(gatewayTree(world.outside, world.workspace.root));
     const problems = [
       ...differences(after, there, ["the mount", "the gateway"]),
@@ -71,7 +71,7 @@ export async function playDamage(seed: number, damage: Damage): Promise<string[]
   }
 }
 
-function calls(mount: Mount): Calls {
+export function callsOf(mount: Mount): Calls {
   if (mount.process === undefined) throw new Fault("is down");
   return mount.process.kernel;
 }
@@ -81,7 +81,7 @@ async function work(world: World, mount: Mount, random: () => number, count: num
     const program = choose(random);
     world.note(`${label}${index}: ${JSON.stringify(program)}`);
     try {
-      await world.run(runProgram(calls(mount), program, `${label}${index}`));
+      await world.run(runProgram(callsOf(mount), program, `${label}${index}`));
     } catch (error) {
       if (!(error instanceof CallError)) throw error;
       world.note(`  ${error.message}`);
@@ -115,7 +115,7 @@ function choose(random: () => number): Program {
 /** The last thing before the end, of which the rows will know nothing. */
 async function save(world: World, mount: Mount, random: () => number): Promise<void> {
   const path = PATHS[Math.floor(random() * PATHS.length)] ?? "a";
-  await world.run(runProgram(calls(mount), { do: "save", path, size: 3_000 }, "last")).catch((error: unknown) => {
+  await world.run(runProgram(callsOf(mount), { do: "save", path, size: 3_000 }, "last")).catch((error: unknown) => {
     if (!(error instanceof CallError)) throw error;
   });
 }
@@ -131,7 +131,7 @@ async function damageList(mount: Mount, list: Damage["list"], random: () => numb
 }
 
 /** All has arrived, been told and come to rest. */
-async function rest(world: World, mount: Mount): Promise<void> {
+export async function rest(world: World, mount: Mount): Promise<void> {
   const { process } = mount;
   if (process === undefined) throw new Fault("is down");
   mount.weather.isOffline = false;

@@ -4,8 +4,9 @@
  */
 import Database from "better-sqlite3";
 import { describe, expect, test } from "vitest";
-import { type Damage, playDamage } from "./damage-run.ts";
-import { runProgram } from "./programs.ts";
+import { callsOf, type Damage, playDamage, rest } from "./damage-run.ts";
+import { bytesOf, runProgram } from "./programs.ts";
+import { readFile } from "./tree.ts";
 import { createWorld } from "./world.ts";
 
 const SEED = Number(process.env.WSFS_SEED ?? 1);
@@ -34,6 +35,37 @@ describe.each(DAMAGES.filter(isPlayed).filter(isFound))(
     });
   },
 );
+
+test("bytes that were written where some were missing, after the copy was made, are not fetched over", async () => {
+  const world = await createWorld({ seed: SEED, mounts: ["alpha"] });
+  const [mount] = world.mounts;
+  if (mount?.process === undefined) throw new Error("no mount");
+  const origin = bytesOf("far", 300_000);
+  await world.run(
+    world.outside.upload(world.workspace.root, "far", {
+      size: origin.length,
+      async *read() {
+        yield origin;
+      },
+    }),
+  );
+  await world.clock.advance(5_000);
+  const { kernel } = mount.process;
+  const handle = await world.run(kernel.open("far", { write: true }));
+  mount.weather.isOffline = true;
+  await world.run(kernel.write(handle, 0, Buffer.alloc(4096, "1")));
+  const copy = mount.copyRows();
+  await world.run(kernel.write(handle, 204_800, Buffer.alloc(4096, "2")));
+
+  mount.crash();
+  mount.replaceRows(copy, "a test took them away");
+  mount.weather.isOffline = false;
+  await world.run(mount.start());
+  await rest(world, mount);
+  const wanted = Buffer.from(origin);
+  wanted.fill("1", 0, 4096).fill("2", 204_800, 208_896);
+  expect((await world.run(readFile(callsOf(mount), "far"))).equals(wanted)).toBe(true);
+});
 
 test("rows that turn out to be damaged at work refuse changes, and nothing is sent", async () => {
   const told: unknown[] = [];

@@ -97,7 +97,7 @@ const NO_LIST: Staged = {
   sync: async () => {},
   read: async () => ({ written: new Map(), isWhole: false }),
   replace: async () => {},
-  size: () => 0,
+  isLong: () => false,
   close: async () => {},
 };
 
