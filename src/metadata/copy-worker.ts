@@ -19,18 +19,19 @@ const failed = (error: unknown) => {
   reply(isDamage(error) ? { damage: text } : { failed: text });
 };
 
+const toldOf = (damage: string | undefined) => reply(damage === undefined ? { made: true } : { damage });
+
 try {
   const database = new Database(from, { fileMustExist: true, readonly: true });
-  try {
-    let damage: string | undefined;
-    if (to === undefined) damage = damageIn(database);
-    else {
-      await database.backup(to, { progress: () => ALL_PAGES });
-      damage = finishCopy(to);
-    }
-    reply(damage === undefined ? { made: true } : { damage });
-  } finally {
+  if (to === undefined) {
+    toldOf(damageIn(database));
     database.close();
+  } else {
+    database
+      .backup(to, { progress: () => ALL_PAGES })
+      .then(() => toldOf(finishCopy(to)))
+      .catch(failed)
+      .finally(() => database.close());
   }
 } catch (error) {
   failed(error);

@@ -52,7 +52,7 @@ export async function bringBack(context: Context, isDoubtful: boolean): Promise<
   const files = new Set<number>();
   for await (const lineage of paths.liveFiles()) files.add(lineage);
   const known = told?.known ?? (await begin(context, why, list, files));
-  const needs: Needs = { context, list, files, known, isDoubtful };
+  const needs: Needs = { context, list, files, known, isDoubtful, gateway: { answers: true } };
   for (const word of list.written.values()) if (files.has(word.lineage)) await bringFile(needs, word);
   for (const lineage of files) if (!list.written.has(lineage)) await judgeUntold(needs, lineage);
   forgetDone(needs);
@@ -68,6 +68,8 @@ interface Needs {
   readonly files: Set<number>;
   readonly known: number;
   readonly isDoubtful: boolean;
+  /** Once it is out of reach, no other folder waits for it. */
+  readonly gateway: { answers: boolean };
 }
 
 function noteIn({ settings }: Context["metadata"]): z.infer<typeof note> | undefined {
@@ -186,10 +188,10 @@ function grewFrom({ metadata }: Context, row: NodeRow, { node, head, hash, size,
 async function placeFile(needs: Needs, word: Written, stat: FileStat, missing: Ranges): Promise<void> {
   const { context, isDoubtful } = needs;
   const { metadata, runtime, paths } = context;
-  const folder = await folderOfFile(context, word);
+  const folder = await folderOfFile(needs, word);
   // One that nothing is told of is seen to be brought back.
   const name = word.path.at(-1) ?? freeConflictName(context, folder, `file ${word.lineage}`, "recovered");
-  await listIfPossible(context, folder, name);
+  await listIfPossible(needs, folder, name);
   const there = metadata.entries.find(folder, name);
   if (there !== undefined && (await isSameContent(context, there, word.lineage))) {
     return runtime.files.remove(paths.live(word.lineage));
@@ -230,12 +232,13 @@ function newInode(context: Context, { mode }: Written) {
 }
 
 /** The folder it was in, made again where the rows do not have it. */
-async function folderOfFile(context: Context, { folder, path }: Written): Promise<number> {
+async function folderOfFile(needs: Needs, { folder, path }: Written): Promise<number> {
+  const { context } = needs;
   const { metadata } = context;
   if (folder !== undefined && isFolder(context, folder)) return folder;
   let current = ROOT_INODE;
   for (const name of path.slice(0, -1)) {
-    await listIfPossible(context, current, name);
+    await listIfPossible(needs, current, name);
     const found = metadata.entries.find(current, name);
     if (found !== undefined && !isFolder(context, found.inode)) return current;
     current = found?.inode ?? makeFolder(context, current, name);
@@ -263,12 +266,18 @@ function makeFolder(context: Context, parent: number, name: string): number {
 }
 
 /** Where the gateway does not answer, its answer to the upload tells whether the name is free. */
-async function listIfPossible(context: Context, folder: number, name: string): Promise<void> {
-  const { metadata, log, bytes } = context;
-  if (metadata.entries.find(folder, name) !== undefined || metadata.inodes.get(folder)?.listed != null) return;
+async function listIfPossible({ context, gateway }: Needs, folder: number, name: string): Promise<void> {
+  const { metadata, log, bytes, network } = context;
+  if (
+    !gateway.answers ||
+    metadata.entries.find(folder, name) !== undefined ||
+    metadata.inodes.get(folder)?.listed != null
+  )
+    return;
   try {
     await completeFolder(context, folder, bytes.stopped.signal);
   } catch (error) {
+    if (!network.isOnline) gateway.answers = false;
     log.warn({ err: error, folder }, "a folder could not be listed");
   }
 }
