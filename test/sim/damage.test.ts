@@ -10,7 +10,7 @@ import { readFile } from "./tree.ts";
 import { createWorld } from "./world.ts";
 
 const SEED = Number(process.env.WSFS_SEED ?? 1);
-const RUNS = Number(process.env.SIM_RUNS ?? 2);
+const RUNS = Number(process.env.SIM_RUNS ?? 1);
 
 const DAMAGES: readonly Damage[] = (["copy", "none", "behind"] as const).flatMap((rows) =>
   (["whole", "damaged", "gone"] as const).flatMap((list) =>

@@ -160,8 +160,8 @@ export async function problemsAfter(
   await fill(files, disk);
   const paths = createLayout(files, `/${STATE}`);
   await paths.prepare();
-  // What a program was told is here without the gateway.
-  isGone = promises.files.size > 0;
+  // What a program was told is here without the gateway; what it only began may need it for the names.
+  isGone = promises.prefixes.size > 0 || [...promises.files.values()].some(({ contents }) => contents !== undefined);
   const engine = await run(
     startEngine({
       runtime: { ...clock, files },
