@@ -36,6 +36,7 @@ export function describeStatus(state: MountStatus): string {
     ],
     ["conflicts", state.conflicts === 0 ? undefined : formatCount(state.conflicts, "copy", "copies")],
     ["cache", `${formatSize(state.cacheBytes)} of ${formatSize(state.cacheLimit)}`],
+    ["restored", describeRestored(state)],
     ["quota", describeQuota(state)],
     ["disk", describeDisk(state)],
     ["state dir", state.stateDir],
@@ -58,6 +59,12 @@ function describePending(state: MountStatus): string {
   const uploading = state.uploading === 0 ? "" : `, ${state.uploading} under way`;
   const since = `oldest ${formatDuration(state.oldestPendingMs)} old`;
   return `${formatCount(state.dirty, "change")}, ${formatSize(state.bytesPending)} (${since}${uploading})`;
+}
+
+function describeRestored({ restored, stateDir }: MountStatus): string | undefined {
+  if (restored === undefined) return undefined;
+  const files = formatCount(restored.files, "changed file");
+  return `${restored.why}; ${files} brought back, what was damaged is in ${stateDir}/quarantine`;
 }
 
 function describeQuota({ quota }: MountStatus): string | undefined {

@@ -3,6 +3,7 @@
  *
  *     lock                     held by the daemon that uses the folder
  *     reserve                  space to be given up when the disk is full
+ *     staged                   which live files programs wrote to, see staged.ts
  *     live/12/12345            live files, by lineage
  *     generation/0/17          finished cuts, by generation
  *     quarantine/NAME          what could not be understood; never removed by us
@@ -20,6 +21,7 @@ export interface Layout {
   readonly root: string;
   readonly lock: string;
   readonly reserve: string;
+  readonly staged: string;
   live(lineage: number): string;
   generation(id: number): string;
   /** Makes the folders that are always there; they survive power loss once it resolves. */
@@ -77,6 +79,7 @@ export function createLayout(files: Files, root: string): Layout {
     root,
     lock: join(root, "lock"),
     reserve: join(root, "reserve"),
+    staged: join(root, "staged"),
     live: (lineage) => shardPath(live, lineage),
     generation: (id) => shardPath(generation, id),
 

@@ -16,7 +16,7 @@ export type { DrainProgress, DrainResult, QueueItem, RetryResult };
 const count = z.number().min(0);
 
 const diskStatus = z.object({
-  state: z.enum(["ok", "full", "readOnly", "gone", "broken"]),
+  state: z.enum(["ok", "full", "readOnly", "gone", "broken", "damaged"]),
   reason: z.string().optional(),
   total: count,
   available: count,
@@ -39,6 +39,7 @@ const engineStatus = z.object({
   conflicts: count,
   cacheBytes: count,
   cacheLimit: count,
+  restored: z.object({ why: z.string(), files: count }).optional(),
   quota: z.object({ limit: count, used: count, waiting: z.number() }).optional(),
   disk: diskStatus.optional(),
   oldestPendingMs: count,

@@ -17,7 +17,7 @@ import { describeToken } from "../client/token-claims.ts";
 import { createDiskFiles } from "../content/disk-files.ts";
 import { createHashWorkers } from "../content/hash-workers.ts";
 import { createLayout } from "../content/layout.ts";
-import { createReserve, type Reserve } from "../content/reserve.ts";
+import { createReserve } from "../content/reserve.ts";
 import { createStateDisk, removeNow, spaceAt } from "../content/state-disk.ts";
 import { lockStateFolder, StateFolderBusy, type StateLock } from "../content/state-lock.ts";
 import * as systemCalls from "../content/system-calls.ts";
@@ -27,7 +27,7 @@ import { startCheckpoints } from "../lib/checkpoints.ts";
 import { claimFolder, FolderOfOthers } from "../lib/claim-folder.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
-import { isDiskFailure, openDatabase } from "../metadata/database.ts";
+import { createSettings } from "../metadata/settings.ts";
 import type { EngineSettings } from "../vfs/context.ts";
 import type { DiskLimits } from "../vfs/disk.ts";
 import { type Engine, StartError } from "../vfs/engine.ts";
@@ -36,15 +36,17 @@ import type { EngineOptions } from "../vfs/start-engine.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { startControlServer } from "./control-server.ts";
 import { detach } from "./detach.ts";
+import { startCopies } from "./good-copies.ts";
 import type { DaemonLog } from "./log-file.ts";
 import { mountsOf, readMountTable } from "./mount-table.ts";
 import { noticeTokens } from "./notice-tokens.ts";
+import { noteDamage, openMetadata } from "./open-metadata.ts";
 import { identifyProcess } from "./processes.ts";
 import { createRowSync } from "./row-sync.ts";
 import { createRuntime } from "./runtime.ts";
 import { type MountRecord, makeRuntimeFolder, removeRecord, socketPath, writeRecord } from "./runtime-folder.ts";
 import type { DaemonSettings } from "./settings.ts";
-import { defaultStateFolder, findStateFolder, STATE_CLAIM, writeOwner } from "./state-folder.ts";
+import { defaultStateFolder, findStateFolder, ownerOtherThan, STATE_CLAIM, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
 
 /** The engine closes the database when it stops. */
@@ -169,10 +171,36 @@ async function start(
   const databasePath = join(stateDir, DATABASE);
   const { total } = spaceAt(stateDir);
   const reserve = createReserve(runtime.files, paths.reserve, reserveSize(total), removeNow);
-  const database = openOnFullDisk(databasePath, reserve);
+  const boot = bootId();
+  const copying = { files: runtime.files, folder: stateDir, database: databasePath, log };
+  const { connection: database, repaired } = await openMetadata({
+    ...copying,
+    paths,
+    boot,
+    reserve,
+    now: systemClock.now,
+  });
+  closers.push(() => database.open && database.close());
+  if (repaired !== undefined) link.note(`${repaired}; what was damaged is in ${join(stateDir, "quarantine")}`);
+  const stranger = ownerOtherThan(stateDir, settings.workspace);
+  if (stranger !== undefined && createSettings(database).get("workspace") === undefined) {
+    throw new StartError(`the state dir belongs to workspace "${stranger}", not to "${settings.workspace}"`);
+  }
   const stateDisk = createStateDisk({ lock, lockPath: paths.lock, database: databasePath, reserve });
   const rowSync = createRowSync(runtime.files, databasePath);
   closers.push(() => rowSync.close());
+  const limits = diskLimits(settings, total);
+  const copies = startCopies({
+    ...copying,
+    connection: database,
+    elapsed: systemClock.elapsed,
+    hasRoom: (bytes) => spaceAt(stateDir).available - bytes >= Math.max(limits.keepFree, 2 * reserve.size),
+    onDamage: (damage) => {
+      noteDamage(copying, damage);
+      running?.context.disk.isDamaged(new Error(damage));
+    },
+  });
+  closers.push(() => copies.atEnd());
   const engine = await startEngine({
     runtime,
     client,
@@ -180,22 +208,24 @@ async function start(
     paths,
     database,
     stateDisk,
-    limits: diskLimits(settings, total),
+    limits,
+    onDamage: (error) => noteDamage(copying, error instanceof Error ? error.message : String(error)),
     syncRows: rowSync.sync,
-    settings: engineSettings(settings, umask),
+    settings: engineSettings(settings, umask, boot),
     workspace: settings.workspace,
     scopes: await scopesOf(credentials, log),
     patience,
   });
   running = engine;
   closers.push(() => engine.stop());
+  closers.push(() => copies.stop());
   const worker = new Worker(new URL("../metadata/checkpoint-worker.js", import.meta.url), {
     workerData: { path: databasePath },
   });
   const checkpoints = startCheckpoints({ worker, databasePath, lookMs: 1_000, logBytes: 4 * 1024 * 1024, log });
   closers.push(() => checkpoints.close());
   const { workspace } = engine.status();
-  if (settings.stateDir === undefined) writeOwner(stateDir, { ...workspace, baseUrl: settings.baseUrl });
+  writeOwner(stateDir, { ...workspace, baseUrl: settings.baseUrl });
 
   systemClock.step("daemon: prepared");
   const mount = await link.prepared();
@@ -388,18 +418,6 @@ function lockState(path: string): StateLock {
   }
 }
 
-/** What a predecessor kept back is given up where there is no room for the files of the database. */
-function openOnFullDisk(path: string, reserve: Reserve): ReturnType<typeof openDatabase> {
-  try {
-    return openDatabase(path);
-  } catch (error) {
-    if (!isDiskFailure(error)) throw error;
-    if (reserve.giveUpNow()) return openDatabase(path);
-    const why = `the state dir ${dirname(path)} cannot be used: ${(error as Error).message}`;
-    throw new StartError(why, 1, { cause: error });
-  }
-}
-
 /** Enough for the rows of thousands of renames and deletions, little enough for a small disk. */
 function reserveSize(total: number): number {
   return Math.min(RESERVE_MAX, Math.floor(total / 32 / BLOCK) * BLOCK);
@@ -412,7 +430,12 @@ function diskLimits({ keepFree, unsentLimit }: DaemonSettings, total: number): D
   };
 }
 
-function engineSettings(settings: DaemonSettings, umask: number): EngineSettings {
+/** Of this boot of the machine. */
+function bootId(): string {
+  return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+}
+
+function engineSettings(settings: DaemonSettings, umask: number, boot: string): EngineSettings {
   return {
     owner: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
     umask,
@@ -420,7 +443,7 @@ function engineSettings(settings: DaemonSettings, umask: number): EngineSettings
     durability: settings.durability,
     readOnly: settings.readOnly,
     hostName: hostname(),
-    boot: readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim(),
+    boot,
     debounceMs: DEBOUNCE_MS,
     maximumAgeMs: MAXIMUM_AGE_MS,
     pollMs: POLL_MS,

@@ -40,6 +40,12 @@ export function readOwner(stateDir: string): StateOwner | undefined {
   }
 }
 
+/** The name of the workspace the folder belongs to, if that is known and not the one of this name or id. */
+export function ownerOtherThan(stateDir: string, nameOrId: string): string | undefined {
+  const found = readOwner(stateDir);
+  return found === undefined || found.id === nameOrId || found.name === nameOrId ? undefined : found.name;
+}
+
 /** The default folder that belongs to the workspace of this name or id on this gateway, if there is one. */
 export function findStateFolder(stateHome: string, baseUrl: string, nameOrId: string): string | undefined {
   let names: string[];

@@ -3,6 +3,7 @@
  * atomic. Knows nothing of files' bytes and of the network.
  */
 import Database from "better-sqlite3";
+import { isDamage } from "./damage.ts";
 import { MIGRATIONS } from "./schema.ts";
 
 export type Connection = Database.Database;
@@ -23,11 +24,30 @@ export function onDiskFailure(database: Connection, handler: OnDiskFailure): voi
   handlers.set(database, handler);
 }
 
+/** Told of the first signs that the file is not what SQLite wrote. */
+export type OnDamage = (error: unknown) => void;
+
+const damageHandlers = new WeakMap<Connection, OnDamage>();
+
+export function onDamage(database: Connection, handler: OnDamage): void {
+  damageHandlers.set(database, handler);
+}
+
+/** Tells of damage; throws what `work` throws. */
+export function noticingDamage<T>(database: Connection, work: () => T): T {
+  try {
+    return work();
+  } catch (error) {
+    if (isDamage(error)) damageHandlers.get(database)?.(error);
+    throw error;
+  }
+}
+
 /** SQLite's words for a disk that is full, broken or read-only; it has undone the whole change by then. */
 const DISK_FAILURES = /^SQLITE_(FULL|IOERR|READONLY|CANTOPEN)/;
 
 export function isDiskFailure(error: unknown): boolean {
-  return error instanceof Database.SqliteError && DISK_FAILURES.test(error.code);
+  return error instanceof Database.SqliteError && DISK_FAILURES.test(error.code) && !isDamage(error);
 }
 
 /** Runs `work`, which is undone when it fails, again for as long as the handler has done something about it. */
@@ -74,10 +94,12 @@ export function prepare<Row = unknown>(database: Connection, sql: string): State
     return statement.run(...parameters);
   };
   return {
-    get: (...parameters) => statement.get(...parameters),
-    all: (...parameters) => statement.all(...parameters),
+    get: (...parameters) => noticingDamage(database, () => statement.get(...parameters)),
+    all: (...parameters) => noticingDamage(database, () => statement.all(...parameters)),
     run: (...parameters) =>
-      database.inTransaction ? change(parameters) : despiteDisk(database, () => change(parameters)),
+      noticingDamage(database, () =>
+        database.inTransaction ? change(parameters) : despiteDisk(database, () => change(parameters)),
+      ),
   };
 }
 

@@ -60,6 +60,9 @@ export function createInodes(database: Connection) {
   );
   const remove = prepare(database, "DELETE FROM inode WHERE id = ?");
   const insertLineage = prepare(database, "INSERT INTO lineage (inode) VALUES (?)");
+  const adoptLineage = prepare(database, "INSERT INTO lineage (id, inode) VALUES (?, ?)");
+  const newestLineage = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'lineage'");
+  const ofHash = prepare(database, "SELECT 1 FROM inode WHERE hash = ? AND content = 'clean' LIMIT 1");
   const lineageInode = prepare<{ inode: number }>(database, "SELECT inode FROM lineage WHERE id = ?");
   const removeLineage = prepare(database, "DELETE FROM lineage WHERE id = ?");
   const lineagesOf = prepare<{ id: number }>(database, "SELECT id FROM lineage WHERE inode = ?");
@@ -120,6 +123,16 @@ export function createInodes(database: Connection) {
     switchLineage(id: number, change: Partial<Omit<Inode, "id" | "lineage">>): Inode {
       return update(id, { ...change, lineage: Number(insertLineage.run(id).lastInsertRowid) });
     },
+    /** A new inode for the file of a lineage that the rows have forgotten. */
+    adopt(inode: NewInode, lineage: number): Inode {
+      const id = Number(insert.run({ ...inode, attributes: JSON.stringify(inode.attributes) }).lastInsertRowid);
+      adoptLineage.run(lineage, id);
+      return update(id, { lineage });
+    },
+    /** A file of the gateway's has this content. Looks at all of them. */
+    isKnownContent: (hash: string): boolean => ofHash.get(hash) !== undefined,
+    /** The last that was given out here. */
+    newestLineage: (): number => newestLineage.get()?.seq ?? 0,
     remove(id: number): void {
       remove.run(id);
     },

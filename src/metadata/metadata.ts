@@ -3,7 +3,7 @@
  * nothing of bytes on disk and of the network.
  */
 import { createAttempts, createGenerations, createTombstones } from "./attempts.ts";
-import { type Connection, despiteDisk, forgetRead, openDatabase, prepare } from "./database.ts";
+import { type Connection, despiteDisk, forgetRead, noticingDamage, openDatabase, prepare } from "./database.ts";
 import { createEntries } from "./entries.ts";
 import { createGoneFiles } from "./gone-files.ts";
 import { createInodes } from "./inodes.ts";
@@ -19,6 +19,8 @@ export const ROOT_INODE = 1;
 /** Entry ids up to here are never shown: the root's own, "." and "..". */
 export const FIRST_COOKIE = 15;
 const ROOT_ENTRY = 3;
+/** More than are given out between two copies of the database. */
+const NUMBERS_GAP = 10_000_000;
 
 /** `parseRequest` checks a stored request of an attempt. */
 export function createMetadata<Request>(database: Connection, parseRequest: (value: unknown) => Request) {
@@ -29,6 +31,11 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
   const beginPart = database.prepare("SAVEPOINT part");
   const endPart = database.prepare("RELEASE part");
   const undoPart = database.prepare("ROLLBACK TO part");
+
+  const skip = database.prepare("UPDATE sqlite_sequence SET seq = max(seq, @least) + @gap WHERE name = @table");
+  const addSkip = database.prepare(
+    "INSERT INTO sqlite_sequence (name, seq) SELECT @table, @least + @gap WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = @table)",
+  );
 
   function once<T>(change: () => T): T {
     begin.run();
@@ -67,7 +74,23 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
      * did not take it and may now, it runs again: what it does to memory must bear that.
      */
     transaction<T>(change: () => T): T {
-      return depth > 0 ? change() : despiteDisk(database, () => once(change));
+      return depth > 0 ? change() : noticingDamage(database, () => despiteDisk(database, () => once(change)));
+    },
+
+    /**
+     * The rows are older than what was done by them: no number they may have given out meanwhile is
+     * given out again, neither those that files have (`lineage`, `generation`) nor any other.
+     */
+    skipNumbers(seen: { readonly lineage: number; readonly generation: number }): void {
+      for (const [table, least] of [
+        ["inode", 0],
+        ["entry", 0],
+        ["lineage", seen.lineage],
+        ["generation", seen.generation],
+      ]) {
+        skip.run({ table, least, gap: NUMBERS_GAP });
+        addSkip.run({ table, least, gap: NUMBERS_GAP });
+      }
     },
 
     /** Within a transaction, which goes on whatever becomes of it: all of `change` or nothing. Not within another part. */

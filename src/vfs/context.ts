@@ -5,6 +5,7 @@
  */
 import type { Client } from "../client/client.ts";
 import type { Layout } from "../content/layout.ts";
+import type { Staged } from "../content/staged.ts";
 import type { Workspace } from "../contract/resources.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Runtime } from "../lib/runtime.ts";
@@ -68,6 +69,8 @@ export interface Context {
   readonly client: Client;
   readonly runtime: Runtime;
   readonly paths: Layout;
+  /** Which files programs wrote to, beside the rows; see staged-files.ts. */
+  readonly staged: Staged;
   readonly log: Logger;
   readonly settings: EngineSettings;
   readonly workspace: Workspace;
@@ -101,6 +104,8 @@ export interface Context {
   readonly clock: ClockState;
   readonly disk: Disk;
   readonly space: Space;
+  /** Why the rows were older than the files at the start, and how many files the list of changed ones brought back. */
+  readonly restored: { why: string | undefined; files: number };
   /** Bytes that wait to be sent, never less than there are; see space.ts. */
   readonly unsent: { mostly: number };
   readonly quota: Quota;

@@ -17,6 +17,7 @@ import { mtimeOf } from "./mtime.ts";
 import { hashLive } from "./open-bytes.ts";
 import { bringIn, createWholeReader } from "./readahead.ts";
 import { keepSmall } from "./small-cuts.ts";
+import { tellDone } from "./staged-files.ts";
 import { EMPTY_HASH } from "./stat.ts";
 import { syncForCut } from "./sync-together.ts";
 import { syncCopy } from "./uploads.ts";
@@ -175,6 +176,7 @@ function settleNow(
     const content = (open?.live.writers ?? 0) > 0 ? "open" : "clean";
     metadata.inodes.update(inode.id, { hash, size, content, ...agreed });
     if (open !== undefined) metadata.lives.update(inode.lineage, agreed);
+    tellDone(context, inode.lineage);
     return "clean";
   }
   metadata.inodes.update(inode.id, { hash, size, content: "dirty", synced: 1 });

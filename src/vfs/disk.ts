@@ -8,7 +8,8 @@ import type { Logger } from "../lib/log.ts";
 import { hasCode } from "../lib/system-error.ts";
 import { FsError, type FsErrorCode } from "./errors.ts";
 
-export type DiskTrouble = "full" | "readOnly" | "gone";
+/** damaged: the database is not what was written to it. */
+export type DiskTrouble = "full" | "readOnly" | "gone" | "damaged";
 
 export interface DiskLimits {
   /** So much of the disk is left free by the cache. */
@@ -36,6 +37,8 @@ export interface Disk extends DiskLimits {
   /** A commit failed. Undefined: space was set free, it may be tried again. Else what a program gets to hear. */
   commitFailed(error: unknown): FsError | undefined;
   commitWorked(): void;
+  /** The database said so: nothing is changed or sent any more, until the next start has repaired it. */
+  isDamaged(error: unknown): void;
   /** So many bytes from the gateway were put on it since the last look. */
   took(bytes: number): void;
   /** The disk refused something else than a commit: what does that say of it? */
@@ -52,7 +55,12 @@ export interface Space {
   look(): Promise<void>;
 }
 
-const CODES: Readonly<Record<DiskTrouble, FsErrorCode>> = { full: "ENOSPC", readOnly: "EROFS", gone: "EIO" };
+const CODES: Readonly<Record<DiskTrouble, FsErrorCode>> = {
+  full: "ENOSPC",
+  readOnly: "EROFS",
+  gone: "EIO",
+  damaged: "EIO",
+};
 
 export function createDisk(needs: {
   /** Absent: nobody looks, and it is always well. */
@@ -72,11 +80,13 @@ export function createDisk(needs: {
     full: `the disk of the state dir ${folder} is full: nothing new is taken, what is here is uploaded`,
     readOnly: `the disk of the state dir ${folder} is read-only: nothing can be changed or sent`,
     gone: `the state dir ${folder} was removed or moved away: nothing can be kept; unmount, and mount again`,
+    damaged: `the database in the state dir ${folder} is damaged: nothing can be changed or sent; unmount, and mount again, which repairs it`,
   };
 
   function judge(): void {
-    // Nothing comes back under a database that has lost its name.
-    const found = trouble === "gone" ? "gone" : (seen.problem ?? (isFull() ? "full" : undefined));
+    // Nothing comes back under a database that has lost its name, or is no longer one.
+    const isForGood = trouble === "gone" || trouble === "damaged";
+    const found = isForGood ? trouble : (seen.problem ?? (isFull() ? "full" : undefined));
     mayKeep = found === undefined && hasRoomToKeep();
     if (found === trouble) return;
     trouble = found;
@@ -147,9 +157,17 @@ export function createDisk(needs: {
       return new FsError(code, "the database takes no changes", { cause: error });
     },
     commitWorked() {
-      if (hasRows) return;
+      if (hasRows || trouble === "damaged") return;
       hasRows = true;
       log.info({}, "the database takes changes again");
+      onChange();
+    },
+    isDamaged(error) {
+      if (trouble === "damaged") return;
+      trouble = "damaged";
+      hasRows = false;
+      mayKeep = false;
+      log.error({ err: error }, reasons.damaged);
       onChange();
     },
     took(bytes) {
@@ -162,7 +180,7 @@ export function createDisk(needs: {
       if (hasCode(error, "ENOSPC", "EDQUOT")) mayKeep = false;
     },
     requireChangeable() {
-      if (trouble === "readOnly" || trouble === "gone") throw new FsError(CODES[trouble], reasons[trouble]);
+      if (trouble !== undefined && trouble !== "full") throw new FsError(CODES[trouble], reasons[trouble]);
     },
   };
 }

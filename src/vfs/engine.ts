@@ -29,8 +29,8 @@ export interface QueueItem {
 
 /** The disk of the state dir; sizes in bytes. */
 export interface DiskStatus {
-  /** broken: the database takes no changes, and the disk does not say why. */
-  readonly state: "ok" | "full" | "readOnly" | "gone" | "broken";
+  /** broken: the database takes no changes, and the disk does not say why. damaged: the database is not what was written to it. */
+  readonly state: "ok" | "full" | "readOnly" | "gone" | "broken" | "damaged";
   /** One line, where it is not ok. */
   readonly reason?: string;
   readonly total: number;
@@ -65,6 +65,8 @@ export interface EngineStatus {
   readonly conflicts: number;
   readonly cacheBytes: number;
   readonly cacheLimit: number;
+  /** The database was damaged, or older than its files, when the mount started; `files` were brought back. */
+  readonly restored?: { readonly why: string; readonly files: number };
   /** Absent where the workspace has none. Bytes: what it may hold, what it holds, what is to come more. */
   readonly quota?: { readonly limit: number; readonly used: number; readonly waiting: number };
   /** Absent where nobody looks at the disk. */

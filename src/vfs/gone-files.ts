@@ -6,8 +6,9 @@
 import type { GoneFile } from "../metadata/gone-files.ts";
 import { inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
+import { tellDone } from "./staged-files.ts";
 
-type Needs = Pick<Context, "metadata" | "runtime" | "paths" | "bytes" | "log" | "syncRows">;
+type Needs = Pick<Context, "metadata" | "runtime" | "paths" | "staged" | "bytes" | "log" | "syncRows">;
 
 /** Within the transaction in which its row goes. */
 export function removeSoon(context: Needs, gone: GoneFile): void {
@@ -30,6 +31,7 @@ async function removeGone(context: Needs, gone: GoneFile): Promise<void> {
   if (!metadata.gone.has(gone)) return;
   try {
     await context.syncRows();
+    if (gone.kind === "live") tellDone(context, gone.id);
     await runtime.files.remove(gone.kind === "live" ? paths.live(gone.id) : paths.generation(gone.id));
     runtime.step("gone: file removed");
     metadata.gone.remove(gone);

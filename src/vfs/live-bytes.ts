@@ -5,6 +5,7 @@
  */
 import { touchesRange } from "../lib/ranges.ts";
 import { bytesWritten } from "../lib/system-error.ts";
+import type { Inode } from "../metadata/inodes.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
@@ -12,6 +13,7 @@ import { FsError, fromDisk } from "./errors.ts";
 import { cutShort, overwritten } from "./holes.ts";
 import type { LiveFile } from "./live-file.ts";
 import { isTight, requireRoom } from "./space.ts";
+import { tellWritten } from "./staged-files.ts";
 
 const END = Number.MAX_SAFE_INTEGER;
 
@@ -96,6 +98,7 @@ async function change<T>(
   markWritten(context, live);
   live.inFlight += 1;
   try {
+    await context.staged.flush();
     if (live.isSafe) await noLongerSafe(context, live);
     // Only where bytes are missing can a download be about to write.
     const free = touchesRange(live.missing, start, end) ? await live.lock.hold(start, end) : undefined;
@@ -125,14 +128,16 @@ async function noLongerSafe(context: Context, live: LiveFile): Promise<void> {
 function markWritten(context: Context, live: LiveFile): void {
   const { metadata, runtime } = context;
   if (!live.isWritten) {
+    let marked: Inode | undefined;
     metadata.transaction(() => {
       const inode = metadata.inodes.get(live.inode);
       if (inode === undefined || inode.lineage !== live.lineage) {
         throw new FsError("ESTALE", `lineage ${live.lineage} is superseded`);
       }
-      metadata.inodes.update(inode.id, { content: "dirty", changes: inode.changes + 1, hash: null });
+      marked = metadata.inodes.update(inode.id, { content: "dirty", changes: inode.changes + 1, hash: null });
       markInode(context, inode.id);
     });
+    if (marked !== undefined) tellWritten(context, marked, live);
     runtime.step("write: marked dirty");
     live.isWritten = true;
     live.firstWriteAt = undefined;

@@ -8,6 +8,7 @@ import { hasCode } from "../lib/system-error.ts";
 import { compareTimes, formatTime } from "../lib/time.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import type { LiveRow } from "../metadata/live-rows.ts";
+import { bringBack } from "./bring-back.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { removeGeneration } from "./generation.ts";
@@ -16,6 +17,7 @@ import { forgetLineage } from "./live.ts";
 import { mtimeOf } from "./mtime.ts";
 import { removeInode } from "./nameless.ts";
 import { doubtContents, wentDown } from "./power-loss.ts";
+import { tellNamed } from "./staged-files.ts";
 
 /** A bigger one counts as changed until it is cut, which hashes it while others are served. */
 const HASHED_AT_START = 16 * 1024 * 1024;
@@ -25,7 +27,11 @@ export async function recoverContents(context: Context): Promise<void> {
   const { inodes } = metadata;
   const isDoubtful = wentDown(context);
   if (isDoubtful) await doubtContents(context);
-  for (const inode of isDoubtful ? inodes.unfinished() : inodes.writing()) await recoverInode(context, inode);
+  const wasOlder = await bringBack(context, isDoubtful);
+  for (const inode of isDoubtful || wasOlder ? inodes.unfinished() : inodes.writing()) {
+    await recoverInode(context, inode);
+    tellNamed(context, inode.id);
+  }
   inodes.endAllWriting();
   await recoverGenerations(context);
   for (const lineage of inodes.superseded()) forgetLineage(context, lineage);

@@ -6,6 +6,7 @@ import { FsError } from "./errors.ts";
 import type { Caller, Lineage } from "./filesystem.ts";
 import { removeName, rowOfFolder } from "./identity.ts";
 import { completeFolder } from "./listing.ts";
+import { tellNamed } from "./staged-files.ts";
 import { folderOf, requireWritable } from "./stat.ts";
 
 /** Know: is there such a name? A folder not completely known is completed first. */
@@ -42,12 +43,14 @@ export function requireDeletable(context: Context, entry: Entry): void {
 export async function unlink(context: Context, caller: Caller, parent: Lineage, name: string): Promise<void> {
   requireWritable(context);
   await requireEntry(context, caller, parent, name);
-  context.metadata.transaction(() => {
+  const removed = context.metadata.transaction(() => {
     const { entry, inode } = entryAt(context, parent, name);
     if (inode.kind === "folder") throw new FsError("EISDIR", "a folder");
     requireDeletable(context, entry);
     removeName(context, entry);
+    return inode;
   });
+  tellNamed(context, removed.id);
   context.runtime.step("unlink: gone");
 }
 

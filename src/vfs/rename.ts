@@ -9,6 +9,7 @@ import { completeFolder } from "./listing.ts";
 import { closeLive, openLive } from "./live.ts";
 import { makeSafe } from "./make-safe.ts";
 import { entryAt, requireDeletable, requireEmptyFolder, requireEntry, requireKnown } from "./remove.ts";
+import { tellNamed } from "./staged-files.ts";
 import { folderOf, requireNamed, requireWritable } from "./stat.ts";
 import { isInside } from "./tree.ts";
 
@@ -31,39 +32,41 @@ export async function rename(
   if (!flags.exchange && !flags.noReplace) await makeReplacementSafe(context, from, to);
 
   // From here on nothing waits: what was known is read again and changed in one transaction.
-  context.metadata.transaction(() => {
+  const renamed = context.metadata.transaction((): number[] => {
     const source = entryAt(context, from.parent, from.name);
     const targetFolder = folderOf(context, to.parent);
     requireNamed(context, targetFolder);
     const targetEntry = context.metadata.entries.find(targetFolder.id, to.name);
-    if (targetEntry?.id === source.entry.id) return;
+    if (targetEntry?.id === source.entry.id) return [];
     requireNotInside(context, source.inode, targetFolder);
 
     if (targetEntry === undefined) {
       if (flags.exchange) throw new FsError("ENOENT", `no ${JSON.stringify(to.name)} to exchange with`);
       moveName(context, source.entry, targetFolder.id, to.name);
-      return;
+      return [source.inode.id];
     }
     const target = entryAt(context, to.parent, to.name);
     if (flags.noReplace) throw new FsError("EEXIST", `${JSON.stringify(to.name)} is taken`);
     if (flags.exchange) {
       requireNotInside(context, target.inode, folderOf(context, from.parent));
       exchangeNames(context, source.entry, target.entry);
-      return;
+      return [source.inode.id, target.inode.id];
     }
     // Two names of one inode: POSIX says nothing happens.
-    if (source.inode.id === target.inode.id) return;
+    if (source.inode.id === target.inode.id) return [];
     if (source.inode.kind === "folder") {
       requireEmptyFolder(context, target.inode);
       requireDeletable(context, target.entry);
       removeName(context, target.entry);
       moveName(context, source.entry, targetFolder.id, to.name);
-      return;
+      return [];
     }
     if (target.inode.kind === "folder") throw new FsError("EISDIR", "the target is a folder");
     requireDeletable(context, source.entry);
     replaceTarget(context, source.entry, target.entry);
+    return [source.inode.id, target.inode.id];
   });
+  for (const id of renamed) tellNamed(context, id);
   context.runtime.step("rename: done");
 }
 

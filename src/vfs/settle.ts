@@ -28,6 +28,7 @@ import { handOver } from "./nameless.ts";
 import { observeNode } from "./observe.ts";
 import { takeOwn } from "./own.ts";
 import type { Request } from "./request.ts";
+import { tellDone } from "./staged-files.ts";
 import { kindOf } from "./stat.ts";
 
 type Sent = Attempt<Request>;
@@ -155,6 +156,7 @@ function contentArrived(context: Context, row: NodeRow, attempt: Sent, base: Bas
   // A writer that has not written yet keeps the mark under which a crash makes us look.
   const content = writersOf(context, inode) > 0 ? "open" : "clean";
   metadata.inodes.update(inode.id, { content, originNode: nodeId, originVersion: base.head, hash });
+  tellDone(context, inode.lineage);
   const live = metadata.lives.get(inode.lineage);
   if (live !== undefined && (live.missing === "[]" || live.originVersion === null)) {
     metadata.lives.update(inode.lineage, { originNode: nodeId, originVersion: base.head });

@@ -23,7 +23,7 @@ export function createSpace(context: Context): Space {
 
   async function lookOnce(): Promise<void> {
     disk.look();
-    if (disk.trouble === "gone" || disk.trouble === "readOnly") return;
+    if (disk.trouble !== undefined && disk.trouble !== "full") return;
     if (!disk.hasRows) tryCommit();
     if (disk.available < disk.keepFree) await evict(context);
     await disk.restore();

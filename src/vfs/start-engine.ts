@@ -5,13 +5,14 @@
 import type { Client } from "../client/client.ts";
 import { RemoteError } from "../client/errors.ts";
 import type { Layout } from "../content/layout.ts";
+import { openStaged } from "../content/staged.ts";
 import type { StateDisk } from "../content/state-disk.ts";
 import type { Node, Workspace } from "../contract/resources.ts";
 import { type Scope, UPLOAD_SCOPES } from "../contract/scopes.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Runtime } from "../lib/runtime.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
-import { type Connection, onDiskFailure } from "../metadata/database.ts";
+import { type Connection, onDamage, onDiskFailure } from "../metadata/database.ts";
 import { createMetadata, type Metadata } from "../metadata/metadata.ts";
 import { born } from "../metadata/nodes.ts";
 import { createActivity } from "./activity.ts";
@@ -38,6 +39,7 @@ import { recoverContents } from "./recover.ts";
 import { parseRequest, type Request } from "./request.ts";
 import { retryNow } from "./retry.ts";
 import { createSpace } from "./space.ts";
+import { renewList } from "./staged-files.ts";
 import { isoToTimeText } from "./stat.ts";
 import { createSyncRows } from "./sync-rows.ts";
 import { createSyncTogether } from "./sync-waiting.ts";
@@ -63,6 +65,8 @@ export interface EngineOptions {
   readonly scopes: ReadonlySet<string> | undefined;
   /** With a gateway that fails, where a workspace that is not known here yet cannot do without. Default: a moment. */
   readonly patience?: Patience;
+  /** The database turned out to be damaged. */
+  readonly onDamage?: (error: unknown) => void;
   /** Absent: nobody looks at the disk. */
   readonly stateDisk?: StateDisk;
   readonly limits?: DiskLimits;
@@ -86,6 +90,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     },
   });
   onDiskFailure(options.database, (error) => disk.commitFailed(error));
+  onDamage(options.database, (error) => {
+    if (disk.trouble !== "damaged") options.onDamage?.(error);
+    disk.isDamaged(error);
+  });
   const missing = missingScopes(scopes, WRITE_SCOPES);
   const readOnly = settings.readOnly
     ? "asked for"
@@ -93,6 +101,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       ? `the token lacks ${missing.join(", ")}`
       : undefined;
 
+  const staged = await openStaged(runtime.files, paths.staged, log);
   const start = await findOut(metadata, runtime, client, options.workspace, scopes, log, options.patience);
   const network = createNetwork(runtime, {
     scopes,
@@ -109,6 +118,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     get space() {
       return space;
     },
+    restored: { why: undefined, files: 0 },
     get quota() {
       return quota;
     },
@@ -117,6 +127,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     client,
     runtime,
     paths,
+    staged,
     log,
     settings: { ...settings, readOnly: readOnly !== undefined },
     workspace: start.workspace,
@@ -136,7 +147,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     clock: createClockState(runtime),
     network,
     activity,
-    syncRows: createSyncRows(metadata, options.syncRows),
+    syncRows: createSyncRows(metadata, async () => {
+      await Promise.all([options.syncRows(), staged.sync()]);
+    }),
   };
   running = context;
   runtime.step("start: workspace known");
@@ -145,6 +158,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   await disk.restore();
   await recoverContents(context);
   runtime.step("start: recovered");
+  if (staged.isNew || staged.isLong() || context.restored.why !== undefined) await renewList(context);
   metadata.settings.set("boot", settings.boot);
   // From here on bytes may be newer than the rows that power loss would leave.
   await context.syncRows();
@@ -176,6 +190,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       const held = network.isOnline ? heldBack(context)?.why : undefined;
       const paused = [...(held === undefined || context.settings.readOnly ? [] : [held]), ...pausedKinds(context)];
       const { offlineSince } = network;
+      const { restored } = context;
       return {
         workspace: { id: start.workspace.id, name: start.workspace.name },
         online: network.isOnline,
@@ -191,6 +206,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         cacheBytes: metadata.lives.totalBytes(),
         cacheLimit: settings.cacheLimit,
         oldestPendingMs: oldest === null ? 0 : Math.max(0, runtime.now() - oldest),
+        ...(restored.why === undefined ? {} : { restored: { why: restored.why, files: restored.files } }),
         ...(quota.limit === undefined
           ? {}
           : { quota: { limit: quota.limit, used: quota.used, waiting: quota.waiting() } }),
@@ -209,7 +225,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       try {
         // All bytes, with one call, before the rows say so.
         await runtime.files.syncDisk(paths.root);
-        metadata.settings.set("boot", NO_BOOT);
+        if (disk.trouble !== "damaged") metadata.settings.set("boot", NO_BOOT);
         await options.syncRows();
         metadata.checkpoint();
       } catch (error) {
@@ -218,6 +234,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       }
       runtime.step("stop: checkpoint made");
       metadata.close();
+      await staged.close();
     },
   };
 }

@@ -86,6 +86,12 @@ export interface Mount {
   crash(): void;
   /** While it is down: its state folder is emptied. */
   wipe(): void;
+  /** The rows as they are committed now. */
+  copyRows(): Rows;
+  /** While it is down: others take the place of its rows, or none; `why`: it is said that they do. */
+  replaceRows(rows: Rows | undefined, why?: string): void;
+  /** While it is down: its files, for who damages them. */
+  files(): MemoryFiles;
   /** Nobody needs it any more, nor anything of it. */
   end(): void;
 }
@@ -214,6 +220,20 @@ export function createMount(options: MountOptions): Mount {
       await stopping.engine.stop();
       starts += 1;
     },
+
+    copyRows() {
+      if (database === undefined) throw new Error(`${name} has no rows`);
+      return DATABASES.rowsOf(database);
+    },
+
+    replaceRows(rows, why) {
+      if (database !== undefined) zombies.push(database);
+      database = DATABASES.take(rows);
+      if (why === undefined) return;
+      database.prepare("INSERT OR REPLACE INTO setting VALUES ('restored', ?)").run(JSON.stringify({ why }));
+    },
+
+    files: () => files,
 
     wipe() {
       left = undefined;

@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import Database from "better-sqlite3";
 import { createLayout } from "../../src/content/layout.ts";
+import type { Staged } from "../../src/content/staged.ts";
 import type { Attributes } from "../../src/contract/attributes.ts";
 import type { Logger } from "../../src/lib/log.ts";
 import { timeFromMilliseconds } from "../../src/lib/time.ts";
@@ -90,6 +91,18 @@ export async function createBytesWorld(
   return world;
 }
 
+/** Nothing is told of what is written. */
+const NO_LIST: Staged = {
+  isNew: false,
+  add() {},
+  flush: async () => {},
+  sync: async () => {},
+  read: async () => ({ written: new Map(), isWhole: false }),
+  replace: async () => {},
+  isLong: () => false,
+  close: async () => {},
+};
+
 const EMPTY = {
   size: 0,
   originNode: null,
@@ -154,6 +167,8 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     client: gateway.client,
     runtime,
     paths: createLayout(slow, "/state"),
+    staged: NO_LIST,
+    restored: { why: undefined, files: 0 },
     log,
     settings,
     workspace: { id: "workspace", name: "workspace", rootId: "root" },

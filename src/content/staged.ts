@@ -1,0 +1,247 @@
+/**
+ * Which live files programs wrote to, and under what names: a list beside the database, for the day
+ * the database is damaged or older than the files. A line is written before the first byte changes,
+ * so that whatever no line tells of is a copy of something the gateway has. Knows nothing of rows.
+ *
+ * Each line is a checksum and JSON. Lines that cannot be read are left out, and then the list is not
+ * whole: who reads it must not conclude anything from what is not in it.
+ */
+import { createHash } from "node:crypto";
+import { dirname } from "node:path";
+import { z } from "zod";
+import type { Files, OpenFile } from "../lib/files.ts";
+import type { Logger } from "../lib/log.ts";
+
+const written = z.object({
+  lineage: z.number().int(),
+  /** Of the inode, once it was marked. */
+  changes: z.number().int(),
+  /** Names from the root down; empty: it has none. */
+  path: z.array(z.string()),
+  /** Inode of the folder. */
+  folder: z.number().int().optional(),
+  mode: z.number().int().optional(),
+  /** The node of that name, as it was last agreed on. */
+  node: z.string().optional(),
+  head: z.string().optional(),
+  hash: z.string().optional(),
+  size: z.number().optional(),
+  revision: z.number().optional(),
+  /** Parts of the file were missing: the version they belong to. */
+  missingFrom: z.object({ node: z.string(), version: z.string() }).optional(),
+});
+/** A program is about to write to the file, or wrote to it and it has another name now. */
+export type Written = z.infer<typeof written>;
+
+/** The gateway has what was written, or nobody wants it any more. */
+const done = z.object({ lineage: z.number().int(), done: z.literal(true) });
+const line = z.union([done, written]);
+type Line = z.infer<typeof line>;
+
+export interface StagedList {
+  /** The last that was said of each lineage, where that is not that it is done. */
+  readonly written: ReadonlyMap<number, Written>;
+  readonly isWhole: boolean;
+}
+
+export interface Staged {
+  /** There was no list when it was opened: what programs wrote to before is not in it until it is made anew. */
+  readonly isNew: boolean;
+  add(told: Line): void;
+  /** What was added is there after a crash. Never rejects: a list that cannot be kept is made anew later. */
+  flush(): Promise<void>;
+  /** … and after power loss. */
+  sync(): Promise<void>;
+  /** The end of it, at most so many bytes; all of it when absent. */
+  read(bytes?: number): Promise<StagedList>;
+  /** Writes it anew, with what these say and nothing else. */
+  replace(lines: () => AsyncIterable<Written>): Promise<void>;
+  /** Much of it is likely to be over: it had better be written anew. */
+  isLong(): boolean;
+  close(): Promise<void>;
+}
+
+/** Of a list that began with everything there was to tell. */
+const FIRST = '{"staged":1}';
+const TAIL = 64 * 1024;
+const LONG = 4 * 1024 * 1024;
+
+export async function openStaged(files: Files, path: string, log: Logger): Promise<Staged> {
+  let { file, size } = await openList(files, path);
+  const isNew = !(await hasFirst(file));
+  let hasBegun = !isNew;
+  let waiting: string[] = [];
+  let isSynced = true;
+  let hasFailed = false;
+  let last: Promise<unknown> = Promise.resolve();
+  let turns = 0;
+  let syncing: Promise<unknown> = Promise.resolve();
+  let isReplacing = false;
+  let limit = LONG;
+
+  /** One after the other. */
+  function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    turns += 1;
+    const result = last.then(work).finally(() => {
+      turns -= 1;
+    });
+    last = result.catch(() => {});
+    return result;
+  }
+
+  /** In place, which takes no room: without its first byte nobody concludes anything from what it lacks. */
+  async function markWhole(isWhole: boolean): Promise<void> {
+    if (hasBegun) await file.write(Buffer.from(isWhole ? encode(FIRST).slice(0, 1) : "?"), 0);
+  }
+
+  async function write(): Promise<void> {
+    if (waiting.length === 0) return;
+    const lines = waiting;
+    waiting = [];
+    const bytes = Buffer.from(lines.join(""));
+    try {
+      isSynced = false;
+      await file.write(bytes, size);
+      size += bytes.length;
+      if (hasFailed) await markWhole(true);
+      hasFailed = false;
+    } catch (error) {
+      // What was written already is told once more: the last word of a file counts.
+      waiting = [...lines, ...waiting];
+      if (!hasFailed) log.warn({ err: error }, "the list of changed files cannot be kept");
+      hasFailed = true;
+      await markWhole(false).catch(() => {});
+    }
+  }
+
+  async function readAll(bytes = size): Promise<StagedList> {
+    await write();
+    const from = Math.max(0, size - bytes);
+    const buffer = Buffer.allocUnsafe(size - from);
+    const length = await file.read(buffer, 0, buffer.length, from);
+    return parse(buffer.toString("utf8", 0, length), from === 0);
+  }
+
+  async function replaceWith(lines: () => AsyncIterable<Written>): Promise<void> {
+    await write();
+    const other = `${path}.new`;
+    await files.remove(other);
+    const next = await files.open(other, "wx+");
+    let length = 0;
+    try {
+      let text = encode(FIRST);
+      const put = async () => {
+        const bytes = Buffer.from(text);
+        await next.write(bytes, length);
+        length += bytes.length;
+        text = "";
+      };
+      for await (const one of lines()) {
+        text += encode(JSON.stringify(one));
+        if (text.length > TAIL) await put();
+      }
+      await put();
+      await next.sync();
+      await files.rename(other, path);
+    } catch (error) {
+      await next.close();
+      await files.remove(other);
+      throw error;
+    }
+    const before = file;
+    [file, size] = [next, length];
+    [hasBegun, hasFailed, isSynced] = [true, false, true];
+    await syncing;
+    await before.close();
+    await files.syncFolder(dirname(path));
+  }
+
+  // What was added before may still be on its way.
+  const flush = () => (waiting.length === 0 && turns === 0 ? Promise.resolve() : inTurn(write));
+
+  return {
+    isNew,
+    add(told) {
+      waiting.push(encode(JSON.stringify(told)));
+    },
+    flush,
+    async sync() {
+      await flush();
+      if (isSynced || hasFailed) return;
+      isSynced = true;
+      // Not in turn: nobody who writes waits for the disk.
+      const synced = file.sync();
+      syncing = synced.catch(() => {
+        isSynced = false;
+      });
+      await synced;
+    },
+    read: (bytes) => inTurn(() => readAll(bytes)),
+    async replace(lines) {
+      isReplacing = true;
+      try {
+        await inTurn(() => replaceWith(lines));
+      } finally {
+        isReplacing = false;
+        limit = Math.max(LONG, 2 * size);
+      }
+    },
+    isLong: () => !isReplacing && size > limit,
+    close: () =>
+      inTurn(async () => {
+        await syncing;
+        await file.close();
+      }),
+  };
+}
+
+/** A line a crash broke off goes: nobody was told that it is there. */
+async function openList(files: Files, path: string): Promise<{ file: OpenFile; size: number }> {
+  const file = await files.open(path, "w+");
+  const found = (await file.stat()).size;
+  if (found === 0) await files.syncFolder(dirname(path));
+  const tail = Buffer.alloc(Math.min(found, TAIL));
+  await file.read(tail, 0, tail.length, found - tail.length);
+  const size = found - tail.length + tail.lastIndexOf("\n") + 1;
+  if (size < found) await file.truncate(size);
+  return { file, size };
+}
+
+async function hasFirst(file: OpenFile): Promise<boolean> {
+  const first = encode(FIRST);
+  const buffer = Buffer.alloc(first.length);
+  await file.read(buffer, 0, buffer.length, 0);
+  return buffer.toString("utf8") === first;
+}
+
+function encode(json: string): string {
+  return `${checksum(json)} ${json}\n`;
+}
+
+function checksum(text: string): string {
+  return createHash("sha256").update(text).digest("hex").slice(0, 8);
+}
+
+function parse(text: string, isFromStart: boolean): StagedList {
+  const lines = text.split("\n");
+  let isWhole = isFromStart && lines[0] === encode(FIRST).trimEnd() && lines.at(-1) === "";
+  const found = new Map<number, Written>();
+  for (const [index, one] of lines.entries()) {
+    if (one === "" || (index === 0 && isWhole)) continue;
+    const told = parseLine(one);
+    if (told === undefined) isWhole = false;
+    else if ("done" in told) found.delete(told.lineage);
+    else found.set(told.lineage, told);
+  }
+  return { written: found, isWhole };
+}
+
+function parseLine(text: string): Line | undefined {
+  const json = text.slice(9);
+  if (text.slice(0, 9) !== `${checksum(json)} `) return undefined;
+  try {
+    return line.parse(JSON.parse(json));
+  } catch {
+    return undefined;
+  }
+}

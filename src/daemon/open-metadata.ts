@@ -1,0 +1,207 @@
+/**
+ * Opens the database of a state folder, and repairs the folder where it is damaged or not there: what
+ * is damaged goes to quarantine as it is, the newest good copy takes its place, or an empty database.
+ * The rows then say that they are older than the files; the engine makes up for that before it serves
+ * (vfs/bring-back.ts).
+ *
+ * It may die anywhere: a note, synced before the first step and removed after the last, has the next
+ * start begin the repair anew, with whatever is there by then.
+ */
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Layout } from "../content/layout.ts";
+import type { Reserve } from "../content/reserve.ts";
+import { hasCode } from "../lib/system-error.ts";
+import { damageIn, isDamage } from "../metadata/damage.ts";
+import { type Connection, isDiskFailure, openDatabase } from "../metadata/database.ts";
+import { createSettings } from "../metadata/settings.ts";
+import { StartError } from "../vfs/engine.ts";
+import { type CopyNeeds, inThread, isGoodCopy, listCopies } from "./good-copies.ts";
+
+const NOTE = "metadata.suspect";
+/** A repair was begun. */
+const REPAIR = "repair: ";
+/** Read in full at every start, in less than a moment. */
+const SMALL = 16 * 1024 * 1024;
+
+export interface OpenNeeds extends CopyNeeds {
+  readonly paths: Layout;
+  readonly reserve: Pick<Reserve, "giveUpNow">;
+  /** Id of this boot of the machine. */
+  readonly boot: string;
+  readonly now: () => number;
+  /** Right after each step of a repair, for tests that die there. */
+  readonly onStep?: (what: string) => void;
+}
+
+/** `repaired`: there was damage, and what took the place of the rows, in one line. */
+export interface Opened {
+  readonly connection: Connection;
+  readonly repaired?: string;
+}
+
+export async function openMetadata(needs: OpenNeeds): Promise<Opened> {
+  const note = await readNote(needs);
+  if (note?.startsWith(REPAIR)) return repair(needs, note.slice(REPAIR.length));
+  if ((await sizeOf(needs, needs.database)) === undefined) {
+    if (!(await wasUsed(needs))) return { connection: open(needs) };
+    return repair(needs, "the database was not there");
+  }
+  const found = await openChecked(needs, note);
+  if (typeof found === "string") return repair(needs, `the database was damaged: ${found}`);
+  if (note !== undefined) await removeNote(needs);
+  return { connection: found };
+}
+
+/** For the next start: the database is to be read in full. At once, as long as there is a process that can. */
+export function noteDamage(needs: Pick<CopyNeeds, "folder" | "log">, damage: string): void {
+  try {
+    writeFileSync(join(needs.folder, NOTE), damage, { mode: 0o600, flush: true });
+  } catch (error) {
+    needs.log.error({ err: error }, "that the database is damaged cannot be written down");
+  }
+}
+
+/** The connection, or what is wrong. Read in full where it is small, or where there is a reason. */
+async function openChecked(needs: OpenNeeds, note: string | undefined): Promise<Connection | string> {
+  const size = (await sizeOf(needs, needs.database)) ?? 0;
+  // A database without a page has never been one, unless its log has all of it.
+  if (size === 0 && (await sizeOf(needs, `${needs.database}-wal`)) === undefined && (await wasUsed(needs)))
+    return "the file is empty";
+  let connection: Connection;
+  try {
+    connection = open(needs);
+  } catch (error) {
+    if (isDamage(error)) return (error as Error).message;
+    throw error;
+  }
+  try {
+    const settings = createSettings(connection);
+    const boot = settings.get("boot") ?? "";
+    const wentDown = boot !== "" && boot !== needs.boot;
+    const damage = note !== undefined || wentDown || size <= SMALL ? await look(needs, connection) : undefined;
+    if (damage === undefined) return connection;
+    connection.close();
+    return damage;
+  } catch (error) {
+    connection.close();
+    if (isDamage(error)) return (error as Error).message;
+    throw error;
+  }
+}
+
+/** A big one takes longer than a supervisor waits for a sign of life. */
+async function look(needs: OpenNeeds, connection: Connection): Promise<string | undefined> {
+  if (((await sizeOf(needs, needs.database)) ?? 0) <= SMALL) return damageIn(connection);
+  const told = await inThread({ from: needs.database });
+  if ("failed" in told) return damageIn(connection);
+  return "damage" in told ? told.damage : undefined;
+}
+
+async function repair(needs: OpenNeeds, why: string): Promise<Opened> {
+  const { files, folder, database, log, onStep, now } = needs;
+  log.error({ why }, "the database is repaired");
+  const file = await files.open(join(folder, NOTE), "w+");
+  try {
+    const bytes = Buffer.from(`${REPAIR}${why}`);
+    await file.truncate(0);
+    await file.write(bytes, 0);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await files.syncFolder(folder);
+  onStep?.("noted");
+
+  const time = new Date(now()).toISOString().slice(0, 19).replaceAll(":", ".");
+  for (const suffix of ["-wal", "-shm", "-journal", ""]) {
+    if ((await sizeOf(needs, `${database}${suffix}`)) === undefined) continue;
+    const target = await needs.paths.quarantine(`${database}${suffix}`, `metadata ${time}.db${suffix}`);
+    log.error({ path: target }, "set aside");
+    onStep?.("set aside");
+  }
+  const copied = await putCopy(needs);
+  const connection = copied ?? open(needs);
+  onStep?.("in place");
+  const said = `${why}; ${copied === undefined ? "there was no good copy of it, everything is asked of the gateway anew" : "a copy of it was put in its place"}`;
+  createSettings(connection).set("restored", JSON.stringify({ why: said }));
+  connection.pragma("wal_checkpoint(TRUNCATE)");
+  onStep?.("told");
+  await removeNote(needs);
+  return { connection, repaired: said };
+}
+
+/** What a predecessor kept back is given up where there is no room for the files of the database. */
+function open({ database, folder, reserve }: Pick<OpenNeeds, "database" | "folder" | "reserve">): Connection {
+  try {
+    return openDatabase(database);
+  } catch (error) {
+    if (!isDiskFailure(error)) throw error;
+    if (reserve.giveUpNow()) return openDatabase(database);
+    const why = `the state dir ${folder} cannot be used: ${(error as Error).message}`;
+    throw new StartError(why, 1, { cause: error });
+  }
+}
+
+/** The newest copy that is as it was made, opened. Copies that are not go to quarantine too. */
+async function putCopy(needs: OpenNeeds): Promise<Connection | undefined> {
+  const { files, folder, database, log, paths, onStep } = needs;
+  for (const copy of await listCopies(needs)) {
+    if (await isGoodCopy(needs, copy)) {
+      const next = `${database}.new`;
+      await files.remove(next);
+      await files.clone(copy, next);
+      const file = await files.open(next, "r+");
+      await file.sync().finally(() => file.close());
+      await files.rename(next, database);
+      await files.syncFolder(folder);
+      onStep?.("copy in place");
+      const connection = open(needs);
+      const damage = await look(needs, connection);
+      if (damage === undefined) return connection;
+      connection.close();
+      for (const suffix of ["-wal", "-shm", ""]) await files.remove(`${database}${suffix}`);
+      log.error({ copy, damage }, "a copy of the database is damaged");
+    } else {
+      log.error({ copy }, "a copy of the database is no longer what it was");
+    }
+    await paths.quarantine(copy, "metadata.copy");
+  }
+  return undefined;
+}
+
+/** Something of a mount is in the folder: a database was there. */
+async function wasUsed(needs: OpenNeeds): Promise<boolean> {
+  if ((await sizeOf(needs, `${needs.database}-wal`)) !== undefined) return true;
+  if ((await sizeOf(needs, needs.paths.staged)) !== undefined) return true;
+  if ((await listCopies(needs)).length > 0) return true;
+  for await (const _ of needs.paths.liveFiles()) return true;
+  return false;
+}
+
+async function readNote(needs: OpenNeeds): Promise<string | undefined> {
+  const path = join(needs.folder, NOTE);
+  const size = await sizeOf(needs, path);
+  if (size === undefined) return undefined;
+  const file = await needs.files.open(path, "r");
+  try {
+    const buffer = Buffer.alloc(size);
+    return buffer.toString("utf8", 0, await file.read(buffer, 0, size, 0));
+  } finally {
+    await file.close();
+  }
+}
+
+async function removeNote({ files, folder }: OpenNeeds): Promise<void> {
+  await files.remove(join(folder, NOTE));
+  await files.syncFolder(folder);
+}
+
+async function sizeOf({ files }: OpenNeeds, path: string): Promise<number | undefined> {
+  try {
+    return (await files.stat(path)).size;
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,9 @@
+/** What copy-worker.ts says of the copy it was to make, or of the database it was to look at. */
+import { z } from "zod";
+
+export const copyReply = z.union([
+  z.object({ made: z.literal(true) }),
+  z.object({ damage: z.string() }),
+  z.object({ failed: z.string() }),
+]);
+export type CopyReply = z.infer<typeof copyReply>;

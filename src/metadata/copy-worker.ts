@@ -1,0 +1,38 @@
+/**
+ * A thread that makes one copy of the database while others go on with it, looks at the copy, or at
+ * the database where no copy is asked for, and ends. Its one message says what is wrong with it, which
+ * then is wrong with the database; or why nobody knows.
+ */
+import { parentPort, workerData } from "node:worker_threads";
+import Database from "better-sqlite3";
+import { z } from "zod";
+import type { CopyReply } from "./copy-reply.ts";
+import { damageIn, finishCopy, isDamage } from "./damage.ts";
+
+/** All in one step: a step that is followed by others begins anew after each commit in between. */
+const ALL_PAGES = 2 ** 30;
+
+const { from, to } = z.object({ from: z.string(), to: z.string().optional() }).parse(workerData);
+const reply = (told: CopyReply) => parentPort?.postMessage(told);
+const failed = (error: unknown) => {
+  const text = error instanceof Error ? error.message : String(error);
+  reply(isDamage(error) ? { damage: text } : { failed: text });
+};
+
+const toldOf = (damage: string | undefined) => reply(damage === undefined ? { made: true } : { damage });
+
+try {
+  const database = new Database(from, { fileMustExist: true, readonly: true });
+  if (to === undefined) {
+    toldOf(damageIn(database));
+    database.close();
+  } else {
+    database
+      .backup(to, { progress: () => ALL_PAGES })
+      .then(() => toldOf(finishCopy(to)))
+      .catch(failed)
+      .finally(() => database.close());
+  }
+} catch (error) {
+  failed(error);
+}

@@ -1,0 +1,117 @@
+/**
+ * The list of changed files: what was flushed is read again, whoever died in between, and a list that
+ * may lack something says so.
+ */
+import { beforeEach, expect, test } from "vitest";
+import { openStaged, type Staged, type Written } from "../../src/content/staged.ts";
+import { SILENT } from "../../src/lib/log.ts";
+import { timeFromMilliseconds } from "../../src/lib/time.ts";
+import { createMemoryFiles, type MemoryFiles } from "../support/memory-files.ts";
+
+const PATH = "/state/staged";
+let files: MemoryFiles;
+let staged: Staged;
+beforeEach(async () => {
+  files = createMemoryFiles({ now: () => timeFromMilliseconds(0) });
+  await files.makeFolder("/state");
+  staged = await openStaged(files, PATH, SILENT);
+  expect(staged.isNew).toBe(true);
+  await staged.replace(noLines);
+});
+
+async function* noLines(): AsyncGenerator<Written> {}
+
+const word = (lineage: number, changes = 1): Written => ({ lineage, changes, path: [`file ${lineage}`], folder: 1 });
+
+/** What another process finds. */
+async function found() {
+  const { written, isWhole } = await (await openStaged(files, PATH, SILENT)).read();
+  return { lineages: [...written.keys()], isWhole };
+}
+
+test("the last word of each file counts", async () => {
+  for (const one of [word(1), word(2), word(1, 5), word(3)]) staged.add(one);
+  staged.add({ lineage: 2, done: true });
+  await staged.flush();
+  const { written, isWhole } = await (await openStaged(files, PATH, SILENT)).read();
+  expect([...written.values()]).toEqual([word(1, 5), word(3)]);
+  expect(isWhole).toBe(true);
+});
+
+test("a line that is on its way is waited for, whoever added it", async () => {
+  let isThere = false;
+  staged.add(word(1));
+  const first = staged.flush().then(() => {
+    isThere = true;
+  });
+  await staged.flush();
+  expect(isThere).toBe(true);
+  await first;
+});
+
+test("a line that was broken off is no line, and those before it are", async () => {
+  staged.add(word(1));
+  await staged.flush();
+  const { size } = await files.stat(PATH);
+  staged.add(word(2));
+  await staged.flush();
+  const file = await files.open(PATH, "r+");
+  await file.truncate(size + 20);
+  expect(await found()).toEqual({ lineages: [1], isWhole: true });
+});
+
+test("a damaged line leaves the list not whole", async () => {
+  const { size } = await files.stat(PATH);
+  for (const one of [word(1), word(2)]) staged.add(one);
+  await staged.flush();
+  await (await files.open(PATH, "r+")).write(Buffer.from("?"), size + 20);
+  expect(await found()).toEqual({ lineages: [2], isWhole: false });
+});
+
+test("a list that cannot be kept is not whole until it has what it lacks", async () => {
+  const end = files.fail({ path: /staged/, code: "ENOSPC", on: ["write"], after: 0, times: 1 });
+  staged.add(word(1));
+  await staged.flush();
+  expect(await found()).toEqual({ lineages: [], isWhole: false });
+  end();
+  staged.add(word(2));
+  await staged.flush();
+  expect(await found()).toEqual({ lineages: [1, 2], isWhole: true });
+});
+
+test("what is said while it is written anew is in the new one", async () => {
+  staged.add(word(1));
+  await staged.flush();
+  await staged.replace(async function* () {
+    staged.add(word(3));
+    void staged.flush();
+    yield word(2);
+  });
+  await staged.flush();
+  expect(await found()).toEqual({ lineages: [2, 3], isWhole: true });
+});
+
+test("a sync that failed is made again", async () => {
+  staged.add(word(1));
+  files.fail({ path: /staged/, code: "ENOSPC", on: ["sync"], times: 2 });
+  const outcomes: string[] = [];
+  for (let count = 0; count < 3; count += 1) {
+    outcomes.push(
+      await staged.sync().then(
+        () => "synced",
+        (error: Error) => error.message.slice(0, 3),
+      ),
+    );
+  }
+  expect(outcomes).toEqual(["ENO", "ENO", "synced"]);
+});
+
+test("it is long when much was said since it was written anew", async () => {
+  expect(staged.isLong()).toBe(false);
+  const path = ["x".repeat(200_000)];
+  for (let count = 0; count < 25; count += 1) staged.add({ ...word(count), path });
+  await staged.flush();
+  expect(staged.isLong()).toBe(true);
+  await staged.replace(noLines);
+  expect(staged.isLong()).toBe(false);
+});

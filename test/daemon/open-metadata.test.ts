@@ -1,0 +1,187 @@
+/**
+ * A damaged database is set aside as it is and the newest good copy takes its place, wherever the
+ * start that does so dies; and nothing is repaired that is not damaged.
+ */
+import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { createLayout } from "../../src/content/layout.ts";
+import { startCopies } from "../../src/daemon/good-copies.ts";
+import { noteDamage, openMetadata } from "../../src/daemon/open-metadata.ts";
+import { SILENT } from "../../src/lib/log.ts";
+import { type Connection, openDatabase } from "../../src/metadata/database.ts";
+import { createSettings } from "../../src/metadata/settings.ts";
+import { createDiskUnderTest } from "../support/disk-under-test.ts";
+import { seededRandom } from "../support/virtual-clock.ts";
+
+type Disk = Awaited<ReturnType<typeof createDiskUnderTest>>;
+let disk: Disk;
+let opened: Connection | undefined;
+beforeEach(async () => {
+  disk = await createDiskUnderTest();
+  await createLayout(disk.files, disk.root).prepare();
+});
+afterEach(async () => {
+  if (opened?.open) opened.close();
+  opened = undefined;
+  await disk.end();
+});
+
+const BOOT = "this boot";
+const path = () => join(disk.root, "metadata.db");
+const inQuarantine = () => readdirSync(join(disk.root, "quarantine"));
+const copies = () => readdirSync(disk.root).filter((name) => name.startsWith("metadata.copy-"));
+
+async function open(onStep: (what: string) => void = () => {}, boot = BOOT) {
+  if (opened?.open) opened.close();
+  const found = await openMetadata({
+    files: disk.files,
+    folder: disk.root,
+    database: path(),
+    log: SILENT,
+    paths: createLayout(disk.files, disk.root),
+    reserve: { giveUpNow: () => false },
+    boot,
+    now: () => 0,
+    onStep,
+  });
+  opened = found.connection;
+  return { ...found, value: (key: "written" | "restored") => createSettings(found.connection).get(key) };
+}
+
+/** A database with some pages, and `written` in it; with a copy, if told, of what it was before that. */
+async function prepare(written: string, withCopy: boolean, boot = ""): Promise<void> {
+  const database = openDatabase(path());
+  const settings = createSettings(database);
+  settings.set("written", "as copied");
+  settings.set("boot", boot);
+  const fill = database.prepare("INSERT INTO reread (node_id, due) VALUES (?, 0)");
+  database.transaction(() => {
+    for (let count = 0; count < 2_000; count += 1) fill.run(`node ${count}`);
+  })();
+  const made = startCopies({
+    files: disk.files,
+    folder: disk.root,
+    database: path(),
+    log: SILENT,
+    connection: database,
+    elapsed: () => 0,
+    hasRoom: () => true,
+    onDamage: () => {},
+  });
+  settings.set("counting", "changed");
+  await made.stop();
+  database.close();
+  if (withCopy) await made.atEnd();
+  const again = openDatabase(path());
+  createSettings(again).set("written", written);
+  again.close();
+}
+
+const damages: Record<string, () => void> = {
+  "its first page is gone": () => overwrite(0, Buffer.alloc(4096)),
+  "a page of garbage": () => overwrite(3 * 4096, Buffer.alloc(4096, 0xa5)),
+  "a page of zeros": () => overwrite(8 * 4096, Buffer.alloc(4096)),
+  "it was cut off": () => truncateSync(path(), Math.floor(statSync(path()).size / 3)),
+  "it is empty": () => truncateSync(path(), 0),
+  "it is not there": () => rmSync(path()),
+  "it is something else": () => writeFileSync(path(), "no database at all, but a text that is long enough".repeat(9)),
+};
+
+function overwrite(at: number, bytes: Buffer): void {
+  const whole = readFileSync(path());
+  bytes.copy(whole, at);
+  writeFileSync(path(), whole);
+}
+
+test.each(Object.entries(damages))("%s: the copy takes its place, and it says so", async (what, damage) => {
+  await prepare("later", true);
+  damage();
+  const { repaired, value } = await open();
+  expect(repaired).toContain("a copy of it was put in its place");
+  expect(value("written")).toBe("as copied");
+  expect(value("restored")).toContain("copy");
+  expect(inQuarantine().some((name) => name.endsWith(".db"))).toBe(what !== "it is not there");
+  // Once.
+  expect((await open()).repaired).toBeUndefined();
+});
+
+test("without a copy it is empty, and says so", async () => {
+  await prepare("later", false);
+  await createLayout(disk.files, disk.root).prepareFolderOf(join(disk.root, "live/0/1"));
+  writeFileSync(join(disk.root, "live/0/1"), "bytes");
+  rmSync(path());
+  const { repaired, value } = await open();
+  expect(repaired).toContain("asked of the gateway anew");
+  expect(value("written")).toBeUndefined();
+  expect(value("restored")).toContain("anew");
+});
+
+test("a copy that is damaged too is set aside as well", async () => {
+  await prepare("later", true);
+  damages["a page of garbage"]?.();
+  const [name = ""] = copies();
+  const bytes = readFileSync(join(disk.root, name));
+  bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
+  writeFileSync(join(disk.root, name), bytes);
+  expect((await open()).repaired).toContain("anew");
+  expect(inQuarantine()).toContain("metadata.copy");
+  expect(copies()).toEqual([]);
+});
+
+test("it may die at each of its steps", async () => {
+  await prepare("later", true);
+  damages["a page of garbage"]?.();
+  for (let at = 1; ; at += 1) {
+    let steps = 0;
+    try {
+      await open(() => {
+        steps += 1;
+        if (steps === at) throw new Error("dies");
+      });
+      break;
+    } catch (error) {
+      if (!(error instanceof Error && error.message === "dies")) throw error;
+    }
+  }
+  const found = await open();
+  expect(found.value("written")).toBe("as copied");
+  expect(found.value("restored")).toContain("copy");
+  expect(copies()).toHaveLength(1);
+});
+
+test("a database that was noted to be damaged is read in full, and goes on if it is not", async () => {
+  await prepare("later", true);
+  noteDamage({ folder: disk.root, log: SILENT }, "some page");
+  const found = await open();
+  expect(found.repaired).toBeUndefined();
+  expect(found.value("written")).toBe("later");
+  expect(readdirSync(disk.root)).not.toContain("metadata.suspect");
+});
+
+test("random pages of garbage are either found, or nothing is wrong with what is read", async () => {
+  const random = seededRandom(Number(process.env.WSFS_SEED ?? 1));
+  for (let round = 0; round < 4; round += 1) {
+    rmSync(path(), { force: true });
+    for (const name of copies()) rmSync(join(disk.root, name));
+    await prepare("later", true);
+    const pages = statSync(path()).size / 4096;
+    const bytes = Buffer.from(Array.from({ length: 4096 }, () => Math.floor(random() * 256)));
+    overwrite(Math.floor(random() * pages) * 4096, bytes);
+    const { repaired, connection, value } = await open();
+    const rows = connection.prepare("SELECT count(*) FROM reread WHERE node_id LIKE 'node %'").pluck().get();
+    expect({ rows, written: value("written") }).toEqual({
+      rows: 2_000,
+      written: repaired === undefined ? "later" : "as copied",
+    });
+  }
+});
+
+test("a new folder, and one that is well, are opened as they are", async () => {
+  const first = await open();
+  expect(first.repaired).toBeUndefined();
+  createSettings(first.connection).set("written", "1");
+  const again = await open();
+  expect([again.repaired, again.value("written")]).toEqual([undefined, "1"]);
+  expect(inQuarantine()).toEqual([]);
+});

@@ -1,0 +1,98 @@
+/**
+ * Rows that are lost, or older than what was done by them: no content a program was promised is lost,
+ * none is doubled, and mount and gateway agree when all is quiet.
+ */
+import Database from "better-sqlite3";
+import { describe, expect, test } from "vitest";
+import { callsOf, type Damage, playDamage, rest } from "./damage-run.ts";
+import { bytesOf, runProgram } from "./programs.ts";
+import { readFile } from "./tree.ts";
+import { createWorld } from "./world.ts";
+
+const SEED = Number(process.env.WSFS_SEED ?? 1);
+const RUNS = Number(process.env.SIM_RUNS ?? 1);
+
+const DAMAGES: readonly Damage[] = (["copy", "none", "behind"] as const).flatMap((rows) =>
+  (["whole", "damaged", "gone"] as const).flatMap((list) =>
+    [true, false].flatMap((isDrained) =>
+      (["crash", "stop"] as const).map((ends): Damage => ({ rows, list, isDrained, ends })),
+    ),
+  ),
+);
+
+/** Rows that nothing says are old are found to be only by the list, and only after a crash. How it ended matters little else. */
+const isPlayed = ({ rows, list, ends }: Damage) => (list === "whole" && rows !== "behind") || ends === "crash";
+const isFound = ({ rows, list }: Damage) => rows !== "behind" || list === "whole";
+
+describe.each(DAMAGES.filter(isPlayed).filter(isFound))(
+  "rows: $rows, list: $list, drained: $isDrained, $ends",
+  (damage) => {
+    test("nothing is lost or doubled", async () => {
+      for (let index = 0; index < RUNS; index += 1) {
+        const seed = SEED * 1000 + index;
+        expect(await playDamage(seed, damage), `seed ${seed}`).toEqual([]);
+      }
+    });
+  },
+);
+
+test("bytes that were written where some were missing, after the copy was made, are not fetched over", async () => {
+  const world = await createWorld({ seed: SEED, mounts: ["alpha"] });
+  const [mount] = world.mounts;
+  if (mount?.process === undefined) throw new Error("no mount");
+  const origin = bytesOf("far", 300_000);
+  await world.run(
+    world.outside.upload(world.workspace.root, "far", {
+      size: origin.length,
+      async *read() {
+        yield origin;
+      },
+    }),
+  );
+  await world.clock.advance(5_000);
+  const { kernel } = mount.process;
+  const handle = await world.run(kernel.open("far", { write: true }));
+  mount.weather.isOffline = true;
+  await world.run(kernel.write(handle, 0, Buffer.alloc(4096, "1")));
+  const copy = mount.copyRows();
+  await world.run(kernel.write(handle, 204_800, Buffer.alloc(4096, "2")));
+
+  mount.crash();
+  mount.replaceRows(copy, "a test took them away");
+  mount.weather.isOffline = false;
+  await world.run(mount.start());
+  await rest(world, mount);
+  const wanted = Buffer.from(origin);
+  wanted.fill("1", 0, 4096).fill("2", 204_800, 208_896);
+  expect((await world.run(readFile(callsOf(mount), "far"))).equals(wanted)).toBe(true);
+});
+
+test("rows that turn out to be damaged at work refuse changes, and nothing is sent", async () => {
+  const told: unknown[] = [];
+  const world = await createWorld({
+    seed: SEED,
+    mounts: ["alpha"],
+    engine: () => ({ onDamage: (error) => void told.push(error) }),
+  });
+  const running = world.mounts[0]?.process;
+  if (running === undefined) throw new Error("no mount");
+  const { kernel, database, engine } = running;
+  await world.run(runProgram(kernel, { do: "save", path: "a", size: 50 }, "one"));
+  const before = world.position();
+  // As SQLite says it of a page that is none.
+  const damaged = () => {
+    throw new Database.SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
+  };
+  database.function("damaged", damaged);
+  database.exec("CREATE TEMP TRIGGER damaged BEFORE UPDATE ON main.inode BEGIN SELECT damaged(); END");
+  await expect(world.run(runProgram(kernel, { do: "save", path: "a", size: 60 }, "two"))).rejects.toThrow("EIO");
+  database.exec("DROP TRIGGER damaged");
+
+  await expect(world.run(kernel.mkdir("d"))).rejects.toThrow("EIO");
+  await expect(world.run(kernel.unlink("a"))).rejects.toThrow("EIO");
+  expect(await world.run(kernel.list(""))).toContain("a");
+  await world.clock.advance(60_000);
+  expect(world.position()).toBe(before);
+  expect(engine.context.disk.reason).toContain("is damaged");
+  expect(told).toHaveLength(1);
+});
