@@ -1,11 +1,14 @@
 /**
  * How the tests run: everything in processes of its own, two files at a time; then, one by one,
- * what serves a mount. Nothing is retried: a test that fails sometimes is a failure.
+ * what serves a mount. The simulation's files share two processes: they touch nothing outside of
+ * them, and to load and warm up the engine takes longer than most of them run. Nothing is retried:
+ * a test that fails sometimes is a failure.
  */
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
 const MOUNT_TESTS = "test/mount/**/*.test.ts";
+const SIMULATION_TESTS = "test/sim/**/*.test.ts";
 
 export default defineConfig({
   root: fileURLToPath(new URL("..", import.meta.url)),
@@ -18,11 +21,23 @@ export default defineConfig({
         test: {
           name: "unit",
           include: ["test/**/*.test.ts"],
-          exclude: [MOUNT_TESTS],
+          exclude: [MOUNT_TESTS, SIMULATION_TESTS],
           maxWorkers: 2,
           testTimeout: 60_000,
           hookTimeout: 60_000,
           sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "simulation",
+          include: [SIMULATION_TESTS],
+          isolate: false,
+          maxWorkers: 2,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          sequence: { groupOrder: 1 },
         },
       },
       {
@@ -33,7 +48,7 @@ export default defineConfig({
           fileParallelism: false,
           testTimeout: 300_000,
           hookTimeout: 300_000,
-          sequence: { groupOrder: 1 },
+          sequence: { groupOrder: 2 },
         },
       },
     ],

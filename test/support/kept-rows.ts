@@ -4,7 +4,7 @@
  * given back. Who still has it then cannot reach the rows of the next. Knows nothing of what is in
  * the tables.
  */
-import Database from "better-sqlite3";
+import type Database from "better-sqlite3";
 
 type Connection = Database.Database;
 type Statement = Database.Statement<unknown[], unknown>;

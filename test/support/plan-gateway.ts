@@ -3,6 +3,7 @@
  * conditions of DESIGN §7, and who made what, so that a test can say what was overwritten unseen.
  */
 import { type Attributes, type AttributesPatch, patchAttributes } from "../../src/contract/attributes.ts";
+import type { Features } from "../../src/contract/features.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import type { Request } from "../../src/vfs/request.ts";
 
@@ -33,7 +34,7 @@ export interface Change {
 }
 
 /** `repeats`: what a request repeated with its key is answered: the first answer, or the node as it is by now. */
-export function createGateway(repeats: "first" | "current") {
+export function createGateway(repeats: "first" | "current", features: Features) {
   const stored = new Map<string, Stored>();
   const answers = new Map<string, Answer>();
   const ours = new Set<string>();
@@ -43,6 +44,7 @@ export function createGateway(repeats: "first" | "current") {
   let position = 0;
   let ids = 0;
 
+  const held = (attributes: Attributes): Attributes => (features.attributes ? attributes : {});
   const live = (id: string | null): Node | undefined => {
     const found = id === null ? undefined : stored.get(id);
     return found === undefined || found.isDeleted ? undefined : found.node;
@@ -81,7 +83,7 @@ export function createGateway(repeats: "first" | "current") {
       revision: 1,
       createdAt: TIME,
       modifiedAt: TIME,
-      attributes,
+      attributes: held(attributes),
     };
     const versions = new Map(head === null || content === null ? [] : [[head, content]]);
     stored.set(id, { node, isDeleted: false, versions });
@@ -103,13 +105,13 @@ export function createGateway(repeats: "first" | "current") {
       if (isOurs) ours.add(head);
       node = { ...node, head, contentHash: content, size: content.length };
     }
-    found.node = node;
+    found.node = { ...node, attributes: held(node.attributes) };
     if (isDeleted !== undefined) found.isDeleted = isDeleted;
     if (to.parentId !== undefined && isOurs) placedByUs.add(id);
     else if (to.parentId !== undefined) placedByUs.delete(id);
     position += 1;
-    news.push(isDeleted ? { deleted: id, revision: node.revision } : { node });
-    return node;
+    news.push(isDeleted ? { deleted: id, revision: node.revision } : { node: found.node });
+    return found.node;
   }
 
   const done = (node: Node): Answer => ({ ok: true, node, position });
@@ -117,6 +119,7 @@ export function createGateway(repeats: "first" | "current") {
     node === undefined ? { ok: false, code } : { ok: false, code, node };
 
   function copied(copyOf: string, version: string): string {
+    if (!features.references) throw new Error("content by reference was asked for, which is not known here");
     const content = stored.get(copyOf)?.versions.get(version);
     if (content === undefined) throw new Error(`copy of ${copyOf} ${version}, which never was`);
     return content;

@@ -3,7 +3,7 @@
  * silence means (as src/vfs/writeback.ts, send.ts and settle.ts), without network or clock.
  */
 import { patchAttributes, sameValue } from "../../src/contract/attributes.ts";
-import { ALL_FEATURES } from "../../src/contract/features.ts";
+import type { Features } from "../../src/contract/features.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import { type Base, baseOf } from "../../src/metadata/nodes.ts";
 import { isKeyed, type Request } from "../../src/vfs/request.ts";
@@ -15,8 +15,8 @@ import { type Attempt, createTree, type Entry, type Row, type Scopes } from "./p
 export type Fate = "answered" | "lost" | "answer lost" | "late";
 
 /** `tell`: one line for each thing that happens, for whoever reads a failure. */
-export function createMount(gateway: Gateway, scopes: Scopes, tell: (line: string) => void) {
-  const tree = createTree(gateway, scopes);
+export function createMount(gateway: Gateway, scopes: Scopes, features: Features, tell: (line: string) => void) {
+  const tree = createTree(gateway, scopes, features);
   const steps = createLocalSteps(tree, gateway, tell);
   const { rows, entries, tombstones, arrivals, refresh, keys, givenUp, notEmpty } = tree;
   const { rowOfNode, nodeIdOf, inFolder, isDirty, referrersOf, dropRow } = tree;
@@ -58,7 +58,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, tell: (line: strin
     const { attempt } = row;
     if (attempt === null) return;
     if (attempt.answer === null) {
-      if (attempt.tries > 0 && !isKeyed(attempt.request, { ...ALL_FEATURES, changeKeys: false })) {
+      if (attempt.tries > 0 && !isKeyed(attempt.request, { ...features, changeKeys: false })) {
         settleByReading(row, attempt);
         return;
       }
@@ -97,6 +97,8 @@ export function createMount(gateway: Gateway, scopes: Scopes, tell: (line: strin
         ? request.ifRevision !== now.revision
         : request.ifHead !== null && request.ifHead !== now.head;
     if (isRefused) return;
+    if (!features.versions && request.do !== "patch" && referrersOf(row).length > 0)
+      throw new Error("a version somebody here still needs was replaced");
     for (const [key, value] of Object.entries(request.attributes ?? {})) {
       const isDirty = !sameValue(value ?? undefined, row.base.attributes[key]);
       if (key !== "mtime" && key !== "xattrs" && !isDirty && !sameValue(value ?? undefined, now.attributes[key])) {
@@ -179,10 +181,11 @@ export function createMount(gateway: Gateway, scopes: Scopes, tell: (line: strin
     const place =
       "parent" in request ? { parent: request.parent ?? common.parent, name: request.name ?? common.name } : {};
     if (request.do === "patch") {
-      return { ...common, ...place, attributes: patchAttributes(common.attributes, request.attributes ?? {}) };
+      const patched = patchAttributes(common.attributes, request.attributes ?? {});
+      return { ...common, ...place, attributes: features.attributes ? patched : {} };
     }
     const { mtime: _, ...kept } = before?.attributes ?? {};
-    const attributes = patchAttributes(kept, request.attributes);
+    const attributes = features.attributes ? patchAttributes(kept, request.attributes) : {};
     if (request.do === "folder") return { ...common, ...place, attributes };
     const isHeadOurs = request.hash === null || node.contentHash === request.hash;
     const head = isHeadOurs ? node.head : `superseded:${key}`;

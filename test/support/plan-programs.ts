@@ -151,6 +151,14 @@ export function createPrograms(mount: Mount, gateway: Gateway, choose: Choose, t
       const entry = pick(choose, [...mount.entries]);
       if (entry !== undefined && entry.parent !== null && mount.inFolder(entry).length === 0) remove(entry);
     },
+    // A file against a folder, and the other way round.
+    () => {
+      const entry = pick(choose, [...mount.entries]);
+      if (entry === undefined || entry.parent === null || mount.inFolder(entry).length > 0) return;
+      remove(entry);
+      if (entry.inode.kind === "file") addName(entry.parent, entry.name, folderInode({ mode: 0o700 }));
+      else addName(entry.parent, entry.name, { ...fileInode("", { mode: 0o644 }), finished: null });
+    },
     () => {
       const source = pick(choose, [...mount.entries]);
       const folder = pick(choose, folders());
@@ -197,6 +205,12 @@ export function createPrograms(mount: Mount, gateway: Gateway, choose: Choose, t
     () => {
       const gone = node();
       if (gone !== undefined) gateway.theirs.remove(gone);
+    },
+    () => {
+      const gone = node();
+      if (gone === undefined || gone.parentId === null || gateway.children(gone.id).length > 0) return;
+      gateway.theirs.remove(gone);
+      gateway.theirs.create(gone.parentId, gone.name, gone.kind === "file" ? null : freshBytes(), {});
     },
   ];
 

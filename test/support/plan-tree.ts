@@ -3,7 +3,7 @@
  * src/vfs/view.ts), for the planner's property test. Hard links are left out: an inode has one name.
  */
 import { type Attributes, sameValue } from "../../src/contract/attributes.ts";
-import { ALL_FEATURES } from "../../src/contract/features.ts";
+import type { Features } from "../../src/contract/features.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import { type Base, baseOf, type Seen } from "../../src/metadata/nodes.ts";
 import type { Local, View } from "../../src/vfs/plan.ts";
@@ -86,7 +86,7 @@ export function inodeOfNode(node: Node): Inode {
   return { ...inode, state: "clean", originNode: node.id, originVersion: node.head, finished: null };
 }
 
-export function createTree(gateway: Gateway, scopes: Scopes) {
+export function createTree(gateway: Gateway, scopes: Scopes, features: Features) {
   const rows = new Set<Row>();
   const entries = new Set<Entry>();
   const tombstones = new Map<string, number>();
@@ -250,7 +250,7 @@ export function createTree(gateway: Gateway, scopes: Scopes) {
       inode.kind === "file" &&
       inode.hash !== base.hash &&
       (inode.state !== "clean" || inode.originVersion !== base.head);
-    return isAway(row) || isContentDirty || !sameValue(inode.attributes, base.attributes);
+    return isAway(row) || isContentDirty || (features.attributes && !sameValue(inode.attributes, base.attributes));
   }
 
   function viewOf(row: Row): View {
@@ -280,8 +280,8 @@ export function createTree(gateway: Gateway, scopes: Scopes) {
       isPlaceTaken: isPlaceTaken(row),
       isRing: isRing(row),
       isInsideItself: row.base !== null && pathWithin(row).length > 0,
-      isReferenced: entry === null && row.kind === "file" && referrersOf(row).length > 0,
-      features: ALL_FEATURES,
+      isReferenced: (entry === null || !features.versions) && row.kind === "file" && referrersOf(row).length > 0,
+      features,
       may: { ...scopes },
     };
   }

@@ -1,11 +1,12 @@
 /**
  * The plan by property (DESIGN §5): whatever programs and other clients did, whatever was lost on the
  * way, once it is quiet mount and gateway agree, nothing anybody wrote is gone, and at no moment was
- * something replaced that nobody here had taken in.
+ * something replaced that nobody here had taken in. On gateways with all features and without some.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { sameValue } from "../../src/contract/attributes.ts";
+import { ALL_FEATURES, type Features } from "../../src/contract/features.ts";
 import { createGateway, type Gateway, ROOT } from "../support/plan-gateway.ts";
 import { createMount, type Fate, type Mount } from "../support/plan-mount.ts";
 import { type Choose, createPrograms, pick } from "../support/plan-programs.ts";
@@ -20,6 +21,15 @@ const REPEAT = {
 /** Of a machine that hangs, not of a slow one. */
 const LIMIT_MS = Math.max(600_000, REPEAT.numRuns * 100);
 const ROUNDS_MAX = 60;
+/** What the plan itself minds the lack of. */
+const GATEWAYS: readonly Features[] = [
+  ALL_FEATURES,
+  ALL_FEATURES,
+  { ...ALL_FEATURES, references: false },
+  { ...ALL_FEATURES, references: false, versions: false },
+  { ...ALL_FEATURES, attributes: false },
+  { ...ALL_FEATURES, references: false, versions: false, attributes: false },
+];
 const FATES: readonly Fate[] = ["answered", "answered", "lost", "answer lost", "late"];
 
 /** The numbers of a list, one after the other; 0 when it is used up. */
@@ -53,7 +63,8 @@ function hearAll(mount: Mount, gateway: Gateway, choose: Choose): void {
 }
 
 /** Nobody changes anything any more: mount and gateway come to agree, in a bounded number of rounds. */
-function becomeQuiet(mount: Mount, gateway: Gateway, choose: Choose): void {
+function becomeQuiet(world: World, choose: Choose): void {
+  const { mount, gateway } = world;
   for (const key of [...mount.givenUp.keys()]) mount.endGivenUp(key, choose(2) === 1);
   for (let round = 0; round < ROUNDS_MAX; round += 1) {
     hearAll(mount, gateway, choose);
@@ -66,18 +77,18 @@ function becomeQuiet(mount: Mount, gateway: Gateway, choose: Choose): void {
       if (row !== undefined) mount.turn(row, "answered");
       mount.check();
     }
-    if (differences(mount, gateway).length === 0) return;
+    if (differences(world).length === 0) return;
   }
-  throw new Error(`no agreement: ${differences(mount, gateway).join("; ")}`);
+  throw new Error(`no agreement: ${differences(world).join("; ")}`);
 }
 
-function differences(mount: Mount, gateway: Gateway): string[] {
+function differences(world: World): string[] {
+  const { mount, gateway } = world;
   const found: string[] = [];
   for (const row of mount.rows) {
     const step = mount.advance(row);
     if (step !== undefined) found.push(`${row.id} ${row.entry?.name ?? "(removed)"}: ${JSON.stringify(step)}`);
-    else if (mount.rows.has(row))
-      found.push(...differencesOf(mount, gateway, row.entry, row.nodeId, row.base?.revision));
+    else if (mount.rows.has(row)) found.push(...differencesOf(world, row.entry, row.nodeId, row.base?.revision));
   }
   const unknown = gateway.nodes().filter((node) => mount.rowOfNode(node.id) === undefined);
   found.push(...unknown.map((node) => `${node.id} ${node.name} is not known here`));
@@ -86,8 +97,7 @@ function differences(mount: Mount, gateway: Gateway): string[] {
 }
 
 function differencesOf(
-  mount: Mount,
-  gateway: Gateway,
+  { mount, gateway, features }: World,
   entry: Entry | null,
   nodeId: string | null,
   revision: number | undefined,
@@ -98,7 +108,8 @@ function differencesOf(
   const parent = entry.parent === null ? null : mount.nodeIdOf(entry.parent);
   const isPlaced = parent === node.parentId && entry.name === node.name;
   const isSame = inode.kind === "folder" || (inode.bytes === node.contentHash && inode.hash === node.contentHash);
-  const isAgreed = sameValue(inode.attributes, node.attributes) && revision === node.revision;
+  const isLike = !features.attributes || sameValue(inode.attributes, node.attributes);
+  const isAgreed = isLike && revision === node.revision;
   return isPlaced && isSame && isAgreed
     ? []
     : [`${node.id} ${entry.name} is ${JSON.stringify(inode)}, there ${JSON.stringify(node)}`];
@@ -116,11 +127,13 @@ interface World {
   readonly story: string[];
   readonly gateway: Gateway;
   readonly mount: Mount;
+  readonly features: Features;
   readonly scopes: { create: boolean; update: boolean; delete: boolean };
 }
 
 function makeWorld(choose: Choose): World {
-  const gateway = createGateway(choose(2) === 0 ? "first" : "current");
+  const features = pick(choose, GATEWAYS) ?? ALL_FEATURES;
+  const gateway = createGateway(choose(2) === 0 ? "first" : "current", features);
   const folders = [ROOT];
   for (let count = choose(4); count > 0; count -= 1) {
     const made = gateway.theirs.create(pick(choose, folders) ?? ROOT, `f${count}`, null, {});
@@ -131,13 +144,13 @@ function makeWorld(choose: Choose): World {
   }
   const scopes = { create: choose(8) !== 1, update: choose(8) !== 1, delete: choose(8) !== 1 };
   const story: string[] = [];
-  const mount = createMount(gateway, scopes, (line) => story.at(-1) !== line && story.push(line));
-  return { gateway, mount, scopes, story };
+  const mount = createMount(gateway, scopes, features, (line) => story.at(-1) !== line && story.push(line));
+  return { gateway, mount, features, scopes, story };
 }
 
 function finish(world: World, choose: Choose): void {
   Object.assign(world.scopes, { create: true, update: true, delete: true });
-  becomeQuiet(world.mount, world.gateway, choose);
+  becomeQuiet(world, choose);
   expect(lost(world.mount, world.gateway)).toEqual([]);
 }
 
