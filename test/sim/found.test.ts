@@ -61,6 +61,17 @@ const FOUND: readonly Found[] = [
       { do: "wait", ms: 12_000 },
     ],
   },
+  {
+    name: "removed, and the deletion refused: it waits until somebody has it tried again",
+    options: { mounts: 1, seed: 1 },
+    steps: [
+      { do: "run", mount: 0, program: { do: "save", path: "a", size: 1 } },
+      { do: "wait", ms: 4_000 },
+      { do: "weather", mount: 0, isOffline: false, latencyMs: 0, faultShare: 0, refusal: 403 },
+      { do: "run", mount: 0, program: { do: "unlink", path: "a" } },
+      { do: "wait", ms: 4_000 },
+    ],
+  },
 ];
 
 test.each(FOUND)("$name", async ({ options, steps }) => {

@@ -1,6 +1,7 @@
 /** An engine broken on purpose does not get through: how many histories it takes is printed. */
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import type { Engine } from "../../src/vfs/engine.ts";
 import { playHistory } from "./history.ts";
 import type { Sabotage } from "./mount.ts";
 import { playHistories } from "./run.ts";
@@ -53,6 +54,19 @@ function halved(request: HttpRequest): HttpRequest {
   return { ...request, body: { ...body, metadata, content: { ...content, size, read } } };
 }
 
+/** That a file is dirty is said a moment after its bytes changed, if nobody dies before. */
+function markedLate({ context }: Engine): void {
+  const { inodes } = context.metadata;
+  const update = inodes.update.bind(inodes);
+  Object.assign(inodes, {
+    update(...args: Parameters<typeof update>) {
+      const [id, { content, hash }] = args;
+      if (content !== "dirty" || hash !== null) return update(...args);
+      return void context.runtime.setTimer(1, () => inodes.get(id) !== undefined && update(...args));
+    },
+  });
+}
+
 const SABOTAGES: readonly { name: string; mounts: 1 | 2; sabotage: Sabotage }[] = [
   {
     name: "new versions go without If-Match",
@@ -67,6 +81,12 @@ const SABOTAGES: readonly { name: string; mounts: 1 | 2; sabotage: Sabotage }[] 
   { name: "uploads go without If-None-Match", mounts: 2, sabotage: withoutHeader("if-none-match") },
   { name: "repeated requests have other keys", mounts: 1, sabotage: { request: withOtherKey } },
   { name: "a call is answered before its commit", mounts: 1, sabotage: { losesLastCall: true } },
+  {
+    name: "requests under way are forgotten in a crash",
+    mounts: 1,
+    sabotage: { crash: (rows) => void rows.exec("DELETE FROM attempt") },
+  },
+  { name: "a file is marked dirty late", mounts: 1, sabotage: { engine: markedLate } },
   { name: "content is sent before it is whole", mounts: 2, sabotage: { request: halved } },
 ];
 

@@ -6,8 +6,8 @@ export interface Tally {
   histories: number;
   readonly steps: Map<Step["do"], number>;
   requests: number;
-  /** Requests that met each fault, and those refused, by status. */
-  readonly faults: Map<Fault | Refusal | "offline", number>;
+  /** Requests that met each fault, and those refused, by status; or whose token was too old, or without the scope. */
+  readonly faults: Map<Fault | Refusal | "offline" | "expired" | "withdrawn", number>;
   /** Deaths of mounts in the middle of what they do, by the place. */
   readonly deaths: Map<string, number>;
 }

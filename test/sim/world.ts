@@ -123,7 +123,12 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       ...(options.faults === undefined ? {} : { faults: options.faults }),
       onStep: options.onStep,
       ...(options.engine === undefined ? {} : { engine: options.engine }),
-      onAnswer: (mount, request, answer) => options.onAnswer?.(mount, request, answer),
+      onAnswer(mount, request, answer) {
+        const { status } = answer;
+        if (options.tally !== undefined && status === 401) count(options.tally.faults, "expired");
+        if (options.tally !== undefined && status === 403) count(options.tally.faults, "withdrawn");
+        options.onAnswer?.(mount, request, answer);
+      },
       onRequest(met) {
         if (options.tally === undefined) return;
         options.tally.requests += 1;
