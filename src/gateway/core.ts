@@ -57,6 +57,8 @@ const HANDLERS: { readonly [N in OperationName]: Handler<N> } = {
 };
 
 const OPEN_API = "/openapi.json";
+/** On a disk that is full one that keeps what it shows may fail, and the next one shows what is kept. */
+const READ_TRIES = 3;
 /** More than the boundaries and headers of a multipart body take. */
 const FRAMING_BYTES = 64 * 1024;
 
@@ -146,7 +148,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     news.fire();
   }
 
-  async function perform(route: Route, request: GatewayRequest): Promise<GatewayAnswer> {
+  async function callOf(route: Route, request: GatewayRequest): Promise<Call<OperationName>> {
     const operation = OPERATIONS[route.operation];
     const bearer = checkToken(request.headers.authorization);
     checkScopes(bearer, operation);
@@ -162,9 +164,8 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       json: await jsonOf(route.operation, request, options),
       parts: request.body?.kind === "upload" ? request.body.parts : undefined,
     };
-    // The table pairs each operation with its own input and handler; the compiler cannot follow that.
-    const handler = HANDLERS[route.operation] as unknown as (context: Context, call: object) => Promise<GatewayAnswer>;
-    return handler(context, call);
+    // Paired with the operation by the tables; the compiler cannot follow that.
+    return call as unknown as Call<OperationName>;
   }
 
   let document: OpenApiDocument | undefined;
@@ -172,14 +173,43 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     document ??= openApiDocument();
     return document;
   };
-  /** Every answer waits for the commit of what it tells; refusals too, for they tell of what is there. */
+  /**
+   * Every answer waits for the commit of what it tells; refusals too, for they tell of what is there. A
+   * read during which changes were undone looks again: what it tells of may never have been.
+   */
   async function answer(route: Route, request: GatewayRequest): Promise<GatewayAnswer> {
-    try {
-      return await perform(route, request);
-    } finally {
-      await store.committed();
+    const call = await callOf(route, request);
+    const handler = HANDLERS[route.operation] as Handler<OperationName>;
+    for (let tries = 1; ; tries += 1) {
+      const rollbacks = store.rollbacks();
+      const told = await toldBy(() => handler(context, call));
       clock.step("gateway: about to answer");
+      if (request.method === "GET" && rollbacks !== store.rollbacks() && tries < READ_TRIES) continue;
+      if ("error" in told) throw told.error;
+      return told.answer;
     }
+  }
+
+  type Told = { readonly answer: GatewayAnswer } | { readonly error: unknown };
+
+  async function toldBy(handle: () => GatewayAnswer | Promise<GatewayAnswer>): Promise<Told> {
+    let told: Told;
+    try {
+      const given = handle();
+      told = { answer: given instanceof Promise ? await given : given };
+    } catch (error) {
+      told = { error };
+    }
+    const details = "answer" in told ? told.answer : told.error instanceof ProblemError ? told.error.details : {};
+    if (details.isCommitted === true) return told;
+    // Asked for in the turn of the handler's end: a later one's commit is not its concern.
+    const pending = store.committed();
+    return pending === undefined
+      ? told
+      : pending.then(
+          () => told,
+          (error: unknown) => ({ error }),
+        );
   }
 
   type Reword = (answer: GatewayAnswer) => GatewayAnswer;

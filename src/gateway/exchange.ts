@@ -43,6 +43,8 @@ export interface GatewayAnswer {
   readonly body?:
     | { readonly kind: "json"; readonly text: string }
     | { readonly kind: "bytes"; readonly stream: AsyncIterable<Uint8Array> };
+  /** Whether all it tells of is committed already. */
+  readonly isCommitted?: boolean;
 }
 
 /** A request that is routed, authorized and checked: what the operations get. */

@@ -18,6 +18,8 @@ export interface Lag {
 
 /** How many shown changes the queue may begin with. */
 const COMPACT_COUNT = 1000;
+/** When how far the reader has come could not be kept: for so long what was kept before is shown. */
+const HOLD_MS = 1000;
 
 export interface LagTimes {
   readonly lagMs: number;
@@ -73,6 +75,7 @@ export function createLag(store: Store, clock: Clock, reader: "path" | "journal"
   let kept = shown;
   let queue: Waiting[] = [];
   let first = 0;
+  let heldUntil = Number.NEGATIVE_INFINITY;
 
   /** As after a restart: as old as the wall clock says, but nothing is from the future. */
   function load(): void {
@@ -122,13 +125,24 @@ export function createLag(store: Store, clock: Clock, reader: "path" | "journal"
     kept =
       store.prepare<{ position: number }>("SELECT position FROM shown WHERE reader = ?").get(reader)?.position ?? 0;
     shown = kept;
+    heldUntil = clock.elapsed() + HOLD_MS;
     load();
   });
 
+  function keepShown(): void {
+    try {
+      store.transaction(() => undefined);
+    } catch {
+      // It has been undone: shown is what is kept.
+    }
+  }
+
   return {
     shown() {
+      // What a restart would hide again is not shown: on a disk that is full, nothing new.
+      if (clock.elapsed() < heldUntil && !store.isChanging()) return kept;
       advance();
-      if (shown !== kept && !store.isChanging()) store.transaction(() => undefined);
+      if (shown !== kept && !store.isChanging()) keepShown();
       return shown;
     },
     begin(position) {

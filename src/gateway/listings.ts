@@ -8,12 +8,12 @@ import { shownPosition } from "./as-of.ts";
 import type { Context } from "./context.ts";
 import { type Call, type GatewayAnswer, jsonTextAnswer } from "./exchange.ts";
 import { listingRows, NODE_FIELDS, type NodeField, type Scope } from "./listing-rows.ts";
-import { deltaSince, isMarked, type PageItem, pageAfter, pageAt } from "./marked-pages.ts";
+import { deltaSince, isMarked, pageAfter, pageAt } from "./marked-pages.ts";
 import { nodesAsJson } from "./node-json.ts";
 import { isPlaced, type NodeRow, nodeAt, nodeByPath, pathOf, placedChild } from "./node-rows.ts";
 import { badCursor, decodeCursor, encodeCursor, listMark, parseOrder, sliceOf } from "./paging.ts";
 import { parsePath } from "./paths.ts";
-import { countPlaces, type Key } from "./places.ts";
+import { countPlaces, type Key, keyOf } from "./places.ts";
 import { invalid, notFound } from "./problems.ts";
 import { callWorkspace, visibleNode } from "./workspaces.ts";
 
@@ -95,20 +95,22 @@ async function readPage(
   const delta = isMarked(marked) && !scope.recursive ? deltaSince(store, folder, marked, asOf) : undefined;
   if (isMarked(marked) && delta !== undefined) {
     const page = { folder, field: marked, descending, asOf, delta, limit };
-    const found: PageItem[] = key === null ? pageAt(store, page, offset) : pageAfter(store, page, key);
-    const refs = found.map(({ node }) => node);
+    const refs = key === null ? pageAt(store, page, offset) : pageAfter(store, page, key);
+    const last = refs.at(-1);
+    const lastRow = last === undefined ? undefined : nodeAt(store, last, asOf);
     return {
       items: nodesAsJson(store, { by: "id", refs }, folder, asOf, branch),
       size: refs.length,
       totalCount: countPlaces(store, folder) - delta.newer.length + delta.gone.length,
-      last: found.at(-1)?.key ?? null,
+      // A place has the name its node had then.
+      last: lastRow === undefined ? null : keyOf(marked, { ...lastRow, node: lastRow.id }),
     };
   }
   const listKey = JSON.stringify(["nodes", folder, asOf, scope.recursive, scope.name ?? null, branch ?? null, field]);
   const rows = await context.lists.get(listKey, () => listingRows(store, scope, field));
   const refs = sliceOf(rows, descending, offset, limit);
   return {
-    items: nodesAsJson(store, { by: "row", refs }, folder, asOf, branch),
+    items: nodesAsJson(store, { by: "row", refs }, scope.recursive ? undefined : folder, asOf, branch),
     size: refs.length,
     totalCount: rows.length,
     last: null,

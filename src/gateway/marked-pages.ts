@@ -38,13 +38,15 @@ export function compareKeys(a: Key, b: Key): number {
   return first || compareText(a[1], b[1]);
 }
 
-/** Undefined when the folder is not large, or has changed too much since. */
+/** Undefined when no index has this order of the folder, or it has changed too much since. */
 export function deltaSince(store: Store, folder: string, field: MarkedField, asOf: number): Delta | undefined {
-  if (!isBig(store, folder)) return undefined;
+  const big = isBig(store, folder);
+  // The order of names is that of the places themselves, in small folders too.
+  if (!big && field !== "name") return undefined;
   const newer = store
     .prepare<Place>(
-      `SELECT name, node, created_at AS createdAt FROM place INDEXED BY place_since
-       WHERE parent = ? AND big = 1 AND since > ? LIMIT ${DELTA_MAX}`,
+      `SELECT name, node, created_at AS createdAt FROM place ${big ? "INDEXED BY place_since" : ""}
+       WHERE parent = ? ${big ? "AND big = 1" : ""} AND since > ? LIMIT ${DELTA_MAX}`,
     )
     .all(folder, asOf);
   const gone = store
@@ -71,24 +73,13 @@ export interface MarkedPage {
   readonly limit: number;
 }
 
-export interface PageItem {
-  readonly node: string;
-  readonly key: Key;
+/** The nodes of the page that follows a key; without one of the first. */
+export function pageAfter(store: Store, page: MarkedPage, key: Key | undefined): string[] {
+  return scan(store, page, key, false, 0);
 }
 
-interface IndexRow {
-  readonly node: string;
-  readonly a: string | number;
-  readonly b: string;
-}
-
-/** The page that follows a key; without one the first. */
-export function pageAfter(store: Store, page: MarkedPage, key: Key | undefined): PageItem[] {
-  return scan(store, page, key, false, page.limit);
-}
-
-/** The page that begins with the item of this number, counted from 0. */
-export function pageAt(store: Store, page: MarkedPage, offset: number): PageItem[] {
+/** The nodes of the page that begins with the item of this number, counted from 0. */
+export function pageAt(store: Store, page: MarkedPage, offset: number): string[] {
   if (offset === 0) return pageAfter(store, page, undefined);
   const stretches = stretchesOf(store, page);
   if (page.descending) stretches.reverse();
@@ -101,7 +92,7 @@ export function pageAt(store: Store, page: MarkedPage, offset: number): PageItem
   // A stretch begins with its key, and ends before that of the next one.
   const start = page.descending ? stretches[index - 1]?.start : stretches[index]?.start;
   if (index === -1) return [];
-  return scan(store, page, start, !page.descending, rest + page.limit).slice(rest);
+  return scan(store, page, start, !page.descending, rest);
 }
 
 interface Stretch {
@@ -136,9 +127,15 @@ function stretchesOf(store: Store, { folder, field, delta }: MarkedPage): Stretc
   return stretches;
 }
 
-/** Items from a key on, in the page's direction: what is there still, and what is gone, merged. */
-function scan(store: Store, page: MarkedPage, from: Key | undefined, inclusive: boolean, limit: number): PageItem[] {
-  const { folder, field, descending, asOf, delta } = page;
+interface IndexRow {
+  readonly node: string;
+  readonly a: string | number;
+  readonly b: string;
+}
+
+/** The nodes from a key on, in the page's direction, after so many: what is there still, and what is gone, merged. */
+function scan(store: Store, page: MarkedPage, from: Key | undefined, inclusive: boolean, skip: number): string[] {
+  const { folder, field, descending, asOf, delta, limit } = page;
   const [a, b] = KEY_COLUMNS[field];
   const direction = descending ? "DESC" : "ASC";
   const sign = descending ? -1 : 1;
@@ -148,18 +145,28 @@ function scan(store: Store, page: MarkedPage, from: Key | undefined, inclusive: 
     return compared > 0 || (inclusive && compared === 0);
   };
   const [operator, start] = rangeOf(field, descending, from, inclusive);
-  const there = store
-    .prepare<IndexRow>(
-      `SELECT node, ${a} AS a, ${b} AS b FROM place
-       WHERE parent = ? AND big = 1 ${b === "''" ? `AND ${a} ${operator} ?` : `AND (${a}, ${b}) ${operator} (?, ?)`}
-       AND since <= ? ORDER BY ${a} ${direction}${b === "''" ? "" : `, ${b} ${direction}`} LIMIT ?`,
-    )
-    .all(folder, ...(b === "''" ? [start[0]] : start), asOf, limit);
-  const items: PageItem[] = there.map((row) => ({ node: row.node, key: [row.a, row.b] }));
+  const there = (columns: string) => `SELECT ${columns} FROM place
+     WHERE parent = ? ${field === "name" ? "" : "AND big = 1"}
+     AND ${b === "''" ? `${a} ${operator} ?` : `(${a}, ${b}) ${operator} (?, ?)`} AND since <= ?
+     ORDER BY ${a} ${direction}${b === "''" ? "" : `, ${b} ${direction}`} LIMIT ? OFFSET ?`;
+  const range = [folder, ...(b === "''" ? [start[0]] : start), asOf];
   const gone = delta.gone.filter(({ key }) => isAfter(key));
-  if (gone.length === 0) return items;
-  const merged: PageItem[] = [...items, ...(descending ? gone.slice(-limit) : gone.slice(0, limit))];
-  return merged.sort((x, y) => sign * compareKeys(x.key, y.key)).slice(0, limit);
+  if (gone.length === 0) {
+    return store
+      .prepare<string>(there("node"))
+      .pluck()
+      .all(...range, limit, skip);
+  }
+  const end = skip + limit;
+  const merged = store
+    .prepare<IndexRow>(there(`node, ${a} AS a, ${b} AS b`))
+    .all(...range, end, 0)
+    .map((row): { node: string; key: Key } => ({ node: row.node, key: [row.a, row.b] }));
+  merged.push(...(descending ? gone.slice(-end) : gone.slice(0, end)));
+  return merged
+    .sort((x, y) => sign * compareKeys(x.key, y.key))
+    .slice(skip, end)
+    .map(({ node }) => node);
 }
 
 /** After every key there is: names and ids are well-formed texts, times are numbers. */

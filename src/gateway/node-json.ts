@@ -1,6 +1,6 @@
 /**
  * Many nodes as JSON, as of a position: made by the database where a node has not changed since,
- * which is far cheaper than a thousand objects made here.
+ * one text for each node. That is several times cheaper than a thousand objects made here.
  */
 import { joinPath } from "../contract/names.ts";
 import { MAIN, nodeAt, onBranch, pathOf, showNode } from "./node-rows.ts";
@@ -11,50 +11,43 @@ export type NodeRefs =
   | { readonly by: "row"; readonly refs: readonly number[] }
   | { readonly by: "id"; readonly refs: readonly string[] };
 
-interface Fragment {
-  /** Null where `rest` says it. */
-  readonly id: string | null;
-  /** Null where it is the folder most are in. */
-  readonly parent: string | null;
-  readonly name: string;
-  readonly createdAt: number;
-  readonly headTime: number | null;
-  readonly attributes: string;
-  /** Null where the state of the position is not the latest. */
-  readonly rest: string | null;
-}
+const moment = (column: string) => `strftime('%Y-%m-%dT%H:%M:%fZ', ${column} / 1000.0, 'unixepoch')`;
 
-/** `folder`: where most or all of them are. */
+/** Most nodes have one time for both: to write it costs more than anything else of them. */
+const NODE_JSON = `(SELECT json_object('id', n.id, 'kind', n.kind, 'path', (:prefixes ->> n.parent) || n.name, 'name', n.name,
+    'parentId', n.parent, 'mimeType', n.mime_type, 'size', ifnull(n.size, 0), 'head', n.head, 'contentHash', n.hash,
+    'lastKey', n.key, 'revision', n.revision, 'createdAt', t.created,
+    'modifiedAt', iif(ifnull(n.head_time, n.created_at) = n.created_at, t.created, ${moment("n.head_time")}),
+    'attributes', json(n.attributes))
+  FROM (SELECT ${moment("n.created_at")} AS created LIMIT 1) t)`;
+
+/** `folder`: where all of them are; undefined: anywhere. */
 export function nodesAsJson(
   store: Store,
   nodes: NodeRefs,
-  folder: string,
+  folder: string | undefined,
   asOf: number,
   branch: string | undefined,
 ): string {
-  const isMain = branch === undefined || branch === MAIN;
-  const key = nodes.by === "row" ? "n.rowid" : "n.id";
-  const fragments = store
-    .prepare<Fragment>(
-      `SELECT iif(n.position <= :asOf AND :main, NULL, n.id) AS id, nullif(n.parent, :folder) AS parent, n.name, n.created_at AS createdAt, n.head_time AS headTime, n.attributes,
-              iif(n.position <= :asOf, json_object('id', n.id, 'kind', n.kind, 'name', n.name,
-                'parentId', n.parent, 'mimeType', n.mime_type, 'size', ifnull(n.size, 0), 'head', n.head,
-                'contentHash', n.hash, 'lastKey', n.key, 'revision', n.revision), NULL) AS rest
-       FROM json_each(:refs) j CROSS JOIN node n ON ${key} = j.value`,
-    )
-    .all({ asOf, folder, main: Number(isMain), refs: JSON.stringify(nodes.refs) });
+  const refs = JSON.stringify(nodes.refs);
+  const named = `json_each(:refs) j CROSS JOIN node n ON ${nodes.by === "row" ? "n.rowid" : "n.id"} = j.value`;
   const pathOfFolder = rememberPaths(store, asOf);
-  const moment = rememberMoments();
-  const items = fragments.map(({ id, parent, name, createdAt, headTime, attributes, rest }) => {
-    if (rest === null || id !== null) {
-      const row = id === null ? undefined : nodeAt(store, id, asOf);
-      if (row === undefined) throw new Error(`Node ${id} was not there at ${asOf}.`);
-      const path = row.parent === null ? "/" : joinPath(pathOfFolder(row.parent), row.name);
-      return JSON.stringify(showNode(onBranch(store, row, branch, asOf), path));
-    }
-    const path = JSON.stringify(joinPath(pathOfFolder(parent ?? folder), name));
-    const times = `"createdAt":"${moment(createdAt)}","modifiedAt":"${moment(headTime ?? createdAt)}"`;
-    return `${rest.slice(0, -1)},"path":${path},${times},"attributes":${attributes}}`;
+  const folders =
+    folder === undefined
+      ? store.prepare<string>(`SELECT DISTINCT n.parent FROM ${named}`).pluck().all({ refs })
+      : [folder];
+  const prefixes = Object.fromEntries(folders.map((id) => [id, joinPath(pathOfFolder(id), "")]));
+  // An id stands for a node that has another state now, or another content on the branch.
+  const texts = store
+    .prepare<string>(`SELECT iif(n.position > :asOf OR :other, n.id, ${NODE_JSON}) FROM ${named}`)
+    .pluck()
+    .all({ refs, asOf, prefixes: JSON.stringify(prefixes), other: Number(branch !== undefined && branch !== MAIN) });
+  const items = texts.map((text) => {
+    if (text.startsWith("{")) return text;
+    const row = nodeAt(store, text, asOf);
+    if (row === undefined) throw new Error(`Node ${text} was not there at ${asOf}.`);
+    const path = row.parent === null ? "/" : joinPath(pathOfFolder(row.parent), row.name);
+    return JSON.stringify(showNode(onBranch(store, row, branch, asOf), path));
   });
   return `[${items.join(",")}]`;
 }
@@ -69,18 +62,5 @@ function rememberPaths(store: Store, asOf: number): (folder: string) => string {
       known.set(folder, path);
     }
     return path;
-  };
-}
-
-/** Nodes made by one request have one time. */
-function rememberMoments(): (time: number) => string {
-  let last: number | undefined;
-  let text = "";
-  return (time) => {
-    if (time !== last) {
-      last = time;
-      text = new Date(time).toISOString();
-    }
-    return text;
   };
 }

@@ -1,5 +1,5 @@
 /** Nodes by id and by path; folders and copies made; moved, renamed, changed, exchanged, deleted, restored. */
-import { patchAttributes } from "../contract/attributes.ts";
+import { patchAttributes, sameValue } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
 import { shownPosition } from "./as-of.ts";
 import { beginChange, changeNodeRow, changeNodeRows, createNodeRow, reread } from "./changes.ts";
@@ -9,6 +9,7 @@ import type { Context } from "./context.ts";
 import { type CopyPlan, isCurrent, PlanNeeded, withPlan } from "./copies.ts";
 import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { once } from "./idempotency.ts";
+import { lastChange } from "./lag.ts";
 import {
   attributesOf,
   findChild,
@@ -129,12 +130,16 @@ export function patchNode(context: Context, call: Call<"patchNode">): GatewayAns
       const name = patch.name ?? row.name;
       const moves = parent !== (row.parent ?? undefined) || name !== row.name;
       if (moves) checkMove(context, row, parent, name, patch.parentId === undefined ? "name" : "parentId");
-      const attributes =
-        patch.attributes === undefined ? undefined : patchAttributes(attributesOf(row), patch.attributes);
+      const before = attributesOf(row);
+      const attributes = patchAttributes(before, patch.attributes ?? {});
+      // What changes nothing is no change: it is carried out as of now.
+      if (!moves && sameValue(before, attributes)) {
+        return { status: 200, written: { id: row.id, position: lastChange(store).position } };
+      }
       const position = changeNodeRow(context, beginChange(context, key), row, moves ? "moved" : "changed", {
         name,
         ...(parent === undefined ? {} : { parent }),
-        ...(attributes === undefined ? {} : { attributes }),
+        attributes,
       });
       return { status: 200, written: { id: row.id, position } };
     });

@@ -11,6 +11,8 @@ export interface ProblemDetails {
   readonly scope?: string;
   readonly node?: Node | undefined;
   readonly headers?: Readonly<Record<string, string>>;
+  /** Whether all it tells of is committed already. */
+  readonly isCommitted?: boolean;
 }
 
 export class ProblemError extends Error {

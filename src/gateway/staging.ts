@@ -7,9 +7,9 @@ import { createHash, hash } from "node:crypto";
 import { type UploadMetadata, uploadMetadata } from "../contract/resources.ts";
 import type { Content } from "./changes.ts";
 import type { Context } from "./context.ts";
-import type { Part } from "./exchange.ts";
+import type { GatewayAnswer, Part } from "./exchange.ts";
 import { parseJson } from "./json.ts";
-import { check, invalid, tooLarge } from "./problems.ts";
+import { check, invalid, ProblemError, tooLarge } from "./problems.ts";
 import { mimeTypeOf, SNIFF_BYTES } from "./sniff.ts";
 
 /** Up to this size contents are kept in the store's own table: no file to make, name and open. */
@@ -30,18 +30,24 @@ export interface StagedUpload {
 /**
  * The effect of an upload, in one transaction, and what it leaves behind. Removing that takes time
  * in which the commit may fail: it is waited for first, so that nobody is told of what did not happen.
- * A refusal, too, tells of what is there.
+ * A refusal, too, tells of what is there. A commit that is pending after that is of others.
  */
-export async function settleUpload<T>({ clock, store }: Context, staged: StagedUpload, effect: () => T): Promise<T> {
+export async function settleUpload(
+  { clock, store }: Context,
+  staged: StagedUpload,
+  effect: () => GatewayAnswer,
+): Promise<GatewayAnswer> {
   try {
-    return await store.queued(() => {
+    const answer = await store.queued(() => {
       const result = effect();
       clock.step("gateway: upload not committed");
       return result;
     });
+    return { ...answer, isCommitted: true };
   } catch (error) {
     staged.unkeep();
-    throw error;
+    if (!(error instanceof ProblemError)) throw error;
+    throw new ProblemError(error.status, error.message, { ...error.details, isCommitted: true });
   } finally {
     await staged.discard();
   }

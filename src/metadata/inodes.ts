@@ -1,6 +1,7 @@
 /** Inodes and their lineages. */
 import type { Attributes } from "../contract/attributes.ts";
 import { type Connection, prepare } from "./database.ts";
+import { createFormerlySafe } from "./formerly-safe.ts";
 
 export type InodeKind = "file" | "folder" | "symlink" | "fifo" | "socket" | "block" | "character";
 
@@ -23,22 +24,24 @@ export interface Inode {
   readonly linkGroup: string | null;
   readonly listed: number | null;
   /**
-   * Of dirty content, whether power loss leaves it as it is: 1; 0: synced once, maybe changed since;
-   * null: never synced; HELD: power loss came after a change, and nobody has saved it since.
+   * Of dirty content, whether power loss leaves it as it is: 1; 0: it did once, maybe changed since;
+   * null: it never did; HELD: power loss came after a change, and nobody has saved it since.
    */
   readonly synced: 0 | 1 | typeof HELD | null;
+  /** 1: a program has asked for its bytes to be safe, now or some time ago. */
+  readonly fsynced: 0 | 1;
 }
 
 export const HELD = -1;
 
-export type NewInode = Omit<Inode, "id" | "lineage" | "changes" | "linkGroup" | "listed" | "synced">;
+export type NewInode = Omit<Inode, "id" | "lineage" | "changes" | "linkGroup" | "listed" | "synced" | "fsynced">;
 
 interface Row extends Omit<Inode, "attributes"> {
   readonly attributes: string;
 }
 
 const COLUMNS = `id, kind, lineage, attributes, size, hash, origin_node AS originNode, origin_version AS originVersion,
-  content, changes, atime, ctime, link_group AS linkGroup, listed, synced`;
+  content, changes, atime, ctime, link_group AS linkGroup, listed, synced, fsynced`;
 
 export function createInodes(database: Connection) {
   const byId = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE id = ?`);
@@ -53,7 +56,7 @@ export function createInodes(database: Connection) {
     database,
     `UPDATE inode SET kind = @kind, lineage = @lineage, attributes = @attributes, size = @size, hash = @hash, origin_node = @originNode,
        origin_version = @originVersion, content = @content, changes = @changes, atime = @atime, ctime = @ctime,
-       link_group = @linkGroup, listed = @listed, synced = @synced WHERE id = @id`,
+       link_group = @linkGroup, listed = @listed, synced = @synced, fsynced = @fsynced WHERE id = @id`,
   );
   const remove = prepare(database, "DELETE FROM inode WHERE id = ?");
   const insertLineage = prepare(database, "INSERT INTO lineage (inode) VALUES (?)");
@@ -91,6 +94,8 @@ export function createInodes(database: Connection) {
   const decodeAll = (rows: Row[]): Inode[] =>
     rows.map((row) => ({ ...row, attributes: JSON.parse(row.attributes) as Attributes }));
 
+  const formerlySafe = createFormerlySafe();
+
   function get(id: number): Inode | undefined {
     return decode(byId.get(id));
   }
@@ -100,6 +105,7 @@ export function createInodes(database: Connection) {
     if (current === undefined) throw new Error(`no inode ${id}`);
     const changed = { ...current, ...change };
     const next = { ...changed, synced: changed.content === "dirty" ? changed.synced : null };
+    if (current.synced !== null && next.synced === null) formerlySafe.add(id);
     replace.run({ ...next, attributes: JSON.stringify(next.attributes) });
     return next;
   }
@@ -107,6 +113,7 @@ export function createInodes(database: Connection) {
   return {
     get,
     update,
+    formerlySafe,
     /** A new inode with a lineage of its own. */
     create(inode: NewInode): Inode {
       const id = Number(insert.run({ ...inode, attributes: JSON.stringify(inode.attributes) }).lastInsertRowid);

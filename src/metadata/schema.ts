@@ -207,4 +207,10 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE reread ADD COLUMN hidden_since INTEGER;  -- since when a folder above it is not visible
   CREATE INDEX generation_by_lineage ON generation(lineage) WHERE lineage IS NOT NULL;
   `,
+  `
+  -- A program asked for its bytes to be safe, so it keeps order among its files: after power loss, what it
+  -- had begun to change stays where it is.
+  ALTER TABLE inode ADD COLUMN fsynced INTEGER NOT NULL DEFAULT 0;
+  UPDATE inode SET fsynced = 1 WHERE synced IS NOT NULL;
+  `,
 ];

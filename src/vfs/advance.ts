@@ -13,6 +13,7 @@ import { dropRow } from "./given-up.ts";
 import { keepBeside } from "./keep-beside.ts";
 import { joinGroup, keepInOthers } from "./links.ts";
 import { moveAside, stepBack } from "./make-room.ts";
+import { handOver } from "./nameless.ts";
 import { plan, type Step } from "./plan.ts";
 import { reviveFolder, takeNode, takePlaceAlone } from "./take.ts";
 import { viewOf } from "./view.ts";
@@ -186,6 +187,7 @@ function vanish(context: Context, row: NodeRow): void {
   if (entry !== undefined) {
     metadata.entries.remove(entry.id);
     keepInOthers(context, entry.inode);
+    handOver(context, entry.inode);
   }
   leftPlace(context, row);
 }

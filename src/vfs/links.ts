@@ -11,6 +11,7 @@ import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { contentOfNode, groupOf } from "./from-node.ts";
 import { writersOf } from "./live.ts";
+import { handOver } from "./nameless.ts";
 import { kindOf } from "./stat.ts";
 
 /** Before others bring the nodes of a linked file together: who changed it has his turn first. */
@@ -76,6 +77,7 @@ export function gatherNames(context: Context, group: string, inode: number): boo
       metadata.entries.setInode(entry.id, inode);
       isAny = true;
     }
+    handOver(context, other.id);
   }
   return isAny;
 }

@@ -6,6 +6,7 @@
  */
 import type { JournalEntry } from "../contract/resources.ts";
 import { unlessAborted } from "../lib/single-flight.ts";
+import type { NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import { readNode } from "./fetch-node.ts";
@@ -18,6 +19,8 @@ import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 const PAGE = 1000;
 /** Nodes taken over in one synchronous stretch. */
 const SLICE = 200;
+/** A gateway, or one of several behind one name, may not find a node for a moment. */
+const GONE_MS = 30_000;
 
 /** Resolves when every name of the folder is known. Who gives up waiting does not stop the others. */
 export async function completeFolder(context: Context, folder: number, signal: AbortSignal): Promise<void> {
@@ -75,7 +78,7 @@ function breathe(context: Context): Promise<void> {
   return new Promise((resolve) => context.runtime.setTimer(0, resolve));
 }
 
-/** Known here, agreed before the snapshot, and not in it: the id says whether it is gone or moved. */
+/** Known here, agreed before the snapshot, and not in it: the id says whether it is moved, or gone and since when. */
 async function confirmAbsent(
   context: Context,
   nodeId: string,
@@ -83,18 +86,29 @@ async function confirmAbsent(
   asOf: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const { metadata, network, client } = context;
+  const { metadata, network } = context;
   for (const row of metadata.nodes.below(nodeId)) {
     if (row.nodeId === null || shown.has(row.nodeId) || row.base === null || row.base.position > asOf) continue;
     const id = row.nodeId;
     const node = await network.ask(signal, (limit) => readNode(context, id, limit));
     const known = metadata.nodes.ofNodeId(id);
     if (node !== undefined) observeNode(context, node, "id");
-    // Gone, which the journal tells; or moved since, and so new that its id is not found yet.
-    else if (client.features.journal) metadata.rereads.add(id);
-    // Its deletion may have been answered meanwhile.
-    else if (known !== undefined) observeDeletion(context, id, newestRevision(known) + 1, null);
+    else if (known !== undefined && isLongGone(context, known)) {
+      observeDeletion(context, id, newestRevision(known) + 1, null);
+    }
+    // Gone, which the journal tells; or so new, or for a moment, that its id is not found.
+    else metadata.rereads.add(id);
   }
+}
+
+/**
+ * No journal will tell: two lists without it, and an id that was not found in between, do for what
+ * nobody here has changed. What was changed here is kept back until the settle time is over.
+ */
+function isLongGone({ metadata, client, runtime }: Context, { nodeId, dirtySince }: NodeRow): boolean {
+  if (client.features.journal || nodeId === null || dirtySince !== null) return false;
+  const since = metadata.rereads.missingSince(nodeId);
+  return since !== undefined && runtime.now() - since >= GONE_MS;
 }
 
 /**

@@ -63,7 +63,7 @@ export interface LiveFile {
   writers: number;
   /** The row says that the content changed since the last cut or clean state: its hash is null. */
   isWritten: boolean;
-  /** The row says that power loss leaves the content as it is: no byte may change before it does not. */
+  /** The row, here or on the disk, says that power loss leaves the content as it is: no byte may change before it does not. */
   isSafe: boolean;
   /** Size and times in the rows are older than the file's. */
   isUnrecorded: boolean;

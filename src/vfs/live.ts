@@ -87,7 +87,7 @@ async function openFile(context: Context, lineage: number, mayBeAbsent: boolean)
   } catch (error) {
     if (!canBeAbsent) throw error;
   }
-  if (found !== undefined) return liveFile(inode, path, found);
+  if (found !== undefined) return liveFile(context, inode, path, found);
   if (inode.content !== "clean" && inode.size > 0) {
     throw new FsError("EIO", `the only copy of inode ${inode.id}, live file ${lineage}, is not there`);
   }
@@ -96,7 +96,7 @@ async function openFile(context: Context, lineage: number, mayBeAbsent: boolean)
   const missing = origin === undefined ? NO_RANGES : rangeOf(0, inode.size);
   if (canBeAbsent) {
     const file = absentFile(inode.size);
-    return liveFile(inode, path, { file, origin, missing, recorded: missing, isNew: false, isKept: false });
+    return liveFile(context, inode, path, { file, origin, missing, recorded: missing, isNew: false, isKept: false });
   }
   metadata.transaction(() => {
     if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
@@ -119,7 +119,7 @@ async function openFile(context: Context, lineage: number, mayBeAbsent: boolean)
     if ((await file.stat()).size > 0) await file.truncate(0);
     if (inode.size > 0) await file.truncate(inode.size);
   });
-  return liveFile(inode, path, { file, origin, missing, recorded: missing, isNew: true, isKept: true });
+  return liveFile(context, inode, path, { file, origin, missing, recorded: missing, isNew: true, isKept: true });
 }
 
 interface FoundFile {
@@ -176,7 +176,7 @@ async function closeIfFailed<T>(file: OpenFile, work: () => Promise<T>): Promise
   }
 }
 
-function liveFile(inode: Inode, path: string, found: FoundFile): LiveFile {
+function liveFile({ metadata }: Context, inode: Inode, path: string, found: FoundFile): LiveFile {
   const { file, origin, missing, recorded, isNew, isKept } = found;
   const isOriginal = origin !== undefined && inode.content !== "dirty" && origin.version === inode.originVersion;
   return {
@@ -199,7 +199,7 @@ function liveFile(inode: Inode, path: string, found: FoundFile): LiveFile {
     opens: 1,
     writers: 0,
     isWritten: isUncut(inode),
-    isSafe: inode.synced === 1 || inode.synced === HELD,
+    isSafe: isCalledSafe(metadata, inode),
     isUnrecorded: false,
     keepsTimes: inode.content !== "clean",
     preparedTime: undefined,
@@ -214,6 +214,12 @@ function liveFile(inode: Inode, path: string, found: FoundFile): LiveFile {
     isSynced: false,
     sync: shareRuns(() => file.sync()),
   };
+}
+
+/** Here or on the disk. Of clean content what a program synced counts: it must not have to come from the gateway again. */
+function isCalledSafe({ inodes }: Context["metadata"], { id, content, synced, fsynced }: Inode): boolean {
+  if (content === "dirty" && (synced === 1 || synced === HELD)) return true;
+  return (content !== "dirty" && fsynced === 1) || inodes.formerlySafe.has(id);
 }
 
 function originOf(node: string | null, version: string | null): Origin | undefined {

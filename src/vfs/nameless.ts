@@ -17,11 +17,24 @@ export function dropIfUnused(context: Context, lineage: number): void {
     context.bytes.afterClose.set(lineage, () => dropIfUnused(context, lineage));
     return;
   }
-  if (inode.lineage !== lineage) {
-    forgetLineage(context, lineage);
-    return;
-  }
+  if (inode.lineage !== lineage) forgetLineage(context, lineage);
+  if (inode.lineage !== lineage && !isHandedOver(context, inode)) return;
   if (context.metadata.entries.links(inode.id) === 0) removeInode(context, inode);
+}
+
+/**
+ * Its last name went, or is another file's now, and no program here did that. An open by that name
+ * may be on its way, and what it wrote would be in no file: it is to look the name up again.
+ */
+export function handOver({ metadata }: Pick<Context, "metadata">, id: number): void {
+  const inode = metadata.inodes.get(id);
+  if (inode?.kind === "file" && metadata.entries.links(id) === 0) metadata.inodes.switchLineage(id, {});
+}
+
+/** The kernel was never told of the lineage it has now, so will not forget it, and has forgotten all others. */
+function isHandedOver({ metadata }: Context, { id, lineage }: Inode): boolean {
+  const isLast = metadata.inodes.lineages(id).every((known) => known === lineage);
+  return isLast && metadata.entries.links(id) === 0;
 }
 
 /** Removes a nameless inode with all its lineages and bytes, unless one is open. */

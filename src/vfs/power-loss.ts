@@ -1,9 +1,10 @@
 /**
  * The machine went down while the mount was there: rows and files are as old as their last sync, and
  * no two of them equally old. Clean bytes are doubted until they are looked at (live.ts). Content
- * that was never synced does not replace a head: it goes on beside it under a name of its own.
- * Content that was synced once, and written to since, stays where its program put it, but is sent
- * over a head only when somebody says so or saves it again.
+ * of a file no program ever synced does not replace a head: it goes on beside it under a name of its
+ * own. A file that was synced once, and written to since, stays where its program put it, for it may
+ * belong with others (a database and its journal); it is sent over a head only when somebody says so
+ * or saves it again.
  */
 import { hasCode } from "../lib/system-error.ts";
 import type { Entry } from "../metadata/entries.ts";
@@ -60,7 +61,7 @@ async function judge(context: Context, inode: Inode): Promise<void> {
     const [entry] = names;
     const row = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
     const isBorn = names.some(({ id }) => metadata.nodes.ofEntry(id)?.base?.head != null);
-    if (isBorn && inode.synced === null && names.length === 1 && entry !== undefined && row !== undefined) {
+    if (isBorn && inode.fsynced === 0 && names.length === 1 && entry !== undefined && row !== undefined) {
       return headAgain(context, entry, row, size);
     }
     if (isBorn) return void metadata.inodes.update(inode.id, { synced: HELD });

@@ -2,10 +2,12 @@
 import type { Inode } from "../metadata/inodes.ts";
 import type { Context } from "./context.ts";
 import { checkName } from "./create.ts";
-import { FsError } from "./errors.ts";
+import { FsError, fromDisk } from "./errors.ts";
 import type { Caller, Lineage } from "./filesystem.ts";
 import { exchangeNames, moveName, removeName, replaceTarget } from "./identity.ts";
 import { completeFolder } from "./listing.ts";
+import { closeLive, openLive } from "./live.ts";
+import { makeSafe } from "./make-safe.ts";
 import { entryAt, requireDeletable, requireEmptyFolder, requireEntry, requireKnown } from "./remove.ts";
 import { folderOf, requireNamed, requireWritable } from "./stat.ts";
 import { isInside } from "./tree.ts";
@@ -26,6 +28,7 @@ export async function rename(
   checkName(to.name);
   await requireEntry(context, caller, from.parent, from.name);
   await requireTargetKnown(context, caller, to);
+  if (!flags.exchange && !flags.noReplace) await makeReplacementSafe(context, from, to);
 
   // From here on nothing waits: what was known is read again and changed in one transaction.
   context.metadata.transaction(() => {
@@ -72,6 +75,26 @@ async function requireTargetKnown(context: Context, caller: Caller, to: Place): 
   const entry = context.metadata.entries.find(folderOf(context, to.parent).id, to.name);
   const inode = entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
   if (inode?.kind === "folder") await requireKnown(context, caller, inode);
+}
+
+/**
+ * A program was told that the target survives power loss, and the gateway does not have it yet. With
+ * the new name on the disk before the new bytes, neither the one nor the other would be there.
+ */
+async function makeReplacementSafe(context: Context, from: Place, to: Place): Promise<void> {
+  const source = entryAt(context, from.parent, from.name).inode;
+  const entry = context.metadata.entries.find(folderOf(context, to.parent).id, to.name);
+  const target = entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
+  if (target === undefined || target.id === source.id || target.synced === null) return;
+  if (source.kind !== "file" || source.content !== "dirty" || source.synced === 1) return;
+  const live = await openLive(context, source.lineage, { write: false });
+  try {
+    await makeSafe(context, live);
+  } catch (error) {
+    throw fromDisk(error, "the local disk failed");
+  } finally {
+    await closeLive(context, live, { write: false });
+  }
 }
 
 /** A folder cannot move into itself. */

@@ -23,6 +23,7 @@ import { joinGroup, lookLater } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { folderIsNotEmpty } from "./look-inside.ts";
 import { moveAside } from "./make-room.ts";
+import { handOver } from "./nameless.ts";
 import { observeNode } from "./observe.ts";
 import { takeOwn } from "./own.ts";
 import type { Request } from "./request.ts";
@@ -122,7 +123,9 @@ function absorbStranger(context: Context, row: NodeRow, nodeId: string): void {
   }
   metadata.attempts.removeAllOf(stranger.id);
   metadata.nodes.remove(stranger.id);
-  if (entry !== undefined) metadata.entries.remove(entry.id);
+  if (entry === undefined) return;
+  metadata.entries.remove(entry.id);
+  handOver(context, entry.inode);
 }
 
 /** The newest position of ours, for "settled". */
@@ -367,7 +370,10 @@ function join(context: Context, row: NodeRow, entry: Entry, node: Node): boolean
   const attributes = { ...inode.attributes, ...remote };
   const group = joinGroup(context, node);
   const isAlone = metadata.entries.links(inode.id) === 1 && writersOf(context, inode) === 0;
-  if (group !== undefined && group.id !== inode.id && isAlone) metadata.entries.setInode(entry.id, group.id);
+  if (group !== undefined && group.id !== inode.id && isAlone) {
+    metadata.entries.setInode(entry.id, group.id);
+    handOver(context, inode.id);
+  }
   metadata.inodes.update(inode.id, {
     linkGroup: inode.linkGroup ?? groupOf(node),
     ...(sameValue(attributes, inode.attributes) ? {} : { attributes }),

@@ -10,7 +10,6 @@ import type { Node, Workspace } from "../contract/resources.ts";
 import { type Scope, UPLOAD_SCOPES } from "../contract/scopes.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Runtime } from "../lib/runtime.ts";
-import { shareRuns } from "../lib/shared-run.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { type Connection, onDiskFailure } from "../metadata/database.ts";
 import { createMetadata, type Metadata } from "../metadata/metadata.ts";
@@ -39,6 +38,7 @@ import { parseRequest, type Request } from "./request.ts";
 import { retryNow } from "./retry.ts";
 import { createSpace } from "./space.ts";
 import { isoToTimeText } from "./stat.ts";
+import { createSyncRows } from "./sync-rows.ts";
 import { holdForSending } from "./without-folder.ts";
 import { createWriteBack } from "./writeback.ts";
 
@@ -127,7 +127,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     clock: createClockState(runtime),
     network,
     activity,
-    syncRows: shareRuns(options.syncRows),
+    syncRows: createSyncRows(metadata, options.syncRows),
   };
   running = context;
   runtime.step("start: workspace known");

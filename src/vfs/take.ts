@@ -15,6 +15,7 @@ import { dropGeneration } from "./generation.ts";
 import { gatherNames, joinGroup, keepInOthers, lookLater } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { freeConflictName, moveAside, stepAside } from "./make-room.ts";
+import { handOver } from "./nameless.ts";
 import type { Step } from "./plan.ts";
 import { isSeenAway } from "./rings.ts";
 import { kindOf, nowText } from "./stat.ts";
@@ -184,6 +185,7 @@ function joinNames(context: Context, entry: Entry, inode: Inode, node: Node): bo
   const group = joinGroup(context, node);
   if (group === undefined || group.id === inode.id) return false;
   context.metadata.entries.setInode(entry.id, group.id);
+  handOver(context, inode.id);
   if (group.content !== "clean") markInode(context, group.id);
   else lookLater(context, group.id);
   return true;

@@ -1,12 +1,12 @@
 /** What changes bytes, and what makes them safe: write, truncate, fallocate, flush, fsync. */
-import { HELD } from "../metadata/inodes.ts";
 import type { Context } from "./context.ts";
 import { cutAfterSync, cutWhenQuiet } from "./cut-open.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import type { Caller, HandleId, Lineage } from "./filesystem.ts";
-import { closeLive, openLive, rowsFromFile, syncName } from "./live.ts";
+import { closeLive, openLive, rowsFromFile } from "./live.ts";
 import { allocateBytes, truncateBytes, writeBytes } from "./live-bytes.ts";
 import type { LiveFile } from "./live-file.ts";
+import { makeSafe } from "./make-safe.ts";
 import { bringWhole, fileOf, writableOf } from "./open.ts";
 import { withoutPrivileges } from "./privileges.ts";
 import { inodeOf, requireWritable } from "./stat.ts";
@@ -89,26 +89,12 @@ export async function fsync(context: Context, caller: Caller, handleId: HandleId
   const { live, write: isWriter } = fileOf(context, handleId);
   requireFolder(context, live);
   await onDisk(async () => {
-    await rowsFromFile(context, live);
-    const { writes, inFlight } = live;
-    await live.sync();
-    context.runtime.step("fsync: bytes synced");
-    await syncName(context, live);
-    nowSafe(context, live, inFlight === 0 && live.writes === writes);
+    await makeSafe(context, live);
     await context.syncRows();
     context.runtime.step("fsync: rows synced");
   });
   if (isWriter && context.settings.durability === "remote") await untilGatewayHas(context, live.inode, caller.signal);
   else cutAfterSync(context, live);
-}
-
-/** `isAll`: nothing was written while it was synced. */
-function nowSafe(context: Context, live: LiveFile, isAll: boolean): void {
-  const inode = context.metadata.inodes.get(live.inode);
-  if (inode?.lineage !== live.lineage || inode.content !== "dirty" || inode.synced === HELD) return;
-  const synced = isAll ? 1 : (inode.synced ?? 0);
-  if (synced !== inode.synced) context.metadata.inodes.update(inode.id, { synced });
-  live.isSafe ||= isAll;
 }
 
 /** fsync of a folder: the names are rows. */

@@ -132,7 +132,7 @@ test("keys that are none are refused by name", async () => {
 });
 
 test("null and none are no key: each request is its own", async () => {
-  for (const json of [{ attributes: { mode: 0o600 }, idempotencyKey: null }, { attributes: { mode: 0o600 } }]) {
+  for (const json of [{ attributes: { mode: 0o600 }, idempotencyKey: null }, { attributes: { mode: 0o640 } }]) {
     expect((await patch(file.id, json)).json.lastKey).toBe(null);
   }
   expect((await core.node(file.id)).revision).toBe(3);

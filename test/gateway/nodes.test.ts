@@ -96,6 +96,29 @@ test("moves, renames and attributes change what they say and raise the revision"
   expect((await core.node(folder.id)).revision).toBe(1);
 });
 
+test("what changes nothing is answered as it is: no revision, no journal entry, no key on the node", async () => {
+  const folder = await core.folder(root, "d");
+  const file = await core.file("/d/f", "x", { metadata: { attributes: { mode: 0o644, xattrs: { a: "eA==" } } } });
+  await patch(folder.id, { name: "e" });
+  const nothing = [
+    {},
+    { attributes: {} },
+    { name: "f", parentId: folder.id },
+    { attributes: { xattrs: { a: "eA==" }, mode: 0o644, uid: null } },
+    { name: "f", idempotencyKey: "again" },
+  ];
+  const { position, ...node } = file;
+  for (const json of [...nothing, ...nothing.slice(-1)]) {
+    const answer = await patch(file.id, json, { "if-match": '"1"' });
+    // Of now: the folder has another name than at the node's own last change.
+    expect([answer.status, answer.json]).toEqual([200, { ...node, path: "/e/f", position: position + 1 }]);
+  }
+  expect((await patch(root, {})).json.revision).toBe(1);
+  expect((await patch(file.id, {}, { "if-match": '"2"' })).status).toBe(412);
+  const entries = (await core.call("GET", "/v1/journal", { query: { after: String(position) } })).json.items;
+  expect(entries.map(({ kind, name }) => [kind, name])).toEqual([["moved", "e"]]);
+});
+
 test("moves that cannot be are refused", async () => {
   const a = await core.folder(root, "a");
   const b = await core.folder(a.id, "b");
@@ -110,7 +133,7 @@ test("moves that cannot be are refused", async () => {
   expect((await patch(a.id, { attributes: { mode: 0o10000 } })).json.field).toBe("attributes.mode");
   const taken = await patch(a.id, { name: "f" });
   expect([taken.status, taken.json.node.id]).toEqual([409, file.id]);
-  expect((await patch(a.id, { name: "a" })).json.revision).toBe(2);
+  expect((await patch(a.id, { name: "a" })).json.revision).toBe(1);
   const other = core.gateway.ensureWorkspace("other");
   const unbound = core.token(undefined, null);
   const crossing = { json: { parentId: other.root }, token: unbound };

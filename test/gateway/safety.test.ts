@@ -279,14 +279,15 @@ describe("silence", () => {
 
   /** More than the limit has gone by when one that began then was broken. */
   async function pass(port: number) {
-    for (let round = 0; round < 3; round += 1) {
+    for (let round = 0; round < 2; round += 1) {
       const whole = requestText("POST", "/v1/files/never", core.token(), multipart("x"));
       await sendRaw(port, whole.slice(0, -5));
     }
   }
 
   test("of the gateway itself is no reason to end a connection", async () => {
-    const { port } = await serveCore(core, { silence: SHORT });
+    // Longer than a busy machine may stop both ends, which are one process here.
+    const { port } = await serveCore(core, { silence: { headersMs: 1500, bodyMs: 1500 } });
     for (const text of [
       requestText("GET", "/v1/nodes", core.token()),
       // More than the sockets and streams on its way hold: the rest waits at the client.

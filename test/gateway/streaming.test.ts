@@ -2,9 +2,11 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { request } from "node:http";
+import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { writtenNode } from "../../src/contract/resources.ts";
-import { startGatewayChild } from "../support/gateway-child.ts";
+import { bundleGateway } from "../support/gateway-bundle.ts";
+import { warmGateway } from "../support/gateway-child.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const SIZE = 256 * 1024 * 1024;
@@ -18,8 +20,13 @@ async function peakMemory(pid: number): Promise<number> {
 }
 
 test("256 MiB in and out, with memory that stays flat", { timeout: 120_000 }, async () => {
-  const gateway = await startGatewayChild(await temporaryFolder());
-  onTestFinished(() => gateway.end("SIGKILL"));
+  const folder = await temporaryFolder();
+  const gateway = await warmGateway(await bundleGateway(folder), path.join(folder, "data")).start();
+  if (gateway === undefined) throw new Error("The gateway did not start.");
+  onTestFinished(() => {
+    gateway.end("SIGKILL");
+    return gateway.ended;
+  });
   const authorization = `Bearer ${gateway.token}`;
   const before = await peakMemory(gateway.pid);
   const expected = createHash("sha256");

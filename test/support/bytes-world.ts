@@ -22,9 +22,11 @@ import { createNetwork } from "../../src/vfs/network.ts";
 import { open, openCreated, release } from "../../src/vfs/open.ts";
 import { createPollState } from "../../src/vfs/poll-state.ts";
 import { read } from "../../src/vfs/read.ts";
+import { recoverContents } from "../../src/vfs/recover.ts";
 import { parseRequest, type Request } from "../../src/vfs/request.ts";
 import { createSpace } from "../../src/vfs/space.ts";
 import { EMPTY_HASH, nowText } from "../../src/vfs/stat.ts";
+import { createSyncRows } from "../../src/vfs/sync-rows.ts";
 import { flush, write } from "../../src/vfs/write.ts";
 import { createMemoryFiles, type MemoryFiles } from "./memory-files.ts";
 import { createScriptedContent, type ScriptedContent } from "./scripted-content.ts";
@@ -52,7 +54,9 @@ export interface BytesWorld {
   write(handle: HandleId, offset: number, data: Uint8Array): Promise<number>;
   readAll(inode: Inode): Promise<Uint8Array>;
   /** As kill -9: the world is dead, the one it returns goes on from its rows and files. */
-  crash(options?: { boot?: string }): BytesWorld;
+  crash(options?: { boot?: string; rows?: Uint8Array }): BytesWorld;
+  /** As power loss that only the rows feel: they are as they were when they were synced last, the files as they are. */
+  powerLoss(): Promise<BytesWorld>;
 }
 
 interface Remains {
@@ -157,7 +161,9 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     interruptions: new Map(),
     listings: { size: 0, run: (_key, work) => work() },
     cuts: new Map(),
-    syncRows: async () => {},
+    syncRows: createSyncRows(metadata, async () => {
+      syncedRows = database.serialize();
+    }),
     sending: new Map(),
     polled: createPollState(),
     notEmpty: new Map(),
@@ -166,6 +172,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     activity,
   };
   const space = createSpace(context);
+  let syncedRows: Uint8Array = database.serialize();
   let names = metadata.inodes.nameless().length + metadata.lives.all().length;
 
   const world: BytesWorld = {
@@ -252,8 +259,14 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
       await world.close(handle);
       return Buffer.concat(parts);
     },
-    crash({ boot = settings.boot } = {}) {
-      const copy = new Database(database.serialize());
+    async powerLoss() {
+      const next = world.crash({ boot: `after ${settings.boot}`, rows: syncedRows });
+      next.context.metadata.settings.set("boot", settings.boot);
+      await recoverContents(next.context);
+      return next;
+    },
+    crash({ boot = settings.boot, rows = database.serialize() } = {}) {
+      const copy = new Database(Buffer.from(rows));
       copy.pragma("foreign_keys = ON");
       const snapshot = files.snapshot();
       files.kill();

@@ -1,53 +1,52 @@
-/** Starts `gateway-process.mjs` and ends it, gently or not. */
+/** Starts a gateway's process (a bundle of gateway-bundle.ts) and ends it, gently or not. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import http from "node:http";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
+import type { Callee } from "./gateway-calls.ts";
 
+const LOADER = fileURLToPath(new URL("gateway-process.cjs", import.meta.url));
 const hello = z.object({ baseUrl: z.string(), token: z.string() });
 
-export interface GatewayChild {
-  readonly baseUrl: string;
-  readonly token: string;
+/** At which time of coming by which fault point it dies. */
+export interface DeathAt {
+  readonly label: string;
+  readonly times: number;
+}
+
+export interface GatewayChild extends Callee {
   readonly pid: number;
-  end(signal: NodeJS.Signals): Promise<void>;
+  end(signal: NodeJS.Signals): void;
+  readonly ended: Promise<void>;
 }
 
 /** A process that has loaded everything and touched nothing yet. */
 export interface WarmGateway {
-  start(): Promise<GatewayChild>;
-  /** Of one that was not started. */
-  discard(): Promise<void>;
+  /** Undefined when it ended before it was ready. */
+  start(death?: DeathAt): Promise<GatewayChild | undefined>;
+  end(signal: NodeJS.Signals): void;
+  readonly ended: Promise<void>;
 }
 
-export async function startGatewayChild(dataDir: string): Promise<GatewayChild> {
-  return warmGateway(dataDir).start();
-}
-
-/** `compiled`: of the files in dist/, which have to be there; it loads in less time. */
-export function warmGateway(dataDir: string, compiled = false): WarmGateway {
-  const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
-  const script = path("gateway-process.mjs");
-  const command = compiled
-    ? [script, dataDir, path("../../dist/gateway/start.js")]
-    : ["--import", path("../../scripts/typescript.mjs"), script, dataDir, path("../../src/gateway/start.ts")];
-  const child: ChildProcess = spawn(process.execPath, command, { stdio: ["pipe", "pipe", "inherit"] });
+export function warmGateway(bundle: string, dataDir: string): WarmGateway {
+  const stdio = ["pipe", "pipe", "inherit"] as const;
+  const child: ChildProcess = spawn(process.execPath, [LOADER, bundle, dataDir], { stdio: [...stdio] });
   const { stdin, stdout, pid } = child;
   if (stdin === null || stdout === null || pid === undefined) throw new Error("The gateway did not start.");
   stdin.on("error", () => {});
-  const exit = once(child, "exit");
-  const end = async (signal: NodeJS.Signals) => {
-    child.kill(signal);
-    await exit;
-  };
+  const agent = new http.Agent({ keepAlive: true });
+  const ended = once(child, "exit").then(() => agent.destroy());
+  const end = (signal: NodeJS.Signals) => void child.kill(signal);
   return {
-    async start() {
-      stdin.write("start\n");
-      const line = await Promise.race([once(createInterface(stdout), "line"), exit.then(() => undefined)]);
-      if (line === undefined) throw new Error("The gateway ended before it was ready.");
-      return { ...hello.parse(JSON.parse(String(line[0]))), pid, end };
+    async start(death) {
+      stdin.write(`${JSON.stringify(death ?? {})}\n`);
+      const line = await Promise.race([once(createInterface(stdout), "line"), ended]);
+      if (line === undefined) return undefined;
+      return { ...hello.parse(JSON.parse(String(line[0]))), pid, agent, end, ended };
     },
-    discard: () => end("SIGKILL"),
+    end,
+    ended,
   };
 }

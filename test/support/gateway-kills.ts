@@ -1,30 +1,52 @@
 /**
  * Kills a gateway again and again while it is written to, and holds it to its word: what was
  * answered with 2xx is there after each start, exactly once; what was not answered happened once or
- * not at all, and with its key it happens once in the end. Where each kill falls (after how many
- * answers) and what is asked for come from a seed.
+ * not at all, and with its key it happens once in the end; an answered request that is repeated gets
+ * the same answer. How each life ends (after how many answers, how long after one, at which fault
+ * point, during the start) and what is asked for come from a seed. After each death is looked at
+ * what its life has touched; at everything now and then and in the end.
  */
-import { createHash } from "node:crypto";
 import { readdir } from "node:fs/promises";
 import path from "node:path";
-import { journalPage, type Node, node, writtenNode } from "../../src/contract/resources.ts";
-import { type GatewayChild, warmGateway } from "./gateway-child.ts";
+import type { Node } from "../../src/contract/resources.ts";
+import { type Answer, Broken, type Callee } from "./gateway-calls.ts";
+import { type DeathAt, type GatewayChild, type WarmGateway, warmGateway } from "./gateway-child.ts";
+import { createOracle, getNode, getRoot } from "./gateway-oracle.ts";
+import {
+  describe,
+  drawRequest,
+  INLINE_BYTES,
+  type Own,
+  type Request,
+  readAnswer,
+  sendRequest,
+} from "./gateway-requests.ts";
+import { gatewayLabels } from "./step-labels.ts";
 import { seededRandom } from "./virtual-clock.ts";
 
 const WRITERS = 6;
-/** Kept in the store, kept as a blob, and a blob of several writes. */
-const SIZES = [0, 100, 20_000, 40_000, 700_000] as const;
-const PARENT = "parent";
-const INLINE_BYTES = 32 * 1024;
 /** Answers until the kill; none means that nothing was answered before. */
 const ANSWERS_MAX = 30;
+/** A life that is to end at a fault point it does not come by ends after so many. */
+const ANSWERS_WITHOUT = 60;
+/** A random kill comes up to this long after an answer. */
+const LATER_MS = 20;
+/** One during the start up to this long after its beginning. */
+const STARTING_MS = 120;
+const PASSED_MAX = 25;
+const REPEATS = 3;
+/** Whoever hears of a death by a broken connection waits so long for the process to be gone. */
+const DEATH_MS = 60_000;
+/** Deaths between two looks at everything, and how many contents are read then. */
+const WHOLE_EVERY = 100;
+const WHOLE_CONTENTS = 100;
 
 export interface KillOptions {
+  /** Of gateway-bundle.ts. */
+  readonly bundle: string;
   readonly dataDir: string;
   readonly kills: number;
   readonly seed: number;
-  /** Whether the gateway is the one in dist/. */
-  readonly compiled?: boolean;
   readonly onKill?: (kill: number) => void;
 }
 
@@ -36,262 +58,179 @@ export interface KillReport {
   readonly unanswered: number;
   /** … and of these, those that had happened all the same. */
   readonly happened: number;
+  /** Answered requests that were sent again after the kill, and answered the same. */
+  readonly repeated: number;
+  /** How many lives ended which way; fault points by their labels. */
+  readonly deaths: Readonly<Record<string, number>>;
 }
 
-type Request =
-  | { readonly do: "upload"; readonly name: string; readonly content: Uint8Array; readonly key: string }
-  | { readonly do: "version"; readonly node: Node; readonly content: Uint8Array; readonly key: string }
-  | { readonly do: "folder"; readonly name: string; readonly key: string }
-  | { readonly do: "rename"; readonly node: Node; readonly name: string }
-  | { readonly do: "delete"; readonly node: Node };
+/** How a life is to end. */
+type Plan =
+  | { readonly at: "answer" | "moment"; readonly answers: number; readonly laterMs: number }
+  | { readonly at: "start"; readonly laterMs: number }
+  | { readonly at: "step"; readonly death: DeathAt };
 
-/** What a node must be like; `content` is undefined of a folder. */
-interface Expected {
-  readonly node: Node;
-  readonly isDeleted: boolean;
+function drawPlan(random: () => number, labels: readonly string[]): Plan {
+  const choice = random();
+  const answers = 1 + Math.floor(random() * ANSWERS_MAX);
+  if (choice < 0.2) return { at: "answer", answers, laterMs: 0 };
+  if (choice < 0.5) return { at: "moment", answers, laterMs: random() * LATER_MS };
+  if (choice < 0.6) return { at: "start", laterMs: random() * STARTING_MS };
+  const label = labels[Math.floor(random() * labels.length)] ?? "";
+  return { at: "step", death: { label, times: 1 + Math.floor(random() ** 2 * PASSED_MAX) } };
 }
 
 /** Throws what it found when the gateway does not keep its word. */
-export async function killGateway({ dataDir, kills, seed, compiled, onKill }: KillOptions): Promise<KillReport> {
+export async function killGateway({ bundle, dataDir, kills, seed, onKill }: KillOptions): Promise<KillReport> {
   const random = seededRandom(seed);
-  const pick = (count: number) => Math.floor(random() * count);
-  const expected = new Map<string, Expected>();
-  const report = { kills, answered: 0, unanswered: 0, happened: 0 };
+  const labels = [...gatewayLabels()].sort();
+  const oracle = createOracle(random);
+  const report = { kills, answered: 0, unanswered: 0, happened: 0, repeated: 0 };
+  const deaths: Record<string, number> = {};
+  /** Sent, and not answered yet; by now it may have happened. */
+  const open = new Set<Request>();
+  const touched = new Set<string>();
+  let answers: { readonly request: Request; readonly text: string }[] = [];
   let largeVersions = 0;
-  let counter = 0;
-  let heard = 0;
-  let isEnding = false;
-  let warm = warmGateway(dataDir, compiled);
-  let running: GatewayChild | undefined;
+  let number = 0;
+  let root: string | undefined;
 
-  function content(): Uint8Array {
-    const size = SIZES[pick(SIZES.length)] ?? 0;
-    const block = createHash("sha256").update(`${seed}/${counter}`).digest();
-    return Buffer.alloc(size, block);
-  }
-
-  function next(own: Node | undefined): Request {
-    counter += 1;
-    const [name, key] = [`n-${counter}`, `key-${counter}`];
-    const choice = random();
-    if (own === undefined || choice < 0.4) {
-      return choice < 0.05 ? { do: "folder", name, key } : { do: "upload", name, content: content(), key };
-    }
-    if (own.kind === "file" && choice < 0.65) return { do: "version", node: own, content: content(), key };
-    return choice < 0.85 ? { do: "rename", node: own, name } : { do: "delete", node: own };
-  }
-
-  /** Undefined: no answer, or not all of it. Throws for one that is not 2xx. */
-  async function ask(gateway: GatewayChild, request: Request): Promise<Node | undefined> {
-    const response = await send(gateway, request).catch(() => undefined);
-    const text = await response?.text().catch(() => undefined);
-    if (response === undefined || text === undefined) return undefined;
-    if (!response.ok) throw new Error(`${describe(request)}: ${response.status} ${text}`);
-    const { position: _, ...answered } = writtenNode.parse(JSON.parse(text));
-    return answered;
-  }
-
-  function learn(request: Request, answered: Node): void {
-    if ("content" in request) {
-      const hash = sha256(request.content);
-      if (answered.contentHash !== hash) throw new Error(`${describe(request)}: the answer tells of other content`);
-      if (request.content.length > INLINE_BYTES) largeVersions += 1;
-    }
-    expected.set(answered.id, { node: answered, isDeleted: request.do === "delete" });
-  }
-
-  async function write(gateway: GatewayChild, enough: number, touched: Set<string>, open: Request[]): Promise<void> {
-    let own: Node | undefined;
-    for (;;) {
-      const request = next(own);
-      const answered = await ask(gateway, request);
-      if (answered === undefined) {
-        if (!isEnding) throw new Error(`${describe(request)}: the connection broke without a kill`);
-        open.push(request);
-        return;
-      }
-      learn(request, answered);
-      touched.add(answered.id);
-      report.answered += 1;
-      own = request.do === "delete" ? undefined : answered;
-      if (report.answered >= enough && !isEnding) {
-        isEnding = true;
-        void gateway.end("SIGKILL");
-      }
-    }
+  function learn(request: Request, answer: Answer): Node {
+    const node = readAnswer(request, answer);
+    oracle.expect(node, request.do === "delete");
+    touched.add(node.id);
+    if ("content" in request && request.content.length > INLINE_BYTES) largeVersions += 1;
+    if (request.key !== undefined) answers.push({ request, text: String(answer.body) });
+    open.delete(request);
+    return node;
   }
 
   /** Asked for again with its key; without one, looked at. */
-  async function resolve(gateway: GatewayChild, request: Request): Promise<string | undefined> {
-    report.unanswered += 1;
-    if (request.do === "rename" || request.do === "delete") {
-      const now = await get(gateway, request.node.id);
-      const isDone = request.do === "delete" ? now === undefined : now?.name === request.name;
-      if (!isDone) return request.node.id;
-      report.happened += 1;
-      const revision = request.node.revision + 1;
-      if (now !== undefined && now.revision !== revision) throw new Error(`${describe(request)}: happened in part`);
-      expected.set(request.node.id, { node: now ?? { ...request.node, revision }, isDeleted: now === undefined });
-      return request.node.id;
+  async function resolve(to: Callee, request: Request): Promise<void> {
+    if (request.key !== undefined) {
+      const hasHappened = oracle.isTold(request.key);
+      learn(request, await sendRequest(to, request));
+      if (hasHappened) report.happened += 1;
+      return;
     }
-    const had = await hasKey(gateway, request.key);
-    if (had) report.happened += 1;
-    const answered = await ask(gateway, request);
-    if (answered === undefined) throw new Error(`${describe(request)}: no answer`);
-    learn(request, answered);
-    return answered.id;
+    if (!("node" in request)) throw new Error(`${describe(request)}: expected a key`);
+    const now = await getNode(to, request.node.id);
+    open.delete(request);
+    touched.add(request.node.id);
+    const isDone = "name" in request ? now?.name === request.name : now === undefined;
+    if (!isDone) return;
+    report.happened += 1;
+    const revision = request.node.revision + 1;
+    if (now !== undefined && now.revision !== revision) throw new Error(`${describe(request)}: happened in part`);
+    oracle.expect(now ?? { ...request.node, revision }, now === undefined);
   }
 
-  async function hasKey(gateway: GatewayChild, key: string): Promise<boolean> {
-    const page = journalPage.parse(await getJson(gateway, `/v1/journal?after=${heard}&pageSize=1000`));
-    return page.items.some((entry) => entry.key === key);
-  }
-
-  async function verify(gateway: GatewayChild, ids: Iterable<string>): Promise<void> {
-    for (const id of ids) {
-      const want = expected.get(id);
-      if (want === undefined) continue;
-      const now = await get(gateway, id);
-      if (want.isDeleted) {
-        if (now !== undefined) throw new Error(`${want.node.name} is back after it was deleted`);
-        continue;
-      }
-      if (now === undefined) throw new Error(`${want.node.name} (${id}) is lost`);
-      const { path: _, ...rest } = now;
-      const { path: __, ...wanted } = want.node;
-      if (JSON.stringify(rest) !== JSON.stringify(wanted)) {
-        throw new Error(`${want.node.name} is ${JSON.stringify(rest)}, answered was ${JSON.stringify(wanted)}`);
-      }
-      if (now.kind === "folder") continue;
-      const response = await fetch(`${gateway.baseUrl}/v1/nodes/${id}/content`, { headers: headersOf(gateway) });
-      const hash = sha256(new Uint8Array(await response.arrayBuffer()));
-      if (hash !== want.node.contentHash) throw new Error(`${want.node.name} has other content than was answered`);
+  async function repeat(to: Callee): Promise<void> {
+    const some = answers.sort(() => random() - 0.5).slice(0, REPEATS);
+    answers = [];
+    for (const { request, text } of some) {
+      const { body } = await sendRequest(to, request);
+      if ("node" in request) touched.add(request.node.id);
+      if (String(body) !== text) throw new Error(`${describe(request)}: first ${text}, when repeated ${body}`);
+      report.repeated += 1;
     }
   }
 
-  /** From where it was left: every revision once, every key once. */
-  const seen = new Set<string>();
-  async function readJournal(gateway: GatewayChild): Promise<void> {
+  /** What the life before left: known by now, and as it was answered. */
+  async function look(to: Callee, isWhole: boolean): Promise<void> {
+    await oracle.readJournal(to);
+    for (const request of [...open]) await resolve(to, request);
+    await oracle.readJournal(to);
+    await oracle.verify(to, touched);
+    touched.clear();
+    await repeat(to);
+    if (isWhole) await oracle.verifyAll(to, WHOLE_CONTENTS);
+  }
+
+  async function write(to: Callee, onAnswer: () => void): Promise<void> {
+    let own: Own | undefined;
+    root ??= await getRoot(to);
     for (;;) {
-      const page = journalPage.parse(await getJson(gateway, `/v1/journal?after=${heard}&pageSize=1000`));
-      for (const entry of page.items) {
-        // The parent that the first upload makes has the upload's key too.
-        const keys = entry.key == null || entry.name === PARENT ? [] : [entry.key];
-        for (const once of [`${entry.nodeId} ${entry.revision}`, ...keys]) {
-          if (seen.has(once)) throw new Error(`the journal tells of ${once} twice`);
-          seen.add(once);
-        }
-      }
-      heard = page.items.at(-1)?.position ?? heard;
-      if (page.items.length < 1000) break;
-    }
-    for (const { node: known } of expected.values()) {
-      if (!seen.has(`${known.id} ${known.revision}`)) throw new Error(`the journal does not tell of ${known.name}`);
+      number += 1;
+      const request = drawRequest({ random, seed, root, number }, own);
+      open.add(request);
+      const answer = await sendRequest(to, request).catch((error: unknown) => {
+        report.unanswered += 1;
+        throw error;
+      });
+      const node = learn(request, answer);
+      report.answered += 1;
+      const version = own?.node.id === node.id ? (own.node.head ?? undefined) : undefined;
+      own = { node, isDeleted: request.do === "delete", version };
+      onAnswer();
     }
   }
 
-  try {
-    const open: Request[] = [];
-    let touched = new Set<string>();
-    for (let kill = 0; kill <= kills; kill += 1) {
-      running = await warm.start();
-      const gateway: GatewayChild = running;
-      warm = warmGateway(dataDir, compiled);
-      isEnding = false;
-      for (const request of open.splice(0)) {
-        const id = await resolve(gateway, request);
-        if (id !== undefined) touched.add(id);
-      }
-      await verify(gateway, touched);
-      await readJournal(gateway);
-      if (kill === kills) {
-        await verify(gateway, expected.keys());
-        await gateway.end("SIGTERM");
-        break;
-      }
-      touched = new Set();
-      const enough = report.answered + 1 + pick(ANSWERS_MAX);
-      await Promise.all(Array.from({ length: WRITERS }, () => write(gateway, enough, touched, open)));
-      await gateway.end("SIGKILL");
-      onKill?.(kill + 1);
+  /** Resolves when the gateway is dead. */
+  async function live(gateway: GatewayChild, plan: Plan, isWhole: boolean): Promise<void> {
+    let rest = "answers" in plan ? plan.answers : ANSWERS_WITHOUT;
+    const onAnswer = () => {
+      rest -= 1;
+      if (rest !== 0) return;
+      if (plan.at === "moment") setTimeout(() => gateway.end("SIGKILL"), plan.laterMs);
+      else gateway.end("SIGKILL");
+    };
+    try {
+      await look(gateway, isWhole);
+      const writers = Array.from({ length: WRITERS }, () => write(gateway, onAnswer));
+      const ends = await Promise.allSettled(writers);
+      for (const end of ends) if (end.status === "rejected") throwUnlessBroken(end.reason);
+    } catch (error) {
+      throwUnlessBroken(error);
     }
+    if (!(await isWithin(gateway.ended, DEATH_MS))) throw new Error("The connection broke without a kill.");
+  }
+
+  let warm: WarmGateway = warmGateway(bundle, dataDir);
+  let running: GatewayChild | undefined;
+  try {
+    for (let kill = 1; kill <= kills; kill += 1) {
+      const plan = drawPlan(random, labels);
+      const starting = warm;
+      const early = plan.at === "start" ? setTimeout(() => starting.end("SIGKILL"), plan.laterMs) : undefined;
+      running = await starting.start(plan.at === "step" ? plan.death : undefined);
+      warm = warmGateway(bundle, dataDir);
+      if (running !== undefined) await live(running, plan, kill % WHOLE_EVERY === 0);
+      else if (plan.at !== "start" && plan.at !== "step") throw new Error("The gateway did not start.");
+      clearTimeout(early);
+      await starting.ended;
+      const way = plan.at === "step" ? plan.death.label : plan.at;
+      deaths[way] = (deaths[way] ?? 0) + 1;
+      onKill?.(kill);
+    }
+    running = await warm.start();
+    if (running === undefined) throw new Error("The gateway did not start.");
+    await look(running, false);
+    await oracle.verifyAll(running, Number.POSITIVE_INFINITY);
+    running.end("SIGTERM");
+    await running.ended;
     // What was broken off left nothing behind; the last start has collected it.
     const names = await readdir(path.join(dataDir, "blobs"), { recursive: true });
     const blobs = names.filter((name) => path.basename(name).length > 2 && name !== "unfinished");
     if (blobs.length !== largeVersions) throw new Error(`there are ${blobs.length} blobs, expected ${largeVersions}`);
-    return report;
+    return { ...report, deaths };
   } finally {
-    await running?.end("SIGKILL");
-    await warm.discard();
+    running?.end("SIGKILL");
+    warm.end("SIGKILL");
+    await Promise.all([running?.ended, warm.ended]);
   }
 }
 
-const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
-
-const headersOf = ({ token }: GatewayChild) => ({ authorization: `Bearer ${token}` });
-
-function describe(request: Request): string {
-  const what = "node" in request ? request.node.name : request.name;
-  return `${request.do} ${what}${"key" in request ? ` (${request.key})` : ""}`;
+function throwUnlessBroken(error: unknown): void {
+  if (!(error instanceof Broken)) throw error;
 }
 
-function send(gateway: GatewayChild, request: Request): Promise<Response> {
-  const headers = headersOf(gateway);
-  const json = (url: string, method: string, value: unknown, more: Record<string, string> = {}) =>
-    fetch(`${gateway.baseUrl}${url}`, {
-      method,
-      headers: { ...headers, "content-type": "application/json", ...more },
-      body: JSON.stringify(value),
-    });
-  switch (request.do) {
-    case "upload":
-    case "version": {
-      const body = new FormData();
-      body.set("metadata", JSON.stringify({ idempotencyKey: request.key, contentHash: sha256(request.content) }));
-      body.set("file", new Blob([Uint8Array.from(request.content)]), "x");
-      if (request.do === "upload") {
-        return fetch(`${gateway.baseUrl}/v1/files/${PARENT}/${request.name}`, {
-          method: "POST",
-          body,
-          headers: { ...headers, "if-none-match": "*" },
-        });
-      }
-      return fetch(`${gateway.baseUrl}/v1/nodes/${request.node.id}/content`, {
-        method: "PUT",
-        body,
-        headers: { ...headers, "if-match": `"${request.node.head}"` },
-      });
-    }
-    case "folder":
-      return rootOf(gateway).then((parentId) =>
-        json("/v1/nodes", "POST", { parentId, name: request.name, kind: "folder", idempotencyKey: request.key }),
-      );
-    case "rename": {
-      const condition = { "if-match": `"${request.node.revision}"` };
-      return json(`/v1/nodes/${request.node.id}`, "PATCH", { name: request.name }, condition);
-    }
-    case "delete":
-      return fetch(`${gateway.baseUrl}/v1/nodes/${request.node.id}`, {
-        method: "DELETE",
-        headers: { ...headers, "if-match": `"${request.node.revision}"` },
-      });
-  }
-}
-
-async function rootOf(gateway: GatewayChild): Promise<string> {
-  return node.parse(await getJson(gateway, "/v1/files/")).id;
-}
-
-async function getJson(gateway: GatewayChild, url: string): Promise<unknown> {
-  const response = await fetch(`${gateway.baseUrl}${url}`, { headers: headersOf(gateway) });
-  if (!response.ok) throw new Error(`${url}: ${response.status} ${await response.text()}`);
-  return response.json();
-}
-
-async function get(gateway: GatewayChild, id: string): Promise<Node | undefined> {
-  const response = await fetch(`${gateway.baseUrl}/v1/nodes/${id}`, { headers: headersOf(gateway) });
-  const value: unknown = await response.json();
-  if (response.status === 404) return undefined;
-  if (!response.ok) throw new Error(`${id}: ${response.status} ${JSON.stringify(value)}`);
-  return node.parse(value);
+async function isWithin(event: Promise<void>, milliseconds: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), milliseconds);
+  });
+  const isInTime = await Promise.race([event.then(() => true), late]);
+  clearTimeout(timer);
+  return isInTime;
 }

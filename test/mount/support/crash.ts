@@ -6,32 +6,35 @@
  * has). All contents differ. Ends, without an error, at the first operation that fails.
  */
 export const WORKER = `
-import hashlib, json, os, random, sys
+import ctypes, hashlib, json, os, random, sys
 folder, log, prefix = sys.argv[1], sys.argv[2], sys.argv[4]
 chance = random.Random(sys.argv[3])
 os.chdir(folder)
 out = os.open(log, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
 def say(line): os.write(out, (json.dumps(line) + "\\n").encode())
+libc = ctypes.CDLL(None, use_errno=True)
+def exchange(a, b):
+    if libc.renameat2(-100, a.encode(), -100, b.encode(), 2) != 0: raise OSError(ctypes.get_errno(), "renameat2")
 files, made = {}, 0
 def content():
     global made
     made += 1
     size = chance.choice([0, 10, 3000, 70_000, 400_000])
     return f"{prefix} {made}\\n".encode() + chance.randbytes(size)
-def write(name, synced):
+def write(name, synced, flags=os.O_CREAT | os.O_TRUNC):
     data = content()
-    fd = os.open(name, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o644)
+    fd = os.open(name, flags | os.O_WRONLY, 0o644)
     for at in range(0, len(data), 100_000): os.write(fd, data[at:at + 100_000])
     if synced: os.fsync(fd)
     os.close(fd)
     return hashlib.sha256(data).hexdigest()
 try:
     while True:
-        kind = chance.choice(["new", "new", "new", "write", "save", "rename", "delete"])
+        kind = chance.choice(["new", "new", "new", "write", "save", "rename", "delete", "exchange", "relink"])
         if kind == "new" or len(files) < 4:
             name = f"{prefix}-{made}"
             say({"begin": [name]})
-            files[name] = write(name, chance.random() < 0.2)
+            files[name] = write(name, chance.random() < 0.2, os.O_CREAT | os.O_EXCL)
             say({"done": {name: files[name]}})
             continue
         name = chance.choice(list(files))
@@ -55,6 +58,22 @@ try:
             os.rename(name, new)
             files[new] = files.pop(name)
             say({"done": {name: None, new: files[new]}})
+        elif kind == "exchange":
+            other = chance.choice([each for each in files if each != name])
+            say({"begin": [name, other]})
+            exchange(name, other)
+            files[name], files[other] = files[other], files[name]
+            say({"done": {name: files[name], other: files[other]}})
+        elif kind == "relink":
+            new = f"{prefix}-linked-{made}-{name.rsplit('-', 1)[-1]}"
+            if new in files: continue
+            say({"begin": [new]})
+            os.link(name, new)
+            files[new] = files[name]
+            say({"done": {new: files[new]}})
+            say({"begin": [name]})
+            os.unlink(name); del files[name]
+            say({"done": {name: None}})
         else:
             say({"begin": [name]})
             os.unlink(name); del files[name]

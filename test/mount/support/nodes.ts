@@ -57,3 +57,16 @@ export async function versionsOf(gateway: TestGateway, nodeId: string): Promise<
   const versions = await getAll<GatewayVersion>(gateway, `/v1/nodes/${nodeId}/versions`);
   return versions.sort((a, b) => a.number - b.number);
 }
+
+/** The digests of all contents that ever came to be a file's newest: the journal names each. */
+export async function contentsEver(gateway: TestGateway): Promise<Set<string>> {
+  const digests = new Set<string>();
+  for (let after = 0; ; ) {
+    const answer = await get(`${gateway.baseUrl}/v1/journal?after=${after}&pageSize=1000`, gateway.token);
+    const page = (await answer.json()) as { items: { position: number; contentHash?: string | null }[] };
+    for (const { contentHash } of page.items) if (contentHash != null) digests.add(contentHash);
+    const last = page.items.at(-1);
+    if (last === undefined) return digests;
+    after = last.position;
+  }
+}

@@ -4,10 +4,10 @@
  * mount is a child process.
  */
 
-export const PROGRAMS = ["records", "database", "commits", "copies"] as const;
+export const PROGRAMS = ["records", "database", "commits", "copies", "names"] as const;
 
 const COMMON = `
-import hashlib, json, os, sqlite3, subprocess, sys
+import ctypes, hashlib, json, os, sqlite3, subprocess, sys
 SIZE, ROWS, BLOCK = 4096, 500, 65536
 def record(name, number): return f"{name} {number}\\n".encode().ljust(SIZE, b".")
 def source(block): return hashlib.sha256(str(block).encode()).digest() * (BLOCK // 32)
@@ -16,6 +16,12 @@ def git(*args):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     if done.returncode != 0: raise OSError(done.returncode, f"git {args}: {done.stderr}")
     return done.stdout.strip()
+libc = ctypes.CDLL(None, use_errno=True)
+def exchange(a, b):
+    if libc.renameat2(-100, a.encode(), -100, b.encode(), 2) != 0: raise OSError(ctypes.get_errno(), "renameat2")
+def hash_of(name):
+    try: return hashlib.sha256(open(name, "rb").read()).hexdigest()
+    except FileNotFoundError: return None
 def known(log):
     if not os.path.exists(log): return []
     return [json.loads(line) for line in open(log) if line.endswith("\\n")]
@@ -90,6 +96,37 @@ def copies():
         if done.returncode != 0: raise OSError(done.returncode, f"dd: {done.stderr}")
         say(name=name, hash=hashlib.sha256(data).hexdigest())
 
+def names():
+    """Exclusive creations, links, exchanges: each is done or not done, never half."""
+    a, b, c, new = "name-a", "name-b", "name-c", "name-new"
+    now = {name: hash_of(name) for name in (a, b, c, new)}
+    say(names=dict(now))
+    def change(after, work, whole=True):
+        say(begin=after, whole=whole); work()
+        now.update(after); say(names=after)
+    def write(flags, data, name):
+        fd = os.open(name, os.O_WRONLY | flags, 0o644)
+        os.write(fd, data); os.close(fd)
+    number = 0
+    while goes_on():
+        number += 1
+        data = source(f"names {life} {number}")[:5000 + number % 3000]
+        if now[new] is not None: change({new: None}, lambda: os.unlink(new))
+        change({new: hashlib.sha256(data).hexdigest()}, lambda: write(os.O_CREAT | os.O_EXCL, data, new), False)
+        try:
+            os.close(os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            raise RuntimeError("made twice")
+        except FileExistsError: pass
+        if now[a] is None: change({a: now[new], new: None}, lambda: os.rename(new, a)); continue
+        if now[c] is not None: change({c: None}, lambda: os.unlink(c))
+        change({c: now[a]}, lambda: os.link(a, c))
+        if now[b] is None: change({b: now[new], new: None}, lambda: os.rename(new, b))
+        else: change({new: now[b], b: now[new]}, lambda: exchange(new, b))
+        both = hashlib.sha256(data * 2).hexdigest()
+        change({a: both, c: both}, lambda: write(os.O_TRUNC, data * 2, a), False)
+        if hash_of(c) != both: raise RuntimeError("its other name shows something else")
+        change({a: now[b], b: now[a]}, lambda: exchange(a, b))
+
 try:
     os.chdir(folder)
     # It may be gone already: nothing is to be done to the bare folder.
@@ -149,7 +186,20 @@ def copies(lines):
         found = hashlib.sha256(open(name, "rb").read()).hexdigest()
         if found != expected: wrong(f"{name}: {found}, acknowledged {expected}")
 
-for program in (records, database, commits, copies):
+def names(lines):
+    now, under_way = {}, None
+    for line in lines:
+        if "begin" in line: under_way = line
+        else: now.update(line["names"]); under_way = None
+    after = dict(now)
+    if under_way is not None:
+        after.update(under_way["begin"])
+        if not under_way["whole"]:
+            for name in under_way["begin"]: now.pop(name); after.pop(name)
+    found = {name: hash_of(name) for name in now}
+    if found not in (now, after): wrong(f"names: {found}, acknowledged {now}, perhaps {after}")
+
+for program in (records, database, commits, copies, names):
     lines = known(os.path.join(logs, program.__name__))
     counts[program.__name__] = sum("begin" not in line for line in lines)
     program(lines)

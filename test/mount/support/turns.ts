@@ -20,7 +20,7 @@ const LIMIT_MS = 120_000;
 
 /** `argv`: folder, seed, count. What it does depends on the seed and on the names that are there. */
 const EDIT = `
-import os, random, shutil, sys
+import ctypes, os, random, shutil, sys
 folder, seed, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 chance = random.Random(seed)
 os.chdir(folder)
@@ -35,11 +35,15 @@ def write(path, flags=os.O_TRUNC):
     for _ in range(chance.randint(1, 3)): os.write(fd, chance.randbytes(chance.choice([0, 20, 3000, 90_000])))
     if chance.random() < 0.2: os.fsync(fd)
     os.close(fd)
+libc = ctypes.CDLL(None, use_errno=True)
+def exchange(a, b):
+    if libc.renameat2(-100, a.encode(), -100, b.encode(), 2) != 0: raise OSError(ctypes.get_errno(), "renameat2")
 for number in range(count):
     files, folders = known()
     place = chance.choice(folders)
     fresh = os.path.join(place, f"n{chance.randrange(12)}")
-    kind = chance.choice(["new", "new", "write", "append", "save", "save", "move", "delete", "folder", "move folder", "rmtree"])
+    kind = chance.choice(["new", "new", "write", "append", "save", "save", "move", "delete", "folder", "move folder", "rmtree",
+        "exchange", "link", "exclusive"])
     if kind == "new" or len(files) < 4:
         if not os.path.isdir(fresh): write(fresh)
     elif kind == "write": write(chance.choice(files))
@@ -50,6 +54,14 @@ for number in range(count):
     elif kind == "move":
         if not os.path.isdir(fresh): os.rename(chance.choice(files), fresh)
     elif kind == "delete": os.unlink(chance.choice(files))
+    elif kind == "exchange":
+        a, b = chance.choice(files), chance.choice(files)
+        if a != b: exchange(a, b)
+    elif kind == "link":
+        if not os.path.lexists(fresh): os.link(chance.choice(files), fresh)
+    elif kind == "exclusive":
+        try: write(fresh, os.O_EXCL)
+        except FileExistsError: pass
     elif kind == "folder":
         path = os.path.join(place, f"d{chance.randrange(6)}")
         if len(folders) < 8 and not os.path.exists(path): os.mkdir(path)
@@ -84,7 +96,7 @@ export async function takeTurns(place: Place, { chance, goesOn, isKilled }: Turn
     return mount;
   };
 
-  /** Killed with all of it unsent; whoever sends it dies after the first answer, and is followed by one who lives. */
+  /** Killed, most of it unsent; whoever sends it dies after the first answer, and is followed by one who lives. */
   async function die(name: string): Promise<void> {
     const dir = mounted(name).dir;
     const isGone = () => !mountsBelow(place.folder).some(({ mountpoint }) => mountpoint === dir);
@@ -94,9 +106,13 @@ export async function takeTurns(place: Place, { chance, goesOn, isKilled }: Turn
     const armed = { NODE_OPTIONS: `--import ${DIE_AT_STEP}`, WSFS_DIE_AT: "request: answered", WSFS_DIE_ONCE: mark };
     Object.assign(place.env, armed);
     // It may be dead before the command has seen it serve.
-    await place.mount(gateway, { name }).catch(() => undefined);
+    const successor = await place.mount(gateway, { name }).catch(() => undefined);
     delete place.env.NODE_OPTIONS;
-    await until("its successor dies, too", () => existsSync(mark), LIMIT_MS);
+    const isDead = () => existsSync(mark);
+    // On a slow machine all was sent before the kill: nobody has anything to die at then.
+    const isIdle = async () => (await successor?.status().catch(() => undefined))?.dirty === 0;
+    await until("its successor dies, too", async () => isDead() || (await isIdle()), LIMIT_MS);
+    if (!isDead()) await successor?.umount().catch(() => undefined);
     await until("the mount of the successor is gone", isGone, LIMIT_MS);
     mounts.set(name, await place.mount(gateway, { name }));
   }

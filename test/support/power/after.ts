@@ -10,7 +10,9 @@ import Database from "better-sqlite3";
 import { z } from "zod";
 import { createClient } from "../../../src/client/create-client.ts";
 import { staticToken } from "../../../src/client/credentials.ts";
+import { RemoteError } from "../../../src/client/errors.ts";
 import { createLayout } from "../../../src/content/layout.ts";
+import type { Transport } from "../../../src/contract/http.ts";
 import { SCOPES } from "../../../src/contract/scopes.ts";
 import { createGateway } from "../../../src/gateway/core.ts";
 import { describeError, type Logger, SILENT } from "../../../src/lib/log.ts";
@@ -33,6 +35,7 @@ const mark = z.discriminatedUnion("kind", [
   z.object({ kind: z.literal("state"), hash: z.string() }),
   z.object({ kind: z.literal("rows"), name: z.string(), rows: z.number() }),
   z.object({ kind: z.literal("gone"), name: z.string() }),
+  z.object({ kind: z.literal("sent"), name: z.string(), hash: z.string() }),
   z.object({ kind: z.literal("gateway"), state: z.number() }),
 ]);
 
@@ -46,10 +49,18 @@ export interface Promises {
   readonly files: Map<string, Promised>;
   readonly prefixes: Map<string, { readonly size: number; readonly hash: string }>;
   readonly rows: Map<string, number>;
+  /** What the gateway shows, by name. */
+  readonly sent: Map<string, string>;
   gateway: number;
 }
 
-export const noPromises = (): Promises => ({ files: new Map(), prefixes: new Map(), rows: new Map(), gateway: 0 });
+export const noPromises = (): Promises => ({
+  files: new Map(),
+  prefixes: new Map(),
+  rows: new Map(),
+  sent: new Map(),
+  gateway: 0,
+});
 
 export function promise(promises: Promises, value: unknown): void {
   const said = mark.parse(value);
@@ -62,8 +73,12 @@ export function promise(promises: Promises, value: unknown): void {
       const isOpen = said.allow === undefined || before === undefined || !before.contents;
       const contents = isOpen ? undefined : new Set([...(before.contents ?? []), ...(said.allow ?? [])]);
       promises.files.set(said.name, { contents });
+      promises.sent.delete(said.name);
       return;
     }
+    case "sent":
+      promises.sent.set(said.name, said.hash);
+      return;
     case "gone":
       promises.files.set(said.name, { contents: null });
       return;
@@ -114,12 +129,25 @@ export async function problemsAfter(
   const { database: store, blobs } = gatewayAt(recording, promises.gateway);
   const gateway = createGateway({ clock, database: store, blobs, signingKey: SIGNING_KEY, options: {}, log: SILENT });
   const { id: workspace, root } = gateway.ensureWorkspace("workspace");
+  let isGone = false;
+  const core = createCoreTransport(() => gateway);
+  const transport: Transport = {
+    ...core,
+    async send(request) {
+      if (isGone) throw new RemoteError("offline", "there is no gateway");
+      return core.send(request);
+    },
+  };
   const client = createClient({
-    transport: createCoreTransport(() => gateway),
+    transport,
     credentials: staticToken(gateway.issueToken({ scopes: SCOPES, ttlSeconds: 86400, workspace })),
     now: clock.now,
   });
   const before = await run(gatewayTree(client, root));
+  for (const [name, hash] of promises.sent) {
+    const has = before.get(name)?.content;
+    if (has !== hash) problems.push(`${name}: the gateway has ${has}, not ${hash}, which was told to be there`);
+  }
 
   const rows = openRows(disk, problems);
   if (rows === undefined) return problems;
@@ -132,6 +160,8 @@ export async function problemsAfter(
   await fill(files, disk);
   const paths = createLayout(files, `/${STATE}`);
   await paths.prepare();
+  // What a program was told is here without the gateway.
+  isGone = promises.files.size > 0;
   const engine = await run(
     startEngine({
       runtime: { ...clock, files },
@@ -158,7 +188,9 @@ export async function problemsAfter(
     }),
   );
   const machine = { clock, engine, run };
-  const shown = await promisesKept(machine, promises, problems);
+  const shown = await promisesKept(machine, promises, problems, (isThere) => {
+    isGone = !isThere;
+  });
   await comesToRest(machine, problems);
   const calls = createKernel(engine.fileSystem, clock);
   const mount = await run(treeOf(calls, { withContent: true }));
@@ -188,11 +220,21 @@ export async function problemsAfter(
 }
 
 /** Every promise, before anything is sent. Resolves to what files with a promise have. */
-async function promisesKept({ clock, engine, run }: Machine, promises: Promises, problems: string[]) {
+async function promisesKept(
+  { clock, engine, run }: Machine,
+  promises: Promises,
+  problems: string[],
+  setGateway: (isThere: boolean) => void,
+) {
   const calls = createKernel(engine.fileSystem, clock);
-  const names = new Set(await run(calls.list("")));
+  const names = await run(calls.list(""));
   const contents = new Map<string, Buffer>();
-  for (const name of names)
+  // Without an answer yet, a name may have gone back to what the gateway has.
+  const isPromised = (name: string) => promises.files.get(name)?.contents?.size === 1 || promises.prefixes.has(name);
+  const isHere = (name: string) => !name.startsWith("remote-") && (isPromised(name) || /\.db/.test(name));
+  // Those that are here first; then the gateway is there, for good.
+  for (const name of [...names].sort((a, b) => Number(isHere(b)) - Number(isHere(a)))) {
+    if (!isHere(name)) setGateway(true);
     contents.set(
       name,
       await run(readFile(calls, name)).catch((error: unknown) => {
@@ -200,6 +242,8 @@ async function promisesKept({ clock, engine, run }: Machine, promises: Promises,
         return Buffer.alloc(0);
       }),
     );
+  }
+  setGateway(true);
   const shown = new Map<string, string>();
   for (const [name, { contents: allowed }] of promises.files) {
     const content = contents.get(name);

@@ -1,13 +1,16 @@
 /** Many cuts of one recording, by seed: where, and what becomes of what was not synced. */
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { z } from "zod";
 import { seededRandom } from "../virtual-clock.ts";
 import { noPromises, problemsAfter, promise, wholeContents } from "./after.ts";
 import { type CutDisk, createPowerDisk, type Fate } from "./disk.ts";
 import type { Recording } from "./record.ts";
 
-const DATA = ["lost", "kept", "torn", "torn", "mixed"] as const;
+const DATA = ["lost", "lost", "kept", "torn", "torn", "mixed"] as const;
 const NAMES = ["lost", "kept", "journal", "any"] as const;
+
+const MARKED = z.object({ kind: z.string() });
 
 export interface Cut {
   /** How many changes were recorded before it. */
@@ -15,14 +18,29 @@ export interface Cut {
   readonly seed: number;
 }
 
-/** Evenly over the record, each somewhere in its share of it. */
+/**
+ * A third of them right after a program was told something: later, other syncs have made up for one
+ * that was forgotten. A third right after the gateway changed, which rows on the disk may not know.
+ * The rest anywhere. All evenly over the record.
+ */
 export function chooseCuts(recording: Recording, count: number, seed: number): Cut[] {
   const chance = seededRandom(seed);
-  const share = recording.recorded.length / count;
-  return Array.from({ length: count }, (_, index) => ({
-    at: Math.floor((index + chance()) * share) + 1,
-    seed: Math.floor(chance() * 2 ** 32),
-  }));
+  const told: number[] = [];
+  const changed: number[] = [];
+  for (const [index, { change }] of recording.recorded.entries()) {
+    if (change.kind !== "mark") continue;
+    const { kind } = MARKED.parse(change.value);
+    if (kind === "gateway") changed.push(index + 1);
+    else if (kind !== "begin" && kind !== "state") told.push(index + 1);
+  }
+  const anywhere = Array.from(recording.recorded, (_, index) => index + 1);
+  const kinds = [told, changed, anywhere].filter((places) => places.length > 0);
+  const cuts = Array.from({ length: count }, (_, index): Cut => {
+    const places = kinds[index % kinds.length] as readonly number[];
+    const at = places[Math.floor(((index + chance()) / count) * places.length)] as number;
+    return { at, seed: Math.floor(chance() * 2 ** 32) };
+  });
+  return cuts.sort((a, b) => a.at - b.at);
 }
 
 /** `cuts` in ascending order. Calls back with what is wrong after each. */

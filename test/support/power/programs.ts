@@ -7,14 +7,18 @@
  *     state    a content that is whole between two system calls: this may be a version
  *     rows     a database, with so many rows committed
  *     gone     the name was removed, and the folder's fsync has returned
+ *     sent     with durability "remote": close or fsync has returned, the gateway has this content of the name
  */
 import { PYTHON_MARK } from "./log.ts";
 
-export const PROGRAMS = ["notes", "editor", "log", "truncate", "mapped", "remote", "rollback", "wal"] as const;
+export const PROGRAMS = ["notes", "editor", "log", "truncate", "mapped", "remote", "rollback", "wal", "shell"] as const;
+
+/** Those that fit a mount on which each fsync waits for the gateway. */
+export const PATIENT_PROGRAMS: readonly (typeof PROGRAMS)[number][] = ["notes", "editor", "log", "truncate", "mapped"];
 
 /** `argv`: program, folder, folder of the remote files' contents, seed, rounds. */
 export const PROGRAM = `
-import hashlib, mmap, random, sqlite3, sys
+import hashlib, mmap, random, sqlite3, subprocess, sys
 ${PYTHON_MARK}
 program, folder, remote, seed, rounds = sys.argv[1], sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5])
 chance = random.Random(seed + program)
@@ -25,7 +29,9 @@ def rest(): time.sleep(chance.choice([0.01, 0.05, 0.2, 0.6]))
 def sync_folder():
     fd = os.open(".", os.O_RDONLY); os.fsync(fd); os.close(fd)
 def state(data): mark(kind="state", hash=sha(data))
-def saved(name, data): mark(kind="saved", name=name, hash=sha(data))
+def sent(name, data):
+    if os.environ["WSFS_POWER_DURABILITY"] == "remote": mark(kind="sent", name=name, hash=sha(data))
+def saved(name, data): mark(kind="saved", name=name, hash=sha(data)); sent(name, data)
 def begin(name, *allow): mark(kind="begin", name=name, **({"allow": [sha(each) for each in allow]} if allow else {}))
 def pwrite(fd, content, offset, data):
     content = bytearray(content)
@@ -51,7 +57,7 @@ def notes():
                 content = pwrite(fd, content, chance.randint(0, len(content)), noise(6000))
                 if chance.random() < 0.5:
                     os.fsync(fd); saved(name, content)
-        os.close(fd)
+        os.close(fd); sent(name, content)
         rest()
         if chance.random() < 0.15:
             begin(name); os.unlink(name); sync_folder(); mark(kind="gone", name=name)
@@ -61,15 +67,16 @@ def editor():
         name = f"edited-{number % 3}"
         content = noise(chance.randint(1, 30000))
         state(b""); state(content)
+        begin(name + ".tmp")
         fd = os.open(name + ".tmp", os.O_CREAT | os.O_WRONLY, 0o644)
         os.write(fd, content)
         synced = chance.random() < 0.5
         if synced: os.fsync(fd)
-        os.close(fd)
-        if synced: begin(name, content)
-        else: begin(name)
+        os.close(fd); sent(name + ".tmp", content)
+        # Synced or not, it is one or the other, as on a disk.
+        begin(name + ".tmp"); begin(name, content)
         os.rename(name + ".tmp", name)
-        if synced: sync_folder(); saved(name, content)
+        if synced: sync_folder(); mark(kind="saved", name=name, hash=sha(content))
         rest()
 
 def log():
@@ -79,10 +86,10 @@ def log():
     for number in range(rounds * 3):
         data = noise(chance.randint(1, 3000))
         content += data
-        state(content)
+        state(content); begin("log")
         os.write(fd, data)
         if chance.random() < 0.4:
-            os.fsync(fd); sync_folder(); mark(kind="prefix", name="log", size=len(content), hash=sha(content))
+            os.fsync(fd); sync_folder(); mark(kind="prefix", name="log", size=len(content), hash=sha(content)); sent("log", content)
         rest()
     os.close(fd)
 
@@ -98,7 +105,7 @@ def truncate():
         content = content[:size] + bytes(max(0, size - len(content)))
         state(content)
         os.ftruncate(fd, size); os.fsync(fd); saved("cut-short", content)
-        os.close(fd)
+        os.close(fd); sent("cut-short", content)
         rest()
 
 def mapped():
@@ -151,6 +158,17 @@ def database(name, mode):
         rest()
     rows.close()
 
+def shell():
+    """A program of its own for each transaction. With mode DELETE, FULL would not sync the end of the journal."""
+    run = lambda sql: subprocess.run(["sqlite3", "-bail", "shell.db", "PRAGMA journal_mode=PERSIST; PRAGMA synchronous=FULL;" + sql], check=True, capture_output=True, text=True).stdout.split("\\n")[-2]
+    run("CREATE TABLE row (id INTEGER PRIMARY KEY, data BLOB)")
+    for number in range(rounds):
+        many = chance.randint(1, 4)
+        insert = f"INSERT INTO row (data) SELECT hex(randomblob(1500)) FROM generate_series(1, {many});"
+        count = run(f"BEGIN; {insert} UPDATE row SET data = hex(randomblob(1500)) WHERE id = {chance.randint(1, number + 1)}; COMMIT; SELECT count(*) FROM row")
+        mark(kind="rows", name="shell.db", rows=int(count))
+        rest()
+
 {"notes": notes, "editor": editor, "log": log, "truncate": truncate, "mapped": mapped, "remote": remote_files,
- "rollback": lambda: database("rollback.db", "DELETE"), "wal": lambda: database("wal.db", "WAL")}[program]()
+ "rollback": lambda: database("rollback.db", "DELETE"), "wal": lambda: database("wal.db", "WAL"), "shell": shell}[program]()
 `;

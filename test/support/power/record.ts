@@ -16,7 +16,7 @@ import { createMemoryBlobs } from "../memory-blobs.ts";
 import { seededRandom } from "../virtual-clock.ts";
 import { check, type Place } from "../wsfs.ts";
 import { markBytes, parseRecord, type Recorded } from "./log.ts";
-import { PROGRAM, PROGRAMS } from "./programs.ts";
+import { PATIENT_PROGRAMS, PROGRAM, PROGRAMS } from "./programs.ts";
 
 export const SIGNING_KEY = Buffer.alloc(32, 7);
 /** Of the mount, below the recorded folder. */
@@ -39,7 +39,13 @@ export async function compileRecorder(folder: string): Promise<string> {
   return library;
 }
 
-export async function record(place: Place, options: { seed: number; rounds: number }): Promise<Recording> {
+export interface RecordOptions {
+  readonly seed: number;
+  readonly rounds: number;
+  readonly durability?: "local" | "remote";
+}
+
+export async function record(place: Place, options: RecordOptions): Promise<Recording> {
   const library = await compileRecorder(place.folder);
   const [folder, log, mount, remote] = ["disk", "record", "mount", "remote"].map(place.path) as [
     string,
@@ -116,11 +122,13 @@ export async function record(place: Place, options: { seed: number; rounds: numb
     writeFileSync(place.path("token"), token, { mode: 0o600 });
     const from = ["--base-url", baseUrl, "--workspace", "workspace", "--token-file", place.path("token")];
     const preloaded = { LD_PRELOAD: library, WSFS_POWER_ROOT: folder, WSFS_POWER_LOG: log };
+    const { durability = "local" } = options;
     const args = ["mount", mount, ...from, "--state-dir", join(folder, STATE), "--background"];
+    args.push("--durability", durability);
     check(await place.wsfs(args, { env: preloaded }));
-    const env = { ...place.env, WSFS_POWER_MARKS: log };
+    const env = { ...place.env, WSFS_POWER_MARKS: log, WSFS_POWER_DURABILITY: durability };
     const ended = await Promise.all(
-      PROGRAMS.map((program) =>
+      (durability === "remote" ? PATIENT_PROGRAMS : PROGRAMS).map((program) =>
         run("/usr/bin/python3", ["-c", PROGRAM, program, mount, remote, String(options.seed), String(options.rounds)], {
           env,
           timeoutMs: 300_000,

@@ -1,0 +1,24 @@
+/** Bytes of a live file, and its name, made to survive power loss; its row says so. The rows are the caller's to sync. */
+import { HELD } from "../metadata/inodes.ts";
+import type { Context } from "./context.ts";
+import { rowsFromFile, syncName } from "./live.ts";
+import type { LiveFile } from "./live-file.ts";
+
+export async function makeSafe(context: Context, live: LiveFile): Promise<void> {
+  await rowsFromFile(context, live);
+  const { writes, inFlight } = live;
+  await live.sync();
+  context.runtime.step("fsync: bytes synced");
+  await syncName(context, live);
+  nowSafe(context, live, inFlight === 0 && live.writes === writes);
+}
+
+/** `isAll`: nothing was written while it was synced. */
+function nowSafe(context: Context, live: LiveFile, isAll: boolean): void {
+  const inode = context.metadata.inodes.get(live.inode);
+  if (inode?.lineage !== live.lineage || inode.content === "clean") return;
+  const isKnown = inode.content !== "dirty" || inode.synced === HELD;
+  const synced = isKnown ? inode.synced : isAll ? 1 : (inode.synced ?? 0);
+  if (synced !== inode.synced || inode.fsynced === 0) context.metadata.inodes.update(inode.id, { synced, fsynced: 1 });
+  if (!isKnown) live.isSafe ||= isAll;
+}
