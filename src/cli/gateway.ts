@@ -15,6 +15,9 @@ const CLOSE_LIMIT_MS = 3000;
 
 export async function gateway(values: Values<"gateway">): Promise<number> {
   const data = resolve(values.data);
+  if (values.bare && values.quota.length > 0) {
+    throw new Failure("--quota: a bare gateway has no word for it", EXIT.usage);
+  }
   // Whatever is made in the folder is the owner's alone.
   process.umask(0o077);
   makeDataFolder(values.data);
@@ -118,6 +121,7 @@ async function misbehaviour(values: Values<"gateway">) {
     downloadBytesPerSecond: values["download-speed"],
     tokenSeconds: values["token-life"] ?? 0,
     clockSkewMs: values["clock-skew"],
+    quota: Object.fromEntries(values.quota.map(({ workspace, bytes }) => [workspace, bytes])),
   });
   // Each value was checked as it was read.
   const excess = excessOfRates(options);

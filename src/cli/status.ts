@@ -32,10 +32,11 @@ export function describeStatus(state: MountStatus): string {
       "parked",
       state.parked === 0
         ? undefined
-        : `${formatCount(state.parked, "change")} refused by the gateway; "wsfs queue" says why`,
+        : `${formatCount(state.parked, "change")} that cannot be sent without you; "wsfs queue" says why`,
     ],
     ["conflicts", state.conflicts === 0 ? undefined : formatCount(state.conflicts, "copy", "copies")],
     ["cache", `${formatSize(state.cacheBytes)} of ${formatSize(state.cacheLimit)}`],
+    ["quota", describeQuota(state)],
     ["disk", describeDisk(state)],
     ["state dir", state.stateDir],
     ["daemon", `pid ${state.pid}, release ${state.version}, ${formatCount(requests, "request")} of the kernel`],
@@ -57,6 +58,14 @@ function describePending(state: MountStatus): string {
   const uploading = state.uploading === 0 ? "" : `, ${state.uploading} under way`;
   const since = `oldest ${formatDuration(state.oldestPendingMs)} old`;
   return `${formatCount(state.dirty, "change")}, ${formatSize(state.bytesPending)} (${since}${uploading})`;
+}
+
+function describeQuota({ quota }: MountStatus): string | undefined {
+  if (quota === undefined) return undefined;
+  const { limit, used, waiting } = quota;
+  const over = used + waiting - limit;
+  const toCome = waiting > 0 ? `, ${formatSize(waiting)} to come` : "";
+  return `${formatSize(used)} of ${formatSize(limit)} used${toCome}${over > 0 ? `: over quota by ${formatSize(over)}` : ""}`;
 }
 
 function describeDisk({ disk }: MountStatus): string | undefined {

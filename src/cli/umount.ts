@@ -59,7 +59,7 @@ async function askToUnmount({ record, socket }: Served): Promise<UnmountReply | 
 function describeUnmounted(reply: UnmountReply | undefined): string {
   if (reply === undefined || "busy" in reply) return "what its daemon had not uploaded is in its state dir";
   const { unmounted } = reply;
-  const parked = unmounted.parked === 0 ? "" : `; ${unmounted.parked} refused by the gateway`;
+  const parked = unmounted.parked === 0 ? "" : `; ${unmounted.parked} parked`;
   const elsewhere = unmounted.elsewhere === true ? "; copies of it in other mount namespaces have ended too" : "";
   return `left to upload with the next mount: ${describeLeft(unmounted)}${parked}${elsewhere}`;
 }

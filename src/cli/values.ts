@@ -133,6 +133,16 @@ export function oneOf<const T extends readonly string[]>(...choices: T): Kind<T[
   };
 }
 
+/** "2G" of each workspace, or of one "main=2G". */
+export const quota: Kind<{ readonly workspace: string; readonly bytes: number }> = {
+  placeholder: "[WORKSPACE=]SIZE",
+  parse(given) {
+    const at = given.lastIndexOf("=");
+    if (at === 0) throw new Error("a size such as 2G, or one for a workspace such as main=2G");
+    return { workspace: at === -1 ? "all" : given.slice(0, at), bytes: size.parse(given.slice(at + 1)) };
+  },
+};
+
 /** Of a switch that is set by a variable, or by `--flag=VALUE`. */
 export function parseSwitch(given: string): boolean {
   if (/^(1|true|yes|on)$/i.test(given)) return true;

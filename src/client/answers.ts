@@ -2,7 +2,7 @@
 import { STATUS_CODES } from "node:http";
 import { z } from "zod";
 import type { HttpAnswer } from "../contract/http.ts";
-import { node } from "../contract/resources.ts";
+import { node, OVER_QUOTA } from "../contract/resources.ts";
 import { RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./errors.ts";
 
 const JSON_BYTES_MAX = 64 * 1024 * 1024;
@@ -26,6 +26,10 @@ const text = z.string().optional().catch(undefined);
 const tolerantProblem = z
   .object({ title: text, detail: text, field: text, scope: text, node: node.optional().catch(undefined) })
   .catch({});
+
+/** With less than that it is a 507 like any other: a gateway that has no room for now. */
+const size = z.number().int().min(0);
+const quotaProblem = z.object({ type: z.literal(OVER_QUOTA), quota: size, used: size, growth: size });
 
 /** The answer's JSON, checked. Rejects with "malformed" when it does not fit. */
 export async function readJson<T extends z.ZodType>(
@@ -56,7 +60,9 @@ export function checkedJson<T extends z.ZodType>(
 export async function readProblem(answer: HttpAnswer, operation: string, now: () => number): Promise<RemoteError> {
   const { status } = answer;
   const bytes = await readAll(answer.body, PROBLEM_BYTES_MAX, operation);
-  const problem = tolerantProblem.parse(parseJson(bytes));
+  const told = parseJson(bytes);
+  const problem = tolerantProblem.parse(told);
+  const { data: excess } = status === 507 ? quotaProblem.safeParse(told) : {};
   const { field, scope } = problem;
   const retryAfterMs = parseRetryAfter(answer.headers["retry-after"], now);
   const details: RemoteErrorDetails = {
@@ -65,6 +71,9 @@ export async function readProblem(answer: HttpAnswer, operation: string, now: ()
     ...(scope === undefined ? undefined : { scope }),
     ...(problem.node === undefined ? undefined : { node: problem.node }),
     ...(retryAfterMs === undefined ? undefined : { retryAfterMs }),
+    ...(excess === undefined
+      ? undefined
+      : { excess: { quota: excess.quota, used: excess.used, growth: excess.growth } }),
   };
   const reason = problem.detail ?? problem.title ?? "";
   const said = [`${status} ${STATUS_CODES[status] ?? ""}`.trim(), reason];
@@ -74,7 +83,7 @@ export async function readProblem(answer: HttpAnswer, operation: string, now: ()
     .filter((part) => part !== "")
     .map((part) => oneLine(part))
     .join(": ");
-  return new RemoteError(codeOf(status), `${operation}: ${message}`, details);
+  return new RemoteError(excess === undefined ? codeOf(status) : "overQuota", `${operation}: ${message}`, details);
 }
 
 /** Gives a body up unread. */

@@ -25,6 +25,8 @@ export const REMOTE_ERROR_CODES = [
   "invalid",
   /** 413. */
   "tooLarge",
+  /** 507 of the workspace, not of the gateway: `excess` says by how much. Nothing was done. */
+  "overQuota",
   /** 429: `retryAfterMs`. */
   "throttled",
   /** 5xx. */
@@ -35,12 +37,21 @@ export const REMOTE_ERROR_CODES = [
 
 export type RemoteErrorCode = (typeof REMOTE_ERROR_CODES)[number];
 
+/** What is too much for a workspace, in bytes. */
+export interface Excess {
+  readonly quota: number;
+  readonly used: number;
+  /** What would have been added, at least. */
+  readonly growth: number;
+}
+
 export interface RemoteErrorDetails {
   readonly status?: number;
   readonly field?: string;
   readonly scope?: string;
   readonly node?: Node;
   readonly retryAfterMs?: number;
+  readonly excess?: Excess;
   /** The request never left: it certainly had no effect. */
   readonly isUnsent?: true;
   readonly cause?: unknown;
@@ -75,6 +86,11 @@ export class RemoteError extends Error {
   /** The node that stands in the way (409, 412), as it is at the gateway. */
   get node(): Node | undefined {
     return this.details.node;
+  }
+
+  /** By how much the workspace would be over its quota ("overQuota"). */
+  get excess(): Excess | undefined {
+    return this.details.excess;
   }
 
   /** How long the gateway asks to wait, milliseconds (Retry-After of 429 and 503). */

@@ -51,7 +51,7 @@ export const PROBLEMS = {
   416: "Nothing of the range lies within the content",
   500: "The gateway failed; nothing was done",
   503: "Too many long lists are being put in order at once; Retry-After says when to come again",
-  507: "The gateway has no room left; nothing was done, and the same may go well later",
+  507: "The gateway has no room left, or (type urn:wsfs:problem:over-quota, with `quota`, `used` and `growth`) the workspace has none; nothing was done, and the same may go well later",
 } as const;
 
 export type ProblemStatus = keyof typeof PROBLEMS;

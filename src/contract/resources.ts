@@ -40,8 +40,12 @@ export const workspace = z
     id,
     name: z.string().describe("Unique in the gateway"),
     rootId: id.describe("The node of its topmost folder"),
-    quota: count.optional().describe("How many bytes it may hold; without one there is no limit"),
-    used: count.optional().describe("Bytes of all versions kept, those of deleted nodes included"),
+    quota: count.optional().describe("How many bytes `used` may come to; without one there is no limit"),
+    used: count
+      .optional()
+      .describe(
+        "Bytes of the files that are there, each with its head, and its heads on other branches. Earlier versions and deleted files do not count; every copy counts, shared bytes or not",
+      ),
   })
   .meta({ id: "Workspace" });
 export type Workspace = z.infer<typeof workspace>;
@@ -207,15 +211,21 @@ export const newJournalEntry = z
   .meta({ id: "NewJournalEntry", description: "An activity to be recorded" });
 export type NewJournalEntry = z.infer<typeof newJournalEntry>;
 
+/** The type of a problem: the workspace has no room left, though the gateway has. */
+export const OVER_QUOTA = "urn:wsfs:problem:over-quota";
+
 export const problem = z
   .object({
-    type: z.string().optional(),
+    type: z.string().optional().describe(`${OVER_QUOTA} where a workspace is over its quota (507), else about:blank`),
     status: z.number().int(),
     title: z.string(),
     detail: z.string().optional().describe("What was expected and what came, for people"),
     field: z.string().optional().describe("Which field of the request is at fault"),
     scope: z.string().optional().describe("Which scope the token lacks (403)"),
     node: node.nullish().describe("The node that stands in the way (409, 412)"),
+    quota: count.optional().describe("Over its quota: the workspace's quota"),
+    used: count.optional().describe("Over its quota: what the workspace holds now"),
+    growth: count.optional().describe("Over its quota: what the request would add at least"),
   })
   .meta({ id: "Problem", description: "Why a request was refused (RFC 9457)" });
 export type Problem = z.infer<typeof problem>;

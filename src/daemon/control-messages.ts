@@ -39,6 +39,7 @@ const engineStatus = z.object({
   conflicts: count,
   cacheBytes: count,
   cacheLimit: count,
+  quota: z.object({ limit: count, used: count, waiting: z.number() }).optional(),
   disk: diskStatus.optional(),
   oldestPendingMs: count,
 });

@@ -11,6 +11,7 @@ import type { Context } from "./context.ts";
 import { lastChange } from "./lag.ts";
 import { findNode, MAIN, type NodeRow } from "./node-rows.ts";
 import { beginPlace, endPlace, forgetMarks } from "./places.ts";
+import { headSize, heldSize, requireQuota } from "./quota.ts";
 import type { Store } from "./store.ts";
 
 /** Says in the journal that a node was created, updated (content), moved, changed (attributes), deleted, restored. */
@@ -62,11 +63,11 @@ function append(
   kind: string,
   activity: 0 | 1,
   state: State,
-  /** Of the content that comes with it. */
-  size = 0,
+  /** How many bytes more the workspace holds after it. */
+  growth = 0,
 ): number {
-  const entry = change.journaled ? nextEntry(store, node.workspace, size) : null;
-  if (!change.journaled && size > 0) addUsed(store, node.workspace, size);
+  const entry = change.journaled ? nextEntry(store, node.workspace, growth) : null;
+  if (!change.journaled && growth !== 0) addUsed(store, node.workspace, growth);
   const { lastInsertRowid } = store
     .prepare(
       `INSERT INTO change (time, workspace, node, kind, activity, entry, revision, parent, name, head, attributes, deleted, key,
@@ -93,17 +94,17 @@ function append(
   return Number(lastInsertRowid);
 }
 
-function addUsed(store: Store, workspace: string, size: number): void {
-  store.prepare("UPDATE workspace SET used = used + ? WHERE id = ?").run(size, workspace);
+function addUsed(store: Store, workspace: string, growth: number): void {
+  store.prepare("UPDATE workspace SET used = used + ? WHERE id = ?").run(growth, workspace);
 }
 
 /** Both numbers of the workspace in one step. */
-function nextEntry(store: Store, workspace: string, size: number): number {
+function nextEntry(store: Store, workspace: string, growth: number): number {
   const row = store
     .prepare<{ entries: number }>(
       "UPDATE workspace SET entries = entries + 1, used = used + ? WHERE id = ? RETURNING entries",
     )
-    .get(size, workspace);
+    .get(growth, workspace);
   if (row === undefined) throw new Error(`Workspace ${workspace} is gone.`);
   return row.entries;
 }
@@ -124,6 +125,7 @@ export function createNodeRow(
   node: NewNodeRow,
 ): { readonly id: string; readonly position: number } {
   const { store, newId } = context;
+  requireQuota(context, node.workspace, node.content?.size ?? 0);
   const id = newId();
   const head = node.content === undefined ? null : newId();
   const attributes = JSON.stringify(node.attributes);
@@ -214,6 +216,12 @@ export interface NodeChange {
   readonly deleted?: boolean;
 }
 
+function growthOf(store: Store, row: NodeRow, to: NodeChange): number {
+  if (to.content !== undefined) return to.content.size - headSize(store, row, to.branch?.name);
+  if (to.deleted === undefined || Number(to.deleted) === row.deleted) return 0;
+  return to.deleted ? -heldSize(store, row) : heldSize(store, row);
+}
+
 /** One change of a node that exists; answers its position. */
 export function changeNodeRow(
   context: Context,
@@ -233,6 +241,8 @@ export function changeNodeRows(
 ): number {
   const { store, newId } = context;
   const done = steps.map(({ row, kind, to }) => {
+    const growth = growthOf(store, row, to);
+    requireQuota(context, row.workspace, growth);
     const version = to.content === undefined ? undefined : newId();
     const content = to.branch === undefined ? to.content : undefined;
     const state: State = {
@@ -244,7 +254,7 @@ export function changeNodeRows(
       deleted: to.deleted === undefined ? row.deleted : Number(to.deleted),
       ...(version === undefined ? {} : { branch: to.branch?.name ?? MAIN, branchHead: version }),
     };
-    const position = append(store, change, row, kind, 0, state, to.content?.size);
+    const position = append(store, change, row, kind, 0, state, growth);
     if (to.content !== undefined && version !== undefined) {
       const { name, mtime } = to.branch ?? { name: MAIN, mtime: undefined };
       addVersion(store, change, row.id, name, version, row.versions + 1, position, to.content, mtime);

@@ -4,7 +4,7 @@
  *
  * One transaction, because positions are one sequence that is shown in order: rows committed piece
  * by piece would be seen piece by piece, or hold back every other change until the last of them. It
- * takes about 60 µs a node, in which nobody else is answered; hence the limit.
+ * takes about 30 µs a node, in which nobody else is answered; hence the limit.
  *
  * The authoritative store is what is copied, as it is at the moment of the effect: a plan made
  * before is thrown away when anything of the tree has changed since.

@@ -24,11 +24,12 @@ import { streamJournal } from "./journal-stream.ts";
 import { createLag } from "./lag.ts";
 import { listNodes } from "./listings.ts";
 import { createNode, deleteNode, exchangeNodes, getNode, getNodeByPath, patchNode, restoreNode } from "./nodes.ts";
-import { check, diskFull, invalid, isDiskFull, ProblemError, tooLarge } from "./problems.ts";
+import { check, diskFull, failed, invalid, isDiskFull, ProblemError, tooLarge } from "./problems.ts";
 import { findRoute, type Route } from "./routes.ts";
 import { checkScopes } from "./scopes.ts";
 import { createSignal } from "./signal.ts";
 import { createSortedLists } from "./sorted-lists.ts";
+import { FRAMING_BYTES } from "./staging.ts";
 import { createStore } from "./store.ts";
 import { type Caller, createTokenCheck, signToken, type TokenClaims } from "./tokens.ts";
 import { upload, writeContent } from "./uploads.ts";
@@ -59,8 +60,6 @@ const HANDLERS: { readonly [N in OperationName]: Handler<N> } = {
 const OPEN_API = "/openapi.json";
 /** On a disk that is full one that keeps what it shows may fail, and the next one shows what is kept. */
 const READ_TRIES = 3;
-/** More than the boundaries and headers of a multipart body take. */
-const FRAMING_BYTES = 64 * 1024;
 
 export interface GatewayNeeds {
   readonly clock: Clock;
@@ -239,7 +238,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
         return reword(jsonAnswer(507, diskFull().document));
       }
       log.error({ err: error, method, path }, "request failed unexpectedly");
-      return reword(jsonAnswer(500, new ProblemError(500, "The gateway failed; its log says why.").document));
+      return reword(jsonAnswer(500, failed().document));
     }
   }
 
@@ -259,8 +258,9 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     },
     issueToken: (claims) => signToken(signingKey, clock, claims),
     async forgetKeys() {
+      const some = (after: number) => store.transaction(() => forgetKeys(context, after));
       // Requests come in between.
-      while (store.transaction(() => forgetKeys(context))) await sleep(clock, 0);
+      for (let after = some(0); after !== undefined; after = some(after)) await sleep(clock, 0);
     },
     async settle() {
       store.flush();

@@ -61,6 +61,9 @@ export async function openDiskBlobs(folder: string): Promise<Blobs> {
       };
       let next: Promise<Buffer> | undefined;
       try {
+        // Before the first of it is sent.
+        const { size } = await file.stat();
+        if (size < end) throw new Error(`Blob ${blob} has ${size} bytes, expected at least ${end}.`);
         next = start < end ? readInto(0, start) : undefined;
         for (let [position, turn] = [start, 0]; next !== undefined; turn = 1 - turn) {
           const chunk = await next;

@@ -34,10 +34,15 @@ export function createDocs(document: () => OpenApiDocument): Docs {
   return async (request, response) => {
     page ??= createPage(document());
     const { app, lengths } = await page;
-    return new Promise((resolve) => {
-      response.once("close", () => resolve({ status: response.statusCode, bytes: lengths.get(response) ?? 0 }));
+    const { socket } = request;
+    await new Promise<void>((resolve) => {
+      response.once("close", resolve);
+      // An answer that waits for earlier ones of its connection does not hear itself that this has ended.
+      if (socket.destroyed) resolve();
+      else socket.once("close", resolve);
       app.routing(request, response);
     });
+    return { status: response.statusCode, bytes: lengths.get(response) ?? 0 };
   };
 }
 

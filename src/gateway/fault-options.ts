@@ -1,7 +1,8 @@
 /**
- * How a gateway misbehaves on purpose, as one schema: the flags of `wsfs gateway`, the control
- * endpoint, tests and the simulation all say it in these words. Carried out by faults.ts (requests),
- * lag.ts and births.ts (what is shown late), tokens.ts (their life) and core.ts (the skewed clock).
+ * How a gateway misbehaves on purpose, and how little its workspaces may hold, as one schema: the
+ * flags of `wsfs gateway`, the control endpoint, tests and the simulation all say it in these words.
+ * Carried out by faults.ts (requests), lag.ts and births.ts (what is shown late), tokens.ts (their
+ * life), quota.ts and core.ts (the skewed clock).
  */
 import { z } from "zod";
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
@@ -35,6 +36,7 @@ const SKEW_MS_MAX = 12 * 3600 * 1000;
 const milliseconds = z.number().min(0).max(1e9);
 const rate = z.number().min(0).max(1);
 const bytesPerSecond = z.number().min(0).max(1e12);
+const bytes = z.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 
 const rates = z.strictObject({
   error: rate.optional(),
@@ -80,6 +82,8 @@ export const faultOptions = z.strictObject({
   tokenSeconds: z.number().int().min(0).max(1e9).default(0),
   /** How far the gateway's clock is ahead of the machine's; behind it when negative. */
   clockSkewMs: z.number().int().min(-SKEW_MS_MAX).max(SKEW_MS_MAX).default(0),
+  /** How many bytes a workspace may hold, by its name; "all": each that is not named. Without: as many as the disk takes. */
+  quota: z.record(z.string(), bytes).default({}),
 });
 export type FaultOptions = z.output<typeof faultOptions>;
 

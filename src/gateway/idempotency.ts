@@ -11,8 +11,8 @@ import { invalid } from "./problems.ts";
 
 /** Twice what is promised: the clock may be set by up to a day (fault-options.ts). */
 const LIFETIME_MS = 48 * 3600 * 1000;
-/** How many expired keys are removed in one go. */
-const EXPIRE_COUNT = 500;
+/** How many keys are looked at in one go. */
+const LOOK_COUNT = 500;
 
 export interface KeyedRequest {
   readonly workspace: string;
@@ -22,17 +22,24 @@ export interface KeyedRequest {
 }
 
 /**
- * Some of those that have lived long enough, within a transaction; false when there are no more.
- * The oldest come first: where the clock went back, some wait for those before them.
+ * Removes, within a transaction, those that have lived long enough of some keys made after the one
+ * numbered `after`. Answers after which to go on; undefined when what follows is younger still. One from
+ * the future, where the clock was set back, begins to age now.
  */
-export function forgetKeys({ store, clock }: Context): boolean {
-  const { changes } = store
-    .prepare(
-      `DELETE FROM idempotency WHERE time < ? AND id IN
-       (SELECT id FROM idempotency ORDER BY id LIMIT ${EXPIRE_COUNT})`,
+export function forgetKeys({ store, clock }: Context, after: number): number | undefined {
+  const now = clock.now();
+  const oldest = now - LIFETIME_MS;
+  const keys = store
+    .prepare<{ id: number; time: number }>(
+      `SELECT id, time FROM idempotency WHERE id > ? ORDER BY id LIMIT ${LOOK_COUNT}`,
     )
-    .run(clock.now() - LIFETIME_MS);
-  return changes === EXPIRE_COUNT;
+    .all(after);
+  const last = keys.at(-1);
+  if (last === undefined) return undefined;
+  store.prepare("DELETE FROM idempotency WHERE id > ? AND id <= ? AND time < ?").run(after, last.id, oldest);
+  store.prepare("UPDATE idempotency SET time = ? WHERE id > ? AND id <= ? AND time > ?").run(now, after, last.id, now);
+  const isYoung = oldest <= last.time && last.time <= now;
+  return isYoung || keys.length < LOOK_COUNT ? undefined : last.id;
 }
 
 /** What a request came to: a node after it, or something else. */
@@ -40,13 +47,22 @@ export type Outcome =
   | { readonly status: number; readonly written: Written }
   | { readonly status: number; readonly value: unknown };
 
-interface FirstOutcome {
+export interface FirstOutcome {
   readonly request: string;
   readonly status: number;
   readonly node: string | null;
   readonly position: number | null;
   readonly branch: string | null;
   readonly answer: string | null;
+}
+
+/** What the key was used for, and what came of it. */
+export function findKey({ store }: Pick<Context, "store">, workspace: string, key: string): FirstOutcome | undefined {
+  return store
+    .prepare<FirstOutcome>(
+      "SELECT request, status, node, position, branch, answer FROM idempotency WHERE key = ? AND workspace = ?",
+    )
+    .get(key, workspace);
 }
 
 /** Within a transaction: the first answer, or `effect` and what makes its answer again. */
@@ -57,11 +73,7 @@ export function once(context: Context, request: KeyedRequest, effect: () => Outc
     return answerOf(context, effect());
   }
   const fingerprint = hash("sha256", JSON.stringify(request.same, inOrder), "base64url");
-  const first = store
-    .prepare<FirstOutcome>(
-      "SELECT request, status, node, position, branch, answer FROM idempotency WHERE key = ? AND workspace = ?",
-    )
-    .get(key, workspace);
+  const first = findKey(context, workspace, key);
   if (first !== undefined) {
     if (first.request !== fingerprint) {
       throw invalid("idempotencyKey", "idempotencyKey: the key was used for another request (other content or path)");

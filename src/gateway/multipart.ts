@@ -1,13 +1,16 @@
 /**
- * A multipart/form-data body as a sequence of parts, streamed. Dicer (of @fastify/busboy) finds the
- * boundaries; its parts are read here rather than through Busboy because that drops the parameters
- * of a part's Content-Type and cannot tell a missing one from text/plain.
+ * A multipart/form-data body (RFC 7578, RFC 2046 §5.1) as a sequence of parts, read as it comes in. A part that
+ * is there whole is handed over at once, without copying; of a longer one each piece goes on as soon as it is
+ * clear that it holds no boundary. What is not written as the standards say is refused, not guessed at.
  */
 import type { Readable } from "node:stream";
-import { Dicer } from "@fastify/busboy";
 import type { Part } from "./exchange.ts";
 import { invalid } from "./problems.ts";
 
+/** What is received ahead of whoever reads the parts. */
+const AHEAD_BYTES = 512 * 1024;
+/** The headers of one part. */
+const HEAD_BYTES = 16 * 1024;
 /** How much may follow the closing boundary; RFC 2046 has readers ignore it. */
 const EPILOGUE_BYTES = 64 * 1024;
 
@@ -18,136 +21,219 @@ export function multipartBoundary(contentType: string | undefined): string | und
   return match?.[1] ?? match?.[2];
 }
 
-export const brokenOff = () => invalid("file", "file: the body ended before its closing boundary");
+const brokenOff = () => invalid("file", "file: the body ended before its closing boundary");
+const malformed = (problem: string) => invalid("body", `body: not multipart/form-data: ${problem}`);
+
+/** The parts, one after the other; what of a part is not read is skipped. Fails with a 400 when the body is broken off. */
+export async function* readParts(body: Readable, boundary: string): AsyncGenerator<Part> {
+  const chunks = chunksOf(body);
+  const content = contentOf(chunks, `\r\n--${boundary}`);
+  try {
+    await content.skip();
+    while (await content.isFollowed()) {
+      const head = await content.head();
+      const bytes = content.atOnce();
+      yield partOf(head, bytes === undefined ? content.pieces : piecesOf(bytes), bytes);
+      await content.skip();
+    }
+    await chunks.skip(EPILOGUE_BYTES);
+  } finally {
+    chunks.close();
+  }
+}
+
+interface Content {
+  /** Of the part that is being read, up to the next boundary. */
+  readonly pieces: AsyncIterable<Uint8Array>;
+  /** All of it, where it has come already. */
+  atOnce(): Buffer | undefined;
+  skip(): Promise<void>;
+  /** After a boundary: whether another part follows. */
+  isFollowed(): Promise<boolean>;
+  /** After that: the part's headers, without the line ends around them. */
+  head(): Promise<string>;
+}
+
+function contentOf(chunks: Chunks, delimiterText: string): Content {
+  const delimiter = Buffer.from(delimiterText, "latin1");
+  /** What came and was not handed on. As if a line had ended before the body: it may begin with a boundary. */
+  let rest: Buffer = Buffer.from("\r\n");
+  let isOpen = true;
+
+  async function more(): Promise<void> {
+    const chunk = await chunks.next();
+    if (chunk === undefined) throw brokenOff();
+    rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk]);
+  }
+
+  function upTo(end: number): Buffer {
+    const found = rest.subarray(0, end);
+    rest = rest.subarray(end + delimiter.length);
+    isOpen = false;
+    return found;
+  }
+
+  /** How many of the last bytes may be the beginning of a boundary. */
+  function heldBack(): number {
+    let at = rest.indexOf(0x0d, Math.max(0, rest.length - delimiter.length + 1));
+    while (at !== -1 && delimiter.compare(rest, at, rest.length, 0, rest.length - at) !== 0) {
+      at = rest.indexOf(0x0d, at + 1);
+    }
+    return at === -1 ? 0 : rest.length - at;
+  }
+
+  async function piece(): Promise<Buffer | undefined> {
+    while (isOpen) {
+      const end = rest.indexOf(delimiter);
+      if (end !== -1) return upTo(end);
+      const safe = rest.length - heldBack();
+      if (safe > 0) {
+        const found = rest.subarray(0, safe);
+        rest = rest.subarray(safe);
+        return found;
+      }
+      await more();
+    }
+    return undefined;
+  }
+
+  return {
+    pieces: {
+      [Symbol.asyncIterator]: () => ({
+        async next() {
+          const value = await piece();
+          return value === undefined ? { done: true, value } : { done: false, value };
+        },
+      }),
+    },
+    atOnce() {
+      const end = rest.indexOf(delimiter);
+      return end === -1 ? undefined : upTo(end);
+    },
+    async skip() {
+      while (isOpen) await piece();
+    },
+    async isFollowed() {
+      while (rest.length < 2) await more();
+      const mark = rest.toString("latin1", 0, 2);
+      if (mark !== "--" && mark !== "\r\n") throw malformed("a boundary that does not end its line");
+      return mark !== "--";
+    },
+    async head() {
+      let end = rest.indexOf("\r\n\r\n", 0, "latin1");
+      for (; end === -1; end = rest.indexOf("\r\n\r\n", 0, "latin1")) {
+        if (rest.length > HEAD_BYTES) throw malformed(`a part with more than ${HEAD_BYTES} bytes of headers`);
+        await more();
+      }
+      // The line end after the headers does not begin a boundary, too.
+      while (rest.length < end + 2 + delimiter.length) await more();
+      const boundary = rest.indexOf(delimiter);
+      if (boundary !== -1 && boundary <= end + 2) throw malformed("a boundary among the headers of a part");
+      const head = rest.toString("latin1", 2, end);
+      rest = rest.subarray(end + 4);
+      isOpen = true;
+      return head;
+    },
+  };
+}
+
+async function* piecesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  if (bytes.length > 0) yield bytes;
+}
+
+const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\0\r\n]*)$/;
+
+/** A part by its headers; only two of them matter (RFC 7578 §4.8). */
+function partOf(head: string, data: Part["data"], bytes: Uint8Array | undefined): Part {
+  let disposition: string | undefined;
+  let contentType: string | undefined;
+  for (const line of head === "" ? [] : head.replace(/\r\n(?=[ \t])/g, "").split("\r\n")) {
+    const [matched, name, value] = HEADER.exec(line) ?? [];
+    if (matched === undefined)
+      throw malformed(`expected "NAME: VALUE" among the headers of a part, got ${quote(line)}`);
+    if (/^content-disposition$/i.test(name ?? "")) disposition ??= value;
+    else if (/^content-type$/i.test(name ?? "")) contentType ??= value;
+  }
+  const isField = disposition !== undefined && /^form-data\s*(;|$)/i.test(disposition);
+  return {
+    name: (isField ? parameter(disposition, "name") : undefined) ?? "",
+    contentType,
+    filename: parameter(disposition, "filename"),
+    data,
+    bytes,
+  };
+}
+
+const quote = (line: string) => JSON.stringify(line.slice(0, 100));
 
 const PARAMETERS = {
   name: /;\s*name=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))/i,
   filename: /;\s*filename=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))/i,
 };
 
-function parameter(disposition: string, name: keyof typeof PARAMETERS): string | undefined {
-  const match = PARAMETERS[name].exec(disposition);
+function parameter(disposition: string | undefined, name: keyof typeof PARAMETERS): string | undefined {
+  const match = disposition === undefined ? null : PARAMETERS[name].exec(disposition);
   return match?.[1]?.replace(/\\(.)/g, "$1").replace(/%22/g, '"') ?? match?.[2];
 }
 
-/** A part by its headers. */
-export function partOf(
-  disposition: string | undefined,
-  contentType: string | undefined,
-  data: Part["data"],
-  bytes?: Uint8Array,
-): Part {
-  return {
-    name: /^\s*form-data\s*(;|$)/i.test(disposition ?? "") ? (parameter(disposition ?? "", "name") ?? "") : "",
-    contentType,
-    filename: parameter(disposition ?? "", "filename"),
-    data,
-    bytes,
-  };
+interface Chunks {
+  /** Undefined at the end of the body. */
+  next(): Promise<Buffer | undefined>;
+  /** Reads on to the end, so that the connection is ready for the next request, but not for more than so much. */
+  skip(bytes: number): Promise<void>;
+  close(): void;
 }
 
-type Headers = Readonly<Record<string, readonly string[] | undefined>>;
+/** The body as it comes: what is not taken yet is bounded, and its stream stays whole when nobody takes more. */
+function chunksOf(body: Readable): Chunks {
+  const waiting: Buffer[] = [];
+  let size = 0;
+  // Whose end was told before is not heard of any more.
+  let state: "open" | "ended" | "broken" = body.destroyed ? "broken" : "open";
+  let wake = () => {};
+  const end = (how: "ended" | "broken") => {
+    if (state === "open") state = how;
+    wake();
+  };
+  const onData = (chunk: Buffer) => {
+    waiting.push(chunk);
+    size += chunk.length;
+    if (size >= AHEAD_BYTES) body.pause();
+    wake();
+  };
+  body.on("data", onData);
+  body.once("end", () => end("ended"));
+  body.on("error", () => end("broken"));
+  body.once("close", () => end("broken"));
 
-/** Reads what Dicer's typing calls `object`. */
-function toPart(headers: object, stream: Readable): Part {
-  const { "content-disposition": dispositions, "content-type": types } = headers as Headers;
-  const data = {
-    [Symbol.asyncIterator]() {
-      const chunks: AsyncIterator<Uint8Array> = stream[Symbol.asyncIterator]();
-      return {
-        next: () =>
-          chunks.next().catch(() => {
-            throw brokenOff();
-          }),
-        return: async () => {
-          await chunks.return?.();
-          return { done: true as const, value: undefined };
-        },
-      };
+  async function next(): Promise<Buffer | undefined> {
+    for (;;) {
+      const chunk = waiting.shift();
+      if (chunk !== undefined) {
+        size -= chunk.length;
+        if (size < AHEAD_BYTES && body.isPaused()) body.resume();
+        return chunk;
+      }
+      if (state === "ended") return undefined;
+      if (state === "broken") throw brokenOff();
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+  }
+
+  return {
+    next,
+    async skip(bytes) {
+      for (let rest = bytes; rest >= 0; ) {
+        const chunk = await next();
+        if (chunk === undefined) return;
+        rest -= chunk.length;
+      }
+    },
+    close() {
+      body.off("data", onData);
+      if (state === "open") body.pause();
     },
   };
-  return partOf(dispositions?.[0], types?.[0], data);
-}
-
-/** Reads what follows the closing boundary, so that the connection is ready for the next request. */
-function skipEpilogue(body: Readable): Promise<void> {
-  if (body.readableEnded || body.destroyed) return Promise.resolve();
-  return new Promise((resolve) => {
-    let rest = EPILOGUE_BYTES;
-    const done = () => {
-      body.off("data", onData);
-      resolve();
-    };
-    const onData = (chunk: Uint8Array) => {
-      rest -= chunk.length;
-      if (rest >= 0) return;
-      body.pause();
-      done();
-    };
-    body.on("data", onData);
-    body.once("end", done);
-    body.once("close", done);
-    body.resume();
-  });
-}
-
-/** The parts, one after the other; what of a part is not read is skipped. Fails with a 400 when the body is broken off. */
-export async function* readParts(body: Readable, boundary: string): AsyncGenerator<Part> {
-  // Its end has been told already.
-  if (body.destroyed) throw brokenOff();
-  const dicer = new Dicer({ boundary });
-  const waiting: { part: Part; stream: Readable }[] = [];
-  let open: Readable | undefined;
-  const progress: { state: "open" | "ended" | "broken" } = { state: "open" };
-  let wake: (() => void) | undefined;
-  const step = (next?: "ended" | "broken") => {
-    if (next !== undefined && progress.state === "open") progress.state = next;
-    wake?.();
-  };
-  const breakOff = () => {
-    if (progress.state !== "open") return;
-    step("broken");
-    open?.destroy(brokenOff());
-  };
-  const onClose = () => {
-    if (!body.readableEnded) breakOff();
-  };
-
-  dicer.on("part", (stream) => {
-    open = stream;
-    // Errors reach whoever reads the part; one that nobody reads must not end the process.
-    stream.on("error", () => {});
-    stream.on("header", (headers) => {
-      waiting.push({ part: toPart(headers, stream), stream });
-      step();
-    });
-  });
-  dicer.on("finish", () => step("ended"));
-  dicer.on("error", breakOff);
-  body.on("error", breakOff);
-  body.on("close", onClose);
-  body.pipe(dicer);
-
-  try {
-    while (true) {
-      const next = waiting.shift();
-      if (next !== undefined) {
-        yield next.part;
-        next.stream.resume();
-      } else if (progress.state === "ended") {
-        body.unpipe(dicer);
-        await skipEpilogue(body);
-        return;
-      } else if (progress.state === "broken") throw brokenOff();
-      else {
-        await new Promise<void>((resolve) => {
-          wake = resolve;
-        });
-      }
-    }
-  } finally {
-    body.unpipe(dicer);
-    body.off("close", onClose);
-    open?.destroy();
-  }
 }

@@ -4,7 +4,7 @@
  */
 import { STATUS_CODES } from "node:http";
 import type { z } from "zod";
-import type { Node } from "../contract/resources.ts";
+import { type Node, OVER_QUOTA } from "../contract/resources.ts";
 
 export interface ProblemDetails {
   readonly field?: string;
@@ -13,6 +13,15 @@ export interface ProblemDetails {
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether all it tells of is committed already. */
   readonly isCommitted?: boolean;
+  readonly excess?: Excess;
+}
+
+/** What is too much for a workspace. */
+export interface Excess {
+  readonly quota: number;
+  readonly used: number;
+  /** What would be added, at least. */
+  readonly growth: number;
 }
 
 export class ProblemError extends Error {
@@ -27,15 +36,16 @@ export class ProblemError extends Error {
   }
 
   get document(): Record<string, unknown> {
-    const { field, scope, node } = this.details;
+    const { field, scope, node, excess } = this.details;
     return {
-      type: "about:blank",
+      type: excess === undefined ? "about:blank" : OVER_QUOTA,
       status: this.status,
-      title: STATUS_CODES[this.status] ?? "Error",
+      title: excess === undefined ? (STATUS_CODES[this.status] ?? "Error") : "Over Quota",
       detail: this.message,
       ...(field === undefined ? {} : { field }),
       ...(scope === undefined ? {} : { scope }),
       ...(node === undefined ? {} : { node }),
+      ...excess,
     };
   }
 }
@@ -62,6 +72,16 @@ export const tooLarge = (detail: string, field?: string) =>
 
 /** 507: nothing was done; the same may go well when there is room again. */
 export const diskFull = () => new ProblemError(507, "The gateway has no room left; nothing was done.");
+
+/** 507 of another kind: the gateway has room, the workspace has not. */
+export function overQuota(workspace: string, excess: Excess): ProblemError {
+  const { quota, used, growth } = excess;
+  const detail = `The workspace ${JSON.stringify(workspace)} may hold ${quota} bytes: it holds ${used}, and ${growth} more are over its quota by ${used + growth - quota}; nothing was done.`;
+  return new ProblemError(507, detail, { excess });
+}
+
+/** What went wrong is not the caller's business. */
+export const failed = () => new ProblemError(500, "The gateway failed; its log says why.");
 
 /** What the system or the store says then, of files or of quotas. */
 export function isDiskFull(error: unknown): boolean {

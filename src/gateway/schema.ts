@@ -175,6 +175,14 @@ const MIGRATIONS: readonly string[] = [
   ALTER TABLE keyed RENAME TO idempotency;
   CREATE INDEX idempotency_key ON idempotency(key);
   `,
+  `
+  -- What is used are the heads of what is there (quota.ts), no longer all versions ever written.
+  UPDATE workspace SET used =
+    (SELECT coalesce(sum(size), 0) FROM node WHERE node.workspace = workspace.id AND deleted = 0)
+    + (SELECT coalesce(sum(v.size), 0) FROM version v JOIN node n ON n.id = v.node
+       WHERE n.workspace = workspace.id AND n.deleted = 0 AND v.branch <> 'main'
+         AND v.number = (SELECT max(number) FROM version WHERE node = v.node AND branch = v.branch AND branch <> 'main'));
+  `,
 ];
 
 /** Brings the tables to this program's version. Throws when they are from a newer one. */

@@ -15,9 +15,8 @@ import { parseJson } from "./json.ts";
 import { answerMalformed } from "./malformed.ts";
 import { multipartBoundary, readParts } from "./multipart.ts";
 import { breakSilentPeers, type PeerWatch } from "./peers.ts";
-import { invalid, ProblemError, tooLarge } from "./problems.ts";
+import { failed, invalid, ProblemError, tooLarge } from "./problems.ts";
 import { parseQuery } from "./query.ts";
-import { readSmallParts, SMALL_BODY_BYTES } from "./small-multipart.ts";
 
 const KEEP_ALIVE_MS = 65_000;
 /** On close, answers under way may take this long. */
@@ -25,6 +24,8 @@ const CLOSE_MS = 3000;
 /** Then, for what is still at work for connections that are gone. */
 const SETTLE_MS = 1000;
 const IDLE_POLL_MS = 50;
+/** The rest of a body up to this size, by its Content-Length, is read without a word. */
+const SMALL_BODY_BYTES = 64 * 1024;
 /** How much of a body nobody wants is read, so that the client sees the answer instead of a reset. */
 const LINGER_BYTES = 16 * 1024 * 1024;
 const LINGER_MS = 1000;
@@ -77,7 +78,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   };
   const app = fastify({
     logger: false,
-    clientErrorHandler: answerMalformed,
+    clientErrorHandler: (error, socket) => peers?.whenAnswered(socket, () => answerMalformed(error, socket)),
     frameworkErrors: (_error, request, reply) => void serve(request, reply),
     serverFactory(handler) {
       const checks = { connectionsCheckingInterval: Math.ceil(silence.headersMs / HEADER_CHECKS) };
@@ -87,6 +88,8 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         else handler(request, response);
       });
       server.requestTimeout = 0;
+      // Each request that waits for its turn to answer listens for the end of its connection.
+      server.on("connection", (socket) => void socket.setMaxListeners(0));
       peers = breakSilentPeers(server, silence.bodyMs);
       server.keepAliveTimeout = silence.keepAliveMs ?? KEEP_ALIVE_MS;
       server.headersTimeout = silence.headersMs;
@@ -143,11 +146,19 @@ async function answer(
       await send(clock, incoming, response, result, sent);
     }
   } catch (error) {
-    // A fault on purpose, a client that went away, or content that broke: there is no answer any more.
-    broken = true;
-    log.debug({ err: error, method, path }, "connection broken off");
-    if (error instanceof ConnectionReset && error.isPartial && response.headersSent) incoming.socket.destroySoon();
-    else incoming.socket.resetAndDestroy();
+    if (error instanceof Unreadable)
+      log.error({ err: error.cause, method, path }, "an answer's content cannot be read");
+    else log.debug({ err: error, method, path }, "connection broken off");
+    if (error instanceof Unreadable && !response.headersSent) {
+      const { status, document } = failed();
+      Object.assign(sent, { status, bytes: 0 });
+      await send(clock, incoming, response, jsonAnswer(status, document), sent).catch(() => {});
+    } else {
+      // A fault on purpose, a client that went away, or content that broke: there is no answer any more.
+      broken = true;
+      if (error instanceof ConnectionReset && error.isPartial && response.headersSent) incoming.socket.destroySoon();
+      else incoming.socket.resetAndDestroy();
+    }
   }
   const ms = Math.round((clock.elapsed() - start) * 10) / 10;
   const query = search === "" ? {} : { query: withoutSecrets(search) };
@@ -214,10 +225,7 @@ function isSmall(incoming: IncomingMessage): boolean {
 function bodyOf(incoming: IncomingMessage): RequestBody | undefined {
   const contentType = incoming.headers["content-type"];
   const boundary = multipartBoundary(contentType);
-  if (boundary !== undefined) {
-    const parts = isSmall(incoming) ? readSmallParts(incoming, boundary) : readParts(incoming, boundary);
-    return { kind: "upload", parts };
-  }
+  if (boundary !== undefined) return { kind: "upload", parts: readParts(incoming, boundary) };
   if (!hasBody(incoming)) return undefined;
   if (contentType !== undefined && /^application\/(json|[\w.-]+\+json)\s*(;|$)/i.test(contentType)) {
     return { kind: "json", read: (limit) => readJson(incoming, limit) };
@@ -258,29 +266,47 @@ async function send(
 ): Promise<void> {
   const unread = hasBody(incoming) && !incoming.readableEnded;
   const lingers = unread && !isSmall(incoming);
-  response.writeHead(answer.status, lingers ? { ...answer.headers, connection: "close" } : answer.headers);
+  const begin = () => {
+    response.writeHead(answer.status, lingers ? { ...answer.headers, connection: "close" } : answer.headers);
+  };
+  if (answer.body?.kind !== "bytes") begin();
   if (answer.body?.kind === "json") {
     sent.bytes = Buffer.byteLength(answer.body.text);
     if (lingers) response.write(answer.body.text);
     else response.end(answer.body.text);
   } else if (answer.body !== undefined) {
-    await sendBytes(incoming.socket, response, answer.body.stream, sent);
+    await sendBytes(incoming.socket, response, answer.body.stream, begin, sent);
   }
   if (lingers) await discardBody(clock, incoming);
   else if (unread) incoming.resume();
   response.end();
 }
 
+/** Begins the answer when the first of it is there: until then another one can be given. */
 async function sendBytes(
   socket: Socket,
   response: ServerResponse,
   stream: AsyncIterable<Uint8Array>,
+  begin: () => void,
   sent: { bytes: number },
 ): Promise<void> {
-  for await (const chunk of stream) {
+  for await (const chunk of readable(stream)) {
     if (socket.destroyed) throw new Error("The client went away.");
+    if (!response.headersSent) begin();
     sent.bytes += chunk.length;
     await written(socket, response, chunk);
+  }
+  if (!response.headersSent) begin();
+}
+
+/** What is to be sent cannot be read: a disk, not the connection. */
+class Unreadable extends Error {}
+
+async function* readable(stream: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* stream;
+  } catch (error) {
+    throw error instanceof ConnectionReset ? error : new Unreadable("It cannot be read.", { cause: error });
   }
 }
 

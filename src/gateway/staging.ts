@@ -7,13 +7,16 @@ import { createHash, hash } from "node:crypto";
 import { type UploadMetadata, uploadMetadata } from "../contract/resources.ts";
 import type { Content } from "./changes.ts";
 import type { Context } from "./context.ts";
-import type { GatewayAnswer, Part } from "./exchange.ts";
+import type { Call, GatewayAnswer, Part } from "./exchange.ts";
 import { parseJson } from "./json.ts";
 import { check, invalid, ProblemError, tooLarge } from "./problems.ts";
+import { type Destination, earlyQuota } from "./quota.ts";
 import { mimeTypeOf, SNIFF_BYTES } from "./sniff.ts";
 
 /** Up to this size contents are kept in the store's own table: no file to make, name and open. */
 const INLINE_BYTES = 32 * 1024;
+/** More than the boundaries and headers of a multipart body take. */
+export const FRAMING_BYTES = 64 * 1024;
 
 export interface StagedUpload {
   readonly metadata: UploadMetadata;
@@ -61,11 +64,17 @@ interface StagedContent {
   readonly bytes: Uint8Array | undefined;
 }
 
-export async function stageUpload(context: Context, parts: AsyncIterable<Part> | undefined): Promise<StagedUpload> {
+/** `destination`: looked at when the content begins to come. */
+export async function stageUpload(
+  context: Context,
+  { parts, headers }: Pick<Call<"upload" | "writeContent">, "parts" | "headers">,
+  destination: () => Destination,
+): Promise<StagedUpload> {
   if (parts === undefined) {
     throw invalid("file", "file: expected a multipart/form-data body with a part named file");
   }
   let metadata: UploadMetadata | undefined;
+  let metadataBytes = 0;
   let content: StagedContent | undefined;
   let kept = false;
   const discard = async () => {
@@ -78,10 +87,13 @@ export async function stageUpload(context: Context, parts: AsyncIterable<Part> |
     for await (const part of parts) {
       if (part.name === "metadata") {
         if (metadata !== undefined) throw invalid("metadata", "metadata: came twice");
-        metadata = await readMetadata(part, context.options.maxJsonBytes);
+        ({ metadata, bytes: metadataBytes } = await readMetadata(part, context.options.maxJsonBytes));
       } else if (part.name === "file") {
         if (content !== undefined) throw invalid("file", "file: came twice");
-        content = await receive(context, part);
+        // Only with its key known can it be told from one that was carried out before.
+        const judge = metadata === undefined ? () => {} : earlyQuota(context, destination(), metadata);
+        judge(Number(headers["content-length"] ?? 0) - metadataBytes - FRAMING_BYTES);
+        content = await receive(context, part, judge);
       } else {
         throw invalid(part.name, `${JSON.stringify(part.name)}: unknown field, expected file and metadata`);
       }
@@ -114,7 +126,7 @@ export async function stageUpload(context: Context, parts: AsyncIterable<Part> |
   }
 }
 
-async function readMetadata({ data, bytes }: Part, limit: number): Promise<UploadMetadata> {
+async function readMetadata({ data, bytes }: Part, limit: number) {
   const chunks: Uint8Array[] = [];
   let size = 0;
   const add = (chunk: Uint8Array) => {
@@ -124,12 +136,13 @@ async function readMetadata({ data, bytes }: Part, limit: number): Promise<Uploa
   };
   if (bytes !== undefined) add(bytes);
   else for await (const chunk of data) add(chunk);
-  return check(uploadMetadata, parseJson(chunks, "metadata"), "metadata");
+  return { metadata: check(uploadMetadata, parseJson(chunks, "metadata"), "metadata"), bytes: size };
 }
 
-async function receive(context: Context, part: Part): Promise<StagedContent> {
+/** `judge` throws where so many bytes are too many. */
+async function receive(context: Context, part: Part, judge: (bytes: number) => void): Promise<StagedContent> {
   const { bytes } = part;
-  if (bytes === undefined || bytes.length > INLINE_BYTES) return receiveStream(context, part);
+  if (bytes === undefined || bytes.length > INLINE_BYTES) return receiveStream(context, part, judge);
   if (bytes.length > context.options.maxFileBytes) throw tooLargeFile(context);
   const mimeType = await mimeTypeOf(part.contentType, bytes.subarray(0, SNIFF_BYTES));
   return { size: bytes.length, hash: hash("sha256", bytes), mimeType, blob: undefined, bytes };
@@ -137,7 +150,7 @@ async function receive(context: Context, part: Part): Promise<StagedContent> {
 
 const tooLargeFile = ({ options }: Context) => tooLarge(`file: more than ${options.maxFileBytes} bytes`, "file");
 
-async function receiveStream(context: Context, part: Part): Promise<StagedContent> {
+async function receiveStream(context: Context, part: Part, judge: (bytes: number) => void): Promise<StagedContent> {
   const hashing = createHash("sha256");
   const limit = context.options.maxFileBytes;
   const start: Uint8Array[] = [];
@@ -149,6 +162,7 @@ async function receiveStream(context: Context, part: Part): Promise<StagedConten
     if (done === true) return undefined;
     size += value.length;
     if (size > limit) throw tooLargeFile(context);
+    judge(size);
     hashing.update(value);
     return value;
   };

@@ -12,9 +12,10 @@ import { sourceOfCopy } from "./content.ts";
 import type { Context } from "./context.ts";
 import type { Call, GatewayAnswer } from "./exchange.ts";
 import { once } from "./idempotency.ts";
-import { attributesOf, findChild, MAIN, type NodeRow, showCurrent } from "./node-rows.ts";
+import { attributesOf, findChild, findNode, MAIN, type NodeRow, showCurrent } from "./node-rows.ts";
 import { decodePath } from "./paths.ts";
 import { changed, conflict, invalid, notFound } from "./problems.ts";
+import { type Destination, headSize, requireQuota } from "./quota.ts";
 import { mayJournal } from "./scopes.ts";
 import { settleUpload, stageUpload } from "./staging.ts";
 import { callWorkspace, liveNode, visibleNode } from "./workspaces.ts";
@@ -24,7 +25,7 @@ export async function upload(context: Context, call: Call<"upload">): Promise<Ga
   const name = names.at(-1);
   if (name === undefined) throw invalid("path", "path: expected the path of a file, got the root");
   const start = startFolder(context, call);
-  const staged = await stageUpload(context, call.parts);
+  const staged = await stageUpload(context, call, () => destinationOf(context, start, names));
   const { metadata } = staged;
   return settleUpload(context, staged, () => {
     const request = {
@@ -41,15 +42,29 @@ export async function upload(context: Context, call: Call<"upload">): Promise<Ga
         if (existing.kind !== "file") {
           throw conflict("The name belongs to a folder.", showCurrent(context.store, existing));
         }
+        requireRoomFor(context, existing, staged.size, metadata.branch);
         const position = writeVersion(context, change, existing, staged.keep(), metadata);
         return { status: 200, written: { id: existing.id, position, branch: metadata.branch } };
       }
+      requireQuota(context, start.workspace, staged.size);
       const folder = makeFolders(context, change, parent, missing);
       const place = { workspace: start.workspace, parent: folder, name };
       const { id, position } = createFile(context, change, place, staged.keep(), metadata);
       return { status: 201, written: { id, position, branch: metadata.branch } };
     });
   });
+}
+
+/** As it is before the body has come; the way may lead elsewhere by then. */
+function destinationOf(context: Context, start: NodeRow, names: readonly string[]): Destination {
+  let row: NodeRow | undefined = start;
+  for (const name of names) row = row === undefined ? undefined : findChild(context.store, row.id, name);
+  return { workspace: start.workspace, existing: row };
+}
+
+/** Looked at before anything is written, so that a refusal leaves nothing to be undone. */
+function requireRoomFor(context: Context, row: NodeRow, size: number, branch: string | undefined): void {
+  requireQuota(context, row.workspace, size - headSize(context.store, row, branch));
 }
 
 /** The folder the path begins at. */
@@ -160,7 +175,10 @@ export async function writeContent(context: Context, call: Call<"writeContent">)
   const row = visibleNode(context, call.caller, call.parameters.nodeId);
   if (row.kind !== "file") throw invalid("nodeId", "nodeId: a folder has no content");
   if (call.json !== undefined) return writeReference(context, call, row.id, call.json);
-  const staged = await stageUpload(context, call.parts);
+  const staged = await stageUpload(context, call, () => ({
+    workspace: row.workspace,
+    existing: findNode(context.store, row.id),
+  }));
   const { metadata } = staged;
   return settleUpload(context, staged, () => {
     const request = {
@@ -171,6 +189,7 @@ export async function writeContent(context: Context, call: Call<"writeContent">)
     return once(context, request, () => {
       const current = currentHead(context, call, row.id, metadata.branch);
       const change = beginChange(context, metadata.idempotencyKey);
+      requireRoomFor(context, current, staged.size, metadata.branch);
       const position = writeVersion(context, change, current, staged.keep(), metadata);
       return { status: 200, written: { id: row.id, position, branch: metadata.branch } };
     });

@@ -9,6 +9,7 @@ import { lastChange } from "./lag.ts";
 import { findNode, type NodeRow } from "./node-rows.ts";
 import { pageOfList } from "./paging.ts";
 import { forbidden, invalid, notFound } from "./problems.ts";
+import { quotaOf } from "./quota.ts";
 import type { Row } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
 import type { Caller } from "./tokens.ts";
@@ -17,7 +18,7 @@ export interface WorkspaceRow {
   readonly id: string;
   readonly name: string;
   readonly root: string;
-  /** Bytes of all versions kept, deleted nodes' included. */
+  /** See quota.ts. */
   readonly used: number;
 }
 
@@ -103,7 +104,9 @@ const FIELDS = {
   id: "w.id",
   name: "w.name",
   rootId: "w.root",
-  quota: "NULL",
+  // As quotaOf says.
+  quota: `coalesce((SELECT value FROM json_each(:quota) WHERE key = w.name),
+                   (SELECT value FROM json_each(:quota) WHERE key = 'all'))`,
   used: "w.used",
 } as const satisfies Record<keyof Workspace, string>;
 type Field = keyof typeof FIELDS;
@@ -114,8 +117,9 @@ export async function listWorkspaces(context: Context, call: Call<"listWorkspace
   // A bound token asks for its own or is refused.
   if (caller.workspace !== undefined) callWorkspace(context, caller, query.workspace);
   const { position: asOf } = lastChange(store);
+  const quota = JSON.stringify(context.options.quota);
   const page = await pageOfList(context.lists, query, {
-    key: ["workspaces", caller.workspace ?? null, query.workspace ?? null],
+    key: ["workspaces", caller.workspace ?? null, query.workspace ?? null, quota],
     fields: Object.keys(FIELDS) as Field[],
     fallback: "name",
     asOf,
@@ -126,7 +130,7 @@ export async function listWorkspaces(context: Context, call: Call<"listWorkspace
            WHERE (SELECT min(position) FROM change WHERE node = w.root AND activity = 0) <= :position
              AND (:bound IS NULL OR w.id = :bound) AND (:bound IS NOT NULL OR :asked IS NULL OR :asked IN (w.id, w.name))`,
         )
-        .all({ position, bound: caller.workspace ?? null, asked: query.workspace ?? null }),
+        .all({ position, bound: caller.workspace ?? null, asked: query.workspace ?? null, quota }),
     ],
     show: (rows) =>
       store
@@ -134,7 +138,12 @@ export async function listWorkspaces(context: Context, call: Call<"listWorkspace
           `SELECT w.id, w.name, w.root, w.used FROM json_each(?) j CROSS JOIN workspace w ON w.rowid = j.value`,
         )
         .all(JSON.stringify(rows))
-        .map((row): Workspace => ({ id: row.id, name: row.name, rootId: row.root, used: row.used })),
+        .map((row) => shown(context, row)),
   });
   return jsonAnswer(200, page);
+}
+
+function shown(context: Context, { id, name, root, used }: WorkspaceRow): Workspace {
+  const quota = quotaOf(context, name);
+  return { id, name, rootId: root, ...(quota === undefined ? {} : { quota }), used };
 }

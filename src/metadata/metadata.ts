@@ -5,6 +5,7 @@
 import { createAttempts, createGenerations, createTombstones } from "./attempts.ts";
 import { type Connection, despiteDisk, openDatabase } from "./database.ts";
 import { createEntries } from "./entries.ts";
+import { createGoneFiles } from "./gone-files.ts";
 import { createInodes } from "./inodes.ts";
 import { createLiveRows } from "./live-rows.ts";
 import { createNodes } from "./nodes.ts";
@@ -53,6 +54,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     vacated: createVacated(database),
     rereads: createRereads(database),
     lives: createLiveRows(database),
+    gone: createGoneFiles(database),
     times: createTimes(database),
     recount: createRecount(database),
 

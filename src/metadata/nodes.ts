@@ -161,6 +161,14 @@ export function createNodes(database: Connection) {
      WHERE node.dirty_since IS NOT NULL AND (node.dirty_since, node.id) > (?, ?)
      ORDER BY node.dirty_since, node.id LIMIT ?`,
   );
+  const pendingGrowth = prepare<{ since: number; id: number; bytes: number }>(
+    database,
+    `SELECT node.dirty_since AS since, node.id AS id,
+       iif(node.kind = 'file', coalesce(inode.size, 0) - coalesce(node.base_size, 0), 0) AS bytes
+     FROM node LEFT JOIN entry ON entry.id = node.entry LEFT JOIN inode ON inode.id = entry.inode
+     WHERE node.dirty_since IS NOT NULL AND (node.dirty_since, node.id) > (?, ?)
+     ORDER BY node.dirty_since, node.id LIMIT ?`,
+  );
   const hasten = prepare(
     database,
     `UPDATE node SET due = @now WHERE id IN (SELECT id FROM node INDEXED BY node_next
@@ -219,6 +227,9 @@ export function createNodes(database: Connection) {
     /** Of dirty rows, oldest first after the given one, the bytes of their contents that the gateway does not have. */
     pendingBytes: (limit: number, after?: { readonly since: number; readonly id: number }) =>
       pendingBytes.all(after?.since ?? FIRST, after?.id ?? 0, limit),
+    /** The same of how many bytes more their files have than at the gateway; less than none of those that go. */
+    pendingGrowth: (limit: number, after?: { readonly since: number; readonly id: number }) =>
+      pendingGrowth.all(after?.since ?? FIRST, after?.id ?? 0, limit),
     /** So many dirty rows that would be looked at later are to be looked at now, the next ones first. False: there are no more. */
     hasten: (now: number, limit: number): boolean => hasten.run({ now, limit }).changes === limit,
     /** The same for so many entries of a folder (an inode), by their ids after the given one. The last one's; undefined: there are no more. */

@@ -213,4 +213,12 @@ export const MIGRATIONS: readonly string[] = [
   ALTER TABLE inode ADD COLUMN fsynced INTEGER NOT NULL DEFAULT 0;
   UPDATE inode SET fsynced = 1 WHERE synced IS NOT NULL;
   `,
+  `
+  -- Files whose rows went, still to be removed: nobody must take them for unknown ones.
+  CREATE TABLE gone (
+    kind TEXT NOT NULL,                 -- live, generation
+    id INTEGER NOT NULL,
+    PRIMARY KEY (kind, id)
+  ) STRICT, WITHOUT ROWID;
+  `,
 ];

@@ -74,6 +74,7 @@ function advanceOne(context: Context, id: number, aside: number[]): Pending | un
           markNode(context, row);
           break;
         }
+        if (step.for === "quota") context.quota.holds();
         const due = context.runtime.now() + recheckAfter(context, row, step);
         return { row: metadata.nodes.update(id, { due }), step };
       }

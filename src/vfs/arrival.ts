@@ -6,7 +6,7 @@ import { born } from "../metadata/nodes.ts";
 import { lookAgain, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { makeInodeOf } from "./from-node.ts";
-import { joinGroup, lookLater } from "./links.ts";
+import { isLike, joinGroup, lookLater } from "./links.ts";
 import { moveAside, stepAside } from "./make-room.ts";
 import { isSeenAway } from "./rings.ts";
 import { reviveFolder } from "./take.ts";
@@ -38,7 +38,8 @@ export function arrive(context: Context, node: Node): number | undefined {
   const row = metadata.nodes.create(born(entry.id, node));
   // What was changed here in its other names is to be sent to it too.
   if (inode.content !== "clean") markNode(context, row);
-  else lookLater(context, inode.id);
+  // One more name that is like the others leaves none of them behind: no look at thousands for each.
+  else if (!isLike(inode, node)) lookLater(context, inode.id);
   return occupant === undefined ? undefined : metadata.nodes.ofEntry(occupant.id)?.id;
 }
 

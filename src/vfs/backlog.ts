@@ -1,5 +1,5 @@
 /**
- * How many bytes wait to be sent: added up over the rows, a slice at a time. A short queue is added
+ * What waits to be sent, in bytes: added up over the rows, a slice at a time. A short queue is added
  * up whenever somebody asks; of a long one the last sum is told, and a new one begun.
  */
 import { sleep } from "../lib/runtime.ts";
@@ -16,11 +16,14 @@ export interface Backlog {
   measure(): Promise<void>;
 }
 
-/** Bytes of contents the gateway does not have. */
-export async function addUp({ metadata, runtime }: Pick<Context, "metadata" | "runtime">): Promise<number> {
+type After = { readonly since: number; readonly id: number };
+/** Some of what waits, oldest first after the given one. */
+type List = (limit: number, after?: After) => (After & { readonly bytes: number })[];
+
+export async function addUp({ runtime }: Pick<Context, "runtime">, list: List): Promise<number> {
   let sum = 0;
-  for (let after: { since: number; id: number } | undefined; ; ) {
-    const rows = metadata.nodes.pendingBytes(SLICE, after);
+  for (let after: After | undefined; ; ) {
+    const rows = list(SLICE, after);
     for (const { bytes } of rows) sum += bytes;
     after = rows.at(-1);
     if (rows.length < SLICE) return sum;
@@ -28,21 +31,21 @@ export async function addUp({ metadata, runtime }: Pick<Context, "metadata" | "r
   }
 }
 
-export function createBacklog({ metadata, runtime }: Pick<Context, "metadata" | "runtime">): Backlog {
+export function createBacklog({ runtime }: Pick<Context, "runtime">, list: List): Backlog {
   let total = 0;
   let measuredAt = Number.NEGATIVE_INFINITY;
   let measuring: Promise<void> | undefined;
 
   /** True when it was all of it. */
   function addFirst(): boolean {
-    const rows = metadata.nodes.pendingBytes(SLICE);
+    const rows = list(SLICE);
     if (rows.length === SLICE) return false;
     total = rows.reduce((sum, { bytes }) => sum + bytes, 0);
     return true;
   }
 
   async function addAll(): Promise<void> {
-    total = await addUp({ metadata, runtime });
+    total = await addUp({ runtime }, list);
     measuredAt = runtime.elapsed();
   }
 

@@ -19,6 +19,10 @@ export interface ByteState {
   readonly unforgotten: Set<number>;
   /** When a program last removed a name: its bytes go a little later, when the kernel forgot it. */
   removedAt: number;
+  /** Files that nobody needs could not be removed; see gone-files.ts. */
+  isLeft: boolean;
+  /** Those that keep in memory what was last read past the disk, the longest unused first. */
+  readonly passers: Set<LiveFile>;
   /** Work nobody waits for. */
   readonly tasks: Set<Promise<void>>;
   readonly stopped: AbortController;
@@ -34,6 +38,8 @@ export function createByteState(): ByteState {
     held: new Set(),
     unforgotten: new Set(),
     removedAt: Number.NEGATIVE_INFINITY,
+    isLeft: false,
+    passers: new Set(),
     tasks: new Set(),
     stopped: new AbortController(),
   };

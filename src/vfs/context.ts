@@ -19,6 +19,7 @@ import type { HandleId } from "./filesystem.ts";
 import type { LiveFile, SequentialReader } from "./live-file.ts";
 import type { Network } from "./network.ts";
 import type { PollState } from "./poll-state.ts";
+import type { Quota } from "./quota-state.ts";
 import type { Request } from "./request.ts";
 
 export interface EngineSettings {
@@ -94,6 +95,7 @@ export interface Context {
   readonly space: Space;
   /** Bytes that wait to be sent, never less than there are; see space.ts. */
   readonly unsent: { mostly: number };
+  readonly quota: Quota;
   readonly network: Network;
   readonly activity: Activity;
 }

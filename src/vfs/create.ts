@@ -21,9 +21,16 @@ const LINKS_MAX = 65_000;
  * Know: the folder is completely known, so that the name can be judged here. Do (by the caller, at
  * once): re-reads the folder, for it may have gone while this waited.
  */
-async function requireFreeName(context: Context, caller: Caller, parent: Lineage, name: string): Promise<Inode> {
+async function requireFreeName(
+  context: Context,
+  caller: Caller,
+  parent: Lineage,
+  name: string,
+  linked?: Lineage,
+): Promise<Inode> {
   requireWritable(context);
-  if (isTight(context)) await requireRoom(context);
+  const growth = async () => (linked === undefined ? 0 : inodeOf(context, linked).size);
+  if (isTight(context)) await requireRoom(context, 0, growth);
   checkName(name);
   const known = folderOf(context, parent);
   requireNamed(context, known);
@@ -184,7 +191,7 @@ export async function link(
   name: string,
 ): Promise<Found> {
   requireAttributes(context, "links");
-  const folder = await requireFreeName(context, caller, parent, name);
+  const folder = await requireFreeName(context, caller, parent, name, lineage);
   const { metadata } = context;
   const inode = metadata.transaction(() => {
     const source = inodeOf(context, lineage);
@@ -199,7 +206,8 @@ export async function link(
     pinMtime(context, source.id);
     const linked = metadata.inodes.update(source.id, { linkGroup, ctime: nowText(context) });
     addName(context, folder.id, name, source.id, "file");
-    markInode(context, source.id);
+    // The names it had before learn of their group; to mark thousands for one more would take ever longer.
+    if (source.linkGroup === null) markInode(context, source.id);
     return linked;
   });
   context.runtime.step("link: named");

@@ -96,7 +96,7 @@ function isUnderWay(context: Context, writeBack: WriteBack): boolean {
 }
 
 function whatIsStuck(context: Context, parked: number): string | undefined {
-  const refused = parked === 0 ? [] : [`${parked} refused by the gateway`];
+  const refused = parked === 0 ? [] : [`${parked} parked`];
   const held = heldBack(context)?.why;
   const reasons = [...(held === undefined ? [] : [held]), ...pausedKinds(context), ...refused];
   return reasons.length === 0 ? undefined : reasons.join("; ");

@@ -65,6 +65,8 @@ export interface EngineStatus {
   readonly conflicts: number;
   readonly cacheBytes: number;
   readonly cacheLimit: number;
+  /** Absent where the workspace has none. Bytes: what it may hold, what it holds, what is to come more. */
+  readonly quota?: { readonly limit: number; readonly used: number; readonly waiting: number };
   /** Absent where nobody looks at the disk. */
   readonly disk?: DiskStatus;
   /** Age of the oldest unsent change, 0 when there is none. */

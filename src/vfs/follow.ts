@@ -7,6 +7,7 @@ import { setMaxListeners } from "node:events";
 import { RemoteError } from "../client/errors.ts";
 import type { JournalEntry, Node } from "../contract/resources.ts";
 import { sleep } from "../lib/runtime.ts";
+import type { Attempt } from "../metadata/attempts.ts";
 import type { Reread } from "../metadata/rereads.ts";
 import { mindClock } from "./clock-set.ts";
 import type { Context } from "./context.ts";
@@ -17,6 +18,9 @@ import { folderOfNode } from "./from-node.ts";
 import { askIndexed, forgetDeletions } from "./indexed.ts";
 import { lookInside } from "./look-inside.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
+import { takeOwn } from "./own.ts";
+import type { Request } from "./request.ts";
+import { acknowledge } from "./settle.ts";
 
 const PAGE = 500;
 /** Nodes read by id at the same time. */
@@ -158,8 +162,7 @@ function isNews(context: Context, entry: JournalEntry): boolean {
   // Whether that was before or after what is known only its id can say, where revisions do not.
   if (entry.kind === "deleted" && client.features.revisions) return false;
   const own = entry.key == null ? undefined : metadata.attempts.ofKey(entry.key);
-  // The answer to our own request says the same, sooner or later; to one that was given up there is none.
-  if (own !== undefined) return own.state === "abandoned";
+  if (own !== undefined) return own.state === "abandoned" || isAwaited(own);
   const row = metadata.nodes.ofNodeId(entry.nodeId);
   if (row === undefined) return isWanted(context, entry);
   if (client.features.revisions) return entry.revision > (row.base?.revision ?? -1);
@@ -225,11 +228,29 @@ function applyEntry(context: Context, entry: JournalEntry, node: Node | "hidden"
     return;
   }
   if (node === undefined) return;
-  observeNode(context, node, "id");
+  if (!settleOwn(context, entry, node)) observeNode(context, node, "id");
   // Moved below a folder nobody here knows: the folder is looked up first.
   const { nodes, rereads } = context.metadata;
   if (node.parentId === null || nodes.ofNodeId(node.parentId) !== undefined) return;
   if (nodes.ofNodeId(node.id) !== undefined) rereads.add(node.id);
+}
+
+/**
+ * The answer that is on its way says the same as the journal. One that was lost may be long in coming,
+ * and until a birth is answered what somebody does to the new node would be news of a stranger's.
+ */
+const isAwaited = ({ tries, request }: Attempt<Request>): boolean => tries > 0 || !("nodeId" in request);
+
+/** The change is one of ours that was not answered, or given up. Whatever somebody has done on top of it is news. */
+function settleOwn(context: Context, { key, position }: JournalEntry, node: Node): boolean {
+  const own = key == null ? undefined : context.metadata.attempts.ofKey(key);
+  if (key == null || own === undefined) return false;
+  if (own.state === "abandoned") return takeOwn(context, node, key);
+  if (!isAwaited(own)) return false;
+  // Sent again, it may still be reading the bytes that are no longer needed.
+  if (own.tries > 0) context.sending.get(own.id)?.();
+  acknowledge(context, own, node, position);
+  return true;
 }
 
 /** What did not fit together is read again by id, several at a time. The first failure that is not one node's ends it. */

@@ -2,8 +2,8 @@
 import { createFileSource } from "../content/source.ts";
 import type { ContentSource } from "../contract/http.ts";
 import type { Generation } from "../metadata/attempts.ts";
-import { inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
+import { removeSoon } from "./gone-files.ts";
 import { openSource } from "./open-bytes.ts";
 
 /** The bytes of a generation, from where they are at this moment. */
@@ -25,17 +25,8 @@ export function dropGeneration(context: Context, id: number): void {
 
 /** Removes the row of a cut no attempt needs, and the file if it has one of its own. */
 export function removeGeneration(context: Context, { id, lineage }: Generation): void {
-  context.metadata.generations.remove(id);
-  if (lineage === null) removeFile(context, id);
-}
-
-function removeFile(context: Context, id: number): void {
-  inBackground(context, "removing a cut", async () => {
-    // After the caller's transaction, which may yet be undone, and not before power loss can no longer undo it.
-    await undefined;
-    await context.syncRows();
-    if (context.metadata.generations.get(id) !== undefined) return;
-    await context.runtime.files.remove(context.paths.generation(id));
-    context.runtime.step("cut: file gone");
+  context.metadata.transaction(() => {
+    context.metadata.generations.remove(id);
+    if (lineage === null) removeSoon(context, { kind: "generation", id });
   });
 }

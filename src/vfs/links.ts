@@ -4,6 +4,7 @@
  * made it brings the others up to it, everybody else shows the newest and sends nothing. A node with
  * other content than its link says was written by somebody who knows of no links: it leaves for good.
  */
+import { sameValue } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
@@ -42,6 +43,12 @@ export function hasOtherNames({ metadata }: Needs, row: NodeRow, inode: Inode | 
   if (inode !== undefined) return inode.kind !== "folder" && metadata.entries.links(inode.id) > 1;
   const group = row.seen !== null && "node" in row.seen ? groupOf(row.seen.node) : null;
   return group !== null && metadata.inodes.ofGroup(group).some((other) => metadata.entries.links(other.id) > 0);
+}
+
+/** The node holds what its other names here show. */
+export function isLike(inode: Inode, { contentHash, attributes }: Node): boolean {
+  const { link: _, ...own } = attributes;
+  return contentHash !== null && contentHash === inode.hash && sameValue(own, inode.attributes);
 }
 
 /**

@@ -24,7 +24,7 @@ export async function writeBytes(context: Context, live: LiveFile, offset: numbe
   const end = offset + data.length;
   if (data.length === 0) return 0;
   if (end > END) throw new FsError("EFBIG", `no file has a byte ${end}`);
-  if (isTight(context)) await requireRoom(context, data.length);
+  if (isTight(context)) await requireGrowth(context, live, data.length, end);
   return change(context, live, offset, end, async () => {
     const written = await writeAsFits(context, live, offset, data);
     context.runtime.step("write: bytes in the file");
@@ -48,7 +48,7 @@ async function writeAsFits(context: Context, live: LiveFile, offset: number, dat
 export async function truncateBytes(context: Context, live: LiveFile, size: number): Promise<void> {
   if (size > 0 && isTight(context)) {
     const growth = size - (await live.file.stat()).size;
-    if (growth > 0) await requireRoom(context, growth);
+    if (growth > 0) await requireGrowth(context, live, growth, size);
   }
   await change(context, live, size, END, async () => {
     await live.file.truncate(size);
@@ -70,11 +70,19 @@ export async function allocateBytes(
   if (length <= 0 || offset < 0) throw new FsError("EINVAL", `fallocate of ${length} bytes at ${offset}`);
   const end = offset + length;
   if (end > END) throw new FsError("EFBIG", `no file has a byte ${end}`);
-  if ((mode & PUNCH_HOLE) === 0 && isTight(context)) await requireRoom(context, length);
+  if ((mode & PUNCH_HOLE) === 0 && isTight(context)) {
+    await requireGrowth(context, live, length, (mode & KEEP_SIZE) === 0 ? end : 0);
+  }
   await change(context, live, offset, end, async () => {
     await despiteFullDisk(context, length, () => live.file.allocate(mode, offset, length));
     if ((mode & (PUNCH_HOLE | ZERO_RANGE)) !== 0) overwritten(context, live, offset, end);
   });
+}
+
+/** So many bytes, after which the file ends at `end`, or where it does now. Each of its names is a file at the gateway. */
+function requireGrowth(context: Context, live: LiveFile, bytes: number, end: number): Promise<void> {
+  const names = context.quota.limit === undefined ? 1 : context.metadata.entries.links(live.inode);
+  return requireRoom(context, bytes, async () => names * Math.max(0, end - (await live.file.stat()).size));
 }
 
 async function change<T>(

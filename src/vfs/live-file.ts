@@ -33,13 +33,15 @@ export interface LiveFile {
   readonly lineage: number;
   readonly inode: number;
   readonly path: string;
-  readonly file: OpenFile;
-  readonly origin: Origin | undefined;
+  file: OpenFile;
+  /** Taken before it, and perhaps still read from: closed with it. */
+  readonly former: OpenFile[];
+  origin: Origin | undefined;
   /** SHA-256 the file has when it is exactly its origin; null where not known. */
-  readonly originHash: string | null;
+  originHash: string | null;
 
-  /** False: there is no file, and what is read goes past the disk; see absent-file.ts. */
-  readonly isKept: boolean;
+  /** False: there is no file (absent-file.ts), or none that can be written; what is missing is read past the disk. */
+  isKept: boolean;
   /** The last that was read past the disk. */
   passing: { readonly start: number; readonly bytes: Uint8Array } | undefined;
 

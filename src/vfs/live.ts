@@ -4,43 +4,44 @@
  * point leaves bytes that are looked at, never bytes that are taken for clean.
  */
 import { dirname } from "node:path";
-import type { FileStat, OpenFile } from "../lib/files.ts";
-import { createRangeLock } from "../lib/range-lock.ts";
-import { clipRanges, formatRanges, NO_RANGES, parseRanges, type Ranges, rangeOf } from "../lib/ranges.ts";
-import { shareRuns } from "../lib/shared-run.ts";
-import { hasCode } from "../lib/system-error.ts";
+import type { FileStat } from "../lib/files.ts";
 import { formatTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
-import { HELD, type Inode } from "../metadata/inodes.ts";
-import type { LiveRow } from "../metadata/live-rows.ts";
-import { absentFile } from "./absent-file.ts";
-import { alone, inBackground } from "./byte-state.ts";
+import type { Inode } from "../metadata/inodes.ts";
+import { alone } from "./byte-state.ts";
 import { lookAfterQuiet, markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
-import { FsError, fromDisk } from "./errors.ts";
+import { fromDisk } from "./errors.ts";
 import { evictSoon } from "./evict.ts";
+import { removeSoon } from "./gone-files.ts";
 import { recordArrived } from "./holes.ts";
-import type { LiveFile, Origin } from "./live-file.ts";
+import type { LiveFile } from "./live-file.ts";
+import { isUncut, openFile, regain, requireCurrent } from "./local-file.ts";
 import { mtimeOf } from "./mtime.ts";
+import { requireDisk } from "./require-disk.ts";
 import { freeForWriter } from "./uploads.ts";
-
-/** A lineage whose inode has moved on takes no new opens: the kernel looks the name up again. */
-function requireCurrent(context: Context, lineage: number): Inode {
-  const inode = context.metadata.inodes.ofLineage(lineage);
-  if (inode === undefined || inode.lineage !== lineage) throw new FsError("ESTALE", `lineage ${lineage} is superseded`);
-  return inode;
-}
 
 /** Counts as one open until closeLive. A writable one has marked the inode durably before this resolves. */
 export async function openLive(context: Context, lineage: number, options: { write: boolean }): Promise<LiveFile> {
   const live = await hold(context, lineage);
   try {
+    if (!live.isKept) await haveFile(context, live, options.write);
     if (options.write) await becomeWriter(context, live);
     else requireCurrent(context, lineage);
     return live;
   } catch (error) {
     await closeLive(context, live, { write: false });
     throw fromDisk(error, `live file ${lineage} cannot be opened`);
+  }
+}
+
+/** A writer needs the file, and hears why there is none; a reader can do without. */
+async function haveFile(context: Context, live: LiveFile, isNeeded: boolean): Promise<void> {
+  if (isNeeded) {
+    await requireDisk(context);
+    await regain(context, live);
+  } else if (context.disk.trouble === undefined && context.disk.mayKeep) {
+    await regain(context, live).catch((error: unknown) => context.disk.refused(error));
   }
 }
 
@@ -73,162 +74,6 @@ async function hold(context: Context, lineage: number): Promise<LiveFile> {
       mayBeAbsent = true;
     }
   }
-}
-
-async function openFile(context: Context, lineage: number, mayBeAbsent: boolean): Promise<LiveFile> {
-  const { metadata, paths, runtime } = context;
-  const inode = requireCurrent(context, lineage);
-  const path = paths.live(lineage);
-  const row = metadata.lives.get(lineage);
-  const canBeAbsent = mayBeAbsent && inode.content === "clean";
-  let found: FoundFile | undefined;
-  try {
-    if (row !== undefined) found = await openExisting(context, inode, path, row);
-  } catch (error) {
-    if (!canBeAbsent) throw error;
-  }
-  if (found !== undefined) return liveFile(context, inode, path, found);
-  if (inode.content !== "clean" && inode.size > 0) {
-    throw new FsError("EIO", `the only copy of inode ${inode.id}, live file ${lineage}, is not there`);
-  }
-  const origin = originOf(inode.originNode, inode.originVersion);
-  if (origin === undefined && inode.size > 0) throw new FsError("EIO", `inode ${inode.id} has bytes of no version`);
-  const missing = origin === undefined ? NO_RANGES : rangeOf(0, inode.size);
-  if (canBeAbsent) {
-    const file = absentFile(inode.size);
-    return liveFile(context, inode, path, { file, origin, missing, recorded: missing, isNew: false, isKept: false });
-  }
-  metadata.transaction(() => {
-    if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
-    metadata.lives.create({
-      lineage,
-      originNode: origin?.node ?? null,
-      originVersion: origin?.version ?? null,
-      size: inode.size,
-      bytes: 0,
-      missing: formatRanges(missing),
-      usedAt: runtime.now(),
-    });
-  });
-  runtime.step("live file: row made");
-  await paths.prepareFolderOf(path);
-  const file = await runtime.files.open(path, "w+");
-  runtime.step("live file: made");
-  await closeIfFailed(file, async () => {
-    // One left by a crash may hold anything.
-    if ((await file.stat()).size > 0) await file.truncate(0);
-    if (inode.size > 0) await file.truncate(inode.size);
-  });
-  return liveFile(context, inode, path, { file, origin, missing, recorded: missing, isNew: true, isKept: true });
-}
-
-interface FoundFile {
-  readonly file: OpenFile;
-  readonly origin: Origin | undefined;
-  readonly missing: Ranges;
-  /** As the row has it. */
-  readonly recorded: Ranges;
-  readonly isNew: boolean;
-  readonly isKept: boolean;
-}
-
-/** Undefined: there is no such file, or it cannot be what the row says and its bytes can be had again. */
-async function openExisting(
-  context: Context,
-  inode: Inode,
-  path: string,
-  row: LiveRow,
-): Promise<FoundFile | undefined> {
-  const recorded = parseRanges(row.missing);
-  let file: OpenFile;
-  try {
-    file = await context.runtime.files.open(path, context.disk.trouble === "readOnly" ? "r" : "r+");
-  } catch (error) {
-    if (hasCode(error, "ENOENT")) return undefined;
-    throw error;
-  }
-  const found = await closeIfFailed(file, async () => {
-    const { size } = await file.stat();
-    if (inode.content === "clean" && (size !== inode.size || recorded === undefined)) return undefined;
-    if (recorded === undefined) {
-      throw new FsError("EIO", `what is missing of live file ${inode.lineage} cannot be read`);
-    }
-    // A crash between cutting the file short and writing that down.
-    const missing = clipRanges(recorded, size);
-    if (inode.content === "clean" && row.doubted === 1) {
-      const isWhole = missing.length === 0 && inode.hash !== null;
-      if (!isWhole || (await context.runtime.files.hash(path)).hash !== inode.hash) return undefined;
-      context.metadata.lives.update(inode.lineage, { doubted: 0 });
-    }
-    const origin = originOf(row.originNode, row.originVersion);
-    return { file, origin, missing, recorded, isNew: inode.synced === null, isKept: true };
-  });
-  if (found === undefined) await file.close();
-  return found;
-}
-
-async function closeIfFailed<T>(file: OpenFile, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    await file.close();
-    throw error;
-  }
-}
-
-function liveFile({ metadata }: Context, inode: Inode, path: string, found: FoundFile): LiveFile {
-  const { file, origin, missing, recorded, isNew, isKept } = found;
-  const isOriginal = origin !== undefined && inode.content !== "dirty" && origin.version === inode.originVersion;
-  return {
-    lineage: inode.lineage,
-    inode: inode.id,
-    path,
-    file,
-    origin,
-    originHash: isOriginal ? inode.hash : null,
-    isKept,
-    passing: undefined,
-    missing,
-    recorded,
-    lock: createRangeLock(),
-    downloads: new Set(),
-    waiting: new Set(),
-    isOriginal,
-    check: undefined,
-    isChecked: missing.length === 0,
-    opens: 1,
-    writers: 0,
-    isWritten: isUncut(inode),
-    isSafe: isCalledSafe(metadata, inode),
-    isUnrecorded: false,
-    keepsTimes: inode.content !== "clean",
-    preparedTime: undefined,
-    preparing: undefined,
-    isNew,
-    writes: 0,
-    inFlight: 0,
-    firstWriteAt: undefined,
-    lastWriteAt: 0,
-    cutTimer: undefined,
-    cutAt: 0,
-    isSynced: false,
-    sync: shareRuns(() => file.sync()),
-  };
-}
-
-/** Here or on the disk. Of clean content what a program synced counts: it must not have to come from the gateway again. */
-function isCalledSafe({ inodes }: Context["metadata"], { id, content, synced, fsynced }: Inode): boolean {
-  if (content === "dirty" && (synced === 1 || synced === HELD)) return true;
-  return (content !== "dirty" && fsynced === 1) || inodes.formerlySafe.has(id);
-}
-
-function originOf(node: string | null, version: string | null): Origin | undefined {
-  return node === null || version === null ? undefined : { node, version };
-}
-
-/** The rows say that it changed since the last cut: a further change need not say so again. */
-function isUncut(inode: Inode): boolean {
-  return inode.content === "dirty" && inode.hash === null;
 }
 
 /**
@@ -336,7 +181,10 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
     }
     runtime.step("release: recorded");
   } finally {
-    await live.file.close().finally(() => lives.delete(live.lineage));
+    bytes.passers.delete(live);
+    await Promise.all([live.file, ...live.former].map((file) => file.close())).finally(() =>
+      lives.delete(live.lineage),
+    );
     const then = bytes.afterClose.get(live.lineage);
     bytes.afterClose.delete(live.lineage);
     then?.();
@@ -413,21 +261,15 @@ export async function setLiveTimes(context: Context, inode: Inode, mtime: Time):
 
 /** The bytes and rows of a lineage nobody can reach any more. Not while it is open or being sent. */
 export function forgetLineage(context: Context, lineage: number): void {
-  const { metadata, runtime, paths, lives } = context;
+  const { metadata, runtime, lives } = context;
   if (lives.has(lineage) || metadata.generations.ofLineage(lineage).length > 0) return;
   const hasFile = metadata.lives.get(lineage) !== undefined;
   metadata.transaction(() => {
     if (hasFile) metadata.lives.remove(lineage);
     metadata.inodes.removeLineage(lineage);
+    if (hasFile) removeSoon(context, { kind: "live", id: lineage });
   });
   runtime.step("forget: rows gone");
-  if (!hasFile) return;
-  inBackground(context, "removing a live file", async () => {
-    // After the caller's transaction, which may yet be undone, and not before power loss can no longer undo it.
-    await undefined;
-    await context.syncRows();
-    if (metadata.lives.get(lineage) === undefined) await runtime.files.remove(paths.live(lineage));
-  });
 }
 
 /** Makes the file's name survive power loss, once. */

@@ -34,16 +34,16 @@ export async function access(context: Context, lineage: Lineage, mask: number): 
 
 export async function statfs(context: Context): Promise<SpaceInfo> {
   const BLOCK = 4096;
-  const { runtime, paths, workspace } = context;
+  const { runtime, paths, quota } = context;
   const disk = await runtime.files.space(paths.root);
-  // What fits is bounded by the workspace's quota and by the disk that holds it until it is sent.
-  const quota = workspace.quota === undefined ? undefined : Math.max(0, workspace.quota - (workspace.used ?? 0));
-  const available = Math.min(disk.available, quota ?? disk.available);
+  const { limit, used } = quota;
+  // With a quota what is there counts, sent or not; what fits has to fit on this disk too until it is sent.
+  const room = limit === undefined ? undefined : Math.max(0, limit - used - (await quota.measure()));
   return {
     blockSize: BLOCK,
-    blocks: Math.floor((quota === undefined ? disk.total : (workspace.quota ?? 0)) / BLOCK),
-    free: Math.floor(Math.min(disk.free, quota ?? disk.free) / BLOCK),
-    available: Math.floor(available / BLOCK),
+    blocks: Math.floor((limit ?? disk.total) / BLOCK),
+    free: Math.floor((room ?? disk.free) / BLOCK),
+    available: Math.floor(Math.min(disk.available, room ?? disk.available) / BLOCK),
     files: 0xffff_ffff,
     filesFree: 0x7fff_ffff,
     nameLength: 255,

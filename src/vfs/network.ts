@@ -196,6 +196,8 @@ export function toFsError(error: unknown, signal?: AbortSignal): FsError {
         ? "EACCES"
         : error.code === "tooLarge"
           ? "EFBIG"
-          : "EIO";
+          : error.code === "overQuota"
+            ? "EDQUOT"
+            : "EIO";
   return new FsError(code, error.message, { cause: error });
 }

@@ -1,38 +1,46 @@
 /**
  * A request that was given up (a writer came while its bytes were being sent) may have arrived all
  * the same. Its key, kept for a while, says that what the gateway then shows is ours: no conflict.
+ * Where somebody has changed the node since, the journal still tells of the key, and what we sent
+ * tells ours from theirs.
  */
 import type { Node } from "../contract/resources.ts";
-import { baseOf, born, type NodeRow } from "../metadata/nodes.ts";
+import { type Base, baseOf, born, type NodeRow } from "../metadata/nodes.ts";
 import { advance } from "./advance.ts";
 import type { Context } from "./context.ts";
+import { effectOf } from "./effect.ts";
 
-/** True if the node's latest change is such a request's effect: base moves to it, newer content stays dirty. */
-export function takeOwn(context: Context, node: Node): boolean {
-  const { metadata } = context;
-  const attempt = node.lastKey === null ? undefined : metadata.attempts.ofKey(node.lastKey);
+/** True if the change with this key is such a request's effect: base moves to it, newer content stays dirty. */
+export function takeOwn(context: Context, node: Node, key: string | null = node.lastKey): boolean {
+  const { metadata, client, runtime } = context;
+  const attempt = key === null ? undefined : metadata.attempts.ofKey(key);
   const row = attempt?.state === "abandoned" ? metadata.nodes.get(attempt.node) : undefined;
   if (attempt === undefined || row === undefined) return false;
   // An answer that was long on its way tells of what base is past.
   if (row.nodeId === node.id && node.revision <= (row.base?.revision ?? -1)) return false;
   const known = metadata.nodes.ofNodeId(node.id);
   if (known !== undefined && known.id !== row.id) return false;
+  const position = row.base?.position ?? 0;
+  const isHidden = node.lastKey !== key;
+  const base = isHidden ? effectOf(row.base, attempt, node, position, client.features) : baseOf(node, position);
+  const isElsewhere = isBornElsewhere(context, row, node.id, base);
   metadata.attempts.remove(attempt.id);
+  // Changed by somebody since, it is his.
+  if (isElsewhere && isHidden) return false;
   // An old answer: what was heard of the node since then is news.
   if ((metadata.arrivals.get(node.id)?.revision ?? 0) <= node.revision) metadata.arrivals.remove(node.id);
-  const due = context.runtime.now();
-  if (isBornElsewhere(context, row, node)) {
+  const due = runtime.now();
+  if (isElsewhere) {
     // Two births of one file: the older one, whose place nobody here shows any more, is a deletion to send.
     metadata.nodes.create({ ...born(null, node), dirtySince: due, due });
     context.activity.wake();
     return true;
   }
-  const base = baseOf(node, row.base?.position ?? 0);
   metadata.nodes.update(row.id, {
     nodeId: node.id,
     base,
-    seen: null,
-    seenAt: null,
+    seen: isHidden ? { node } : null,
+    seenAt: isHidden ? due : null,
     due,
     dirtySince: row.dirtySince ?? due,
   });
@@ -42,9 +50,9 @@ export function takeOwn(context: Context, node: Node): boolean {
 }
 
 /** By another request, answered or not. One for the same place cannot have been carried out beside this one. */
-function isBornElsewhere({ metadata }: Context, row: NodeRow, node: Node): boolean {
-  if (row.nodeId !== null) return row.nodeId !== node.id;
+function isBornElsewhere({ metadata }: Context, row: NodeRow, nodeId: string, made: Base): boolean {
+  if (row.nodeId !== null) return row.nodeId !== nodeId;
   const request = metadata.attempts.openOf(row.id)?.request;
   if (request === undefined || !("parent" in request)) return false;
-  return request.parent !== node.parentId || request.name !== node.name;
+  return request.parent !== made.parent || request.name !== made.name;
 }

@@ -7,7 +7,9 @@ import type { Context } from "./context.ts";
 import type { QueueItem } from "./engine.ts";
 import { folderOfNode } from "./from-node.ts";
 import { writersOf } from "./live.ts";
+import { HELD_BECAUSE } from "./parked.ts";
 import { plan, type Step, type Waiting } from "./plan.ts";
+import { growthOf } from "./quota.ts";
 import { type Request, scopesOf } from "./request.ts";
 import { viewOf } from "./view.ts";
 import type { InFlight } from "./writeback.ts";
@@ -121,6 +123,7 @@ const WAITING: Readonly<Record<Waiting, string>> = {
   names: "whoever changed its other names brings them together",
   writer: "still being written",
   scope: "the token may not",
+  quota: "the workspace is over quota",
   reference: "its content is still needed by another one",
 };
 
@@ -133,10 +136,13 @@ function stateOf(
 ): State {
   const { runtime } = context;
   if (isSending) return { state: "sending", why: "on its way" };
-  if (row.parked !== null) return { state: "parked", why: `refused: ${row.parked}` };
+  if (row.parked !== null)
+    return { state: "parked", why: row.parked === HELD_BECAUSE ? HELD_BECAUSE : `refused: ${row.parked}` };
   if (attempt === undefined && step.do === "wait") {
+    const excess = step.for === "quota" ? context.quota.excess(growthOf(context, row)) : undefined;
     const scopes = step.for === "scope" ? whatIsRefused(context) : "";
-    return { state: step.for === "writer" ? "open" : "waiting", why: `${WAITING[step.for]}${scopes}` };
+    const why = excess ?? `${WAITING[step.for]}${scopes}`;
+    return { state: step.for === "writer" ? "open" : "waiting", why };
   }
   const held = heldBack(context);
   if (attempt !== undefined && attempt.lastError !== null) {
@@ -203,12 +209,14 @@ function inodeOf({ metadata }: Context, row: NodeRow) {
   return entry === undefined ? undefined : metadata.inodes.get(entry.inode);
 }
 
-/** Why kinds of requests are not sent: the token lacks what they need. One line each. */
-export function pausedKinds({ network, settings }: Context): string[] {
+/** Why kinds of requests are not sent: the token lacks what they need, the workspace the room. One line each. */
+export function pausedKinds({ network, settings, quota }: Context): string[] {
   if (settings.readOnly) return [];
+  const excess = quota.excess();
   const kinds = { "new files and folders": "upload", changes: "patch", deletions: "delete" } as const;
-  return Object.entries(kinds).flatMap(([name, kind]) => {
+  const forbidden = Object.entries(kinds).flatMap(([name, kind]) => {
     const missing = scopesOf(kind).filter((scope) => !network.may(scope));
     return missing.length === 0 ? [] : [`${name} wait: the token lacks ${missing.join(", ")}`];
   });
+  return excess === undefined ? forbidden : [...forbidden, `what does not fit waits: ${excess}`];
 }

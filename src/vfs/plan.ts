@@ -68,13 +68,15 @@ export interface View {
   readonly isInsideItself: boolean;
   /** Some other inode still has this node's version as its only content at the gateway. */
   readonly isReferenced: boolean;
+  /** The workspace has room for the content, as far as is known. */
+  readonly fits: boolean;
   /** What the gateway can do. */
   readonly features: Features;
   /** What the token may do. */
   readonly may: { readonly create: boolean; readonly update: boolean; readonly delete: boolean };
 }
 
-export type Waiting = "answer" | "parent" | "children" | "name" | "names" | "writer" | "scope" | "reference";
+export type Waiting = "answer" | "parent" | "children" | "name" | "names" | "writer" | "scope" | "quota" | "reference";
 
 export type Step =
   | { readonly do: "nothing" }
@@ -136,6 +138,7 @@ function planBirth(view: View, local: Local): Step {
   if (view.isPlaceTaken) return wait("name");
   if (!view.may.create) return wait("scope");
   if (content === null) return { do: "send", request: { do: "folder", parent, name, attributes } };
+  if (!view.fits) return wait("quota");
   const { originNode, originVersion, hash, size } = content;
   if (view.features.references && content.state === "clean" && originNode !== null && originVersion !== null) {
     const request = { do: "copy", parent, name, copyOf: originNode, version: originVersion, hash, size } as const;
@@ -176,6 +179,7 @@ function planChange(view: View, local: Local, nodeId: string, base: Base): Step 
 
 function planContent(view: View, local: Local, content: LocalContent, nodeId: string, base: Base): Step {
   if (!view.may.update) return wait("scope");
+  if (!view.fits) return wait("quota");
   // The version others still need could not be read any more.
   if (view.isReferenced && !view.features.versions) return wait("reference");
   const { originNode, originVersion, hash, size } = content;

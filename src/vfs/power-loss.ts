@@ -13,8 +13,7 @@ import type { NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 import { removeGeneration } from "./generation.ts";
 import { keepBeside } from "./keep-beside.ts";
-
-const HELD_BECAUSE = "it was being written when the machine went down: save it again, or retry to send it as it is";
+import { HELD_BECAUSE } from "./parked.ts";
 
 /** What the rows say after a mount that ended with all of its bytes synced. */
 export const NO_BOOT = "";

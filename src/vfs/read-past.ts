@@ -11,6 +11,8 @@ import { FsError } from "./errors.ts";
 import type { LiveFile } from "./live-file.ts";
 
 const WINDOW = 1024 * 1024;
+/** Files that keep a window, of all that are open. */
+const WINDOWS_MAX = 16;
 const TRIES = 3;
 const RETRY_FIRST_MS = 200;
 
@@ -35,8 +37,22 @@ export async function fetchPast(
   if (passing !== undefined && passing.start <= first && last <= passing.start + passing.bytes.length) return passing;
   const size = live.missing.at(-1) ?? last;
   const bytes = await insist(context, live, first, Math.min(size, Math.max(last, first + WINDOW)), signal);
-  live.passing = { start: first, bytes };
-  return live.passing;
+  const fetched = { start: first, bytes };
+  keep(context, live, fetched);
+  return fetched;
+}
+
+/** Whoever has not read for longest fetches anew. */
+function keep({ bytes: { passers }, lives }: Context, live: LiveFile, passing: Passing): void {
+  // Closed while it was fetched.
+  if (lives.get(live.lineage) !== live) return;
+  live.passing = passing;
+  passers.delete(live);
+  passers.add(live);
+  const [oldest] = passers;
+  if (passers.size <= WINDOWS_MAX || oldest === undefined) return;
+  passers.delete(oldest);
+  oldest.passing = undefined;
 }
 
 /** `missing`: of the file, before it was read into `buffer` from `offset` on. */

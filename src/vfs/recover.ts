@@ -11,6 +11,7 @@ import type { LiveRow } from "../metadata/live-rows.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { removeGeneration } from "./generation.ts";
+import { removeLeft } from "./gone-files.ts";
 import { forgetLineage } from "./live.ts";
 import { mtimeOf } from "./mtime.ts";
 import { removeInode } from "./nameless.ts";
@@ -34,6 +35,9 @@ export async function recoverContents(context: Context): Promise<void> {
   }
   // Files whose rows have just gone are ours to remove, not orphans.
   while (context.bytes.tasks.size > 0) await Promise.all(context.bytes.tasks);
+  await removeLeft(context).catch((error: unknown) => {
+    context.log.warn({ err: error }, "files nobody needs could not be removed yet");
+  });
   await matchLiveFiles(context);
   await setGenerationsAside(context);
 }
@@ -131,6 +135,7 @@ async function matchLiveFiles(context: Context): Promise<void> {
     if (!hasFile && metadata.lives.isEvictable(row.lineage)) metadata.lives.remove(row.lineage);
     if (hasFile && row.bytes === 0) await countBytes(context, row);
   }
+  for (const { kind, id } of metadata.gone.all()) if (kind === "live") files.delete(id);
   for (const lineage of files) await setAside(context, paths.live(lineage), `live-${lineage}`);
 }
 
@@ -144,7 +149,7 @@ async function setGenerationsAside(context: Context): Promise<void> {
   const { metadata, paths, runtime } = context;
   for await (const id of paths.generationFiles()) {
     const generation = metadata.generations.get(id);
-    if (generation?.lineage === null) continue;
+    if (generation?.lineage === null || metadata.gone.has({ kind: "generation", id })) continue;
     // One whose copy was not finished: the live file has the bytes.
     if (generation !== undefined) await runtime.files.remove(paths.generation(id));
     else await setAside(context, paths.generation(id), `generation-${id}`);

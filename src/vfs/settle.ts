@@ -4,8 +4,8 @@
  * node, whichever entry carries it by then, if any. Each function is one transaction and never waits.
  */
 import type { RemoteError } from "../client/errors.ts";
-import { type Attributes, patchAttributes, sameValue } from "../contract/attributes.ts";
-import { type Features, SETTLE_MS } from "../contract/features.ts";
+import { sameValue } from "../contract/attributes.ts";
+import { SETTLE_MS } from "../contract/features.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import type { Entry } from "../metadata/entries.ts";
@@ -15,6 +15,7 @@ import { advance, bury, leftPlace } from "./advance.ts";
 import { arrive } from "./arrival.ts";
 import type { Context } from "./context.ts";
 import { afterWrite, isOnlyOurs, leaveState } from "./echo.ts";
+import { effectOf, isStandIn } from "./effect.ts";
 import { groupOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
 import { dropRow } from "./given-up.ts";
@@ -31,11 +32,10 @@ import { kindOf } from "./stat.ts";
 
 type Sent = Attempt<Request>;
 
-/** Begins what stands for a head whose id is not known. Equals no head of the gateway. */
-const STAND_IN = "superseded:";
-
 /** After a refusal that says the world is not as thought: time for it to be looked at again. */
 const LOOK_AGAIN_MS = 1_000;
+/** After a refusal for want of room. */
+const NO_ROOM_MS = 10_000;
 
 /** The request was carried out; `node` is the node after it, in the journal at `position` (0: not told). */
 export function acknowledge(context: Context, attempt: Sent, told: Node, toldPosition: number): void {
@@ -62,6 +62,7 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     const seen = deletedSince(context, node) ?? (isSeenOlder ? (isOurs ? null : { node }) : row.seen);
     metadata.nodes.update(row.id, { nodeId: node.id, base, seen, parked: null });
     leaveState(context, node.id, row.base, base);
+    context.quota.grew(base.size - (row.base?.size ?? 0));
     metadata.rereads.found(node.id);
     // A repeated request gets its first answer, however old: what was heard of the node since then is news.
     if ((metadata.arrivals.get(node.id)?.revision ?? 0) <= node.revision) metadata.arrivals.remove(node.id);
@@ -134,38 +135,6 @@ function notePosition(context: Context, position: number): void {
   if (position > settings.getNumber("written")) settings.set("written", String(position));
 }
 
-/** Base after exactly our request, when the node shows that somebody changed it since. */
-function effectOf(before: Base | null, { request, key }: Sent, node: Node, position: number, features: Features): Base {
-  const common = { ...(before ?? baseOf(node, position)), revision: node.revision, position };
-  const { mtime: _, ...kept } = before?.attributes ?? {};
-  const held = (attributes: Attributes): Attributes => (features.attributes ? attributes : {});
-  switch (request.do) {
-    case "folder":
-      return { ...common, parent: request.parent, name: request.name, attributes: held(request.attributes) };
-    case "upload":
-    case "copy":
-    case "content":
-    case "reference": {
-      const isHeadOurs = request.hash === null || !features.hashes || node.contentHash === request.hash;
-      // Somebody's newer head hides the id of ours: a stand-in that equals no head.
-      const head = isHeadOurs ? node.head : `${STAND_IN}${key}`;
-      const hash = request.hash ?? node.contentHash;
-      const place = "parent" in request ? { parent: request.parent, name: request.name } : {};
-      // The content's own mtime, or none; of the rest only what was sent is changed.
-      const attributes = patchAttributes(kept, held(request.attributes));
-      return { ...common, ...place, head, hash, size: request.size, attributes };
-    }
-    case "patch": {
-      const attributes = request.attributes
-        ? patchAttributes(common.attributes, request.attributes)
-        : common.attributes;
-      return { ...common, parent: request.parent ?? common.parent, name: request.name ?? common.name, attributes };
-    }
-    case "delete":
-      return common;
-  }
-}
-
 /** The content that was sent is now a version: clean, unless it has moved on meanwhile. */
 function contentArrived(context: Context, row: NodeRow, attempt: Sent, base: Base, nodeId: string): void {
   const { metadata } = context;
@@ -180,7 +149,7 @@ function contentArrived(context: Context, row: NodeRow, attempt: Sent, base: Bas
         ? inode.content === "clean" && inode.originVersion === request.version
         : inode.hash === request.hash && inode.content !== "open";
   // Somebody's newer head hides the version it became: no reference to it can be made, its bytes stay the local ones.
-  if (!isNewest || base.head?.startsWith(STAND_IN)) return;
+  if (!isNewest || isStandIn(base.head)) return;
   context.interruptions.delete(inode.id);
   const hash = request.hash ?? inode.hash ?? base.hash;
   // A writer that has not written yet keeps the mark under which a crash makes us look.
@@ -234,6 +203,7 @@ function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revi
   // Where its answer was lost, the journal may have told of it, and will not tell again.
   const isTold = position === 0 && row.seen !== null && "deleted" in row.seen;
   bury(context, isTold ? row : { ...row, seen });
+  context.quota.grew(-(row.base?.size ?? 0));
   if (row.entry === null) {
     dropRow(context, row.id);
   } else {
@@ -305,6 +275,10 @@ function tellApart(context: Context, row: NodeRow, request: Request, error: Remo
   } else if (error.code === "notFound" || (error.code === "invalid" && request.do === "patch" && "parent" in request)) {
     // A folder is gone, or (400) is by now inside what should move into it: the world is not as thought.
     lookAgainLater(context, row, "parent" in request ? request.parent : undefined);
+  } else if (error.code === "overQuota" && error.details.excess !== undefined) {
+    // The plan makes it wait now. Should it not, for what is known here is not what the gateway counts: not at once.
+    context.quota.refused(error.details.excess);
+    context.metadata.nodes.update(row.id, { due: context.runtime.now() + NO_ROOM_MS });
   } else if (error.code !== "forbidden" || error.details.scope === undefined) {
     // A missing scope makes the plan wait, and only for what needs it; anything else is about this node.
     park(context, row, error);

@@ -1,6 +1,6 @@
 /**
- * Room on the disk of the state dir: who adds something asks here first, what is full is looked at
- * again, and cached files go before a program hears ENOSPC. One look at a time, now and then also
+ * Room on the disk of the state dir: who adds something asks here first (and is told of the workspace's
+ * quota too), what is full is looked at again, and cached files go before a program hears ENOSPC. One look at a time, now and then also
  * when nobody asks: space comes back, and folders go away, without telling anybody.
  */
 import { shareRuns } from "../lib/shared-run.ts";
@@ -10,8 +10,9 @@ import type { Context } from "./context.ts";
 import type { Space } from "./disk.ts";
 import { FsError } from "./errors.ts";
 import { evict } from "./evict.ts";
+import { removeLeft } from "./gone-files.ts";
 import { dropIfUnused } from "./nameless.ts";
-import { waitForRemoved } from "./removed-room.ts";
+import { requireDisk } from "./require-disk.ts";
 
 const LOOK_MS = 2_000;
 
@@ -26,6 +27,7 @@ export function createSpace(context: Context): Space {
     if (!disk.hasRows) tryCommit();
     if (disk.available < disk.keepFree) await evict(context);
     await disk.restore();
+    if (context.bytes.isLeft && disk.hasRows) inBackground(context, "removing files", () => removeLeft(context));
   }
 
   function tryCommit(): void {
@@ -59,26 +61,19 @@ export function createSpace(context: Context): Space {
 }
 
 /** Whether who adds something has to ask: nearly never. */
-export function isTight({ disk }: Pick<Context, "disk">): boolean {
-  return disk.trouble !== undefined || !disk.hasRows || disk.unsentLimit !== undefined;
+export function isTight({ disk, quota }: Pick<Context, "disk" | "quota">): boolean {
+  return disk.trouble !== undefined || !disk.hasRows || disk.unsentLimit !== undefined || quota.limit !== undefined;
 }
 
-/** Before something is added, bytes or a name. Rejects with ENOSPC when there is no room, also after looking again. */
-export async function requireRoom(context: Context, bytes = 0): Promise<void> {
-  const { disk } = context;
-  disk.requireChangeable();
-  if (disk.trouble !== undefined || !disk.hasRows) await afterLook(context);
+/**
+ * Before something is added, bytes or a name. Rejects with ENOSPC or EDQUOT when there is no room, also
+ * after looking again. `growth`: how much larger the files of the workspace really become.
+ */
+export async function requireRoom(context: Context, bytes = 0, growth?: () => Promise<number>): Promise<void> {
+  const { disk, quota } = context;
+  await requireDisk(context);
   if (disk.unsentLimit !== undefined) await requireUnsent(context, disk.unsentLimit, bytes);
-}
-
-async function afterLook(context: Context): Promise<void> {
-  const { disk } = context;
-  for (;;) {
-    await context.space.look();
-    disk.requireChangeable();
-    if (disk.trouble === undefined && disk.hasRows) return;
-    if (!(await waitForRemoved(context))) throw new FsError("ENOSPC", disk.reason ?? "the disk is full");
-  }
+  await quota.require(bytes, growth);
 }
 
 /** Adding up costs something: it is done when what was added since may have reached the limit. */
@@ -86,7 +81,7 @@ async function requireUnsent(context: Context, limit: number, added: number): Pr
   const { metadata, lives, unsent } = context;
   unsent.mostly += added;
   if (unsent.mostly <= limit) return;
-  let total = await addUp(context);
+  let total = await addUp(context, metadata.nodes.pendingBytes);
   for (const live of lives.values()) {
     // The row is as old as the last flush.
     if (live.isUnrecorded) total += (await live.file.stat()).size - (metadata.inodes.get(live.inode)?.size ?? 0);

@@ -33,6 +33,7 @@ import { heldBack, listQueue, pausedKinds } from "./pending.ts";
 import { pollFolders } from "./poll.ts";
 import { createPollState } from "./poll-state.ts";
 import { NO_BOOT } from "./power-loss.ts";
+import { createQuota } from "./quota.ts";
 import { recoverContents } from "./recover.ts";
 import { parseRequest, type Request } from "./request.ts";
 import { retryNow } from "./retry.ts";
@@ -106,6 +107,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     get space() {
       return space;
     },
+    get quota() {
+      return quota;
+    },
     unsent: { mostly: Number.POSITIVE_INFINITY },
     metadata,
     client,
@@ -132,6 +136,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   running = context;
   runtime.step("start: workspace known");
   const space = createSpace(context);
+  const quota = createQuota(context, start.workspace);
   await disk.restore();
   await recoverContents(context);
   runtime.step("start: recovered");
@@ -144,10 +149,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   metadata.rereads.add(start.workspace.rootId);
 
   const writeBack = createWriteBack(context);
-  const backlog = createBacklog(context);
+  const backlog = createBacklog(context, metadata.nodes.pendingBytes);
   const follower = createFollower(context, client.features.journal ? hearJournal : pollFolders);
   writeBack.start();
   follower.start();
+  quota.start();
   if (options.stateDisk !== undefined) space.start();
   const fileSystem = createFileSystem(context);
 
@@ -180,11 +186,15 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         cacheBytes: metadata.lives.totalBytes(),
         cacheLimit: settings.cacheLimit,
         oldestPendingMs: oldest === null ? 0 : Math.max(0, runtime.now() - oldest),
+        ...(quota.limit === undefined
+          ? {}
+          : { quota: { limit: quota.limit, used: quota.used, waiting: quota.waiting() } }),
         ...(options.stateDisk === undefined ? {} : { disk: diskStatus(disk) }),
       };
     },
     async stop() {
       space.stop();
+      quota.stop();
       await follower.stop();
       await writeBack.stop();
       for (const handle of [...context.handles.keys()]) await fileSystem.release(handle);

@@ -6,6 +6,7 @@ import { lookAgainAtInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { type CutResult, cutGeneration } from "./cut.ts";
 import { FsError, fromDisk } from "./errors.ts";
+import { fits, growthOf } from "./quota.ts";
 
 /** Known offline, a program waits no longer than this. */
 const OFFLINE_PATIENCE_MS = 1000;
@@ -54,12 +55,13 @@ function hasContent(inode: Inode, row: NodeRow): boolean {
 }
 
 function refuse(context: Context, rows: NodeRow[]): void {
-  const { network, metadata } = context;
+  const { network, metadata, quota } = context;
   if (network.loginNeeded !== undefined) throw new FsError("EACCES", `login needed: ${network.loginNeeded}`);
   for (const row of rows) {
     if (row.parked !== null) throw new FsError(parkedCode(row.parked), row.parked);
     const scope = row.nodeId === null ? "node.node.create" : "node.node.update";
     if (!network.may(scope)) throw new FsError("EACCES", `the token lacks ${scope}`);
+    if (!fits(context, row)) throw new FsError("EDQUOT", quota.excess(growthOf(context, row)) ?? "over quota");
     const attempt = metadata.attempts.openOf(row.id);
     if (attempt?.lastError != null && attempt.tries >= 3) throw new FsError("EIO", attempt.lastError);
   }

@@ -8,6 +8,7 @@ import { hasOtherNames, isFollower, isNewest } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { localOf } from "./local.ts";
 import type { View } from "./plan.ts";
+import { fits } from "./quota.ts";
 import { isPlaceTaken, opensRing, pathWithin, referrersOf } from "./rings.ts";
 
 /** A remote edit waits this long for the writer of the same file, then both are kept. */
@@ -41,7 +42,8 @@ export function viewOf(context: Context, row: NodeRow): View {
     isPlaceTaken: isPlaceTaken(context, row),
     isRing: opensRing(context, row),
     isInsideItself: pathWithin(context, row).length > 0,
-    isReferenced: (local === null || !features.versions) && row.kind === "file" && referrersOf(context, row).length > 0,
+    isReferenced: (local === null || !features.versions) && isReferenced(context, row),
+    fits: fits(context, row),
     features,
     may: {
       create: UPLOAD_SCOPES.every(may),
@@ -49,6 +51,18 @@ export function viewOf(context: Context, row: NodeRow): View {
       delete: may("node.file.delete"),
     },
   };
+}
+
+/**
+ * Whose content is a version of this node waits for nothing but room where the quota holds it back: that
+ * is what the deletion of this one gives, and versions of deleted nodes can be had.
+ */
+function isReferenced(context: Context, row: NodeRow): boolean {
+  if (row.kind !== "file") return false;
+  const { metadata, client } = context;
+  const isHeldBack = (other: NodeRow) =>
+    client.features.versions && !fits(context, other) && metadata.attempts.openOf(other.id) === undefined;
+  return referrersOf(context, row).some((other) => !isHeldBack(other));
 }
 
 /** Of a folder that is gone at the gateway: how many entries agree with it, and how many it would lose. */

@@ -175,8 +175,9 @@ async function measure(place: Place, options: BenchOptions, idle: Idle): Promise
     if (!isAsked(load.name, options)) continue;
     announce(load.name);
     const limits = watchLimits(gateway.pid);
-    const figures = await runWorkload<Side>(load, sides, options);
-    notes.push(`${load.name}: ${limits()}${each(figures)}${await besideIdle(load, idle, figures.unit)}`);
+    const cost = watchCost(load, gateway.pid);
+    const figures = await runWorkload<Side>(cost.load, sides, options);
+    notes.push(`${load.name}: ${limits()}${each(figures)}${cost.each()}${await besideIdle(load, idle, figures.unit)}`);
     results.push(figures);
   }
   await client.close();
@@ -222,6 +223,26 @@ async function besideIdle({ idle }: Load, { caller, pid }: Idle, unit: string): 
   const values: number[] = [];
   for (let round = 0; round < IDLE_ROUNDS; round += 1) values.push(await idle(caller));
   return `\n    a server that does nothing: ${Math.round(spread(values).median)} ${unit} with node:http; ${limits()}`;
+}
+
+/** What one upload, page or MB takes of the gateway's processor: other programs hardly change that. */
+function watchCost(load: Load, pid: number): { readonly load: Load; each(): string } {
+  let seconds = 0;
+  let count = 0;
+  return {
+    load: {
+      ...load,
+      async measure(side, round) {
+        const before = { cpu: cpuSeconds(`/proc/${pid}`), now: performance.now() };
+        const rate = await load.measure(side, round);
+        seconds += cpuSeconds(`/proc/${pid}`) - before.cpu;
+        count += (rate * (performance.now() - before.now)) / 1000;
+        return rate;
+      },
+    },
+    each: () =>
+      `; ${((1000 * seconds) / count).toFixed(2)} ms of the gateway's CPU for each of the ${load.unit.split("/")[0]}`,
+  };
 }
 
 /** Since now: how busy were the server, its main thread, this process with its callers, and the disk. */

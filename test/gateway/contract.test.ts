@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { openApiDocument } from "../../src/contract/openapi.ts";
-import { problem } from "../../src/contract/resources.ts";
+import { OVER_QUOTA, problem } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import type { AnswerJson } from "../support/answer-json.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
@@ -454,6 +454,22 @@ test.each(withStatus(413))("$id with a body over the limit is refused", async (o
       expect((await call(operation, { ...example, file: "x".repeat(1000) })).status).toBeLessThan(300);
     }
   }
+});
+
+test.each([
+  ["upload", 0],
+  ["upload", 1],
+  ["writeContent", 0],
+  ["createNode", 1],
+  ["restoreNode", 0],
+])("%s (%i) of more than the workspace may hold is refused in words of its own", async (id, index) => {
+  const operation = withStatus(507).find((one) => one.id === id);
+  const example = examples[id]?.[index];
+  if (operation === undefined || example === undefined)
+    throw new Error(`${id} does not say that it may be refused so.`);
+  core.gateway.setOptions({ quota: { all: 0 } });
+  const answer = await call(operation, { ...example, ...(example.file === undefined ? {} : { file: "xx" }) });
+  expect([answer.status, answer.json.type, answer.json.quota]).toEqual([507, OVER_QUOTA, 0]);
 });
 
 test.each(withStatus(416))("$id of a range outside says how long it is and which version", async (operation) => {

@@ -1,5 +1,5 @@
 /** Blobs on disk: what is read is what was written, whole and in ranges, however slowly it is taken. */
-import { readdir, readlink } from "node:fs/promises";
+import { readdir, readlink, truncate } from "node:fs/promises";
 import path from "node:path";
 import { expect, test } from "vitest";
 import { openDiskBlobs } from "../../src/gateway/disk-blobs.ts";
@@ -34,8 +34,9 @@ test.each([
   expect(at).toBe(end);
 });
 
-test("a reader that stops early, and one of a blob that ends too soon, leave nothing open", async () => {
-  const blobs = await openDiskBlobs(await temporaryFolder());
+test("readers that stop early, of a blob that is too short, and of one that is cut meanwhile, leave nothing open", async () => {
+  const folder = await temporaryFolder();
+  const blobs = await openDiskBlobs(folder);
   const blob = "22222222-0000-4000-8000-000000000000";
   await blobs.write(blob, pieces(CONTENT, 70_000));
   const open = async () => {
@@ -51,7 +52,15 @@ test("a reader that stops early, and one of a blob that ends too soon, leave not
   const all = async () => {
     for await (const chunk of blobs.read(blob, 0, SIZE + 10)) read += chunk.length;
   };
-  await expect(all()).rejects.toThrow(`ends at ${SIZE}, expected ${SIZE + 10} bytes`);
-  expect(read).toBe(SIZE);
+  await expect(all()).rejects.toThrow(`has ${SIZE} bytes, expected at least ${SIZE + 10}`);
+  expect(read).toBe(0);
+  const cutting = async () => {
+    for await (const chunk of blobs.read(blob, 0, SIZE)) {
+      read += chunk.length;
+      await truncate(path.join(folder, blob.slice(0, 2), blob), SIZE - 1000);
+    }
+  };
+  await expect(cutting()).rejects.toThrow(`ends at ${SIZE - 1000}, expected ${SIZE} bytes`);
+  expect(read).toBe(SIZE - 1000);
   expect(await open()).toBe(0);
 });

@@ -306,10 +306,34 @@ describe("silence", () => {
     }
   });
 
+  const kept = (text: string) => text.replace("Connection: close", "Connection: keep-alive");
+
+  test("behind a request that waits for the gateway does not end the connection: that one is answered, and first", async () => {
+    const { port } = await serveCore(core, { silence: { headersMs: 1500, bodyMs: 1500 } });
+    const rests: readonly (readonly [text: string, ...after: string[]])[] = [
+      [requestText("POST", "/v1/files/f", core.token(), multipart("x")).slice(0, -5)],
+      ["GET /v1/nodes HTTP/1.1\r\nHost: h\r\nAutho", "408"],
+      ["nonsense\r\n\r\nmore nonsense\r\n\r\n", "400"],
+    ];
+    core.gateway.setOptions({ latencyMs: 3600_000 });
+    const asked = vi.spyOn(core.gateway, "handle");
+    const first = kept(requestText("GET", "/v1/nodes", core.token()));
+    const answers = rests.map(([rest]) => sendRaw(port, first, rest));
+    // The half body's request has begun, too.
+    await vi.waitUntil(() => asked.mock.calls.length === 4, PATIENCE);
+    core.gateway.setOptions({ latencyMs: 0 });
+    for (let half = 0; half < 2; half += 1) {
+      await vi.waitUntil(() => core.clock.nextTimer() !== undefined, PATIENCE);
+      await pass(port);
+      await core.clock.advance(1800_000);
+    }
+    const statuses = (await Promise.all(answers)).map((text) => text.match(/(?<=HTTP\/1.1 )\d+/g));
+    expect(statuses).toEqual(rests.map(([, ...after]) => ["200", ...after]));
+  });
+
   test("between requests ends the connection", async () => {
     const { port } = await serveCore(core, { silence: { ...SHORT, keepAliveMs: 300 } });
-    const text = requestText("GET", "/v1/nodes", core.token()).replace("Connection: close", "Connection: keep-alive");
-    expect((await sendRaw(port, text)).slice(9, 12)).toBe("200");
+    expect((await sendRaw(port, kept(requestText("GET", "/v1/nodes", core.token())))).slice(9, 12)).toBe("200");
   });
 
   test("of one who does not read ends the answer", async () => {

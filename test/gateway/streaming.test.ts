@@ -19,7 +19,7 @@ async function peakMemory(pid: number): Promise<number> {
   return Number(/VmHWM:\s+(\d+) kB/.exec(status)?.[1]) * 1024;
 }
 
-test("256 MiB in and out, with memory that stays flat", { timeout: 120_000 }, async () => {
+test("256 MiB in and out, with memory that stays flat", { timeout: 300_000 }, async () => {
   const folder = await temporaryFolder();
   const gateway = await warmGateway(await bundleGateway(folder), path.join(folder, "data")).start();
   if (gateway === undefined) throw new Error("The gateway did not start.");

@@ -190,6 +190,37 @@ test("keys are forgotten after their time", async () => {
   expect(keys()).toEqual(["d"]);
 });
 
+test("keys from a future the clock came back from are in nobody's way, and age from then on", async () => {
+  const keys = () => core.database.prepare<[], string>("SELECT key FROM idempotency ORDER BY id").pluck().all();
+  core.clock.jump(20 * 86_400_000);
+  await core.file("/future", "x", { metadata: { idempotencyKey: "future" } });
+  core.clock.jump(-20 * 86_400_000);
+  const copy = core.database.prepare(
+    `INSERT INTO idempotency (key, workspace, request, time, status, answer)
+     SELECT 'past-' || ?, workspace, request, ?, status, '{}' FROM idempotency WHERE key = 'future'`,
+  );
+  /** Goes on after each pause. */
+  const forget = async () => {
+    let isOver = false;
+    const work = core.gateway.forgetKeys().finally(() => {
+      isOver = true;
+    });
+    while (!isOver) await core.clock.advance(1);
+    await work;
+  };
+  for (let index = 0; index < 1500; index += 1) copy.run(index, core.clock.now());
+  await core.clock.advance(49 * 3600 * 1000);
+  await core.file("/now", "x", { metadata: { idempotencyKey: "now" } });
+  await forget();
+  expect(keys()).toEqual(["future", "now"]);
+  await core.clock.advance(47 * 3600 * 1000);
+  await forget();
+  expect(keys()).toEqual(["future", "now"]);
+  await core.clock.advance(2 * 3600 * 1000);
+  await forget();
+  expect(keys()).toEqual([]);
+});
+
 test("keys belong to one workspace", async () => {
   const other = core.gateway.ensureWorkspace("other");
   const metadata = { idempotencyKey: "k1" };

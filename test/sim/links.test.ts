@@ -224,3 +224,38 @@ test("a copy made by the gateway is a file of its own", async () => {
     ]);
   }
 });
+
+/** Rows written while something is done. */
+async function rowsWritten(mount: Mount, work: () => Promise<unknown>): Promise<number> {
+  const database = mount.process?.database;
+  const total = () => database?.prepare("SELECT total_changes() AS total").pluck().get() as number;
+  const before = total();
+  await work();
+  return total() - before;
+}
+
+test("one more name of many costs no more than one of few, where it is made and where it arrives", async () => {
+  const it = await begin();
+  const { alpha, beta, world } = it;
+  await it.save(alpha, "a", "a");
+  await it.link(alpha, "a", "b");
+  await it.drain(alpha);
+  await world.clock.advance(5_000);
+  await world.run(it.calls(beta).stat("a"));
+  const made: number[] = [];
+  const arrived: number[] = [];
+  for (const count of [10, 60]) {
+    const names = (await world.run(it.calls(alpha).list(""))).length;
+    for (let more = names; more < count; more += 1) await it.link(alpha, "a", `${more}`);
+    await it.drain(alpha);
+    await world.clock.advance(TURNS_MS);
+    made.push(await rowsWritten(alpha, () => it.link(alpha, "a", `last of ${count}`)));
+    const heard = async () => {
+      await it.drain(alpha);
+      await world.clock.advance(5_000);
+    };
+    arrived.push(await rowsWritten(beta, heard));
+  }
+  expect((await world.run(it.calls(beta).stat("a"))).links).toBeGreaterThan(60);
+  expect([made[1], arrived[1]]).toEqual([made[0], arrived[0]]);
+});

@@ -45,6 +45,8 @@ export interface World {
   /** Lets time go by until the work is done. A Fault when that takes longer than `limitMs` of it. */
   run<T>(work: Promise<T>, limitMs?: number): Promise<T>;
   setLag(lag: { readonly path: number; readonly journal: number; readonly id: number }): void;
+  /** Bytes the workspace may hold; undefined: as many as it likes. */
+  setQuota(bytes: number | undefined): void;
   restartGateway(): void;
   /** Position of the latest change at the gateway. */
   position(): number;
@@ -184,6 +186,9 @@ export async function createWorld(options: WorldOptions): Promise<World> {
     setLag({ path, journal, id }) {
       Object.assign(lag, { pathLagMs: path, journalLagMs: journal, idLagMs: id });
       gateway.setOptions(lag);
+    },
+    setQuota(bytes) {
+      gateway.setOptions({ quota: bytes === undefined ? {} : { all: bytes } });
     },
     restartGateway() {
       gateway = up();

@@ -38,7 +38,8 @@ try {
   const seconds = Math.round((performance.now() - begun) / 1000);
   process.stdout.write(`${JSON.stringify({ seed, mounts, ...counts, seconds })}\nnothing is lost\n`);
 } catch (error) {
-  process.stdout.write(`seed ${seed}\n`);
+  // At once: to clean up may take long.
+  process.stdout.write(`seed ${seed}: ${String(error)}\n`);
   throw error;
 } finally {
   await place.cleanUp();

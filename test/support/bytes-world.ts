@@ -21,6 +21,7 @@ import type { Caller, HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
 import { createNetwork } from "../../src/vfs/network.ts";
 import { open, openCreated, release } from "../../src/vfs/open.ts";
 import { createPollState } from "../../src/vfs/poll-state.ts";
+import { createQuota } from "../../src/vfs/quota.ts";
 import { read } from "../../src/vfs/read.ts";
 import { recoverContents } from "../../src/vfs/recover.ts";
 import { parseRequest, type Request } from "../../src/vfs/request.ts";
@@ -143,6 +144,9 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     get space() {
       return space;
     },
+    get quota() {
+      return quota;
+    },
     unsent: { mostly: 0 },
     metadata,
     client: gateway.client,
@@ -172,6 +176,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     activity,
   };
   const space = createSpace(context);
+  const quota = createQuota(context, context.workspace);
   let syncedRows: Uint8Array = database.serialize();
   let names = metadata.inodes.nameless().length + metadata.lives.all().length;
 

@@ -1,5 +1,5 @@
 /** What a gateway has said, and whether it keeps to it: nodes, contents, the journal. */
-import { journalPage, type Node, nodePage, node as nodeSchema } from "../../src/contract/resources.ts";
+import { journalPage, type Node, nodePage, node as nodeSchema, workspacePage } from "../../src/contract/resources.ts";
 import { type Callee, callGateway } from "./gateway-calls.ts";
 import { PARENT, sha256 } from "./gateway-requests.ts";
 
@@ -85,6 +85,9 @@ export function createOracle(random: () => number): Oracle {
       for (const { id, name } of listed.values()) {
         if (!expected.has(id) && name !== PARENT) throw new Error(`${name} is listed, but nobody made it`);
       }
+      const sum = [...listed.values()].reduce((total, { size }) => total + size, 0);
+      const [workspace] = workspacePage.parse(await getJson(to, "/v1/workspaces")).items;
+      if (workspace?.used !== sum) throw new Error(`${workspace?.used} bytes are used, what is listed has ${sum}`);
       const some = contents >= ids.length ? ids : Array.from({ length: contents }, () => pick(ids, random));
       for (let start = 0; start < some.length; start += PAGE / 20) {
         await verify(to, some.slice(start, start + PAGE / 20));

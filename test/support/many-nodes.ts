@@ -1,5 +1,6 @@
 /** Many nodes in few transactions, by the gateway's own writer: for tests and measures of large folders. */
 import type { Database } from "better-sqlite3";
+import { DEFAULT_OPTIONS } from "../../src/gateway/context.ts";
 import { lastChange } from "../../src/gateway/lag.ts";
 import { createStore } from "../../src/gateway/store.ts";
 import { createTreeRows, type NewTreeRow } from "../../src/gateway/tree-rows.ts";
@@ -43,7 +44,7 @@ export function makeFilledFolder(folder: FilledFolder): string {
     store.transaction(() => {
       const time = Math.max(Math.floor(clock.now()), lastChange(store).time);
       const change = { time, key: null, journaled: true };
-      createTreeRows({ store }, change, workspace, start === 0 ? [own, ...files] : files);
+      createTreeRows({ store, options: DEFAULT_OPTIONS }, change, workspace, start === 0 ? [own, ...files] : files);
     });
   }
   return id;

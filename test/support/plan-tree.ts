@@ -281,6 +281,7 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
       isRing: isRing(row),
       isInsideItself: row.base !== null && pathWithin(row).length > 0,
       isReferenced: (entry === null || !features.versions) && row.kind === "file" && referrersOf(row).length > 0,
+      fits: true,
       features,
       may: { ...scopes },
     };

@@ -58,6 +58,7 @@ function file(change: Partial<View> = {}, local: Partial<Local> = {}): View {
     isRing: false,
     isInsideItself: false,
     isReferenced: false,
+    fits: true,
     features: ALL_FEATURES,
     may: { create: true, update: true, delete: true },
     ...change,

@@ -46,7 +46,7 @@ and what it cannot do anything about. Each is a feature a profile can switch off
 
 | missing | instead | what cannot hold |
 |---|---|---|
-| \`journal\` | known folders are listed again, those programs looked into lately first, eight a second at most | a change elsewhere shows when its folder's turn comes; nothing tells of folders nobody looked into |
+| \`journal\` | known folders are listed again, those programs looked into lately first, eight a second at most | a change elsewhere shows when its folder's turn comes, a deletion half a minute later, when its id has answered 404 all the while; nothing tells of folders nobody looked into |
 | \`positions\` | the clock: a list is taken to be complete up to five minutes before it was asked for | a node deleted elsewhere within five minutes of our last write to it stays until they are over; \`drain\` waits for what was sent, not for the gateway's index |
 | \`revisions\` | only a read by id is believed; a state our own write left is an echo for five minutes, then the node is read again | a change elsewhere that restores such a state shows after five minutes; a change between the look before a move or deletion and the request is not noticed |
 | \`conditions\` | what they would say is read just before the request | two that write at the same moment: the later content is the head, the other one is an earlier version at the gateway and no conflict copy is made; a request that arrives long after it was given up undoes what came after it |

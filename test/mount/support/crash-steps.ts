@@ -27,7 +27,7 @@ const SIMULATED = new Set([
   "request: patch",
   "request: reference",
   "cut: copied",
-  "cut: file gone",
+  "gone: file removed",
   "listing: slice kept",
   "take: not committed",
   "fetch: part written",

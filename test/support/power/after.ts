@@ -104,7 +104,7 @@ export function wholeContents(recording: Recording): Set<string> {
   return whole;
 }
 
-const PARKED = /went down/;
+const PARKED = /machine went down/;
 const DRAIN_MS = 300_000;
 
 interface Machine {
@@ -320,7 +320,7 @@ function openRows(disk: CutDisk, problems: string[]) {
   try {
     for (const suffix of ["", "-wal", "-journal"]) {
       const file = disk.get(`${STATE}/metadata.db${suffix}`);
-      if (file != null) writeFileSync(join(folder, `metadata.db${suffix}`), file.bytes);
+      if (file != null) writeFileSync(join(folder, `metadata.db${suffix}`), file.read());
     }
     const database = openDatabase(join(folder, "metadata.db"));
     const state = database.pragma("integrity_check", { simple: true });
@@ -342,14 +342,16 @@ function openRows(disk: CutDisk, problems: string[]) {
 
 async function fill(files: ReturnType<typeof createMemoryFiles>, disk: CutDisk): Promise<void> {
   for (const [path, file] of disk) {
-    if (path.includes("metadata.db") || /\.log/.test(path)) continue;
+    // The reserve is big, and nobody reads it.
+    if (path.includes("metadata.db") || /\.log/.test(path) || path === `${STATE}/reserve`) continue;
     if (file === null) {
       await files.makeFolder(`/${path}`);
       continue;
     }
     await files.makeFolder(`/${dirname(path)}`);
     const handle = await files.open(`/${path}`, "w+");
-    if (file.bytes.length > 0) await handle.write(file.bytes, 0);
+    const bytes = file.read();
+    if (bytes.length > 0) await handle.write(bytes, 0);
     await handle.setTimes(timeFromNanoseconds(file.mtime));
     await handle.close();
   }

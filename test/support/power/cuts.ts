@@ -94,7 +94,7 @@ function compare(folder: string, expected: CutDisk): string[] {
     const path = join(folder, entry);
     const isFolder = statSync(path).isDirectory();
     if (file === undefined || (file === null) !== isFolder) wrong.push(`${entry} is not in the record`);
-    else if (file !== null && Buffer.compare(readFileSync(path), file.bytes) !== 0) wrong.push(`${entry} differs`);
+    else if (file !== null && Buffer.compare(readFileSync(path), file.read()) !== 0) wrong.push(`${entry} differs`);
   }
   for (const path of expected.keys()) if (!seen.has(path)) wrong.push(`${path} is in the record only`);
   return wrong;

@@ -7,7 +7,8 @@
 import type { Recorded } from "./log.ts";
 
 export interface CutFile {
-  readonly bytes: Uint8Array;
+  /** To be called once: what was not synced is drawn. */
+  read(): Uint8Array;
   /** Nanoseconds. */
   readonly mtime: bigint;
 }
@@ -176,7 +177,7 @@ export function createPowerDisk(): PowerDisk {
             found.set(path + name, null);
             walk(child, `${path}${name}/`);
           } else {
-            found.set(path + name, { bytes: bytesLeft(child, fate.data, chance), mtime: child.mtime });
+            found.set(path + name, { read: () => bytesLeft(child, fate.data, chance), mtime: child.mtime });
           }
         }
       };

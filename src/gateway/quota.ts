@@ -1,0 +1,74 @@
+/**
+ * What a workspace holds, and how much it may. `used` are the bytes of the files that are there: of
+ * each its head, on every branch that has one. So it is what a program sees and can make less of:
+ * deleting gives room, an earlier version costs none, and a copy counts like any file although the
+ * bytes are shared. It is kept with each change (changes.ts, tree-rows.ts), in its transaction, and
+ * there it is compared with the quota: neither two requests at once nor a crash can go past it.
+ */
+import type { UploadMetadata } from "../contract/resources.ts";
+import type { Context } from "./context.ts";
+import { findKey } from "./idempotency.ts";
+import { MAIN, type NodeRow } from "./node-rows.ts";
+import { overQuota } from "./problems.ts";
+import type { Store } from "./store.ts";
+
+type Needs = Pick<Context, "store" | "options">;
+
+/** Undefined: there is none. */
+export function quotaOf({ options }: Pick<Context, "options">, name: string): number | undefined {
+  const { quota } = options;
+  if (Object.hasOwn(quota, name)) return quota[name];
+  return Object.hasOwn(quota, "all") ? quota.all : undefined;
+}
+
+/** Within the transaction that adds so many bytes, before anything is written: 507 when they are too many. */
+export function requireQuota(context: Needs, workspace: string, growth: number): void {
+  if (growth <= 0 || Object.keys(context.options.quota).length === 0) return;
+  const row = context.store
+    .prepare<{ name: string; used: number }>("SELECT name, used FROM workspace WHERE id = ?")
+    .get(workspace);
+  if (row === undefined) throw new Error(`Workspace ${workspace} is gone.`);
+  const quota = quotaOf(context, row.name);
+  if (quota !== undefined && row.used + growth > quota) throw overQuota(row.name, { quota, used: row.used, growth });
+}
+
+/** Of the branch's own head: what new content on it takes the place of. */
+export function headSize(store: Store, row: NodeRow, branch: string = MAIN): number {
+  if (branch === MAIN) return row.size ?? 0;
+  const head = store.prepare<{ size: number }>(
+    "SELECT size FROM version WHERE node = ? AND branch = ? AND branch <> 'main' ORDER BY number DESC LIMIT 1",
+  );
+  return head.get(row.id, branch)?.size ?? 0;
+}
+
+/** Of all its heads: what goes with it, and comes back with it. */
+export function heldSize(store: Store, row: NodeRow): number {
+  const others = store.prepare<{ size: number }>(
+    `SELECT coalesce(sum(size), 0) AS size FROM version v WHERE node = ? AND branch <> 'main' AND number =
+       (SELECT max(number) FROM version WHERE node = v.node AND branch = v.branch AND branch <> 'main')`,
+  );
+  return (row.size ?? 0) + (others.get(row.id)?.size ?? 0);
+}
+
+/** Where an upload goes to. */
+export interface Destination {
+  readonly workspace: string;
+  /** The file that is there now. */
+  readonly existing: NodeRow | undefined;
+}
+
+/**
+ * Judges an upload while it comes in, so that what is too much need not be kept: throws when that it
+ * has so many bytes at least is known to be too many. One whose key is known is not judged, it gets
+ * its first answer. Whether it fits in the end is for `requireQuota`.
+ */
+export function earlyQuota(
+  context: Needs,
+  { workspace, existing }: Destination,
+  { idempotencyKey: key, branch }: UploadMetadata,
+): (atLeast: number) => void {
+  if (Object.keys(context.options.quota).length === 0) return () => {};
+  if (key != null && findKey(context, workspace, key) !== undefined) return () => {};
+  const replaced = existing === undefined ? 0 : headSize(context.store, existing, branch);
+  return (atLeast: number) => requireQuota(context, workspace, atLeast - replaced);
+}

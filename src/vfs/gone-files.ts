@@ -1,0 +1,40 @@
+/**
+ * Files whose rows have gone: removed once power loss can no longer bring the rows back. A row says so
+ * until that is done, so that what a crash or a failing disk leaves of them is removed at the next
+ * chance, and not set aside with what belongs to nobody known.
+ */
+import type { GoneFile } from "../metadata/gone-files.ts";
+import { inBackground } from "./byte-state.ts";
+import type { Context } from "./context.ts";
+
+type Needs = Pick<Context, "metadata" | "runtime" | "paths" | "bytes" | "log" | "syncRows">;
+
+/** Within the transaction in which its row goes. */
+export function removeSoon(context: Needs, gone: GoneFile): void {
+  context.metadata.gone.add(gone);
+  inBackground(context, `removing a ${gone.kind} file`, async () => {
+    // After the caller's transaction, which may yet be undone.
+    await undefined;
+    await removeGone(context, gone);
+  });
+}
+
+/** What was left by a crash, or could not be removed when its time was. */
+export async function removeLeft(context: Needs): Promise<void> {
+  context.bytes.isLeft = false;
+  for (const gone of context.metadata.gone.all()) await removeGone(context, gone);
+}
+
+async function removeGone(context: Needs, gone: GoneFile): Promise<void> {
+  const { metadata, runtime, paths } = context;
+  if (!metadata.gone.has(gone)) return;
+  try {
+    await context.syncRows();
+    await runtime.files.remove(gone.kind === "live" ? paths.live(gone.id) : paths.generation(gone.id));
+    runtime.step("gone: file removed");
+    metadata.gone.remove(gone);
+  } catch (error) {
+    context.bytes.isLeft = true;
+    throw error;
+  }
+}

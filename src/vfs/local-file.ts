@@ -1,0 +1,208 @@
+/**
+ * The local file behind a lineage: found, made, or, where the disk has no room for one, absent. What
+ * was opened while the disk was in trouble takes its real file once that is over, under its readers.
+ */
+import type { OpenFile } from "../lib/files.ts";
+import { createRangeLock } from "../lib/range-lock.ts";
+import { clipRanges, formatRanges, NO_RANGES, parseRanges, type Ranges, rangeOf } from "../lib/ranges.ts";
+import { shareRuns } from "../lib/shared-run.ts";
+import { hasCode } from "../lib/system-error.ts";
+import { HELD, type Inode } from "../metadata/inodes.ts";
+import type { LiveRow } from "../metadata/live-rows.ts";
+import { absentFile } from "./absent-file.ts";
+import { alone } from "./byte-state.ts";
+import type { Context } from "./context.ts";
+import { despiteFullDisk } from "./despite-full-disk.ts";
+import { FsError } from "./errors.ts";
+import type { LiveFile, Origin } from "./live-file.ts";
+
+/** A lineage whose inode has moved on takes no new opens: the kernel looks the name up again. */
+export function requireCurrent(context: Context, lineage: number): Inode {
+  const inode = context.metadata.inodes.ofLineage(lineage);
+  if (inode === undefined || inode.lineage !== lineage) throw new FsError("ESTALE", `lineage ${lineage} is superseded`);
+  return inode;
+}
+
+export async function openFile(context: Context, lineage: number, mayBeAbsent: boolean): Promise<LiveFile> {
+  const inode = requireCurrent(context, lineage);
+  return liveFile(context, inode, context.paths.live(lineage), await findFile(context, inode, mayBeAbsent));
+}
+
+/**
+ * For a live file that was opened without a file that can be written. Who reads goes on with what is
+ * missing of the new one; a read of the former file that is under way may end.
+ */
+export async function regain(context: Context, live: LiveFile): Promise<void> {
+  const open = () =>
+    alone(context, live.lineage, async () => {
+      if (live.isKept) return;
+      const inode = requireCurrent(context, live.lineage);
+      const found = await findFile(context, inode, false);
+      // In one turn: the file and what is missing of it are looked at together.
+      live.former.push(live.file);
+      live.passing = undefined;
+      Object.assign(live, found, contentOf(inode, found));
+      context.log.info({ lineage: live.lineage }, "an open file has its place on the disk again");
+    });
+  await despiteFullDisk(context, 0, open);
+}
+
+async function findFile(context: Context, inode: Inode, mayBeAbsent: boolean): Promise<FoundFile> {
+  const { metadata, paths, runtime } = context;
+  const { lineage } = inode;
+  const path = paths.live(lineage);
+  const row = metadata.lives.get(lineage);
+  const canBeAbsent = mayBeAbsent && inode.content === "clean";
+  let found: FoundFile | undefined;
+  try {
+    if (row !== undefined) found = await openExisting(context, inode, path, row);
+  } catch (error) {
+    if (!canBeAbsent) throw error;
+  }
+  if (found !== undefined) return found;
+  if (inode.content !== "clean" && inode.size > 0) {
+    throw new FsError("EIO", `the only copy of inode ${inode.id}, live file ${lineage}, is not there`);
+  }
+  const origin = originOf(inode.originNode, inode.originVersion);
+  if (origin === undefined && inode.size > 0) throw new FsError("EIO", `inode ${inode.id} has bytes of no version`);
+  const missing = origin === undefined ? NO_RANGES : rangeOf(0, inode.size);
+  if (canBeAbsent) {
+    const file = absentFile(inode.size);
+    return { file, origin, missing, recorded: missing, isNew: false, isKept: false };
+  }
+  metadata.transaction(() => {
+    if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
+    metadata.lives.create({
+      lineage,
+      originNode: origin?.node ?? null,
+      originVersion: origin?.version ?? null,
+      size: inode.size,
+      bytes: 0,
+      missing: formatRanges(missing),
+      usedAt: runtime.now(),
+    });
+  });
+  runtime.step("live file: row made");
+  await paths.prepareFolderOf(path);
+  const file = await runtime.files.open(path, "w+");
+  runtime.step("live file: made");
+  await closeIfFailed(file, async () => {
+    // One left by a crash may hold anything.
+    if ((await file.stat()).size > 0) await file.truncate(0);
+    if (inode.size > 0) await file.truncate(inode.size);
+  });
+  return { file, origin, missing, recorded: missing, isNew: true, isKept: true };
+}
+
+interface FoundFile {
+  readonly file: OpenFile;
+  readonly origin: Origin | undefined;
+  readonly missing: Ranges;
+  /** As the row has it. */
+  readonly recorded: Ranges;
+  readonly isNew: boolean;
+  readonly isKept: boolean;
+}
+
+/** Undefined: there is no such file, or it cannot be what the row says and its bytes can be had again. */
+async function openExisting(
+  context: Context,
+  inode: Inode,
+  path: string,
+  row: LiveRow,
+): Promise<FoundFile | undefined> {
+  const recorded = parseRanges(row.missing);
+  const isKept = context.disk.trouble !== "readOnly";
+  let file: OpenFile;
+  try {
+    file = await context.runtime.files.open(path, isKept ? "r+" : "r");
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return undefined;
+    throw error;
+  }
+  const found = await closeIfFailed(file, async () => {
+    const { size } = await file.stat();
+    if (inode.content === "clean" && (size !== inode.size || recorded === undefined)) return undefined;
+    if (recorded === undefined) {
+      throw new FsError("EIO", `what is missing of live file ${inode.lineage} cannot be read`);
+    }
+    // A crash between cutting the file short and writing that down.
+    const missing = clipRanges(recorded, size);
+    if (inode.content === "clean" && row.doubted === 1) {
+      const isWhole = missing.length === 0 && inode.hash !== null;
+      if (!isWhole || (await context.runtime.files.hash(path)).hash !== inode.hash) return undefined;
+      context.metadata.lives.update(inode.lineage, { doubted: 0 });
+    }
+    const origin = originOf(row.originNode, row.originVersion);
+    return { file, origin, missing, recorded, isNew: inode.synced === null, isKept };
+  });
+  if (found === undefined) await file.close();
+  return found;
+}
+
+async function closeIfFailed<T>(file: OpenFile, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+function liveFile({ metadata }: Context, inode: Inode, path: string, found: FoundFile): LiveFile {
+  const live: LiveFile = {
+    ...found,
+    ...contentOf(inode, found),
+    lineage: inode.lineage,
+    inode: inode.id,
+    path,
+    former: [],
+    passing: undefined,
+    lock: createRangeLock(),
+    downloads: new Set(),
+    waiting: new Set(),
+    opens: 1,
+    writers: 0,
+    isWritten: isUncut(inode),
+    isSafe: isCalledSafe(metadata, inode),
+    isUnrecorded: false,
+    keepsTimes: inode.content !== "clean",
+    preparedTime: undefined,
+    preparing: undefined,
+    writes: 0,
+    inFlight: 0,
+    firstWriteAt: undefined,
+    lastWriteAt: 0,
+    cutTimer: undefined,
+    cutAt: 0,
+    isSynced: false,
+    sync: shareRuns(() => live.file.sync()),
+  };
+  return live;
+}
+
+/** Here or on the disk. Of clean content what a program synced counts: it must not have to come from the gateway again. */
+function isCalledSafe({ inodes }: Context["metadata"], { id, content, synced, fsynced }: Inode): boolean {
+  if (content === "dirty" && (synced === 1 || synced === HELD)) return true;
+  return (content !== "dirty" && fsynced === 1) || inodes.formerlySafe.has(id);
+}
+
+/** What follows from the file that was found. */
+function contentOf(inode: Inode, { origin, missing }: FoundFile) {
+  const isOriginal = origin !== undefined && inode.content !== "dirty" && origin.version === inode.originVersion;
+  return {
+    originHash: isOriginal ? inode.hash : null,
+    isOriginal,
+    check: undefined,
+    isChecked: missing.length === 0,
+  };
+}
+
+function originOf(node: string | null, version: string | null): Origin | undefined {
+  return node === null || version === null ? undefined : { node, version };
+}
+
+/** The rows say that it changed since the last cut: a further change need not say so again. */
+export function isUncut(inode: Inode): boolean {
+  return inode.content === "dirty" && inode.hash === null;
+}

@@ -1,0 +1,188 @@
+/**
+ * The workspace's quota: what it holds at the gateway, as told and as our own requests have moved it
+ * since, and what waits here to be added. Nothing is sent of which the gateway is known to have no
+ * room for, and who would add bytes that will not fit hears EDQUOT. It is asked again now and then,
+ * since others add and remove too; where more room is found, what was held back is looked at. What is
+ * known may be wrong: the gateway's word (settle.ts) is what holds.
+ */
+import type { Workspace } from "../contract/resources.ts";
+import { sleep } from "../lib/runtime.ts";
+import { shareRuns } from "../lib/shared-run.ts";
+import type { NodeRow } from "../metadata/nodes.ts";
+import { addUp, createBacklog } from "./backlog.ts";
+import { inBackground } from "./byte-state.ts";
+import type { Context } from "./context.ts";
+import { FsError } from "./errors.ts";
+import type { Quota } from "./quota-state.ts";
+
+/** How often a gateway that has a quota for us is asked. */
+const LOOK_MS = 15_000;
+/** Before a program is refused, what was told longer ago is asked for anew … */
+const FRESH_MS = 1_000;
+/** … as long as that takes no longer than this … */
+const PATIENCE_MS = 2_000;
+/** … and asked again after this: what was being sent then may have been counted there and here. */
+const AGAIN_MS = 100;
+/** Room that is found in pieces is handed out in one go. */
+const HASTE_MS = 1_000;
+
+export function createQuota(context: Context, told: Workspace): Quota {
+  const { runtime, metadata, client, network, activity, log, bytes } = context;
+  const backlog = createBacklog(context, metadata.nodes.pendingGrowth);
+  let { quota: limit, used = 0 } = told;
+  let isKnown = network.isOnline;
+  let toldAt = runtime.elapsed();
+  /** Nothing was being sent when it was told. */
+  let isExact = true;
+  /** Never less than what waits. */
+  let mostWaiting = Number.POSITIVE_INFINITY;
+  let isHolding = false;
+  let timer: ReturnType<typeof runtime.setTimer> | undefined;
+  let hasteTimer: ReturnType<typeof runtime.setTimer> | undefined;
+  let isStarted = false;
+
+  const room = () => (limit === undefined ? Number.POSITIVE_INFINITY : limit - used);
+
+  function learn(newLimit: number | undefined, newUsed: number): void {
+    const before = room();
+    limit = newLimit;
+    used = newUsed;
+    if (room() > before) handOut();
+    lookLater();
+  }
+
+  function handOut(): void {
+    if (!isHolding || !isStarted) return;
+    hasteTimer ??= runtime.setTimer(HASTE_MS, () => {
+      hasteTimer = undefined;
+      isHolding = false;
+      activity.hasten();
+    });
+  }
+
+  const look = shareRuns(async () => {
+    const wasSending = context.sending.size > 0;
+    try {
+      const found = await client.findWorkspace(context.workspace.id, { signal: bytes.stopped.signal });
+      network.answered();
+      if (found === undefined || found.id !== context.workspace.id) return;
+      isKnown = true;
+      toldAt = runtime.elapsed();
+      isExact = !wasSending && context.sending.size === 0;
+      if (found.quota !== limit) log.info({ quota: found.quota, used: found.used }, "the workspace's quota");
+      learn(found.quota, found.used ?? 0);
+    } catch (error) {
+      network.failed(error);
+      log.debug({ err: error }, "the workspace's quota could not be asked for");
+    }
+  });
+
+  /** Where there is none, the first refusal tells of a new one. */
+  function lookLater(): void {
+    if (!isStarted || timer !== undefined || (limit === undefined && isKnown)) return;
+    timer = runtime.setTimer(LOOK_MS, () => {
+      inBackground(context, "asking for the quota", async () => {
+        if (network.isOnline && network.loginNeeded === undefined) await look();
+        timer = undefined;
+        lookLater();
+      });
+    });
+  }
+
+  async function measure(): Promise<number> {
+    let sum = await addUp(context, metadata.nodes.pendingGrowth);
+    for (const live of context.lives.values()) {
+      // The row is as old as the last flush.
+      if (!live.isUnrecorded) continue;
+      const { size } = await live.file.stat();
+      sum += (size - (metadata.inodes.get(live.inode)?.size ?? 0)) * metadata.entries.links(live.inode);
+    }
+    return sum;
+  }
+
+  /** False: nothing better can be known. */
+  async function askAgain(until: number): Promise<boolean> {
+    const isFresh = runtime.elapsed() - toldAt < FRESH_MS;
+    const left = until - runtime.elapsed();
+    if (!network.isOnline || (isFresh && isExact) || left <= 0) return false;
+    const over = new AbortController();
+    const asked = isFresh ? sleep(runtime, AGAIN_MS, over.signal).then(look) : look();
+    await Promise.race([asked, sleep(runtime, left, over.signal)]);
+    over.abort();
+    return true;
+  }
+
+  const quota: Quota = {
+    get limit() {
+      return limit;
+    },
+    get used() {
+      return used;
+    },
+    waiting: backlog.bytes,
+    measure,
+    excess(growth = backlog.bytes()) {
+      if (limit === undefined || growth <= 0 || used + growth <= limit) return undefined;
+      return `the workspace is over quota by ${used + growth - limit} bytes (it holds ${used} of ${limit}, ${growth} more are to come)`;
+    },
+    takes: (growth) => limit === undefined || growth <= 0 || used + growth <= limit,
+    holds() {
+      isHolding = true;
+    },
+    refused(excess) {
+      isKnown = true;
+      toldAt = runtime.elapsed();
+      learn(excess.quota, excess.used);
+    },
+    grew(growth) {
+      if (limit !== undefined) learn(limit, Math.max(0, used + growth));
+    },
+    async require(added, exactly = async () => added) {
+      // A name needs room for a byte.
+      const least = Math.max(1, added);
+      if (limit === undefined) return;
+      if (used + mostWaiting + least <= limit) {
+        mostWaiting += added;
+        return;
+      }
+      const growth = await exactly();
+      if (added > 0 && growth <= 0) return;
+      const until = runtime.elapsed() + PATIENCE_MS;
+      for (;;) {
+        mostWaiting = await measure();
+        if (limit === undefined || used + mostWaiting + Math.max(1, growth) <= limit) break;
+        if (!(await askAgain(until))) {
+          throw new FsError(
+            "EDQUOT",
+            quota.excess(mostWaiting + growth) ?? `the workspace is full: ${used} of ${limit}`,
+          );
+        }
+      }
+      mostWaiting += growth;
+    },
+    look,
+    start() {
+      isStarted = true;
+      lookLater();
+    },
+    stop() {
+      isStarted = false;
+      timer?.cancel();
+      hasteTimer?.cancel();
+    },
+  };
+  return quota;
+}
+
+/** Whether the gateway is not known to have no room for what the row would send. */
+export function fits(context: Pick<Context, "metadata" | "quota">, row: NodeRow): boolean {
+  return context.quota.limit === undefined || context.quota.takes(growthOf(context, row));
+}
+
+/** How many bytes more the workspace holds when the row's content is sent. */
+export function growthOf({ metadata }: Pick<Context, "metadata">, row: NodeRow): number {
+  if (row.kind !== "file") return 0;
+  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+  const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
+  return (inode?.size ?? 0) - (row.base?.size ?? 0);
+}

@@ -1,0 +1,194 @@
+/** Multipart bodies against a parser that is not ours, whole and in pieces of any size. */
+import { Readable } from "node:stream";
+import { Dicer } from "@fastify/busboy";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { Part } from "../../src/gateway/exchange.ts";
+import { readParts } from "../../src/gateway/multipart.ts";
+import { ProblemError } from "../../src/gateway/problems.ts";
+
+const BOUNDARY = "b";
+const REFUSED = "refused";
+const options = { seed: Number(process.env.GATEWAY_SEED ?? 1), numRuns: 700 };
+
+async function outcome(parts: AsyncIterable<Part>, readsBytes: boolean): Promise<unknown> {
+  const found: unknown[] = [];
+  try {
+    for await (const { name, contentType, filename, data, bytes } of parts) {
+      const chunks: Uint8Array[] = [];
+      if (readsBytes && bytes !== undefined) chunks.push(bytes);
+      else for await (const chunk of data) chunks.push(chunk);
+      found.push({ name, contentType, filename, content: Buffer.concat(chunks).toString("latin1") });
+    }
+    return found;
+  } catch (error) {
+    if (error instanceof ProblemError && error.status === 400) return REFUSED;
+    throw error;
+  }
+}
+
+function streamOf(body: Buffer, sizes: readonly number[]): Readable {
+  const pieces: Buffer[] = [];
+  for (let at = 0, turn = 0; at < body.length; turn += 1) {
+    const size = sizes[turn % sizes.length] ?? body.length;
+    pieces.push(body.subarray(at, at + size));
+    at += size;
+  }
+  return Readable.from(pieces, { objectMode: false });
+}
+
+const ours = (body: Buffer, sizes: readonly number[] = [], readsBytes = false) =>
+  outcome(readParts(streamOf(body, sizes), BOUNDARY), readsBytes);
+
+type Headers = Readonly<Record<string, readonly string[] | undefined>>;
+
+/** Dicer's parts; the parameters of their headers are not its business. */
+function theirs(body: Buffer): Promise<unknown> {
+  return new Promise((resolve) => {
+    const dicer = new Dicer({ boundary: BOUNDARY });
+    const found: { disposition: unknown; contentType: unknown; content: string }[] = [];
+    dicer.on("part", (stream) => {
+      const chunks: Buffer[] = [];
+      stream.on("header", (headers: object) => {
+        const { "content-disposition": disposition, "content-type": type } = headers as Headers;
+        const part = { disposition: disposition?.[0], contentType: type?.[0], content: "" };
+        found.push(part);
+        stream.on("data", (chunk: Buffer) => void chunks.push(chunk));
+        stream.on("end", () => {
+          part.content = Buffer.concat(chunks).toString("latin1");
+        });
+      });
+      stream.on("error", () => {});
+    });
+    dicer.on("error", () => resolve(REFUSED));
+    dicer.on("finish", () => setImmediate(() => resolve(found)));
+    dicer.end(body);
+  });
+}
+
+const NAMES: Readonly<Record<string, { name: string; filename: string | undefined }>> = {
+  'form-data; name="file"; filename="x\\"y"': { name: "file", filename: 'x"y' },
+  'Form-Data; filename=x; name="metadata"': { name: "metadata", filename: "x" },
+  "form-data; name=file": { name: "file", filename: undefined },
+  'form-data; name="a%22b"': { name: 'a"b', filename: undefined },
+  'form-data; name="\u00e9"': { name: "\u00e9", filename: undefined },
+  "form-data": { name: "", filename: undefined },
+  'attachment; name="file"': { name: "", filename: undefined },
+};
+
+/** The same in our words. */
+const named = (found: unknown) =>
+  Array.isArray(found)
+    ? found.map(({ disposition, ...part }) => ({
+        ...part,
+        ...(NAMES[disposition] ?? { name: "", filename: undefined }),
+      }))
+    : found;
+
+const nearly = fc.constantFrom(
+  ...["x", "\r\n", "\r\n--", "--b", "\r\n--a", "\r", "\n", "\0", "--", "\r\n-", "\r\r\n-", "{}", "\r\n--B", "b"],
+);
+const sizes = fc.array(fc.integer({ min: 1, max: 9 }), { maxLength: 4 });
+const content = fc
+  .array(nearly, { maxLength: 8 })
+  .map((pieces) => pieces.join(""))
+  .filter((text) => !`\r\n${text}\r\n--b`.slice(0, -1).includes("\r\n--b"));
+const type = fc.constantFrom("", "Content-Type: text/plain\r\n", "content-type: a/b; c=d\r\nX-Other: 1\r\n");
+const head = fc.tuple(fc.constantFrom(...Object.keys(NAMES)), type).map(([disposition, rest]) => {
+  return `Content-Disposition: ${disposition}\r\n${rest}`;
+});
+
+test("bodies as the standards say: the same parts, in pieces of any size", async () => {
+  const body = fc
+    .tuple(
+      fc.constantFrom("", "preamble", "\r\n", "--bad"),
+      fc.array(fc.tuple(head, content), { minLength: 1, maxLength: 4 }),
+      fc.constantFrom("", "\r\n", "\r\nepilogue\r\n--b\r\n"),
+    )
+    .map(([preamble, parts, epilogue]) => {
+      const text = parts.map(([headers, inner]) => `\r\n--b\r\n${headers}\r\n${inner}`).join("");
+      const whole = `${preamble === "--bad" ? "-bad" : preamble}${text}\r\n--b--${epilogue}`;
+      return Buffer.from(preamble === "" ? whole.slice(2) : whole, "latin1");
+    });
+  await fc.assert(
+    fc.asyncProperty(body, sizes, async (bytes, pieces) => {
+      const expected = named(await theirs(bytes));
+      expect(expected).not.toBe(REFUSED);
+      expect(await ours(bytes)).toEqual(expected);
+      expect(await ours(bytes, pieces, true)).toEqual(expected);
+    }),
+    options,
+  );
+});
+
+test("anything else: refused, or the same parts; and the same in pieces of any size", async () => {
+  const piece = fc.oneof(
+    fc.constantFrom("--b\r\n", "\r\n--b\r\n", "\r\n--b--", "\r\n--b--\r\n", "\r\n--b \r\n", "\r\n--bc"),
+    head.map((headers) => `${headers}\r\n`),
+    fc.constantFrom("Content-Disposition: form-data;\r\n name=folded\r\n\r\n", "no header\r\n\r\n", "\r\n\r\n"),
+    nearly,
+  );
+  let same = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(piece, { maxLength: 10 }), sizes, async (texts, pieces) => {
+      const body = Buffer.from(texts.join(""), "latin1");
+      const whole = await ours(body);
+      expect(await ours(body, pieces, true)).toEqual(whole);
+      if (whole === REFUSED || texts.some((text) => text.includes("folded"))) return;
+      expect(whole).toEqual(named(await theirs(body)));
+      same += 1;
+    }),
+    options,
+  );
+  expect(same).toBeGreaterThan(options.numRuns / 100);
+});
+
+test("what clients send is taken apart", async () => {
+  const form = new FormData();
+  form.set("metadata", JSON.stringify({ branch: "main" }));
+  form.set("file", new Blob(["\r\n--bcontent\r\n"], { type: "text/x-test" }), "näme.txt");
+  const response = new Response(form);
+  const boundary = /boundary=(.+)$/.exec(response.headers.get("content-type") ?? "")?.[1] ?? "";
+  const body = Buffer.from(await response.arrayBuffer());
+  const parts = await outcome(readParts(Readable.from([body], { objectMode: false }), boundary), true);
+  expect(parts).toMatchObject([{ name: "metadata" }, { name: "file", content: "\r\n--bcontent\r\n" }]);
+});
+
+test("what of a part is not read is skipped", async () => {
+  const text = `--b\r\nContent-Disposition: form-data; name=file\r\n\r\n${"x".repeat(50_000)}\r\n--b\r\nContent-Disposition: form-data; name=metadata\r\n\r\n{}\r\n--b--`;
+  const names: string[] = [];
+  for await (const part of readParts(streamOf(Buffer.from(text), [100]), BOUNDARY)) {
+    names.push(part.name);
+    for await (const _ of part.data) break;
+  }
+  expect(names).toEqual(["file", "metadata"]);
+});
+
+test("a body that breaks off is refused, wherever that is", async () => {
+  const whole = "--b\r\nContent-Disposition: form-data; name=file\r\n\r\nx\r\n--b--";
+  for (let length = 0; length < whole.length; length += 1) {
+    for (const how of ["end", "destroy"] as const) {
+      const stream = new Readable({ read() {} });
+      const work = outcome(readParts(stream, BOUNDARY), false);
+      if (length > 0) stream.push(whole.slice(0, length));
+      if (how === "end") stream.push(null);
+      else setImmediate(() => stream.destroy());
+      expect([length, how, await work]).toEqual([length, how, REFUSED]);
+    }
+  }
+  const gone = new Readable({ read() {} });
+  gone.destroy();
+  expect(await outcome(readParts(gone, BOUNDARY), false)).toBe(REFUSED);
+});
+
+test("headers without end are refused, and a body is not read far ahead", async () => {
+  let read = 0;
+  const endless = new Readable({
+    read() {
+      read += 1000;
+      this.push(read === 1000 ? `--b\r\n${"x: ".padEnd(995, "x")}` : Buffer.alloc(1000, "x"));
+    },
+  });
+  expect(await outcome(readParts(endless, BOUNDARY), false)).toBe(REFUSED);
+  expect(read).toBeLessThan(1_000_000);
+});

@@ -1,0 +1,86 @@
+/**
+ * A request of ours is carried out and nobody says so, and before it is heard of somebody else
+ * changes the same node: what the gateway shows bears his key. Ours is told from his all the same.
+ */
+import { expect, test } from "vitest";
+import type { HttpRequest } from "../../src/contract/http.ts";
+import { ALL_ARRIVED_MS, begin, there } from "./one-world.ts";
+import { bytesOf } from "./programs.ts";
+
+const isMove = ({ method, body }: HttpRequest) =>
+  method === "PATCH" && body?.kind === "json" && Object.hasOwn(body.value as object, "name");
+const isBirth = ({ method, path }: HttpRequest) =>
+  method === "POST" && (path === "/v1/nodes" || path.startsWith("/v1/files/"));
+const bytes = (text: string) => ({
+  size: text.length,
+  async *read() {
+    yield Buffer.from(text);
+  },
+});
+
+test("a move that was refused and is carried out late, changed by somebody at once: it does not come back", async () => {
+  const it = await begin(true);
+  await it.save("a");
+  await it.drain();
+  const { outside, workspace, clock } = it.world;
+  const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+  const move = it.once("late", isMove);
+  await it.rename("a", "b");
+  await it.until(move.isSent);
+  const taken = await it.world.run(outside.createFolder(workspace.root, "b"));
+  await it.until(() => it.asked.includes("PATCH /v1/nodes/ID 409"));
+  // Set aside for the folder and moved on; nothing of that gets through before the late one does.
+  it.rules.choose = (request) => (isMove(request) ? "silent-before" : undefined);
+  const [name = ""] = (await it.names()).filter((one) => one !== "b");
+  await it.rename(name, "c");
+  await it.world.run(outside.deleteNode(taken.id));
+  await it.until(() => it.world.lines.some((line) => line.includes("late: PATCH")), ALL_ARRIVED_MS);
+  expect(it.asked.at(-1)).toBe("PATCH /v1/nodes/ID 200");
+  await it.world.run(outside.patchNode(node?.id ?? "", { attributes: { mode: 0o640 } }));
+  await clock.advance(20_000);
+  expect(await it.names()).toEqual(["c"]);
+  it.rules.choose = () => undefined;
+  await it.ends(["c"]);
+  expect([...(await there(it.world)).values()][0]).toMatchObject({ mode: 0o640 });
+});
+
+/** Whose answer is lost is asked for again after ten seconds; the journal tells sooner. */
+const HEARD_MS = 3_000;
+
+test("a file born without an answer, moved and written by somebody: it is the one file", async () => {
+  const it = await begin(true);
+  const { outside, workspace, clock } = it.world;
+  await it.drain();
+  const birth = it.once("silent-after", isBirth);
+  await it.save("a");
+  await it.until(birth.isSent);
+  const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+  await it.world.run(outside.patchNode(node?.id ?? "", { name: "e" }));
+  await it.world.run(outside.writeContent(node?.id ?? "", bytes("theirs")));
+  for (let waited = 0; waited < 30_000; waited += HEARD_MS) {
+    await clock.advance(HEARD_MS);
+    expect(["a", "e"]).toEqual(expect.arrayContaining(await it.names()));
+    expect((await it.names()).length).toBe(1);
+  }
+  await it.ends(["e"]);
+  expect(await it.content("e")).toBe("theirs");
+});
+
+test("a folder born without an answer, moved by somebody, with something in it: it is the one folder", async () => {
+  const it = await begin(true);
+  const { outside, workspace, clock } = it.world;
+  await it.drain();
+  const birth = it.once("silent-after", isBirth);
+  await it.world.run(it.calls().mkdir("d"));
+  await it.save("d/own");
+  await it.until(birth.isSent);
+  const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+  await it.world.run(outside.patchNode(node?.id ?? "", { name: "e" }));
+  await it.world.run(outside.upload(node?.id ?? "", "x", bytes("theirs")));
+  for (let waited = 0; waited < 30_000; waited += HEARD_MS) {
+    await clock.advance(HEARD_MS);
+    expect((await it.names()).length).toBe(1);
+  }
+  await it.ends(["e", "e/own", "e/x"]);
+  expect(await it.content("e/own")).toBe(bytesOf("d/own", 40).toString("latin1"));
+});

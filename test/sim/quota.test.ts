@@ -1,0 +1,150 @@
+/** A workspace with a quota: what does not fit waits here, programs hear EDQUOT in time, and room is used when there is some. */
+import { expect, test } from "vitest";
+import type { Node } from "../../src/contract/resources.ts";
+import type { QueueItem } from "../../src/vfs/engine.ts";
+import { CALLER } from "../support/bytes-world.ts";
+import { codeOf } from "./calls.ts";
+import { begin, there } from "./one-world.ts";
+import { bytesOf, runProgram } from "./programs.ts";
+
+const TIMEOUT = { timeout: 120_000 };
+const HOUR = 3_600_000;
+
+async function small(quota: number | undefined) {
+  const one = await begin(true);
+  const { world, mount, calls, asked } = one;
+  world.setQuota(quota);
+  await one.again("remount");
+  const engine = () => {
+    if (mount.process === undefined) throw new Error("the mount is down");
+    return mount.process.engine;
+  };
+  const said = (work: Promise<unknown>) => world.run(work.then(() => "done", codeOf));
+  return {
+    ...one,
+    engine,
+    ends: (names: readonly string[]) => one.ends(names),
+    save: (path: string, size: number) => said(runProgram(calls(), { do: "save", path, size }, path)),
+    said,
+    async queue(): Promise<QueueItem[]> {
+      const all: QueueItem[] = [];
+      for await (const some of engine().queue(100)) all.push(...some);
+      return all.filter(({ path }) => path !== "/");
+    },
+    refusals: () => asked.filter((line) => line.endsWith("507")).length,
+    there: async () => [...(await there(world)).keys()],
+    node: async (name: string): Promise<Node> => {
+      const { items } = await world.run(world.outside.listFolder(world.workspace.root, { name }));
+      if (items[0] === undefined) throw new Error(`there is no ${name}`);
+      return items[0];
+    },
+    async space() {
+      const { blocks, free, available, blockSize } = await world.run(engine().fileSystem.statfs(CALLER));
+      return { total: blocks * blockSize, free: free * blockSize, available: available * blockSize };
+    },
+  };
+}
+
+test(
+  "what the gateway has no room for waits, readable and told of, and goes when others make room",
+  TIMEOUT,
+  async () => {
+    const { world, save, queue, refusals, there, engine, content, node, again } = await small(undefined);
+    expect(engine().status().quota).toBe(undefined);
+    // Told by a refusal alone.
+    world.setQuota(100);
+    expect(await save("large", 90)).toBe("done");
+    await world.clock.advance(10_000);
+    expect(await save("more", 60)).toBe("done");
+    await world.clock.advance(10_000);
+    expect(refusals()).toBe(1);
+    expect(engine().status()).toMatchObject({ parked: 0, quota: { limit: 100, used: 90, waiting: 60 } });
+    expect(engine().status().paused).toContain("over quota by 50 bytes");
+    const [item, ...others] = await world.run(queue());
+    expect([item?.path, item?.what, item?.state, others]).toEqual(["/more", "upload", "waiting", []]);
+    expect(item?.why).toContain("over quota by 50 bytes");
+    const [full, fits] = [await save("no room for names", 0), await world.run(engine().fileSystem.statfs(CALLER))];
+    expect([full, fits.available]).toEqual(["EDQUOT", 0]);
+    const drained = await world.run(engine().drain({ settle: false, signal: new AbortController().signal }));
+    expect(drained).toEqual({ drained: false, left: [`/more: ${item?.why}`] });
+    await again("crash");
+    await world.clock.advance(HOUR);
+    expect(await world.run(engine().retry())).toMatchObject({ retried: 1 });
+    await world.clock.advance(HOUR);
+    // It is the workspace that is asked, not the upload that is tried.
+    expect(refusals()).toBeLessThan(4);
+    expect([await there(), await content("more")]).toEqual([["large"], bytesOf("more", 60).toString()]);
+    const { id, revision } = await node("large");
+    await world.run(world.outside.deleteNode(id, { ifRevision: revision }));
+    await world.clock.advance(30_000);
+    expect([await there(), await world.run(queue())]).toEqual([["more"], []]);
+    expect(engine().status()).toMatchObject({ dirty: 0, quota: { limit: 100, used: 60, waiting: 0 } });
+    expect(engine().status().paused).toBe(undefined);
+  },
+);
+
+test("a larger quota, or none, lets go what waits; a smaller one is known when it is asked for", TIMEOUT, async () => {
+  const { world, save, there, engine, refusals } = await small(200);
+  expect(await save("a", 150)).toBe("done");
+  await world.clock.advance(10_000);
+  world.setQuota(160);
+  await world.clock.advance(20_000);
+  expect(engine().status().quota).toEqual({ limit: 160, used: 150, waiting: 0 });
+  expect(await save("b", 20)).toBe("EDQUOT");
+  world.setQuota(undefined);
+  await world.clock.advance(20_000);
+  expect(engine().status().quota).toBe(undefined);
+  expect(await save("b", 2_000)).toBe("done");
+  await world.clock.advance(10_000);
+  expect([await there(), refusals()]).toEqual([["a", "b"], 0]);
+});
+
+test(
+  "a program hears EDQUOT when it adds what will not fit, sent or not, and never when it makes less",
+  TIMEOUT,
+  async () => {
+    const { world, save, said, calls, names, unlink, there, ends, space, mount, refusals } = await small(40_960);
+    const { total } = await space();
+    expect([total, await space()]).toEqual([40_960, { total, free: total, available: total }]);
+    await names();
+    mount.weather.isOffline = true;
+    await world.clock.advance(5_000);
+    expect(await save("a", 20_480)).toBe("done");
+    expect(await save("b", 16_384)).toBe("done");
+    expect((await space()).available).toBe(4_096);
+    const fd = await world.run(calls().open("b", { write: true }));
+    const write = (offset: number, size: number) => said(calls().write(fd, offset, Buffer.alloc(size, 1)));
+    expect(await write(16_384, 4_097)).toBe("EDQUOT");
+    expect(await said(calls().ftruncate(fd, 20_481))).toBe("EDQUOT");
+    expect((await world.run(calls().fstat(fd))).size).toBe(16_384);
+    expect(await write(16_384, 4_096)).toBe("done");
+    expect((await space()).available).toBe(0);
+    // In place nothing is added.
+    expect(await write(0, 20_480)).toBe("done");
+    expect(await said(calls().open("c", { write: true, create: true }))).toBe("EDQUOT");
+    expect(await said(calls().link("a", "d"))).toBe("EDQUOT");
+    expect(await said(calls().rename("a", "e"))).toBe("done");
+    expect(await said(calls().ftruncate(fd, 10))).toBe("done");
+    expect(await write(10, 20_470)).toBe("done");
+    await world.run(calls().close(fd));
+    await unlink("e");
+    expect(await save("c", 20_480)).toBe("done");
+    mount.weather.isOffline = false;
+    await ends(["b", "c"]);
+    expect([await there(), refusals()]).toEqual([["b", "c"], 0]);
+  },
+);
+
+test("in a workspace that is full files are renamed over each other, and made smaller", TIMEOUT, async () => {
+  const { world, save, rename, ends, calls, engine, content } = await small(100);
+  expect([await save("old", 40), await save("new", 60)]).toEqual(["done", "done"]);
+  await world.clock.advance(20_000);
+  await rename("new", "old");
+  await ends(["old"]);
+  expect([engine().status().quota?.used, (await content("old")).length]).toEqual([60, 60]);
+  expect(await save("other", 40)).toBe("done");
+  await world.clock.advance(20_000);
+  await world.run(calls().truncate("old", 10));
+  await ends(["old", "other"]);
+  expect(engine().status().quota).toEqual({ limit: 100, used: 50, waiting: 0 });
+});

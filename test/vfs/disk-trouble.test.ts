@@ -1,0 +1,175 @@
+/** Open files through trouble of the disk, and what was removed on purpose: gone from the disk too, in the end. */
+import { expect, test } from "vitest";
+import { despiteFullDisk } from "../../src/vfs/despite-full-disk.ts";
+import type { DiskTrouble } from "../../src/vfs/disk.ts";
+import { FsError } from "../../src/vfs/errors.ts";
+import { forget } from "../../src/vfs/lookup.ts";
+import { recoverContents } from "../../src/vfs/recover.ts";
+import { unlink } from "../../src/vfs/remove.ts";
+import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
+
+const KIB = 1024;
+
+/** A disk that is as the test says. */
+function withTrouble(world: BytesWorld) {
+  const now: { trouble: DiskTrouble | undefined } = { trouble: undefined };
+  const { disk } = world.context;
+  const isWell = () => now.trouble === undefined;
+  Object.defineProperty(disk, "trouble", { get: () => now.trouble });
+  Object.defineProperty(disk, "mayKeep", { get: isWell });
+  Object.assign(disk, {
+    requireChangeable() {
+      if (now.trouble === "readOnly") throw new FsError("EROFS", "read-only");
+    },
+  });
+  return now;
+}
+
+const said = (work: Promise<unknown>) =>
+  work.then(
+    () => "done",
+    (error: FsError) => error.code,
+  );
+
+for (const trouble of ["full", "readOnly"] as const) {
+  for (const isPartlyHere of [false, true]) {
+    test(`read while the disk is ${trouble}, ${isPartlyHere ? "partly" : "not"} here: a writer comes when it is well`, async () => {
+      const world = await createBytesWorld();
+      const disk = withTrouble(world);
+      const content = pattern(3_000 * KIB);
+      const inode = world.addRemote(content);
+      if (isPartlyHere) {
+        const first = await world.open(inode);
+        await world.read(first, 0, 10);
+        await world.close(first);
+      }
+      disk.trouble = trouble;
+      const reader = await world.open(inode);
+      const same = async (offset: number, expected: Uint8Array) =>
+        expect(Buffer.compare(await world.read(reader, offset, expected.length), expected)).toBe(0);
+      await same(2_000 * KIB, content.subarray(2_000 * KIB, 2_001 * KIB));
+      const open = world.open(inode, { write: true });
+      // A file that is here needs no room to be opened.
+      const isRoomNeeded = trouble === "readOnly" || !isPartlyHere;
+      if (isRoomNeeded) expect(await said(open)).toBe(trouble === "full" ? "ENOSPC" : "EROFS");
+      else await world.close(await open);
+
+      disk.trouble = undefined;
+      const writer = await world.open(inode, { write: true });
+      const written = Buffer.from("written in the middle");
+      expect(await world.write(writer, 2_000 * KIB, written)).toBe(written.length);
+      const after = Buffer.from(content);
+      written.copy(after, 2_000 * KIB);
+      await same(1_999 * KIB, after.subarray(1_999 * KIB, 2_002 * KIB));
+      await same(0, after);
+      await world.close(writer);
+      await same(0, after);
+      await world.close(reader);
+      await world.clock.settle();
+      expect([world.files.openHandles(), world.inode(inode.id).content, world.inode(inode.id).size]).toEqual([
+        0,
+        "dirty",
+        content.length,
+      ]);
+      expect(Buffer.compare(await world.readAll(world.inode(inode.id)), after)).toBe(0);
+      expect(world.complaints).toEqual([]);
+    });
+  }
+}
+
+test("what is read past the disk is kept for a few files only, whoever reads how many", async () => {
+  const world = await createBytesWorld();
+  withTrouble(world).trouble = "full";
+  const inodes = Array.from({ length: 40 }, (_, index) => world.addRemote(pattern(64 * KIB, index)));
+  const handles = await Promise.all(inodes.map((inode) => world.open(inode)));
+  for (let round = 0; round < 2; round += 1) {
+    for (const [index, handle] of handles.entries()) {
+      const part = await world.read(handle, 100, 50);
+      expect(Buffer.compare(part, pattern(64 * KIB, index).subarray(100, 150))).toBe(0);
+    }
+  }
+  const kept = () => [...world.context.lives.values()].filter(({ passing }) => passing !== undefined).length;
+  expect([kept(), world.context.bytes.passers.size]).toEqual([16, 16]);
+  for (const handle of handles) await world.close(handle);
+  expect(world.context.bytes.passers.size).toBe(0);
+});
+
+async function filesOf(world: BytesWorld): Promise<number[]> {
+  const lineages: number[] = [];
+  for await (const lineage of world.context.paths.liveFiles()) lineages.push(lineage);
+  return lineages;
+}
+
+/** Written here, removed by a program, forgotten by the kernel. */
+async function removed(world: BytesWorld): Promise<void> {
+  const { inode, handle } = await world.create();
+  await world.write(handle, 0, pattern(10 * KIB));
+  await world.close(handle);
+  const [entry] = world.context.metadata.entries.ofInode(inode.id);
+  if (entry === undefined) throw new Error("the file has no name");
+  await unlink(world.context, CALLER, 1, entry.name);
+  forget(world.context, [{ lineage: inode.lineage }]);
+}
+
+test("killed before its file is gone, a removed file is gone after the next start, and nothing is set aside", async () => {
+  const world = await createBytesWorld();
+  await removed(world);
+  // The rows have gone in this turn, the file has not.
+  const next = world.crash();
+  expect(await filesOf(next)).toHaveLength(1);
+  await recoverContents(next.context);
+  expect([await filesOf(next), await next.files.list("/state/quarantine")]).toEqual([[], []]);
+  expect(next.context.metadata.gone.all()).toEqual([]);
+});
+
+test("a file that could not be removed is removed when the disk is looked at again, or at the next start", async () => {
+  const world = await createBytesWorld();
+  const { syncRows } = world.context;
+  const fail = () => Promise.reject(Object.assign(new Error("input/output error"), { code: "EIO" }));
+  Object.assign(world.context, { syncRows: fail });
+  await removed(world);
+  await world.clock.settle();
+  expect([(await filesOf(world)).length, world.context.bytes.isLeft]).toEqual([1, true]);
+  await world.context.space.look();
+  await world.clock.settle();
+  expect(await filesOf(world)).toHaveLength(1);
+  Object.assign(world.context, { syncRows });
+  await world.context.space.look();
+  await world.clock.settle();
+  expect([await filesOf(world), world.context.bytes.isLeft]).toEqual([[], false]);
+});
+
+test("a full disk: what needs room is tried again while cached files or removed ones make way, then it fails", async () => {
+  const world = await createBytesWorld();
+  const { context, clock } = world;
+  const full = Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+  let tries = 0;
+  const work = (failures: number) => async () => {
+    tries += 1;
+    if (tries <= failures) throw full;
+    return "done";
+  };
+  // Nothing to wait for.
+  expect(await said(despiteFullDisk(context, 1, work(9)))).toBe("ENOSPC");
+  expect(tries).toBe(1);
+  // Cached files, one of which is enough.
+  await world.readAll(world.addRemote(pattern(100 * KIB)));
+  await clock.advance(10);
+  tries = 0;
+  expect(await despiteFullDisk(context, 1, work(1))).toBe("done");
+  expect(context.metadata.lives.totalBytes()).toBe(0);
+  // Removed ones, whose bytes are on their way out.
+  tries = 0;
+  context.bytes.removedAt = clock.elapsed();
+  const waiting = despiteFullDisk(context, 1, work(5));
+  await clock.advance(200);
+  expect(await waiting).toBe("done");
+  tries = 0;
+  const inVain = said(despiteFullDisk(context, 1, work(1_000)));
+  await clock.advance(2_000);
+  expect([await inVain, tries < 100]).toEqual(["ENOSPC", true]);
+  // Any other trouble is told at once.
+  tries = 0;
+  const other = Object.assign(new Error("input/output error"), { code: "EIO" });
+  expect(await said(despiteFullDisk(context, 1, () => Promise.reject(other)))).toBe("EIO");
+});
