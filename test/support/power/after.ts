@@ -161,7 +161,7 @@ export async function problemsAfter(
   const paths = createLayout(files, `/${STATE}`);
   await paths.prepare();
   // What a program was told is here without the gateway.
-  isGone = promises.files.size > 0;
+  isGone = [...promises.files.keys()].some((name) => isPromised(promises, name));
   const engine = await run(
     startEngine({
       runtime: { ...clock, files },
@@ -208,15 +208,23 @@ export async function problemsAfter(
     problems.push(`${name}: the head became ${now}, which no program ever left`);
   }
   for (const name of there.keys()) if (/\(conflict/.test(name)) problems.push(`${name}: nobody else was there`);
+  // What the gateway got before the power went may have come in over what was shown, which is a version before it.
+  const isVersion = store.prepare("SELECT 1 FROM version WHERE hash = ?").pluck();
   for (const [name, content] of shown) {
     const isKept = [...mount].some(
       ([path, line]) => line.content === content && path.startsWith(name.split(".")[0] ?? ""),
     );
-    if (!isKept) problems.push(`${name}: ${content} was shown after the start, and is gone`);
+    if (!isKept && isVersion.get(content) === undefined)
+      problems.push(`${name}: ${content} was shown after the start, and is gone`);
   }
   await run(engine.stop());
   store.close();
   return problems;
+}
+
+/** Without an answer yet, a name may have gone back to what the gateway has. */
+function isPromised({ files, prefixes }: Promises, name: string): boolean {
+  return files.get(name)?.contents?.size === 1 || prefixes.has(name);
 }
 
 /** Every promise, before anything is sent. Resolves to what files with a promise have. */
@@ -229,9 +237,7 @@ async function promisesKept(
   const calls = createKernel(engine.fileSystem, clock);
   const names = await run(calls.list(""));
   const contents = new Map<string, Buffer>();
-  // Without an answer yet, a name may have gone back to what the gateway has.
-  const isPromised = (name: string) => promises.files.get(name)?.contents?.size === 1 || promises.prefixes.has(name);
-  const isHere = (name: string) => !name.startsWith("remote-") && (isPromised(name) || /\.db/.test(name));
+  const isHere = (name: string) => !name.startsWith("remote-") && (isPromised(promises, name) || /\.db/.test(name));
   // Those that are here first; then the gateway is there, for good.
   for (const name of [...names].sort((a, b) => Number(isHere(b)) - Number(isHere(a)))) {
     if (!isHere(name)) setGateway(true);
