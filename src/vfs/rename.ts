@@ -8,6 +8,7 @@ import { exchangeNames, moveName, removeName, replaceTarget } from "./identity.t
 import { completeFolder } from "./listing.ts";
 import { closeLive, openLive } from "./live.ts";
 import { makeSafe } from "./make-safe.ts";
+import { bringWhole } from "./open.ts";
 import { entryAt, requireDeletable, requireEmptyFolder, requireEntry, requireKnown } from "./remove.ts";
 import { tellNamed } from "./staged-files.ts";
 import { folderOf, requireNamed, requireWritable } from "./stat.ts";
@@ -29,6 +30,7 @@ export async function rename(
   checkName(to.name);
   await requireEntry(context, caller, from.parent, from.name);
   await requireTargetKnown(context, caller, to);
+  if (!flags.noReplace) await bringReplacementWhole(context, caller, from, to, flags.exchange);
   if (!flags.exchange && !flags.noReplace) await makeReplacementSafe(context, from, to);
 
   // From here on nothing waits: what was known is read again and changed in one transaction.
@@ -81,13 +83,38 @@ async function requireTargetKnown(context: Context, caller: Caller, to: Place): 
 }
 
 /**
+ * Content that gets another node is sent to it: bytes that are not here have to come first where the
+ * gateway shows only heads. Once somebody has replaced that head, or the node it has left is deleted,
+ * nobody could read them.
+ */
+async function bringReplacementWhole(
+  context: Context,
+  caller: Caller,
+  from: Place,
+  to: Place,
+  isExchange: boolean,
+): Promise<void> {
+  if (context.client.features.versions) return;
+  const target = inodeAt(context, to);
+  const source = inodeAt(context, from);
+  if (target === undefined || source === undefined || target.id === source.id) return;
+  for (const inode of isExchange ? [source, target] : [source]) {
+    if (inode.kind === "file" && inode.content === "clean") await bringWhole(context, inode.lineage, caller.signal);
+  }
+}
+
+function inodeAt(context: Context, { parent, name }: Place): Inode | undefined {
+  const entry = context.metadata.entries.find(folderOf(context, parent).id, name);
+  return entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
+}
+
+/**
  * A program was told that the target survives power loss, and the gateway does not have it yet. With
  * the new name on the disk before the new bytes, neither the one nor the other would be there.
  */
 async function makeReplacementSafe(context: Context, from: Place, to: Place): Promise<void> {
   const source = entryAt(context, from.parent, from.name).inode;
-  const entry = context.metadata.entries.find(folderOf(context, to.parent).id, to.name);
-  const target = entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
+  const target = inodeAt(context, to);
   if (target === undefined || target.id === source.id || target.synced === null) return;
   if (source.kind !== "file" || source.content !== "dirty" || source.synced === 1) return;
   const live = await openLive(context, source.lineage, { write: false });

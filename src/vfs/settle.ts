@@ -27,7 +27,7 @@ import { moveAside } from "./make-room.ts";
 import { handOver } from "./nameless.ts";
 import { observeNode } from "./observe.ts";
 import { takeOwn } from "./own.ts";
-import type { Request } from "./request.ts";
+import { isKeyed, type Request } from "./request.ts";
 import { tellDone } from "./staged-files.ts";
 import { kindOf } from "./stat.ts";
 
@@ -245,7 +245,7 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
       };
     }
     const { node } = error.details;
-    if (node?.lastKey === attempt.key) {
+    if (node?.lastKey === attempt.key || (node !== undefined && isRemovedBirth(context, row, attempt, error, node))) {
       acknowledge(context, attempt, node, 0);
       return { retry: false };
     }
@@ -257,6 +257,18 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
     context.activity.progressed();
     return { retry: false };
   });
+}
+
+/**
+ * Removed since, and a folder that was asked for before without an answer or a key is in the way: it is
+ * the one, though no listing showed it yet. Taken for somebody's it would come back for good.
+ */
+function isRemovedBirth({ metadata, client }: Context, row: NodeRow, sent: Sent, error: RemoteError, node: Node) {
+  if (row.entry !== null || row.nodeId !== null || error.code !== "conflict" || sent.request.do !== "folder") {
+    return false;
+  }
+  if (sent.tries === 0 || isKeyed(sent.request, client.features) || node.kind !== "folder") return false;
+  return metadata.nodes.ofNodeId(node.id) === undefined;
 }
 
 /** The request certainly had no effect. What does the refusal tell? */

@@ -66,7 +66,7 @@ export interface Calls {
 }
 
 /** What a program may run into when the gateway cannot be reached, or refuses. */
-export const NETWORK_CODES: ReadonlySet<string> = new Set(["EIO", "EACCES"]);
+export const NETWORK_CODES: ReadonlySet<string> = new Set(["EIO", "EACCES", "EROFS"]);
 
 export type CallName = keyof Calls;
 

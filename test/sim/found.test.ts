@@ -17,6 +17,13 @@ const setBack = (skewMs: number): Step[] => [
   { do: "drain", mount: 0 },
 ];
 
+const KEYS = ["uploadKeys", "folderKeys", "changeKeys", "lastKey"] as const;
+const TWO_FILES: readonly Step[] = [
+  { do: "run", mount: 0, program: { do: "save", path: "a", size: 20 } },
+  { do: "run", mount: 0, program: { do: "save", path: "b", size: 20 } },
+  { do: "wait", ms: 12_000 },
+];
+
 const FOUND: readonly Found[] = [
   {
     name: "without a journal, a folder made here and there is listed again though no program lists it",
@@ -59,6 +66,44 @@ const FOUND: readonly Found[] = [
       { do: "weather", mount: 0, isOffline: false, latencyMs: 0, faultShare: 0, refusal: 403 },
       { do: "run", mount: 0, program: { do: "unlink", path: "a" } },
       { do: "wait", ms: 12_000 },
+    ],
+  },
+  {
+    name: "removed, and the deletion refused: it waits until somebody has it tried again",
+    options: { mounts: 1, seed: 1 },
+    steps: [
+      { do: "run", mount: 0, program: { do: "save", path: "a", size: 1 } },
+      { do: "wait", ms: 4_000 },
+      { do: "weather", mount: 0, isOffline: false, latencyMs: 0, faultShare: 0, refusal: 403 },
+      { do: "run", mount: 0, program: { do: "unlink", path: "a" } },
+      { do: "wait", ms: 4_000 },
+    ],
+  },
+  {
+    name: "made, asked for again without a key, and removed meanwhile: it is ours though no listing shows it, and goes",
+    options: { mounts: 1, seed: 5, lacks: KEYS, lag: { path: 3_000, journal: 5_000, id: 0 } },
+    steps: [
+      { do: "run", mount: 0, program: { do: "mkdir", path: "d" } },
+      { do: "weather", mount: 0, isOffline: false, latencyMs: 50, faultShare: 0 },
+      { do: "crash at", mount: 0, program: { do: "mkdir", path: "d" }, place: 1, again: undefined },
+      { do: "crash at", mount: 0, program: { do: "rmdir", path: "d" }, place: 2, again: 1 },
+    ],
+  },
+  {
+    name: "without versions, what takes another's name is here before somebody replaces it at its old one",
+    options: { mounts: 2, seed: 1, lacks: FEATURE_NAMES },
+    steps: [
+      ...TWO_FILES,
+      { do: "remount", mount: 1 },
+      { do: "run", mount: 1, program: { do: "list", path: "" } },
+      {
+        do: "race",
+        programs: [
+          { do: "save", path: "b", size: 0 },
+          { do: "rename", path: "b", to: "a" },
+        ],
+      },
+      { do: "wait", ms: 4_000 },
     ],
   },
 ];

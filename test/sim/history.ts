@@ -1,6 +1,7 @@
 /** Plays a history: the steps, what is checked after each, and the end in which all must agree. */
 import type { Feature } from "../../src/contract/features.ts";
 import { SETTLE_MS } from "../../src/contract/features.ts";
+import { sleep } from "../../src/lib/runtime.ts";
 import { itemOf } from "../../src/vfs/pending.ts";
 import { CallError, type Calls, NETWORK_CODES } from "./calls.ts";
 import { diskViolations, violations } from "./invariants.ts";
@@ -40,11 +41,17 @@ function plain(tree: Tree): Tree {
 }
 
 export const NAMES: readonly string[] = ["alpha", "beta", "gamma"];
-/** Longer than any time after which rows are looked at again. */
-const LESSER_POLL_MS = 5_000;
+/** How often a mount asks for news, drawn by the world's seed: also the long wait at the end goes by with it. */
+const POLLS_MS = [1_000, 5_000, 2_000, 5_000];
+const LESSER_POLLS_MS = [5_000, 20_000, 10_000, 20_000];
+/** Longer than any time after which rows are looked at again … */
 const QUIET_MS = 15_000;
+/** … and than it takes to ask so often. */
+const QUIET_POLLS = 3;
 /** An id that is gone is asked for for five minutes. */
 const ROUNDS_MAX = 60;
+/** A death at a place that is not come to in this time does not happen. */
+const DEATH_MS = 2_000;
 /** Between two looks at a mount alone while time goes by. */
 const LOOK_MS = 700;
 
@@ -56,6 +63,9 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
   let world: World | undefined;
   try {
     const names = NAMES.slice(0, options.mounts);
+    const polls = options.lacks === undefined ? POLLS_MS : LESSER_POLLS_MS;
+    const pollMs = polls[(options.seed - 1) % polls.length] ?? 1_000;
+    const deaths: Deaths = { left: undefined, die: () => {} };
     const faults: string[] = [];
     const oracle: Oracle = createOracle(
       () => (world as World).store,
@@ -68,12 +78,23 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
       sabotage: options.sabotage,
       lacks: [...(options.lacks ?? []), ...(options.hasKeys === false ? (["changeKeys"] as const) : [])],
       faults: options.faults,
-      // The long wait at the end is otherwise spent on asking for news.
-      settings: options.lacks === undefined ? {} : { pollMs: LESSER_POLL_MS },
+      settings: { pollMs },
+      onStep(mount, label) {
+        if (deaths.left === undefined || deaths.mount !== mount) return;
+        deaths.left -= 1;
+        if (deaths.left > 0) return;
+        deaths.left = undefined;
+        if (options.tally !== undefined) count(options.tally.deaths, label);
+        world?.note(`  ${mount.name} dies at: ${label}`);
+        oracle.crashed(mount);
+        mount.crash();
+        deaths.die();
+      },
       onAnswer: oracle.onAnswer,
       tally: options.tally,
     });
-    const player = await createPlayer(world, oracle, options);
+    const quietMs = Math.max(QUIET_MS, QUIET_POLLS * pollMs);
+    const player = await createPlayer(world, oracle, { ...options, quietMs, deaths });
     for (const [index, step] of steps.entries()) {
       world.note(`step ${index}: ${describeStep(step, names)}`);
       if (options.tally !== undefined) count(options.tally.steps, step.do);
@@ -100,17 +121,35 @@ interface Held {
   readonly write: boolean;
 }
 
-async function createPlayer(world: World, oracle: Oracle, options: HistoryOptions) {
+/** Which mount is to die at its how many-eth place from now. */
+interface Deaths {
+  mount?: Mount;
+  left: number | undefined;
+  die(): void;
+}
+
+interface PlayerOptions extends HistoryOptions {
+  readonly quietMs: number;
+  readonly deaths: Deaths;
+}
+
+async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions) {
   const { clock, mounts } = world;
-  const { lacks = [] } = options;
+  const { lacks = [], quietMs, deaths } = options;
   const held = new Map<Mount, Held>();
   const watched = new Map<Process, Calls>();
   let paired: Paired | undefined;
   if (options.lag !== undefined) world.setLag(options.lag);
 
   let isGatewayDying = false;
-  const isTrusted = ({ weather }: Mount) =>
-    !weather.isOffline && weather.faultShare === 0 && weather.refusal === undefined && !isGatewayDying;
+  const isTrusted = ({ weather, process }: Mount) =>
+    !weather.isOffline &&
+    weather.faultShare === 0 &&
+    weather.refusal === undefined &&
+    weather.withdrawn === undefined &&
+    // What was refused is taken to be so for a while.
+    (process?.engine.context.network.refusals.size ?? 0) === 0 &&
+    !isGatewayDying;
 
   function mountOf(index: number): Mount {
     const mount = mounts[index];
@@ -197,8 +236,36 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
     await up(mount, true);
   }
 
+  /** What is under way when it dies is heard of no more. */
+  async function crashAt(mount: Mount, step: Extract<Step, { do: "crash at" }>, label: string): Promise<void> {
+    const died = (places: number | undefined) =>
+      new Promise<true>((resolve) => {
+        Object.assign(deaths, { mount, left: places, die: () => resolve(true) });
+      });
+    const death = died(step.place);
+    const isDead = () => mount.process === undefined;
+    const work = runProgram(callsOf(mount), step.program, `${mount.name}${label}`).catch((error: unknown) => {
+      if (!isDead() && !(error instanceof CallError)) world.fault(String(error));
+    });
+    await world.run(Promise.race([death, work]));
+    // What follows the program is written back by itself.
+    if (!isDead()) await world.run(Promise.race([death, sleep(clock, DEATH_MS)]));
+    deaths.left = undefined;
+    if (!isDead()) return;
+    held.delete(mount);
+    const again = died(step.again);
+    await world.run(Promise.race([again, mount.start()]));
+    deaths.left = undefined;
+    if (isDead()) await world.run(mount.start());
+    await isUp(mount, true);
+  }
+
   async function up(mount: Mount, isCrash: boolean): Promise<void> {
     await world.run(mount.start());
+    await isUp(mount, isCrash);
+  }
+
+  async function isUp(mount: Mount, isCrash: boolean): Promise<void> {
     if (mount.process === undefined) throw new Fault(`${mount.name} does not start`);
     if (paired === undefined) return;
     const calls = oracle.watch(mount, mount.process.kernel);
@@ -269,14 +336,16 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
       case "wait":
         return wait(step.ms);
       case "weather": {
-        const { isOffline, latencyMs, faultShare } = step;
-        Object.assign(mountOf(step.mount).weather, { isOffline, latencyMs, faultShare, refusal: step.refusal });
+        const { do: _, mount, ...weather } = step;
+        Object.assign(mountOf(mount).weather, { refusal: undefined, withdrawn: undefined, ...weather });
         return;
       }
       case "lag":
         return world.setLag(step);
       case "crash":
         return crash(mountOf(step.mount), step, label);
+      case "crash at":
+        return crashAt(mountOf(step.mount), step, label);
       case "gateway crash":
         return crashGateway(mountOf(step.mount), step, label);
       case "clock":
@@ -316,7 +385,7 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
   /** Nothing is in the way any more: everybody must come to the same, and to rest. */
   async function end(): Promise<void> {
     world.note("end: fair weather");
-    const fair = { isOffline: false, latencyMs: 20, faultShare: 0, refusal: undefined };
+    const fair = { isOffline: false, latencyMs: 20, faultShare: 0, refusal: undefined, withdrawn: undefined };
     for (const mount of mounts) Object.assign(mount.weather, fair);
     await clock.advance(1_000);
     world.setLag({ path: 0, journal: 0, id: 0 });
@@ -324,7 +393,7 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
     await comeToRest();
     if (lacks.includes("revisions") || lacks.includes("positions")) {
       // What was taken for lag is looked at when it cannot be that any more.
-      await clock.advance(SETTLE_MS + QUIET_MS);
+      await clock.advance(SETTLE_MS + quietMs);
       await comeToRest();
     }
     await check();
@@ -341,7 +410,7 @@ async function createPlayer(world: World, oracle: Oracle, options: HistoryOption
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       for (const mount of mounts) await drain(mount);
       const before = world.position();
-      await clock.advance(QUIET_MS);
+      await clock.advance(quietMs);
       world.check();
       const isAtRest = mounts.every(
         ({ process }) =>

@@ -36,8 +36,8 @@ const RULES: readonly (readonly [rule: string, violations: string])[] = [
     "SELECT id FROM node WHERE (node_id IS NULL) <> (base_revision IS NULL) OR (node_id IS NULL AND seen IS NOT NULL)",
   ],
   [
-    "a row that lost its entry is a deletion to send",
-    `SELECT id, node_id FROM node WHERE entry IS NULL AND due IS NULL
+    "a row that lost its entry is a deletion to send, or one that was refused",
+    `SELECT id, node_id FROM node WHERE entry IS NULL AND due IS NULL AND parked IS NULL
      AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.node = node.id AND state = 'open')`,
   ],
   [

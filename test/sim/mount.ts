@@ -24,7 +24,13 @@ import { createMemoryFiles, type MemoryFiles } from "../support/memory-files.ts"
 import { seededRandom } from "../support/virtual-clock.ts";
 import { createKernel, type Kernel } from "./kernel.ts";
 import { steppingFiles, steppingRows } from "./stepping.ts";
-import { createSimTransport, type Fault, type SimTransportOptions, type Weather } from "./transport.ts";
+import {
+  createSimTransport,
+  type Fault,
+  type SimTransportOptions,
+  type Weather,
+  type Withdrawable,
+} from "./transport.ts";
 
 /** An engine broken on purpose, to see that it is noticed. */
 export interface Sabotage {
@@ -45,8 +51,8 @@ export interface MountOptions {
   readonly seed: number;
   readonly clock: Clock;
   readonly gateway: () => Gateway;
-  /** All are good; a refused one is followed by the next. */
-  readonly tokens: readonly [string, string];
+  /** A new one, good for a while, without the scope. */
+  readonly tokenWithout: (scope: Withdrawable | undefined) => string;
   readonly workspace: string;
   readonly settings?: Partial<EngineSettings>;
   readonly sabotage?: Sabotage | undefined;
@@ -180,7 +186,12 @@ export function createMount(options: MountOptions): Mount {
       const log = createLog(name, isAlive, options);
       const { lacks = [] } = options;
       const profile = lacks.length === 0 ? OWN_PROFILE : withoutFeatures(OWN_PROFILE, lacks);
-      const client = createClient({ transport, credentials: inTurn(options.tokens), now: wallClock, profile });
+      const client = createClient({
+        transport,
+        credentials: credentialsOf(options.tokenWithout, weather),
+        now: wallClock,
+        profile,
+      });
       const paths = createLayout(runtime.files, STATE);
       await paths.prepare();
       database ??= DATABASES.take(left);
@@ -265,14 +276,18 @@ export function createMount(options: MountOptions): Mount {
   return mount;
 }
 
-function inTurn(tokens: readonly [string, string]): Credentials {
-  let current = tokens[0];
+/** A refused token is followed by another; a right that is withdrawn, or given back, by one that says so. */
+function credentialsOf(issue: MountOptions["tokenWithout"], weather: Weather): Credentials {
+  let without = weather.withdrawn;
+  let current = issue(without);
+  const renewed = () => {
+    without = weather.withdrawn;
+    current = issue(without);
+    return current;
+  };
   return {
-    token: async () => current,
-    async renew(rejected) {
-      if (rejected === current) current = tokens[0] === rejected ? tokens[1] : tokens[0];
-      return current;
-    },
+    token: async () => (without === weather.withdrawn ? current : renewed()),
+    renew: async (rejected) => (rejected === current ? renewed() : current),
   };
 }
 

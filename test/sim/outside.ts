@@ -40,6 +40,17 @@ async function carryOut(world: World, { edit: what, path, to }: Extract<Step, { 
     case "delete":
       if (node !== undefined) await outside.deleteNode(node.id);
       return;
+    case "replace":
+      if (node === undefined || parent === undefined) return;
+      await outside.deleteNode(node.id);
+      await outside.upload(parent, name, source);
+      return;
+    case "retype":
+      if (node === undefined || parent === undefined) return;
+      await outside.deleteNode(node.id);
+      if (node.kind === "folder") await outside.upload(parent, name, source);
+      else await outside.createFolder(parent, name);
+      return;
     case "chmod":
       if (node !== undefined) await outside.patchNode(node.id, { attributes: { mode: 0o640 } });
       return;

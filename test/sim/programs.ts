@@ -13,6 +13,8 @@ export type Program =
   | { readonly do: "backup"; readonly path: string; readonly size: number; readonly keeps: boolean }
   /** Delete, write new. */
   | { readonly do: "recreate"; readonly path: string; readonly size: number }
+  /** What is there goes, a folder comes; in the place of a folder a file. */
+  | { readonly do: "retype"; readonly path: string; readonly size: number }
   | { readonly do: "unlink" | "mkdir" | "rmdir" | "symlink" | "read" | "list"; readonly path: string }
   | { readonly do: "rename" | "exchange" | "link"; readonly path: string; readonly to: string }
   | { readonly do: "chmod"; readonly path: string; readonly mode: number }
@@ -48,6 +50,13 @@ export async function runProgram(calls: Calls, program: Program, label: string):
     case "recreate":
       await calls.unlink(path);
       return save(calls, path, bytesOf(label, program.size));
+    case "retype":
+      if ((await calls.stat(path)).kind === "folder") {
+        await calls.rmdir(path);
+        return save(calls, path, bytesOf(label, program.size));
+      }
+      await calls.unlink(path);
+      return calls.mkdir(path);
     case "unlink":
       return calls.unlink(path);
     case "mkdir":

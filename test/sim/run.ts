@@ -76,8 +76,7 @@ export async function playHistories(options: RunOptions): Promise<Failure | unde
 function withoutLinks(step: Step): Step {
   const replace = (program: Program): Program =>
     program.do === "symlink" || program.do === "link" ? { do: "read", path: program.path } : program;
-  if (step.do === "run" || step.do === "crash" || step.do === "gateway crash")
-    return { ...step, program: replace(step.program) };
+  if ("program" in step) return { ...step, program: replace(step.program) };
   return step.do === "race" ? { ...step, programs: step.programs.map(replace) } : step;
 }
 

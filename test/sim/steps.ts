@@ -1,7 +1,7 @@
 /** The steps a history is made of, and how fast-check makes them up: few names, so that they meet. */
 import fc from "fast-check";
 import { describeProgram, type Program } from "./programs.ts";
-import { REFUSALS, type Refusal } from "./transport.ts";
+import { REFUSALS, type Refusal, WITHDRAWABLE, type Withdrawable } from "./transport.ts";
 
 export type Step =
   | { readonly do: "run"; readonly mount: number; readonly program: Program }
@@ -20,6 +20,8 @@ export type Step =
       readonly faultShare: number;
       /** What the gateway refuses for as long as this weather lasts. */
       readonly refusal?: Refusal | undefined;
+      /** What the token lacks for as long as this weather lasts. */
+      readonly withdrawn?: Withdrawable | undefined;
     }
   | { readonly do: "lag"; readonly path: number; readonly journal: number; readonly id: number }
   /** Dies `ticks` microtasks and `ms` after the program began. */
@@ -29,6 +31,17 @@ export type Step =
       readonly program: Program;
       readonly ticks: number;
       readonly ms: number;
+    }
+  /**
+   * Dies right after the n-th thing that outlives it, or fault point of the engine, that it comes to
+   * since the program began; and, if told, once more at such a place while it comes up again.
+   */
+  | {
+      readonly do: "crash at";
+      readonly mount: number;
+      readonly program: Program;
+      readonly place: number;
+      readonly again: number | undefined;
     }
   /** "fresh": drained, then mounted again with nothing of its state. */
   | { readonly do: "remount" | "drain" | "drop caches" | "fresh"; readonly mount: number }
@@ -45,7 +58,7 @@ export type Step =
     }
   | {
       readonly do: "outside";
-      readonly edit: "write" | "delete" | "move" | "mkdir" | "chmod";
+      readonly edit: "write" | "delete" | "move" | "mkdir" | "chmod" | "replace" | "retype";
       readonly path: string;
       readonly to: string;
     };
@@ -81,7 +94,8 @@ const program: fc.Arbitrary<Program> = fc.oneof(
   { weight: 4, arbitrary: fc.record({ do: fc.constant("mkdir" as const), path: folder }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant("rmdir" as const), path: folder }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("symlink" as const), path: file }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant("link" as const), path: file, to: file }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant("link" as const), path: file, to: file }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant("retype" as const), path: anyPath, size }) },
   { weight: 4, arbitrary: fc.record({ do: fc.constant("rename" as const), path: anyPath, to: anyPath }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant("exchange" as const), path: anyPath, to: anyPath }) },
   {
@@ -101,6 +115,11 @@ const program: fc.Arbitrary<Program> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant("list" as const), path: fc.constantFrom("", "d", "e") }) },
 );
 
+const seldom = <T>(arbitrary: fc.Arbitrary<T>) =>
+  fc.oneof({ weight: 4, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary });
+
+/** A save and its upload come to about so many. */
+const PLACES = 40;
 const SKEWS = [0, -30_000, 30_000, -3_600_000, 3_600_000];
 
 /** What there is when two mounts begin: nothing, late listings, files both know, a folder both have just made. */
@@ -116,6 +135,13 @@ const KNOWN: readonly Step[] = [
   { do: "run", mount: 1, program: { do: "list", path: "" } },
   { do: "run", mount: 1, program: { do: "list", path: "d" } },
 ];
+/** One file of two names. */
+const LINKED: readonly Step[] = [
+  ...KNOWN,
+  { do: "run", mount: 0, program: { do: "link", path: "a", to: "b" } },
+  { do: "wait", ms: 4_000 },
+  { do: "run", mount: 1, program: { do: "list", path: "" } },
+];
 const MADE_TWICE: Step = {
   do: "race",
   programs: [
@@ -128,6 +154,7 @@ const BEGINNINGS: readonly (readonly Step[])[] = [
   [LATE],
   KNOWN,
   [...KNOWN, LATE],
+  LINKED,
   [LATE, MADE_TWICE],
   [...KNOWN, HIDDEN],
   [HIDDEN, MADE_TWICE],
@@ -151,11 +178,9 @@ export function stepsOf(
     mount,
     isOffline: fc.oneof({ weight: 3, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.constant(true) }),
     latencyMs: fc.constantFrom(0, 50, 400),
-    faultShare: fc.constantFrom(0, 0.1, 0.5),
-    refusal: fc.oneof(
-      { weight: 4, arbitrary: fc.constant(undefined) },
-      { weight: 1, arbitrary: fc.constantFrom(...REFUSALS) },
-    ),
+    faultShare: fc.constantFrom(0, 0.1, 0.3, 0.5),
+    refusal: seldom(fc.constantFrom(...REFUSALS)),
+    withdrawn: seldom(fc.constantFrom(...WITHDRAWABLE)),
   });
   const ms = fc.oneof(
     { weight: 40, arbitrary: fc.constantFrom(0, 100, 600, 1_500, 4_000, 12_000, 40_000) },
@@ -177,6 +202,8 @@ export function stepsOf(
       "move" as const,
       "mkdir" as const,
       "chmod" as const,
+      "replace" as const,
+      "retype" as const,
     ),
     path: anyPath,
     to: anyPath,
@@ -187,7 +214,7 @@ export function stepsOf(
     { weight: 2, arbitrary: fc.record({ do: fc.constant("hold" as const), mount, path: file, write: fc.boolean() }) },
     { weight: 2, arbitrary: fc.record({ do: fc.constant("poke" as const), mount, at, size, sync: fc.boolean() }) },
     { weight: 1, arbitrary: on("release") },
-    { weight: 2, arbitrary: weather },
+    { weight: 4, arbitrary: weather },
     {
       weight: 1,
       arbitrary: fc.record({
@@ -200,6 +227,16 @@ export function stepsOf(
     {
       weight: 2,
       arbitrary: fc.record({ do: fc.constant("crash" as const), ...death }),
+    },
+    {
+      weight: 2,
+      arbitrary: fc.record({
+        do: fc.constant("crash at" as const),
+        mount,
+        program,
+        place: fc.integer({ min: 1, max: PLACES }),
+        again: seldom(fc.integer({ min: 1, max: PLACES })),
+      }),
     },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("gateway crash" as const), ...death }) },
     { weight: 1, arbitrary: on("remount") },
@@ -235,6 +272,10 @@ export function describeStep(step: Step, names: readonly string[]): string {
     case "crash":
     case "gateway crash":
       return `${on}${step.do} ${step.ticks} ticks and ${step.ms} ms into: ${describeProgram(step.program)}`;
+    case "crash at": {
+      const again = step.again === undefined ? "" : `, and at place ${step.again} of its start`;
+      return `${on}crash at place ${step.place}${again}: ${describeProgram(step.program)}`;
+    }
     default: {
       const { do: name, ...rest } = step;
       const fields = Object.entries(rest).filter(([key, value]) => key !== "mount" && value !== undefined);

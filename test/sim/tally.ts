@@ -6,12 +6,14 @@ export interface Tally {
   histories: number;
   readonly steps: Map<Step["do"], number>;
   requests: number;
-  /** Requests that met each fault, and those refused, by status. */
-  readonly faults: Map<Fault | Refusal | "offline", number>;
+  /** Requests that met each fault, and those refused, by status; or whose token was too old, or without the scope. */
+  readonly faults: Map<Fault | Refusal | "offline" | "expired" | "withdrawn", number>;
+  /** Deaths of mounts in the middle of what they do, by the place. */
+  readonly deaths: Map<string, number>;
 }
 
 export function createTally(): Tally {
-  return { histories: 0, steps: new Map(), requests: 0, faults: new Map() };
+  return { histories: 0, steps: new Map(), requests: 0, faults: new Map(), deaths: new Map() };
 }
 
 export function count<K>(counts: Map<K, number>, key: K): void {
@@ -19,7 +21,7 @@ export function count<K>(counts: Map<K, number>, key: K): void {
 }
 
 /** One line for each kind of thing. */
-export function describeTally({ histories, steps, requests, faults }: Tally): string {
+export function describeTally({ histories, steps, requests, faults, deaths }: Tally): string {
   const list = (counts: ReadonlyMap<unknown, number>) =>
     [...counts]
       .sort(([, a], [, b]) => b - a)
@@ -29,5 +31,6 @@ export function describeTally({ histories, steps, requests, faults }: Tally): st
   return [
     `${histories} histories, ${total} steps: ${list(steps)}`,
     `${requests} requests, of which met: ${list(faults)}`,
+    `deaths at places: ${list(deaths)}`,
   ].join("\n");
 }

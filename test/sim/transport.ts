@@ -5,6 +5,7 @@
  */
 import { RemoteError } from "../../src/client/errors.ts";
 import type { HttpAnswer, HttpRequest, Transport, UploadBody } from "../../src/contract/http.ts";
+import type { Scope } from "../../src/contract/scopes.ts";
 import type { Gateway } from "../../src/gateway/core.ts";
 import { type GatewayAnswer, jsonBody, type RequestBody } from "../../src/gateway/exchange.ts";
 import { invalid } from "../../src/gateway/problems.ts";
@@ -46,6 +47,15 @@ export type Fault = (typeof FAULTS)[number];
 export const REFUSALS = [401, 403, 413, 507] as const;
 export type Refusal = (typeof REFUSALS)[number];
 
+/** What a token may lack for a while. Without node.journal.create an upload is done, and nobody told. */
+export const WITHDRAWABLE = [
+  "node.file.delete",
+  "node.node.update",
+  "node.node.create",
+  "node.file.read",
+] as const satisfies readonly Scope[];
+export type Withdrawable = (typeof WITHDRAWABLE)[number];
+
 /** What the network is like right now; the simulation changes it while requests are under way. */
 export interface Weather {
   isOffline: boolean;
@@ -54,6 +64,7 @@ export interface Weather {
   /** Share of requests that meet a fault, 0..1. */
   faultShare: number;
   refusal?: Refusal | undefined;
+  withdrawn?: Withdrawable | undefined;
 }
 
 /** Silence after which the client gives up; shorter than the real one's, which is 10 s and more. */

@@ -8,7 +8,7 @@ import { createClient } from "../../src/client/create-client.ts";
 import { staticToken } from "../../src/client/credentials.ts";
 import type { Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import { SCOPES } from "../../src/contract/scopes.ts";
+import { SCOPES, type Scope } from "../../src/contract/scopes.ts";
 import { createGateway, type Gateway } from "../../src/gateway/core.ts";
 import type { GatewayAnswer } from "../../src/gateway/exchange.ts";
 import { describeError, type Logger, SILENT } from "../../src/lib/log.ts";
@@ -73,6 +73,8 @@ export interface WorldOptions {
 
 const LIMIT_MS = 15 * 60_000;
 const WORKSPACE_AGE_MS = 60_000;
+/** So short that it expires in most histories. */
+const TOKEN_SECONDS = 90;
 
 /** Stores of gateways. */
 const STORES = createKeptRows(() => {
@@ -106,8 +108,8 @@ export async function createWorld(options: WorldOptions): Promise<World> {
   const up = () => createGateway({ clock, database: store, blobs, signingKey, options: lag, log });
   let gateway: Gateway = up();
   const row = gateway.ensureWorkspace("workspace");
-  const tokenFor = (ttlSeconds: number) => gateway.issueToken({ scopes: SCOPES, ttlSeconds, workspace: row.id });
-  const token = tokenFor(30 * 86400);
+  const tokenFor = (ttlSeconds: number, without?: Scope) =>
+    gateway.issueToken({ scopes: SCOPES.filter((scope) => scope !== without), ttlSeconds, workspace: row.id });
 
   const mounts = options.mounts.map((name, index) =>
     createMount({
@@ -115,7 +117,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       seed: seed + index,
       clock,
       gateway: () => gateway,
-      tokens: [token, tokenFor(31 * 86400)],
+      tokenWithout: (scope) => tokenFor(TOKEN_SECONDS, scope),
       workspace: "workspace",
       ...(options.settings === undefined ? {} : { settings: options.settings }),
       sabotage: options.sabotage,
@@ -123,7 +125,12 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       ...(options.faults === undefined ? {} : { faults: options.faults }),
       onStep: options.onStep,
       ...(options.engine === undefined ? {} : { engine: options.engine }),
-      onAnswer: (mount, request, answer) => options.onAnswer?.(mount, request, answer),
+      onAnswer(mount, request, answer) {
+        const { status } = answer;
+        if (options.tally !== undefined && status === 401) count(options.tally.faults, "expired");
+        if (options.tally !== undefined && status === 403) count(options.tally.faults, "withdrawn");
+        options.onAnswer?.(mount, request, answer);
+      },
       onRequest(met) {
         if (options.tally === undefined) return;
         options.tally.requests += 1;
@@ -143,7 +150,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       onAnswer: () => {},
       note: () => {},
     }),
-    credentials: staticToken(token),
+    credentials: staticToken(tokenFor(30 * 86400)),
     now: clock.now,
   });
 
