@@ -1,6 +1,7 @@
 /** Node rows: what we know of the gateway's nodes, and which of them the plan should look at. */
 import type { Attributes } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
+import { parseTime, toMilliseconds } from "../lib/time.ts";
 import { type Connection, prepare, remember } from "./database.ts";
 
 /** What we and the gateway last agreed on. */
@@ -15,7 +16,7 @@ export interface Base {
   readonly revision: number;
   /** Journal position of our last acknowledged write to the node; 0: none. */
   readonly position: number;
-  /** ISO 8601. */
+  /** When its content was written, see writtenAt. */
   readonly modifiedAt: string;
 }
 
@@ -307,6 +308,18 @@ export function baseOf(node: Node, position: number): Base {
     attributes: node.attributes,
     revision: node.revision,
     position,
-    modifiedAt: node.modifiedAt,
+    modifiedAt: writtenAt(node),
   };
+}
+
+/**
+ * When the content was written, ISO 8601. A node that was made with its content may be a copy, of a
+ * file that was linked or moved: it is no newer than what it is a copy of.
+ */
+export function writtenAt({ createdAt, modifiedAt, attributes }: Node): string {
+  const mtime = attributes.mtime === undefined ? undefined : parseTime(attributes.mtime);
+  if (mtime === undefined || createdAt !== modifiedAt) return modifiedAt;
+  const milliseconds = Math.min(Date.parse(modifiedAt), toMilliseconds(mtime));
+  // Some file systems know of years no date has.
+  return new Date(Math.max(milliseconds, 0)).toISOString();
 }

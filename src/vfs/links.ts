@@ -7,7 +7,7 @@
 import { sameValue } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Inode } from "../metadata/inodes.ts";
-import type { NodeRow } from "../metadata/nodes.ts";
+import { type NodeRow, writtenAt } from "../metadata/nodes.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { contentOfNode, groupOf } from "./from-node.ts";
@@ -35,7 +35,8 @@ export function isFollower({ metadata }: Needs, row: NodeRow, inode: Inode): boo
 /** No other name of the inode has content that was written later. */
 export function isNewest(context: Needs, inode: number, node: Node): boolean {
   const others = rowsOfInode(context, inode).filter((row) => row.nodeId !== node.id);
-  return others.every(({ base }) => base === null || Date.parse(base.modifiedAt) <= Date.parse(node.modifiedAt));
+  const written = Date.parse(writtenAt(node));
+  return others.every(({ base }) => base === null || Date.parse(base.modifiedAt) <= written);
 }
 
 /** What the node's content lives on under, should this name of it go. */

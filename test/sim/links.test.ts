@@ -259,3 +259,27 @@ test("one more name of many costs no more than one of few, where it is made and 
   expect((await world.run(it.calls(beta).stat("a"))).links).toBeGreaterThan(60);
   expect([made[1], arrived[1]]).toEqual([made[0], arrived[0]]);
 });
+
+test("a name made of it while somebody else saves it is no newer than what he saved", async () => {
+  const it = await begin();
+  await it.save(it.alpha, "a", "old");
+  await it.link(it.alpha, "a", "b");
+  await it.drain(it.alpha);
+  await it.world.run(it.calls(it.beta).list(""));
+  await it.world.clock.advance(5_000);
+  it.alpha.weather.latencyMs = 200;
+  await it.save(it.beta, "a", "new");
+  await it.link(it.alpha, "a", "c");
+  await it.world.clock.advance(3_000);
+  expect(it.changes.lastIndexOf("alpha POST")).toBeGreaterThan(it.changes.indexOf("beta PUT"));
+  await it.world.clock.advance(TURNS_MS);
+  for (const mount of [it.alpha, it.beta]) {
+    const shown = await it.shown(mount);
+    expect(shown.map(({ name, text, links }) => [name, text, links])).toEqual([
+      ["a", "new", 3],
+      ["b", "new", 3],
+      ["c", "new", 3],
+    ]);
+  }
+  expect(new Set((await it.nodes()).map(({ contentHash }) => contentHash)).size).toBe(1);
+});
