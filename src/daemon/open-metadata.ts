@@ -12,6 +12,7 @@ import { join } from "node:path";
 import type { Layout } from "../content/layout.ts";
 import type { Reserve } from "../content/reserve.ts";
 import { hasCode } from "../lib/system-error.ts";
+import { toMilliseconds } from "../lib/time.ts";
 import { damageIn, isDamage } from "../metadata/damage.ts";
 import { type Connection, isDiskFailure, openDatabase } from "../metadata/database.ts";
 import { createSettings } from "../metadata/settings.ts";
@@ -21,6 +22,7 @@ import { type CopyNeeds, inThread, isGoodCopy, listCopies } from "./good-copies.
 const NOTE = "metadata.suspect";
 /** A repair was begun. */
 const REPAIR = "repair: ";
+const UNKNOWN_BOOT = "unknown";
 /** Read in full at every start, in less than a moment. */
 const SMALL = 16 * 1024 * 1024;
 
@@ -29,6 +31,8 @@ export interface OpenNeeds extends CopyNeeds {
   readonly reserve: Pick<Reserve, "giveUpNow">;
   /** Id of this boot of the machine. */
   readonly boot: string;
+  /** When it began, milliseconds since 1970. */
+  readonly bootedAt: number;
   readonly now: () => number;
   /** Right after each step of a repair, for tests that die there. */
   readonly onStep?: (what: string) => void;
@@ -101,6 +105,7 @@ async function look(needs: OpenNeeds, connection: Connection): Promise<string | 
 async function repair(needs: OpenNeeds, why: string): Promise<Opened> {
   const { files, folder, database, log, onStep, now } = needs;
   log.error({ why }, "the database is repaired");
+  const wentDown = (await lastWritten(needs)) < needs.bootedAt;
   const file = await files.open(join(folder, NOTE), "w+");
   try {
     const bytes = Buffer.from(`${REPAIR}${why}`);
@@ -124,11 +129,29 @@ async function repair(needs: OpenNeeds, why: string): Promise<Opened> {
   const connection = copied ?? open(needs);
   onStep?.("in place");
   const said = `${why}; ${copied === undefined ? "there was no good copy of it, everything is asked of the gateway anew" : "a copy of it was put in its place"}`;
-  createSettings(connection).set("restored", JSON.stringify({ why: said }));
+  const settings = createSettings(connection);
+  settings.set("restored", JSON.stringify({ why: said }));
+  settings.set("boot", wentDown ? UNKNOWN_BOOT : needs.boot);
   connection.pragma("wal_checkpoint(TRUNCATE)");
   onStep?.("told");
   await removeNote(needs);
   return { connection, repaired: said };
+}
+
+/**
+ * Milliseconds since 1970. What the damaged rows said of it cannot be believed: where nothing was written
+ * since the machine came up, it may have gone down while the mount was there, and taken with it what was not synced.
+ */
+async function lastWritten({ files, database, paths }: OpenNeeds): Promise<number> {
+  let last = Number.NEGATIVE_INFINITY;
+  for (const path of [database, `${database}-wal`, paths.staged]) {
+    try {
+      last = Math.max(last, toMilliseconds((await files.stat(path)).mtime));
+    } catch (error) {
+      if (!hasCode(error, "ENOENT")) throw error;
+    }
+  }
+  return last;
 }
 
 /** What a predecessor kept back is given up where there is no room for the files of the database. */

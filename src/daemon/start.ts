@@ -4,7 +4,7 @@
  */
 
 import { readFileSync } from "node:fs";
-import { hostname } from "node:os";
+import { hostname, uptime } from "node:os";
 import { dirname, join } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { Client } from "../client/client.ts";
@@ -177,6 +177,7 @@ async function start(
     ...copying,
     paths,
     boot,
+    bootedAt: systemClock.now() - uptime() * 1000,
     reserve,
     now: systemClock.now,
   });

@@ -18,8 +18,7 @@ export function damageIn(database: Database.Database): string | undefined {
     const found = String(database.pragma("quick_check(1)", { simple: true }));
     return found === "ok" ? undefined : found.replaceAll(/\s+/g, " ");
   } catch (error) {
-    if (error instanceof Database.SqliteError) return `${error.message} (${error.code})`;
-    throw error;
+    return whatIsDamaged(error);
   }
 }
 
@@ -34,7 +33,12 @@ export function finishCopy(path: string): string | undefined {
       copy.close();
     }
   } catch (error) {
-    if (error instanceof Database.SqliteError) return `${error.message} (${error.code})`;
-    throw error;
+    return whatIsDamaged(error);
   }
+}
+
+/** A disk that is full, or fails for now, says nothing of what is on it. */
+function whatIsDamaged(error: unknown): string {
+  if (error instanceof Database.SqliteError && isDamage(error)) return `${error.message} (${error.code})`;
+  throw error;
 }

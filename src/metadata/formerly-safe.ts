@@ -16,19 +16,24 @@ export interface FormerlySafe {
 
 export function createFormerlySafe(): FormerlySafe {
   const inodes = new Set<number>();
+  /** Since the last sync began, which may be too early for them. */
+  const added = new Set<number>();
   /** How often one did not fit in any more. */
   let others = 0;
   return {
     add(inode) {
-      if (inodes.size < MOST) inodes.add(inode);
-      else others += 1;
+      if (inodes.size < MOST) {
+        inodes.add(inode);
+        added.add(inode);
+      } else others += 1;
     },
     has: (inode) => others > 0 || inodes.has(inode),
     beforeSync() {
       const known = [...inodes];
       const before = others;
+      added.clear();
       return () => {
-        for (const inode of known) inodes.delete(inode);
+        for (const inode of known) if (!added.has(inode)) inodes.delete(inode);
         if (others === before) others = 0;
       };
     },

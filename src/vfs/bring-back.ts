@@ -43,7 +43,9 @@ export async function bringBack(context: Context, isDoubtful: boolean): Promise<
   const told = noteIn(metadata);
   // What power loss takes from rows it takes from files too: see power-loss.ts.
   if (told === undefined && (isDoubtful || !wasBrokenOff(metadata))) return false;
-  const list = await context.staged.read(told === undefined ? RECENT : undefined);
+  const read = await context.staged.read(told === undefined ? RECENT : undefined);
+  // Its last lines may never have reached the disk.
+  const list = { ...read, isWhole: read.isWhole && !isDoubtful };
   if (told === undefined && !isAhead(context, list)) return false;
   const why = told?.why ?? "the last changes of the database were lost";
   context.restored.why = why;
@@ -184,6 +186,12 @@ function grewFrom({ metadata }: Context, row: NodeRow, { node, head, hash, size,
   metadata.nodes.update(row.id, { base: { ...base, head, hash: hash ?? null, size: size ?? base.size } });
 }
 
+/** It was written over what the row shows, or over a version of ours that came after that: nothing of anybody else's goes. */
+function grewOver(row: NodeRow | undefined, { node, head, revision }: Written): boolean {
+  if (row === undefined || row.base === null || row.nodeId !== node) return false;
+  return row.base.head === head || (revision !== undefined && revision > row.base.revision);
+}
+
 /** A file of which no row is left: under the name it had, if that is free or shows what it was written over. */
 async function placeFile(needs: Needs, word: Written, stat: FileStat, missing: Ranges): Promise<void> {
   const { context, isDoubtful } = needs;
@@ -200,7 +208,7 @@ async function placeFile(needs: Needs, word: Written, stat: FileStat, missing: R
     const inode = metadata.inodes.adopt(newInode(context, word), word.lineage);
     const row = there === undefined ? undefined : metadata.nodes.ofEntry(there.id);
     const former = there === undefined ? undefined : metadata.inodes.get(there.inode);
-    const isWrittenOver = former?.kind === "file" && former.content === "clean" && row?.nodeId === word.node;
+    const isWrittenOver = former?.kind === "file" && former.content === "clean" && grewOver(row, word);
     if (there === undefined) {
       addName(context, folder, name, inode.id, "file");
     } else if (isWrittenOver && row?.nodeId != null && !isDoubtful) {

@@ -166,6 +166,8 @@ function settleNow(
   if (inode === undefined || inode.changes !== before.changes || inode.lineage !== before.lineage) return "busy";
   if (inode.content === "clean" && !cut.isOwn) return "clean";
   if (open === undefined ? lives.has(inode.lineage) : open.live.writes !== open.writes) return "busy";
+  // One who was let in since may write to what would be sent.
+  if (open !== undefined && cut.lineage !== null && open.live.writers > 0) return "busy";
   for (const old of metadata.generations.unusedOf(inode.id)) removeGeneration(context, old);
   const { hash, size } = cut;
   const agreed = cut.isOwn ? undefined : agreement(context, inode, hash);

@@ -53,7 +53,13 @@ async function syncWaiting(context: Context): Promise<void> {
 
   async function syncDisk(): Promise<void> {
     const begun = runtime.elapsed();
-    await runtime.files.syncDisk(paths.root);
+    try {
+      await runtime.files.syncDisk(paths.root);
+    } catch (error) {
+      // It tells of each failure once, whoever's file that was: from now on each is asked by itself.
+      syncing.aloneUntil = Number.POSITIVE_INFINITY;
+      throw error;
+    }
     if (runtime.elapsed() - begun > SLOW_MS) syncing.aloneUntil = runtime.elapsed() + WARY_MS;
   }
 }

@@ -4,6 +4,7 @@
  * another. What a program waits for is committed at once, and not here.
  */
 import type { Runtime } from "../lib/runtime.ts";
+import { isDamage } from "../metadata/damage.ts";
 import { isDiskFailure } from "../metadata/database.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import type { Request } from "./request.ts";
@@ -40,7 +41,7 @@ export function createTogether(runtime: Runtime, metadata: Metadata<Request>): T
           return () => resolve(result);
         } catch (error) {
           // Of a disk that takes nothing the whole commit is tried again.
-          if (isDiskFailure(error)) throw error;
+          if (isDiskFailure(error) || isDamage(error)) throw error;
           return () => reject(error);
         }
       };

@@ -9,6 +9,7 @@
 import { setMaxListeners } from "node:events";
 import { sleep, type Timer } from "../lib/runtime.ts";
 import type { Attempt } from "../metadata/attempts.ts";
+import { isDamage } from "../metadata/damage.ts";
 import { isDiskFailure } from "../metadata/database.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import { advance, type Pending } from "./advance.ts";
@@ -197,7 +198,7 @@ export function createWriteBack(context: Context): WriteBack {
         return nextOf(id, hasRoom);
       });
     } catch (error) {
-      if (isDiskFailure(error)) throw error;
+      if (isDiskFailure(error) || isDamage(error)) throw error;
       putOff(id, error);
       return undefined;
     }

@@ -32,7 +32,7 @@ const path = () => join(disk.root, "metadata.db");
 const inQuarantine = () => readdirSync(join(disk.root, "quarantine"));
 const copies = () => readdirSync(disk.root).filter((name) => name.startsWith("metadata.copy-"));
 
-async function open(onStep: (what: string) => void = () => {}, boot = BOOT) {
+async function open(onStep: (what: string) => void = () => {}, boot = BOOT, bootedAt = 0) {
   if (opened?.open) opened.close();
   const found = await openMetadata({
     files: disk.files,
@@ -42,11 +42,12 @@ async function open(onStep: (what: string) => void = () => {}, boot = BOOT) {
     paths: createLayout(disk.files, disk.root),
     reserve: { giveUpNow: () => false },
     boot,
+    bootedAt,
     now: () => 0,
     onStep,
   });
   opened = found.connection;
-  return { ...found, value: (key: "written" | "restored") => createSettings(found.connection).get(key) };
+  return { ...found, value: (key: "written" | "restored" | "boot") => createSettings(found.connection).get(key) };
 }
 
 /** A database with some pages, and `written` in it; with a copy, if told, of what it was before that. */
@@ -115,6 +116,20 @@ test("without a copy it is empty, and says so", async () => {
   expect(repaired).toContain("asked of the gateway anew");
   expect(value("written")).toBeUndefined();
   expect(value("restored")).toContain("anew");
+});
+
+test("whatever the copy says, the machine counts as gone down where nothing was written since it came up", async () => {
+  for (const [bootedAt, boot] of [
+    [0, BOOT],
+    [Date.now() + 3600_000, "unknown"],
+  ] as const) {
+    await prepare("later", true, "another boot");
+    damages["a page of garbage"]?.();
+    const { repaired, value } = await open(() => {}, BOOT, bootedAt);
+    expect([repaired, value("boot")]).toEqual([expect.stringContaining("a copy of it"), boot]);
+    opened?.close();
+    for (const name of readdirSync(disk.root)) if (name.startsWith("metadata.")) rmSync(join(disk.root, name));
+  }
 });
 
 test("a copy that is damaged too is set aside as well", async () => {
