@@ -11,6 +11,11 @@ import { invalid } from "./problems.ts";
 const AHEAD_BYTES = 512 * 1024;
 /** The headers of one part. */
 const HEAD_BYTES = 16 * 1024;
+/** What transport may add to the line of a boundary. */
+const PADDING_BYTES = 1024;
+const [SPACE, TAB] = [0x20, 0x09];
+/** What a chunk takes besides its bytes. */
+const CHUNK_BYTES = 256;
 /** How much may follow the closing boundary; RFC 2046 has readers ignore it. */
 const EPILOGUE_BYTES = 64 * 1024;
 
@@ -115,9 +120,17 @@ function contentOf(chunks: Chunks, delimiterText: string): Content {
     },
     async isFollowed() {
       while (rest.length < 2) await more();
-      const mark = rest.toString("latin1", 0, 2);
-      if (mark !== "--" && mark !== "\r\n") throw malformed("a boundary that does not end its line");
-      return mark !== "--";
+      if (rest.toString("latin1", 0, 2) === "--") return false;
+      let end = 0;
+      for (;;) {
+        while (rest[end] === SPACE || rest[end] === TAB) end += 1;
+        if (rest.length >= end + 2) break;
+        if (end > PADDING_BYTES) throw malformed(`a boundary padded with more than ${PADDING_BYTES} bytes`);
+        await more();
+      }
+      if (rest.toString("latin1", end, end + 2) !== "\r\n") throw malformed("a boundary that does not end its line");
+      rest = rest.subarray(end);
+      return true;
     },
     async head() {
       let end = rest.indexOf("\r\n\r\n", 0, "latin1");
@@ -141,7 +154,7 @@ async function* piecesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   if (bytes.length > 0) yield bytes;
 }
 
-const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\0\r\n]*)$/;
+const HEADER = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*)$/;
 
 /** A part by its headers; only two of them matter (RFC 7578 §4.8). */
 function partOf(head: string, data: Part["data"], bytes: Uint8Array | undefined): Part {
@@ -186,7 +199,9 @@ interface Chunks {
 
 /** The body as it comes: what is not taken yet is bounded, and its stream stays whole when nobody takes more. */
 function chunksOf(body: Readable): Chunks {
-  const waiting: Buffer[] = [];
+  let waiting: Buffer[] = [];
+  /** Those before it are taken: shifting a long list would cost its length each time. */
+  let first = 0;
   let size = 0;
   // Whose end was told before is not heard of any more.
   let state: "open" | "ended" | "broken" = body.destroyed ? "broken" : "open";
@@ -197,7 +212,7 @@ function chunksOf(body: Readable): Chunks {
   };
   const onData = (chunk: Buffer) => {
     waiting.push(chunk);
-    size += chunk.length;
+    size += chunk.length + CHUNK_BYTES;
     if (size >= AHEAD_BYTES) body.pause();
     wake();
   };
@@ -208,9 +223,11 @@ function chunksOf(body: Readable): Chunks {
 
   async function next(): Promise<Buffer | undefined> {
     for (;;) {
-      const chunk = waiting.shift();
+      const chunk = waiting[first];
       if (chunk !== undefined) {
-        size -= chunk.length;
+        first += 1;
+        if (first === waiting.length) [waiting, first] = [[], 0];
+        size -= chunk.length + CHUNK_BYTES;
         if (size < AHEAD_BYTES && body.isPaused()) body.resume();
         return chunk;
       }

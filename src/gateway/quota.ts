@@ -50,6 +50,9 @@ export function heldSize(store: Store, row: NodeRow): number {
   return (row.size ?? 0) + (others.get(row.id)?.size ?? 0);
 }
 
+/** So many bytes may come in before it is judged again. */
+const JUDGED_BYTES = 256 * 1024;
+
 /** Where an upload goes to. */
 export interface Destination {
   readonly workspace: string;
@@ -64,11 +67,21 @@ export interface Destination {
  */
 export function earlyQuota(
   context: Needs,
-  { workspace, existing }: Destination,
+  destination: () => Destination,
   { idempotencyKey: key, branch }: UploadMetadata,
 ): (atLeast: number) => void {
   if (Object.keys(context.options.quota).length === 0) return () => {};
-  if (key != null && findKey(context, workspace, key) !== undefined) return () => {};
-  const replaced = existing === undefined ? 0 : headSize(context.store, existing, branch);
-  return (atLeast: number) => requireQuota(context, workspace, atLeast - replaced);
+  const judge = (atLeast: number) => {
+    const { workspace, existing } = destination();
+    if (key != null && findKey(context, workspace, key) !== undefined) return;
+    const replaced = existing === undefined ? 0 : headSize(context.store, existing, branch);
+    requireQuota(context, workspace, atLeast - replaced);
+  };
+  let judged = Number.NEGATIVE_INFINITY;
+  return (atLeast) => {
+    if (atLeast < judged) return;
+    // Asked anew: meanwhile its key may have been carried out, or the file be there that it replaces.
+    judge(atLeast);
+    judged = atLeast + JUDGED_BYTES;
+  };
 }

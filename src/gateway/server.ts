@@ -76,9 +76,15 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     reply.hijack();
     await begin(request.raw, reply.raw);
   };
+  const malformed = new WeakSet<Socket>();
   const app = fastify({
     logger: false,
-    clientErrorHandler: (error, socket) => peers?.whenAnswered(socket, () => answerMalformed(error, socket)),
+    clientErrorHandler(error, socket) {
+      // Told again with each piece that comes behind it.
+      if (malformed.has(socket)) return;
+      malformed.add(socket);
+      peers?.whenAnswered(socket, () => answerMalformed(error, socket));
+    },
     frameworkErrors: (_error, request, reply) => void serve(request, reply),
     serverFactory(handler) {
       const checks = { connectionsCheckingInterval: Math.ceil(silence.headersMs / HEADER_CHECKS) };

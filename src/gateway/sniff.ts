@@ -24,7 +24,7 @@ function isText(bytes: Uint8Array): boolean {
 }
 
 /** A type with its parameters, in characters that may stand in a header when the content is read. */
-const MIME_TYPE = /^([\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127})(?:\s*;[\x20-\x7e]{0,255})?$/;
+const MIME_TYPE = /^([\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127})(?:[ \t]*;[\x20-\x7e]{0,255})?$/;
 
 /** The uploader's own type, unless it says nothing or is none. */
 export async function mimeTypeOf(sent: string | undefined, beginning: Uint8Array): Promise<string> {

@@ -91,7 +91,7 @@ export async function stageUpload(
       } else if (part.name === "file") {
         if (content !== undefined) throw invalid("file", "file: came twice");
         // Only with its key known can it be told from one that was carried out before.
-        const judge = metadata === undefined ? () => {} : earlyQuota(context, destination(), metadata);
+        const judge = metadata === undefined ? () => {} : earlyQuota(context, destination, metadata);
         judge(Number(headers["content-length"] ?? 0) - metadataBytes - FRAMING_BYTES);
         content = await receive(context, part, judge);
       } else {

@@ -135,7 +135,9 @@ test("anything else: refused, or the same parts; and the same in pieces of any s
       const whole = await ours(body);
       expect(await ours(body, pieces, true)).toEqual(whole);
       if (whole === REFUSED || texts.some((text) => text.includes("folded"))) return;
-      expect(whole).toEqual(named(await theirs(body)));
+      // Theirs takes padding for content.
+      const unpadded = Buffer.from(body.toString("latin1").replaceAll("\r\n--b \r\n", "\r\n--b\r\n"), "latin1");
+      expect(whole).toEqual(named(await theirs(unpadded)));
       same += 1;
     }),
     options,

@@ -71,10 +71,10 @@ it("leaves a clear line and no mount when the daemon is killed or crashes, its c
   const { code, stderr } = await killed.ended;
   expect(code).toBe(1);
   expect(stderr).toMatch(/^wsfs: the daemon ended unexpectedly \(signal 9\)[^\n]*\n$/);
-  const crashed = await launch("crashes", "c").ended;
+  const crashed = await launch("crashes", "c", "t").ended;
   expect(crashed.code).toBe(1);
   expect(crashed.stderr).toMatch(/^wsfs: the daemon crashed: a bug[^\n]*\nwsfs: [^\n]*exit code 70[^\n]*\n$/);
-  expect(log()).toMatch(/a bug.*its cause/);
+  expect(readFileSync(place.path("t/daemon.log"), "utf8")).toMatch(/a bug.*its cause/);
   expect(mountsBelow(place.folder)).toEqual([]);
 });
 
