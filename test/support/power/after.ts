@@ -209,12 +209,13 @@ export async function problemsAfter(
   }
   for (const name of there.keys()) if (/\(conflict/.test(name)) problems.push(`${name}: nobody else was there`);
   // What the gateway got before the power went may have come in over what was shown, which is a version before it.
-  const isVersion = store.prepare("SELECT 1 FROM version WHERE hash = ?").pluck();
+  const isVersion = store.prepare(
+    "SELECT 1 FROM version v JOIN node n ON n.id = v.node WHERE v.hash = ? AND NOT n.deleted AND instr(n.name, ?) = 1",
+  );
   for (const [name, content] of shown) {
-    const isKept = [...mount].some(
-      ([path, line]) => line.content === content && path.startsWith(name.split(".")[0] ?? ""),
-    );
-    if (!isKept && isVersion.get(content) === undefined)
+    const stem = name.split(".")[0] ?? "";
+    const isKept = [...mount].some(([path, line]) => line.content === content && path.startsWith(stem));
+    if (!isKept && isVersion.get(content, stem) === undefined)
       problems.push(`${name}: ${content} was shown after the start, and is gone`);
   }
   await run(engine.stop());
