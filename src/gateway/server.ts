@@ -29,6 +29,8 @@ const SMALL_BODY_BYTES = 64 * 1024;
 /** How much of a body nobody wants is read, so that the client sees the answer instead of a reset. */
 const LINGER_BYTES = 16 * 1024 * 1024;
 const LINGER_MS = 1000;
+/** How much is read behind what is no request, so that whoever sent it sees the answers instead of a reset. */
+const GARBAGE_BYTES = 1024 * 1024;
 const CORE_PREFIX = "/v1/";
 
 export interface Server {
@@ -76,14 +78,17 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     reply.hijack();
     await begin(request.raw, reply.raw);
   };
-  const malformed = new WeakSet<Socket>();
+  /** Connections with something on them that is no request, and how much had been read by then. */
+  const malformed = new WeakMap<Socket, number>();
   const app = fastify({
     logger: false,
     clientErrorHandler(error, socket) {
-      // Told again with each piece that comes behind it.
-      if (malformed.has(socket)) return;
-      malformed.add(socket);
-      peers?.whenAnswered(socket, () => answerMalformed(error, socket));
+      const before = malformed.get(socket);
+      if (before === undefined) {
+        malformed.set(socket, socket.bytesRead);
+        peers?.whenAnswered(socket, () => answerMalformed(error, socket));
+        // Told again with each piece that comes behind it, while an answer before it goes on.
+      } else if (socket.bytesRead - before > GARBAGE_BYTES) socket.pause();
     },
     frameworkErrors: (_error, request, reply) => void serve(request, reply),
     serverFactory(handler) {
