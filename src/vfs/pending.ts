@@ -182,6 +182,8 @@ function whatOf(context: Context, row: NodeRow, request: Request | undefined): Q
     case "content":
     case "reference":
       return "version";
+    case "exchange":
+      return "move";
     case "patch":
       return request.name === undefined ? "attributes" : "move";
   }

@@ -32,6 +32,13 @@ export interface Local {
   readonly content: LocalContent | null;
 }
 
+export interface Partner {
+  readonly nodeId: string;
+  readonly revision: number;
+  /** A request about it whose answer is not known. */
+  readonly hasAttempt: boolean;
+}
+
 export interface View {
   readonly kind: "file" | "folder";
   readonly isRoot: boolean;
@@ -62,6 +69,8 @@ export interface View {
   readonly hasWaited: boolean;
   /** Another node is, in base, at the place this one wants. */
   readonly isPlaceTaken: boolean;
+  /** That one wants the place this one has in base, and the gateway can exchange the two. */
+  readonly partner: Partner | null;
   /** What waits for the name this one has in base is, by way of others, what this one waits for itself. */
   readonly isRing: boolean;
   /** The wanted folder is, in base, below this node. */
@@ -164,6 +173,7 @@ function planChange(view: View, local: Local, nodeId: string, base: Base): Step 
   const patch = isSilent ? undefined : attributesDifference(base.attributes, local.attributes);
 
   if (place?.do === "unring") return { do: "unring", ifRevision: base.revision };
+  if (place?.do === "exchange") return planExchange(place, local, nodeId, base);
   if (place?.do === "move" || patch !== undefined) {
     if (!view.may.update) return wait("scope");
     const target = place?.do === "move" ? { parent: place.parent, name: local.name } : {};
@@ -175,6 +185,14 @@ function planChange(view: View, local: Local, nodeId: string, base: Base): Step 
   if (content !== undefined && content.do !== "wait") return content;
   if (place !== undefined) return wait(place.do === "wait" ? place.for : "name");
   return content ?? { do: "nothing" };
+}
+
+/** The place alone: whatever else is new of either is sent by itself afterwards. */
+function planExchange({ parent, partner }: ExchangePlace, local: Local, nodeId: string, base: Base): Step {
+  if (base.parent === null) throw new Error("a root wants to be elsewhere");
+  const there = { nodeId, ifRevision: base.revision, parent, name: local.name };
+  const here = { withRevision: partner.revision, withParent: base.parent, withName: base.name };
+  return { do: "send", request: { do: "exchange", ...there, with: partner.nodeId, ...here } };
 }
 
 function planContent(view: View, local: Local, content: LocalContent, nodeId: string, base: Base): Step {
@@ -206,10 +224,20 @@ function changedAttributes(base: Attributes, local: Attributes): Attributes {
   return { ...changed, ...("xattrs" in changed ? { xattrs: Object.fromEntries(xattrs) } : {}) };
 }
 
+interface ExchangePlace {
+  readonly do: "exchange";
+  readonly parent: string;
+  readonly partner: Partner;
+}
+
 function planMove(
   view: View,
   local: Local,
-): { do: "move"; parent: string } | { do: "unring" } | { do: "wait"; for: Waiting } {
+): { do: "move"; parent: string } | { do: "unring" } | ExchangePlace | { do: "wait"; for: Waiting } {
+  const { partner } = view;
+  if (partner !== null && local.parent !== null && view.may.update) {
+    return partner.hasAttempt ? { do: "wait", for: "name" } : { do: "exchange", parent: local.parent, partner };
+  }
   if (view.isRing && view.may.update) return { do: "unring" };
   if (local.parent === null) return { do: "wait", for: "parent" };
   if (view.isInsideItself) return { do: "wait", for: "parent" };

@@ -22,6 +22,10 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
   const { rowOfNode, nodeIdOf, inFolder, isDirty, referrersOf, dropRow } = tree;
   const { advance, bury, observeNode, observeDeletion, takeOwn, arrive, moveAside, revisionOf } = steps;
 
+  /** Changes of one node have none here: the way without is the longer one. */
+  const hasKey = (request: Request) =>
+    request.do === "exchange" || isKeyed(request, { ...features, changeKeys: false });
+
   /** One turn of the write-back loop for this row. */
   function turn(row: Row, fate: Fate): void {
     if (!rows.has(row)) return;
@@ -58,7 +62,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
     const { attempt } = row;
     if (attempt === null) return;
     if (attempt.answer === null) {
-      if (attempt.tries > 0 && !isKeyed(attempt.request, { ...features, changeKeys: false })) {
+      if (attempt.tries > 0 && !hasKey(attempt.request)) {
         settleByReading(row, attempt);
         return;
       }
@@ -82,6 +86,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
     if (!("nodeId" in request)) return;
     const now = gateway.live(request.nodeId);
     if (now === undefined || row.base === null) return;
+    if (request.do === "exchange") return;
     const isUnseenHead = now.head !== null && now.head !== row.base.head && !gateway.isOurs(now.head);
     if (request.do === "delete") {
       const isMatch = now.revision === request.ifRevision;
@@ -151,6 +156,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
     }
     absorb(row, node.id);
     Object.assign(row, { nodeId: node.id, base, attempt: null });
+    if (attempt.request.do === "exchange") otherHasMoved(attempt.request, position);
     arrivals.delete(node.id);
     const inode = row.entry?.inode;
     const isKnown = base.head?.startsWith("superseded:") !== true;
@@ -158,6 +164,18 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
       const state = inode.writers > 0 ? "open" : "clean";
       Object.assign(inode, { state, hash: inode.bytes, originNode: node.id, originVersion: base.head });
     }
+    advance(row);
+  }
+
+  function otherHasMoved(request: Extract<Request, { do: "exchange" }>, position: number): void {
+    const row = rowOfNode(request.with);
+    if (row?.base?.revision !== request.withRevision) {
+      refresh.add(request.with);
+      return;
+    }
+    const revision = request.withRevision + 1;
+    row.base = { ...row.base, parent: request.withParent, name: request.withName, revision, position };
+    if (revisionOf(row.seen) <= revision) row.seen = null;
     advance(row);
   }
 
@@ -180,6 +198,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
     if (request.do === "delete") return common;
     const place =
       "parent" in request ? { parent: request.parent ?? common.parent, name: request.name ?? common.name } : {};
+    if (request.do === "exchange") return { ...common, ...place };
     if (request.do === "patch") {
       const patched = patchAttributes(common.attributes, request.attributes ?? {});
       return { ...common, ...place, attributes: features.attributes ? patched : {} };
@@ -207,7 +226,8 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
   function refused(row: Row, attempt: Attempt, answer: Extract<Answer, { ok: false }>): void {
     const { request } = attempt;
     const { node } = answer;
-    if (node?.lastKey != null && keys.get(node.lastKey) === row) {
+    const isOther = request.do === "exchange" && node?.id === request.with;
+    if (!isOther && node?.lastKey != null && keys.get(node.lastKey) === row) {
       if (attempt.key === node.lastKey) {
         acknowledge(row, attempt, node, 0);
         return;
@@ -218,6 +238,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
     if (row.nodeId !== null) refresh.add(row.nodeId);
     if (answer.code === "notFound" || node === undefined) {
       if (request.do === "delete" && answer.code === "conflict" && row.entry === null) notEmpty.add(request.nodeId);
+      if (request.do === "exchange") refresh.add(request.with);
       if ("parent" in request && request.parent !== undefined) refresh.add(request.parent);
     } else if ("parent" in request && node.id !== row.nodeId) nameIsTaken(row, node);
     else if (node.revision !== row.base?.revision) observeNode(node);

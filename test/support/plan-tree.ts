@@ -182,6 +182,20 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
     });
   }
 
+  const hasAttempt = (row: Row) =>
+    row.attempt !== null ||
+    [...rows].some(({ attempt }) => attempt?.request.do === "exchange" && attempt.request.with === row.nodeId);
+
+  /** The node that is where this one wants to be, and wants to be where this one is. */
+  function partnerOf(row: Row): View["partner"] {
+    const other = !features.exchanges || row.base === null || !isPlaceTaken(row) ? undefined : occupantOf(row);
+    if (other?.nodeId == null || other.base === null || other.seen !== null || other.entry === null) return null;
+    const place = localOf(other.entry);
+    if (place.parent !== row.base?.parent || place.name !== row.base.name) return null;
+    if (pathWithin(row).length > 0 || pathWithin(other).length > 0) return null;
+    return { nodeId: other.nodeId, revision: other.base.revision, hasAttempt: hasAttempt(other) };
+  }
+
   /** From the folder it wants to be in up to itself, in base; empty where that is not below it. */
   function pathWithin(row: Row): Row[] {
     const path: Row[] = [];
@@ -267,7 +281,7 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
       base: row.base,
       seen: row.seen,
       local: entry === null ? null : localOf(entry),
-      hasAttempt: row.attempt !== null,
+      hasAttempt: hasAttempt(row),
       hasGivenUp: entry === null && row.nodeId === null && hasGivenUpBirth(row),
       isFollower: false,
       isNewest: true,
@@ -278,6 +292,7 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
       cleanEntries: inner.length - dirty.length,
       dirtyEntries: dirty.length,
       isPlaceTaken: isPlaceTaken(row),
+      partner: partnerOf(row),
       isRing: isRing(row),
       isInsideItself: row.base !== null && pathWithin(row).length > 0,
       isReferenced: (entry === null || !features.versions) && row.kind === "file" && referrersOf(row).length > 0,

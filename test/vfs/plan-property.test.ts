@@ -25,10 +25,11 @@ const ROUNDS_MAX = 60;
 const GATEWAYS: readonly Features[] = [
   ALL_FEATURES,
   ALL_FEATURES,
+  { ...ALL_FEATURES, exchanges: false },
   { ...ALL_FEATURES, references: false },
   { ...ALL_FEATURES, references: false, versions: false },
   { ...ALL_FEATURES, attributes: false },
-  { ...ALL_FEATURES, references: false, versions: false, attributes: false },
+  { ...ALL_FEATURES, exchanges: false, references: false, versions: false, attributes: false },
 ];
 const FATES: readonly Fate[] = ["answered", "answered", "lost", "answer lost", "late"];
 
