@@ -205,6 +205,17 @@ test("one that the gateway does not have yet is born where it is by then", async
   expect(await it.content("a")).toContain("new");
 });
 
+test("what is done to the other one while the answer is on its way is asked for after it", async () => {
+  const it = await settled();
+  const sent = it.once("silent-after", isExchange);
+  await it.exchange("a", "b");
+  await it.until(sent.isSent);
+  // Whichever of the two it is.
+  for (const path of ["a", "b"]) await it.world.run(it.calls().chmod(path, 0o600));
+  await it.ends(NAMES);
+  expect(it.asked.filter((line) => !line.endsWith(" 200"))).toEqual([]);
+});
+
 test("one that is removed while the answer is on its way is removed", async () => {
   const it = await settled();
   const sent = it.once("silent-after", isExchange);
