@@ -147,16 +147,24 @@ function planBirth(view: View, local: Local): Step {
   if (view.isPlaceTaken) return wait("name");
   if (!view.may.create) return wait("scope");
   if (content === null) return { do: "send", request: { do: "folder", parent, name, attributes } };
-  if (!view.fits) return wait("quota");
   const { originNode, originVersion, hash, size } = content;
+  if (isBorrowed(view, content)) return cut(view);
+  if (!view.fits) return wait("quota");
   if (view.features.references && content.state === "clean" && originNode !== null && originVersion !== null) {
     const request = { do: "copy", parent, name, copyOf: originNode, version: originVersion, hash, size } as const;
     return { do: "send", request: { ...request, attributes } };
   }
-  if (hash === null || !content.isCut || content.state === "clean")
-    return view.writers > 0 ? wait("writer") : { do: "cut" };
+  if (hash === null || !content.isCut || content.state === "clean") return cut(view);
   return { do: "send", request: { do: "upload", parent, name, hash, size, attributes } };
 }
+
+const cut = (view: View): Step => (view.writers > 0 ? wait("writer") : { do: "cut" });
+
+/**
+ * A version of another node, and the gateway takes no references: with bytes of its own it does not
+ * hold back the deletion of that node, which may be what makes room for it.
+ */
+const isBorrowed = (view: View, content: LocalContent) => content.state === "clean" && !view.features.references;
 
 /** Whoever changed the other names has his turn first. */
 function planFollower(view: View, local: Local, base: Base): Step {
@@ -197,6 +205,7 @@ function planExchange({ parent, partner }: ExchangePlace, local: Local, nodeId: 
 
 function planContent(view: View, local: Local, content: LocalContent, nodeId: string, base: Base): Step {
   if (!view.may.update) return wait("scope");
+  if (isBorrowed(view, content)) return cut(view);
   if (!view.fits) return wait("quota");
   // The version others still need could not be read any more.
   if (view.isReferenced && !view.features.versions) return wait("reference");
@@ -206,8 +215,7 @@ function planContent(view: View, local: Local, content: LocalContent, nodeId: st
   if (view.features.references && content.state === "clean" && originNode !== null && originVersion !== null) {
     return { do: "send", request: { do: "reference", ...common, hash, copyOf: originNode, version: originVersion } };
   }
-  if (hash === null || !content.isCut || content.state === "clean")
-    return view.writers > 0 ? wait("writer") : { do: "cut" };
+  if (hash === null || !content.isCut || content.state === "clean") return cut(view);
   return { do: "send", request: { do: "content", ...common, hash } };
 }
 

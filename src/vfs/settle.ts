@@ -64,7 +64,7 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     const seen = deletedSince(context, node) ?? (isSeenOlder ? (isOurs ? null : { node }) : row.seen);
     metadata.nodes.update(row.id, { nodeId: node.id, base, seen, parked: null });
     leaveState(context, node.id, row.base, base);
-    context.quota.grew(base.size - (row.base?.size ?? 0));
+    context.quota.grew(attempt, base.size - (row.base?.size ?? 0));
     metadata.rereads.found(node.id);
     // A repeated request gets its first answer, however old: what was heard of the node since then is news.
     if ((metadata.arrivals.get(node.id)?.revision ?? 0) <= node.revision) metadata.arrivals.remove(node.id);
@@ -225,7 +225,7 @@ function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revi
   // Where its answer was lost, the journal may have told of it, and will not tell again.
   const isTold = position === 0 && row.seen !== null && "deleted" in row.seen;
   bury(context, isTold ? row : { ...row, seen });
-  context.quota.grew(-(row.base?.size ?? 0));
+  context.quota.grew(attempt, -(row.base?.size ?? 0));
   if (row.entry === null) {
     dropRow(context, row.id);
   } else {
