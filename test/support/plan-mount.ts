@@ -19,7 +19,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
   const tree = createTree(gateway, scopes, features);
   const steps = createLocalSteps(tree, gateway, tell);
   const { rows, entries, tombstones, arrivals, refresh, keys, givenUp, notEmpty } = tree;
-  const { rowOfNode, nodeIdOf, inFolder, isDirty, referrersOf, dropRow } = tree;
+  const { rowOfNode, nodeIdOf, inFolder, isDirty, neededBy, dropRow } = tree;
   const { advance, bury, observeNode, observeDeletion, takeOwn, arrive, moveAside, revisionOf } = steps;
 
   /** Changes of one node have none here: the way without is the longer one. */
@@ -91,7 +91,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
     if (request.do === "delete") {
       const isMatch = now.revision === request.ifRevision;
       if (isMatch && isUnseenHead) throw new Error("an edit nobody here saw was deleted");
-      if (isMatch && referrersOf(row).length > 0) throw new Error("a version somebody here still needs was deleted");
+      if (isMatch && neededBy(row).length > 0) throw new Error("a version somebody here still needs was deleted");
       return;
     }
     if (request.do !== "patch" && (request.ifHead === null || request.ifHead === now.head) && isUnseenHead) {
@@ -102,7 +102,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
         ? request.ifRevision !== now.revision
         : request.ifHead !== null && request.ifHead !== now.head;
     if (isRefused) return;
-    if (!features.versions && request.do !== "patch" && referrersOf(row).length > 0)
+    if (!features.versions && request.do !== "patch" && neededBy(row).length > 0)
       throw new Error("a version somebody here still needs was replaced");
     for (const [key, value] of Object.entries(request.attributes ?? {})) {
       const isDirty = !sameValue(value ?? undefined, row.base.attributes[key]);

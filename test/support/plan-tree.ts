@@ -11,7 +11,10 @@ import type { Request } from "../../src/vfs/request.ts";
 import { type Answer, type Gateway, ROOT } from "./plan-gateway.ts";
 
 /** What the token may do. */
-export type Scopes = View["may"];
+export type Scopes = View["may"] & {
+  /** There is no room in the workspace but what removals make. */
+  readonly isTight: boolean;
+};
 
 export interface Inode {
   readonly kind: "file" | "folder";
@@ -220,6 +223,17 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
     });
   }
 
+  function fits(row: Row): boolean {
+    const { inode } = row.entry ?? {};
+    if (!scopes.isTight || inode?.kind !== "file" || inode.bytes.length <= (row.base?.size ?? 0)) return true;
+    return ![...rows].some((other) => other.entry === null && other.nodeId !== null && other.kind === "file");
+  }
+
+  /** Those that do not wait for the room its removal makes (src/vfs/view.ts). */
+  function neededBy(row: Row): Row[] {
+    return referrersOf(row).filter((other) => !features.versions || fits(other) || hasAttempt(other));
+  }
+
   /** In it at the gateway, as agreed or as asked for and not answered. */
   const below = (row: Row) =>
     row.nodeId === null
@@ -295,10 +309,10 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
       partner: partnerOf(row),
       isRing: isRing(row),
       isInsideItself: row.base !== null && pathWithin(row).length > 0,
-      isReferenced: (entry === null || !features.versions) && row.kind === "file" && referrersOf(row).length > 0,
-      fits: true,
+      isReferenced: (entry === null || !features.versions) && row.kind === "file" && neededBy(row).length > 0,
+      fits: fits(row),
       features,
-      may: { ...scopes },
+      may: { create: scopes.create, update: scopes.update, delete: scopes.delete },
     };
   }
 
@@ -340,7 +354,7 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
     addRow,
     isDirty,
     isSeenAway,
-    referrersOf,
+    neededBy,
     viewOf,
     check,
   };
