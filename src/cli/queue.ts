@@ -47,7 +47,7 @@ export function describeSums(sums: QueueSums): string {
     `${formatCount(sums.dirty, "change")}, ${formatSize(sums.bytesPending)}`,
     `oldest ${formatDuration(sums.oldestPendingMs)}`,
     ...(sums.uploading === 0 ? [] : [`${sums.uploading} under way`]),
-    ...(sums.parked === 0 ? [] : [`${sums.parked} parked`]),
+    ...(sums.parked === 0 ? [] : [`${sums.parked} parked (wsfs queue retry tries them again)`]),
     ...(sums.offlineMs === undefined ? [] : [`offline for ${formatDuration(sums.offlineMs)}`]),
   ];
   return `${parts.join("; ")}\n${sums.paused === undefined ? "" : `paused: ${sums.paused}\n`}`;

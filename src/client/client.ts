@@ -121,6 +121,11 @@ export interface RevisionOptions extends KeyOptions {
   readonly ifRevision?: number | undefined;
 }
 
+export interface ExchangeOptions extends RevisionOptions {
+  /** The same for the other node. */
+  readonly otherRevision?: number | undefined;
+}
+
 /** A version of a file; without `version` its head. */
 export interface CopySource {
   readonly copyOf: string;
@@ -201,7 +206,8 @@ export interface Client {
   ): Promise<WrittenNode>;
   /** Move, rename, change attributes, if the revision is still `ifRevision`. */
   patchNode(nodeId: string, patch: NodeChange, options?: RevisionOptions): Promise<WrittenNode>;
-  exchangeNodes(nodeId: string, other: string, options?: RevisionOptions): Promise<WrittenNode>;
+  /** The two take each other's place, if both revisions are still these; else `changed` with the one that is not. */
+  exchangeNodes(nodeId: string, other: string, options?: ExchangeOptions): Promise<WrittenNode>;
   deleteNode(nodeId: string, options?: RevisionOptions): Promise<WrittenNode>;
   restoreNode(nodeId: string, options?: KeyOptions): Promise<WrittenNode>;
 

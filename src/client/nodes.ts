@@ -14,7 +14,15 @@ import {
 import { malformed } from "./answers.ts";
 import { askJson, type Call, type Send } from "./call.ts";
 import { checkPath } from "./check-names.ts";
-import type { CallOptions, CopySource, KeyOptions, NodeChange, PathOptions, RevisionOptions } from "./client.ts";
+import type {
+  CallOptions,
+  CopySource,
+  ExchangeOptions,
+  KeyOptions,
+  NodeChange,
+  PathOptions,
+  RevisionOptions,
+} from "./client.ts";
 
 interface CreateOptions extends KeyOptions {
   attributes?: Attributes | undefined;
@@ -95,9 +103,10 @@ export function exchangeNodes(
   send: Send,
   nodeId: string,
   other: string,
-  options: RevisionOptions = {},
+  options: ExchangeOptions = {},
 ): Promise<WrittenNode> {
-  const value: Exchange = { with: other, idempotencyKey: options.idempotencyKey };
+  const { otherRevision: withRevision, idempotencyKey } = options;
+  const value: Exchange = { with: other, withRevision, idempotencyKey };
   return askNode(
     send,
     nodeId,

@@ -71,7 +71,7 @@ export const RESOURCES = {
   contentReference: ["copyOf", "version", "branch", "attributes", "idempotencyKey"],
   newNode: ["parentId", "name", "kind", "copyOf", "version", "attributes", "idempotencyKey"],
   nodePatch: ["parentId", "name", "attributes", "idempotencyKey"],
-  exchange: ["with", "idempotencyKey"],
+  exchange: ["with", "withRevision", "idempotencyKey"],
   restoration: ["idempotencyKey"],
   newJournalEntry: ["nodeId", "kind", "idempotencyKey"],
 } as const satisfies Record<string, readonly string[]>;
@@ -215,6 +215,9 @@ function faultsOf(profile: Profile): string[] {
   }
   if (features.journal && operations.readJournal === null) {
     faults.push("features.journal: expected operations.readJournal beside it");
+  }
+  if (features.exchanges && operations.exchangeNodes === null) {
+    faults.push("features.exchanges: expected operations.exchangeNodes beside it");
   }
   for (const name of ["id", "kind", "head"] as const) {
     if (fields.node[name] === null) faults.push(`fields.node.${name}: expected a field, got null`);

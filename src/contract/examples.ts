@@ -89,7 +89,7 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   NewNode: newNode,
   NodePatch: nodePatch,
   Restoration: { idempotencyKey: "restore-1" },
-  Exchange: { with: ids.file },
+  Exchange: { with: ids.file, withRevision: 1 },
   NewJournalEntry: newJournalEntry,
   Problem: problem,
 };

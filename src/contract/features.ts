@@ -18,6 +18,8 @@ export const FEATURES = {
   folderKeys: "idempotency keys of new folders and copies",
   /** So do moves, attributes, exchanges, deletions and restores. */
   changeKeys: "idempotency keys of moves, attributes, exchanges, deletions and restores",
+  /** Two nodes take each other's place in one request that says what both were. */
+  exchanges: "exchanging the places of two nodes in one request",
   /** Nodes tell the key of their latest change. */
   lastKey: "the key of a node's latest change",
   /** Nodes tell the hash of their content. */

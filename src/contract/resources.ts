@@ -195,7 +195,16 @@ export const nodePatch = z
 export type NodePatch = z.infer<typeof nodePatch>;
 
 export const exchange = z
-  .strictObject({ with: id.describe("The other node"), idempotencyKey: idempotencyKey.nullish() })
+  .strictObject({
+    with: id.describe("The other node"),
+    withRevision: z
+      .number()
+      .int()
+      .nonnegative()
+      .optional()
+      .describe("What `If-Match` is to the node, for the other one"),
+    idempotencyKey: idempotencyKey.nullish(),
+  })
   .meta({ id: "Exchange", description: "With which node places are exchanged" });
 export type Exchange = z.infer<typeof exchange>;
 

@@ -172,8 +172,11 @@ function isWithin(context: Context, node: string, ancestor: string): boolean {
 }
 
 function checkRevision(context: Context, headers: Call<"patchNode">["headers"], row: NodeRow): void {
-  if (matches(headers["if-match"], row.revision)) return;
-  throw changed(`The node is at revision ${row.revision}.`, showCurrent(context.store, row));
+  if (!matches(headers["if-match"], row.revision)) throw hasMovedOn(context, row);
+}
+
+function hasMovedOn(context: Context, row: NodeRow) {
+  return changed(`The node is at revision ${row.revision}.`, showCurrent(context.store, row));
 }
 
 export function exchangeNodes(context: Context, call: Call<"exchangeNodes">): GatewayAnswer {
@@ -186,6 +189,7 @@ export function exchangeNodes(context: Context, call: Call<"exchangeNodes">): Ga
       const other = relatedNode(context, row.workspace, body.with, "with");
       if (other.deleted === 1) throw notFound(`with: the node ${JSON.stringify(other.id)} is deleted.`);
       checkRevision(context, call.headers, row);
+      if (body.withRevision !== undefined && body.withRevision !== other.revision) throw hasMovedOn(context, other);
       if (row.parent === null || other.parent === null) throw invalid("with", "with: a root cannot be exchanged");
       if (isWithin(context, row.id, other.id) || isWithin(context, other.id, row.id)) {
         throw invalid("with", "with: a node cannot be exchanged with itself or with a folder it is in");

@@ -53,6 +53,12 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     `SELECT 1 AS one FROM attempt WHERE state = 'open' AND node <> ?
      AND json_extract(request, '$.parent') = ? AND json_extract(request, '$.name') = ? LIMIT 1`,
   );
+  const exchanging = prepare<{ one: number }>(
+    database,
+    `SELECT 1 AS one FROM attempt WHERE state = 'open'
+     AND json_extract(request, '$.parent') = @parent AND json_extract(request, '$.name') = @name
+     AND json_extract(request, '$.with') = @nodeId LIMIT 1`,
+  );
   const insert = prepare(
     database,
     `INSERT INTO attempt (node, state, key, request, generation, tries, next_at, last_error, created_at, bulk)
@@ -102,6 +108,9 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     /** Whether another node may be at this place already: a request of ours put it there, its answer is not known. */
     isPlaceWanted: (node: number, parent: string, name: string): boolean =>
       filling.get(node, parent, name) !== undefined,
+    /** Whether the node at this place is being exchanged by a request of another one. */
+    isExchanging: (nodeId: string, parent: string, name: string): boolean =>
+      exchanging.get({ nodeId, parent, name }) !== undefined,
     countOpen: (): number => openCount.get()?.count ?? 0,
     create(attempt: {
       node: number;

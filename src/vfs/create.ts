@@ -29,8 +29,10 @@ async function requireFreeName(
   linked?: Lineage,
 ): Promise<Inode> {
   requireWritable(context);
-  const growth = async () => (linked === undefined ? 0 : inodeOf(context, linked).size);
-  if (isTight(context)) await requireRoom(context, 0, growth);
+  if (isTight(context)) {
+    const size = () => (linked === undefined ? 0 : inodeOf(context, linked).size);
+    await requireRoom(context, 0, { most: size(), exactly: async () => size() });
+  }
   checkName(name);
   const known = folderOf(context, parent);
   requireNamed(context, known);

@@ -41,6 +41,8 @@ export function effectOf(
       const attributes = patchAttributes(kept, held(request.attributes));
       return { ...common, ...place, head, hash, size: request.size, attributes };
     }
+    case "exchange":
+      return { ...common, parent: request.parent, name: request.name };
     case "patch": {
       const attributes = request.attributes
         ? patchAttributes(common.attributes, request.attributes)

@@ -162,7 +162,7 @@ function isNews(context: Context, entry: JournalEntry): boolean {
   // Whether that was before or after what is known only its id can say, where revisions do not.
   if (entry.kind === "deleted" && client.features.revisions) return false;
   const own = entry.key == null ? undefined : metadata.attempts.ofKey(entry.key);
-  if (own !== undefined) return own.state === "abandoned" || isAwaited(own);
+  if (own !== undefined) return own.state === "abandoned" || isAwaited(own, entry.nodeId);
   const row = metadata.nodes.ofNodeId(entry.nodeId);
   if (row === undefined) return isWanted(context, entry);
   if (client.features.revisions) return entry.revision > (row.base?.revision ?? -1);
@@ -237,16 +237,20 @@ function applyEntry(context: Context, entry: JournalEntry, node: Node | "hidden"
 
 /**
  * The answer that is on its way says the same as the journal. One that was lost may be long in coming,
- * and until a birth is answered what somebody does to the new node would be news of a stranger's.
+ * and until a birth is answered what somebody does to the new node would be news of a stranger's. Of
+ * two that were exchanged, the one whose request it is settles both.
  */
-const isAwaited = ({ tries, request }: Attempt<Request>): boolean => tries > 0 || !("nodeId" in request);
+function isAwaited({ tries, request }: Attempt<Request>, nodeId: string): boolean {
+  if (request.do === "exchange" && request.with === nodeId) return false;
+  return tries > 0 || !("nodeId" in request);
+}
 
 /** The change is one of ours that was not answered, or given up. Whatever somebody has done on top of it is news. */
 function settleOwn(context: Context, { key, position }: JournalEntry, node: Node): boolean {
   const own = key == null ? undefined : context.metadata.attempts.ofKey(key);
   if (key == null || own === undefined) return false;
   if (own.state === "abandoned") return takeOwn(context, node, key);
-  if (!isAwaited(own)) return false;
+  if (!isAwaited(own, node.id)) return false;
   // Sent again, it may still be reading the bytes that are no longer needed.
   if (own.tries > 0) context.sending.get(own.id)?.();
   acknowledge(context, own, node, position);

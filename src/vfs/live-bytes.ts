@@ -84,7 +84,8 @@ export async function allocateBytes(
 /** So many bytes, after which the file ends at `end`, or where it does now. Each of its names is a file at the gateway. */
 function requireGrowth(context: Context, live: LiveFile, bytes: number, end: number): Promise<void> {
   const names = context.quota.limit === undefined ? 1 : context.metadata.entries.links(live.inode);
-  return requireRoom(context, bytes, async () => names * Math.max(0, end - (await live.file.stat()).size));
+  const exactly = async () => names * Math.max(0, end - (await live.file.stat()).size);
+  return requireRoom(context, bytes, { most: names * bytes, exactly });
 }
 
 async function change<T>(

@@ -115,14 +115,13 @@ interface State {
   readonly at?: number;
 }
 
-const WAITING: Readonly<Record<Waiting, string>> = {
+const WAITING: Readonly<Record<Exclude<Waiting, "scope">, string>> = {
   answer: "an earlier request may still arrive",
   parent: "its folder has to be sent first",
   children: "what is in it has to go first",
   name: "another one has to leave the name first",
   names: "whoever changed its other names brings them together",
   writer: "still being written",
-  scope: "the token may not",
   quota: "the workspace is over quota",
   reference: "its content is still needed by another one",
 };
@@ -139,10 +138,9 @@ function stateOf(
   if (row.parked !== null)
     return { state: "parked", why: row.parked === HELD_BECAUSE ? HELD_BECAUSE : `refused: ${row.parked}` };
   if (attempt === undefined && step.do === "wait") {
+    if (step.for === "scope") return { state: "waiting", why: whatIsLacking(context, row) };
     const excess = step.for === "quota" ? context.quota.excess(growthOf(context, row)) : undefined;
-    const scopes = step.for === "scope" ? whatIsRefused(context) : "";
-    const why = excess ?? `${WAITING[step.for]}${scopes}`;
-    return { state: step.for === "writer" ? "open" : "waiting", why };
+    return { state: step.for === "writer" ? "open" : "waiting", why: excess ?? WAITING[step.for] };
   }
   const held = heldBack(context);
   if (attempt !== undefined && attempt.lastError !== null) {
@@ -167,9 +165,13 @@ export function heldBack({ network, runtime, settings }: Context): State | undef
   return { state: "waiting", why: "the gateway takes no more for now", at: runtime.now() + network.pauseMs };
 }
 
-function whatIsRefused({ network }: Context): string {
-  const said = [...new Set(network.refusals.values())];
-  return said.length === 0 ? "" : `: ${said.join("; ")}`;
+/** The scopes, by whichever way they are known to be missing, and what the gateway said of them. */
+function whatIsLacking({ network }: Context, row: NodeRow): string {
+  const kind = row.entry === null ? "delete" : row.nodeId === null ? "upload" : "patch";
+  const missing = scopesOf(kind).filter((scope) => !network.may(scope));
+  const said = missing.flatMap((scope) => network.refusals.get(scope) ?? []);
+  const lacks = `the token lacks ${missing.join(", ")}, it goes with one that has it`;
+  return said.length === 0 ? lacks : `${lacks}: ${[...new Set(said)].join("; ")}`;
 }
 
 function whatOf(context: Context, row: NodeRow, request: Request | undefined): QueueItem["what"] {
@@ -182,6 +184,8 @@ function whatOf(context: Context, row: NodeRow, request: Request | undefined): Q
     case "content":
     case "reference":
       return "version";
+    case "exchange":
+      return "move";
     case "patch":
       return request.name === undefined ? "attributes" : "move";
   }

@@ -32,6 +32,13 @@ export interface Local {
   readonly content: LocalContent | null;
 }
 
+export interface Partner {
+  readonly nodeId: string;
+  readonly revision: number;
+  /** A request about it whose answer is not known. */
+  readonly hasAttempt: boolean;
+}
+
 export interface View {
   readonly kind: "file" | "folder";
   readonly isRoot: boolean;
@@ -62,6 +69,8 @@ export interface View {
   readonly hasWaited: boolean;
   /** Another node is, in base, at the place this one wants. */
   readonly isPlaceTaken: boolean;
+  /** That one wants the place this one has in base, and the gateway can exchange the two. */
+  readonly partner: Partner | null;
   /** What waits for the name this one has in base is, by way of others, what this one waits for itself. */
   readonly isRing: boolean;
   /** The wanted folder is, in base, below this node. */
@@ -138,16 +147,24 @@ function planBirth(view: View, local: Local): Step {
   if (view.isPlaceTaken) return wait("name");
   if (!view.may.create) return wait("scope");
   if (content === null) return { do: "send", request: { do: "folder", parent, name, attributes } };
-  if (!view.fits) return wait("quota");
   const { originNode, originVersion, hash, size } = content;
+  if (isBorrowed(view, content)) return cut(view);
+  if (!view.fits) return wait("quota");
   if (view.features.references && content.state === "clean" && originNode !== null && originVersion !== null) {
     const request = { do: "copy", parent, name, copyOf: originNode, version: originVersion, hash, size } as const;
     return { do: "send", request: { ...request, attributes } };
   }
-  if (hash === null || !content.isCut || content.state === "clean")
-    return view.writers > 0 ? wait("writer") : { do: "cut" };
+  if (hash === null || !content.isCut || content.state === "clean") return cut(view);
   return { do: "send", request: { do: "upload", parent, name, hash, size, attributes } };
 }
+
+const cut = (view: View): Step => (view.writers > 0 ? wait("writer") : { do: "cut" });
+
+/**
+ * A version of another node, and the gateway takes no references: with bytes of its own it does not
+ * hold back the deletion of that node, which may be what makes room for it.
+ */
+const isBorrowed = (view: View, content: LocalContent) => content.state === "clean" && !view.features.references;
 
 /** Whoever changed the other names has his turn first. */
 function planFollower(view: View, local: Local, base: Base): Step {
@@ -164,6 +181,7 @@ function planChange(view: View, local: Local, nodeId: string, base: Base): Step 
   const patch = isSilent ? undefined : attributesDifference(base.attributes, local.attributes);
 
   if (place?.do === "unring") return { do: "unring", ifRevision: base.revision };
+  if (place?.do === "exchange") return planExchange(place, local, nodeId, base);
   if (place?.do === "move" || patch !== undefined) {
     if (!view.may.update) return wait("scope");
     const target = place?.do === "move" ? { parent: place.parent, name: local.name } : {};
@@ -177,8 +195,17 @@ function planChange(view: View, local: Local, nodeId: string, base: Base): Step 
   return content ?? { do: "nothing" };
 }
 
+/** The place alone: whatever else is new of either is sent by itself afterwards. */
+function planExchange({ parent, partner }: ExchangePlace, local: Local, nodeId: string, base: Base): Step {
+  if (base.parent === null) throw new Error("a root wants to be elsewhere");
+  const there = { nodeId, ifRevision: base.revision, parent, name: local.name };
+  const here = { withRevision: partner.revision, withParent: base.parent, withName: base.name };
+  return { do: "send", request: { do: "exchange", ...there, with: partner.nodeId, ...here } };
+}
+
 function planContent(view: View, local: Local, content: LocalContent, nodeId: string, base: Base): Step {
   if (!view.may.update) return wait("scope");
+  if (isBorrowed(view, content)) return cut(view);
   if (!view.fits) return wait("quota");
   // The version others still need could not be read any more.
   if (view.isReferenced && !view.features.versions) return wait("reference");
@@ -188,8 +215,7 @@ function planContent(view: View, local: Local, content: LocalContent, nodeId: st
   if (view.features.references && content.state === "clean" && originNode !== null && originVersion !== null) {
     return { do: "send", request: { do: "reference", ...common, hash, copyOf: originNode, version: originVersion } };
   }
-  if (hash === null || !content.isCut || content.state === "clean")
-    return view.writers > 0 ? wait("writer") : { do: "cut" };
+  if (hash === null || !content.isCut || content.state === "clean") return cut(view);
   return { do: "send", request: { do: "content", ...common, hash } };
 }
 
@@ -206,10 +232,20 @@ function changedAttributes(base: Attributes, local: Attributes): Attributes {
   return { ...changed, ...("xattrs" in changed ? { xattrs: Object.fromEntries(xattrs) } : {}) };
 }
 
+interface ExchangePlace {
+  readonly do: "exchange";
+  readonly parent: string;
+  readonly partner: Partner;
+}
+
 function planMove(
   view: View,
   local: Local,
-): { do: "move"; parent: string } | { do: "unring" } | { do: "wait"; for: Waiting } {
+): { do: "move"; parent: string } | { do: "unring" } | ExchangePlace | { do: "wait"; for: Waiting } {
+  const { partner } = view;
+  if (partner !== null && local.parent !== null && view.may.update) {
+    return partner.hasAttempt ? { do: "wait", for: "name" } : { do: "exchange", parent: local.parent, partner };
+  }
   if (view.isRing && view.may.update) return { do: "unring" };
   if (local.parent === null) return { do: "wait", for: "parent" };
   if (view.isInsideItself) return { do: "wait", for: "parent" };

@@ -18,11 +18,11 @@ export interface Quota {
   holds(): void;
   /** The gateway refused something. */
   refused(excess: Excess): void;
-  /** The gateway has done what we asked for. */
-  grew(bytes: number): void;
+  /** The gateway has done what this attempt asked for; called in the transaction that closes the attempt. */
+  grew(attempt: { readonly id: number; readonly node: number }, bytes: number): void;
   /**
-   * Before so many bytes are added, at most; `exactly` counts them where it matters. None: a name.
-   * Rejects with EDQUOT where the workspace is known to have no room for them.
+   * Before so many bytes are added, at most; `exactly` counts them where it matters. Rejects with
+   * EDQUOT where the workspace is known to have no room for them. Names need none.
    */
   require(bytes: number, exactly?: () => Promise<number>): Promise<void>;
   /** Asks the gateway. Never rejects. */

@@ -29,9 +29,12 @@ const HASTE_MS = 1_000;
 export function createQuota(context: Context, told: Workspace): Quota {
   const { runtime, metadata, client, network, activity, log, bytes } = context;
   const backlog = createBacklog(context, metadata.nodes.pendingGrowth);
-  let { quota: limit, used = 0 } = told;
+  let { quota: limit, used: held = 0 } = told;
+  /** What answers have added, by attempt, until it is known that they were written down. */
+  const growing = new Map<number, { readonly node: number; readonly growth: number }>();
   let isKnown = network.isOnline;
   let toldAt = runtime.elapsed();
+  let askedAt = Number.NEGATIVE_INFINITY;
   /** Nothing was being sent when it was told. */
   let isExact = true;
   /** Never less than what waits. */
@@ -41,14 +44,29 @@ export function createQuota(context: Context, told: Workspace): Quota {
   let hasteTimer: ReturnType<typeof runtime.setTimer> | undefined;
   let isStarted = false;
 
-  const room = () => (limit === undefined ? Number.POSITIVE_INFINITY : limit - used);
+  function used(): number {
+    let sum = held;
+    for (const { growth } of growing.values()) sum += growth;
+    return Math.max(0, sum);
+  }
+
+  const room = () => (limit === undefined ? Number.POSITIVE_INFINITY : limit - used());
 
   function learn(newLimit: number | undefined, newUsed: number): void {
     const before = room();
     limit = newLimit;
-    used = newUsed;
+    held = newUsed;
     if (room() > before) handOut();
     lookLater();
+  }
+
+  /** A transaction that is undone runs again, or its request is repeated: either way it counts again, and once. */
+  function countGrown(): void {
+    for (const [id, { node, growth }] of growing) {
+      const isUndone = metadata.attempts.openOf(node)?.id === id;
+      if (!isUndone) held = Math.max(0, held + growth);
+    }
+    growing.clear();
   }
 
   function handOut(): void {
@@ -74,6 +92,8 @@ export function createQuota(context: Context, told: Workspace): Quota {
     } catch (error) {
       network.failed(error);
       log.debug({ err: error }, "the workspace's quota could not be asked for");
+    } finally {
+      askedAt = runtime.elapsed();
     }
   });
 
@@ -106,7 +126,8 @@ export function createQuota(context: Context, told: Workspace): Quota {
     const left = until - runtime.elapsed();
     if (!network.isOnline || (isFresh && isExact) || left <= 0) return false;
     const over = new AbortController();
-    const asked = isFresh ? sleep(runtime, AGAIN_MS, over.signal).then(look) : look();
+    const isAskedJustNow = isFresh || runtime.elapsed() - askedAt < AGAIN_MS;
+    const asked = isAskedJustNow ? sleep(runtime, AGAIN_MS, over.signal).then(look) : look();
     await Promise.race([asked, sleep(runtime, left, over.signal)]);
     over.abort();
     return true;
@@ -117,15 +138,15 @@ export function createQuota(context: Context, told: Workspace): Quota {
       return limit;
     },
     get used() {
-      return used;
+      return used();
     },
     waiting: backlog.bytes,
     measure,
     excess(growth = backlog.bytes()) {
-      if (limit === undefined || growth <= 0 || used + growth <= limit) return undefined;
-      return `the workspace is over quota by ${used + growth - limit} bytes (it holds ${used} of ${limit}, ${growth} more are to come)`;
+      if (limit === undefined || growth <= 0 || growth <= room()) return undefined;
+      return `the workspace is over quota by ${growth - room()} bytes (it holds ${used()} of ${limit}, ${growth} more are to come)`;
     },
-    takes: (growth) => limit === undefined || growth <= 0 || used + growth <= limit,
+    takes: (growth) => growth <= 0 || growth <= room(),
     holds() {
       isHolding = true;
     },
@@ -134,27 +155,29 @@ export function createQuota(context: Context, told: Workspace): Quota {
       toldAt = runtime.elapsed();
       learn(excess.quota, excess.used);
     },
-    grew(growth) {
-      if (limit !== undefined) learn(limit, Math.max(0, used + growth));
+    grew({ id, node }, growth) {
+      if (limit === undefined || growth === 0) return;
+      const before = room();
+      if (growing.size === 0) runtime.soon(countGrown);
+      growing.set(id, { node, growth });
+      if (room() > before) handOut();
     },
     async require(added, exactly = async () => added) {
-      // A name needs room for a byte.
-      const least = Math.max(1, added);
-      if (limit === undefined) return;
-      if (used + mostWaiting + least <= limit) {
+      if (limit === undefined || added <= 0) return;
+      if (mostWaiting + added <= room()) {
         mostWaiting += added;
         return;
       }
       const growth = await exactly();
-      if (added > 0 && growth <= 0) return;
+      if (growth <= 0) return;
       const until = runtime.elapsed() + PATIENCE_MS;
       for (;;) {
         mostWaiting = await measure();
-        if (limit === undefined || used + mostWaiting + Math.max(1, growth) <= limit) break;
+        if (mostWaiting + growth <= room()) break;
         if (!(await askAgain(until))) {
           throw new FsError(
             "EDQUOT",
-            quota.excess(mostWaiting + growth) ?? `the workspace is full: ${used} of ${limit}`,
+            quota.excess(mostWaiting + growth) ?? `the workspace is full: ${used()} of ${limit}`,
           );
         }
       }

@@ -41,6 +41,18 @@ export const request = z.discriminatedUnion("do", [
     name: z.string().optional(),
     attributes: attributesPatch.optional(),
   }),
+  /** Both at once: the node goes to this place, the other one from it to where the node was. */
+  z.object({
+    do: z.literal("exchange"),
+    nodeId: z.string(),
+    ifRevision: z.number().int(),
+    parent: z.string(),
+    name: z.string(),
+    with: z.string(),
+    withRevision: z.number().int(),
+    withParent: z.string(),
+    withName: z.string(),
+  }),
   z.object({ do: z.literal("delete"), nodeId: z.string(), ifRevision: z.number().int() }),
 ]);
 
@@ -61,9 +73,15 @@ export function isKeyed(value: Request, features: Features): boolean {
     case "copy":
       return features.folderKeys;
     case "patch":
+    case "exchange":
     case "delete":
       return features.changeKeys;
   }
+}
+
+/** Sent twice it would undo itself, and sent too late it would move what is not meant: with conditions on both and a key, or not at all. */
+export function canExchange({ exchanges, revisions, conditions, changeKeys }: Features): boolean {
+  return exchanges && revisions && conditions && changeKeys;
 }
 
 /** What the token must carry for a request of this kind. */
@@ -76,6 +94,7 @@ export function scopesOf(kind: Request["do"]): readonly Scope[] {
     case "content":
     case "reference":
     case "patch":
+    case "exchange":
       return ["node.node.update"];
     case "delete":
       return ["node.file.delete"];

@@ -40,6 +40,23 @@ export function isPlaceTaken(context: Needs, row: NodeRow): boolean {
   return context.metadata.attempts.isPlaceWanted(row.id, place.parent, place.name);
 }
 
+/** A request of its own, or one that exchanges it with another node. */
+export function hasAttempt({ metadata }: Needs, { id, nodeId, base }: NodeRow): boolean {
+  if (metadata.attempts.openOf(id) !== undefined) return true;
+  return nodeId !== null && base?.parent != null && metadata.attempts.isExchanging(nodeId, base.parent, base.name);
+}
+
+/** The node that is where this one wants to be, and wants to be where this one is; nothing new is known of it. */
+export function partnerOf(context: Needs, row: NodeRow): NodeRow | undefined {
+  if (row.nodeId === null || row.base?.parent == null) return undefined;
+  const other = occupantOf(context, row);
+  if (other?.nodeId == null || other.seen !== null) return undefined;
+  const place = wantedPlace(context, other);
+  const isMutual = place?.parent === row.base.parent && place.name === row.base.name;
+  const isNested = isMutual && [row, other].some((one) => pathWithin(context, one).length > 0);
+  return isMutual && !isNested ? other : undefined;
+}
+
 /** From the folder it wants to be in up to itself, in base; empty where that is not below it. */
 export function pathWithin(context: Needs, row: NodeRow): NodeRow[] {
   if (row.kind !== "folder" || row.nodeId === null || row.entry === null) return [];

@@ -208,13 +208,12 @@ function isOvertaken(context: Context, attempt: Attempt<Request>, error: RemoteE
 /** The node shows what the request asked for, and was changed since the request was made. */
 function isEffectOf(context: Context, request: Extract<Request, { nodeId: string }>, node: Node): boolean {
   if (request.do === "delete") return false;
-  if (request.do !== "patch") return node.contentHash !== null && node.contentHash === request.hash;
+  if ("hash" in request) return node.contentHash !== null && node.contentHash === request.hash;
   if (context.client.features.revisions && node.revision <= request.ifRevision) return false;
   if (request.parent !== undefined && request.parent !== node.parentId) return false;
   if (request.name !== undefined && request.name !== node.name) return false;
-  return (
-    request.attributes === undefined || sameValue(patchAttributes(node.attributes, request.attributes), node.attributes)
-  );
+  const attributes = "attributes" in request ? request.attributes : undefined;
+  return attributes === undefined || sameValue(patchAttributes(node.attributes, attributes), node.attributes);
 }
 
 function call(
@@ -261,6 +260,10 @@ function call(
         ...(attributes === undefined ? {} : { attributes }),
       };
       return client.patchNode(nodeId, patch, { ...common, ifRevision });
+    }
+    case "exchange": {
+      const { nodeId, ifRevision, withRevision: otherRevision } = request;
+      return client.exchangeNodes(nodeId, request.with, { ...common, ifRevision, otherRevision });
     }
     case "delete":
       return client.deleteNode(request.nodeId, { ...common, ifRevision: request.ifRevision });

@@ -13,6 +13,7 @@ import type { Inode } from "../metadata/inodes.ts";
 import { type Base, baseOf, type NodeRow, type Seen } from "../metadata/nodes.ts";
 import { advance, bury, leftPlace } from "./advance.ts";
 import { arrive } from "./arrival.ts";
+import { lookAgain } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { afterWrite, isOnlyOurs, leaveState } from "./echo.ts";
 import { effectOf, isStandIn } from "./effect.ts";
@@ -25,7 +26,7 @@ import { writersOf } from "./live.ts";
 import { folderIsNotEmpty } from "./look-inside.ts";
 import { moveAside } from "./make-room.ts";
 import { handOver } from "./nameless.ts";
-import { observeNode } from "./observe.ts";
+import { observeNode, revisionOf } from "./observe.ts";
 import { takeOwn } from "./own.ts";
 import { isKeyed, type Request } from "./request.ts";
 import { tellDone } from "./staged-files.ts";
@@ -63,13 +64,14 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     const seen = deletedSince(context, node) ?? (isSeenOlder ? (isOurs ? null : { node }) : row.seen);
     metadata.nodes.update(row.id, { nodeId: node.id, base, seen, parked: null });
     leaveState(context, node.id, row.base, base);
-    context.quota.grew(base.size - (row.base?.size ?? 0));
+    context.quota.grew(attempt, base.size - (row.base?.size ?? 0));
     metadata.rereads.found(node.id);
     // A repeated request gets its first answer, however old: what was heard of the node since then is news.
     if ((metadata.arrivals.get(node.id)?.revision ?? 0) <= node.revision) metadata.arrivals.remove(node.id);
     if (row.base === null && position <= metadata.settings.getNumber("cursor")) metadata.rereads.add(node.id);
     contentArrived(context, row, attempt, base, node.id);
     closeAttempt(context, attempt);
+    if (attempt.request.do === "exchange") otherHasMoved(context, attempt.request, position);
     if (row.base === null && row.kind === "folder") folderIsBorn(context, row, position);
     if (row.base !== null && (row.base.parent !== base.parent || row.base.name !== base.name)) leftPlace(context, row);
     advance(context, row.id);
@@ -128,6 +130,24 @@ function absorbStranger(context: Context, row: NodeRow, nodeId: string): void {
   if (entry === undefined) return;
   metadata.entries.remove(entry.id);
   handOver(context, entry.inode);
+}
+
+/** The answer to an exchange tells of the one node only; the other is where that was, in the same change. */
+function otherHasMoved(context: Context, request: Extract<Request, { do: "exchange" }>, position: number): void {
+  const { metadata } = context;
+  const row = metadata.nodes.ofNodeId(request.with);
+  if (row?.base?.revision !== request.withRevision) {
+    // What was heard of it since tells more, or it has to be asked for.
+    metadata.rereads.add(request.with);
+    lookAgain(context, row);
+    return;
+  }
+  const revision = request.withRevision + 1;
+  const base = { ...row.base, parent: request.withParent, name: request.withName, revision, position };
+  const isSeenOlder = revisionOf(row.seen) <= revision;
+  metadata.nodes.update(row.id, { base, seen: isSeenOlder ? null : row.seen });
+  leftPlace(context, row);
+  advance(context, row.id);
 }
 
 /** The newest position of ours, for "settled". */
@@ -205,7 +225,7 @@ function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revi
   // Where its answer was lost, the journal may have told of it, and will not tell again.
   const isTold = position === 0 && row.seen !== null && "deleted" in row.seen;
   bury(context, isTold ? row : { ...row, seen });
-  context.quota.grew(-(row.base?.size ?? 0));
+  context.quota.grew(attempt, -(row.base?.size ?? 0));
   if (row.entry === null) {
     dropRow(context, row.id);
   } else {
@@ -245,7 +265,11 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
       };
     }
     const { node } = error.details;
-    if (node?.lastKey === attempt.key || (node !== undefined && isRemovedBirth(context, row, attempt, error, node))) {
+    const isOther = attempt.request.do === "exchange" && node?.id === attempt.request.with;
+    if (
+      (node?.lastKey === attempt.key && !isOther) ||
+      (node !== undefined && isRemovedBirth(context, row, attempt, error, node))
+    ) {
       acknowledge(context, attempt, node, 0);
       return { retry: false };
     }
@@ -286,9 +310,10 @@ function tellApart(context: Context, row: NodeRow, request: Request, error: Remo
     }
   } else if (isCondition) {
     lookAgainLater(context, row);
-  } else if (error.code === "notFound" || (error.code === "invalid" && request.do === "patch" && "parent" in request)) {
+  } else if (error.code === "notFound" || (error.code === "invalid" && isMove(request))) {
     // A folder is gone, or (400) is by now inside what should move into it: the world is not as thought.
-    lookAgainLater(context, row, "parent" in request ? request.parent : undefined);
+    const parent = "parent" in request ? request.parent : undefined;
+    lookAgainLater(context, row, request.do === "exchange" ? request.with : parent);
   } else if (error.code === "overQuota" && error.details.excess !== undefined) {
     // The plan makes it wait now. Should it not, for what is known here is not what the gateway counts: not at once.
     context.quota.refused(error.details.excess);
@@ -299,12 +324,15 @@ function tellApart(context: Context, row: NodeRow, request: Request, error: Remo
   }
 }
 
-/** `folder`: what else it is about. While one of the two is not to be found, ever more seldom. */
-function lookAgainLater(context: Context, row: NodeRow, folder?: string): void {
+const isMove = (request: Request) =>
+  request.do === "exchange" || (request.do === "patch" && request.parent !== undefined);
+
+/** `other`: what else it is about. While one of the two is not to be found, ever more seldom. */
+function lookAgainLater(context: Context, row: NodeRow, other?: string): void {
   const { rereads, nodes } = context.metadata;
   const now = context.runtime.now();
   let wait = LOOK_AGAIN_MS;
-  for (const id of [row.nodeId, folder]) {
+  for (const id of [row.nodeId, other]) {
     if (id == null) continue;
     rereads.add(id);
     wait = Math.max(wait, now - (rereads.missingSince(id) ?? now));

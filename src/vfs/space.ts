@@ -67,13 +67,17 @@ export function isTight({ disk, quota }: Pick<Context, "disk" | "quota">): boole
 
 /**
  * Before something is added, bytes or a name. Rejects with ENOSPC or EDQUOT when there is no room, also
- * after looking again. `growth`: how much larger the files of the workspace really become.
+ * after looking again. `growth`: how much larger the files of the workspace become, at most and really.
  */
-export async function requireRoom(context: Context, bytes = 0, growth?: () => Promise<number>): Promise<void> {
+export async function requireRoom(
+  context: Context,
+  bytes = 0,
+  growth: { readonly most: number; readonly exactly: () => Promise<number> } | undefined = undefined,
+): Promise<void> {
   const { disk, quota } = context;
   await requireDisk(context);
   if (disk.unsentLimit !== undefined) await requireUnsent(context, disk.unsentLimit, bytes);
-  await quota.require(bytes, growth);
+  if (growth !== undefined) await quota.require(growth.most, growth.exactly);
 }
 
 /** Adding up costs something: it is done when what was added since may have reached the limit. */

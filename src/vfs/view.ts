@@ -9,7 +9,8 @@ import { writersOf } from "./live.ts";
 import { localOf } from "./local.ts";
 import type { View } from "./plan.ts";
 import { fits } from "./quota.ts";
-import { isPlaceTaken, opensRing, pathWithin, referrersOf } from "./rings.ts";
+import { canExchange } from "./request.ts";
+import { hasAttempt, isPlaceTaken, opensRing, partnerOf, pathWithin, referrersOf } from "./rings.ts";
 
 /** A remote edit waits this long for the writer of the same file, then both are kept. */
 const WRITER_PATIENCE_MS = 15 * 60_000;
@@ -22,6 +23,8 @@ export function viewOf(context: Context, row: NodeRow): View {
   const local = entry === undefined || inode === undefined ? null : localOf(context, row, entry, inode);
   const isGone = row.seen !== null && "deleted" in row.seen;
   const may = (scope: Scope) => network.may(scope);
+  const isTaken = isPlaceTaken(context, row);
+  const partner = isTaken && canExchange(features) ? partnerOf(context, row) : undefined;
   return {
     kind: row.kind,
     isRoot: inode?.id === ROOT_INODE,
@@ -29,7 +32,7 @@ export function viewOf(context: Context, row: NodeRow): View {
     base: row.base,
     seen: row.seen,
     local,
-    hasAttempt: metadata.attempts.openOf(row.id) !== undefined,
+    hasAttempt: hasAttempt(context, row),
     hasGivenUp: local === null && row.nodeId === null && metadata.attempts.hasAbandonedBirth(row.id),
     writers: inode === undefined ? 0 : writersOf(context, inode),
     below: local === null ? countBelow(context, row) : 0,
@@ -39,7 +42,11 @@ export function viewOf(context: Context, row: NodeRow): View {
       inode !== undefined && row.seen !== null && "node" in row.seen && isNewest(context, inode.id, row.seen.node),
     hasOtherNames: hasOtherNames(context, row, inode),
     hasWaited: row.seenAt !== null && context.runtime.now() - row.seenAt > WRITER_PATIENCE_MS,
-    isPlaceTaken: isPlaceTaken(context, row),
+    isPlaceTaken: isTaken,
+    partner:
+      partner?.nodeId == null || partner.base === null
+        ? null
+        : { nodeId: partner.nodeId, revision: partner.base.revision, hasAttempt: hasAttempt(context, partner) },
     isRing: opensRing(context, row),
     isInsideItself: pathWithin(context, row).length > 0,
     isReferenced: (local === null || !features.versions) && isReferenced(context, row),

@@ -121,12 +121,12 @@ test.each<[string, (client: Client) => Promise<unknown>, object, string, Record<
     { name: "b", idempotencyKey: "k" },
   ],
   [
-    "exchange with a key",
-    (c) => c.exchangeNodes("n1", "n2", { idempotencyKey: "k" }),
+    "exchange with a key and both revisions",
+    (c) => c.exchangeNodes("n1", "n2", { ifRevision: 3, otherRevision: 4, idempotencyKey: "k" }),
     written,
     "POST /v1/nodes/n1/exchange",
-    {},
-    { with: "n2", idempotencyKey: "k" },
+    { "if-match": '"3"' },
+    { with: "n2", withRevision: 4, idempotencyKey: "k" },
   ],
   [
     "delete with a key",

@@ -43,6 +43,11 @@ describe("a profile file is checked, one line for each fault", () => {
       { name: "x", features: { positions: false } },
       "p.json: features.journal: means nothing without features.positions",
     ],
+    [
+      "an exchange without its operation",
+      { name: "x", operations: { exchangeNodes: null } },
+      "p.json: features.exchanges: expected operations.exchangeNodes beside it",
+    ],
     ["a node without id", { name: "x", fields: { node: { id: null } } }, "p.json: fields.node.id: expected a field"],
     [
       "an upload that says nothing",

@@ -144,8 +144,8 @@ test("two nodes exchange their places", async () => {
   const folder = await core.folder(root, "d");
   const inside = await core.file("/d/in", "1");
   const outside = await core.file("/out", "2");
-  const exchange = (id: string, other: string, headers = {}) =>
-    core.call("POST", `/v1/nodes/${id}/exchange`, { json: { with: other }, headers });
+  const exchange = (id: string, other: string, headers = {}, withRevision?: number) =>
+    core.call("POST", `/v1/nodes/${id}/exchange`, { json: { with: other, withRevision }, headers });
   const answer = await exchange(inside.id, outside.id, { "if-match": '"1"' });
   expect(answer.json).toMatchObject({ id: inside.id, path: "/out", revision: 2 });
   expect(await core.node(outside.id)).toMatchObject({ path: "/d/in", revision: 2 });
@@ -157,10 +157,13 @@ test("two nodes exchange their places", async () => {
   await exchange(beside.id, inside.id);
   expect((await core.call("GET", "/v1/files/beside")).json.id).toBe(inside.id);
   expect((await exchange(inside.id, outside.id, { "if-match": '"1"' })).status).toBe(412);
+  const refused = await exchange(beside.id, outside.id, { "if-match": '"2"' }, 1);
+  expect([refused.status, refused.json.node]).toMatchObject([412, { id: outside.id, revision: 2 }]);
   expect((await exchange(folder.id, outside.id)).json.field).toBe("with");
   expect((await exchange(outside.id, outside.id)).json.field).toBe("with");
   expect((await exchange(outside.id, root)).json.field).toBe("with");
   expect((await exchange(outside.id, "unknown")).status).toBe(404);
+  expect((await exchange(beside.id, outside.id, { "if-match": '"2"' }, 2)).status).toBe(200);
 });
 
 test("a deleted node is gone but for its versions, and comes back to its place", async () => {

@@ -15,6 +15,56 @@ const de = async (at: Hands) => {
   await at.calls.mkdir("e");
 };
 
+const ab = async (at: Hands) => {
+  await at.save("a", "a's");
+  await at.save("b", "b's");
+};
+
+/** Two names that take each other's place. */
+const EXCHANGED: readonly Conflict[] = [
+  {
+    one: "exchanges `a` and `b`",
+    other: "exchanges `a` and `b`",
+    why: "both want the same",
+    before: ab,
+    left: (at) => at.calls.exchange("a", "b"),
+    right: (at) => at.calls.exchange("a", "b"),
+    ends: { a: "b's", b: "a's" },
+    same: { a: "b", b: "a" },
+  },
+  {
+    one: "exchanges `a` and `b`",
+    other: "saves `a`",
+    why: "a save follows its file",
+    before: ab,
+    left: (at) => at.calls.exchange("a", "b"),
+    right: (at) => at.save("a", "the other's"),
+    ends: { a: "b's", b: "the other's" },
+    same: { a: "b", b: "a" },
+  },
+  {
+    one: "exchanges `a` and `b`",
+    other: "removes `a`",
+    why: "a deletion wins against a move, and the other one goes where it was to go",
+    before: ab,
+    left: (at) => at.calls.exchange("a", "b"),
+    right: (at) => at.calls.unlink("a"),
+    ends: { a: "b's" },
+    same: { a: "b" },
+  },
+  {
+    one: "exchanges `a` and `b`",
+    other: "renames `a` to `c`",
+    why: "the place the gateway has first wins, for each of the two",
+    before: ab,
+    left: (at) => at.calls.exchange("a", "b"),
+    right: (at) => at.calls.rename("a", "c"),
+    ends: { a: "b's", b: "a's" },
+    otherFirst: { a: "b's", c: "a's" },
+    same: { a: "b" },
+  },
+];
+
 export const CONFLICTS: readonly Conflict[] = [
   // --- content
   {
@@ -289,7 +339,86 @@ export const CONFLICTS: readonly Conflict[] = [
     ends: { d: "folder", e: "folder", "e/a": "the other's" },
     same: { d: "e", e: "d", "e/a": "d/a" },
   },
+  ...EXCHANGED,
+  {
+    one: "renames `a` to `b`",
+    other: "makes `b`",
+    why: "the second to take a name is moved aside",
+    before: a,
+    left: (at) => at.calls.rename("a", "b"),
+    right: (at) => at.save("b", "the other's"),
+    ends: { b: "base", "b (conflict)": "the other's" },
+    otherFirst: { b: "the other's", "b (conflict)": "base" },
+  },
+  {
+    one: "renames `a` over `b`",
+    other: "saves `b`",
+    why: "a file renamed over another is a save of that one",
+    before: ab,
+    left: (at) => at.calls.rename("a", "b"),
+    right: (at) => at.save("b", "the other's"),
+    ends: { b: "a's", "b (conflict)": "the other's" },
+    otherFirst: { b: "the other's", "b (conflict)": "a's" },
+    same: { b: "b" },
+  },
+  {
+    one: "renames `a` over `b`",
+    other: "saves `a`",
+    why: "a file renamed over another is a save of that one, and a removal of its own name: the edit wins against that",
+    before: ab,
+    left: (at) => at.calls.rename("a", "b"),
+    right: (at) => at.save("a", "the other's"),
+    ends: { a: "the other's", b: "a's" },
+    same: { b: "b" },
+  },
+  {
+    one: "makes the symbolic link `a`",
+    other: "makes the symbolic link `a` to something else",
+    why: "who comes second keeps his beside the other",
+    left: (at) => at.calls.symlink("one", "a"),
+    right: (at) => at.calls.symlink("other", "a"),
+    ends: { a: "-> one", "a (conflict)": "-> other" },
+    otherFirst: { a: "-> other", "a (conflict)": "-> one" },
+  },
   // --- folders
+  {
+    one: "renames `d` to `e`",
+    other: "removes `d` with all in it",
+    why: "a deletion wins against a move",
+    before: d,
+    left: (at) => at.calls.rename("d", "e"),
+    right: async (at) => {
+      await at.calls.unlink("d/a");
+      await at.calls.rmdir("d");
+    },
+    ends: {},
+  },
+  {
+    one: "renames `d` to `e`",
+    other: "makes the folder `e` and `e/b`",
+    why: "two folders become one where both are new; else the second to take a name is moved aside",
+    before: d,
+    left: (at) => at.calls.rename("d", "e"),
+    right: async (at) => {
+      await at.calls.mkdir("e");
+      await at.save("e/b", "the other's");
+    },
+    ends: { e: "folder", "e/a": "base", "e (conflict)": "folder", "e (conflict)/b": "the other's" },
+    otherFirst: { e: "folder", "e/b": "the other's", "e (conflict)": "folder", "e (conflict)/a": "base" },
+  },
+  {
+    one: "moves `a` into `d`",
+    other: "renames `d` to `e`",
+    why: "what is in a folder moves with it",
+    before: async (at) => {
+      await a(at);
+      await at.calls.mkdir("d");
+    },
+    left: (at) => at.calls.rename("a", "d/a"),
+    right: (at) => at.calls.rename("d", "e"),
+    ends: { e: "folder", "e/a": "base" },
+    same: { e: "d", "e/a": "a" },
+  },
   {
     one: "moves `d` into `e`",
     other: "moves `e` into `d`",

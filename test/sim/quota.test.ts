@@ -4,14 +4,15 @@ import type { Node } from "../../src/contract/resources.ts";
 import type { QueueItem } from "../../src/vfs/engine.ts";
 import { CALLER } from "../support/bytes-world.ts";
 import { codeOf } from "./calls.ts";
+import type { Sabotage } from "./mount.ts";
 import { begin, there } from "./one-world.ts";
 import { bytesOf, runProgram } from "./programs.ts";
 
 const TIMEOUT = { timeout: 120_000 };
 const HOUR = 3_600_000;
 
-async function small(quota: number | undefined) {
-  const one = await begin(true);
+async function small(quota: number | undefined, sabotage: Sabotage = {}, more: Parameters<typeof begin>[2] = {}) {
+  const one = await begin(true, sabotage, more);
   const { world, mount, calls, asked } = one;
   world.setQuota(quota);
   await one.again("remount");
@@ -49,7 +50,7 @@ test(
   "what the gateway has no room for waits, readable and told of, and goes when others make room",
   TIMEOUT,
   async () => {
-    const { world, save, queue, refusals, there, engine, content, node, again } = await small(undefined);
+    const { world, save, queue, refusals, there, engine, content, node, again, unlink } = await small(undefined);
     expect(engine().status().quota).toBe(undefined);
     // Told by a refusal alone.
     world.setQuota(100);
@@ -63,8 +64,9 @@ test(
     const [item, ...others] = await world.run(queue());
     expect([item?.path, item?.what, item?.state, others]).toEqual(["/more", "upload", "waiting", []]);
     expect(item?.why).toContain("over quota by 50 bytes");
-    const [full, fits] = [await save("no room for names", 0), await world.run(engine().fileSystem.statfs(CALLER))];
+    const [full, fits] = [await save("more bytes", 1), await world.run(engine().fileSystem.statfs(CALLER))];
     expect([full, fits.available]).toEqual(["EDQUOT", 0]);
+    await unlink("more bytes");
     const drained = await world.run(engine().drain({ settle: false, signal: new AbortController().signal }));
     expect(drained).toEqual({ drained: false, left: [`/more: ${item?.why}`] });
     await again("crash");
@@ -121,7 +123,7 @@ test(
     expect((await space()).available).toBe(0);
     // In place nothing is added.
     expect(await write(0, 20_480)).toBe("done");
-    expect(await said(calls().open("c", { write: true, create: true }))).toBe("EDQUOT");
+    expect([await said(calls().mkdir("names")), await save("names/empty", 0)]).toEqual(["done", "done"]);
     expect(await said(calls().link("a", "d"))).toBe("EDQUOT");
     expect(await said(calls().rename("a", "e"))).toBe("done");
     expect(await said(calls().ftruncate(fd, 10))).toBe("done");
@@ -130,21 +132,99 @@ test(
     await unlink("e");
     expect(await save("c", 20_480)).toBe("done");
     mount.weather.isOffline = false;
-    await ends(["b", "c"]);
-    expect([await there(), refusals()]).toEqual([["b", "c"], 0]);
+    await ends(["b", "c", "names", "names/empty"]);
+    expect([await there(), refusals()]).toEqual([["b", "c", "names", "names/empty"], 0]);
   },
 );
 
-test("in a workspace that is full files are renamed over each other, and made smaller", TIMEOUT, async () => {
-  const { world, save, rename, ends, calls, engine, content } = await small(100);
-  expect([await save("old", 40), await save("new", 60)]).toEqual(["done", "done"]);
-  await world.clock.advance(20_000);
-  await rename("new", "old");
-  await ends(["old"]);
-  expect([engine().status().quota?.used, (await content("old")).length]).toEqual([60, 60]);
-  expect(await save("other", 40)).toBe("done");
-  await world.clock.advance(20_000);
-  await world.run(calls().truncate("old", 10));
-  await ends(["old", "other"]);
-  expect(engine().status().quota).toEqual({ limit: 100, used: 50, waiting: 0 });
+test.each([
+  { kind: "", lacks: [] },
+  { kind: ", also without versions and references", lacks: ["versions", "references"] },
+] as const)(
+  "in a workspace that is full files are renamed over each other, and made smaller$kind",
+  TIMEOUT,
+  async (it) => {
+    const { world, save, rename, ends, calls, engine, content } = await small(100, {}, it);
+    expect([await save("old", 40), await save("new", 60)]).toEqual(["done", "done"]);
+    await world.clock.advance(20_000);
+    await rename("new", "old");
+    await ends(["old"]);
+    expect([engine().status().quota?.used, (await content("old")).length]).toEqual([60, 60]);
+    expect(await save("other", 40)).toBe("done");
+    await world.clock.advance(20_000);
+    await world.run(calls().truncate("old", 10));
+    await ends(["old", "other"]);
+    expect(engine().status().quota).toEqual({ limit: 100, used: 50, waiting: 0 });
+  },
+);
+
+test("a name more of a large file counts as what it adds", TIMEOUT, async () => {
+  const { save, said, calls, ends, refusals } = await small(1_000);
+  expect(await save("a", 400)).toBe("done");
+  expect([await said(calls().link("a", "b")), await said(calls().link("a", "c"))]).toEqual(["done", "EDQUOT"]);
+  expect([await said(calls().truncate("a", 501)), await said(calls().truncate("a", 500))]).toEqual(["EDQUOT", "done"]);
+  await ends(["a", "b"]);
+  expect(refusals()).toBe(0);
+});
+
+test(
+  "a gateway that does not say how much there is left is asked now and then, not all the time",
+  TIMEOUT,
+  async () => {
+    const { world, mount, rules, save } = await small(100);
+    expect(await save("a", 90)).toBe("done");
+    await world.clock.advance(20_000);
+    let asked = 0;
+    rules.choose = ({ path }) => {
+      if (!path.startsWith("/v1/workspaces")) return undefined;
+      asked += 1;
+      return "failed";
+    };
+    mount.weather.latencyMs = 4;
+    expect(await save("b", 20)).toBe("EDQUOT");
+    expect(asked).toBeLessThan(25);
+  },
+);
+
+test("an answer that is written down at the second try counts once", TIMEOUT, async () => {
+  const twice: Sabotage = {
+    engine({ context }) {
+      const { metadata, together } = context;
+      Object.assign(context, {
+        together: <T>(change: () => T) => {
+          const undone = new Error("undone");
+          try {
+            metadata.transaction(() => {
+              change();
+              throw undone;
+            });
+          } catch (error) {
+            if (error !== undone) throw error;
+          }
+          return together(change);
+        },
+      });
+    },
+  };
+  const { world, save, engine, unlink } = await small(1_000, twice);
+  expect([await save("a", 400), await save("b", 100)]).toEqual(["done", "done"]);
+  await world.clock.advance(5_000);
+  expect(engine().status().quota).toEqual({ limit: 1_000, used: 500, waiting: 0 });
+  await unlink("a");
+  await world.clock.advance(5_000);
+  expect(engine().status().quota).toEqual({ limit: 1_000, used: 100, waiting: 0 });
+});
+
+test("with durability remote, close and fsync say that there is no room", TIMEOUT, async () => {
+  const { world, calls, said, save, ends } = await small(undefined, {}, { settings: { durability: "remote" } });
+  expect(await save("a", 90)).toBe("done");
+  // Told by the refusal alone.
+  world.setQuota(100);
+  const fd = await world.run(calls().open("b", { write: true, create: true }));
+  await world.run(calls().write(fd, 0, Buffer.alloc(20, 1)));
+  expect(await said(calls().fsync(fd))).toBe("EDQUOT");
+  expect(await said(calls().close(fd))).toBe("EDQUOT");
+  world.setQuota(200);
+  await ends(["a", "b"]);
+  expect(await save("b", 100)).toBe("done");
 });

@@ -73,6 +73,30 @@ test(
   },
 );
 
+test.each([{ status: 413 }, { status: 403 }] as const)(
+  "refused for itself ($status), a file is parked at once, and sent when it is changed",
+  TIMEOUT,
+  async (it) => {
+    const { world, mount, save, queue, there, content, names, asked, engine } = await tampered();
+    await names();
+    mount.weather.refusal = it.status;
+    await save("bad");
+    await world.clock.advance(10_000);
+    mount.weather.refusal = undefined;
+    await save("good");
+    await world.clock.advance(600_000);
+    expect([await there(), await names()]).toEqual([["good"], ["bad", "good"]]);
+    expect((await content("bad")).length).toBeGreaterThan(0);
+    expect(asked.filter((line) => line.includes("/bad"))).toEqual([]);
+    const [item] = await queue();
+    expect([item?.path, item?.state, engine().status().parked]).toEqual(["/bad", "parked", 1]);
+    expect(item?.why).toMatch(/^refused: /);
+    await save("bad", "another");
+    await world.clock.advance(10_000);
+    expect([await there(), await queue(), engine().status().parked]).toEqual([["bad", "good"], [], 0]);
+  },
+);
+
 test("a scope the token lacks (403) pauses what needs it after one request, and nothing else", TIMEOUT, async () => {
   const { world, save, unlink, withToken, asked, there, engine, queue, tamper } = await tampered();
   for (const name of ["a", "b", "c", "d"]) await save(name);
@@ -87,6 +111,7 @@ test("a scope the token lacks (403) pauses what needs it after one request, and 
   expect(await there()).toEqual(["a", "b", "c", "d", "e"]);
   expect(engine().status().paused).toContain("node.file.delete");
   expect(await queue()).toMatchObject([{ path: "/a", what: "delete", state: "waiting" }]);
+  expect((await queue())[0]?.why).toMatch(/^the token lacks node\.file\.delete, it goes with one that has it/);
   // It is tried again, ever more seldom.
   await world.clock.advance(3_600_000);
   expect(refused()).toBeGreaterThan(1);

@@ -157,6 +157,20 @@ export function createGateway(repeats: "first" | "current", features: Features) 
         if (node.revision !== request.ifRevision) return refuse("changed", node);
         return patch(node, request.parent, request.name, request.attributes, true);
       }
+      case "exchange": {
+        if (!features.exchanges) throw new Error("an exchange was asked for, which is not known here");
+        const [node, other] = [live(request.nodeId), live(request.with)];
+        if (node === undefined || other === undefined) return refuse("notFound");
+        if (node.revision !== request.ifRevision) return refuse("changed", node);
+        if (other.revision !== request.withRevision) return refuse("changed", other);
+        if (isWithin(node.id, other.id) || isWithin(other.id, node.id)) return refuse("invalid");
+        const isMeant = other.parentId === request.parent && other.name === request.name;
+        if (!isMeant || node.parentId !== request.withParent || node.name !== request.withName) {
+          throw new Error("an exchange was asked for of places they do not have");
+        }
+        change(other.id, { parentId: request.withParent, name: request.withName }, key, true);
+        return done(change(node.id, { parentId: request.parent, name: request.name }, key, true));
+      }
       case "delete": {
         const node = live(request.nodeId);
         if (node === undefined) return refuse("notFound");

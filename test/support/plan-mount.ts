@@ -19,8 +19,12 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
   const tree = createTree(gateway, scopes, features);
   const steps = createLocalSteps(tree, gateway, tell);
   const { rows, entries, tombstones, arrivals, refresh, keys, givenUp, notEmpty } = tree;
-  const { rowOfNode, nodeIdOf, inFolder, isDirty, referrersOf, dropRow } = tree;
+  const { rowOfNode, nodeIdOf, inFolder, isDirty, neededBy, dropRow } = tree;
   const { advance, bury, observeNode, observeDeletion, takeOwn, arrive, moveAside, revisionOf } = steps;
+
+  /** Changes of one node have none here: the way without is the longer one. */
+  const hasKey = (request: Request) =>
+    request.do === "exchange" || isKeyed(request, { ...features, changeKeys: false });
 
   /** One turn of the write-back loop for this row. */
   function turn(row: Row, fate: Fate): void {
@@ -58,7 +62,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
     const { attempt } = row;
     if (attempt === null) return;
     if (attempt.answer === null) {
-      if (attempt.tries > 0 && !isKeyed(attempt.request, { ...features, changeKeys: false })) {
+      if (attempt.tries > 0 && !hasKey(attempt.request)) {
         settleByReading(row, attempt);
         return;
       }
@@ -82,11 +86,12 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
     if (!("nodeId" in request)) return;
     const now = gateway.live(request.nodeId);
     if (now === undefined || row.base === null) return;
+    if (request.do === "exchange") return;
     const isUnseenHead = now.head !== null && now.head !== row.base.head && !gateway.isOurs(now.head);
     if (request.do === "delete") {
       const isMatch = now.revision === request.ifRevision;
       if (isMatch && isUnseenHead) throw new Error("an edit nobody here saw was deleted");
-      if (isMatch && referrersOf(row).length > 0) throw new Error("a version somebody here still needs was deleted");
+      if (isMatch && neededBy(row).length > 0) throw new Error("a version somebody here still needs was deleted");
       return;
     }
     if (request.do !== "patch" && (request.ifHead === null || request.ifHead === now.head) && isUnseenHead) {
@@ -97,7 +102,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
         ? request.ifRevision !== now.revision
         : request.ifHead !== null && request.ifHead !== now.head;
     if (isRefused) return;
-    if (!features.versions && request.do !== "patch" && referrersOf(row).length > 0)
+    if (!features.versions && request.do !== "patch" && neededBy(row).length > 0)
       throw new Error("a version somebody here still needs was replaced");
     for (const [key, value] of Object.entries(request.attributes ?? {})) {
       const isDirty = !sameValue(value ?? undefined, row.base.attributes[key]);
@@ -151,6 +156,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
     }
     absorb(row, node.id);
     Object.assign(row, { nodeId: node.id, base, attempt: null });
+    if (attempt.request.do === "exchange") otherHasMoved(attempt.request, position);
     arrivals.delete(node.id);
     const inode = row.entry?.inode;
     const isKnown = base.head?.startsWith("superseded:") !== true;
@@ -158,6 +164,18 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
       const state = inode.writers > 0 ? "open" : "clean";
       Object.assign(inode, { state, hash: inode.bytes, originNode: node.id, originVersion: base.head });
     }
+    advance(row);
+  }
+
+  function otherHasMoved(request: Extract<Request, { do: "exchange" }>, position: number): void {
+    const row = rowOfNode(request.with);
+    if (row?.base?.revision !== request.withRevision) {
+      refresh.add(request.with);
+      return;
+    }
+    const revision = request.withRevision + 1;
+    row.base = { ...row.base, parent: request.withParent, name: request.withName, revision, position };
+    if (revisionOf(row.seen) <= revision) row.seen = null;
     advance(row);
   }
 
@@ -180,6 +198,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
     if (request.do === "delete") return common;
     const place =
       "parent" in request ? { parent: request.parent ?? common.parent, name: request.name ?? common.name } : {};
+    if (request.do === "exchange") return { ...common, ...place };
     if (request.do === "patch") {
       const patched = patchAttributes(common.attributes, request.attributes ?? {});
       return { ...common, ...place, attributes: features.attributes ? patched : {} };
@@ -207,7 +226,8 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
   function refused(row: Row, attempt: Attempt, answer: Extract<Answer, { ok: false }>): void {
     const { request } = attempt;
     const { node } = answer;
-    if (node?.lastKey != null && keys.get(node.lastKey) === row) {
+    const isOther = request.do === "exchange" && node?.id === request.with;
+    if (!isOther && node?.lastKey != null && keys.get(node.lastKey) === row) {
       if (attempt.key === node.lastKey) {
         acknowledge(row, attempt, node, 0);
         return;
@@ -218,6 +238,7 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
     if (row.nodeId !== null) refresh.add(row.nodeId);
     if (answer.code === "notFound" || node === undefined) {
       if (request.do === "delete" && answer.code === "conflict" && row.entry === null) notEmpty.add(request.nodeId);
+      if (request.do === "exchange") refresh.add(request.with);
       if ("parent" in request && request.parent !== undefined) refresh.add(request.parent);
     } else if ("parent" in request && node.id !== row.nodeId) nameIsTaken(row, node);
     else if (node.revision !== row.base?.revision) observeNode(node);

@@ -11,7 +11,10 @@ import type { Request } from "../../src/vfs/request.ts";
 import { type Answer, type Gateway, ROOT } from "./plan-gateway.ts";
 
 /** What the token may do. */
-export type Scopes = View["may"];
+export type Scopes = View["may"] & {
+  /** There is no room in the workspace but what removals make. */
+  readonly isTight: boolean;
+};
 
 export interface Inode {
   readonly kind: "file" | "folder";
@@ -182,6 +185,20 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
     });
   }
 
+  const hasAttempt = (row: Row) =>
+    row.attempt !== null ||
+    [...rows].some(({ attempt }) => attempt?.request.do === "exchange" && attempt.request.with === row.nodeId);
+
+  /** The node that is where this one wants to be, and wants to be where this one is. */
+  function partnerOf(row: Row): View["partner"] {
+    const other = !features.exchanges || row.base === null || !isPlaceTaken(row) ? undefined : occupantOf(row);
+    if (other?.nodeId == null || other.base === null || other.seen !== null || other.entry === null) return null;
+    const place = localOf(other.entry);
+    if (place.parent !== row.base?.parent || place.name !== row.base.name) return null;
+    if (pathWithin(row).length > 0 || pathWithin(other).length > 0) return null;
+    return { nodeId: other.nodeId, revision: other.base.revision, hasAttempt: hasAttempt(other) };
+  }
+
   /** From the folder it wants to be in up to itself, in base; empty where that is not below it. */
   function pathWithin(row: Row): Row[] {
     const path: Row[] = [];
@@ -204,6 +221,17 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
       if (other === row || inode === undefined || inode.kind === "folder" || row.nodeId === null) return false;
       return inode.state === "clean" && inode.originNode === row.nodeId && other.base?.hash !== inode.hash;
     });
+  }
+
+  function fits(row: Row): boolean {
+    const { inode } = row.entry ?? {};
+    if (!scopes.isTight || inode?.kind !== "file" || inode.bytes.length <= (row.base?.size ?? 0)) return true;
+    return ![...rows].some((other) => other.entry === null && other.nodeId !== null && other.kind === "file");
+  }
+
+  /** Those that do not wait for the room its removal makes (src/vfs/view.ts). */
+  function neededBy(row: Row): Row[] {
+    return referrersOf(row).filter((other) => !features.versions || fits(other) || hasAttempt(other));
   }
 
   /** In it at the gateway, as agreed or as asked for and not answered. */
@@ -267,7 +295,7 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
       base: row.base,
       seen: row.seen,
       local: entry === null ? null : localOf(entry),
-      hasAttempt: row.attempt !== null,
+      hasAttempt: hasAttempt(row),
       hasGivenUp: entry === null && row.nodeId === null && hasGivenUpBirth(row),
       isFollower: false,
       isNewest: true,
@@ -278,12 +306,13 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
       cleanEntries: inner.length - dirty.length,
       dirtyEntries: dirty.length,
       isPlaceTaken: isPlaceTaken(row),
+      partner: partnerOf(row),
       isRing: isRing(row),
       isInsideItself: row.base !== null && pathWithin(row).length > 0,
-      isReferenced: (entry === null || !features.versions) && row.kind === "file" && referrersOf(row).length > 0,
-      fits: true,
+      isReferenced: (entry === null || !features.versions) && row.kind === "file" && neededBy(row).length > 0,
+      fits: fits(row),
       features,
-      may: { ...scopes },
+      may: { create: scopes.create, update: scopes.update, delete: scopes.delete },
     };
   }
 
@@ -325,7 +354,7 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
     addRow,
     isDirty,
     isSeenAway,
-    referrersOf,
+    neededBy,
     viewOf,
     check,
   };

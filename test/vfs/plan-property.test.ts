@@ -1,7 +1,8 @@
 /**
  * The plan by property (DESIGN §5): whatever programs and other clients did, whatever was lost on the
  * way, once it is quiet mount and gateway agree, nothing anybody wrote is gone, and at no moment was
- * something replaced that nobody here had taken in. On gateways with all features and without some.
+ * something replaced that nobody here had taken in. On gateways with all features and without some, and
+ * in workspaces with no room but what removals make.
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -25,10 +26,11 @@ const ROUNDS_MAX = 60;
 const GATEWAYS: readonly Features[] = [
   ALL_FEATURES,
   ALL_FEATURES,
+  { ...ALL_FEATURES, exchanges: false },
   { ...ALL_FEATURES, references: false },
   { ...ALL_FEATURES, references: false, versions: false },
   { ...ALL_FEATURES, attributes: false },
-  { ...ALL_FEATURES, references: false, versions: false, attributes: false },
+  { ...ALL_FEATURES, exchanges: false, references: false, versions: false, attributes: false },
 ];
 const FATES: readonly Fate[] = ["answered", "answered", "lost", "answer lost", "late"];
 
@@ -128,7 +130,7 @@ interface World {
   readonly gateway: Gateway;
   readonly mount: Mount;
   readonly features: Features;
-  readonly scopes: { create: boolean; update: boolean; delete: boolean };
+  readonly scopes: { create: boolean; update: boolean; delete: boolean; isTight: boolean };
 }
 
 function makeWorld(choose: Choose): World {
@@ -142,7 +144,8 @@ function makeWorld(choose: Choose): World {
   for (let count = choose(6); count > 0; count -= 1) {
     gateway.theirs.create(pick(choose, folders) ?? ROOT, "abcd"[choose(4)] ?? "a", `first${count}`, { mode: 0o644 });
   }
-  const scopes = { create: choose(8) !== 1, update: choose(8) !== 1, delete: choose(8) !== 1 };
+  const may = { create: choose(8) !== 1, update: choose(8) !== 1, delete: choose(8) !== 1 };
+  const scopes = { ...may, isTight: choose(4) === 1 };
   const story: string[] = [];
   const mount = createMount(gateway, scopes, features, (line) => story.at(-1) !== line && story.push(line));
   return { gateway, mount, features, scopes, story };

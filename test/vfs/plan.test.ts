@@ -55,6 +55,7 @@ function file(change: Partial<View> = {}, local: Partial<Local> = {}): View {
     cleanEntries: 0,
     dirtyEntries: 0,
     isPlaceTaken: false,
+    partner: null,
     isRing: false,
     isInsideItself: false,
     isReferenced: false,
@@ -169,6 +170,21 @@ describe("moving", () => {
     expect(plan(file({ isRing: true, isPlaceTaken: true }, { name: "b" }))).toEqual(unring);
     expect(plan(file({ isRing: true }, { parent: null }))).toEqual(unring);
     expect(plan(folder({ isRing: true, below: 1, ...REMOVED }))).toEqual(unring);
+  });
+  test("two that take each other's place are exchanged, before their content and attributes are sent", () => {
+    const partner = { nodeId: "n2", revision: 7, hasAttempt: false };
+    const taken = { isPlaceTaken: true, isRing: true, partner };
+    const local = { parent: "n9", name: "b", content: DIRTY, attributes: { mode: 0o600 } };
+    const here = { withRevision: 7, withParent: "root", withName: "a" };
+    expect(plan(file(taken, local))).toEqual({
+      do: "send",
+      request: { do: "exchange", nodeId: "n1", ifRevision: 4, parent: "n9", name: "b", with: "n2", ...here },
+    });
+    expect(plan(file({ ...taken, partner: { ...partner, hasAttempt: true } }, local))).not.toMatchObject({
+      request: { do: "exchange" },
+    });
+    const forbidden = { create: true, update: false, delete: true };
+    expect(plan(file({ ...taken, may: forbidden }, { parent: "n9", name: "b" }))).toEqual(waitFor("name"));
   });
 });
 

@@ -2,6 +2,7 @@
 import type { Attributes } from "../../contract/attributes.ts";
 import type { Node, WrittenNode } from "../../contract/resources.ts";
 import type {
+  ExchangeOptions as AskedExchange,
   NodeListOptions as AskedList,
   PathOptions as AskedPath,
   Client,
@@ -30,6 +31,7 @@ export interface CreateOptions extends WriteOptions {
 }
 
 export interface ChangeOptions extends WriteOptions, Pick<RevisionOptions, "ifRevision"> {}
+export interface ExchangeOptions extends ChangeOptions, Pick<AskedExchange, "otherRevision"> {}
 
 /**
  * Sizes in bytes, `createdAt` and `modifiedAt` ISO 8601 in UTC, `attributes` as file systems have
@@ -53,7 +55,7 @@ export interface Nodes {
   /** Moves, renames, changes attributes: what is not named stays. "conflict" when the name is taken. Scope: node.node.update. */
   update(nodeId: string, change: NodeChange, options?: ChangeOptions): Promise<WrittenNode>;
   /** The two take each other's place; answers the first. Scope: node.node.update. */
-  exchange(nodeId: string, otherId: string, options?: ChangeOptions): Promise<WrittenNode>;
+  exchange(nodeId: string, otherId: string, options?: ExchangeOptions): Promise<WrittenNode>;
   /** "conflict" (409) for a folder that is not empty. Versions stay readable. Scope: node.file.delete. */
   delete(nodeId: string, options?: ChangeOptions): Promise<WrittenNode>;
   /** Back to where it was deleted. "conflict" when the name is taken meanwhile. Scope: node.node.update. */
