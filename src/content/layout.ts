@@ -15,7 +15,10 @@ import { dirname, join } from "node:path";
 import type { Files } from "../lib/files.ts";
 import { hasCode } from "../lib/system-error.ts";
 
-const SHARD = 1000;
+/** Ids in one folder. */
+export const SHARD = 1000;
+
+export type FileKind = "live" | "generation";
 
 export interface Layout {
   readonly root: string;
@@ -30,10 +33,14 @@ export interface Layout {
   prepareFolderOf(path: string): Promise<void>;
   /** To be awaited after a file was made or renamed, where its name must survive power loss. */
   syncFolderOf(path: string): Promise<void>;
-  /** Lineages that have a file, ascending by shard; for finding files without a row after a crash. */
+  /** Lineages that have a file, ascending by shard. */
   liveFiles(): AsyncIterable<number>;
   /** Generations that have a file. */
   generationFiles(): AsyncIterable<number>;
+  /** The shards that have a folder, ascending. */
+  shards(kind: FileKind): Promise<number[]>;
+  /** What has a file in a shard. */
+  inShard(kind: FileKind, shard: number): Promise<number[]>;
   /** Moves a file out of the way under a name that begins with `name`; resolves to its new path. */
   quarantine(path: string, name: string): Promise<string>;
 }
@@ -94,6 +101,8 @@ export function createLayout(files: Files, root: string): Layout {
     syncFolderOf: (path) => files.syncFolder(dirname(path)),
     liveFiles: () => listIds(files, live),
     generationFiles: () => listIds(files, generation),
+    shards: (kind) => listShards(files, kind === "live" ? live : generation),
+    inShard: (kind, shard) => listShard(files, kind === "live" ? live : generation, shard),
 
     /** One after the other, so that two do not find the same name free. */
     quarantine(path, name) {
@@ -111,12 +120,20 @@ function shardPath(folder: string, id: number): string {
 
 /** What is not where an id of that name belongs is none of ours and left out. */
 async function* listIds(files: Files, folder: string): AsyncGenerator<number, void, undefined> {
-  const shards = (await files.list(folder)).filter(isId).sort((a, b) => Number(a) - Number(b));
-  for (const shard of shards) {
-    for (const name of await namesIn(files, join(folder, shard))) {
-      if (isId(name) && Math.floor(Number(name) / SHARD) === Number(shard)) yield Number(name);
-    }
-  }
+  for (const shard of await listShards(files, folder)) yield* await listShard(files, folder, shard);
+}
+
+async function listShards(files: Files, folder: string): Promise<number[]> {
+  const names = await files.list(folder);
+  return names
+    .filter(isId)
+    .map(Number)
+    .sort((a, b) => a - b);
+}
+
+async function listShard(files: Files, folder: string, shard: number): Promise<number[]> {
+  const ids = (await namesIn(files, join(folder, String(shard)))).filter(isId).map(Number);
+  return ids.filter((id) => Math.floor(id / SHARD) === shard);
 }
 
 async function namesIn(files: Files, folder: string): Promise<string[]> {

@@ -76,7 +76,9 @@ export async function openStaged(files: Files, path: string, log: Logger): Promi
   let last: Promise<unknown> = Promise.resolve();
   let turns = 0;
   let syncing: Promise<unknown> = Promise.resolve();
-  let isReplacing = false;
+  let replacing: Promise<void> = Promise.resolve();
+  /** While it is written anew: what was written to the old one since. */
+  let since: string[] | undefined;
   let limit = LONG;
 
   /** One after the other. */
@@ -103,6 +105,7 @@ export async function openStaged(files: Files, path: string, log: Logger): Promi
       isSynced = false;
       await file.write(bytes, size);
       size += bytes.length;
+      since?.push(...lines);
       if (hasFailed) await markWhole(true);
       hasFailed = false;
     } catch (error) {
@@ -122,37 +125,45 @@ export async function openStaged(files: Files, path: string, log: Logger): Promi
     return parse(buffer.toString("utf8", 0, length), from === 0);
   }
 
+  /** Nobody who adds something waits for it: that goes to the old one until the new one takes its place. */
   async function replaceWith(lines: () => AsyncIterable<Written>): Promise<void> {
-    await write();
     const other = `${path}.new`;
     await files.remove(other);
     const next = await files.open(other, "wx+");
     let length = 0;
+    const put = async (text: string) => {
+      const bytes = Buffer.from(text);
+      await next.write(bytes, length);
+      length += bytes.length;
+    };
     try {
       let text = encode(FIRST);
-      const put = async () => {
-        const bytes = Buffer.from(text);
-        await next.write(bytes, length);
-        length += bytes.length;
-        text = "";
-      };
       for await (const one of lines()) {
         text += encode(JSON.stringify(one));
-        if (text.length > TAIL) await put();
+        if (text.length <= TAIL) continue;
+        await put(text);
+        text = "";
       }
-      await put();
+      await put(text);
       await next.sync();
-      await files.rename(other, path);
+      await inTurn(async () => {
+        await write();
+        await put((since ?? []).join(""));
+        await next.sync();
+        await files.rename(other, path);
+        const before = file;
+        [file, size] = [next, length];
+        [hasBegun, hasFailed, isSynced] = [true, false, true];
+        await syncing;
+        await before.close();
+      });
     } catch (error) {
-      await next.close();
-      await files.remove(other);
+      if (file !== next) {
+        await next.close();
+        await files.remove(other);
+      }
       throw error;
     }
-    const before = file;
-    [file, size] = [next, length];
-    [hasBegun, hasFailed, isSynced] = [true, false, true];
-    await syncing;
-    await before.close();
     await files.syncFolder(dirname(path));
   }
 
@@ -178,20 +189,24 @@ export async function openStaged(files: Files, path: string, log: Logger): Promi
     },
     read: (bytes) => inTurn(() => readAll(bytes)),
     async replace(lines) {
-      isReplacing = true;
+      if (since !== undefined) return;
+      since = [];
       try {
-        await inTurn(() => replaceWith(lines));
+        replacing = replaceWith(lines);
+        await replacing;
       } finally {
-        isReplacing = false;
+        since = undefined;
         limit = Math.max(LONG, 2 * size);
       }
     },
-    isLong: () => !isReplacing && size > limit,
-    close: () =>
-      inTurn(async () => {
+    isLong: () => since === undefined && size > limit,
+    close: async () => {
+      await replacing.catch(() => {});
+      await inTurn(async () => {
         await syncing;
         await file.close();
-      }),
+      });
+    },
   };
 }
 

@@ -31,7 +31,7 @@ import { createSettings } from "../metadata/settings.ts";
 import type { EngineSettings } from "../vfs/context.ts";
 import type { DiskLimits } from "../vfs/disk.ts";
 import { type Engine, StartError } from "../vfs/engine.ts";
-import { A_MOMENT, insist, type Patience } from "../vfs/insist.ts";
+import { A_MOMENT, atOnce, insist, type Patience } from "../vfs/insist.ts";
 import type { EngineOptions } from "../vfs/start-engine.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { startControlServer } from "./control-server.ts";
@@ -389,7 +389,10 @@ async function chooseStateFolder(
   const known = findStateFolder(stateHome, baseUrl, nameOrId);
   try {
     const ask = () => client.findWorkspace(nameOrId);
-    const workspace = await insist(systemClock, known === undefined ? patience : A_MOMENT, ask);
+    const asked = insist(systemClock, known === undefined ? patience : A_MOMENT, ask);
+    const told = known === undefined ? { value: await asked } : await atOnce(systemClock, asked);
+    if (known !== undefined && told === undefined) return known;
+    const workspace = told?.value;
     if (workspace !== undefined) return defaultStateFolder(stateHome, workspace.id);
     throw new StartError(`the gateway ${baseUrl} shows this token no workspace "${nameOrId}"`);
   } catch (error) {

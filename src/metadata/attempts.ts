@@ -1,5 +1,5 @@
 /** Attempts (requests that are rows before they are sent), generations (what they upload) and tombstones. */
-import { type Connection, prepare } from "./database.ts";
+import { type Connection, prepare, remember } from "./database.ts";
 
 export interface Attempt<Request> {
   readonly id: number;
@@ -71,7 +71,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
        ORDER BY next_at LIMIT @limit)`,
   );
   const rushOne = prepare(database, "UPDATE attempt SET next_at = min(next_at, ?) WHERE state = 'open' AND node = ?");
-  const resume = prepare(database, "UPDATE attempt SET tries = 1 WHERE state = 'open' AND tries = 0");
+  const newest = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'attempt'");
   const abandon = prepare(
     database,
     "UPDATE attempt SET state = 'abandoned', generation = NULL, next_at = ? WHERE id = ?",
@@ -86,16 +86,20 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   const removeOld = prepare(database, "DELETE FROM attempt WHERE state = 'abandoned' AND next_at < ?");
   const ofGeneration = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE generation = ?`);
 
-  const decode = (row: Row | undefined): Attempt<Request> | undefined =>
-    row === undefined ? undefined : { ...row, request: parse(JSON.parse(row.request)) };
+  /** Up to this one they were made before this start: which of them were sent is not known, so each counts as sent. */
+  const made = newest.get()?.seq ?? 0;
+  const decodeRow = (row: Row): Attempt<Request> => {
+    const tries = row.id <= made && row.state === "open" ? Math.max(1, row.tries) : row.tries;
+    return { ...row, tries, request: parse(JSON.parse(row.request)) };
+  };
+  const decode = (row: Row | undefined) => (row === undefined ? undefined : decodeRow(row));
 
   return {
     openOf: (node: number) => decode(openOf.get(node)),
     ofKey: (key: string) => decode(byKey.get(key)),
     /** Several, when the names of one inode are sent at the same time. */
-    ofGeneration: (generation: number): Attempt<Request>[] =>
-      ofGeneration.all(generation).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
-    open: (): Attempt<Request>[] => all.all().map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
+    ofGeneration: (generation: number): Attempt<Request>[] => ofGeneration.all(generation).map(decodeRow),
+    open: (): Attempt<Request>[] => all.all().map(decodeRow),
     /** Node rows with a request under way that puts them into this folder. */
     nodesWanting: (parent: string): number[] => nodesWanting.all(parent).map((row) => row.node),
     /** Node rows with a request under way that takes its content from a version of this node. */
@@ -134,10 +138,6 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     /** That of one node row waits no longer than until `at`. */
     rushOf(node: number, at: number): void {
       rushOne.run(at, node);
-    },
-    /** After a start: which of them were sent is not known, so each counts as sent. */
-    resume(): void {
-      resume.run();
     },
     /** Given up now; from here on `nextAt` says when that was. */
     abandon(id: number, now: number): void {
@@ -181,7 +181,23 @@ export function createGenerations(database: Connection) {
     `SELECT ${GENERATION} FROM generation WHERE inode = ? ORDER BY id DESC LIMIT 1`,
   );
   const ofLineage = prepare<Generation>(database, `SELECT ${GENERATION} FROM generation WHERE lineage = ?`);
-  const all = prepare<Generation>(database, `SELECT ${GENERATION} FROM generation`);
+  const itself = prepare<Generation>(
+    database,
+    `SELECT ${GENERATION} FROM generation WHERE lineage >= ? AND lineage < ? ORDER BY lineage`,
+  );
+  const stale = prepare<Generation>(
+    database,
+    `SELECT ${GENERATION} FROM generation WHERE lineage >= ? AND lineage < ?
+     AND NOT EXISTS (SELECT 1 FROM inode WHERE inode.id = generation.inode AND inode.changes = generation.changes)`,
+  );
+  const copies = prepare<Generation>(
+    database,
+    `SELECT ${GENERATION} FROM generation WHERE lineage IS NULL AND id >= ? AND id < ?`,
+  );
+  const nextCopy = prepare<{ id: number | null }>(
+    database,
+    "SELECT min(id) AS id FROM generation WHERE lineage IS NULL AND id >= ?",
+  );
   const unused = prepare<Generation>(
     database,
     `SELECT ${GENERATION} FROM generation WHERE inode = ?
@@ -197,13 +213,25 @@ export function createGenerations(database: Connection) {
   const detach = prepare(database, "UPDATE generation SET lineage = NULL WHERE id = ?");
   const remove = prepare(database, "DELETE FROM generation WHERE id = ?");
   return {
-    get: (id: number): Generation | undefined => byId.get(id),
-    newestOf: (inode: number): Generation | undefined => newest.get(inode),
+    get: remember(database, ["generation"], (id: number) => byId.get(id)),
+    newestOf: remember(database, ["generation"], (inode: number) => newest.get(inode)),
     /** The cuts that are this live file itself. */
     ofLineage: (lineage: number): Generation[] => ofLineage.all(lineage),
-    all: (): Generation[] => all.all(),
+    /** The cuts that are live files themselves, of the lineages from this one on, before that one. */
+    ofLineages: (from: number, to: number): Generation[] => itself.all(from, to),
+    /** Of those, the ones whose live file has moved on. */
+    staleOfLineages: (from: number, to: number): Generation[] => stale.all(from, to),
+    /** Those that have files of their own, from this one on, before that one. */
+    copies: (from: number, to: number): Generation[] => copies.all(from, to),
+    nextCopy: (from: number): number | undefined => nextCopy.get(from)?.id ?? undefined,
+    /** All that have been reserved are below. */
+    end: (): number => Math.max(reserved, sequence.get()?.seq ?? 0) + 1,
     /** Of this inode, those no attempt will send. */
     unusedOf: (inode: number): Generation[] => unused.all(inode),
+    /** Up to this one, none is given out any more. */
+    passIds(upTo: number): void {
+      reserved = Math.max(reserved, upTo);
+    },
     /** An id for a cut whose file is made before its row. Not handed out again on this connection. */
     reserveId(): number {
       reserved = Math.max(reserved, sequence.get()?.seq ?? 0) + 1;

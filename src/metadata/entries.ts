@@ -50,6 +50,10 @@ export function createEntries(database: Connection) {
   const place = prepare(database, "UPDATE entry SET parent = ?, name = ?, gateway_name = ? WHERE id = ?");
   const retarget = prepare(database, "UPDATE entry SET inode = ? WHERE id = ?");
   const remove = prepare(database, "DELETE FROM entry WHERE id = ?");
+  const nameless = prepare(
+    database,
+    "INSERT OR REPLACE INTO nameless (inode) SELECT @inode WHERE NOT EXISTS (SELECT 1 FROM entry WHERE inode = @inode)",
+  );
   const links = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM entry WHERE inode = ?");
 
   const get = remember(database, ["entry"], (id: number) => byId.get(id));
@@ -118,11 +122,15 @@ export function createEntries(database: Connection) {
       place.run(parent, name, gatewayName, id);
     },
     setInode(id: number, inode: number): void {
+      const former = get(id)?.inode;
       retarget.run(inode, id);
+      if (former !== undefined) nameless.run({ inode: former });
     },
     remove(id: number): void {
       leavesName(id);
+      const inode = get(id)?.inode;
       remove.run(id);
+      if (inode !== undefined) nameless.run({ inode });
     },
   };
 }

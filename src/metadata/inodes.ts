@@ -66,14 +66,21 @@ export function createInodes(database: Connection) {
   const lineageInode = prepare<{ inode: number }>(database, "SELECT inode FROM lineage WHERE id = ?");
   const removeLineage = prepare(database, "DELETE FROM lineage WHERE id = ?");
   const lineagesOf = prepare<{ id: number }>(database, "SELECT id FROM lineage WHERE inode = ?");
-  const superseded = prepare<{ id: number }>(
+  const supersede = prepare(database, "INSERT OR REPLACE INTO superseded (lineage) VALUES (?)");
+  const newestSuperseded = prepare<{ seq: number }>(
     database,
-    "SELECT lineage.id FROM lineage JOIN inode ON inode.id = lineage.inode WHERE inode.lineage <> lineage.id",
+    "SELECT seq FROM sqlite_sequence WHERE name = 'superseded'",
   );
-  const nameless = prepare<Row>(
+  const superseded = prepare<{ id: number; lineage: number }>(
     database,
-    `SELECT ${COLUMNS} FROM inode WHERE id <> 1 AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.inode = inode.id)`,
+    "SELECT id, lineage FROM superseded WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
   );
+  const newestNameless = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'nameless'");
+  const nameless = prepare<{ id: number; inode: number }>(
+    database,
+    "SELECT id, inode FROM nameless WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
+  );
+  const hasName = prepare(database, "DELETE FROM nameless WHERE inode = ?");
   const UNFINISHED = "content <> 'clean' AND (content = 'open' OR hash IS NULL) AND kind = 'file'";
   const unfinished = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE ${UNFINISHED}`);
   const writing = prepare<Row>(
@@ -84,7 +91,10 @@ export function createInodes(database: Connection) {
   const beginWriting = prepare(database, "INSERT OR IGNORE INTO writing (inode) VALUES (?)");
   const endWriting = prepare(database, "DELETE FROM writing WHERE inode = ?");
   const endAllWriting = prepare(database, "DELETE FROM writing");
-  const unclean = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE content <> 'clean' AND kind = 'file'`);
+  const unclean = prepare<Row>(
+    database,
+    `SELECT ${COLUMNS} FROM inode WHERE content <> 'clean' AND kind = 'file' AND id > ? ORDER BY id LIMIT ?`,
+  );
   const knownFolderAfter = prepare<{ id: number | null }>(
     database,
     `SELECT min(id) AS id FROM (
@@ -99,6 +109,8 @@ export function createInodes(database: Connection) {
 
   const formerlySafe = createFormerlySafe();
   const get = remember(database, ["inode"], (id: number) => decode(byId.get(id)));
+
+  const inodeOfLineage = remember(database, ["lineage"], (lineage: number) => lineageInode.get(lineage)?.inode);
 
   function update(id: number, change: Partial<Omit<Inode, "id">>): Inode {
     const current = get(id);
@@ -121,6 +133,7 @@ export function createInodes(database: Connection) {
     },
     /** Gives the inode a new lineage; the one before is superseded but still known. */
     switchLineage(id: number, change: Partial<Omit<Inode, "id" | "lineage">>): Inode {
+      supersede.run(get(id)?.lineage);
       return update(id, { ...change, lineage: Number(insertLineage.run(id).lastInsertRowid) });
     },
     /** A new inode for the file of a lineage that the rows have forgotten. */
@@ -137,8 +150,8 @@ export function createInodes(database: Connection) {
       remove.run(id);
     },
     ofLineage(lineage: number): Inode | undefined {
-      const row = lineageInode.get(lineage);
-      return row === undefined ? undefined : get(row.inode);
+      const inode = inodeOfLineage(lineage);
+      return inode === undefined ? undefined : get(inode);
     },
     lineages(id: number): number[] {
       return lineagesOf.all(id).map((row) => row.id);
@@ -146,8 +159,19 @@ export function createInodes(database: Connection) {
     removeLineage(lineage: number): void {
       removeLineage.run(lineage);
     },
-    superseded: (): number[] => superseded.all().map((row) => row.id),
-    nameless: (): Inode[] => decodeAll(nameless.all()),
+    /** Of those up to now, as numbers of their own: the newest. */
+    newestSuperseded: (): number => newestSuperseded.get()?.seq ?? 0,
+    newestNameless: (): number => newestNameless.get()?.seq ?? 0,
+    /** Lineages their inodes have left, between two of these numbers. */
+    superseded: (after: number, upTo: number, limit: number): { id: number; lineage: number }[] =>
+      superseded.all(after, upTo, limit),
+    /** Inodes that have lost their last name; they may have another since. */
+    nameless: (after: number, upTo: number, limit: number): { id: number; inode: number }[] =>
+      nameless.all(after, upTo, limit),
+    /** It is not nameless any more. */
+    hasName(id: number): void {
+      hasName.run(id);
+    },
     /** Some program has it open for writing: its rows may be behind its file until endWriting. */
     beginWriting(id: number): void {
       beginWriting.run(id);
@@ -163,7 +187,7 @@ export function createInodes(database: Connection) {
     /** All that were not cut: after a crash of the machine, what the rows say of them may be more than the disk has. */
     unfinished: (): Inode[] => decodeAll(unfinished.all()),
     /** Those whose content is not, or may not be, a version's. */
-    unclean: (): Inode[] => decodeAll(unclean.all()),
+    unclean: (after = 0, limit = -1): Inode[] => decodeAll(unclean.all(after, limit)),
     /** Whose content is, or grew from, a version of this node. */
     withOrigin: (nodeId: string): Inode[] => decodeAll(byOrigin.all(nodeId)),
     /** The folder next in order that is completely known or in which something is. */

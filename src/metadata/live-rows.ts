@@ -1,5 +1,5 @@
 /** Rows of live files: what is on disk behind a lineage, and what may be evicted. */
-import { type Connection, prepare } from "./database.ts";
+import { type Connection, prepare, remember } from "./database.ts";
 
 export interface LiveRow {
   readonly lineage: number;
@@ -29,8 +29,15 @@ export function createLiveRows(database: Connection) {
     `SELECT ${COLUMNS} ${fromEvictable} AND live.used_at <= ? ORDER BY live.used_at LIMIT ?`,
   );
   const oneEvictable = prepare(database, `SELECT 1 ${fromEvictable} AND live.lineage = ?`);
-  const total = prepare<{ bytes: number | null }>(database, "SELECT sum(bytes) AS bytes FROM live");
-  const all = prepare<LiveRow>(database, `SELECT ${COLUMNS} FROM live`);
+  const total = prepare<{ bytes: number }>(database, "SELECT bytes FROM held");
+  const among = prepare<{ lineage: number; bytes: number }>(
+    database,
+    "SELECT lineage, bytes FROM live WHERE lineage >= ? AND lineage < ?",
+  );
+  const next = prepare<{ lineage: number | null }>(
+    database,
+    "SELECT min(lineage) AS lineage FROM live WHERE lineage >= ?",
+  );
   const insert = prepare(
     database,
     `INSERT INTO live (lineage, origin_node, origin_version, size, bytes, missing, used_at)
@@ -43,9 +50,13 @@ export function createLiveRows(database: Connection) {
   );
   const doubtAll = prepare(database, "UPDATE live SET doubted = 1");
   const remove = prepare(database, "DELETE FROM live WHERE lineage = ?");
+  const get = remember(database, ["live"], (lineage: number) => byLineage.get(lineage));
   return {
-    get: (lineage: number): LiveRow | undefined => byLineage.get(lineage),
-    all: (): LiveRow[] => all.all(),
+    get,
+    /** From this lineage on, before that one. */
+    among: (from: number, to: number): { lineage: number; bytes: number }[] => among.all(from, to),
+    /** The first that has a row, from this one on. */
+    next: (from: number): number | undefined => next.get(from)?.lineage ?? undefined,
     totalBytes: (): number => total.get()?.bytes ?? 0,
     /** Least recently used first, none used after `before`. */
     evictable: (before: number, limit: number): LiveRow[] => evictable.all(before, limit),
@@ -58,7 +69,7 @@ export function createLiveRows(database: Connection) {
       doubtAll.run();
     },
     update(lineage: number, change: Partial<Omit<LiveRow, "lineage">>): void {
-      const current = byLineage.get(lineage);
+      const current = get(lineage);
       if (current === undefined) throw new Error(`no live file of lineage ${lineage}`);
       replace.run({ ...current, ...change });
     },

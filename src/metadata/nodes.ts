@@ -2,7 +2,7 @@
 import type { Attributes } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
 import { parseTime, toMilliseconds } from "../lib/time.ts";
-import { type Connection, prepare, remember } from "./database.ts";
+import { type Connection, prepare, remember, type Statement } from "./database.ts";
 
 /** What we and the gateway last agreed on. */
 export interface Base {
@@ -124,6 +124,28 @@ function encode(node: NodeRow) {
   };
 }
 
+/** A place in the queue: oldest first, and by id those of one moment, of which there may be any number. */
+export interface Place {
+  readonly since: number;
+  readonly id: number;
+}
+
+export interface Pending extends Place {
+  readonly bytes: number;
+}
+
+const placeOf = ({ dirtySince, id }: NodeRow): Place => ({ since: dirtySince ?? FIRST, id });
+
+/** Rows after a place. Two statements: of one that compares pairs the index is used for the first half alone. */
+function inOrder<Row>(statement: (after: string) => Statement<Row>): (limit: number, after?: Place) => Row[] {
+  const same = statement("node.dirty_since = @since AND node.id > @id");
+  const later = statement("node.dirty_since > @since");
+  return (limit, after = { since: FIRST, id: 0 }) => {
+    const rows = same.all({ ...after, limit });
+    return rows.length === limit ? rows : [...rows, ...later.all({ since: after.since, limit: limit - rows.length })];
+  };
+}
+
 export function createNodes(database: Connection) {
   const select = (where: string) => prepare<Row>(database, `SELECT ${COLUMNS} FROM node WHERE ${where}`);
   const byId = select("id = ?");
@@ -140,8 +162,10 @@ export function createNodes(database: Connection) {
   );
   const nextDue = prepare<{ due: number }>(database, "SELECT due FROM node WHERE due IS NOT NULL ORDER BY due LIMIT 1");
   const nextDueAfter = prepare<{ due: number }>(database, "SELECT due FROM node WHERE due > ? ORDER BY due LIMIT 1");
-  const dirty = select("dirty_since IS NOT NULL AND (dirty_since, id) > (?, ?) ORDER BY dirty_since, id LIMIT ?");
-  const parked = select("parked IS NOT NULL AND (dirty_since, id) > (?, ?) ORDER BY dirty_since, id LIMIT ?");
+  const dirty = inOrder((after) =>
+    select(`dirty_since IS NOT NULL AND ${after} ORDER BY dirty_since, id LIMIT @limit`),
+  );
+  const parked = inOrder((after) => select(`parked IS NOT NULL AND ${after} ORDER BY dirty_since, id LIMIT @limit`));
   const counts = prepare<{ dirty: number; parked: number; oldest: number | null }>(
     database,
     `SELECT (SELECT count(*) FROM node WHERE dirty_since IS NOT NULL) AS dirty,
@@ -153,23 +177,20 @@ export function createNodes(database: Connection) {
     `SELECT (SELECT count(*) FROM node WHERE dirty_since <= @time) AS dirty,
        (SELECT count(*) FROM node WHERE parked IS NOT NULL AND dirty_since <= @time) AS parked`,
   );
-  const pendingBytes = prepare<{ since: number; id: number; bytes: number }>(
-    database,
-    `SELECT node.dirty_since AS since, node.id AS id,
-       iif(inode.kind = 'file' AND inode.content <> 'clean'
-         AND (inode.hash IS NULL OR node.base_hash IS NULL OR inode.hash <> node.base_hash), inode.size, 0) AS bytes
-     FROM node LEFT JOIN entry ON entry.id = node.entry LEFT JOIN inode ON inode.id = entry.inode
-     WHERE node.dirty_since IS NOT NULL AND (node.dirty_since, node.id) > (?, ?)
-     ORDER BY node.dirty_since, node.id LIMIT ?`,
+  const pending = (bytes: string) =>
+    inOrder((after) =>
+      prepare<Pending>(
+        database,
+        `SELECT node.dirty_since AS since, node.id AS id, ${bytes} AS bytes
+         FROM node LEFT JOIN entry ON entry.id = node.entry LEFT JOIN inode ON inode.id = entry.inode
+         WHERE node.dirty_since IS NOT NULL AND ${after} ORDER BY node.dirty_since, node.id LIMIT @limit`,
+      ),
+    );
+  const pendingBytes = pending(
+    `iif(inode.kind = 'file' AND inode.content <> 'clean'
+       AND (inode.hash IS NULL OR node.base_hash IS NULL OR inode.hash <> node.base_hash), inode.size, 0)`,
   );
-  const pendingGrowth = prepare<{ since: number; id: number; bytes: number }>(
-    database,
-    `SELECT node.dirty_since AS since, node.id AS id,
-       iif(node.kind = 'file', coalesce(inode.size, 0) - coalesce(node.base_size, 0), 0) AS bytes
-     FROM node LEFT JOIN entry ON entry.id = node.entry LEFT JOIN inode ON inode.id = entry.inode
-     WHERE node.dirty_since IS NOT NULL AND (node.dirty_since, node.id) > (?, ?)
-     ORDER BY node.dirty_since, node.id LIMIT ?`,
-  );
+  const pendingGrowth = pending("iif(node.kind = 'file', coalesce(inode.size, 0) - coalesce(node.base_size, 0), 0)");
   const hasten = prepare(
     database,
     `UPDATE node SET due = @now WHERE id IN (SELECT id FROM node INDEXED BY node_next
@@ -220,19 +241,15 @@ export function createNodes(database: Connection) {
     nextDue: (): number | undefined => nextDue.get()?.due,
     nextDueAfter: (now: number): number | undefined => nextDueAfter.get(now)?.due,
     /** Oldest first, `after` a row that was had before. */
-    dirty: (limit: number, after?: NodeRow): NodeRow[] =>
-      dirty.all(after?.dirtySince ?? FIRST, after?.id ?? 0, limit).map(decode),
+    dirty: (limit: number, after?: NodeRow): NodeRow[] => dirty(limit, after && placeOf(after)).map(decode),
     /** What the gateway refused, in the same order. */
-    parked: (limit: number, after?: NodeRow): NodeRow[] =>
-      parked.all(after?.dirtySince ?? FIRST, after?.id ?? 0, limit).map(decode),
+    parked: (limit: number, after?: NodeRow): NodeRow[] => parked(limit, after && placeOf(after)).map(decode),
     counts: () => counts.get() ?? { dirty: 0, parked: 0, oldest: null },
     countDirtyBefore: (time: number) => dirtyBefore.get({ time }) ?? { dirty: 0, parked: 0 },
     /** Of dirty rows, oldest first after the given one, the bytes of their contents that the gateway does not have. */
-    pendingBytes: (limit: number, after?: { readonly since: number; readonly id: number }) =>
-      pendingBytes.all(after?.since ?? FIRST, after?.id ?? 0, limit),
+    pendingBytes,
     /** The same of how many bytes more their files have than at the gateway; less than none of those that go. */
-    pendingGrowth: (limit: number, after?: { readonly since: number; readonly id: number }) =>
-      pendingGrowth.all(after?.since ?? FIRST, after?.id ?? 0, limit),
+    pendingGrowth,
     /** So many dirty rows that would be looked at later are to be looked at now, the next ones first. False: there are no more. */
     hasten: (now: number, limit: number): boolean => hasten.run({ now, limit }).changes === limit,
     /** The same for so many entries of a folder (an inode), by their ids after the given one. The last one's; undefined: there are no more. */

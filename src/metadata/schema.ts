@@ -221,4 +221,36 @@ export const MIGRATIONS: readonly string[] = [
     PRIMARY KEY (kind, id)
   ) STRICT, WITHOUT ROWID;
   `,
+  `
+  -- A start looks through no table. Inodes that lost their last name, and lineages their inode has left, wait here
+  -- until no kernel knows them; ids count up, so that all a mount finds at its start are below those of its own.
+  CREATE TABLE nameless (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    inode INTEGER NOT NULL UNIQUE REFERENCES inode(id) ON DELETE CASCADE
+  ) STRICT;
+  INSERT INTO nameless (inode) SELECT id FROM inode
+    WHERE id <> 1 AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.inode = inode.id);
+  CREATE TABLE superseded (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    lineage INTEGER NOT NULL UNIQUE REFERENCES lineage(id) ON DELETE CASCADE
+  ) STRICT;
+  INSERT INTO superseded (lineage) SELECT lineage.id FROM lineage JOIN inode ON inode.id = lineage.inode
+    WHERE inode.lineage <> lineage.id;
+  -- What all live files hold on disk.
+  CREATE TABLE held (bytes INTEGER NOT NULL) STRICT;
+  INSERT INTO held SELECT coalesce(sum(bytes), 0) FROM live;
+  CREATE TRIGGER live_came AFTER INSERT ON live WHEN NEW.bytes <> 0 BEGIN
+    UPDATE held SET bytes = bytes + NEW.bytes;
+  END;
+  CREATE TRIGGER live_grew AFTER UPDATE OF bytes ON live WHEN NEW.bytes <> OLD.bytes BEGIN
+    UPDATE held SET bytes = bytes + NEW.bytes - OLD.bytes;
+  END;
+  CREATE TRIGGER live_went AFTER DELETE ON live WHEN OLD.bytes <> 0 BEGIN
+    UPDATE held SET bytes = bytes - OLD.bytes;
+  END;
+  CREATE INDEX generation_copy ON generation(id) WHERE lineage IS NULL;
+  CREATE INDEX reread_missing ON reread(missing_since) WHERE missing_since IS NOT NULL;
+  CREATE INDEX node_seen ON node(seen_at) WHERE seen_at IS NOT NULL;
+  CREATE INDEX node_left_at ON node(left_at) WHERE left_at IS NOT NULL;
+  `,
 ];

@@ -6,12 +6,14 @@ import { type Connection, prepare } from "./database.ts";
  * Positions are none of these, nor are times of files.
  */
 const UPDATES: readonly string[] = [
-  "UPDATE node SET seen_at = @now WHERE due IS NOT NULL AND seen_at > @now",
+  "UPDATE node SET seen_at = @now WHERE seen_at > @now",
   "UPDATE node SET due = @now WHERE due > @now",
   "UPDATE node SET dirty_since = @now WHERE dirty_since > @now",
-  "UPDATE node SET left_at = @now WHERE left_parent IS NOT NULL AND left_at > @now",
-  "UPDATE attempt SET next_at = min(next_at, @now), created_at = min(created_at, @now) WHERE next_at > @now OR created_at > @now",
-  "UPDATE reread SET due = min(due, @now), missing_since = min(missing_since, @now) WHERE due > @now OR missing_since > @now",
+  "UPDATE node SET left_at = @now WHERE left_at > @now",
+  "UPDATE attempt SET next_at = @now, created_at = min(created_at, @now) WHERE state = 'open' AND next_at > @now",
+  "UPDATE attempt SET next_at = @now, created_at = min(created_at, @now) WHERE state = 'abandoned' AND next_at > @now",
+  "UPDATE reread SET due = @now WHERE due > @now",
+  "UPDATE reread SET missing_since = @now WHERE missing_since > @now",
   "UPDATE vacated SET at = @now WHERE at > @now",
   "UPDATE live SET used_at = @now WHERE used_at > @now",
 ];

@@ -8,7 +8,7 @@ import { baseOf } from "../metadata/nodes.ts";
 import { lookAgain, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { leaveState } from "./echo.ts";
-import { folderOfNode, makeInodeOf } from "./from-node.ts";
+import { folderOfNode, groupOf, makeInodeOf } from "./from-node.ts";
 import { dropRow } from "./given-up.ts";
 import { keepBeside } from "./keep-beside.ts";
 import { joinGroup, keepInOthers } from "./links.ts";
@@ -207,9 +207,9 @@ function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: 
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry === undefined) return;
   const group = metadata.inodes.get(entry.inode)?.linkGroup ?? null;
-  const remote = makeInodeOf(context, node);
-  const isGroupUpdate = remote.linkGroup !== null && remote.linkGroup === group;
-  metadata.entries.setInode(entry.id, (isGroupUpdate ? remote : (joinGroup(context, node) ?? remote)).id);
+  const isGroupUpdate = group !== null && groupOf(node) === group;
+  const remote = (isGroupUpdate ? undefined : joinGroup(context, node)) ?? makeInodeOf(context, node);
+  metadata.entries.setInode(entry.id, remote.id);
   // Of a linked file all names show the remote content, and one copy keeps what was written here.
   const others = metadata.entries.ofInode(entry.inode);
   if (isGroupUpdate) {

@@ -19,6 +19,8 @@ export interface ByteState {
   readonly unforgotten: Set<number>;
   /** When a program last removed a name: its bytes go a little later, when the kernel forgot it. */
   removedAt: number;
+  /** Local files without a row may be there: those of a mount before this one were not all looked at yet; see sweep.ts. */
+  isUnswept: boolean;
   /** Files that nobody needs could not be removed; see gone-files.ts. */
   isLeft: boolean;
   /** Those that keep in memory what was last read past the disk, the longest unused first. */
@@ -38,6 +40,7 @@ export function createByteState(): ByteState {
     held: new Set(),
     unforgotten: new Set(),
     removedAt: Number.NEGATIVE_INFINITY,
+    isUnswept: false,
     isLeft: false,
     passers: new Set(),
     tasks: new Set(),

@@ -10,33 +10,47 @@ import { tellDone } from "./staged-files.ts";
 
 type Needs = Pick<Context, "metadata" | "runtime" | "paths" | "staged" | "bytes" | "log" | "syncRows">;
 
+const SLICE = 100;
+
 /** Within the transaction in which its row goes. */
 export function removeSoon(context: Needs, gone: GoneFile): void {
   context.metadata.gone.add(gone);
   inBackground(context, `removing a ${gone.kind} file`, async () => {
     // After the caller's transaction, which may yet be undone.
     await undefined;
-    await removeGone(context, gone);
+    await removeGone(context, [gone]);
   });
 }
 
 /** What was left by a crash, or could not be removed when its time was. */
 export async function removeLeft(context: Needs): Promise<void> {
-  context.bytes.isLeft = false;
-  for (const gone of context.metadata.gone.all()) await removeGone(context, gone);
+  const { metadata, bytes } = context;
+  bytes.isLeft = false;
+  for (;;) {
+    const left = metadata.gone.some(SLICE);
+    if (left.length === 0 || bytes.stopped.signal.aborted) return;
+    await removeGone(context, left);
+  }
 }
 
-async function removeGone(context: Needs, gone: GoneFile): Promise<void> {
-  const { metadata, runtime, paths } = context;
-  if (!metadata.gone.has(gone)) return;
+/** With one sync for all. */
+async function removeGone(context: Needs, files: readonly GoneFile[]): Promise<void> {
+  const { bytes, metadata } = context;
+  const isThere = (gone: GoneFile) => metadata.gone.has(gone);
+  if (!files.some(isThere)) return;
   try {
     await context.syncRows();
-    if (gone.kind === "live") tellDone(context, gone.id);
-    await runtime.files.remove(gone.kind === "live" ? paths.live(gone.id) : paths.generation(gone.id));
-    runtime.step("gone: file removed");
-    metadata.gone.remove(gone);
+    for (const gone of files.filter(isThere)) await removeFile(context, gone);
   } catch (error) {
-    context.bytes.isLeft = true;
+    bytes.isLeft = true;
     throw error;
   }
+}
+
+async function removeFile(context: Needs, gone: GoneFile): Promise<void> {
+  const { metadata, runtime, paths } = context;
+  if (gone.kind === "live") tellDone(context, gone.id);
+  await runtime.files.remove(gone.kind === "live" ? paths.live(gone.id) : paths.generation(gone.id));
+  runtime.step("gone: file removed");
+  metadata.gone.remove(gone);
 }

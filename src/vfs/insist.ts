@@ -15,6 +15,21 @@ export interface Patience {
 /** For a start that can do without the gateway: only one broken connection is bridged. */
 export const A_MOMENT: Patience = { limitMs: 0 };
 
+/** A start that can do without an answer waits for one no longer than this. */
+const ANSWER_MS = 250;
+
+/** The answer, or, where it is long in coming, undefined. Rejects as `asked` does, if that is at once. */
+export async function atOnce<T>(clock: Clock, asked: Promise<T>): Promise<{ readonly value: T } | undefined> {
+  const over = new AbortController();
+  const answer = asked.then((value) => ({ value }));
+  const limit = sleep(clock, ANSWER_MS, over.signal).then(() => undefined);
+  try {
+    return await Promise.race([answer, limit]);
+  } finally {
+    over.abort();
+  }
+}
+
 const FIRST_WAIT_MS = 50;
 const MOMENT_MS = 350;
 const LAST_WAIT_MS = 1000;

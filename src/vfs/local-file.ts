@@ -15,6 +15,7 @@ import type { Context } from "./context.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError } from "./errors.ts";
 import type { LiveFile, Origin } from "./live-file.ts";
+import { setAside } from "./set-aside.ts";
 
 /** A lineage whose inode has moved on takes no new opens: the kernel looks the name up again. */
 export function requireCurrent(context: Context, lineage: number): Inode {
@@ -70,6 +71,7 @@ async function findFile(context: Context, inode: Inode, mayBeAbsent: boolean): P
     const file = absentFile(inode.size);
     return { file, origin, missing, recorded: missing, isNew: false, isKept: false };
   }
+  if (row === undefined && context.bytes.isUnswept) await setAside(context, path, `live-${lineage}`);
   metadata.transaction(() => {
     if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
     metadata.lives.create({

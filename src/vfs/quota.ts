@@ -26,13 +26,14 @@ const AGAIN_MS = 100;
 /** Room that is found in pieces is handed out in one go. */
 const HASTE_MS = 1_000;
 
-export function createQuota(context: Context, told: Workspace): Quota {
+/** `isKnown`: what was told of the workspace is of now. */
+export function createQuota(context: Context, told: Workspace, known: boolean): Quota {
   const { runtime, metadata, client, network, activity, log, bytes } = context;
   const backlog = createBacklog(context, metadata.nodes.pendingGrowth);
   let { quota: limit, used: held = 0 } = told;
   /** What answers have added, by attempt, until it is known that they were written down. */
   const growing = new Map<number, { readonly node: number; readonly growth: number }>();
-  let isKnown = network.isOnline;
+  let isKnown = known;
   let toldAt = runtime.elapsed();
   let askedAt = Number.NEGATIVE_INFINITY;
   /** Nothing was being sent when it was told. */

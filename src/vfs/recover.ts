@@ -1,7 +1,6 @@
 /**
- * After a crash, before anything is served: every file that was open for writing is looked at (when
- * the machine went down, every one whose content was not cut), and what belongs to nobody is set
- * aside, never removed unless it is empty. Clean files are not read.
+ * After a crash, before anything is served: every file that was open for writing is looked at; when
+ * the machine went down, every one whose content was not cut. Clean files are not read.
  */
 import { clipRanges, formatRanges, parseRanges } from "../lib/ranges.ts";
 import { hasCode } from "../lib/system-error.ts";
@@ -11,41 +10,38 @@ import type { LiveRow } from "../metadata/live-rows.ts";
 import { bringBack } from "./bring-back.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { removeGeneration } from "./generation.ts";
-import { removeLeft } from "./gone-files.ts";
-import { forgetLineage } from "./live.ts";
 import { mtimeOf } from "./mtime.ts";
-import { removeInode } from "./nameless.ts";
 import { doubtContents, wentDown } from "./power-loss.ts";
 import { tellNamed } from "./staged-files.ts";
+import { prepareSweep } from "./sweep.ts";
 
-/** A bigger one counts as changed until it is cut, which hashes it while others are served. */
-const HASHED_AT_START = 16 * 1024 * 1024;
-
+/** Resolves when everything is as it should be. */
 export async function recoverContents(context: Context): Promise<void> {
-  const { metadata } = context;
-  const { inodes } = metadata;
+  await (await recoverOpenFiles(context))?.();
+}
+
+/**
+ * What must be true before anything is served. It costs as much as was open, unless rows and files are
+ * not equally new. What is left to do, if anything, may be done while the mount is used; see sweep.ts.
+ */
+export async function recoverOpenFiles(context: Context): Promise<(() => Promise<void>) | undefined> {
+  const { inodes } = context.metadata;
   const isDoubtful = wentDown(context);
   if (isDoubtful) await doubtContents(context);
   const wasOlder = await bringBack(context, isDoubtful);
+  /** It is likely that nothing was written to them. */
+  const unwritten: number[] = [];
   for (const inode of isDoubtful || wasOlder ? inodes.unfinished() : inodes.writing()) {
+    if (inode.content === "open") unwritten.push(inode.id);
     await recoverInode(context, inode);
     tellNamed(context, inode.id);
   }
   inodes.endAllWriting();
-  await recoverGenerations(context);
-  for (const lineage of inodes.superseded()) forgetLineage(context, lineage);
-  for (const inode of inodes.nameless()) {
-    for (const generation of metadata.generations.unusedOf(inode.id)) removeGeneration(context, generation);
-    if (metadata.entries.isEmpty(inode.id)) removeInode(context, inode);
-  }
-  // Files whose rows have just gone are ours to remove, not orphans.
-  while (context.bytes.tasks.size > 0) await Promise.all(context.bytes.tasks);
-  await removeLeft(context).catch((error: unknown) => {
-    context.log.warn({ err: error }, "files nobody needs could not be removed yet");
-  });
-  await matchLiveFiles(context);
-  await setGenerationsAside(context);
+  const sweep = prepareSweep(context, unwritten);
+  if (!isDoubtful && !wasOlder) return sweep;
+  // What the rows say of a file may be about another one.
+  await sweep();
+  return undefined;
 }
 
 async function recoverInode(context: Context, inode: Inode): Promise<void> {
@@ -80,16 +76,11 @@ async function recoverInode(context: Context, inode: Inode): Promise<void> {
 
 /**
  * Opened for writing, and no write went through us: that would have said "dirty" first. A whole file
- * may have been written past us (passthrough), so it is clean only with its old hash.
+ * may have been written past us (passthrough): it counts as changed until the sweep hashes it.
  */
 async function recoverOpen(context: Context, inode: Inode, row: LiveRow | undefined): Promise<void> {
-  const { metadata, runtime, paths } = context;
-  let isClean = row === undefined || row.missing !== "[]";
-  if (!isClean && inode.hash !== null) {
-    const path = paths.live(inode.lineage);
-    const { size } = await runtime.files.stat(path);
-    isClean = size === inode.size && size <= HASHED_AT_START && (await runtime.files.hash(path)).hash === inode.hash;
-  }
+  const { metadata } = context;
+  const isClean = row === undefined || row.missing !== "[]";
   metadata.transaction(() => {
     if (isClean) {
       metadata.inodes.update(inode.id, { content: "clean" });
@@ -100,72 +91,4 @@ async function recoverOpen(context: Context, inode: Inode, row: LiveRow | undefi
   });
   const dirty = metadata.inodes.get(inode.id);
   if (!isClean && dirty !== undefined) await recoverInode(context, dirty);
-}
-
-/** A cut without its file cannot be sent; a cut of a live file that has moved on is none. */
-async function recoverGenerations(context: Context): Promise<void> {
-  const { metadata, paths } = context;
-  for (const generation of metadata.generations.all()) {
-    const inode = metadata.inodes.get(generation.inode);
-    const isStale = generation.lineage !== null && inode?.changes !== generation.changes;
-    const path = generation.lineage === null ? paths.generation(generation.id) : paths.live(generation.lineage);
-    if (!isStale && (await exists(context, path))) continue;
-    metadata.transaction(() => {
-      const now = context.runtime.now();
-      for (const { id } of metadata.attempts.ofGeneration(generation.id)) metadata.attempts.abandon(id, now);
-      removeGeneration(context, generation);
-      if (inode === undefined || inode.changes !== generation.changes || inode.content !== "dirty") return;
-      metadata.inodes.update(inode.id, { changes: inode.changes + 1, hash: null });
-      markInode(context, inode.id);
-    });
-  }
-}
-
-async function exists(context: Context, path: string): Promise<boolean> {
-  try {
-    await context.runtime.files.stat(path);
-    return true;
-  } catch (error) {
-    if (hasCode(error, "ENOENT")) return false;
-    throw error;
-  }
-}
-
-/** Live files without a row are set aside; rows without a file are forgotten where the gateway has the bytes. */
-async function matchLiveFiles(context: Context): Promise<void> {
-  const { metadata, paths } = context;
-  const files = new Set<number>();
-  for await (const lineage of paths.liveFiles()) files.add(lineage);
-  for (const row of metadata.lives.all()) {
-    const hasFile = files.delete(row.lineage);
-    if (!hasFile && metadata.lives.isEvictable(row.lineage)) metadata.lives.remove(row.lineage);
-    if (hasFile && row.bytes === 0) await countBytes(context, row);
-  }
-  for (const { kind, id } of metadata.gone.all()) if (kind === "live") files.delete(id);
-  for (const lineage of files) await setAside(context, paths.live(lineage), `live-${lineage}`);
-}
-
-/** It was open, and nobody wrote down what came in: it takes space that nobody would ever take back. */
-async function countBytes({ metadata, runtime, paths }: Context, { lineage }: LiveRow): Promise<void> {
-  const { allocated } = await runtime.files.stat(paths.live(lineage));
-  if (allocated > 0) metadata.lives.update(lineage, { bytes: allocated });
-}
-
-async function setGenerationsAside(context: Context): Promise<void> {
-  const { metadata, paths, runtime } = context;
-  for await (const id of paths.generationFiles()) {
-    const generation = metadata.generations.get(id);
-    if (generation?.lineage === null || metadata.gone.has({ kind: "generation", id })) continue;
-    // One whose copy was not finished: the live file has the bytes.
-    if (generation !== undefined) await runtime.files.remove(paths.generation(id));
-    else await setAside(context, paths.generation(id), `generation-${id}`);
-  }
-}
-
-async function setAside(context: Context, path: string, name: string): Promise<void> {
-  const { runtime, paths, log } = context;
-  const { allocated } = await runtime.files.stat(path);
-  if (allocated === 0) return runtime.files.remove(path);
-  const target = await paths.quarantine(path, name);
-  log.warn({ path: target }, "a local file that belongs to nothing known was set aside");
 }

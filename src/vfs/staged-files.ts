@@ -10,7 +10,10 @@ import { inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
 import type { LiveFile } from "./live-file.ts";
 
-type Needs = Pick<Context, "metadata" | "staged">;
+type Needs = Pick<Context, "metadata" | "staged" | "runtime">;
+
+/** Rows looked at in one go. */
+const SLICE = 40;
 
 /** Its content is about to change, or has; the rows say so. It is in the list after the next flush. */
 export function tellWritten({ metadata, staged }: Needs, inode: Inode, live?: LiveFile): void {
@@ -42,18 +45,24 @@ function flushSoon(context: Pick<Context, "staged" | "bytes" | "log">): void {
 }
 
 /** The list says what the rows say, and nothing else. Where that cannot be written, it stays as it is. */
-export async function renewList({ metadata, staged, log }: Needs & Pick<Context, "log">): Promise<void> {
+export async function renewList(context: Needs & Pick<Context, "bytes" | "log">): Promise<void> {
+  const { metadata, staged, log, runtime, bytes } = context;
   try {
     await staged.replace(async function* lines() {
-      // Not before all that was added is in the old list: what is added from here on comes after these.
-      for (const { id } of metadata.inodes.unclean()) {
-        const inode = metadata.inodes.get(id);
+      // What is added from here on comes after these.
+      for (let after = 0; ; ) {
+        const inodes = metadata.inodes.unclean(after, SLICE);
         // Of any size: the rows hear of it when the writer closes.
-        if (inode?.content === "dirty") yield writtenOf(metadata, inode);
+        for (const inode of inodes) if (inode.content === "dirty") yield writtenOf(metadata, inode);
+        const last = inodes.at(-1);
+        if (last === undefined) return;
+        after = last.id;
+        await new Promise<void>((resolve) => runtime.soon(resolve));
+        if (bytes.stopped.signal.aborted) throw new Error("the mount ends");
       }
     });
   } catch (error) {
-    log.warn({ err: error }, "the list of changed files cannot be written anew");
+    if (!bytes.stopped.signal.aborted) log.warn({ err: error }, "the list of changed files cannot be written anew");
   }
 }
 

@@ -17,7 +17,7 @@ import { createMetadata, type Metadata } from "../metadata/metadata.ts";
 import { born } from "../metadata/nodes.ts";
 import { createActivity } from "./activity.ts";
 import { createBacklog } from "./backlog.ts";
-import { createByteState, stopBytes } from "./byte-state.ts";
+import { createByteState, inBackground, stopBytes } from "./byte-state.ts";
 import { createClockState } from "./clock-set.ts";
 import type { Context, EngineSettings } from "./context.ts";
 import { createDisk, type Disk, type DiskLimits } from "./disk.ts";
@@ -26,7 +26,7 @@ import { type Engine, type EngineStatus, StartError } from "./engine.ts";
 import { createFollower } from "./follow.ts";
 import { contentOfNode } from "./from-node.ts";
 import { hearJournal } from "./hear-journal.ts";
-import { A_MOMENT, insist, type Patience } from "./insist.ts";
+import { A_MOMENT, atOnce, insist, type Patience } from "./insist.ts";
 import { closeLive } from "./live.ts";
 import { createFileSystem } from "./mounted.ts";
 import { createNetwork } from "./network.ts";
@@ -35,11 +35,10 @@ import { pollFolders } from "./poll.ts";
 import { createPollState } from "./poll-state.ts";
 import { NO_BOOT } from "./power-loss.ts";
 import { createQuota } from "./quota.ts";
-import { recoverContents } from "./recover.ts";
+import { recoverOpenFiles } from "./recover.ts";
 import { parseRequest, type Request } from "./request.ts";
 import { retryNow } from "./retry.ts";
 import { createSpace } from "./space.ts";
-import { renewList } from "./staged-files.ts";
 import { isoToTimeText } from "./stat.ts";
 import { createSyncRows } from "./sync-rows.ts";
 import { createSyncTogether } from "./sync-waiting.ts";
@@ -154,23 +153,25 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   running = context;
   runtime.step("start: workspace known");
   const space = createSpace(context);
-  const quota = createQuota(context, start.workspace);
+  const quota = createQuota(context, start.workspace, network.isOnline && start.asked === undefined);
+  if (start.asked !== undefined) void hearLater(context, start.asked);
   await disk.restore();
-  await recoverContents(context);
+  const sweep = await recoverOpenFiles(context);
   runtime.step("start: recovered");
-  if (staged.isNew || staged.isLong() || context.restored.why !== undefined) await renewList(context);
   metadata.settings.set("boot", settings.boot);
   // From here on bytes may be newer than the rows that power loss would leave.
   await context.syncRows();
   // The clock may have been set back meanwhile.
   metadata.times.notAfter(runtime.now());
-  metadata.attempts.resume();
   metadata.rereads.add(start.workspace.rootId);
 
   const writeBack = createWriteBack(context);
   const backlog = createBacklog(context, metadata.nodes.pendingBytes);
   const follower = createFollower(context, client.features.journal ? hearJournal : pollFolders);
-  writeBack.start();
+  inBackground(context, "looking through what the mount before left", async () => {
+    await sweep?.().finally(() => writeBack.start());
+  });
+  if (sweep === undefined) writeBack.start();
   follower.start();
   quota.start();
   if (options.stateDisk !== undefined) space.start();
@@ -268,6 +269,8 @@ interface Start {
   readonly workspace: Workspace;
   /** Why the gateway could not be asked; the rows know enough. */
   readonly trouble: unknown;
+  /** It is long in answering what it knows of the workspace. */
+  readonly asked?: Promise<Workspace | undefined>;
 }
 
 async function findOut(
@@ -291,7 +294,10 @@ async function findOut(
     );
   }
   try {
-    const workspace = await insistently(() => client.findWorkspace(name));
+    const asked = insistently(() => client.findWorkspace(name));
+    const told = known === undefined ? { value: await asked } : await atOnce(runtime, asked);
+    if (known !== undefined && told === undefined) return { workspace: known, trouble: undefined, asked };
+    const workspace = told?.value;
     if (workspace === undefined) throw new StartError(`no workspace "${name}" is visible to this token`);
     if (known !== undefined && known.id !== workspace.id) {
       throw new StartError(
@@ -311,6 +317,24 @@ async function findOut(
     if (known === undefined || !isPassing) throw new StartError(startProblem(error), 1, { cause: error });
     log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");
     return { workspace: known, trouble: error };
+  }
+}
+
+/** What would have kept the mount from starting, had it been told at once, now only makes it wait. */
+async function hearLater(
+  { network, bytes, log, workspace, metadata }: Context,
+  asked: Promise<Workspace | undefined>,
+): Promise<void> {
+  try {
+    const told = await asked;
+    if (bytes.stopped.signal.aborted) return;
+    network.answered();
+    if (told?.id === workspace.id) metadata.settings.set("workspaceName", told.name);
+    else log.error({ workspace, told }, "the gateway does not know the workspace of the state dir by its name");
+  } catch (error) {
+    if (bytes.stopped.signal.aborted) return;
+    network.failed(error);
+    log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");
   }
 }
 

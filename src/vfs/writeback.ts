@@ -326,6 +326,8 @@ export function createWriteBack(context: Context): WriteBack {
 
   return {
     start() {
+      // What it waits for at the start may end after the mount has.
+      if (isStopping) return;
       unsubscribe.push(
         activity.onWake(lookAt),
         activity.onHasten((folder) => {

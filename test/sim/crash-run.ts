@@ -320,9 +320,11 @@ export async function playScript(script: Script, options: CrashOptions = {}): Pr
     for await (const lineage of paths.liveFiles()) files.add(lineage);
     const cuts: number[] = [];
     for await (const id of paths.generationFiles()) cuts.push(id);
-    const rows = new Map(metadata.lives.all().map((row) => [row.lineage, row]));
+    const rows = new Map(
+      metadata.lives.among(0, Number.MAX_SAFE_INTEGER).map(({ lineage, bytes }) => [lineage, bytes]),
+    );
     const unlike: string[] = [];
-    for (const [lineage, { bytes }] of rows) {
+    for (const [lineage, bytes] of rows) {
       // A row without a file is made anew when it is opened.
       const { allocated } = files.has(lineage) ? await process.files.stat(paths.live(lineage)) : { allocated: 0 };
       if (allocated !== bytes) unlike.push(`live file ${lineage} takes ${allocated} bytes, its row says ${bytes}`);

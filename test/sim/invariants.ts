@@ -69,6 +69,20 @@ const RULES: readonly (readonly [rule: string, violations: string])[] = [
      WHERE attempt.state = 'open' AND json_extract(attempt.request, '$.do') = 'delete' AND inode.content <> 'dirty'
      AND other.base_hash IS NOT inode.hash`,
   ],
+  [
+    "an inode without a name waits to be removed",
+    `SELECT id, kind FROM inode WHERE id <> 1 AND NOT EXISTS (SELECT 1 FROM entry WHERE entry.inode = inode.id)
+     AND id NOT IN (SELECT inode FROM nameless)`,
+  ],
+  [
+    "a lineage that is none's own waits to be removed",
+    `SELECT lineage.id FROM lineage JOIN inode ON inode.id = lineage.inode WHERE inode.lineage <> lineage.id
+     AND lineage.id NOT IN (SELECT lineage FROM superseded)`,
+  ],
+  [
+    "what live files hold is added up",
+    "SELECT bytes FROM held WHERE bytes <> (SELECT coalesce(sum(bytes), 0) FROM live)",
+  ],
   ["references between tables hold", "PRAGMA foreign_key_check"],
 ];
 

@@ -196,9 +196,9 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     activity,
   };
   const space = createSpace(context);
-  const quota = createQuota(context, context.workspace);
+  const quota = createQuota(context, context.workspace, true);
   let syncedRows: Uint8Array = database.serialize();
-  let names = metadata.inodes.nameless().length + metadata.lives.all().length;
+  let names = metadata.inodes.newestLineage() - 1;
 
   const world: BytesWorld = {
     context,
