@@ -66,6 +66,21 @@ test("a file born without an answer, moved and written by somebody: it is the on
   expect(await it.content("e")).toBe("theirs");
 });
 
+test("without a journal, a file born without an answer, renamed by somebody and removed here: his name stays", async () => {
+  const it = await begin(true, {}, ["journal"]);
+  const { outside, workspace, clock } = it.world;
+  await it.drain();
+  const birth = it.once("silent-after", isBirth);
+  await it.save("a");
+  await it.until(birth.isSent);
+  const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+  await it.world.run(outside.patchNode(node?.id ?? "", { name: "e" }));
+  await clock.advance(HEARD_MS);
+  expect(await it.names()).toEqual(["a", "e"]);
+  await it.unlink("a");
+  await it.ends(["e"]);
+});
+
 test("a folder born without an answer, moved by somebody, with something in it: it is the one folder", async () => {
   const it = await begin(true);
   const { outside, workspace, clock } = it.world;

@@ -1,5 +1,6 @@
 /** A world with one mount, for histories made by hand: what goes wrong with which request is told by rules. */
 import { expect } from "vitest";
+import type { Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import type { Sabotage } from "./mount.ts";
 import { runProgram } from "./programs.ts";
@@ -14,13 +15,13 @@ export const ALL_ARRIVED_MS = 120_000;
 type Rule = (request: HttpRequest) => Fault | "none" | undefined;
 
 /** A world with one mount whose requests meet what `rules.choose` says, fair weather if nothing. */
-export async function begin(hasKeys: boolean, sabotage: Sabotage = {}) {
+export async function begin(hasKeys: boolean, sabotage: Sabotage = {}, lacks: readonly Feature[] = []) {
   const rules: { choose: Rule } = { choose: () => undefined };
   const asked: string[] = [];
   const world = await createWorld({
     seed: SEED,
     mounts: ["alpha"],
-    lacks: hasKeys ? [] : ["changeKeys"],
+    lacks: hasKeys ? lacks : [...lacks, "changeKeys"],
     sabotage: { ...sabotage, choose: (request) => rules.choose(request) },
     onAnswer: (_, { method, path }, { status }) => {
       if (method !== "GET") asked.push(`${method} ${path.replace(/[0-9a-f-]{36}/, "ID")} ${status}`);
