@@ -79,6 +79,17 @@ const FOUND: readonly Found[] = [
     steps: [...LINKED, { do: "outside", edit: "delete", path: "a", to: "a" }],
   },
   {
+    name: "a linked file is listed anew while one of its names is newer: whoever listed it looks again",
+    options: { mounts: 2, seed: 2 },
+    steps: [
+      ...LINKED,
+      { do: "run", mount: 0, program: { do: "backup", path: "a", size: 1, keeps: true } },
+      save(1, "a", 1),
+      { do: "fresh", mount: 0 },
+      { do: "run", mount: 0, program: { do: "list", path: "" } },
+    ],
+  },
+  {
     name: "without a journal, a folder made here and there is listed again though no program lists it",
     options: { mounts: 2, seed: 1, lacks: FEATURE_NAMES },
     steps: [
