@@ -13,6 +13,7 @@ import { type Source, withRevision } from "./echo.ts";
 import { folderOfNode } from "./from-node.ts";
 import { stepAside } from "./make-room.ts";
 import { revisionOf } from "./observe.ts";
+import { keyOfContent } from "./own.ts";
 import { plan } from "./plan.ts";
 import { viewOf } from "./view.ts";
 
@@ -47,6 +48,7 @@ function note(context: Context, told: Node, source: Source): NodeRow | undefined
   if (row === undefined || (told.lastKey !== null && metadata.attempts.ofKey(told.lastKey) !== undefined)) return;
   const node = withRevision(context, told, source);
   if (node.revision <= (row.base?.revision ?? -1) || node.revision <= revisionOf(row.seen)) return;
+  if (keyOfContent(context, row, node) !== undefined) return;
   const now = context.runtime.now();
   return metadata.nodes.update(row.id, { seen: { node }, seenAt: now, due: row.due ?? now + UNOBSERVED_MS });
 }
