@@ -85,6 +85,9 @@ async function listen(values: Values<"gateway">, data: string, workspaces: reado
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EADDRINUSE" && values.port === undefined && last !== 0) return at(0);
+    const { ProblemError } = await import("../gateway/problems.ts");
+    // A workspace that --quota names and that is not there: only the gateway knows what there is.
+    if (error instanceof ProblemError) throw new Failure(`--${error.message}`, EXIT.usage);
     throw listenFailure(error, values);
   }
 }
@@ -121,12 +124,22 @@ async function misbehaviour(values: Values<"gateway">) {
     downloadBytesPerSecond: values["download-speed"],
     tokenSeconds: values["token-life"] ?? 0,
     clockSkewMs: values["clock-skew"],
-    quota: Object.fromEntries(values.quota.map(({ workspace, bytes }) => [workspace, bytes])),
+    quota: quotas(values),
   });
   // Each value was checked as it was read.
   const excess = excessOfRates(options);
   if (excess === undefined) return options;
   throw new Failure(`${options.failRate > 0 ? "--fail-rate and " : ""}--fault: ${excess.problem}`, EXIT.usage);
+}
+
+function quotas(values: Values<"gateway">): Record<string, number> {
+  const found = new Map<string, number>();
+  for (const { workspace, bytes } of values.quota) {
+    const whose = workspace === "all" ? "each workspace" : `"${workspace}"`;
+    if (found.has(workspace)) throw new Failure(`--quota: that of ${whose} is given twice`, EXIT.usage);
+    found.set(workspace, bytes);
+  }
+  return Object.fromEntries(found);
 }
 
 function listenFailure(error: unknown, values: Values<"gateway">): unknown {

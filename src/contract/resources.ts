@@ -95,6 +95,10 @@ export const version = z
   .meta({ id: "Version", description: "The content of a file as it was written once; it never changes" });
 export type Version = z.infer<typeof version>;
 
+/** What a journal entry tells of a change; one for each, by the gateway alone. */
+export const CHANGE_KINDS = ["created", "updated", "moved", "changed", "deleted", "restored"] as const;
+export type ChangeKind = (typeof CHANGE_KINDS)[number];
+
 export const journalEntry = z
   .object({
     position,
@@ -205,7 +209,16 @@ export type Restoration = z.infer<typeof restoration>;
 export const newJournalEntry = z
   .strictObject({
     nodeId: id.describe("What the activity is about; naming a folder provisions it"),
-    kind: z.string().min(1).max(64).describe('What happened, in a word of the caller; not "deleted"'),
+    // An entry of such a kind that no change stands behind would mislead those who follow the journal.
+    kind: z
+      .string()
+      .min(1)
+      .max(64)
+      .refine((kind) => !CHANGE_KINDS.some((own) => own === kind), {
+        error: ({ input }) => `${JSON.stringify(input)} is for changes, which the gateway tells of itself`,
+      })
+      .meta({ not: { enum: [...CHANGE_KINDS] } })
+      .describe("What happened, in a word of the caller's own: not one that tells of a change"),
     idempotencyKey: idempotencyKey.nullish(),
   })
   .meta({ id: "NewJournalEntry", description: "An activity to be recorded" });

@@ -127,8 +127,27 @@ const ROUTES: readonly BareRoute[] = [
   },
   // What makes it misbehave is no part of the language.
   { method: "GET", path: CONTROL_PATH, query: [], ask: ({ request }) => request, answer: (value) => value },
-  { method: "PATCH", path: CONTROL_PATH, query: [], ask: ({ request }) => request, answer: (value) => value },
+  {
+    method: "PATCH",
+    path: CONTROL_PATH,
+    query: [],
+    ask: ({ request }) => refusingQuota(request),
+    answer: (value) => value,
+  },
 ];
+
+/** It has no word for who is over it. */
+function refusingQuota(request: GatewayRequest): GatewayRequest {
+  const { body } = request;
+  if (body?.kind !== "json") return request;
+  const read = async (limit: number) => {
+    const value = await body.read(limit);
+    const asked = z.looseObject({ quota: z.unknown().optional() }).safeParse(value);
+    if (asked.data?.quota !== undefined) throw invalid("quota", "quota: a bare gateway has no word for it");
+    return value;
+  };
+  return { ...request, body: { kind: "json", read } };
+}
 
 /** The same gateway, spoken to in the bare way only. */
 export function createBareGateway({ openApi: _, ...gateway }: Gateway): Gateway {

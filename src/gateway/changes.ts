@@ -7,15 +7,13 @@
  * `node` said at P.
  */
 import type { Attributes } from "../contract/attributes.ts";
+import type { ChangeKind } from "../contract/resources.ts";
 import type { Context } from "./context.ts";
 import { lastChange } from "./lag.ts";
 import { findNode, MAIN, type NodeRow } from "./node-rows.ts";
 import { beginPlace, endPlace, forgetMarks } from "./places.ts";
 import { headSize, heldSize, requireQuota } from "./quota.ts";
 import type { Store } from "./store.ts";
-
-/** Says in the journal that a node was created, updated (content), moved, changed (attributes), deleted, restored. */
-export type ChangeKind = "created" | "updated" | "moved" | "changed" | "deleted" | "restored";
 
 export interface Content {
   readonly size: number;

@@ -24,7 +24,8 @@ import { streamJournal } from "./journal-stream.ts";
 import { createLag } from "./lag.ts";
 import { listNodes } from "./listings.ts";
 import { createNode, deleteNode, exchangeNodes, getNode, getNodeByPath, patchNode, restoreNode } from "./nodes.ts";
-import { check, diskFull, failed, invalid, isDiskFull, ProblemError, tooLarge } from "./problems.ts";
+import { check, diskFull, failed, invalid, isDiskFull, ProblemError, tooLarge, unsettled } from "./problems.ts";
+import { checkQuotaNames } from "./quota.ts";
 import { findRoute, type Route } from "./routes.ts";
 import { checkScopes } from "./scopes.ts";
 import { createSignal } from "./signal.ts";
@@ -82,7 +83,7 @@ export interface Gateway {
    * `reword`: the answer in other words, before it is slowed or cut off on purpose.
    */
   handle(request: GatewayRequest, reword?: (answer: GatewayAnswer) => GatewayAnswer): Promise<GatewayAnswer>;
-  /** Throws when they are not what fault-options.ts says. */
+  /** Throws when they are not what fault-options.ts says, or name a workspace that is not there. */
   setOptions(options: Partial<GatewayOptions>): void;
   /** Answers that would go on for ever end, at what they have said so far. Before the gateway closes. */
   endStreams(): void;
@@ -139,6 +140,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
 
   function setOptions(changes: Partial<GatewayOptions>): void {
     const checked = checkedOptions(changes, options);
+    if (checked.quota !== undefined) checkQuotaNames(store, checked.quota);
     // What was to be seen under the old ones stays so.
     context.pathLag.shown();
     context.journalLag.shown();
@@ -174,7 +176,8 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   };
   /**
    * Every answer waits for the commit of what it tells; refusals too, for they tell of what is there. A
-   * read during which changes were undone looks again: what it tells of may never have been.
+   * read during which changes were undone looks again: what it tells of may never have been. Where that
+   * never ends, it tells nothing.
    */
   async function answer(route: Route, request: GatewayRequest): Promise<GatewayAnswer> {
     const call = await callOf(route, request);
@@ -183,7 +186,10 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       const rollbacks = store.rollbacks();
       const told = await toldBy(() => handler(context, call));
       clock.step("gateway: about to answer");
-      if (request.method === "GET" && rollbacks !== store.rollbacks() && tries < READ_TRIES) continue;
+      if (request.method === "GET" && rollbacks !== store.rollbacks()) {
+        if (tries < READ_TRIES) continue;
+        throw unsettled();
+      }
       if ("error" in told) throw told.error;
       return told.answer;
     }

@@ -36,8 +36,6 @@ function showEntry(row: EntryRow): JournalEntry {
 export function appendJournal(context: Context, call: Call<"appendJournal">): GatewayAnswer {
   const { json } = call;
   if (json === undefined) throw invalid("body", "body: expected a JSON object (content-type application/json)");
-  // Entries that lie about a node would mislead those who follow the journal.
-  if (json.kind === "deleted") throw invalid("kind", 'kind: "deleted" is the gateway\'s own');
   return context.store.transaction(() => {
     const row = visibleNode(context, call.caller, json.nodeId);
     const request = { workspace: row.workspace, key: json.idempotencyKey, same: ["appendJournal", row.id, json.kind] };

@@ -1,10 +1,10 @@
-/** JSON as it comes in bodies and metadata parts: parsed once, with a limit on its depth. */
+/** JSON as it comes in bodies and metadata parts: parsed once, with a limit on its depth, each key of an object once. */
 import { invalid } from "./problems.ts";
 
 /** Whoever walks deeper values, here or in a client, may come to the end of its stack. */
 const DEPTH_MAX = 100;
 
-/** Throws a 400 naming the field when the bytes are not UTF-8, not JSON, or nested too deeply. */
+/** Throws a 400 naming the field when the bytes are not UTF-8, not JSON, nested too deeply, or name a key twice. */
 export function parseJson(chunks: readonly Uint8Array[], field: string): unknown {
   let text: string;
   let value: unknown;
@@ -14,22 +14,35 @@ export function parseJson(chunks: readonly Uint8Array[], field: string): unknown
   } catch {
     throw invalid(field, `${field}: expected JSON in UTF-8`);
   }
-  if (depthOf(text) > DEPTH_MAX) throw invalid(field, `${field}: nested more than ${DEPTH_MAX} deep`);
+  const { depth, keys } = marksOf(text);
+  if (depth > DEPTH_MAX) throw invalid(field, `${field}: nested more than ${DEPTH_MAX} deep`);
+  // Two readers may differ in which of them counts: who checked the request, and who carries it out.
+  if (keys !== countKeys(value)) throw invalid(field, `${field}: an object has the same key twice`);
   return value;
 }
 
-/** How deep arrays and objects lie in each other, in text that is JSON. */
-function depthOf(text: string): number {
+/** How deep arrays and objects lie in each other, and how many keys are written, in text that is JSON. */
+function marksOf(text: string): { readonly depth: number; readonly keys: number } {
   let depth = 0;
   let deepest = 0;
+  let keys = 0;
   let quoted = false;
   for (let at = 0; at < text.length; at++) {
     const mark = text[at];
     if (quoted && mark === "\\") at += 1;
     else if (mark === '"') quoted = !quoted;
     else if (quoted) continue;
+    else if (mark === ":") keys += 1;
     else if (mark === "{" || mark === "[") deepest = Math.max(deepest, ++depth);
     else if (mark === "}" || mark === "]") depth -= 1;
   }
-  return deepest;
+  return { depth: deepest, keys };
+}
+
+/** Of what was written twice only one is left. */
+function countKeys(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  const values: unknown[] = Object.values(value);
+  const own = Array.isArray(value) ? 0 : values.length;
+  return values.reduce((sum: number, inner) => sum + countKeys(inner), own);
 }

@@ -16,14 +16,15 @@ const PADDING_BYTES = 1024;
 const [SPACE, TAB] = [0x20, 0x09];
 /** What a chunk takes besides its bytes. */
 const CHUNK_BYTES = 256;
-/** How much may follow the closing boundary; RFC 2046 has readers ignore it. */
-const EPILOGUE_BYTES = 64 * 1024;
+/** How much may come before the first boundary, and follow the closing one; RFC 2046 has readers ignore it. */
+const IGNORED_BYTES = 64 * 1024;
+const BOUNDARY_LENGTH = 200;
 
 /** The boundary of a multipart/form-data content type; undefined when it is none. */
 export function multipartBoundary(contentType: string | undefined): string | undefined {
-  if (contentType === undefined || !/^multipart\/form-data\s*;/i.test(contentType)) return undefined;
-  const match = /;\s*boundary=(?:"([^"]{1,200})"|([^\s;"]{1,200}))/i.exec(contentType);
-  return match?.[1] ?? match?.[2];
+  const boundary =
+    contentType === undefined ? undefined : parametersOf(contentType, "multipart/form-data")?.get("boundary");
+  return boundary === undefined || boundary === "" || boundary.length > BOUNDARY_LENGTH ? undefined : boundary;
 }
 
 const brokenOff = () => invalid("file", "file: the body ended before its closing boundary");
@@ -34,14 +35,14 @@ export async function* readParts(body: Readable, boundary: string): AsyncGenerat
   const chunks = chunksOf(body);
   const content = contentOf(chunks, `\r\n--${boundary}`);
   try {
-    await content.skip();
+    await content.skip(IGNORED_BYTES);
     while (await content.isFollowed()) {
       const head = await content.head();
       const bytes = content.atOnce();
       yield partOf(head, bytes === undefined ? content.pieces : piecesOf(bytes), bytes);
       await content.skip();
     }
-    await chunks.skip(EPILOGUE_BYTES);
+    await chunks.skip(IGNORED_BYTES);
   } finally {
     chunks.close();
   }
@@ -52,7 +53,8 @@ interface Content {
   readonly pieces: AsyncIterable<Uint8Array>;
   /** All of it, where it has come already. */
   atOnce(): Buffer | undefined;
-  skip(): Promise<void>;
+  /** To the next boundary; refused where more than so many bytes come before it. */
+  skip(limit?: number): Promise<void>;
   /** After a boundary: whether another part follows. */
   isFollowed(): Promise<boolean>;
   /** After that: the part's headers, without the line ends around them. */
@@ -115,8 +117,11 @@ function contentOf(chunks: Chunks, delimiterText: string): Content {
       const end = rest.indexOf(delimiter);
       return end === -1 ? undefined : upTo(end);
     },
-    async skip() {
-      while (isOpen) await piece();
+    async skip(limit = Number.POSITIVE_INFINITY) {
+      for (let skipped = 0; isOpen; ) {
+        skipped += (await piece())?.length ?? 0;
+        if (skipped > limit) throw malformed(`more than ${limit} bytes before the first part`);
+      }
     },
     async isFollowed() {
       while (rest.length < 2) await more();
@@ -167,26 +172,38 @@ function partOf(head: string, data: Part["data"], bytes: Uint8Array | undefined)
     if (/^content-disposition$/i.test(name ?? "")) disposition ??= value;
     else if (/^content-type$/i.test(name ?? "")) contentType ??= value;
   }
-  const isField = disposition !== undefined && /^form-data\s*(;|$)/i.test(disposition);
-  return {
-    name: (isField ? parameter(disposition, "name") : undefined) ?? "",
-    contentType,
-    filename: parameter(disposition, "filename"),
-    data,
-    bytes,
-  };
+  const parameters = disposition === undefined ? undefined : parametersOf(disposition, "form-data");
+  if (disposition !== undefined && parameters === undefined && /^form-data\s*;/i.test(disposition)) {
+    throw malformed(`the parameters of a part cannot be told apart: ${quote(disposition)}`);
+  }
+  // As browsers write a quote.
+  const [name, filename] = ["name", "filename"].map((one) => parameters?.get(one)?.replaceAll("%22", '"'));
+  return { name: name ?? "", contentType, filename, data, bytes };
 }
 
 const quote = (line: string) => JSON.stringify(line.slice(0, 100));
 
-const PARAMETERS = {
-  name: /;\s*name=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))/i,
-  filename: /;\s*filename=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]+))/i,
-};
+/** One parameter, and what is before the next one. A value without its closing quote is none. */
+const PARAMETER = /;[ \t]*(?:([^\s;="]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s;"]*))[ \t]*)?(?=;|$)/y;
 
-function parameter(disposition: string | undefined, name: keyof typeof PARAMETERS): string | undefined {
-  const match = disposition === undefined ? null : PARAMETERS[name].exec(disposition);
-  return match?.[1]?.replace(/\\(.)/g, "$1").replace(/%22/g, '"') ?? match?.[2];
+/**
+ * The parameters behind a word such as `form-data`, names in lower case; undefined where the value begins with another
+ * one, or has parameters that cannot be told apart. One after the other: a quoted value may look like more of them.
+ */
+function parametersOf(value: string, word: string): ReadonlyMap<string, string> | undefined {
+  const mark = value.indexOf(";");
+  const first = (mark === -1 ? value : value.slice(0, mark)).trim();
+  if (first.toLowerCase() !== word) return undefined;
+  const found = new Map<string, string>();
+  for (let at = mark === -1 ? value.length : mark; at < value.length; at = PARAMETER.lastIndex) {
+    PARAMETER.lastIndex = at;
+    const [matched, name, quoted, plain] = PARAMETER.exec(value) ?? [];
+    if (matched === undefined) return undefined;
+    if (name === undefined) continue;
+    if (found.has(name.toLowerCase())) return undefined;
+    found.set(name.toLowerCase(), quoted?.replace(/\\(.)/g, "$1") ?? plain ?? "");
+  }
+  return found;
 }
 
 interface Chunks {

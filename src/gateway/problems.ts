@@ -80,6 +80,12 @@ export function overQuota(workspace: string, excess: Excess): ProblemError {
   return new ProblemError(507, detail, { excess });
 }
 
+/** 503: a disk without room, most likely; what was read may never have been. */
+export const unsettled = () =>
+  new ProblemError(503, "Changes made while it was read were undone, time and again; try again.", {
+    headers: { "retry-after": "1" },
+  });
+
 /** What went wrong is not the caller's business. */
 export const failed = () => new ProblemError(500, "The gateway failed; its log says why.");
 

@@ -9,8 +9,20 @@ import type { UploadMetadata } from "../contract/resources.ts";
 import type { Context } from "./context.ts";
 import { findKey } from "./idempotency.ts";
 import { MAIN, type NodeRow } from "./node-rows.ts";
-import { overQuota } from "./problems.ts";
+import { invalid, overQuota } from "./problems.ts";
 import type { Store } from "./store.ts";
+
+/** Stands for each workspace that is not named. */
+const ALL = "all";
+
+/** A quota of a workspace that is not there would limit nothing: a name that was mistyped, most likely. */
+export function checkQuotaNames(store: Store, quota: Readonly<Record<string, number>>): void {
+  const names = store.prepare<string>("SELECT name FROM workspace ORDER BY name").pluck().all();
+  const unknown = Object.keys(quota).find((name) => name !== ALL && !names.includes(name));
+  if (unknown === undefined) return;
+  const known = names.map((name) => JSON.stringify(name)).join(", ");
+  throw invalid(`quota.${unknown}`, `quota: there is no workspace ${JSON.stringify(unknown)}, only ${known}`);
+}
 
 type Needs = Pick<Context, "store" | "options">;
 
@@ -18,7 +30,7 @@ type Needs = Pick<Context, "store" | "options">;
 export function quotaOf({ options }: Pick<Context, "options">, name: string): number | undefined {
   const { quota } = options;
   if (Object.hasOwn(quota, name)) return quota[name];
-  return Object.hasOwn(quota, "all") ? quota.all : undefined;
+  return Object.hasOwn(quota, ALL) ? quota[ALL] : undefined;
 }
 
 /** Within the transaction that adds so many bytes, before anything is written: 507 when they are too many. */

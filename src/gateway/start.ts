@@ -64,7 +64,7 @@ export interface RunningGateway {
   close(): Promise<void>;
 }
 
-/** Throws when the folder is served already, when it is from a newer program, or the port is taken. */
+/** Throws when the folder is served already or from a newer program, the port is taken, or a quota names no workspace. */
 export async function startGateway(options: StartGatewayOptions): Promise<RunningGateway> {
   const {
     dataDir,
@@ -74,6 +74,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     log = SILENT,
     bare = false,
     control = false,
+    quota,
     ...behaviour
   } = options;
   await makeDataFolder(dataDir);
@@ -102,6 +103,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
       control,
     });
     for (const name of workspaces ?? [DEFAULT_WORKSPACE]) gateway.ensureWorkspace(name);
+    if (quota !== undefined) gateway.setOptions({ quota });
     systemClock.step("gateway: opened");
     await tidy(gateway, log);
     tidying = setInterval(() => void tidy(gateway, log), TIDY_MS);

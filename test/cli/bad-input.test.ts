@@ -77,6 +77,13 @@ const CASES: readonly (readonly [args: readonly string[], code: number, line: st
     2,
     "--fail-rate and --fault: expected rates of all and a fail rate that sum up to 1 at most, got 1.1",
   ],
+  [
+    ["gateway", "--data", "g", "--workspace", "main", "--quota", "mian=1G"],
+    2,
+    '--quota: there is no workspace "mian", only "main"',
+  ],
+  [["gateway", "--data", "g", "--quota", "1G", "--quota", "2G"], 2, "--quota: that of each workspace is given twice"],
+  [["gateway", "--data", "g", "--quota", "a=1G", "--quota", "a=1G"], 2, '--quota: that of "a" is given twice'],
   [["gateway", "--data", "foreign"], 1, /^--data: foreign is not a gateway's: it holds "a"/],
   [["start", "file/x"], 1, "file/x cannot be made (ENOTDIR)"],
   [["start", "full"], 1, "full is not empty (1 entry); choose an empty folder"],

@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createGatewayLog, type LogOutput } from "../../src/cli/gateway-log.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { MAIN } from "../support/wsfs.ts";
+import { createPlace, MAIN } from "../support/wsfs.ts";
 
 function fakeOutput(isTTY: boolean) {
   const state = { text: "", writableLength: 0, fail: () => {} };
@@ -71,6 +71,39 @@ test("programs get JSON lines, and whoever does not read them neither stops nor 
     expect(state.text.split("\n").length).toBe(2);
   }
 });
+
+test.each([false, true])(
+  "wsfs gateway (bare: %j) shows how to reach it: what it says is run as it stands",
+  async (bare) => {
+    const place = createPlace();
+    onTestFinished(() => place.cleanUp());
+    const child = place.spawnWsfs([
+      "gateway",
+      "--data",
+      "it's here",
+      "--workspace",
+      "a 'b' c",
+      ...(bare ? ["--bare"] : []),
+    ]);
+    let said = "";
+    child.stdout?.on("data", (text: Buffer) => {
+      said += text.toString();
+    });
+    await vi.waitUntil(() => said.includes("mount:"), { timeout: 50_000 });
+    const shown = (what: string) => new RegExp(`^ +${what}: +(.*)$`, "m").exec(said)?.[1] ?? "";
+    const shell = (script: string) => place.sh(`wsfs() { '${process.execPath}' '${MAIN}' "$@"; }\n${script}`);
+    const asked = await shell(`${shown("try")} -sSf`);
+    expect([asked.code, asked.stderr, Object.keys(JSON.parse(asked.stdout))]).toEqual([
+      0,
+      "",
+      expect.arrayContaining([bare ? "paging" : "items"]),
+    ]);
+    expect((await shell(`${shown("token")} && stat -c %a token`)).stdout).toBe("600\n");
+    expect(shown("mount")).toContain(`--workspace 'a '\\''b'\\'' c' --token-file token`);
+    if (bare) expect(shown("mount")).toMatch(/--profile '.*bare.profile.json'$/);
+    else expect((await shell(`curl -sSf ${shown("read").split(" ")[0]}`)).stdout).toContain("<html");
+  },
+);
 
 /** `wsfs gateway`, up to its first line of standard output. */
 async function startGateway(...args: string[]) {

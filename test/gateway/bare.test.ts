@@ -81,6 +81,13 @@ test("the control endpoint is there when asked for, the contract's page and docu
     headers: { "content-type": "application/json" },
   });
   expect([changed.status, JSON.parse(await changed.text()).faults]).toEqual([200, { listWorkspaces: { error: 1 } }]);
+  const quota = await fetch(`${gateway.baseUrl}/faults`, {
+    method: "PATCH",
+    body: '{"quota":{"all":1},"latencyMs":7}',
+    headers: { "content-type": "application/json" },
+  });
+  expect([quota.status, JSON.parse(await quota.text()).error.field]).toEqual([400, "quota"]);
+  expect(JSON.parse((await get("/faults"))[1])).toMatchObject({ latencyMs: 0, quota: {} });
   const token = await gateway.issueToken();
   const refused = await fetch(`${gateway.baseUrl}/v1/workspaces`, { headers: { authorization: `Bearer ${token}` } });
   expect([refused.status, Object.keys(JSON.parse(await refused.text()))]).toEqual([500, ["error"]]);

@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
+import { CHANGE_KINDS } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 
@@ -95,8 +96,8 @@ test("without node.journal.create new folders stay unprovisioned until an entry 
   expect((await core.file("/a/b/g", "y")).parentId).toBe(b);
   expect(await byPath("a/b/g")).toBe(404);
 
-  const entry = await append({ nodeId: a, kind: "created" });
-  expect([entry.status, entry.json]).toMatchObject([201, { nodeId: a, kind: "created", name: "a", revision: 1 }]);
+  const entry = await append({ nodeId: a, kind: "provisioned" });
+  expect([entry.status, entry.json]).toMatchObject([201, { nodeId: a, kind: "provisioned", name: "a", revision: 1 }]);
   expect([await byPath("a"), await byPath("a/b")]).toEqual([200, 404]);
   expect(await core.names("/")).toEqual(["a"]);
   // A change journaled by the service names the folder too.
@@ -134,8 +135,17 @@ test("an entry told by a caller changes nothing of the node, and is told once by
   expect(await core.node(file.id)).toEqual(node);
   expect((await journal({ after: String(file.position) })).json.totalCount).toBe(1);
   expect((await append({ nodeId: "unknown", kind: "x" })).status).toBe(404);
-  expect((await append({ nodeId: file.id, kind: "deleted" })).json.field).toBe("kind");
   expect((await append({ nodeId: file.id })).json.field).toBe("kind");
+});
+
+test("kinds that tell of a change are the gateway's own: each of them stands for one change of the node", async () => {
+  const file = await core.file("/f", "x");
+  for (const kind of CHANGE_KINDS) {
+    const refused = await append({ nodeId: file.id, kind });
+    expect([kind, refused.status, refused.json.field]).toEqual([kind, 400, "kind"]);
+  }
+  expect((await journal({ after: String(file.position) })).json.totalCount).toBe(0);
+  expect((await append({ nodeId: file.id, kind: "Created" })).status).toBe(201);
 });
 
 test("it begins at the start where after= is empty, and nowhere that was not reached", async () => {

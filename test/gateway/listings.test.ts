@@ -43,6 +43,26 @@ test("pages by number are ordered by any field, ties by id, and know their total
   }
 });
 
+test("each item is the node as it is by its id, whatever its texts are made of", async () => {
+  const awkward = '"\\\\/\u0001\u001f\u007f\u2028 {}[],:\u00e4\u{1f600}\\n'.replaceAll("/", "");
+  const attributes = { note: awkward, [awkward]: [null, 1.5, { deep: awkward }], mode: 0o600 };
+  await core.file(`/${encodeURIComponent(awkward)}`, "x", {
+    metadata: { idempotencyKey: `key ${"k".repeat(20)}`, attributes },
+    contentType: 'text/plain; charset="utf-8"; x="\\""',
+  });
+  const folder = await core.folder(core.workspace.root, "folder");
+  await core.file(`/folder/${encodeURIComponent(awkward)}`, "");
+  const later = await core.file("/folder/later", "1");
+  await core.clock.advance(1234);
+  await core.upload(`/v1/nodes/${later.id}/content`, "22", { method: "PUT" });
+  await core.call("PATCH", `/v1/nodes/${folder.id}`, { json: { name: `${awkward}folder` } });
+  for (const orderBy of ["name", "size", "id"]) {
+    const { items } = (await list({ path: "/", recursive: "true", orderBy })).json;
+    expect(items.length).toBe(4);
+    for (const item of items) expect(item).toStrictEqual(await core.node(item.id));
+  }
+});
+
 test("bad queries are refused by field", async () => {
   const file = await core.file("/f", "x");
   const cases: [string, Record<string, string>][] = [

@@ -4,7 +4,7 @@ import { Dicer } from "@fastify/busboy";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Part } from "../../src/gateway/exchange.ts";
-import { readParts } from "../../src/gateway/multipart.ts";
+import { multipartBoundary, readParts } from "../../src/gateway/multipart.ts";
 import { ProblemError } from "../../src/gateway/problems.ts";
 
 const BOUNDARY = "b";
@@ -74,6 +74,10 @@ const NAMES: Readonly<Record<string, { name: string; filename: string | undefine
   'form-data; name="\u00e9"': { name: "\u00e9", filename: undefined },
   "form-data": { name: "", filename: undefined },
   'attachment; name="file"': { name: "", filename: undefined },
+  // What is quoted may look like another parameter.
+  'form-data; filename="a; name=other; b"; name=file': { name: "file", filename: "a; name=other; b" },
+  'form-data; filename="\\"; name=\\"x"; name="file" ;': { name: "file", filename: '"; name="x' },
+  "form-data; x=\" name=a\"; filename*=UTF-8''y; NAME=file": { name: "file", filename: undefined },
 };
 
 /** The same in our words. */
@@ -189,6 +193,44 @@ test("headers without end are refused, and a body is not read far ahead", async 
     read() {
       read += 1000;
       this.push(read === 1000 ? `--b\r\n${"x: ".padEnd(995, "x")}` : Buffer.alloc(1000, "x"));
+    },
+  });
+  expect(await outcome(readParts(endless, BOUNDARY), false)).toBe(REFUSED);
+  expect(read).toBeLessThan(1_000_000);
+});
+
+test("parameters that cannot be told apart are refused, and a boundary is not looked for in another's value", async () => {
+  const dispositions = ['name="file', 'name="a"b"', "name=a; name=b", "name=a b", 'filename="x; name=file'];
+  for (const disposition of dispositions) {
+    const body = `--b\r\nContent-Disposition: form-data; ${disposition}\r\n\r\nx\r\n--b--`;
+    expect([disposition, await ours(Buffer.from(body))]).toEqual([disposition, REFUSED]);
+  }
+  const boundaries: Record<string, string | undefined> = {
+    "multipart/form-data; boundary=b": "b",
+    'Multipart/Form-Data ;Boundary="b c"; charset=x': "b c",
+    'multipart/form-data; x="; boundary=other; "; boundary=b': "b",
+    "multipart/form-data; boundary=b; boundary=c": undefined,
+    "multipart/form-data; boundary=": undefined,
+    "multipart/form-data": undefined,
+    "multipart/mixed; boundary=b": undefined,
+    [`multipart/form-data; boundary=${"b".repeat(201)}`]: undefined,
+  };
+  for (const [type, boundary] of Object.entries(boundaries)) {
+    expect([type, multipartBoundary(type)]).toEqual([type, boundary]);
+  }
+});
+
+test("what comes before the first part is passed over, but not without end", async () => {
+  const part = "\r\n--b\r\nContent-Disposition: form-data; name=file\r\n\r\nx\r\n--b--";
+  const before = (length: number) =>
+    outcome(readParts(streamOf(Buffer.from("-".repeat(length) + part), [999]), BOUNDARY), true);
+  expect(await before(60_000)).toMatchObject([{ name: "file", content: "x" }]);
+  expect(await before(70_000)).toBe(REFUSED);
+  let read = 0;
+  const endless = new Readable({
+    read() {
+      read += 1000;
+      this.push(Buffer.alloc(1000, "x"));
     },
   });
   expect(await outcome(readParts(endless, BOUNDARY), false)).toBe(REFUSED);

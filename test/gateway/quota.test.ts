@@ -137,6 +137,20 @@ describe("over quota", () => {
     expect((await core.upload("/v1/files/f", bytes(5), { token })).status).toBe(201);
   });
 
+  test("a quota of a workspace that is not there is refused, at the start and while it runs", async () => {
+    core = createTestCore();
+    core.gateway.ensureWorkspace("other");
+    core.gateway.setOptions({ quota: { workspace: 5, all: 7 } });
+    const unknown = 'quota: there is no workspace "constructor", only "other", "workspace"';
+    expect(() => core.gateway.setOptions({ quota: { workspace: 1, constructor: 7 } })).toThrow(unknown);
+    expect((await workspace())?.quota).toBe(5);
+    const dataDir = await temporaryFolder();
+    await expect(startGateway({ dataDir, workspaces: ["a"], quota: { b: 5 } })).rejects.toThrow('no workspace "b"');
+    // It left the folder free.
+    const running = await startGateway({ dataDir, workspaces: ["b"], quota: { a: 5, b: 5 } });
+    await running.close();
+  });
+
   test("what says its size is refused before it is taken in, but not where it was carried out before", async () => {
     core = createTestCore({ quota: { all: 1_000_000 } });
     let taken = 0;

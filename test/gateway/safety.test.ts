@@ -33,6 +33,8 @@ function requestText(method: string, path: string, token: string, body = "", hea
   return `${lines.join("\r\n")}\r\n\r\n${body}`;
 }
 
+const kept = (text: string) => text.replace("Connection: close", "Connection: keep-alive");
+
 function answerOf(text: string) {
   const [head = "", body = ""] = text.split("\r\n\r\n");
   return { status: Number(head.slice(9, 12)), head, document: problem.parse(JSON.parse(body)) };
@@ -238,6 +240,26 @@ describe("sizes", () => {
     expect((await core.call("POST", "/v1/files/g", { body })).json.field).toBe("metadata");
   });
 
+  test("JSON that names a key of an object twice is refused, whatever its values look like", async () => {
+    const metadata = async (text: string) => {
+      const body = uploadBody(part("file", "x"), part("metadata", text));
+      const { status, json } = await core.call("POST", "/v1/files/f", { body });
+      return status < 300 ? status : json.field;
+    };
+    const twice = [
+      '{"branch":"a","branch":"main"}',
+      '{"branch":null,"br\\u0061nch":"main"}',
+      '{"attributes":{"x":[{"a":1},{"b":{"c":1,"c":1}}]}}',
+      '{"__proto__":1,"__proto__":1}',
+    ];
+    for (const text of twice) expect([text, await metadata(text)]).toEqual([text, "metadata"]);
+    const once = [
+      '{"attributes":{"x":[{"a":":"},{"a":"\\"a\\":1,\\"a\\":"},{"a":{"a":{}}}],"y:":{":":[]}}}',
+      '{ "branch" : "main" }',
+    ];
+    for (const text of once) expect([text, (await metadata(text)) ?? ""]).toEqual([text, expect.any(Number)]);
+  });
+
   test("a body cannot reach the prototypes of the gateway's objects", async () => {
     const file = await core.file("/f", "x");
     const json = JSON.parse('{"attributes":{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}}');
@@ -254,6 +276,41 @@ describe("sizes", () => {
     expect([garbage.status, garbage.document.status]).toEqual([400, 400]);
     const long = answerOf(await sendRaw(port, `GET / HTTP/1.1\r\nHost: h\r\nX: ${"x".repeat(100_000)}\r\n\r\n`));
     expect([long.status, long.document.status]).toEqual([431, 431]);
+  });
+
+  test("what is no HTTP is not read without end, though an answer before it goes on for ever", async () => {
+    const { port, baseUrl } = await serveCore(core);
+    const socket = connect(port, "127.0.0.1");
+    onTestFinished(() => void socket.destroy());
+    socket.on("error", () => {});
+    let received = "";
+    socket.on("data", (chunk) => {
+      received += chunk;
+    });
+    socket.write(kept(requestText("GET", "/v1/journal/stream", core.token())));
+    await vi.waitUntil(() => received.startsWith("HTTP/1.1 200"), PATIENCE);
+    const garbage = Buffer.alloc(2 ** 20, "no request\r\n\r\n");
+    let taken = 0;
+    let isWriting = true;
+    const write = () =>
+      socket.write(garbage, () => {
+        taken += 1;
+        if (isWriting) write();
+      });
+    write();
+    // The gateway looks at all its connections with each of these.
+    for (let idle = 0; idle < 100 && taken < 50; idle += 1) {
+      const before = taken;
+      await (await fetch(`${baseUrl}/v1/none`)).arrayBuffer();
+      if (taken > before) idle = 0;
+    }
+    isWriting = false;
+    // What the sockets hold, and a little more.
+    expect(taken).toBeLessThan(50);
+    await core.file("/told", "x");
+    await vi.waitUntil(() => received.includes("told"), PATIENCE);
+    core.gateway.endStreams();
+    await vi.waitUntil(() => socket.closed, PATIENCE);
   });
 });
 
@@ -305,8 +362,6 @@ describe("silence", () => {
       expect((await answer).slice(9, 11)).toBe("20");
     }
   });
-
-  const kept = (text: string) => text.replace("Connection: close", "Connection: keep-alive");
 
   test("behind a request that waits for the gateway does not end the connection: that one is answered, and first", async () => {
     const { port } = await serveCore(core, { silence: { headersMs: 1500, bodyMs: 1500 } });

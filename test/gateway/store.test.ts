@@ -409,4 +409,18 @@ test("what takes several turns to read does not tell or copy what was undone mea
   await settle();
   endTurn();
   expect(bodyOf(await copied).totalCount).toBe(count);
+
+  // Undone in each of its turns, until it gives up.
+  const never = send("GET", "/v1/nodes?path=/folder&orderBy=size");
+  const told = watch([never]);
+  for (let name = 0; told.includes(undefined); name += 1) {
+    const change = send("POST", "/v1/nodes", { parentId: folder, name: `${name}undone`, kind: "folder" });
+    for (let step = 0; step < 100; step += 1) await Promise.resolve();
+    if (database.inTransaction) database.exec("ROLLBACK");
+    endTurn();
+    expect((await change).status).toBe(500);
+    await settle();
+  }
+  expect([(await never).status, (await never).headers["retry-after"]]).toEqual([503, "1"]);
+  expect(bodyOf(await send("GET", "/v1/nodes?path=/folder&orderBy=size")).totalCount).toBe(count);
 });
