@@ -83,6 +83,10 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     `SELECT 1 AS one FROM attempt WHERE node = ? AND state = 'abandoned'
      AND json_extract(request, '$.nodeId') IS NULL LIMIT 1`,
   );
+  const abandonedOf = prepare<Row>(
+    database,
+    `SELECT ${COLUMNS} FROM attempt WHERE node = ? AND state = 'abandoned' ORDER BY id DESC`,
+  );
   const removeOld = prepare(database, "DELETE FROM attempt WHERE state = 'abandoned' AND next_at < ?");
   const ofGeneration = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE generation = ?`);
 
@@ -151,6 +155,9 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     },
     /** Whether a node may still be made for this row by a request that was given up. */
     hasAbandonedBirth: (node: number): boolean => abandoned.get(node) !== undefined,
+    /** Those that were given up, the last one first. */
+    abandonedOf: (node: number): Attempt<Request>[] =>
+      abandonedOf.all(node).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
     /** Given up so long ago that they can no longer arrive. */
     removeAbandonedBefore(time: number): void {
       removeOld.run(time);

@@ -11,7 +11,7 @@ import { leaveState } from "./echo.ts";
 import { folderOfNode, groupOf, makeInodeOf } from "./from-node.ts";
 import { dropRow } from "./given-up.ts";
 import { keepBeside } from "./keep-beside.ts";
-import { joinGroup, keepInOthers } from "./links.ts";
+import { joinGroup, keepInOthers, lookLater } from "./links.ts";
 import { moveAside, stepBack } from "./make-room.ts";
 import { handOver } from "./nameless.ts";
 import { plan, type Step } from "./plan.ts";
@@ -177,6 +177,7 @@ function restore(context: Context, row: NodeRow, { node }: Extract<Step, { do: "
   const entry = metadata.entries.create(folder, node.name, inode.id);
   const base = baseOf(node, row.base?.position ?? 0);
   metadata.nodes.update(row.id, { entry: entry.id, base, seen: null, seenAt: null });
+  lookLater(context, inode.id);
   return true;
 }
 

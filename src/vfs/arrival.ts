@@ -38,8 +38,9 @@ export function arrive(context: Context, node: Node): number | undefined {
   const row = metadata.nodes.create(born(entry.id, node));
   // What was changed here in its other names is to be sent to it too.
   if (inode.content !== "clean") markNode(context, row);
-  // One more name that is like the others leaves none of them behind: no look at thousands for each.
-  else if (!isLike(inode, node)) lookLater(context, inode.id);
+  // One more name that is like the others leaves none of them behind: no look at thousands for each. One that
+  // is newer has just given the file its content.
+  else if (inode.originNode === node.id || !isLike(inode, node)) lookLater(context, inode.id);
   return occupant === undefined ? undefined : metadata.nodes.ofEntry(occupant.id)?.id;
 }
 

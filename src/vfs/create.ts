@@ -193,6 +193,8 @@ export async function link(
   name: string,
 ): Promise<Found> {
   requireAttributes(context, "links");
+  // Whether a name still is one of its file is told by the hash of its content.
+  if (!context.client.features.hashes) throw new FsError("EPERM", "the gateway tells no hashes, so holds no links");
   const folder = await requireFreeName(context, caller, parent, name, lineage);
   const { metadata } = context;
   const inode = metadata.transaction(() => {

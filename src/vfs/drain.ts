@@ -16,6 +16,8 @@ const LOOK_MS = 250;
 const REPORT_MS = 100;
 /** Rows that wait longer than they would have to, made due at each look. */
 const HASTENED = 500;
+/** What is refused again and again would be sent without pause: while no row is done, ever more seldom, up to … */
+const HASTEN_MAX_MS = 10_000;
 /** With more than this left, one look does for all that arrives until the next. */
 const FEW = 500;
 /** Nothing has moved for so long, and nothing is under way that could: the rest waits for what was refused. */
@@ -47,13 +49,15 @@ export async function drain(
   let hastenedAt = Number.NEGATIVE_INFINITY;
   let leftBefore = Number.POSITIVE_INFINITY;
   let movedAt = runtime.elapsed();
+  let doneAt = movedAt;
   let seenBefore = "";
   let seenAt = movedAt;
   for (;;) {
     mindClock(context);
     start = Math.min(start, runtime.now());
-    // Not at each progress: a refusal is one too, and what was refused would be sent again without pause.
-    if (runtime.elapsed() - hastenedAt >= LOOK_MS) {
+    // Not at each progress: a refusal is one too.
+    const pause = Math.min(HASTEN_MAX_MS, Math.max(LOOK_MS, runtime.elapsed() - doneAt));
+    if (runtime.elapsed() - hastenedAt >= pause) {
       hastenedAt = runtime.elapsed();
       metadata.nodes.hasten(runtime.now(), HASTENED);
       activity.wake();
@@ -63,6 +67,7 @@ export async function drain(
     const left = dirty - countAfterCut(context, start);
     if (left === 0 && options.settle && !settled) settled = await isSettled(context, options.signal);
     const isDone = left === 0 && (settled || !options.settle);
+    if (left !== leftBefore) doneAt = runtime.elapsed();
     if (left !== leftBefore || isUnderWay(context, writeBack)) movedAt = runtime.elapsed();
     leftBefore = left;
     const isRefused = parked > 0 || pausedKinds(context).length > 0;
@@ -96,8 +101,8 @@ export async function drain(
     const limit = new AbortController();
     const stop = () => limit.abort();
     options.signal.addEventListener("abort", stop, { once: true });
-    const pause = sleep(runtime, LOOK_MS, limit.signal);
-    await (left > FEW ? pause : Promise.race([activity.nextProgress(limit.signal), pause]));
+    const look = sleep(runtime, LOOK_MS, limit.signal);
+    await (left > FEW ? look : Promise.race([activity.nextProgress(limit.signal), look]));
     limit.abort();
     options.signal.removeEventListener("abort", stop);
   }

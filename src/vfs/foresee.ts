@@ -13,8 +13,12 @@ import { type Source, withRevision } from "./echo.ts";
 import { folderOfNode } from "./from-node.ts";
 import { stepAside } from "./make-room.ts";
 import { revisionOf } from "./observe.ts";
+import { keyOfContent } from "./own.ts";
 import { plan } from "./plan.ts";
 import { viewOf } from "./view.ts";
+
+/** Should the process die before it is observed, the loop comes to it after this. Not sooner: others may have their turn first (links.ts). */
+const UNOBSERVED_MS = 90_000;
 
 /**
  * To be followed by observeNode for each: what it does not do, because of an error, is done there one
@@ -44,7 +48,9 @@ function note(context: Context, told: Node, source: Source): NodeRow | undefined
   if (row === undefined || (told.lastKey !== null && metadata.attempts.ofKey(told.lastKey) !== undefined)) return;
   const node = withRevision(context, told, source);
   if (node.revision <= (row.base?.revision ?? -1) || node.revision <= revisionOf(row.seen)) return;
-  return metadata.nodes.update(row.id, { seen: { node }, seenAt: context.runtime.now() });
+  if (keyOfContent(context, row, node) !== undefined) return;
+  const now = context.runtime.now();
+  return metadata.nodes.update(row.id, { seen: { node }, seenAt: now, due: row.due ?? now + UNOBSERVED_MS });
 }
 
 /** To a folder that is known; other places are found when it is observed. */

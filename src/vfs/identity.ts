@@ -12,7 +12,7 @@ import { keepInOthers } from "./links.ts";
 import { pinMtime } from "./mtime.ts";
 import { nowText } from "./stat.ts";
 
-type Needs = Pick<Context, "metadata" | "runtime" | "settings" | "activity">;
+type Needs = Pick<Context, "metadata" | "client" | "lives" | "runtime" | "settings" | "activity">;
 
 /** A name that was moved away keeps its node if it is made again within this time. */
 const RETURN_MS = 10_000;
@@ -32,6 +32,17 @@ export function nodeIdOfFolder(context: Pick<Context, "metadata">, folder: numbe
 /** Its deletion was sent, and its answer is not known. */
 export function isBeingDeleted(context: Pick<Context, "metadata">, row: NodeRow): boolean {
   return context.metadata.attempts.openOf(row.id)?.request.do === "delete";
+}
+
+/**
+ * Content that gets another node, or none yet, is sent to it: where the gateway shows only heads its
+ * bytes have to be here, and the row has to say so. Once somebody has replaced that head, or it is
+ * deleted, nobody could read them.
+ */
+export function mayLeaveNode({ metadata, client }: Pick<Context, "metadata" | "client">, id: number): boolean {
+  const inode = metadata.inodes.get(id);
+  if (client.features.versions || inode?.kind !== "file" || inode.content !== "clean" || inode.size === 0) return true;
+  return metadata.lives.get(inode.lineage)?.missing === "[]";
 }
 
 /** `dirtySince`: of the row that had the content so far, so that who waits for that content goes on waiting. */
@@ -82,7 +93,8 @@ function orphan(context: Needs, row: NodeRow): void {
 
 /**
  * Gives the entry the node that its place had: one whose deletion is not sent yet, or one that was
- * moved away a moment ago. The entry's own node, if any, goes. Files and special files only.
+ * moved away a moment ago. The entry's own node, if any, goes. Files and special files only. Each
+ * keeps its own where content that loses its node could not be had again.
  */
 export function claimName(context: Needs, entry: Entry): boolean {
   const { metadata, runtime } = context;
@@ -100,6 +112,8 @@ export function claimName(context: Needs, entry: Entry): boolean {
 
   const formerEntry = heir.entry;
   const former = formerEntry === null ? undefined : metadata.entries.get(formerEntry);
+  if (former !== undefined && !mayLeaveNode(context, former.inode)) return false;
+  if (own?.nodeId != null && !mayLeaveNode(context, entry.inode)) return false;
   if (former !== undefined) pinMtime(context, former.inode);
   pinMtime(context, entry.inode);
   if (own !== undefined) metadata.nodes.update(own.id, { entry: null });

@@ -104,6 +104,25 @@ export function lookLater(context: Parameters<typeof markInode>[0], inode: numbe
 }
 
 /** One of its names went: the nodes of the others have to hold all there is of it from now on. */
-export function keepInOthers(context: Parameters<typeof markInode>[0], inode: number): void {
+export function keepInOthers(
+  context: Parameters<typeof markInode>[0] & Pick<Context, "client" | "lives">,
+  inode: number,
+): void {
   if (context.metadata.inodes.get(inode)?.linkGroup != null) markInode(context, inode);
+  if (!context.client.features.versions) haveFromOthers(context, inode);
+}
+
+/** Where only heads can be read, bytes that are not here are had from a node that has them still. */
+function haveFromOthers({ metadata, lives }: Pick<Context, "metadata" | "lives">, id: number): void {
+  const inode = metadata.inodes.get(id);
+  if (inode?.content !== "clean" || inode.hash === null || inode.originNode === null) return;
+  const [other, ...more] = rowsOfInode({ metadata }, id).filter(({ base }) => base?.hash === inode.hash);
+  if (other?.nodeId == null || other.base?.head == null) return;
+  if ([other, ...more].some(({ nodeId }) => nodeId === inode.originNode)) return;
+  const [node, version] = [other.nodeId, other.base.head];
+  const origin = { originNode: node, originVersion: version };
+  metadata.inodes.update(id, origin);
+  if (metadata.lives.get(inode.lineage) !== undefined) metadata.lives.update(inode.lineage, origin);
+  const live = lives.get(inode.lineage);
+  if (live !== undefined) live.origin = { node, version };
 }

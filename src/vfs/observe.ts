@@ -8,7 +8,7 @@ import { advance } from "./advance.ts";
 import { arrive } from "./arrival.ts";
 import type { Context } from "./context.ts";
 import { type Source, withRevision } from "./echo.ts";
-import { takeOwn } from "./own.ts";
+import { keyOfContent, takeOwn } from "./own.ts";
 
 const NO_ROW = 0;
 
@@ -28,6 +28,8 @@ export function observeNode(context: Context, told: Node, source: Source = "othe
     const isNews = node.revision > (row.base?.revision ?? -1) && node.revision > revisionOf(row.seen);
     // A request given up for a newer cut has arrived all the same: the news is ours.
     if (isNews && takeOwn(context, node)) return;
+    const hidden = node.revision > (row.base?.revision ?? -1) ? keyOfContent(context, row, node) : undefined;
+    if (hidden !== undefined && takeOwn(context, node, hidden)) return;
     const seen = isNews ? metadata.nodes.update(row.id, { seen: { node }, seenAt: context.runtime.now() }) : row;
     advance(context, seen.id);
   });

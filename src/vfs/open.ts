@@ -1,10 +1,12 @@
 /** Handles: open, what create opens, release. */
+import { unlessAborted } from "../lib/single-flight.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import type { Context, Handle } from "./context.ts";
 import { makeWhole } from "./cut.ts";
 import { cutWhenQuiet } from "./cut-open.ts";
 import { FsError } from "./errors.ts";
 import type { Caller, HandleId, Lineage, Opened, OpenFlags } from "./filesystem.ts";
+import { recordArrived } from "./holes.ts";
 import { closeLive, openLive } from "./live.ts";
 import { truncateBytes } from "./live-bytes.ts";
 import { createReader } from "./readahead.ts";
@@ -22,13 +24,19 @@ export async function open(context: Context, caller: Caller, lineage: Lineage, f
 
 /**
  * Before a writer comes: bytes that are missing belong to a version that nobody can read any more
- * once it is not the head, where the gateway shows no others.
+ * once it is not the head, where the gateway shows no others. What is not checked yet would count as
+ * missing after a crash.
  */
 export async function bringWhole(context: Context, lineage: Lineage, signal: AbortSignal): Promise<void> {
   if (context.client.features.versions) return;
   const live = await openLive(context, lineage, { write: false });
   try {
     await makeWhole(context, live, signal);
+    const interrupted = () => new FsError("EINTR", "interrupted while a download was checked");
+    const isRight = live.check === undefined || (await unlessAborted(live.check, signal, interrupted));
+    if (!isRight) throw new FsError("EIO", "downloaded bytes are not the version's");
+    if (!live.isKept) throw new FsError("ENOSPC", "the disk has no room for what has to be here");
+    await recordArrived(context, live);
   } finally {
     await closeLive(context, live, { write: false });
   }

@@ -9,6 +9,7 @@ import { type Base, baseOf, born, type NodeRow } from "../metadata/nodes.ts";
 import { advance } from "./advance.ts";
 import type { Context } from "./context.ts";
 import { effectOf } from "./effect.ts";
+import type { Request } from "./request.ts";
 
 /** True if the change with this key is such a request's effect: base moves to it, newer content stays dirty. */
 export function takeOwn(context: Context, node: Node, key: string | null = node.lastKey): boolean {
@@ -47,6 +48,17 @@ export function takeOwn(context: Context, node: Node, key: string | null = node.
   advance(context, row.id);
   context.activity.wake();
   return true;
+}
+
+/**
+ * The key of a request that was given up, and whose content the node has: somebody has changed
+ * something else of it since, so that it does not bear the key, and the journal has not told of it yet.
+ */
+export function keyOfContent({ metadata }: Pick<Context, "metadata">, row: NodeRow, node: Node): string | undefined {
+  if (node.contentHash === null || node.head === row.base?.head || node.contentHash === row.base?.hash)
+    return undefined;
+  const isIt = (request: Request) => "hash" in request && request.hash === node.contentHash;
+  return metadata.attempts.abandonedOf(row.id).find(({ request }) => isIt(request))?.key;
 }
 
 /** By another request, answered or not. One for the same place cannot have been carried out beside this one. */

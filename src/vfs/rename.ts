@@ -4,7 +4,7 @@ import type { Context } from "./context.ts";
 import { checkName } from "./create.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import type { Caller, Lineage } from "./filesystem.ts";
-import { exchangeNames, moveName, removeName, replaceTarget } from "./identity.ts";
+import { exchangeNames, mayLeaveNode, moveName, removeName, replaceTarget } from "./identity.ts";
 import { completeFolder } from "./listing.ts";
 import { closeLive, openLive } from "./live.ts";
 import { makeSafe } from "./make-safe.ts";
@@ -30,11 +30,27 @@ export async function rename(
   checkName(to.name);
   await requireEntry(context, caller, from.parent, from.name);
   await requireTargetKnown(context, caller, to);
-  if (!flags.noReplace) await bringReplacementWhole(context, caller, from, to, flags.exchange);
-  if (!flags.exchange && !flags.noReplace) await makeReplacementSafe(context, from, to);
+  let renamed: number[] | undefined;
+  while (renamed === undefined) {
+    if (!flags.noReplace) await bringReplacementWhole(context, caller, from, to, flags.exchange);
+    if (!flags.exchange && !flags.noReplace) await makeReplacementSafe(context, from, to);
+    renamed = renameNow(context, from, to, flags);
+  }
+  for (const id of renamed) tellNamed(context, id);
+  context.runtime.step("rename: done");
+}
 
-  // From here on nothing waits: what was known is read again and changed in one transaction.
-  const renamed = context.metadata.transaction((): number[] => {
+/**
+ * Nothing waits here: what was known is read again and changed in one transaction. The inodes whose names
+ * changed; undefined: there is a newer version since, whose bytes have to come first.
+ */
+function renameNow(
+  context: Context,
+  from: Place,
+  to: Place,
+  flags: { noReplace: boolean; exchange: boolean },
+): number[] | undefined {
+  return context.metadata.transaction((): number[] | undefined => {
     const source = entryAt(context, from.parent, from.name);
     const targetFolder = folderOf(context, to.parent);
     requireNamed(context, targetFolder);
@@ -65,11 +81,10 @@ export async function rename(
     }
     if (target.inode.kind === "folder") throw new FsError("EISDIR", "the target is a folder");
     requireDeletable(context, source.entry);
+    if (!mayLeaveNode(context, source.inode.id)) return undefined;
     replaceTarget(context, source.entry, target.entry);
     return [source.inode.id, target.inode.id];
   });
-  for (const id of renamed) tellNamed(context, id);
-  context.runtime.step("rename: done");
 }
 
 async function requireTargetKnown(context: Context, caller: Caller, to: Place): Promise<void> {
@@ -94,12 +109,11 @@ async function bringReplacementWhole(
   to: Place,
   isExchange: boolean,
 ): Promise<void> {
-  if (context.client.features.versions) return;
   const target = inodeAt(context, to);
   const source = inodeAt(context, from);
   if (target === undefined || source === undefined || target.id === source.id) return;
   for (const inode of isExchange ? [source, target] : [source]) {
-    if (inode.kind === "file" && inode.content === "clean") await bringWhole(context, inode.lineage, caller.signal);
+    if (!mayLeaveNode(context, inode.id)) await bringWhole(context, inode.lineage, caller.signal);
   }
 }
 

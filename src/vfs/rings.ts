@@ -89,7 +89,9 @@ export function referrersOf({ metadata }: Needs, row: NodeRow): NodeRow[] {
     if (inode.content === "dirty") continue;
     for (const entry of metadata.entries.ofInode(inode.id)) {
       const other = metadata.nodes.ofEntry(entry.id);
-      if (other !== undefined && other.id !== row.id && other.base?.hash !== inode.hash) referrers.push(other);
+      // Two hashes nobody knows are not the same.
+      const hasIt = inode.hash !== null && other?.base?.hash === inode.hash;
+      if (other !== undefined && other.id !== row.id && !hasIt) referrers.push(other);
     }
   }
   return referrers;

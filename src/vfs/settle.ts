@@ -55,6 +55,14 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     const node = afterWrite(context, row, told);
     if (attempt.request.do === "delete") return acknowledgeDeletion(context, row, attempt, node.revision, position);
 
+    if (isSomebodysNow(context, row, node.id)) {
+      closeAttempt(context, attempt);
+      dropRow(context, row.id);
+      context.quota.grew(attempt, node.size);
+      metadata.rereads.add(node.id);
+      context.activity.progressed();
+      return;
+    }
     absorbStranger(context, row, node.id);
     const effect = effectOf(row.base, attempt, node, position, client.features);
     const isOurs = isOnlyOurs(context, row.base, effect, node);
@@ -95,7 +103,16 @@ function leaveNode(context: Context, row: NodeRow): NodeRow {
   return context.metadata.nodes.update(row.id, { nodeId: null, base: null, seen: null, seenAt: null });
 }
 
-/** Somebody changed the node we made before we had the answer, so that it came in as a stranger's. */
+/**
+ * Removed here before we had the answer to its birth, and somebody has changed the node, so that it came in
+ * as a stranger's: programs saw both names, and removed one of them.
+ */
+function isSomebodysNow({ metadata }: Context, row: NodeRow, nodeId: string): boolean {
+  const stranger = metadata.nodes.ofNodeId(nodeId);
+  return row.entry === null && stranger !== undefined && stranger.id !== row.id && stranger.entry !== null;
+}
+
+/** The same, and it is still here: the two are one. */
 function absorbStranger(context: Context, row: NodeRow, nodeId: string): void {
   const { metadata } = context;
   const stranger = metadata.nodes.ofNodeId(nodeId);

@@ -24,7 +24,71 @@ const TWO_FILES: readonly Step[] = [
   { do: "wait", ms: 12_000 },
 ];
 
+/** Where only heads can be read. */
+const HEADS: Pick<HistoryOptions, "seed" | "lacks"> = { seed: 1, lacks: ["versions", "references"] };
+const save = (mount: number, path: string, size = 20): Step => ({
+  do: "run",
+  mount,
+  program: { do: "save", path, size },
+});
+const LIST: Step = { do: "run", mount: 1, program: { do: "list", path: "" } };
+/** Known to the other mount, which has read neither name. */
+const LINKED: readonly Step[] = [
+  save(0, "a"),
+  { do: "run", mount: 0, program: { do: "link", path: "a", to: "b" } },
+  { do: "wait", ms: 4_000 },
+  LIST,
+  { do: "wait", ms: 4_000 },
+];
+
 const FOUND: readonly Found[] = [
+  {
+    name: "without versions, what was never read keeps its node when it is moved away and its name is made again",
+    options: { ...HEADS, mounts: 2 },
+    steps: [
+      save(0, "a"),
+      { do: "wait", ms: 4_000 },
+      LIST,
+      save(0, "a", 30),
+      { do: "wait", ms: 600 },
+      { do: "run", mount: 1, program: { do: "backup", path: "a", size: 40, keeps: true } },
+    ],
+  },
+  {
+    name: "without versions, what was never read keeps its node when it is moved to a name that was removed",
+    options: { ...HEADS, mounts: 2 },
+    steps: [
+      save(0, "a"),
+      save(0, "b"),
+      { do: "wait", ms: 4_000 },
+      LIST,
+      save(0, "b", 30),
+      { do: "wait", ms: 600 },
+      { do: "run", mount: 1, program: { do: "unlink", path: "a" } },
+      { do: "run", mount: 1, program: { do: "rename", path: "b", to: "a" } },
+    ],
+  },
+  {
+    name: "without versions, a linked file is read by the name that is left when one is written by somebody else",
+    options: { ...HEADS, mounts: 2 },
+    steps: [...LINKED, { do: "outside", edit: "write", path: "a", to: "a" }],
+  },
+  {
+    name: "without versions, a linked file is read by the name that is left when one is removed by somebody else",
+    options: { ...HEADS, mounts: 2 },
+    steps: [...LINKED, { do: "outside", edit: "delete", path: "a", to: "a" }],
+  },
+  {
+    name: "a linked file is listed anew while one of its names is newer: whoever listed it looks again",
+    options: { mounts: 2, seed: 2 },
+    steps: [
+      ...LINKED,
+      { do: "run", mount: 0, program: { do: "backup", path: "a", size: 1, keeps: true } },
+      save(1, "a", 1),
+      { do: "fresh", mount: 0 },
+      { do: "run", mount: 0, program: { do: "list", path: "" } },
+    ],
+  },
   {
     name: "without a journal, a folder made here and there is listed again though no program lists it",
     options: { mounts: 2, seed: 1, lacks: FEATURE_NAMES },

@@ -66,6 +66,41 @@ test("a file born without an answer, moved and written by somebody: it is the on
   expect(await it.content("e")).toBe("theirs");
 });
 
+test("without a journal, a file born without an answer, renamed by somebody and removed here: his name stays", async () => {
+  const it = await begin(true, {}, { lacks: ["journal"] });
+  const { outside, workspace, clock } = it.world;
+  await it.drain();
+  const birth = it.once("silent-after", isBirth);
+  await it.save("a");
+  await it.until(birth.isSent);
+  const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+  await it.world.run(outside.patchNode(node?.id ?? "", { name: "e" }));
+  await clock.advance(HEARD_MS);
+  expect(await it.names()).toEqual(["a", "e"]);
+  await it.unlink("a");
+  await it.ends(["e"]);
+});
+
+test("a save that was given up for a newer one and had arrived, changed by somebody: no conflict with oneself", async () => {
+  const it = await begin(true);
+  const { outside, workspace, clock } = it.world;
+  await it.save("a");
+  await it.drain();
+  // The journal, which would tell whose it is, is later than the refusal.
+  it.world.setLag({ path: 0, journal: 30_000, id: 0 });
+  const sending = it.once("silent-after", ({ method, path }) => method === "PUT" && path.endsWith("/content"));
+  await it.save("a", "second");
+  await it.until(sending.isSent);
+  const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+  await it.world.run(outside.patchNode(node?.id ?? "", { attributes: { mode: 0o600 } }));
+  await it.save("a", "third");
+  await clock.advance(20_000);
+  expect(await it.names()).toEqual(["a"]);
+  await it.ends(["a"]);
+  expect(await it.content("a")).toBe(bytesOf("third", 40).toString("latin1"));
+  expect((await there(it.world)).get("a")).toMatchObject({ mode: 0o600 });
+});
+
 test("a folder born without an answer, moved by somebody, with something in it: it is the one folder", async () => {
   const it = await begin(true);
   const { outside, workspace, clock } = it.world;

@@ -67,7 +67,7 @@ const RULES: readonly (readonly [rule: string, violations: string])[] = [
      JOIN inode ON inode.origin_node = node.node_id JOIN entry ON entry.inode = inode.id
      JOIN node other ON other.entry = entry.id AND other.id <> node.id
      WHERE attempt.state = 'open' AND json_extract(attempt.request, '$.do') = 'delete' AND inode.content <> 'dirty'
-     AND other.base_hash IS NOT inode.hash`,
+     AND (inode.hash IS NULL OR other.base_hash IS NOT inode.hash)`,
   ],
   [
     "an inode without a name waits to be removed",

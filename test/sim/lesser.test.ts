@@ -2,17 +2,22 @@
  * Histories on gateways that lack one thing, or all: nothing finished is lost, all agree in the end,
  * and a mount alone is a plain folder throughout. What cannot hold there is in src/gateway/BARE.md.
  */
-import { expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { FEATURE_NAMES } from "../../src/contract/features.ts";
 import { playHistory } from "./history.ts";
 import type { Sabotage } from "./mount.ts";
 import { playHistories, runSettings } from "./run.ts";
 import type { Step } from "./steps.ts";
+import { createTally, describeTally } from "./tally.ts";
 import { LESSER } from "./worlds.ts";
+
+const tally = createTally();
+
+afterAll(() => console.log(`simulation of lesser gateways:\n${describeTally(tally)}`));
 
 for (const { name, options } of LESSER) {
   test(name, { timeout: 600_000 }, async () => {
-    const failure = await playHistories({ ...options, ...runSettings(15, 1) });
+    const failure = await playHistories({ ...options, ...runSettings(50, 1), tally });
     expect(failure?.text).toBeUndefined();
   });
 }

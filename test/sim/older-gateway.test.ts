@@ -94,3 +94,24 @@ test.each(["while it is up", "while it is down"])(
     world.check();
   },
 );
+
+test("what was deleted here is there again with the older data, and deleted once more it does not come back", async () => {
+  const { world, calls, root, tree, remote, make } = await begin();
+  await make(root, "a", "one");
+  await tree();
+  const restore = backup(world);
+  await world.run(calls().unlink("a"));
+  await world.clock.advance(60_000);
+  expect(shown(await remote())).toEqual([]);
+  restore();
+  await world.clock.advance(60_000);
+  expect([...(await tree()).keys()]).toEqual(["a"]);
+  world.setLag({ path: 8_000, journal: 5_000, id: 0 });
+  await world.run(calls().unlink("a"));
+  for (let second = 0; second < 60; second += 1) {
+    await world.clock.advance(1_000);
+    expect(await world.run(calls().list(""))).toEqual([]);
+  }
+  expect(shown(await remote())).toEqual([]);
+  world.check();
+});

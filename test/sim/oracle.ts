@@ -7,7 +7,9 @@
  *    last name. Which file an operation meets is read from the mount's rows, so a content that
  *    moved aside is not destroyed by what happens to its old name.
  * 2. Nobody overwrites or deletes what he has not seen: when a mount's request replaces or deletes
- *    a head, that head is a version it wrote itself or showed before.
+ *    a head, that head is a version it wrote itself or showed before. Of a linked file one name may
+ *    go with a newer head while, at that moment, another name that is not deleted has the same bytes
+ *    as its head: nothing goes with it.
  * 3. What a mount deleted at the gateway does not come back there, however late listings are.
  *
  * Contents are known by their hash; no two programs write the same bytes.
@@ -231,6 +233,17 @@ export function createOracle(
     }
   }
 
+  /** The bytes of a node that has just been deleted are the head of another name of the same file, as both nodes say. */
+  function isUnderOtherName({ id, contentHash, attributes: { link } }: WrittenNode): boolean {
+    if (link === undefined || link.hash !== contentHash) return false;
+    const other = pluck(
+      store(),
+      `SELECT 1 FROM node WHERE id <> ? AND deleted = 0 AND hash = ?
+       AND json_extract(attributes, '$.link.group') = ? AND json_extract(attributes, '$.link.hash') = hash`,
+    );
+    return other.get(id, contentHash, link.group) !== undefined;
+  }
+
   function returned(mount: Mount): string[] {
     const database = rows(mount);
     if (database === undefined) return [];
@@ -266,7 +279,9 @@ export function createOracle(
       const node = writtenNode.parse(JSON.parse(answer.body.text));
       if (request.method === "DELETE") {
         deleted.set(`${mount.name} ${node.id}`, { mount: mount.name, node: node.id, revision: node.revision });
-        if (isDeletionJudged) expectSeen(mount, node, versionsOf(node.id).at(-1)?.id, "deleted");
+        if (isDeletionJudged && !isUnderOtherName(node)) {
+          expectSeen(mount, node, versionsOf(node.id).at(-1)?.id, "deleted");
+        }
         return;
       }
       if (node.kind === "folder" || request.method === "PATCH") return;

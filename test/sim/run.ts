@@ -3,6 +3,7 @@
  * does not hold. `SIM_RUNS` and `SIM_SEED` change count and seed; the same seed is the same run.
  */
 import fc from "fast-check";
+import type { Feature } from "../../src/contract/features.ts";
 import { type HistoryOptions, NAMES, playHistory } from "./history.ts";
 import type { Program } from "./programs.ts";
 import { describeStep, type Step, stepsOf } from "./steps.ts";
@@ -46,8 +47,7 @@ export async function playHistories(options: RunOptions): Promise<Failure | unde
     // Out of time, a shorter history counts as one that holds.
     if (Date.now() > shrinkUntil) return;
     try {
-      const played = options.lacks?.includes("attributes") === true ? steps.map(withoutLinks) : steps;
-      await playHistory(played, { ...options, seed: worldSeed, hasKeys });
+      await playHistory(withoutRefused(steps, options.lacks), { ...options, seed: worldSeed, hasKeys });
     } catch (error) {
       if (last === undefined) shrinkUntil = Date.now() + shrinkMs;
       last = { error: error instanceof Error ? error : new Error(String(error)), steps, worldSeed, hasKeys };
@@ -72,12 +72,15 @@ export async function playHistories(options: RunOptions): Promise<Failure | unde
   return { seed, path, runs: result.numRuns, steps, worldSeed, error, text };
 }
 
-/** Links are refused where there are no attributes; a plain folder would make them. */
-function withoutLinks(step: Step): Step {
-  const replace = (program: Program): Program =>
-    program.do === "symlink" || program.do === "link" ? { do: "read", path: program.path } : program;
-  if ("program" in step) return { ...step, program: replace(step.program) };
-  return step.do === "race" ? { ...step, programs: step.programs.map(replace) } : step;
+/** Links are refused where there are no attributes, hard ones where there are no hashes too; a plain folder would make them. */
+function withoutRefused(steps: readonly Step[], lacks: readonly Feature[] = []): readonly Step[] {
+  const isRefused = ({ do: what }: Program) =>
+    lacks.includes("attributes") ? what === "symlink" || what === "link" : lacks.includes("hashes") && what === "link";
+  const replace = (program: Program): Program => (isRefused(program) ? { do: "read", path: program.path } : program);
+  return steps.map((step) => {
+    if ("program" in step) return { ...step, program: replace(step.program) };
+    return step.do === "race" ? { ...step, programs: step.programs.map(replace) } : step;
+  });
 }
 
 /** Count and seed of a run: from the environment, else the given ones. */

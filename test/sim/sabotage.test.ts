@@ -162,3 +162,24 @@ test("deletions go without If-Match: noticed in a history made for it", async ()
     /deleted a .*never showed/,
   );
 });
+
+/** One file of two names, saved by one who is not heard yet; the other removes `names` of it. */
+const linkedAndRemoved = (names: readonly string[]): readonly Step[] => [
+  { do: "run", mount: 0, program: { do: "save", path: "a", size: 20 } },
+  { do: "run", mount: 0, program: { do: "link", path: "a", to: "b" } },
+  { do: "wait", ms: 4_000 },
+  { do: "run", mount: 1, program: { do: "list", path: "" } },
+  { do: "lag", path: 8_000, journal: 5_000, id: 0 },
+  { do: "run", mount: 0, program: { do: "save", path: "a", size: 30 } },
+  { do: "wait", ms: 1_500 },
+  ...names.map((path): Step => ({ do: "run", mount: 1, program: { do: "unlink", path } })),
+];
+
+test("one name of a linked file goes with a version nobody there has seen, the last one does not: noticed", async () => {
+  const sabotage = withoutHeader("if-match", ({ method }) => method === "DELETE");
+  const options = { mounts: 2, seed: 1 } as const;
+  await playHistory(linkedAndRemoved(["b"]), options);
+  await playHistory(linkedAndRemoved(["b"]), { ...options, sabotage });
+  await playHistory(linkedAndRemoved(["a", "b"]), options);
+  await expect(playHistory(linkedAndRemoved(["a", "b"]), { ...options, sabotage })).rejects.toThrow(/never showed/);
+});

@@ -20,17 +20,20 @@ export function count<K>(counts: Map<K, number>, key: K): void {
   counts.set(key, (counts.get(key) ?? 0) + 1);
 }
 
-/** One line for each kind of thing. */
+/** The sums, then one line for each kind of thing. */
 export function describeTally({ histories, steps, requests, faults, deaths }: Tally): string {
   const list = (counts: ReadonlyMap<unknown, number>) =>
     [...counts]
       .sort(([, a], [, b]) => b - a)
       .map(([key, number]) => `${key} ${number}`)
       .join(", ");
-  const total = [...steps.values()].reduce((sum, number) => sum + number, 0);
+  const sum = (counts: ReadonlyMap<unknown, number>) => [...counts.values()].reduce((total, one) => total + one, 0);
+  const gateways = (steps.get("gateway crash") ?? 0) + (steps.get("restart gateway") ?? 0);
   return [
-    `${histories} histories, ${total} steps: ${list(steps)}`,
-    `${requests} requests, of which met: ${list(faults)}`,
-    `deaths at places: ${list(deaths)}`,
+    `${histories} histories, ${sum(steps)} steps, ${requests} requests, ${sum(faults)} faults, ` +
+      `${(steps.get("crash") ?? 0) + sum(deaths)} crashes of mounts, ${gateways} of gateways`,
+    `steps: ${list(steps)}`,
+    `faults: ${list(faults)}`,
+    `crashes at places: ${list(deaths)}`,
   ].join("\n");
 }

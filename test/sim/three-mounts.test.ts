@@ -1,11 +1,14 @@
 /** Three mounts and somebody outside change the same few names under lag, faults and crashes: nothing is lost, all agree. */
 import { expect, test } from "vitest";
 import { playHistories, runSettings } from "./run.ts";
+import { createTally, describeTally } from "./tally.ts";
 import { THREE } from "./worlds.ts";
 
 test(THREE.name, { timeout: 600_000 }, async () => {
-  const settings = runSettings(60, 1);
+  const settings = runSettings(200, 1);
   console.log(`simulation of three mounts: SIM_SEED=${settings.seed} SIM_RUNS=${settings.count}`);
-  const failure = await playHistories({ ...THREE.options, ...settings });
+  const tally = createTally();
+  const failure = await playHistories({ ...THREE.options, ...settings, tally });
+  console.log(describeTally(tally));
   expect(failure?.text).toBeUndefined();
 });

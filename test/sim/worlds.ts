@@ -38,6 +38,7 @@ const LACKS: readonly (readonly [name: string, lacks: readonly Feature[]])[] = [
   ["positions", ["positions"]],
   ["keys", KEYS],
   ["conditions", ["conditions"]],
+  ["hashes", ["hashes"]],
   ["versions and references", ["versions", "references"]],
   ["attributes", ["attributes"]],
   ["anything of it", FEATURE_NAMES],

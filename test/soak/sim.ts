@@ -1,7 +1,8 @@
 /**
  * `npm run soak -- sim [N | Mm]`: N histories of the simulation (default 1,000), or as many as fit
  * into M minutes, with seeds drawn anew, in each kind of world in turn. Stops at the first failure
- * with the command that shows it again.
+ * with the command that shows it again. Says what was played each minute, at the end, and when it is
+ * stopped by a signal.
  */
 import { randomInt } from "node:crypto";
 import { playHistories } from "../sim/run.ts";
@@ -30,6 +31,14 @@ function* kinds(): Generator<WorldKind, never> {
 }
 
 const tally = createTally();
+const begun = performance.now();
+const played = () => `${describeTally(tally)}\n${((performance.now() - begun) / 60_000).toFixed(1)} minutes\n`;
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.once(signal, () => {
+    process.stdout.write(`${played()}stopped; all of them hold\n`);
+    process.exit(0);
+  });
+}
 let reportedAt = performance.now();
 for (const kind of kinds()) {
   const left = most - tally.histories;
@@ -37,11 +46,11 @@ for (const kind of kinds()) {
   const seed = randomInt(1, 2 ** 31);
   const failure = await playHistories({ ...kind.options, seed, count: Math.min(BATCH, left), tally });
   if (failure !== undefined) {
-    process.stdout.write(`${failure.text}\n${commandFor(kind, failure)}\n${describeTally(tally)}\n`);
+    process.stdout.write(`${failure.text}\n${commandFor(kind, failure)}\n${played()}`);
     process.exit(1);
   }
   if (performance.now() - reportedAt < REPORT_MS) continue;
   reportedAt = performance.now();
-  process.stdout.write(`${tally.histories} histories hold\n`);
+  process.stdout.write(`${describeTally(tally).split("\n")[0]}\n`);
 }
-process.stdout.write(`${describeTally(tally)}\nall hold\n`);
+process.stdout.write(`${played()}all hold\n`);

@@ -75,3 +75,14 @@ test("written here and there, a file that moved with others leaves its copy in i
       .sort(),
   ).toEqual(["x (conflict)", "x2", "y2"]);
 });
+
+test("dead before they are observed, or one by one: what was noted of them is to be looked at", async () => {
+  const { world, told } = await twoInFolder();
+  const { nodes } = world.context.metadata;
+  foresee(world.context, [told("x", "x2", "new")], "id");
+  expect(world.crash().context.metadata.nodes.ofNodeId("x")).toMatchObject({ due: expect.any(Number) });
+  const again = told("y", "y", "old");
+  foresee(world.context, [again], "id");
+  observeNode(world.context, again, "id");
+  expect(nodes.ofNodeId("y")).toMatchObject({ seen: null, due: null });
+});
