@@ -189,6 +189,7 @@ export async function openStaged(files: Files, path: string, log: Logger): Promi
     isLong: () => !isReplacing && size > limit,
     close: () =>
       inTurn(async () => {
+        await write();
         await syncing;
         await file.close();
       }),

@@ -5,6 +5,7 @@
 import Database from "better-sqlite3";
 import { describe, expect, test } from "vitest";
 import { callsOf, type Damage, playDamage, rest } from "./damage-run.ts";
+import { withPower } from "./power.ts";
 import { bytesOf, runProgram } from "./programs.ts";
 import { readFile } from "./tree.ts";
 import { createWorld } from "./world.ts";
@@ -65,6 +66,28 @@ test("bytes that were written where some were missing, after the copy was made, 
   const wanted = Buffer.from(origin);
   wanted.fill("1", 0, 4096).fill("2", 204_800, 208_896);
   expect((await world.run(readFile(callsOf(mount), "far"))).equals(wanted)).toBe(true);
+});
+
+test("power loss takes the end of the list, and later the rows are damaged: what the list lacks is not removed", async () => {
+  const power = withPower();
+  const world = await createWorld({ seed: SEED, mounts: ["alpha"], ...power.options });
+  const [mount] = world.mounts;
+  if (mount === undefined) throw new Error("no mount");
+  const copy = mount.copyRows();
+  await world.run(callsOf(mount).list(""));
+  mount.weather.isOffline = true;
+  const list = await mount.files().open("/state/staged", "r+");
+  const { size } = await list.stat();
+  await world.run(runProgram(callsOf(mount), { do: "save", path: "a", size: 50 }, "one"));
+  power.lose(mount, { keepsRows: true });
+  await (await mount.files().open("/state/staged", "r+")).truncate(size);
+  await world.run(mount.start());
+  mount.crash();
+  mount.replaceRows(copy, "a test took them away");
+  mount.weather.isOffline = false;
+  await world.run(mount.start());
+  await rest(world, mount);
+  expect(await world.run(readFile(callsOf(mount), "a"))).toEqual(bytesOf("one", 50));
 });
 
 test("rows that turn out to be damaged at work refuse changes, and nothing is sent", async () => {
