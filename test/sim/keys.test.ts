@@ -394,3 +394,22 @@ test("removed and made again while its last save is under way: the name keeps it
   const versions = await it.world.run(it.world.outside.listVersions(before?.id ?? ""));
   expect(versions.totalCount).toBe(3);
 });
+
+test.each(["crash", "remount", undefined] as const)(
+  "a save whose answer was lost, given up for the next, and nothing heard for a quarter of an hour (%s): no conflict",
+  async (how) => {
+    const it = await begin(true);
+    await it.save("a");
+    await it.drain();
+    const first = it.once("lost-after", ({ method }) => method === "PUT");
+    await it.save("a", "second");
+    await it.until(first.isSent);
+    it.mount.weather.isOffline = true;
+    await it.save("a", "third");
+    await it.world.clock.advance(900_000);
+    if (how !== undefined) await it.again(how);
+    it.mount.weather.isOffline = false;
+    await it.ends(["a"]);
+    expect(await it.content("a")).toBe(bytesOf("third", 40).toString("latin1"));
+  },
+);

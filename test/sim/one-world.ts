@@ -5,7 +5,7 @@ import type { Sabotage } from "./mount.ts";
 import { runProgram } from "./programs.ts";
 import type { Fault } from "./transport.ts";
 import { gatewayTree, readFile, treeOf } from "./tree.ts";
-import { createWorld, type World } from "./world.ts";
+import { createWorld, type World, type WorldOptions } from "./world.ts";
 
 const SEED = 1;
 /** Longer than the patience of the client and the latest arrival together. */
@@ -14,13 +14,14 @@ export const ALL_ARRIVED_MS = 120_000;
 type Rule = (request: HttpRequest) => Fault | "none" | undefined;
 
 /** A world with one mount whose requests meet what `rules.choose` says, fair weather if nothing. */
-export async function begin(hasKeys: boolean, sabotage: Sabotage = {}) {
+export async function begin(hasKeys: boolean, sabotage: Sabotage = {}, { engine }: Pick<WorldOptions, "engine"> = {}) {
   const rules: { choose: Rule } = { choose: () => undefined };
   const asked: string[] = [];
   const world = await createWorld({
     seed: SEED,
     mounts: ["alpha"],
     lacks: hasKeys ? [] : ["changeKeys"],
+    ...(engine === undefined ? {} : { engine }),
     sabotage: { ...sabotage, choose: (request) => rules.choose(request) },
     onAnswer: (_, { method, path }, { status }) => {
       if (method !== "GET") asked.push(`${method} ${path.replace(/[0-9a-f-]{36}/, "ID")} ${status}`);
