@@ -203,6 +203,7 @@ export async function openStaged(files: Files, path: string, log: Logger): Promi
     close: async () => {
       await replacing.catch(() => {});
       await inTurn(async () => {
+        await write();
         await syncing;
         await file.close();
       });

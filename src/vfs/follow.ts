@@ -15,6 +15,7 @@ import { forgetEchoes } from "./echo.ts";
 import { notVisible, readNode, refreshNode } from "./fetch-node.ts";
 import { foresee } from "./foresee.ts";
 import { folderOfNode } from "./from-node.ts";
+import { createForgetting } from "./given-up.ts";
 import { askIndexed, forgetDeletions } from "./indexed.ts";
 import { lookInside } from "./look-inside.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
@@ -51,6 +52,7 @@ export function createFollower(context: Context, hear: Hear): Follower {
   setMaxListeners(0, stopped.signal);
   let loop: Promise<void> = Promise.resolve();
   let askedAt = runtime.elapsed();
+  const forgetGivenUp = createForgetting(context);
 
   async function run(): Promise<void> {
     while (!stopped.signal.aborted) {
@@ -65,6 +67,7 @@ export function createFollower(context: Context, hear: Hear): Follower {
         await passDeletions();
         if (!wasOnline) comeBack(context);
         if (isMore) continue;
+        forgetGivenUp();
       } catch (error) {
         network.failed(error);
         if (!stopped.signal.aborted) log.debug({ err: error }, "the journal could not be read");

@@ -32,6 +32,9 @@ export async function send(
   onProgress: (sent: number) => void,
 ): Promise<Outcome> {
   try {
+    // Forgotten by power loss, what it did would be taken for somebody else's.
+    await context.syncRows();
+    context.runtime.step("attempt: safe");
     if (isUncertain(context, attempt) && (await settleByReading(context, attempt, signal))) return "answered";
     if (!context.client.features.revisions) await requireUnchanged(context, attempt, signal);
     context.runtime.step(`request: ${attempt.request.do}`);

@@ -16,7 +16,6 @@ import { advance, type Pending } from "./advance.ts";
 import { mindClock } from "./clock-set.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
-import { OWN_KEY_MS } from "./given-up.ts";
 import { createHaste } from "./haste.ts";
 import { BULK, createLanes, type Lane, laneOf, SMALL } from "./lanes.ts";
 import { createLimit } from "./limit.ts";
@@ -33,8 +32,6 @@ const LIMIT_FIRST = 8;
 const LOOKED_AT = 16;
 /** The same of nodes that wait for their name. */
 const ARRIVALS = 20;
-/** How often keys of requests that were given up are looked through. */
-const FORGET_MS = 60_000;
 /** What is under way at the end may finish for so long. */
 const GRACE_MS = 2_000;
 /** Being cut at a time, and waiting for a place to be sent, on each lane. */
@@ -76,7 +73,6 @@ export function createWriteBack(context: Context): WriteBack {
   let timer: Timer | undefined;
   let nextLook = Number.POSITIVE_INFINITY;
   let arrivalsTurn = "";
-  let forgotAt = Number.NEGATIVE_INFINITY;
   const unsubscribe: (() => void)[] = [];
 
   /** Looks at the table at this time, or soon when it has passed. Many calls make one look, at the earliest of their times. */
@@ -94,7 +90,6 @@ export function createWriteBack(context: Context): WriteBack {
     if (isStopping) return;
     try {
       mindClock(context);
-      forgetGivenUp();
       if (haste.goOn()) lookSoon();
       arrivalsTurn = retryArrivals(context, arrivalsTurn, ARRIVALS);
       if (arrivalsTurn !== "") lookSoon();
@@ -104,12 +99,6 @@ export function createWriteBack(context: Context): WriteBack {
       context.log.error({ err: error }, "the write-back loop failed, it goes on");
     }
     wakeLater();
-  }
-
-  function forgetGivenUp(): void {
-    if (runtime.elapsed() - forgotAt < FORGET_MS) return;
-    forgotAt = runtime.elapsed();
-    metadata.attempts.removeAbandonedBefore(runtime.now() - OWN_KEY_MS);
   }
 
   /** An answer that cannot be written down would be asked for again and again. */

@@ -29,6 +29,14 @@ async function found() {
   return { lineages: [...written.keys()], isWhole };
 }
 
+test("what was added last is there when it is closed", async () => {
+  staged.add(word(1));
+  await staged.flush();
+  staged.add({ lineage: 1, done: true });
+  await staged.close();
+  expect(await found()).toEqual({ lineages: [], isWhole: true });
+});
+
 test("the last word of each file counts", async () => {
   for (const one of [word(1), word(2), word(1, 5), word(3)]) staged.add(one);
   staged.add({ lineage: 2, done: true });

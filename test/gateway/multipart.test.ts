@@ -236,3 +236,36 @@ test("what comes before the first part is passed over, but not without end", asy
   expect(await outcome(readParts(endless, BOUNDARY), false)).toBe(REFUSED);
   expect(read).toBeLessThan(1_000_000);
 });
+
+test("of a body in single bytes no more is received ahead than takes as much room as one in large pieces", async () => {
+  const beginning = "--b\r\n\r\n";
+  let read = 0;
+  const tiny = new Readable({
+    highWaterMark: 1,
+    read() {
+      this.push(beginning[read] ?? "x");
+      read += 1;
+    },
+  });
+  const parts = readParts(tiny, BOUNDARY);
+  // Of the part that is there nobody takes anything.
+  await parts.next();
+  for (let before = -1; before !== read; ) {
+    before = read;
+    for (let turn = 0; turn < 100; turn += 1) await new Promise(setImmediate);
+  }
+  expect(read).toBeLessThan(20_000);
+  tiny.destroy();
+});
+
+test("a header of a part with a control character in it is refused", async () => {
+  const body = (type: string) =>
+    Buffer.from(
+      `--b\r\nContent-Disposition: form-data; name=file\r\nContent-Type: ${type}\r\n\r\nx\r\n--b--`,
+      "latin1",
+    );
+  expect(await ours(body("a/b;\tc=\xe9"))).toMatchObject([{ contentType: "a/b;\tc=\xe9" }]);
+  for (const code of [0x01, 0x0b, 0x1f, 0x7f]) {
+    expect(await ours(body(`a/b${String.fromCharCode(code)}`)), `${code}`).toBe(REFUSED);
+  }
+});

@@ -31,24 +31,30 @@ export async function playKills(
 export interface FaultPlace {
   readonly request: number;
   readonly what: Fault;
-  /** Dies this many steps after the request was sent; undefined: does not die. */
-  readonly after: number | undefined;
   readonly hasKeys: boolean;
+  /** And the mount dies so many steps after the request was sent: a run for each, besides one in which it does not die. */
+  readonly deaths: readonly number[];
 }
 
-export async function playFault(script: Script, place: FaultPlace): Promise<string | undefined> {
-  const { request, what, after, hasKeys } = place;
+/** One answer a run. */
+export async function playFault(script: Script, place: FaultPlace): Promise<(string | undefined)[]> {
+  const { request, what, hasKeys, deaths } = place;
   const fault = { request, what };
-  try {
-    const run = await playScript(script, { fault, hasKeys });
-    const sentAt = run.sentAt[request - 1];
-    if (sentAt === undefined) return `${script.name}: there is no request ${request}`;
-    if (after !== undefined) await playScript(script, { fault, hasKeys, kills: [sentAt + 1 + after] });
-    return undefined;
-  } catch (error) {
-    const death = after === undefined ? "" : `, and a death ${after} steps later`;
-    return `${script.name}, ${what} at change ${request}${death}, ${hasKeys ? "with" : "without"} keys: ${messageOf(error)}`;
+  const answers: (string | undefined)[] = [];
+  let sentAt: number | undefined;
+  for (const after of [undefined, ...deaths]) {
+    try {
+      const kills = after === undefined || sentAt === undefined ? [] : [sentAt + 1 + after];
+      const run = await playScript(script, { fault, hasKeys, kills });
+      sentAt ??= run.sentAt[request - 1];
+      answers.push(sentAt === undefined ? `${script.name}: there is no request ${request}` : undefined);
+    } catch (error) {
+      const death = after === undefined ? "" : `, and a death ${after} steps later`;
+      const keys = hasKeys ? "with" : "without";
+      answers.push(`${script.name}, ${what} at change ${request}${death}, ${keys} keys: ${messageOf(error)}`);
+    }
   }
+  return answers;
 }
 
 function messageOf(error: unknown): string {

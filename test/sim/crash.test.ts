@@ -63,8 +63,8 @@ test.each([
       const count = requests.length - (script.fault === undefined ? 0 : 1);
       const request = 1 + Math.floor(random() * count);
       const what = FAULTS_OF_CHANGES[Math.floor(random() * FAULTS_OF_CHANGES.length)] ?? "lost-after";
-      for (const after of [undefined, Math.floor(random() * 6)]) {
-        const problem = await playFault(script, { request, what, after, hasKeys });
+      const deaths = [Math.floor(random() * 6)];
+      for (const problem of await playFault(script, { request, what, hasKeys, deaths })) {
         if (problem !== undefined) failed.push(problem);
       }
     }

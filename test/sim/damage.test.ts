@@ -5,9 +5,11 @@
 import Database from "better-sqlite3";
 import { describe, expect, test } from "vitest";
 import { callsOf, type Damage, playDamage, rest } from "./damage-run.ts";
+import type { Mount } from "./mount.ts";
+import { withPower } from "./power.ts";
 import { bytesOf, runProgram } from "./programs.ts";
 import { readFile } from "./tree.ts";
-import { createWorld } from "./world.ts";
+import { createWorld, type World } from "./world.ts";
 
 const SEED = Number(process.env.WSFS_SEED ?? 1);
 const RUNS = Number(process.env.SIM_RUNS ?? 1);
@@ -65,6 +67,110 @@ test("bytes that were written where some were missing, after the copy was made, 
   const wanted = Buffer.from(origin);
   wanted.fill("1", 0, 4096).fill("2", 204_800, 208_896);
   expect((await world.run(readFile(callsOf(mount), "far"))).equals(wanted)).toBe(true);
+});
+
+test("power loss takes the end of the list, and later the rows are damaged: what the list lacks is not removed", async () => {
+  const power = withPower();
+  const world = await createWorld({ seed: SEED, mounts: ["alpha"], ...power.options });
+  const [mount] = world.mounts;
+  if (mount === undefined) throw new Error("no mount");
+  const copy = mount.copyRows();
+  await world.run(callsOf(mount).list(""));
+  mount.weather.isOffline = true;
+  const list = await mount.files().open("/state/staged", "r+");
+  const { size } = await list.stat();
+  await world.run(runProgram(callsOf(mount), { do: "save", path: "a", size: 50 }, "one"));
+  power.lose(mount, { keepsRows: true });
+  await (await mount.files().open("/state/staged", "r+")).truncate(size);
+  await world.run(mount.start());
+  mount.crash();
+  mount.replaceRows(copy, "a test took them away");
+  mount.weather.isOffline = false;
+  await world.run(mount.start());
+  await rest(world, mount);
+  expect(await world.run(readFile(callsOf(mount), "a"))).toEqual(bytesOf("one", 50));
+});
+
+/** Replaced offline in a new file, so that rows from before do not know it; and the rows are taken away. */
+async function replaced(how: "crash" | "power loss", meanwhile: (world: World) => Promise<unknown> = async () => {}) {
+  const power = withPower();
+  const world = await createWorld({ seed: SEED, mounts: ["alpha"], ...power.options });
+  const [mount] = world.mounts;
+  if (mount === undefined) throw new Error("no mount");
+  await world.run(runProgram(callsOf(mount), { do: "save", path: "a", size: 50 }, "old"));
+  await rest(world, mount);
+  const copy = mount.copyRows();
+  mount.weather.isOffline = true;
+  await world.run(runProgram(callsOf(mount), { do: "replace", path: "a", size: 60 }, "new"));
+  await meanwhile(world);
+  if (how === "crash") mount.crash();
+  else power.lose(mount, { keepsRows: true });
+  mount.replaceRows(how === "crash" ? undefined : copy, "a test took them away");
+  mount.weather.isOffline = false;
+  return { world, mount };
+}
+
+/** Names with their contents; of a name for what was kept only that it is one. */
+async function contentsIn(world: World, mount: Mount) {
+  const names = await world.run(callsOf(mount).list(""));
+  const contents = names.map(async (name) => {
+    const content = await world.run(readFile(callsOf(mount), name));
+    return [name.replace(/ \(recovered.*| \d+ \(recovered.*/, " (recovered)"), content.toString("latin1")] as const;
+  });
+  return Object.fromEntries(await Promise.all(contents));
+}
+
+const textOf = (label: string, size: number) => bytesOf(label, size).toString("latin1");
+
+test("what is brought back goes over the version it was written over, and over no other", async () => {
+  const theirs = "theirs";
+  for (const isChanged of [false, true]) {
+    const { world, mount } = await replaced("crash", async ({ outside, workspace, run }) => {
+      if (!isChanged) return;
+      const [node] = (await run(outside.listFolder(workspace.root))).items;
+      const source = {
+        size: theirs.length,
+        async *read() {
+          yield Buffer.from(theirs);
+        },
+      };
+      await run(outside.writeContent(node?.id ?? "", source));
+    });
+    await world.run(mount.start());
+    await rest(world, mount);
+    const news = textOf("new", 60);
+    expect(await contentsIn(world, mount)).toEqual(isChanged ? { a: theirs, "a (recovered)": news } : { a: news });
+  }
+});
+
+test("after power loss what is brought back goes over nothing, and what the list lacks is not removed", async () => {
+  for (const isTold of [true, false]) {
+    const { world, mount } = await replaced("power loss");
+    if (!isTold) {
+      const list = await mount.files().open("/state/staged", "r+");
+      const lines = Buffer.alloc((await list.stat()).size);
+      await list.read(lines, 0, lines.length, 0);
+      await list.truncate(lines.indexOf("\n") + 1);
+    }
+    await world.run(mount.start());
+    await rest(world, mount);
+    const name = isTold ? "a (recovered)" : "file (recovered)";
+    expect(await contentsIn(world, mount)).toEqual({ a: textOf("old", 50), [name]: textOf("new", 60) });
+  }
+});
+
+test("damage that the write-back loop meets is no mistake of one row's", async () => {
+  const world = await createWorld({ seed: SEED, mounts: ["alpha"] });
+  const running = world.mounts[0]?.process;
+  if (running === undefined) throw new Error("no mount");
+  await world.run(runProgram(running.kernel, { do: "save", path: "a", size: 50 }, "one"));
+  running.database.function("damaged", () => {
+    throw new Database.SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
+  });
+  running.database.exec("CREATE TEMP TRIGGER damaged BEFORE INSERT ON main.attempt BEGIN SELECT damaged(); END");
+  await world.clock.advance(60_000);
+  expect(running.engine.context.disk.reason).toContain("is damaged");
+  expect(world.lines.filter((line) => line.includes("write-back of a node failed"))).toEqual([]);
 });
 
 test("rows that turn out to be damaged at work refuse changes, and nothing is sent", async () => {

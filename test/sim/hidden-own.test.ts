@@ -4,11 +4,10 @@
  */
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import { ALL_ARRIVED_MS, begin, there } from "./one-world.ts";
+import { movedLate } from "./late-move.ts";
+import { begin, there } from "./one-world.ts";
 import { bytesOf } from "./programs.ts";
 
-const isMove = ({ method, body }: HttpRequest) =>
-  method === "PATCH" && body?.kind === "json" && Object.hasOwn(body.value as object, "name");
 const isBirth = ({ method, path }: HttpRequest) =>
   method === "POST" && (path === "/v1/nodes" || path.startsWith("/v1/files/"));
 const bytes = (text: string) => ({
@@ -19,23 +18,8 @@ const bytes = (text: string) => ({
 });
 
 test("a move that was refused and is carried out late, changed by somebody at once: it does not come back", async () => {
-  const it = await begin(true);
-  await it.save("a");
-  await it.drain();
-  const { outside, workspace, clock } = it.world;
-  const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
-  const move = it.once("late", isMove);
-  await it.rename("a", "b");
-  await it.until(move.isSent);
-  const taken = await it.world.run(outside.createFolder(workspace.root, "b"));
-  await it.until(() => it.asked.includes("PATCH /v1/nodes/ID 409"));
-  // Set aside for the folder and moved on; nothing of that gets through before the late one does.
-  it.rules.choose = (request) => (isMove(request) ? "silent-before" : undefined);
-  const [name = ""] = (await it.names()).filter((one) => one !== "b");
-  await it.rename(name, "c");
-  await it.world.run(outside.deleteNode(taken.id));
-  await it.until(() => it.world.lines.some((line) => line.includes("late: PATCH")), ALL_ARRIVED_MS);
-  expect(it.asked.at(-1)).toBe("PATCH /v1/nodes/ID 200");
+  const { it, node } = await movedLate();
+  const { outside, clock } = it.world;
   await it.world.run(outside.patchNode(node?.id ?? "", { attributes: { mode: 0o640 } }));
   await clock.advance(20_000);
   expect(await it.names()).toEqual(["c"]);

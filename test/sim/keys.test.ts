@@ -5,6 +5,7 @@
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
+import { isMove, movedLate } from "./late-move.ts";
 import { ALL_ARRIVED_MS, begin, there } from "./one-world.ts";
 import { bytesOf } from "./programs.ts";
 import { treeOf } from "./tree.ts";
@@ -12,8 +13,6 @@ import { treeOf } from "./tree.ts";
 /** An id that has answered 404 for so long is gone. */
 const SETTLED_MS = 5 * 60_000 + 10_000;
 
-const isMove = ({ method, body }: HttpRequest) =>
-  method === "PATCH" && body?.kind === "json" && Object.hasOwn(body.value as object, "name");
 const isPatch = ({ method }: HttpRequest) => method === "PATCH";
 const isDeletion = ({ method }: HttpRequest) => method === "DELETE";
 
@@ -109,22 +108,7 @@ test("a deletion's answer was lost, and somebody restores the node: it is not de
 });
 
 test("refused for a name that is taken, and carried out late when it is free: ours all the same", async () => {
-  const it = await begin(true);
-  await it.save("a");
-  await it.drain();
-  const { outside, workspace } = it.world;
-  const move = it.once("late", isMove);
-  await it.rename("a", "b");
-  await it.until(move.isSent);
-  const taken = await it.world.run(outside.createFolder(workspace.root, "b"));
-  await it.until(() => it.asked.includes("PATCH /v1/nodes/ID 409"));
-  // Set aside for the folder and moved on; nothing of that gets through before the late one does.
-  it.rules.choose = (request) => (isMove(request) ? "silent-before" : undefined);
-  const [name = ""] = (await it.names()).filter((one) => one !== "b");
-  await it.rename(name, "c");
-  await it.world.run(outside.deleteNode(taken.id));
-  await it.until(() => it.world.lines.some((line) => line.includes("late: PATCH")), ALL_ARRIVED_MS);
-  expect(it.asked.at(-1)).toBe("PATCH /v1/nodes/ID 200");
+  const { it } = await movedLate();
   it.rules.choose = () => undefined;
   await it.world.clock.advance(ALL_ARRIVED_MS);
   await it.drain();
@@ -394,3 +378,22 @@ test("removed and made again while its last save is under way: the name keeps it
   const versions = await it.world.run(it.world.outside.listVersions(before?.id ?? ""));
   expect(versions.totalCount).toBe(3);
 });
+
+test.each(["crash", "remount", undefined] as const)(
+  "a save whose answer was lost, given up for the next, and nothing heard for a quarter of an hour (%s): no conflict",
+  async (how) => {
+    const it = await begin(true);
+    await it.save("a");
+    await it.drain();
+    const first = it.once("lost-after", ({ method }) => method === "PUT");
+    await it.save("a", "second");
+    await it.until(first.isSent);
+    it.mount.weather.isOffline = true;
+    await it.save("a", "third");
+    await it.world.clock.advance(900_000);
+    if (how !== undefined) await it.again(how);
+    it.mount.weather.isOffline = false;
+    await it.ends(["a"]);
+    expect(await it.content("a")).toBe(bytesOf("third", 40).toString("latin1"));
+  },
+);

@@ -62,12 +62,18 @@ export interface MountOptions {
   /** Right after anything that outlives the process, and at the fault points of the engine: it may be killed there. */
   readonly onStep?: ((mount: Mount, label: string) => void) | undefined;
   /** What the engine is started with besides. */
-  readonly engine?: (files: MemoryFiles, database: Connection) => Partial<EngineOptions>;
+  readonly engine?: (files: MemoryFiles, database: Connection, own: Own) => Partial<EngineOptions>;
   readonly onAnswer: (mount: Mount, request: HttpRequest, answer: GatewayAnswer) => void;
   readonly onRequest?: SimTransportOptions["onRequest"];
   readonly note: (line: string) => void;
   /** Something that must not happen did. */
   readonly fault: (what: string) => void;
+}
+
+/** What an engine is started with anyway. */
+export interface Own {
+  readonly settings: EngineSettings;
+  readonly copyRows: () => Rows;
 }
 
 /** What is there while the process lives. */
@@ -206,7 +212,7 @@ export function createMount(options: MountOptions): Mount {
         settings,
         workspace: options.workspace,
         scopes: undefined,
-        ...options.engine?.(files, rows),
+        ...options.engine?.(files, rows, { settings, copyRows: mount.copyRows }),
       });
       if (!isAlive()) return;
       options.sabotage?.engine?.(engine);

@@ -7,7 +7,7 @@ import type { Sabotage } from "./mount.ts";
 import { runProgram } from "./programs.ts";
 import type { Fault } from "./transport.ts";
 import { gatewayTree, readFile, treeOf } from "./tree.ts";
-import { createWorld, type World } from "./world.ts";
+import { createWorld, type World, type WorldOptions } from "./world.ts";
 
 const SEED = 1;
 /** Longer than the patience of the client and the latest arrival together. */
@@ -15,7 +15,7 @@ export const ALL_ARRIVED_MS = 120_000;
 
 type Rule = (request: HttpRequest) => Fault | "none" | undefined;
 
-interface More {
+interface More extends Pick<WorldOptions, "engine"> {
   /** What the gateway is taken not to have. */
   readonly lacks?: readonly Feature[];
   readonly settings?: Partial<EngineSettings>;
@@ -30,6 +30,7 @@ export async function begin(hasKeys: boolean, sabotage: Sabotage = {}, more: Mor
     mounts: ["alpha"],
     lacks: [...(hasKeys ? [] : (["changeKeys"] as const)), ...(more.lacks ?? [])],
     ...(more.settings === undefined ? {} : { settings: more.settings }),
+    ...(more.engine === undefined ? {} : { engine: more.engine }),
     sabotage: { ...sabotage, choose: (request) => rules.choose(request) },
     onAnswer: (_, { method, path }, { status }) => {
       if (method !== "GET") asked.push(`${method} ${path.replace(/[0-9a-f-]{36}/, "ID")} ${status}`);

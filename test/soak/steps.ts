@@ -1,45 +1,102 @@
 /**
- * The crash matrix of test/sim/crash.test.ts, whole: every place of every script, each alone and
- * `N` times with a second death drawn by STEPS_SEED, and every change with every fault. Argument: N.
+ * The crash matrix of test/sim/crash.test.ts, whole: every place of every script, each alone and `N`
+ * times with a second death drawn by STEPS_SEED, and every change with every fault, alone and with a
+ * death on top. Argument: N. A process for each processor has its share; in the end there is a table:
+ * how often was died at each kind of place and at each fault, and what came of it.
  */
-
+import { type ChildProcess, fork } from "node:child_process";
+import { availableParallelism } from "node:os";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
 import { FAULTS_OF_CHANGES, playFault, playKills } from "../sim/crash-matrix.ts";
 import { playScript } from "../sim/crash-run.ts";
 import { SCRIPTS } from "../sim/crash-scripts.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
 
+/** Steps from a request that meets a fault to the death. */
+const DEATHS = [0, 2, 5];
+
 const twice = Number(process.argv[2] ?? 0);
 if (!Number.isInteger(twice) || twice < 0) throw new Error(`expected a number, got ${process.argv[2]}`);
 const seed = Number(process.env.STEPS_SEED ?? 1);
 const only = process.env.STEPS_SCRIPT;
-const random = seededRandom(seed);
-let runs = 0;
-let failures = 0;
+const part = process.env.STEPS_PART;
 
-function told(problem: string | undefined): void {
-  runs += 1;
-  if (problem === undefined) return;
-  failures += 1;
-  process.stdout.write(`${problem}\n`);
-}
+const answer = z.object({ script: z.string(), place: z.string(), problem: z.string().optional() });
+type Answer = z.infer<typeof answer>;
 
-for (const script of SCRIPTS.filter(({ name }) => only === undefined || name === only)) {
-  const { labels, requests } = await playScript(script);
-  for (const place of labels.keys()) {
-    told(await playKills(script, labels, [place + 1]));
-    for (let count = 0; count < twice; count += 1) {
-      told(await playKills(script, labels, [place + 1, place + 2 + Math.floor(random() * 60)]));
+/** Every run there is, in turns to `parts` processes; this is one of them. */
+async function playPart(index: number, parts: number, tell: (told: Answer) => void): Promise<void> {
+  const random = seededRandom(seed);
+  let turn = 0;
+  const isOurs = () => turn++ % parts === index;
+  for (const script of SCRIPTS.filter(({ name }) => only === undefined || name === only)) {
+    const { labels, requests } = await playScript(script);
+    const said = (place: string, problem: string | undefined) =>
+      tell({ script: script.name, place, ...(problem === undefined ? {} : { problem }) });
+    for (const [place, label] of labels.entries()) {
+      if (isOurs()) said(label, await playKills(script, labels, [place + 1]));
+      for (let count = 0; count < twice; count += 1) {
+        const second = place + 2 + Math.floor(random() * 60);
+        if (isOurs()) said(`${label}, and again`, await playKills(script, labels, [place + 1, second]));
+      }
     }
-  }
-  const changes = requests.length - (script.fault === undefined ? 0 : 1);
-  for (let request = 1; request <= changes; request += 1) {
-    for (const what of FAULTS_OF_CHANGES) {
-      for (const hasKeys of [true, false]) {
-        for (const after of [undefined, 0, 2, 5]) told(await playFault(script, { request, what, after, hasKeys }));
+    const changes = requests.length - (script.fault === undefined ? 0 : 1);
+    for (let request = 1; request <= changes; request += 1) {
+      for (const what of FAULTS_OF_CHANGES) {
+        for (const hasKeys of [true, false]) {
+          if (!isOurs()) continue;
+          const answers = await playFault(script, { request, what, hasKeys, deaths: DEATHS });
+          for (const [death, problem] of answers.entries()) {
+            said(`change meets ${what}${death === 0 ? "" : ", and a death"}`, problem);
+          }
+        }
       }
     }
   }
-  process.stdout.write(`${script.name}: ${runs} runs in all, ${failures} failures\n`);
 }
-process.stdout.write(`${JSON.stringify({ seed, runs, failures })}\n`);
-if (failures > 0) process.exitCode = 1;
+
+/** Its answers, until it ends. */
+function childOf(index: number, parts: number, hear: (told: Answer) => void): Promise<void> {
+  const env = { ...process.env, STEPS_PART: `${index}/${parts}` };
+  const child: ChildProcess = fork(fileURLToPath(import.meta.url), [String(twice)], { env });
+  child.on("message", (message) => hear(answer.parse(message)));
+  return new Promise((resolve, reject) => {
+    child.once("exit", (code) => (code === 0 ? resolve() : reject(new Error(`a part ended with ${code}`))));
+  });
+}
+
+async function playAll(): Promise<void> {
+  const table = new Map<string, { runs: number; failed: number }>();
+  const scripts = new Map<string, number>();
+  let runs = 0;
+  let failures = 0;
+  const hear = ({ script, place, problem }: Answer) => {
+    const row = table.get(place) ?? { runs: 0, failed: 0 };
+    const failed = problem === undefined ? 0 : 1;
+    table.set(place, { runs: row.runs + 1, failed: row.failed + failed });
+    scripts.set(script, (scripts.get(script) ?? 0) + 1);
+    runs += 1;
+    failures += failed;
+    if (problem !== undefined) process.stdout.write(`${problem}\n`);
+    if (runs % 500 === 0) process.stdout.write(`${runs} runs, ${failures} failures, at "${script}"\n`);
+  };
+  const parts = availableParallelism();
+  await Promise.all(Array.from({ length: parts }, (_, index) => childOf(index, parts, hear)));
+  const width = Math.max(...[...table.keys()].map((place) => place.length));
+  process.stdout.write(`\n${"died at".padEnd(width)}    runs  failed\n`);
+  for (const [place, row] of [...table].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const numbers = `${String(row.runs).padStart(8)}${String(row.failed).padStart(8)}`;
+    process.stdout.write(`${place.padEnd(width)}${numbers}\n`);
+  }
+  process.stdout.write(`${JSON.stringify({ seed, scripts: Object.fromEntries(scripts), runs, failures })}\n`);
+  if (failures > 0) process.exitCode = 1;
+}
+
+if (part === undefined) {
+  await playAll();
+} else {
+  const [index = 0, parts = 1] = part.split("/").map(Number);
+  await playPart(index, parts, (told) => process.send?.(told));
+  process.disconnect();
+}

@@ -146,10 +146,17 @@ export function createPlace(program = MAIN): Place {
       run("bash", ["-c", script], { cwd: folder, ...options, env: { ...env, ...options.env } }),
 
     async cleanUp() {
-      for (const record of listServed(path("run"))) children.push(record.daemon, record.supervisor);
+      const rememberServed = () => {
+        for (const record of listServed(path("run"))) children.push(record.daemon, record.supervisor);
+      };
+      rememberServed();
       for (const mount of mountsBelow(folder)) await takeOff(place, mount, children);
-      for (const child of children) if (isAlive(child)) process.kill(child.pid, "SIGKILL");
-      await until("all processes of the test have ended", () => !children.some(isAlive));
+      await until("all processes of the test have ended", () => {
+        // Of a daemon and its supervisor either starts the other again.
+        rememberServed();
+        killAll(children);
+        return !children.some(isAlive);
+      });
       for (const mount of mountsBelow(folder)) await run("umount", ["-l", mount.mountpoint], { timeoutMs: 5000 });
       if (mountsBelow(folder).length > 0) throw new Error(`still mounted below ${folder}`);
       // A gateway that ends with its mount may still be writing.
@@ -157,6 +164,17 @@ export function createPlace(program = MAIN): Place {
     },
   };
   return place;
+}
+
+/** One may end by itself meanwhile. */
+function killAll(children: readonly ProcessIdentity[]): void {
+  for (const child of children) {
+    try {
+      if (isAlive(child)) process.kill(child.pid, "SIGKILL");
+    } catch (error) {
+      if (!hasCode(error, "ESRCH")) throw error;
+    }
+  }
 }
 
 function isRemoved(folder: string): boolean {
@@ -187,7 +205,7 @@ async function takeOff(place: Place, mount: MountEntry, children: readonly Proce
     (other) => other.mountpoint === mount.mountpoint && other.connection === mount.connection,
   );
   if (polite.code === 0 || !isThere) return;
-  for (const child of children) if (isAlive(child)) process.kill(child.pid, "SIGKILL");
+  killAll(children);
   if (!existsSync(join(FUSE_CONTROL, String(mount.connection)))) {
     await run("mount", ["-t", "fusectl", "none", FUSE_CONTROL], { timeoutMs: 5000 });
   }

@@ -119,6 +119,22 @@ test("a write during a cut makes it count for nothing", async () => {
   }
 });
 
+test("a writer that is let in while a cut waits for its commit: the cut counts for nothing", async () => {
+  const world = await createBytesWorld();
+  const id = await written(world);
+  const { together } = world.context;
+  let writer = 0;
+  const later: typeof together = async (change) => {
+    writer = await world.open(world.inode(id), { write: true });
+    return together(change);
+  };
+  Object.assign(world.context, { together: later });
+  expect([await cut(world, id), newest(world, id)]).toEqual(["busy", undefined]);
+  Object.assign(world.context, { together });
+  await world.close(writer);
+  expect(await cut(world, id)).toBe("cut");
+});
+
 test("a file that stays open is cut after it was quiet, and soon after an fsync", async () => {
   const world = await createBytesWorld();
   const { inode, handle } = await world.create();

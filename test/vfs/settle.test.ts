@@ -9,7 +9,7 @@ import { born, type NodeRow } from "../../src/metadata/nodes.ts";
 import { advance } from "../../src/vfs/advance.ts";
 import type { Context } from "../../src/vfs/context.ts";
 import { applyEntries, readNews } from "../../src/vfs/follow.ts";
-import { OWN_KEY_MS } from "../../src/vfs/given-up.ts";
+import { createForgetting, OWN_KEY_MS } from "../../src/vfs/given-up.ts";
 import { addName, moveName, removeName } from "../../src/vfs/identity.ts";
 import { lookInside } from "../../src/vfs/look-inside.ts";
 import { observeDeletion, observeNode, retryArrivals } from "../../src/vfs/observe.ts";
@@ -330,6 +330,23 @@ test("a given-up request is remembered from when it was given up, not from when 
   expect(world.metadata.attempts.ofKey("first")).toBeUndefined();
   observeNode(world.context, arrived);
   expect(namesIn(world, ROOT_INODE)).toContain("a");
+});
+
+test("a given-up request is forgotten once the gateway was heard for as long as it may take, not before", async () => {
+  const { world } = await givenUp();
+  const forget = createForgetting(world.context);
+  const hear = async (milliseconds: number) => {
+    for (let heard = 0; heard < milliseconds; heard += 60_000) {
+      await world.clock.advance(60_000);
+      forget();
+    }
+  };
+  await hear(60_000);
+  await world.clock.advance(10 * OWN_KEY_MS);
+  await hear(OWN_KEY_MS);
+  expect(world.metadata.attempts.ofKey("first")).toBeDefined();
+  await hear(60_000);
+  expect(world.metadata.attempts.ofKey("first")).toBeUndefined();
 });
 
 function sendNextTo(world: BytesWorld, name: string): Attempt<Request> {

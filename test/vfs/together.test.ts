@@ -1,4 +1,5 @@
 /** What the loop does for many at once: one commit, one sync; and each still fails alone. */
+import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { cutGeneration } from "../../src/vfs/cut.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
@@ -65,6 +66,30 @@ test("where the disk fails as a whole, each file is synced, and only the one tha
   const results = await cutAll(world, inodes);
   expect(results.map(({ status }) => status)).toEqual(inodes.map((id) => (id === bad ? "rejected" : "fulfilled")));
   expect(inodes.filter((id) => world.inode(id).hash === null)).toEqual([bad]);
+});
+
+test("after the disk failed as a whole each file is synced by itself: it tells of a failure once only", async () => {
+  const { world, inodes } = await written(16);
+  const counts = countSyncs(world);
+  world.files.fail({ path: /^\/state$/, code: "EIO", on: ["syncFolder"], times: 1 });
+  for (const some of [inodes.slice(0, 8), inodes.slice(8)]) await cutAll(world, some);
+  expect(counts.disk).toBe(1);
+  expect(inodes.filter((id) => world.inode(id).synced !== 1)).toEqual([]);
+});
+
+test("where one of the changes meets damage none is committed", async () => {
+  const { world, inodes } = await written(3);
+  const { metadata, together } = world.context;
+  const results = await Promise.allSettled(
+    inodes.map((id, index) =>
+      together(() => {
+        metadata.inodes.update(id, { originNode: `n${index}` });
+        if (index === 1) throw new Database.SqliteError("database disk image is malformed", "SQLITE_CORRUPT");
+      }),
+    ),
+  );
+  expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+  expect(inodes.map((id) => world.inode(id).originNode)).toEqual([null, null, null]);
 });
 
 test("of changes that are committed together one fails, and only what it did is undone", async () => {

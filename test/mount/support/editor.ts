@@ -3,6 +3,7 @@
  * writes down what it must be possible to find afterwards: contents, each made only once. It decides
  * nothing of what the folder shows in the end, for nobody can.
  */
+import { PYTHON_KNOWN } from "./known.ts";
 
 /**
  * `argv`: folder, log, prefix of what it writes, seed, how many edits. The log has a line per event:
@@ -27,12 +28,7 @@ def content():
     global made
     made += 1
     return f"<{prefix} {made}>".encode() + chance.randbytes(chance.choice([0, 30, 2000, 70_000]))
-def known():
-    files, folders = [], ["."]
-    for top, below, names in os.walk("."):
-        folders += [os.path.join(top, name) for name in below]
-        files += [os.path.join(top, name) for name in names]
-    return sorted(files), sorted(folders)
+${PYTHON_KNOWN}
 def whole(fd):
     data, at = b"", 0
     while part := os.pread(fd, 1 << 20, at):

@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { run, until } from "../../support/child.ts";
 import { drawSeed } from "../../support/seed.ts";
 import { check, mountsBelow, type Place, type TestMount } from "../../support/wsfs.ts";
+import { PYTHON_KNOWN } from "./known.ts";
 import { type Contents, contentsOf, readGateway, readTree } from "./tree.ts";
 
 const DIE_AT_STEP = fileURLToPath(new URL("../../support/die-at-step.mjs", import.meta.url));
@@ -25,12 +26,7 @@ import ctypes, os, random, shutil, sys
 folder, seed, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
 chance = random.Random(seed)
 os.chdir(folder)
-def known():
-    files, folders = [], ["."]
-    for top, below, names in os.walk("."):
-        folders += [os.path.join(top, name) for name in below]
-        files += [os.path.join(top, name) for name in names]
-    return sorted(files), sorted(folders)
+${PYTHON_KNOWN}
 def write(path, flags=os.O_TRUNC):
     fd = os.open(path, os.O_CREAT | os.O_WRONLY | flags, 0o644)
     for _ in range(chance.randint(1, 3)): os.write(fd, chance.randbytes(chance.choice([0, 20, 3000, 90_000])))

@@ -20,6 +20,7 @@ import { timeFromMilliseconds, timeFromNanoseconds } from "../../../src/lib/time
 import { openDatabase } from "../../../src/metadata/database.ts";
 import type { Engine } from "../../../src/vfs/engine.ts";
 import { startEngine } from "../../../src/vfs/start-engine.ts";
+import type { Calls } from "../../sim/calls.ts";
 import { createKernel } from "../../sim/kernel.ts";
 import { differences, gatewayTree, hashOf, type Line, readFile, treeOf } from "../../sim/tree.ts";
 import { createCoreTransport } from "../core-transport.ts";
@@ -188,7 +189,7 @@ export async function problemsAfter(
     }),
   );
   const machine = { clock, engine, run };
-  const shown = await promisesKept(machine, promises, problems, (isThere) => {
+  const { shown, edited } = await promisesKept(machine, promises, problems, (isThere) => {
     isGone = !isThere;
   });
   await comesToRest(machine, problems);
@@ -204,7 +205,7 @@ export async function problemsAfter(
   );
   for (const [name, { content }] of before) {
     const now = there.get(name)?.content;
-    if (now === undefined || now === content || whole.has(now) || /\.db/.test(name)) continue;
+    if (now === undefined || now === content || whole.has(now) || edited.has(now) || /\.db/.test(name)) continue;
     problems.push(`${name}: the head became ${now}, which no program ever left`);
   }
   for (const name of there.keys()) if (/\(conflict/.test(name)) problems.push(`${name}: nobody else was there`);
@@ -228,7 +229,11 @@ function isPromised({ files, prefixes }: Promises, name: string): boolean {
   return files.get(name)?.contents?.size === 1 || prefixes.has(name);
 }
 
-/** Every promise, before anything is sent. Resolves to what files with a promise have. */
+/**
+ * Every promise, before anything is sent. Then programs go on with some of the files, offline: whatever
+ * the gateway got before, it was this mount's, and no conflict. Resolves to what files with a promise
+ * have, and the contents that were made.
+ */
 async function promisesKept(
   { clock, engine, run }: Machine,
   promises: Promises,
@@ -239,18 +244,26 @@ async function promisesKept(
   const names = await run(calls.list(""));
   const contents = new Map<string, Buffer>();
   const isHere = (name: string) => !name.startsWith("remote-") && (isPromised(promises, name) || /\.db/.test(name));
-  // Those that are here first; then the gateway is there, for good.
-  for (const name of [...names].sort((a, b) => Number(isHere(b)) - Number(isHere(a)))) {
-    if (!isHere(name)) setGateway(true);
-    contents.set(
-      name,
-      await run(readFile(calls, name)).catch((error: unknown) => {
-        problems.push(`${name}: cannot be read: ${describeError(error)}`);
-        return Buffer.alloc(0);
-      }),
-    );
+  const look = async (isMeant: (name: string) => boolean) => {
+    for (const name of names.filter(isMeant)) {
+      contents.set(
+        name,
+        await run(readFile(calls, name)).catch((error: unknown) => {
+          problems.push(`${name}: cannot be read: ${describeError(error)}`);
+          return Buffer.alloc(0);
+        }),
+      );
+    }
+  };
+  await look(isHere);
+  const edited = new Map<string, string>();
+  for (const [name, content] of contents) {
+    if (/\.db/.test(name) || edited.size > contents.size / 2) continue;
+    edited.set(name, await run(goOn(calls, name, content)));
   }
+  // From here on it is there for good.
   setGateway(true);
+  await look((name) => !isHere(name));
   const shown = new Map<string, string>();
   for (const [name, { contents: allowed }] of promises.files) {
     const content = contents.get(name);
@@ -268,7 +281,17 @@ async function promisesKept(
     }
   }
   for (const [name, rows] of promises.rows) problems.push(...rowsKept(name, rows, contents));
-  return shown;
+  for (const [name, hash] of edited) if (shown.has(name)) shown.set(name, hash);
+  return { shown, edited: new Set(edited.values()) };
+}
+
+/** A program adds to the file. Resolves to the hash of what is in it then. */
+async function goOn(calls: Calls, name: string, content: Buffer): Promise<string> {
+  const more = Buffer.from(`after ${content.length} bytes`);
+  const fd = await calls.open(name, { write: true });
+  await calls.write(fd, content.length, more);
+  await calls.close(fd);
+  return hashOf(Buffer.concat([content, more]));
 }
 
 function rowsKept(name: string, expected: number, contents: ReadonlyMap<string, Buffer>): string[] {

@@ -1,0 +1,25 @@
+/** Power loss for a mount of a world: its rows go back to what was synced last, its files stay as they are. */
+import type { Rows } from "../support/kept-rows.ts";
+import type { Mount, MountOptions } from "./mount.ts";
+
+/** `options` are for the world; `lose` takes the power from its mount, and the rows that were not synced, or not. */
+export function withPower() {
+  let boots = 1;
+  let synced: Rows | undefined;
+  const options: { readonly engine: NonNullable<MountOptions["engine"]> } = {
+    engine: (_files, _database, { settings, copyRows }) => ({
+      syncRows: async () => {
+        synced = copyRows();
+      },
+      settings: { ...settings, boot: `boot ${boots}` },
+    }),
+  };
+  return {
+    options,
+    lose(mount: Mount, { keepsRows = false } = {}): void {
+      boots += 1;
+      mount.crash();
+      if (!keepsRows) mount.replaceRows(synced);
+    },
+  };
+}
