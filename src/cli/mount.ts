@@ -35,6 +35,7 @@ export async function mount(values: Values<"mount">): Promise<number> {
       ...(values["unsent-limit"] === undefined ? {} : { unsentLimit: values["unsent-limit"] }),
       patienceMs: values.wait * 1000,
       readOnly: values["read-only"],
+      passthrough: !values["no-passthrough"],
       durability: values.durability,
       logLevel: values.debug ? "debug" : values["log-level"],
     },

@@ -88,6 +88,11 @@ export const FLAGS = {
     help: "How many bytes may wait to be uploaded; a program that writes more gets ENOSPC",
   },
   "read-only": { type: "switch", variable: true, help: "Refuse every change" },
+  "no-passthrough": {
+    type: "switch",
+    variable: true,
+    help: "Have the daemon read and write local files, not the kernel by itself",
+  },
   background: { type: "switch", help: "Return once the mount is usable" },
   "allow-other": { type: "switch", variable: true, help: "Let other users in, as far as file modes allow" },
   durability: {
@@ -228,6 +233,7 @@ export const COMMANDS = {
       "keep-free",
       "unsent-limit",
       "read-only",
+      "no-passthrough",
       "background",
       "allow-other",
       "durability",

@@ -53,6 +53,7 @@ export async function start(values: Values<"start">): Promise<number> {
         cacheSize: FLAGS["cache-size"].default,
         patienceMs: values.wait * 1000,
         readOnly: false,
+        passthrough: true,
         durability: "local",
         logLevel: values.debug ? "debug" : values["log-level"],
       },

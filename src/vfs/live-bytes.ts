@@ -115,7 +115,7 @@ async function change<T>(
 }
 
 /** Power loss may come when some of the new bytes are on the disk: it must not find them counted as whole. */
-async function noLongerSafe(context: Context, live: LiveFile): Promise<void> {
+export async function noLongerSafe(context: Context, live: LiveFile): Promise<void> {
   const inode = context.metadata.inodes.get(live.inode);
   if (inode?.lineage === live.lineage && inode.synced !== null) {
     context.metadata.inodes.update(inode.id, { synced: 0 });
@@ -125,7 +125,7 @@ async function noLongerSafe(context: Context, live: LiveFile): Promise<void> {
 }
 
 /** The rows say dirty, durably, before the first byte changes since the last cut or clean state. */
-function markWritten(context: Context, live: LiveFile): void {
+export function markWritten(context: Context, live: LiveFile): void {
   const { metadata, runtime } = context;
   if (!live.isWritten) {
     let marked: Inode | undefined;

@@ -18,9 +18,7 @@ import { mtimeOf } from "./mtime.ts";
 import { removeInode } from "./nameless.ts";
 import { doubtContents, wentDown } from "./power-loss.ts";
 import { tellNamed } from "./staged-files.ts";
-
-/** A bigger one counts as changed until it is cut, which hashes it while others are served. */
-const HASHED_AT_START = 16 * 1024 * 1024;
+import { isStill } from "./still.ts";
 
 export async function recoverContents(context: Context): Promise<void> {
   const { metadata } = context;
@@ -60,6 +58,7 @@ async function recoverInode(context: Context, inode: Inode): Promise<void> {
       if (inode.size > 0) context.log.error({ inode: inode.id }, "the only copy of changed content is not there");
       return;
     }
+    if (inode.hash !== null && (await isStill(context, inode, inode.hash))) return;
     const stat = await runtime.files.stat(paths.live(inode.lineage));
     const missing = parseRanges(row.missing);
     metadata.transaction(() => {
@@ -68,7 +67,7 @@ async function recoverInode(context: Context, inode: Inode): Promise<void> {
       // The file's time is newer only where a writer was not closed; otherwise the row has had the last word.
       const isNewer = compareTimes(stat.mtime, mtimeOf(context, inode)) > 0;
       const attributes = isNewer ? { ...inode.attributes, mtime: formatTime(stat.mtime) } : inode.attributes;
-      metadata.inodes.update(inode.id, { size: stat.size, attributes, changes: inode.changes + 1 });
+      metadata.inodes.update(inode.id, { size: stat.size, hash: null, attributes, changes: inode.changes + 1 });
       markInode(context, inode.id);
     });
   } catch (error) {
@@ -83,13 +82,9 @@ async function recoverInode(context: Context, inode: Inode): Promise<void> {
  * may have been written past us (passthrough), so it is clean only with its old hash.
  */
 async function recoverOpen(context: Context, inode: Inode, row: LiveRow | undefined): Promise<void> {
-  const { metadata, runtime, paths } = context;
+  const { metadata } = context;
   let isClean = row === undefined || row.missing !== "[]";
-  if (!isClean && inode.hash !== null) {
-    const path = paths.live(inode.lineage);
-    const { size } = await runtime.files.stat(path);
-    isClean = size === inode.size && size <= HASHED_AT_START && (await runtime.files.hash(path)).hash === inode.hash;
-  }
+  if (!isClean && inode.hash !== null) isClean = await isStill(context, inode, inode.hash);
   metadata.transaction(() => {
     if (isClean) {
       metadata.inodes.update(inode.id, { content: "clean" });

@@ -30,7 +30,7 @@ export function tellDone(context: Needs & Pick<Context, "bytes" | "log">, lineag
   inBackground(context, "keeping the list of changed files", async () => {
     await undefined;
     const inode = context.metadata.inodes.ofLineage(lineage);
-    if (inode !== undefined && inode.lineage === lineage && inode.content === "dirty") return;
+    if (inode !== undefined && inode.lineage === lineage && inode.content !== "clean") return;
     context.staged.add({ lineage, done: true });
     await context.staged.flush();
     if (context.staged.isLong()) await renewList(context);
@@ -49,7 +49,7 @@ export async function renewList({ metadata, staged, log }: Needs & Pick<Context,
       for (const { id } of metadata.inodes.unclean()) {
         const inode = metadata.inodes.get(id);
         // Of any size: the rows hear of it when the writer closes.
-        if (inode?.content === "dirty") yield writtenOf(metadata, inode);
+        if (inode !== undefined && inode.content !== "clean") yield writtenOf(metadata, inode);
       }
     });
   } catch (error) {

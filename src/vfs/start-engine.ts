@@ -30,6 +30,7 @@ import { A_MOMENT, insist, type Patience } from "./insist.ts";
 import { closeLive } from "./live.ts";
 import { createFileSystem } from "./mounted.ts";
 import { createNetwork } from "./network.ts";
+import { NO_PASSTHROUGH, type Passthrough } from "./passthrough.ts";
 import { heldBack, listQueue, pausedKinds } from "./pending.ts";
 import { pollFolders } from "./poll.ts";
 import { createPollState } from "./poll-state.ts";
@@ -67,6 +68,8 @@ export interface EngineOptions {
   readonly patience?: Patience;
   /** The database turned out to be damaged. */
   readonly onDamage?: (error: unknown) => void;
+  /** Absent: the kernel is given no local file. */
+  readonly passthrough?: Passthrough;
   /** Absent: nobody looks at the disk. */
   readonly stateDisk?: StateDisk;
   readonly limits?: DiskLimits;
@@ -134,6 +137,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     handles: new Map(),
     nextHandle: counter(),
     lives: new Map(),
+    passthrough: options.passthrough ?? NO_PASSTHROUGH,
     bytes: { ...createByteState(), ignoresRanges: !client.features.ranges },
     interruptions: new Map(),
     listings: createSingleFlight(),

@@ -21,6 +21,7 @@ import { createDisk } from "../../src/vfs/disk.ts";
 import type { Caller, HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
 import { createNetwork } from "../../src/vfs/network.ts";
 import { open, openCreated, release } from "../../src/vfs/open.ts";
+import { NO_PASSTHROUGH } from "../../src/vfs/passthrough.ts";
 import { createPollState } from "../../src/vfs/poll-state.ts";
 import { createQuota } from "../../src/vfs/quota.ts";
 import { read } from "../../src/vfs/read.ts";
@@ -178,6 +179,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
       return lastHandle;
     },
     lives: new Map(),
+    passthrough: NO_PASSTHROUGH,
     bytes: createByteState(),
     interruptions: new Map(),
     listings: { size: 0, run: (_key, work) => work() },

@@ -1,0 +1,18 @@
+/** What the kernel of this machine can do, as far as its release and the state dir's disk tell. */
+import { statfsSync } from "node:fs";
+
+const OVERLAYFS = 0x794c7630;
+
+/** For passthrough: how many file systems may lie on each other below ours. An overlay counts as one itself. */
+export function stackDepth(stateDir: string): 1 | 2 {
+  return statfsSync(stateDir).type === OVERLAYFS ? 2 : 1;
+}
+
+/**
+ * `release` as of uname(2), "6.18.0-1-amd64". Linux 6.13 and later give a change that comes after a look
+ * at a file's times a time of its own; before, times are those of the last tick of the clock.
+ */
+export function timesAreExact(release: string): boolean {
+  const [, major = "0", minor = "0"] = /^(\d+)\.(\d+)/.exec(release) ?? [];
+  return Number(major) > 6 || (Number(major) === 6 && Number(minor) >= 13);
+}
