@@ -1,7 +1,12 @@
-/** What the kernel of this machine can do, as far as its release and the state dir's disk tell. */
-import { statfsSync } from "node:fs";
+/** What the kernel of this machine is and can do, as far as it, its release and the state dir's disk tell. */
+import { readFileSync, statfsSync } from "node:fs";
 
 const OVERLAYFS = 0x794c7630;
+
+/** Of this boot of the machine. */
+export function bootId(): string {
+  return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
+}
 
 /** For passthrough: how many file systems may lie on each other below ours. An overlay counts as one itself. */
 export function stackDepth(stateDir: string): 1 | 2 {

@@ -3,7 +3,6 @@
  * reverse. It knows what each needs of the others and nothing of what they do.
  */
 
-import { readFileSync } from "node:fs";
 import { hostname, release, uptime } from "node:os";
 import { dirname, join } from "node:path";
 import { Worker } from "node:worker_threads";
@@ -39,7 +38,7 @@ import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { startControlServer } from "./control-server.ts";
 import { detach } from "./detach.ts";
 import { startCopies } from "./good-copies.ts";
-import { stackDepth, timesAreExact } from "./kernel.ts";
+import { bootId, stackDepth, timesAreExact } from "./kernel.ts";
 import type { DaemonLog } from "./log-file.ts";
 import { mountsOf, readMountTable } from "./mount-table.ts";
 import { noticeTokens } from "./notice-tokens.ts";
@@ -438,11 +437,6 @@ function diskLimits({ keepFree, unsentLimit }: DaemonSettings, total: number): D
     keepFree: keepFree ?? Math.min(KEEP_FREE_MAX, Math.floor(total / 20)),
     ...(unsentLimit === undefined ? {} : { unsentLimit }),
   };
-}
-
-/** Of this boot of the machine. */
-function bootId(): string {
-  return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
 }
 
 function engineSettings(settings: DaemonSettings, umask: number, boot: string): EngineSettings {

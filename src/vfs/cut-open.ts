@@ -7,7 +7,7 @@ import { dueTime, lookAgainAtInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import type { LiveFile } from "./live-file.ts";
-import { noticeWrites } from "./passthrough.ts";
+import { noticeWrites } from "./notice-writes.ts";
 
 const QUIET_MS = 30_000;
 const AGE_MAX_MS = 5 * 60_000;

@@ -8,7 +8,7 @@ import { cutGeneration } from "./cut.ts";
 import type { DrainProgress, DrainResult } from "./engine.ts";
 import { askIndexed } from "./indexed.ts";
 import { writersOf } from "./live.ts";
-import { noticeWrites } from "./passthrough.ts";
+import { noticeWrites } from "./notice-writes.ts";
 import { heldBack, itemOf, pausedKinds } from "./pending.ts";
 import type { WriteBack } from "./writeback.ts";
 

@@ -7,7 +7,7 @@ import { FsError, fromDisk } from "./errors.ts";
 import type { Caller, HandleId, Lineage, Opened, OpenFlags } from "./filesystem.ts";
 import { closeLive, openLive } from "./live.ts";
 import { truncateBytes } from "./live-bytes.ts";
-import { endPassing, passOn } from "./passthrough.ts";
+import { endPassing, passOn } from "./pass-on.ts";
 import { createReader } from "./readahead.ts";
 import { inodeOf, requireWritable } from "./stat.ts";
 

@@ -1,28 +1,11 @@
-/**
- * Passthrough: the kernel reads, writes and maps a local file itself, and we hear of OPEN, FLUSH, FSYNC
- * and RELEASE only. A live file is passed on or served by us, as its first handle was, until its last
- * one is gone: the kernel refuses a mixture.
- *
- * A writer that is passed on counts as one who writes at any moment: before it is let in, everything is
- * done that must be done before a first byte changes, and whether it wrote is found out from the file's
- * size and times whenever the rows have to be true (noticeWrites).
- */
-import { type FileStat, isSameStat } from "../lib/files.ts";
-import { toMilliseconds } from "../lib/time.ts";
-import { HELD } from "../metadata/inodes.ts";
-import type { Context } from "./context.ts";
-import { markWritten, noLongerSafe } from "./live-bytes.ts";
-import type { LiveFile } from "./live-file.ts";
-import { requireCurrent } from "./local-file.ts";
-import { isTight } from "./space.ts";
-import { tellWritten } from "./staged-files.ts";
+/** The kernel's door to local files, as the flows see it; `fuse/passthrough.ts` is the real one. See pass-on.ts. */
 
-/** What the kernel can be given; implemented in fuse/. */
 export interface Passthrough {
+  /** The kernel takes files now. */
   readonly isOn: boolean;
   /** No two changes of a file with a look at it between them leave the same times (Linux 6.13). */
   readonly timesAreExact: boolean;
-  /** An id for the open file, or undefined: the kernel does not take it. */
+  /** An id for the open file, under which the kernel reads, writes and maps it; undefined: it does not take it. */
   register(descriptor: number): number | undefined;
   /** Opens that use the id go on. */
   unregister(id: number): void;
@@ -34,93 +17,3 @@ export const NO_PASSTHROUGH: Passthrough = {
   register: () => undefined,
   unregister: () => {},
 };
-
-/** Before Linux 6.13 two changes within one tick of its clock may leave the same times. */
-const TICK_MS = 20;
-const SET_ID = 0o6000;
-
-/** For each handle, once the file is open: the id to answer with, or undefined: we serve it. */
-export async function passOn(context: Context, live: LiveFile, write: boolean): Promise<number | undefined> {
-  live.handles += 1;
-  if (live.handles === 1 && mayPass(context, live, write)) {
-    live.backing = context.passthrough.register(live.file.descriptor ?? -1);
-  }
-  if (live.backing !== undefined && write) {
-    live.passedWriters += 1;
-    try {
-      await letIn(context, live);
-    } catch (error) {
-      endPassing(context, live, write);
-      throw error;
-    }
-  }
-  return live.backing;
-}
-
-/** The end of a handle; before closeLive. */
-export function endPassing(context: Context, live: LiveFile, write: boolean): void {
-  if (live.backing !== undefined && write) live.passedWriters -= 1;
-  live.handles -= 1;
-  if (live.handles > 0 || live.backing === undefined) return;
-  context.passthrough.unregister(live.backing);
-  live.backing = undefined;
-}
-
-/**
- * All bytes are there and are what they should be. Of a file that somebody writes to: nobody counts how
- * much, no change of it has to clear bits of the mode, and it is not held until it is saved.
- */
-function mayPass(context: Context, live: LiveFile, write: boolean): boolean {
-  const { passthrough, disk } = context;
-  if (!passthrough.isOn || live.file.descriptor === undefined) return false;
-  if (!live.isKept || disk.trouble !== undefined || live.missing.length > 0 || !live.isChecked) return false;
-  const { synced, attributes } = requireCurrent(context, live.lineage);
-  if (synced === HELD || ((attributes.mode ?? 0) & SET_ID) !== 0) return false;
-  return !write || !isTight(context);
-}
-
-/** From when this resolves, bytes may change at any moment without a word. */
-async function letIn(context: Context, live: LiveFile): Promise<void> {
-  live.lettingIn ??= prepare(context, live).finally(() => {
-    live.lettingIn = undefined;
-  });
-  await live.lettingIn;
-}
-
-async function prepare(context: Context, live: LiveFile): Promise<void> {
-  if (live.noticed !== undefined) return;
-  expectWrites(context, live);
-  await context.staged.flush();
-  if (live.isSafe) await noLongerSafe(context, live);
-  Object.assign(live, await look(context, live));
-  context.runtime.step("passthrough: writer let in");
-}
-
-/** After a crash the rows say that the file may have changed, and the list of changed files names it. */
-function expectWrites(context: Context, live: LiveFile): void {
-  const { metadata } = context;
-  const inode = requireCurrent(context, live.lineage);
-  if (inode.content === "dirty") {
-    if (!live.isWritten) markWritten(context, live);
-    return;
-  }
-  // "open" since the writer came; its hash tells after a crash whether anything was written.
-  tellWritten(context, metadata.inodes.update(inode.id, { changes: inode.changes + 1 }), live);
-}
-
-/** What writers that were passed on did since the last look counts as written from here on. */
-export async function noticeWrites(context: Context, live: LiveFile): Promise<void> {
-  if (live.noticed === undefined) return;
-  const seen = await look(context, live);
-  if (live.isNoticedExactly && isSameStat(live.noticed, seen.noticed)) return;
-  markWritten(context, live);
-  // Where the rows cannot be told, the next look finds the same change.
-  Object.assign(live, seen);
-  await context.staged.flush();
-}
-
-async function look(context: Context, live: LiveFile): Promise<{ noticed: FileStat; isNoticedExactly: boolean }> {
-  const noticed = await live.file.stat();
-  const age = context.runtime.now() - toMilliseconds(noticed.mtime);
-  return { noticed, isNoticedExactly: context.passthrough.timesAreExact || age >= TICK_MS || age < 0 };
-}
