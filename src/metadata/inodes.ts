@@ -78,7 +78,7 @@ export function createInodes(database: Connection) {
   const unfinished = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE ${UNFINISHED}`);
   const writing = prepare<Row>(
     database,
-    `SELECT ${COLUMNS} FROM inode WHERE id IN (SELECT inode FROM writing) AND content <> 'clean' AND kind = 'file'`,
+    `SELECT ${COLUMNS} FROM inode WHERE id IN (SELECT inode FROM writing) AND kind = 'file'`,
   );
 
   const beginWriting = prepare(database, "INSERT OR IGNORE INTO writing (inode) VALUES (?)");

@@ -11,6 +11,7 @@ import type { LiveRow } from "../metadata/live-rows.ts";
 import { bringBack } from "./bring-back.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
+import { leaveToFormerWriters } from "./former-writers.ts";
 import { removeGeneration } from "./generation.ts";
 import { removeLeft } from "./gone-files.ts";
 import { forgetLineage } from "./live.ts";
@@ -27,6 +28,7 @@ export async function recoverContents(context: Context): Promise<void> {
   if (isDoubtful) await doubtContents(context);
   const wasOlder = await bringBack(context, isDoubtful);
   for (const inode of isDoubtful || wasOlder ? inodes.unfinished() : inodes.writing()) {
+    if (!isDoubtful) await leaveToFormerWriters(context, inode.lineage);
     await recoverInode(context, inode);
     tellNamed(context, inode.id);
   }
@@ -53,7 +55,7 @@ async function recoverInode(context: Context, inode: Inode): Promise<void> {
   runtime.step("recover: a file a writer had");
   const row = metadata.lives.get(inode.lineage);
   try {
-    if (inode.content === "open") return await recoverOpen(context, inode, row);
+    if (inode.content !== "dirty") return await recoverOpen(context, inode, row);
     if (row === undefined) {
       if (inode.size > 0) context.log.error({ inode: inode.id }, "the only copy of changed content is not there");
       return;

@@ -24,6 +24,7 @@ import { createDisk, type Disk, type DiskLimits } from "./disk.ts";
 import { drain } from "./drain.ts";
 import { type Engine, type EngineStatus, StartError } from "./engine.ts";
 import { createFollower } from "./follow.ts";
+import { passedToWriters } from "./former-writers.ts";
 import { contentOfNode } from "./from-node.ts";
 import { hearJournal } from "./hear-journal.ts";
 import { A_MOMENT, insist, type Patience } from "./insist.ts";
@@ -222,7 +223,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       quota.stop();
       await follower.stop();
       await writeBack.stop();
+      const inWriting = passedToWriters(context);
       for (const handle of [...context.handles.keys()]) await fileSystem.release(handle);
+      // Their programs may go on where the mount was only detached.
+      for (const inode of inWriting) metadata.inodes.beginWriting(inode);
       await stopBytes(context);
       runtime.step("stop: quiet");
       for (const live of context.bytes.held) await closeLive(context, live, { write: false });
