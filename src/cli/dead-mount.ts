@@ -8,9 +8,9 @@ import { detach } from "../daemon/detach.ts";
 import { lockFile } from "../daemon/lock-file.ts";
 import { type MountEntry, mountAt, readMountTable } from "../daemon/mount-table.ts";
 import { makeRuntimeFolder } from "../daemon/runtime-folder.ts";
+import { userFolders } from "./environment.ts";
 import { Failure } from "./failure.ts";
 import { serving } from "./find-mount.ts";
-import { userFolders } from "./options.ts";
 import { pollUntil } from "./poll.ts";
 
 const LOCK_LIMIT_MS = 30_000;

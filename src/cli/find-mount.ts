@@ -2,9 +2,9 @@
 import type { MountEntry } from "../daemon/mount-table.ts";
 import { readMountTable } from "../daemon/mount-table.ts";
 import { listServed, type MountRecord, socketPath } from "../daemon/runtime-folder.ts";
+import { userFolders } from "./environment.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { findPlace } from "./mountpoint.ts";
-import { userFolders } from "./options.ts";
 
 /** Who serves a mount, and where it can be asked. */
 export interface Served {

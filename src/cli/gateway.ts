@@ -3,11 +3,12 @@ import { resolve } from "node:path";
 import { identifyProcess } from "../daemon/processes.ts";
 import { type Claim, claimFolder, FolderOfOthers } from "../lib/claim-folder.ts";
 import type { LogLevel } from "../lib/log.ts";
+import { userFolders } from "./environment.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { createGatewayLog } from "./gateway-log.ts";
 import { readGatewayRecord, runningGateway, writeGatewayRecord } from "./gateway-record.ts";
 import { waitUntilUnused } from "./gateway-watch.ts";
-import { userFolders, type Values } from "./options.ts";
+import type { Values } from "./options.ts";
 
 const TOKEN_SECONDS = 30 * 86_400;
 /** Requests under way get this long; a command of ours that waits for them ends within 5 s. */

@@ -11,8 +11,8 @@ import { fileURLToPath } from "node:url";
 import { makeRuntimeFolder } from "../daemon/runtime-folder.ts";
 import { type DaemonSettings, SETTINGS_VARIABLE } from "../daemon/settings.ts";
 import { supervisorProgram } from "../lib/compiled.ts";
+import { childEnvironment } from "./environment.ts";
 import { EXIT, Failure } from "./failure.ts";
-import { childEnvironment } from "./options.ts";
 
 export interface LaunchOptions {
   readonly settings: DaemonSettings;

@@ -6,6 +6,7 @@
  */
 import yargs, { type Argv } from "yargs";
 import { explicitArguments } from "./arguments.ts";
+import { wantsStack } from "./environment.ts";
 import { EXIT, exitCodeOf, Failure, lineOf } from "./failure.ts";
 import {
   COMMANDS,
@@ -19,7 +20,6 @@ import {
   resolveValues,
   type Values,
   variableOf,
-  wantsStack,
 } from "./options.ts";
 import { packageVersion } from "./version.ts";
 

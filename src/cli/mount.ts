@@ -6,11 +6,12 @@ import { readMountTable } from "../daemon/mount-table.ts";
 import type { DaemonSettings } from "../daemon/settings.ts";
 import { checkApart, type OwnFolder } from "./apart.ts";
 import { detachDead } from "./dead-mount.ts";
+import { userFolders } from "./environment.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import { findMount, serving } from "./find-mount.ts";
 import { type Launched, launch } from "./launch.ts";
 import { checkMountpoint, findPlace } from "./mountpoint.ts";
-import { userFolders, type Values } from "./options.ts";
+import type { Values } from "./options.ts";
 import { packageVersion } from "./version.ts";
 
 export async function mount(values: Values<"mount">): Promise<number> {
@@ -35,6 +36,7 @@ export async function mount(values: Values<"mount">): Promise<number> {
       ...(values["unsent-limit"] === undefined ? {} : { unsentLimit: values["unsent-limit"] }),
       patienceMs: values.wait * 1000,
       readOnly: values["read-only"],
+      passthrough: !values["no-passthrough"],
       durability: values.durability,
       logLevel: values.debug ? "debug" : values["log-level"],
     },

@@ -1,10 +1,8 @@
 /**
  * The one table of what may be set: every command with its arguments, flags and examples; every
- * flag with its variable, kind, default and help. It is also the only place where commands read
- * the environment. Knows no parser of command lines; main.ts builds one from it.
+ * flag with its variable, kind, default and help. Knows no parser of command lines; main.ts builds one
+ * from it.
  */
-import { homedir } from "node:os";
-import { isAbsolute, join } from "node:path";
 import { SCOPES } from "../contract/scopes.ts";
 import { EXIT, Failure } from "./failure.ts";
 import * as values from "./values.ts";
@@ -88,6 +86,11 @@ export const FLAGS = {
     help: "How many bytes may wait to be uploaded; a program that writes more gets ENOSPC",
   },
   "read-only": { type: "switch", variable: true, help: "Refuse every change" },
+  "no-passthrough": {
+    type: "switch",
+    variable: true,
+    help: "Have the daemon read and write local files, not the kernel by itself",
+  },
   background: { type: "switch", help: "Return once the mount is usable" },
   "allow-other": { type: "switch", variable: true, help: "Let other users in, as far as file modes allow" },
   durability: {
@@ -228,6 +231,7 @@ export const COMMANDS = {
       "keep-free",
       "unsent-limit",
       "read-only",
+      "no-passthrough",
       "background",
       "allow-other",
       "durability",
@@ -451,45 +455,4 @@ function parseAt<T>(source: string, raw: unknown, parse: (text: string) => T): T
     const shown = given.replace(/(?<=:\/\/)[^/@]*@/, "…@");
     throw new Failure(`${source}: expected ${expected}, got "${shown}"`, EXIT.usage, { cause });
   }
-}
-
-/** Folders of the user, after the XDG base directory rules. */
-export interface Folders {
-  readonly home: string;
-  /** Base of the default state dirs. */
-  readonly state: string;
-  /** Base of the local gateway's data. */
-  readonly data: string;
-  /** Sockets and records of running daemons. */
-  readonly runtime: string;
-}
-
-export function userFolders(environment: NodeJS.ProcessEnv = process.env, uid = process.getuid?.() ?? 0): Folders {
-  const home = environment.HOME || homedir();
-  const base = (name: string, otherwise: string) => {
-    const given = environment[name] ?? "";
-    // A relative path is to be ignored (XDG base directory specification).
-    return join(isAbsolute(given) ? given : join(home, otherwise), "wsfs");
-  };
-  const state = base("XDG_STATE_HOME", ".local/state");
-  return { home, state, data: base("XDG_DATA_HOME", ".local/share"), runtime: runtimeFolder(environment, uid, state) };
-}
-
-/** The same for root by whatever way one became root, so that every shell finds every mount. */
-function runtimeFolder(environment: NodeJS.ProcessEnv, uid: number, state: string): string {
-  const chosen = environment.WSFS_RUNTIME_DIR ?? "";
-  if (isAbsolute(chosen)) return chosen;
-  if (uid === 0) return "/run/wsfs";
-  const given = environment.XDG_RUNTIME_DIR ?? "";
-  return isAbsolute(given) ? join(given, "wsfs") : join(state, "run");
-}
-
-/** Whether an error's stack is wanted, known before any flag is parsed. */
-export function wantsStack(argv: readonly string[], environment: NodeJS.ProcessEnv = process.env): boolean {
-  return argv.includes("--debug") || /^(1|true|yes|on)$/i.test(environment.WSFS_DEBUG ?? "");
-}
-
-/** What a child of ours gets as its environment. */
-export function childEnvironment(extra: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
-  return { ...process.env, ...extra };
 }

@@ -10,13 +10,14 @@ import { fileURLToPath } from "node:url";
 import { readMountTable } from "../daemon/mount-table.ts";
 import { makeFolders } from "../lib/make-folders.ts";
 import { checkApart } from "./apart.ts";
+import { childEnvironment, userFolders } from "./environment.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import { makeDataFolder } from "./gateway.ts";
 import { type GatewayRecord, runningGateway } from "./gateway-record.ts";
 import { WATCH_FD } from "./gateway-watch.ts";
 import { checkKernel, mountAndStay, ownFolders, prepareMountpoint, readProfile } from "./mount.ts";
 import { findPlace } from "./mountpoint.ts";
-import { childEnvironment, FLAGS, userFolders, type Values } from "./options.ts";
+import { FLAGS, type Values } from "./options.ts";
 
 const TOKEN_SECONDS = 365 * 86_400;
 const ASK_AGAIN_MS = 200;
@@ -53,6 +54,7 @@ export async function start(values: Values<"start">): Promise<number> {
         cacheSize: FLAGS["cache-size"].default,
         patienceMs: values.wait * 1000,
         readOnly: false,
+        passthrough: true,
         durability: "local",
         logLevel: values.debug ? "debug" : values["log-level"],
       },

@@ -162,6 +162,10 @@ class DiskFile implements OpenFile {
     this.#system = system;
   }
 
+  get descriptor(): number {
+    return this.#fd;
+  }
+
   read(buffer: Uint8Array, offset: number, length: number, position: number): Promise<number> {
     return this.#use("read", async (fd) => {
       this.#expectOffset(position, "read");

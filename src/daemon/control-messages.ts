@@ -56,6 +56,8 @@ export const mountStatus = engineStatus.extend({
   version: z.string(),
   /** Seconds since the mount became usable. */
   uptime: count,
+  /** The kernel reads and writes local files itself. */
+  passthrough: z.boolean(),
   /** Requests of the kernel answered so far, by the protocol's name. */
   operations: z.record(z.string(), count),
 });

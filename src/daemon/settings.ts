@@ -30,6 +30,8 @@ export const daemonSettings = z.strictObject({
   /** How long a gateway that fails is asked again, where the mount cannot do without it. */
   patienceMs: z.number().min(0),
   readOnly: z.boolean(),
+  /** Let the kernel read and write local files itself, where it can. */
+  passthrough: z.boolean(),
   durability: z.enum(["local", "remote"]),
   logLevel: z.enum(["debug", "info", "warn", "error"]),
   /** Warnings go to standard error as well. */

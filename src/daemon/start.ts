@@ -3,8 +3,7 @@
  * reverse. It knows what each needs of the others and nothing of what they do.
  */
 
-import { readFileSync } from "node:fs";
-import { hostname, uptime } from "node:os";
+import { hostname, release, uptime } from "node:os";
 import { dirname, join } from "node:path";
 import { Worker } from "node:worker_threads";
 import type { Client } from "../client/client.ts";
@@ -21,7 +20,8 @@ import { createReserve } from "../content/reserve.ts";
 import { createStateDisk, removeNow, spaceAt } from "../content/state-disk.ts";
 import { lockStateFolder, StateFolderBusy, type StateLock } from "../content/state-lock.ts";
 import * as systemCalls from "../content/system-calls.ts";
-import { DEVICE_BUFFER_SIZE, isConnected, openControl, openDevice } from "../fuse/native.ts";
+import { backingClose, backingOpen, DEVICE_BUFFER_SIZE, isConnected, openControl, openDevice } from "../fuse/native.ts";
+import { createPassthrough } from "../fuse/passthrough.ts";
 import { createSession, type Session } from "../fuse/session.ts";
 import { startCheckpoints } from "../lib/checkpoints.ts";
 import { claimFolder, FolderOfOthers } from "../lib/claim-folder.ts";
@@ -29,14 +29,16 @@ import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { createSettings } from "../metadata/settings.ts";
 import type { EngineSettings } from "../vfs/context.ts";
-import type { DiskLimits } from "../vfs/disk.ts";
 import { type Engine, StartError } from "../vfs/engine.ts";
 import { A_MOMENT, atOnce, insist, type Patience } from "../vfs/insist.ts";
+import type { Passthrough } from "../vfs/passthrough.ts";
 import type { EngineOptions } from "../vfs/start-engine.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { startControlServer } from "./control-server.ts";
 import { detach } from "./detach.ts";
+import { diskLimits, reserveSize } from "./disk-limits.ts";
 import { startCopies } from "./good-copies.ts";
+import { bootId, stackDepth, timesAreExact } from "./kernel.ts";
 import type { DaemonLog } from "./log-file.ts";
 import { mountsOf, readMountTable } from "./mount-table.ts";
 import { noticeTokens } from "./notice-tokens.ts";
@@ -60,9 +62,6 @@ const POLL_MS = 1000;
 /** At most; how many are of use the loop finds out. */
 const UPLOADS = 16;
 const DATABASE = "metadata.db";
-const BLOCK = 4096;
-const RESERVE_MAX = 64 * 1024 ** 2;
-const KEEP_FREE_MAX = 1024 ** 3;
 const HEARTBEAT_MS = 1000;
 /** For requests at hand when the mount is gone: the kernel no longer waits for them, their effects count. */
 const DRAIN_LIMIT_MS = 30_000;
@@ -202,6 +201,7 @@ async function start(
     },
   });
   closers.push(() => copies.atEnd());
+  const passthrough = createPassthrough({ backingOpen, backingClose }, log, timesAreExact(release()));
   const engine = await startEngine({
     runtime,
     client,
@@ -212,6 +212,7 @@ async function start(
     limits,
     onDamage: (error) => noteDamage(copying, error instanceof Error ? error.message : String(error)),
     syncRows: rowSync.sync,
+    passthrough,
     settings: engineSettings(settings, umask, boot),
     workspace: settings.workspace,
     scopes: await scopesOf(credentials, log),
@@ -241,11 +242,14 @@ async function start(
     fileSystem: engine.fileSystem,
     log,
     clock: runtime,
+    stackDepth: settings.passthrough ? stackDepth(stateDir) : 0,
   });
   closers.push(() => session.close());
+  closers.push(() => passthrough.close());
   // Before the session is closed: the device says whether the mount is still ours.
   closers.push(() => link.isGone() && detachMounts(mount, log));
-  await session.initialized;
+  const agreed = await session.initialized;
+  if (agreed.passthrough) passthrough.use(descriptor);
   systemClock.step("daemon: kernel answered");
 
   const record: MountRecord = {
@@ -261,7 +265,7 @@ async function start(
     log.info({ reason }, "the mount is gone");
     await withLimit(session.drained(), DRAIN_LIMIT_MS);
   });
-  await openToCommands(settings, record, { engine, session, mountOver }, log, link, closers);
+  await openToCommands(settings, record, { engine, session, passthrough, mountOver }, log, link, closers);
   systemClock.step("daemon: recorded");
   link.ready();
   systemClock.step("daemon: ready");
@@ -311,12 +315,12 @@ async function detachMounts({ connection, descriptor }: ServedMount, log: Logger
 async function openToCommands(
   settings: DaemonSettings,
   record: MountRecord,
-  parts: Pick<Started, "engine" | "session" | "mountOver">,
+  parts: Pick<Started, "engine" | "session" | "mountOver"> & { readonly passthrough: Passthrough },
   log: Logger,
   link: SupervisorLink,
   closers: Closer[],
 ): Promise<void> {
-  const { engine, session, mountOver } = parts;
+  const { engine, session, passthrough, mountOver } = parts;
   const { runtimeFolder } = settings;
   const since = performance.now();
   const now = async () => {
@@ -333,6 +337,7 @@ async function openToCommands(
     baseUrl: record.baseUrl,
     version: settings.version,
     uptime: Math.floor((performance.now() - since) / 1000),
+    passthrough: passthrough.isOn,
     operations: session.operations(),
   });
   const unmount = async (): Promise<UnmountReply> => {
@@ -420,23 +425,6 @@ function lockState(path: string): StateLock {
         : `${stateDir} cannot be used (${(error as NodeJS.ErrnoException).code})`;
     throw new StartError(`the state dir ${why}`, 1, { cause: error });
   }
-}
-
-/** Enough for the rows of thousands of renames and deletions, little enough for a small disk. */
-function reserveSize(total: number): number {
-  return Math.min(RESERVE_MAX, Math.floor(total / 32 / BLOCK) * BLOCK);
-}
-
-function diskLimits({ keepFree, unsentLimit }: DaemonSettings, total: number): DiskLimits {
-  return {
-    keepFree: keepFree ?? Math.min(KEEP_FREE_MAX, Math.floor(total / 20)),
-    ...(unsentLimit === undefined ? {} : { unsentLimit }),
-  };
-}
-
-/** Of this boot of the machine. */
-function bootId(): string {
-  return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
 }
 
 function engineSettings(settings: DaemonSettings, umask: number, boot: string): EngineSettings {

@@ -24,6 +24,9 @@ export const INIT = {
   INIT_EXT: 1 << 30,
 } as const;
 
+/** INIT, second word. */
+export const INIT2 = { PASSTHROUGH: 1 << 5 } as const;
+
 export const GETATTR_FH = 1 << 0;
 
 /** SETATTR `valid`. */
@@ -47,6 +50,10 @@ export const FSYNC_FDATASYNC = 1 << 0;
 
 /** `open_flags` of OPEN and CREATE replies. */
 export const FOPEN_KEEP_CACHE = 1 << 1;
+/** close(2) sends no FLUSH. */
+export const FOPEN_NOFLUSH = 1 << 5;
+/** With the backing id, and without KEEP_CACHE. */
+export const FOPEN_PASSTHROUGH = 1 << 7;
 
 export const RENAME_NOREPLACE = 1 << 0;
 export const RENAME_EXCHANGE = 1 << 1;

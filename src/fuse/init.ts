@@ -4,10 +4,10 @@
  *
  * Why these flags: EXPLICIT_INVAL_DATA because pages of two versions can never mix (content taken
  * over from elsewhere gets a new node id), so the kernel must not drop them on its own.
- * Never WRITEBACK_CACHE: with it the kernel ignores our sizes. CACHE_SYMLINKS and passthrough only
- * once there are notifications and backing files. Locks are not asked for: the kernel keeps them.
+ * Never WRITEBACK_CACHE: with it the kernel ignores our sizes, and does no passthrough. CACHE_SYMLINKS
+ * only once there are notifications. Locks are not asked for: the kernel keeps them.
  */
-import { INIT } from "./flags.ts";
+import { INIT, INIT2 } from "./flags.ts";
 import type { Values } from "./layout.ts";
 import type { INIT_OUT } from "./reply-structs.ts";
 import type { INIT_IN } from "./request-structs.ts";
@@ -48,6 +48,17 @@ export interface Connection extends WireVersion {
   readonly flags: number;
   readonly flags2: number;
   readonly maxWrite: number;
+  /** Opened files may be handed to the kernel, which then reads, writes and maps them without us. */
+  readonly passthrough: boolean;
+}
+
+/** What of us decides what is asked for. */
+export interface Wishes {
+  /**
+   * How many file systems may lie on each other below ours for passthrough: 1, or 2 where local files
+   * are on an overlay. 0: no passthrough.
+   */
+  readonly stackDepth: 0 | 1 | 2;
 }
 
 export type InitRequest = Values<typeof INIT_IN.fields>;
@@ -59,7 +70,7 @@ export type Negotiation =
   | { readonly kind: "again"; readonly reply: InitReply }
   | { readonly kind: "refused"; readonly reason: string };
 
-export function negotiate(request: InitRequest): Negotiation {
+export function negotiate(request: InitRequest, { stackDepth }: Wishes): Negotiation {
   const { major, minor } = request;
   if (major > MAJOR) return { kind: "again", reply: { major: MAJOR, minor: NEWEST_MINOR } };
   if (major < MAJOR || minor < OLDEST_MINOR) {
@@ -69,14 +80,17 @@ export function negotiate(request: InitRequest): Negotiation {
   const agreedMinor = Math.min(minor, NEWEST_MINOR);
   const flags = WANTED & request.flags;
   const maxPages = (flags & INIT.MAX_PAGES) !== 0 ? MAX_PAGES : 0;
+  const hasSecondWord = (flags & INIT.INIT_EXT) !== 0;
+  const flags2 = hasSecondWord && stackDepth > 0 ? request.flags2 & INIT2.PASSTHROUGH : 0;
   return {
     kind: "agreed",
     connection: {
       minor: agreedMinor,
       kernelMinor: minor,
       flags,
-      flags2: 0,
+      flags2,
       maxWrite: MAX_WRITE,
+      passthrough: flags2 !== 0,
       setxattrExtended: (flags & INIT.SETXATTR_EXT) !== 0,
     },
     reply: {
@@ -90,6 +104,8 @@ export function negotiate(request: InitRequest): Negotiation {
       max_write: MAX_WRITE,
       time_gran: 1,
       max_pages: maxPages,
+      flags2,
+      max_stack_depth: flags2 !== 0 ? stackDepth : 0,
     },
   };
 }

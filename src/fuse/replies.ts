@@ -5,7 +5,7 @@
 import { FsError } from "../vfs/errors.ts";
 import type { Attributed, Found, Opened, SpaceInfo } from "../vfs/filesystem.ts";
 import { encodeAttributes, encodeStatx, writeEntry } from "./attributes.ts";
-import { FOPEN_KEEP_CACHE, SYMLINK_MAX } from "./flags.ts";
+import { FOPEN_KEEP_CACHE, FOPEN_NOFLUSH, FOPEN_PASSTHROUGH, SYMLINK_MAX } from "./flags.ts";
 import { type Fields, type Struct, type Values, viewOf, writeU64 } from "./layout.ts";
 import type { Listing } from "./listing.ts";
 import {
@@ -77,7 +77,11 @@ export function encodeCreate(created: Found & Opened): Parts {
 }
 
 function writeOpen(view: DataView, at: number, opened: Opened): void {
-  OPEN_OUT.write(view, at, { fh: opened.handle, open_flags: opened.keepCache ? FOPEN_KEEP_CACHE : 0 });
+  const { handle, keepCache, backing, noFlush = false } = opened;
+  // Pages and a backing file do not go together: the kernel refuses both flags.
+  const cached = keepCache ? FOPEN_KEEP_CACHE : 0;
+  const flags = (backing === undefined ? cached : FOPEN_PASSTHROUGH) | (noFlush ? FOPEN_NOFLUSH : 0);
+  OPEN_OUT.write(view, at, { fh: handle, open_flags: flags, backing_id: backing ?? 0 });
 }
 
 export function encodeData(data: Uint8Array): Parts {

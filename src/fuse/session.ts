@@ -10,7 +10,7 @@ import type { FileSystem } from "../vfs/filesystem.ts";
 import type { Device, OpenDevice } from "./device.ts";
 import { ERRNO, type ErrorName, errorName } from "./errno.ts";
 import { type Clock, createInFlightTable, InFlight } from "./in-flight.ts";
-import { type Connection, type InitRequest, negotiate } from "./init.ts";
+import { type Connection, type InitRequest, negotiate, type Wishes } from "./init.ts";
 import { LITTLE_ENDIAN, viewOf } from "./layout.ts";
 import { MalformedError, type Message, MIN_ANSWERABLE, opcodeOf, parseMessage } from "./message.ts";
 import {
@@ -36,6 +36,8 @@ export interface SessionOptions {
   readonly deadlineMs?: number;
   /** Operations longer than this are logged whatever the level; default 1,000. */
   readonly slowMs?: number;
+  /** How much passthrough to ask for; see init.ts. Default 0: none. */
+  readonly stackDepth?: Wishes["stackDepth"];
   /** What an earlier daemon agreed on, when this one takes over its mount: no INIT will come. */
   readonly connection?: Connection;
 }
@@ -242,7 +244,7 @@ export function createSession(options: SessionOptions): Session {
       sendError(message, "EIO");
       return;
     }
-    const outcome = negotiate(request);
+    const outcome = negotiate(request, { stackDepth: options.stackDepth ?? 0 });
     if (outcome.kind === "refused") {
       log.error({ major: request.major, minor: request.minor }, outcome.reason);
       sendError(message, "EPROTO");

@@ -3,7 +3,7 @@
  * simulation has one in memory. Paths are absolute. Every function rejects with a Node system
  * error (`code` is an errno name such as "ENOENT").
  */
-import type { Time } from "./time.ts";
+import { compareTimes, type Time } from "./time.ts";
 
 export interface FileStat {
   readonly size: number;
@@ -13,10 +13,16 @@ export interface FileStat {
   readonly ctime: Time;
 }
 
+export function isSameStat(a: FileStat, b: FileStat): boolean {
+  return a.size === b.size && compareTimes(a.mtime, b.mtime) === 0 && compareTimes(a.ctime, b.ctime) === 0;
+}
+
 /** "r": must exist, read only. "r+": must exist. "w+": made if missing, never truncated. "wx+": must not exist. */
 export type OpenMode = "r" | "r+" | "w+" | "wx+";
 
 export interface OpenFile {
+  /** The kernel's number of it, until close. Absent: it has none. */
+  readonly descriptor?: number;
   /** Bytes read into buffer at [offset, offset+length); fewer than length only at the end of the file. */
   read(buffer: Uint8Array, offset: number, length: number, position: number): Promise<number>;
   /** Writes the whole buffer at `position`. Where only its beginning fitted, the error says how much (bytesWritten). */

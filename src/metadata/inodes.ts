@@ -85,7 +85,7 @@ export function createInodes(database: Connection) {
   const unfinished = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE ${UNFINISHED}`);
   const writing = prepare<Row>(
     database,
-    `SELECT ${COLUMNS} FROM inode WHERE id IN (SELECT inode FROM writing) AND ${UNFINISHED}`,
+    `SELECT ${COLUMNS} FROM inode WHERE id IN (SELECT inode FROM writing) AND kind = 'file'`,
   );
 
   const beginWriting = prepare(database, "INSERT OR IGNORE INTO writing (inode) VALUES (?)");
@@ -182,7 +182,7 @@ export function createInodes(database: Connection) {
     endAllWriting(): void {
       endAllWriting.run();
     },
-    /** Those whose writer was not closed and which were not cut since: after a crash of the daemon, each must be looked at. */
+    /** Those whose writer was not closed: after a crash of the daemon, each must be looked at. */
     writing: (): Inode[] => decodeAll(writing.all()),
     /** All that were not cut: after a crash of the machine, what the rows say of them may be more than the disk has. */
     unfinished: (): Inode[] => decodeAll(unfinished.all()),

@@ -19,6 +19,7 @@ import type { Disk, Space } from "./disk.ts";
 import type { HandleId } from "./filesystem.ts";
 import type { LiveFile, SequentialReader } from "./live-file.ts";
 import type { Network } from "./network.ts";
+import type { Passthrough } from "./passthrough.ts";
 import type { PollState } from "./poll-state.ts";
 import type { Quota } from "./quota-state.ts";
 import type { Request } from "./request.ts";
@@ -82,6 +83,7 @@ export interface Context {
   /** How often a writer gave up an upload of this inode in a row. */
   readonly interruptions: Map<number, number>;
   readonly bytes: ByteState;
+  readonly passthrough: Passthrough;
   /** Folders being completed. */
   readonly listings: SingleFlight<number, void>;
   /** Bytes of small cuts by generation; see small-cuts.ts. */

@@ -7,6 +7,7 @@ import { dueTime, lookAgainAtInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import type { LiveFile } from "./live-file.ts";
+import { noticeWrites } from "./notice-writes.ts";
 
 const QUIET_MS = 30_000;
 const AGE_MAX_MS = 5 * 60_000;
@@ -14,7 +15,12 @@ const BUSY_MS = 1_000;
 
 /** To be called after a change. Cheap: at most one timer a file. */
 export function cutWhenQuiet(context: Context, live: LiveFile): void {
-  if (live.cutTimer === undefined && live.isWritten) cutIn(context, live, QUIET_MS);
+  if (live.cutTimer === undefined && mayBeWritten(live)) cutIn(context, live, QUIET_MS);
+}
+
+/** It was, or it is to be found out. */
+function mayBeWritten(live: LiveFile): boolean {
+  return live.isWritten || live.noticed !== undefined;
 }
 
 /** fsync: what is safe here now should soon be safe there, but not once for each of many in a row. */
@@ -42,22 +48,30 @@ function cutIn(context: Context, live: LiveFile, milliseconds: number): void {
 }
 
 async function look(context: Context, live: LiveFile): Promise<void> {
-  const { runtime, bytes } = context;
-  if (!live.isWritten || live.writers === 0) return;
-  const now = runtime.elapsed();
-  const due = Math.min(live.lastWriteAt + QUIET_MS, (live.firstWriteAt ?? now) + AGE_MAX_MS);
-  if (!live.isSynced && due > now) return cutIn(context, live, due - now);
+  if (!mayBeWritten(live) || live.writers === 0) return;
   let again = BUSY_MS;
   try {
-    if ((await cutGeneration(context, live.inode, bytes.stopped.signal)) !== "busy") {
+    const left = await untilDue(context, live);
+    if (left > 0) return cutIn(context, live, left);
+    if ((await cutGeneration(context, live.inode, context.bytes.stopped.signal)) !== "busy") {
       live.isSynced = false;
       lookAgainAtInode(context, live.inode);
+      if (live.noticed !== undefined) cutIn(context, live, QUIET_MS);
       return;
     }
   } catch (error) {
-    if (bytes.stopped.signal.aborted) return;
+    if (context.bytes.stopped.signal.aborted) return;
     again = QUIET_MS;
     context.log.warn({ err: error, inode: live.inode }, "an open file could not be cut, it is tried again");
   }
   cutIn(context, live, again);
+}
+
+/** Milliseconds, at most 0: now. */
+async function untilDue(context: Context, live: LiveFile): Promise<number> {
+  await noticeWrites(context, live);
+  if (!live.isWritten) return QUIET_MS;
+  if (live.isSynced) return 0;
+  const now = context.runtime.elapsed();
+  return Math.min(live.lastWriteAt + QUIET_MS, (live.firstWriteAt ?? now) + AGE_MAX_MS) - now;
 }

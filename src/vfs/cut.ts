@@ -2,8 +2,8 @@
  * Generations: finished cuts of a live file, whole, synced and hashed, which is what is uploaded.
  * A cut counts only if nothing changed from before it was begun until its row is written.
  */
-import type { FileStat } from "../lib/files.ts";
-import { compareTimes, formatTime, toMilliseconds } from "../lib/time.ts";
+import { isSameStat } from "../lib/files.ts";
+import { formatTime, toMilliseconds } from "../lib/time.ts";
 import { HELD, type Inode } from "../metadata/inodes.ts";
 import type { Context } from "./context.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
@@ -104,10 +104,10 @@ async function cutCopy(context: Context, live: LiveFile, signal: AbortSignal): P
     await runtime.files.remove(path);
     await despiteFullDisk(context, first.size, () => runtime.files.clone(live.path, path));
     runtime.step("cut: copied");
-    if (!isSame(first, await live.file.stat()) || live.writes !== writes) return "busy";
+    if (!isSameStat(first, await live.file.stat()) || live.writes !== writes) return "busy";
     await syncCopy(context, path);
     const { hash, size } = await runtime.files.hash(path, signal);
-    if (!isSame(first, await live.file.stat())) return "busy";
+    if (!isSameStat(first, await live.file.stat())) return "busy";
     const result = await settle(
       context,
       before.inode,
@@ -119,10 +119,6 @@ async function cutCopy(context: Context, live: LiveFile, signal: AbortSignal): P
   } finally {
     if (metadata.generations.get(id) === undefined) await runtime.files.remove(path);
   }
-}
-
-function isSame(a: FileStat, b: FileStat): boolean {
-  return a.size === b.size && compareTimes(a.mtime, b.mtime) === 0 && compareTimes(a.ctime, b.ctime) === 0;
 }
 
 /** Undefined: something is being written, or there is nothing to cut here any more. */
@@ -171,8 +167,10 @@ function settleNow(
   for (const old of metadata.generations.unusedOf(inode.id)) removeGeneration(context, old);
   const { hash, size } = cut;
   const agreed = cut.isOwn ? undefined : agreement(context, inode, hash);
+  // Whom nobody hears writing may be at it again.
+  const staysAsItIs = open?.live.noticed === undefined;
   // Should this be undone, the next change only says again what the row says already.
-  if (open !== undefined) Object.assign(open.live, { isWritten: false, isSafe: true, firstWriteAt: undefined });
+  if (open !== undefined) Object.assign(open.live, { isWritten: false, isSafe: staysAsItIs, firstWriteAt: undefined });
   if (agreed !== undefined) {
     // A writer that has not written since keeps the mark under which a crash makes us look.
     const content = (open?.live.writers ?? 0) > 0 ? "open" : "clean";
@@ -181,7 +179,7 @@ function settleNow(
     tellDone(context, inode.lineage);
     return "clean";
   }
-  metadata.inodes.update(inode.id, { hash, size, content: "dirty", synced: 1 });
+  metadata.inodes.update(inode.id, { hash, size, content: "dirty", synced: staysAsItIs ? 1 : 0 });
   if (size > 0) {
     const { id } = metadata.generations.create({
       ...(cut.id === undefined ? {} : { id: cut.id }),

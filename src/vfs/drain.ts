@@ -8,6 +8,7 @@ import { cutGeneration } from "./cut.ts";
 import type { DrainProgress, DrainResult } from "./engine.ts";
 import { askIndexed } from "./indexed.ts";
 import { writersOf } from "./live.ts";
+import { noticeWrites } from "./notice-writes.ts";
 import { heldBack, itemOf, pausedKinds } from "./pending.ts";
 import type { WriteBack } from "./writeback.ts";
 
@@ -174,8 +175,10 @@ function inodeOf(context: Context, row: NodeRow) {
 /** Each file that is open for writing gives one cut as of now; one that is being written is tried again. */
 async function cutOpenFiles(context: Context, done: Set<number>, signal: AbortSignal): Promise<void> {
   for (const live of [...context.lives.values()]) {
-    if (live.writers === 0 || !live.isWritten || done.has(live.inode) || signal.aborted) continue;
+    if (live.writers === 0 || done.has(live.inode) || signal.aborted) continue;
     try {
+      await noticeWrites(context, live);
+      if (!live.isWritten) continue;
       if ((await cutGeneration(context, live.inode, signal)) !== "busy") done.add(live.inode);
     } catch (error) {
       context.log.warn({ err: error, inode: live.inode }, "an open file could not be cut");

@@ -56,6 +56,10 @@ export interface Opened {
   readonly handle: HandleId;
   /** The kernel may keep the pages it has of this inode. */
   readonly keepCache: boolean;
+  /** Nothing can be written through it: its close(2) need not be told by flush. */
+  readonly noFlush?: boolean;
+  /** The kernel reads, writes and maps the file with this id itself, and asks for the rest; see passthrough.ts. */
+  readonly backing?: number;
 }
 
 /** Only what is present changes. "now" is the server's clock. */

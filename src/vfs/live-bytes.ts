@@ -5,15 +5,13 @@
  */
 import { touchesRange } from "../lib/ranges.ts";
 import { bytesWritten } from "../lib/system-error.ts";
-import type { Inode } from "../metadata/inodes.ts";
-import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import { cutShort, overwritten } from "./holes.ts";
 import type { LiveFile } from "./live-file.ts";
+import { markWritten, noLongerSafe } from "./mark-written.ts";
 import { isTight, requireRoom } from "./space.ts";
-import { tellWritten } from "./staged-files.ts";
 
 const END = Number.MAX_SAFE_INTEGER;
 
@@ -113,39 +111,4 @@ async function change<T>(
   } finally {
     live.inFlight -= 1;
   }
-}
-
-/** Power loss may come when some of the new bytes are on the disk: it must not find them counted as whole. */
-async function noLongerSafe(context: Context, live: LiveFile): Promise<void> {
-  const inode = context.metadata.inodes.get(live.inode);
-  if (inode?.lineage === live.lineage && inode.synced !== null) {
-    context.metadata.inodes.update(inode.id, { synced: 0 });
-  }
-  await context.syncRows();
-  live.isSafe = false;
-}
-
-/** The rows say dirty, durably, before the first byte changes since the last cut or clean state. */
-function markWritten(context: Context, live: LiveFile): void {
-  const { metadata, runtime } = context;
-  if (!live.isWritten) {
-    let marked: Inode | undefined;
-    metadata.transaction(() => {
-      const inode = metadata.inodes.get(live.inode);
-      if (inode === undefined || inode.lineage !== live.lineage) {
-        throw new FsError("ESTALE", `lineage ${live.lineage} is superseded`);
-      }
-      marked = metadata.inodes.update(inode.id, { content: "dirty", changes: inode.changes + 1, hash: null });
-      markInode(context, inode.id);
-    });
-    if (marked !== undefined) tellWritten(context, marked, live);
-    runtime.step("write: marked dirty");
-    live.isWritten = true;
-    live.firstWriteAt = undefined;
-  }
-  live.isOriginal = false;
-  live.isUnrecorded = true;
-  live.writes += 1;
-  live.lastWriteAt = runtime.elapsed();
-  live.firstWriteAt ??= live.lastWriteAt;
 }

@@ -1,5 +1,5 @@
 /** The one local file that every open of a lineage reads and writes, as it is in memory while open. */
-import type { OpenFile } from "../lib/files.ts";
+import type { FileStat, OpenFile } from "../lib/files.ts";
 import type { RangeLock } from "../lib/range-lock.ts";
 import type { Ranges } from "../lib/ranges.ts";
 import type { Timer } from "../lib/runtime.ts";
@@ -90,6 +90,24 @@ export interface LiveFile {
   /** A program asked for its bytes to be safe since the last cut. */
   isSynced: boolean;
 
+  /** Those of the kernel. */
+  handles: number;
+  /** The id under which the kernel reads and writes it itself; decided with the first handle. */
+  backing: number | undefined;
+  passedWriters: number;
+  lettingIn: Promise<void> | undefined;
+  /** The file as it was when it was last looked at for what passed writers did; undefined: there was none. */
+  noticed: FileStat | undefined;
+  /** Any change since shows in size and times. */
+  isNoticedExactly: boolean;
+  /** What `noticed` was when it was last synced: all of that survives power loss. */
+  syncedAs: FileStat | undefined;
+
   /** fdatasync, shared by those who come while one runs. */
   readonly sync: () => Promise<void>;
+}
+
+/** Size and time of the rows may be older than the file's. */
+export function mayBeUnrecorded(live: LiveFile): boolean {
+  return live.isUnrecorded || live.noticed !== undefined;
 }

@@ -4,10 +4,10 @@
  * point leaves bytes that are looked at, never bytes that are taken for clean.
  */
 import { dirname } from "node:path";
-import type { FileStat } from "../lib/files.ts";
+import { type FileStat, isSameStat } from "../lib/files.ts";
 import { formatTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
 import type { Inode } from "../metadata/inodes.ts";
-import { alone } from "./byte-state.ts";
+import { alone, inBackground } from "./byte-state.ts";
 import { lookAfterQuiet, markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
@@ -15,10 +15,13 @@ import { fromDisk } from "./errors.ts";
 import { evictSoon } from "./evict.ts";
 import { removeSoon } from "./gone-files.ts";
 import { recordArrived } from "./holes.ts";
-import type { LiveFile } from "./live-file.ts";
+import { type LiveFile, mayBeUnrecorded } from "./live-file.ts";
 import { isUncut, openFile, regain, requireCurrent } from "./local-file.ts";
+import { markWritten } from "./mark-written.ts";
 import { mtimeOf } from "./mtime.ts";
+import { noticeWrites } from "./notice-writes.ts";
 import { requireDisk } from "./require-disk.ts";
+import { tellDone } from "./staged-files.ts";
 import { freeForWriter } from "./uploads.ts";
 
 /** When a file was used is known no better than this: a row is not written for less. */
@@ -95,6 +98,8 @@ async function becomeWriter(context: Context, live: LiveFile): Promise<void> {
         if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
       });
       if (live.writers === 0) live.isWritten = isUncut(inode);
+      // Since a writer before this one: what it did could not be told to the rows.
+      if (live.writers === 0 && inode.content === "open") markWritten(context, live);
       live.writers += 1;
       context.runtime.step("open: marked");
       return;
@@ -127,8 +132,10 @@ async function prepareForWriter(context: Context, live: LiveFile): Promise<void>
 export async function closeLive(context: Context, live: LiveFile, options: { write: boolean }): Promise<void> {
   if (options.write) {
     // Until the rows are true, the file is asked: the writer counts until then.
-    while (live.writers === 1 && live.isUnrecorded) {
-      if (!(await logged(context, live, () => rowsFromFile(context, live)))) break;
+    for (let isBehind = mayBeUnrecorded(live); live.writers === 1 && isBehind; isBehind = live.isUnrecorded) {
+      if (await logged(context, live, () => rowsFromFile(context, live))) continue;
+      live.isUnrecorded = true;
+      break;
     }
     live.writers -= 1;
     if (live.writers === 0) await logged(context, live, async () => writersLeft(context, live));
@@ -152,20 +159,31 @@ async function logged(context: Context, live: LiveFile, work: () => Promise<void
 
 function writersLeft(context: Context, live: LiveFile): void {
   const { metadata } = context;
+  const { noticed, syncedAs } = live;
   live.preparedTime = undefined;
   live.cutTimer?.cancel();
   live.cutTimer = undefined;
+  const wasSynced = noticed !== undefined && syncedAs !== undefined && isSameStat(noticed, syncedAs);
   metadata.transaction(() => {
     // What the rows could not be told is found out after a crash, or at the next close.
     if (!live.isUnrecorded) metadata.inodes.endWriting(live.inode);
     const inode = metadata.inodes.get(live.inode);
     if (inode === undefined || inode.lineage !== live.lineage) return;
-    // Opened for writing, and nothing was written.
-    if (inode.content === "open") metadata.inodes.update(inode.id, { content: "clean" });
+    if (inode.content === "open" && !live.isUnrecorded) {
+      // Opened for writing, and nothing was written.
+      metadata.inodes.update(inode.id, { content: "clean" });
+      if (noticed !== undefined) tellDone(context, inode.lineage);
+    }
+    if (wasSynced && inode.content === "dirty") metadata.inodes.update(inode.id, { synced: 1 });
     if (live.firstWriteAt !== undefined) markInode(context, inode.id);
     else lookAfterQuiet(context, inode.id);
   });
-  live.firstWriteAt = undefined;
+  Object.assign(live, { firstWriteAt: undefined, noticed: undefined, syncedAs: undefined });
+  if (wasSynced) {
+    // Nobody can change it any more without our being asked.
+    live.isSafe = true;
+    inBackground(context, "syncing the rows of a closed file", () => context.syncRows());
+  }
   context.runtime.step("release: no writer left");
 }
 
@@ -199,6 +217,7 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
 
 /** Size and mtime of a file that was written, from the file to the rows. */
 export async function rowsFromFile(context: Context, live: LiveFile): Promise<void> {
+  await noticeWrites(context, live);
   while (live.isUnrecorded) {
     const { writes, inFlight } = live;
     const stat = await live.file.stat();

@@ -178,6 +178,13 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
     cutTimer: undefined,
     cutAt: 0,
     isSynced: false,
+    handles: 0,
+    backing: undefined,
+    passedWriters: 0,
+    lettingIn: undefined,
+    noticed: undefined,
+    isNoticedExactly: true,
+    syncedAs: undefined,
     sync: shareRuns(() => live.file.sync()),
   };
   return live;

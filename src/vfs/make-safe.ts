@@ -6,11 +6,14 @@ import type { LiveFile } from "./live-file.ts";
 
 export async function makeSafe(context: Context, live: LiveFile): Promise<void> {
   await rowsFromFile(context, live);
-  const { writes, inFlight } = live;
+  const { writes, inFlight, noticed } = live;
   await live.sync();
   context.runtime.step("fsync: bytes synced");
   await syncName(context, live);
-  nowSafe(context, live, inFlight === 0 && live.writes === writes);
+  const isAll = inFlight === 0 && live.writes === writes;
+  // One who passes us by may be writing again: the rows are told when there is none any more.
+  nowSafe(context, live, isAll && noticed === undefined);
+  live.syncedAs = isAll && live.isNoticedExactly ? noticed : undefined;
 }
 
 /** `isAll`: nothing was written while it was synced. */

@@ -4,11 +4,12 @@ import type { Inode } from "../metadata/inodes.ts";
 import type { Context, Handle } from "./context.ts";
 import { makeWhole } from "./cut.ts";
 import { cutWhenQuiet } from "./cut-open.ts";
-import { FsError } from "./errors.ts";
+import { FsError, fromDisk } from "./errors.ts";
 import type { Caller, HandleId, Lineage, Opened, OpenFlags } from "./filesystem.ts";
 import { recordArrived } from "./holes.ts";
 import { closeLive, openLive } from "./live.ts";
 import { truncateBytes } from "./live-bytes.ts";
+import { endPassing, passOn } from "./pass-on.ts";
 import { createReader } from "./readahead.ts";
 import { inodeOf, requireWritable } from "./stat.ts";
 
@@ -52,11 +53,13 @@ async function openInode(context: Context, inode: Inode, flags: OpenFlags): Prom
   const write = flags.write || flags.truncate;
   if (write) requireWritable(context);
   const live = await openLive(context, inode.lineage, { write });
+  let backing: number | undefined;
   try {
     if (flags.truncate) await truncateBytes(context, live, 0);
+    backing = await passOn(context, live, write);
   } catch (error) {
     await closeLive(context, live, { write });
-    throw error;
+    throw fromDisk(error, `live file ${live.lineage} cannot be opened`);
   }
   // What an earlier writer left uncut is not to wait for this one's end.
   if (write) cutWhenQuiet(context, live);
@@ -64,14 +67,17 @@ async function openInode(context: Context, inode: Inode, flags: OpenFlags): Prom
   context.handles.set(handle, { kind: "file", live, write, append: flags.append, reader: createReader() });
   // A lineage has one content only, so pages the kernel has of it are right, unless what they were
   // made of turned out not to be what the gateway said it was.
-  return { handle, keepCache: !context.bytes.distrusted.delete(live.lineage) };
+  const keepCache = !context.bytes.distrusted.delete(live.lineage);
+  return { handle, keepCache, noFlush: !write, ...(backing === undefined ? {} : { backing }) };
 }
 
 /** Never fails: the program has long gone on. */
 export async function release(context: Context, handleId: HandleId): Promise<void> {
   const handle = context.handles.get(handleId);
   context.handles.delete(handleId);
-  if (handle?.kind === "file") await closeLive(context, handle.live, { write: handle.write });
+  if (handle?.kind !== "file") return;
+  endPassing(context, handle.live, handle.write);
+  await closeLive(context, handle.live, { write: handle.write });
 }
 
 export type FileHandle = Extract<Handle, { kind: "file" }>;

@@ -14,6 +14,7 @@ import type { Context } from "./context.ts";
 import { removeGeneration } from "./generation.ts";
 import { keepBeside } from "./keep-beside.ts";
 import { HELD_BECAUSE } from "./parked.ts";
+import { isStill } from "./still.ts";
 
 /** What the rows say after a mount that ended with all of its bytes synced. */
 export const NO_BOOT = "";
@@ -32,7 +33,18 @@ export async function doubtContents(context: Context): Promise<void> {
   for (const inode of metadata.inodes.unclean()) {
     // A writer had it open, and no change of it was ever told to be safe.
     if (inode.content === "open") metadata.inodes.update(inode.id, { content: "clean" });
-    else if (inode.synced !== 1) await judge(context, inode);
+    else if (inode.synced !== 1 && !(await isAsCut(context, inode))) await judge(context, inode);
+  }
+}
+
+/** Cut while somebody wrote past us, and on the disk as it was then. */
+async function isAsCut(context: Context, inode: Inode): Promise<boolean> {
+  if (inode.hash === null) return false;
+  try {
+    return await isStill(context, inode, inode.hash);
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return false;
+    throw error;
   }
 }
 

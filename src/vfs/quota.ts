@@ -13,6 +13,7 @@ import { addUp, createBacklog } from "./backlog.ts";
 import { inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
+import { mayBeUnrecorded } from "./live-file.ts";
 import type { Quota } from "./quota-state.ts";
 
 /** How often a gateway that has a quota for us is asked. */
@@ -114,7 +115,7 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
     let sum = await addUp(context, metadata.nodes.pendingGrowth);
     for (const live of context.lives.values()) {
       // The row is as old as the last flush.
-      if (!live.isUnrecorded) continue;
+      if (!mayBeUnrecorded(live)) continue;
       const { size } = await live.file.stat();
       sum += (size - (metadata.inodes.get(live.inode)?.size ?? 0)) * metadata.entries.links(live.inode);
     }

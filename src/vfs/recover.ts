@@ -10,9 +10,11 @@ import type { LiveRow } from "../metadata/live-rows.ts";
 import { bringBack } from "./bring-back.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
+import { leaveToFormerWriters } from "./former-writers.ts";
 import { mtimeOf } from "./mtime.ts";
 import { doubtContents, wentDown } from "./power-loss.ts";
 import { tellNamed } from "./staged-files.ts";
+import { isStill } from "./still.ts";
 import { prepareSweep } from "./sweep.ts";
 
 /** Resolves when everything is as it should be. */
@@ -29,10 +31,12 @@ export async function recoverOpenFiles(context: Context): Promise<(() => Promise
   const isDoubtful = wentDown(context);
   if (isDoubtful) await doubtContents(context);
   const wasOlder = await bringBack(context, isDoubtful);
+  const inWriting = inodes.writing();
+  if (!isDoubtful) for (const { lineage } of inWriting) await leaveToFormerWriters(context, lineage);
   /** It is likely that nothing was written to them. */
   const unwritten: number[] = [];
-  for (const inode of isDoubtful || wasOlder ? inodes.unfinished() : inodes.writing()) {
-    if (inode.content === "open") unwritten.push(inode.id);
+  for (const inode of isDoubtful || wasOlder ? inodes.unfinished() : inWriting) {
+    if (inode.content !== "dirty") unwritten.push(inode.id);
     await recoverInode(context, inode);
     tellNamed(context, inode.id);
   }
@@ -51,11 +55,12 @@ async function recoverInode(context: Context, inode: Inode): Promise<void> {
   runtime.step("recover: a file a writer had");
   const row = metadata.lives.get(inode.lineage);
   try {
-    if (inode.content === "open") return await recoverOpen(context, inode, row);
+    if (inode.content !== "dirty") return await recoverOpen(context, inode, row);
     if (row === undefined) {
       if (inode.size > 0) context.log.error({ inode: inode.id }, "the only copy of changed content is not there");
       return;
     }
+    if (inode.hash !== null && (await isStill(context, inode, inode.hash))) return;
     const stat = await runtime.files.stat(paths.live(inode.lineage));
     const missing = parseRanges(row.missing);
     metadata.transaction(() => {
@@ -64,7 +69,7 @@ async function recoverInode(context: Context, inode: Inode): Promise<void> {
       // The file's time is newer only where a writer was not closed; otherwise the row has had the last word.
       const isNewer = compareTimes(stat.mtime, mtimeOf(context, inode)) > 0;
       const attributes = isNewer ? { ...inode.attributes, mtime: formatTime(stat.mtime) } : inode.attributes;
-      metadata.inodes.update(inode.id, { size: stat.size, attributes, changes: inode.changes + 1 });
+      metadata.inodes.update(inode.id, { size: stat.size, hash: null, attributes, changes: inode.changes + 1 });
       markInode(context, inode.id);
     });
   } catch (error) {

@@ -11,6 +11,7 @@ import type { Space } from "./disk.ts";
 import { FsError } from "./errors.ts";
 import { evict } from "./evict.ts";
 import { removeLeft } from "./gone-files.ts";
+import { mayBeUnrecorded } from "./live-file.ts";
 import { dropIfUnused } from "./nameless.ts";
 import { requireDisk } from "./require-disk.ts";
 
@@ -88,7 +89,7 @@ async function requireUnsent(context: Context, limit: number, added: number): Pr
   let total = await addUp(context, metadata.nodes.pendingBytes);
   for (const live of lives.values()) {
     // The row is as old as the last flush.
-    if (live.isUnrecorded) total += (await live.file.stat()).size - (metadata.inodes.get(live.inode)?.size ?? 0);
+    if (mayBeUnrecorded(live)) total += (await live.file.stat()).size - (metadata.inodes.get(live.inode)?.size ?? 0);
   }
   unsent.mostly = total + added;
   if (unsent.mostly <= limit) return;

@@ -33,7 +33,7 @@ export function tellDone(context: Needs & Pick<Context, "bytes" | "log">, lineag
   inBackground(context, "keeping the list of changed files", async () => {
     await undefined;
     const inode = context.metadata.inodes.ofLineage(lineage);
-    if (inode !== undefined && inode.lineage === lineage && inode.content === "dirty") return;
+    if (inode !== undefined && inode.lineage === lineage && inode.content !== "clean") return;
     context.staged.add({ lineage, done: true });
     await context.staged.flush();
     if (context.staged.isLong()) await renewList(context);
@@ -53,7 +53,7 @@ export async function renewList(context: Needs & Pick<Context, "bytes" | "log">)
       for (let after = 0; ; ) {
         const inodes = metadata.inodes.unclean(after, SLICE);
         // Of any size: the rows hear of it when the writer closes.
-        for (const inode of inodes) if (inode.content === "dirty") yield writtenOf(metadata, inode);
+        for (const inode of inodes) if (inode.content !== "clean") yield writtenOf(metadata, inode);
         const last = inodes.at(-1);
         if (last === undefined) return;
         after = last.id;

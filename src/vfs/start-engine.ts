@@ -24,12 +24,14 @@ import { createDisk, type Disk, type DiskLimits } from "./disk.ts";
 import { drain } from "./drain.ts";
 import { type Engine, type EngineStatus, StartError } from "./engine.ts";
 import { createFollower } from "./follow.ts";
+import { passedToWriters } from "./former-writers.ts";
 import { contentOfNode } from "./from-node.ts";
 import { hearJournal } from "./hear-journal.ts";
 import { A_MOMENT, atOnce, insist, type Patience } from "./insist.ts";
 import { closeLive } from "./live.ts";
 import { createFileSystem } from "./mounted.ts";
 import { createNetwork } from "./network.ts";
+import { NO_PASSTHROUGH, type Passthrough } from "./passthrough.ts";
 import { heldBack, listQueue, pausedKinds } from "./pending.ts";
 import { pollFolders } from "./poll.ts";
 import { createPollState } from "./poll-state.ts";
@@ -66,6 +68,8 @@ export interface EngineOptions {
   readonly patience?: Patience;
   /** The database turned out to be damaged. */
   readonly onDamage?: (error: unknown) => void;
+  /** Absent: the kernel is given no local file. */
+  readonly passthrough?: Passthrough;
   /** Absent: nobody looks at the disk. */
   readonly stateDisk?: StateDisk;
   readonly limits?: DiskLimits;
@@ -133,6 +137,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     handles: new Map(),
     nextHandle: counter(),
     lives: new Map(),
+    passthrough: options.passthrough ?? NO_PASSTHROUGH,
     bytes: { ...createByteState(), ignoresRanges: !client.features.ranges },
     interruptions: new Map(),
     listings: createSingleFlight(),
@@ -219,7 +224,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       quota.stop();
       await follower.stop();
       await writeBack.stop();
+      const inWriting = passedToWriters(context);
       for (const handle of [...context.handles.keys()]) await fileSystem.release(handle);
+      // Their programs may go on where the mount was only detached.
+      for (const inode of inWriting) metadata.inodes.beginWriting(inode);
       await stopBytes(context);
       runtime.step("stop: quiet");
       for (const live of context.bytes.held) await closeLive(context, live, { write: false });

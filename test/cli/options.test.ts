@@ -1,15 +1,8 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
+import { userFolders } from "../../src/cli/environment.ts";
 import { Failure } from "../../src/cli/failure.ts";
-import {
-  COMMANDS,
-  type CommandName,
-  FLAGS,
-  flagName,
-  resolveValues,
-  userFolders,
-  variableOf,
-} from "../../src/cli/options.ts";
+import { COMMANDS, type CommandName, FLAGS, flagName, resolveValues, variableOf } from "../../src/cli/options.ts";
 
 const MOUNT = { DIR: "d", "base-url": "http://h", workspace: "w", "token-file": "t" };
 
@@ -33,6 +26,7 @@ describe("values of a command", () => {
       "state-dir": undefined,
       "cache-size": 10 * 1024 ** 3,
       "read-only": false,
+      "no-passthrough": false,
       background: false,
       "allow-other": false,
       durability: "local",

@@ -29,6 +29,7 @@ const STATUS: MountStatus = {
   stateDir: "/s",
   baseUrl: "http://h",
   version: "1.0.0",
+  passthrough: true,
   uptime: 1.5,
   operations: { LOOKUP: 4 },
 };

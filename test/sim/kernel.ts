@@ -1,12 +1,14 @@
 /**
  * What the kernel is to a file system: system calls by path become operations on lineages. Names
  * are looked up before they are used and kept for as long as the answer allows, lineages are
- * counted and forgotten, a stale one is looked up again once. Knows only the FileSystem interface.
+ * counted and forgotten, a stale one is looked up again once. What is passed on to it it reads and
+ * writes without a word. Knows only the FileSystem interface.
  */
 import type { Clock } from "../../src/lib/runtime.ts";
 import { formatTime } from "../../src/lib/time.ts";
 import { FsError } from "../../src/vfs/errors.ts";
-import type { Attributed, Caller, FileSystem, Found, Lineage, Stat } from "../../src/vfs/filesystem.ts";
+import type { Attributed, Caller, FileSystem, Found, Lineage, Opened, Stat } from "../../src/vfs/filesystem.ts";
+import type { PassedFile } from "../support/memory-files.ts";
 import { CallError, type Calls, isWithin, type OpenHow, type Status, split } from "./calls.ts";
 
 export interface Kernel extends Calls {
@@ -30,9 +32,16 @@ interface Descriptor {
   readonly lineage: Lineage;
   readonly handle: number;
   readonly how: OpenHow;
+  readonly backing: PassedFile | undefined;
+  readonly noFlush: boolean;
 }
 
-export function createKernel(fileSystem: FileSystem, clock: Pick<Clock, "elapsed">): Kernel {
+export function createKernel(
+  fileSystem: FileSystem,
+  clock: Pick<Clock, "elapsed">,
+  /** The file behind a backing id; absent: none is ever answered. */
+  passed?: (id: number) => PassedFile,
+): Kernel {
   const dentries = new Map<string, Dentry>();
   /** How often each lineage was handed out. */
   const counts = new Map<Lineage, number>();
@@ -142,9 +151,16 @@ export function createKernel(fileSystem: FileSystem, clock: Pick<Clock, "elapsed
     exclusive: how.exclusive === true,
   });
 
-  function install(lineage: Lineage, handle: number, how: OpenHow): number {
+  function install(lineage: Lineage, opened: Opened, how: OpenHow): number {
+    const { handle, noFlush = false } = opened;
+    const backing = opened.backing === undefined ? undefined : passed?.(opened.backing);
+    for (const other of descriptors.values()) {
+      // The real one answers the program EIO.
+      if (other.lineage === lineage && other.backing !== backing)
+        throw new Error(`lineage ${lineage}: two ways to serve it`);
+    }
     lastFd += 1;
-    descriptors.set(lastFd, { lineage, handle, how });
+    descriptors.set(lastFd, { lineage, handle, how, backing, noFlush });
     pin(lineage, 1);
     return lastFd;
   }
@@ -156,15 +172,14 @@ export function createKernel(fileSystem: FileSystem, clock: Pick<Clock, "elapsed
       if (how.create !== true) throw new CallError("ENOENT", path);
       const made = await fileSystem.create(caller, parent, name, 0o644, flagsOf(how));
       take(parent, name, made);
-      return install(made.lineage, made.handle, how);
+      return install(made.lineage, made, how);
     }
     if (how.create === true && how.exclusive === true) throw new CallError("EEXIST", path);
     if (known.kind === "symlink") throw new CallError("ELOOP", path);
     if (known.kind === "folder") throw new CallError("EISDIR", path);
     pin(known.lineage, 1);
     try {
-      const { handle } = await fileSystem.open(caller, known.lineage, flagsOf(how));
-      return install(known.lineage, handle, how);
+      return install(known.lineage, await fileSystem.open(caller, known.lineage, flagsOf(how)), how);
     } finally {
       pin(known.lineage, -1);
     }
@@ -226,6 +241,11 @@ export function createKernel(fileSystem: FileSystem, clock: Pick<Clock, "elapsed
       }),
     read: (fd, offset, length) =>
       call(`fd ${fd}`, async () => {
+        const { backing } = descriptor(fd);
+        if (backing !== undefined) {
+          const buffer = Buffer.alloc(Math.min(length, Math.max(0, backing.size() - offset)));
+          return buffer.subarray(0, backing.read(buffer, offset));
+        }
         const pieces: Uint8Array[] = [];
         for (let at = 0; at < length; ) {
           const wanted = Math.min(CHUNK, length - at);
@@ -238,8 +258,9 @@ export function createKernel(fileSystem: FileSystem, clock: Pick<Clock, "elapsed
       }),
     write: (fd, offset, data) =>
       call(`fd ${fd}`, async () => {
-        const { lineage, handle, how } = descriptor(fd);
+        const { lineage, handle, how, backing } = descriptor(fd);
         if (how.write !== true) throw new CallError("EBADF", `descriptor ${fd} is not for writing`);
+        if (backing !== undefined) return backing.write(data, how.append === true ? backing.size() : offset);
         const start = how.append === true ? (await fileSystem.getattr(caller, lineage, handle)).stat.size : offset;
         for (let at = 0; at < data.length; at += CHUNK) {
           const piece = data.slice(at, at + CHUNK);
@@ -255,10 +276,10 @@ export function createKernel(fileSystem: FileSystem, clock: Pick<Clock, "elapsed
     fsync: (fd) => call(`fd ${fd}`, () => fileSystem.fsync(caller, descriptor(fd).handle, false)),
     close: (fd) =>
       call(`fd ${fd}`, async () => {
-        const { lineage, handle } = descriptor(fd);
+        const { lineage, handle, noFlush } = descriptor(fd);
         descriptors.delete(fd);
         try {
-          await fileSystem.flush(caller, handle);
+          if (!noFlush) await fileSystem.flush(caller, handle);
         } finally {
           await fileSystem.release(handle);
           pin(lineage, -1);

@@ -21,6 +21,7 @@ import type { Engine } from "../../src/vfs/engine.ts";
 import { type EngineOptions, startEngine } from "../../src/vfs/start-engine.ts";
 import { createKeptRows, type Rows } from "../support/kept-rows.ts";
 import { createMemoryFiles, type MemoryFiles } from "../support/memory-files.ts";
+import { createMemoryPassthrough } from "../support/memory-passthrough.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
 import { createKernel, type Kernel } from "./kernel.ts";
 import { steppingFiles, steppingRows } from "./stepping.ts";
@@ -48,6 +49,7 @@ export interface Sabotage {
 
 export interface MountOptions {
   readonly name: string;
+  /** Of chance; those of even ones pass local files on to the kernel. */
   readonly seed: number;
   readonly clock: Clock;
   readonly gateway: () => Gateway;
@@ -202,6 +204,7 @@ export function createMount(options: MountOptions): Mount {
       await paths.prepare();
       database ??= DATABASES.take(left);
       const rows = database;
+      const passthrough = seed % 2 === 0 ? createMemoryPassthrough(files) : undefined;
       const engine = await startEngine({
         runtime,
         client,
@@ -212,6 +215,7 @@ export function createMount(options: MountOptions): Mount {
         settings,
         workspace: options.workspace,
         scopes: undefined,
+        ...(passthrough === undefined ? {} : { passthrough }),
         ...options.engine?.(files, rows, { settings, copyRows: mount.copyRows }),
       });
       if (!isAlive()) return;
@@ -219,7 +223,7 @@ export function createMount(options: MountOptions): Mount {
       const keep = () => {
         if (options.sabotage?.losesLastCall === true) before = DATABASES.rowsOf(rows);
       };
-      const kernel = whileAlive(createKernel(engine.fileSystem, clock), isAlive, keep);
+      const kernel = whileAlive(createKernel(engine.fileSystem, clock, passthrough?.fileOf), isAlive, keep);
       current = { engine, kernel, database: rows, files };
     },
 

@@ -21,6 +21,7 @@ import { createDisk } from "../../src/vfs/disk.ts";
 import type { Caller, HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
 import { createNetwork } from "../../src/vfs/network.ts";
 import { open, openCreated, release } from "../../src/vfs/open.ts";
+import { NO_PASSTHROUGH } from "../../src/vfs/passthrough.ts";
 import { createPollState } from "../../src/vfs/poll-state.ts";
 import { createQuota } from "../../src/vfs/quota.ts";
 import { read } from "../../src/vfs/read.ts";
@@ -33,6 +34,7 @@ import { createSyncTogether } from "../../src/vfs/sync-waiting.ts";
 import { createTogether } from "../../src/vfs/together.ts";
 import { flush, write } from "../../src/vfs/write.ts";
 import { createMemoryFiles, type MemoryFiles } from "./memory-files.ts";
+import { createMemoryPassthrough, type MemoryPassthrough } from "./memory-passthrough.ts";
 import { createScriptedContent, type ScriptedContent } from "./scripted-content.ts";
 import { slowFiles } from "./slow-files.ts";
 import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";
@@ -45,6 +47,8 @@ export interface BytesWorld {
   readonly clock: VirtualClock;
   readonly files: MemoryFiles;
   readonly gateway: ScriptedContent;
+  /** Where the world was told to have it. */
+  readonly passthrough: MemoryPassthrough | undefined;
   /** What was logged as an error or warning. */
   readonly complaints: string[];
   /** A file the gateway has, nothing of it here; `hash: null`: the gateway does not tell. */
@@ -70,18 +74,19 @@ interface Remains {
   readonly gateway: ScriptedContent;
   /** Turns of the microtask queue that each call on a file takes. */
   readonly turns: () => number;
+  readonly isPassing: boolean;
 }
 
 export async function createBytesWorld(
   settings: Partial<EngineSettings> = {},
-  options: { capacity?: number; turns?: () => number } = {},
+  options: { capacity?: number; turns?: () => number; isPassing?: boolean } = {},
 ): Promise<BytesWorld> {
   const clock = createVirtualClock();
   const now = () => timeFromMilliseconds(clock.now());
-  const { capacity, turns = () => 0 } = options;
+  const { capacity, turns = () => 0, isPassing = false } = options;
   const files = createMemoryFiles({ now, ...(capacity === undefined ? {} : { capacity }) });
   const database = openDatabase(":memory:");
-  const world = build({ database, files, clock, gateway: createScriptedContent(), turns }, settings);
+  const world = build({ database, files, clock, gateway: createScriptedContent(), turns, isPassing }, settings);
   await world.context.paths.prepare();
   world.context.metadata.transaction(() => {
     const { inodes } = world.context.metadata;
@@ -131,6 +136,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
   };
   const log: Logger = { debug() {}, info() {}, warn: complain, error: complain, isLevelEnabled: () => true };
   const slow = slowFiles(files, remains.turns);
+  const passthrough = remains.isPassing ? createMemoryPassthrough(files) : undefined;
   const runtime = { ...clock, files: slow };
   const metadata = createMetadata<Request>(database, parseRequest);
   const activity = createActivity();
@@ -178,6 +184,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
       return lastHandle;
     },
     lives: new Map(),
+    passthrough: passthrough ?? NO_PASSTHROUGH,
     bytes: createByteState(),
     interruptions: new Map(),
     listings: { size: 0, run: (_key, work) => work() },
@@ -205,6 +212,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     clock,
     files,
     gateway,
+    passthrough,
     complaints,
     addRemote(content, { hash = hashOf(content), attributes = {}, name = `remote-${++names}` } = {}) {
       const version = `version of ${name}`;

@@ -32,7 +32,16 @@ export interface MemorySnapshot {
   readonly root: Folder;
 }
 
+/** A file under somebody who does not ask: the kernel, which reads and writes what it was given. */
+export interface PassedFile {
+  size(): number;
+  read(buffer: Uint8Array, position: number): number;
+  write(buffer: Uint8Array, position: number): void;
+}
+
 export interface MemoryFiles extends Files {
+  /** The file of an open handle, which may be closed afterwards. */
+  passed(descriptor: number): PassedFile;
   /** Makes matching operations fail without effect; ends early by the function it returns. */
   fail(failure: Failure): () => void;
   snapshot(): MemorySnapshot;
@@ -76,6 +85,8 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
   let age = 0;
   let killed = false;
   let open = 0;
+  let lastDescriptor = 2;
+  const byDescriptor = new Map<number, PassedFile>();
   const failures = new Set<{ failure: Failure; left: number; after: number }>();
 
   function failIfTold(on: Operation, path: string): void {
@@ -168,6 +179,8 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
     let closed = false;
     inode.handles++;
     open++;
+    const descriptor = ++lastDescriptor;
+    byDescriptor.set(descriptor, passedFile(inode, path));
 
     function use<T>(on: Operation, work: () => T, writes = false): Promise<T> {
       if (closed) return Promise.reject(systemError("EBADF", on, path));
@@ -180,6 +193,8 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
 
     let lostBytes: unknown;
     return {
+      descriptor,
+
       read: (buffer, offset, length, position) =>
         use("read", () => {
           expectOffset(position, "read", path);
@@ -253,12 +268,26 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
       async close() {
         if (closed) return;
         closed = true;
+        byDescriptor.delete(descriptor);
         await run("close", path, () => {
           if (age !== openedAt) throw systemError("EBADF", "close", path);
           inode.handles--;
           open--;
           freeIfUnused(inode);
         });
+      },
+    };
+  }
+
+  function passedFile(inode: Inode, path: string): PassedFile {
+    return {
+      size: () => inode.bytes.size,
+      read: (buffer, position) => inode.bytes.read(buffer, position),
+      write(buffer, position) {
+        change(inode, path, "write", inode.bytes.growth(position, buffer.length), () => {
+          inode.bytes.write(buffer, position);
+        });
+        touch(inode, true);
       },
     };
   }
@@ -273,6 +302,12 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
   if (options.snapshot !== undefined) restore(options.snapshot);
 
   return {
+    passed(descriptor) {
+      const file = byDescriptor.get(descriptor);
+      if (file === undefined) throw systemError("EBADF", "passthrough", `descriptor ${descriptor}`);
+      return file;
+    },
+
     open: (path, mode) => run("open", path, () => handleOn(openInode(path, mode), path, mode)),
     stat: (path) => run("stat", path, () => statOf(inodeAt(path, "stat"))),
 

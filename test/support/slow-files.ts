@@ -26,6 +26,7 @@ export function slowFiles<T extends Files>(files: T, turns: () => number): T {
       }
     };
     return {
+      ...(file.descriptor === undefined ? {} : { descriptor: file.descriptor }),
       read: (buffer, offset, length, position) => later(() => file.read(buffer, offset, length, position)),
       write: (buffer, position) => later(() => file.write(buffer, position)),
       truncate: (size) => later(() => file.truncate(size)),

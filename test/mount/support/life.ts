@@ -35,6 +35,7 @@ export function launchIn(place: Place, workspace: string, name = "m", stateDir =
     cacheSize: 1000,
     patienceMs: 0,
     readOnly: false,
+    passthrough: true,
     durability: "local",
     logLevel: "debug",
     foreground: true,

@@ -1,0 +1,19 @@
+/** How much of the state dir's disk is kept back, left free and taken, where the user does not say. Bytes. */
+import type { DiskLimits } from "../vfs/disk.ts";
+import type { DaemonSettings } from "./settings.ts";
+
+const BLOCK = 4096;
+const RESERVE_MAX = 64 * 1024 ** 2;
+const KEEP_FREE_MAX = 1024 ** 3;
+
+/** Enough for the rows of thousands of renames and deletions, little enough for a small disk. */
+export function reserveSize(total: number): number {
+  return Math.min(RESERVE_MAX, Math.floor(total / 32 / BLOCK) * BLOCK);
+}
+
+export function diskLimits({ keepFree, unsentLimit }: DaemonSettings, total: number): DiskLimits {
+  return {
+    keepFree: keepFree ?? Math.min(KEEP_FREE_MAX, Math.floor(total / 20)),
+    ...(unsentLimit === undefined ? {} : { unsentLimit }),
+  };
+}

@@ -1,0 +1,46 @@
+/**
+ * Programs of a mount that is gone. A file that the kernel wrote for them (pass-on.ts) they may still have
+ * open, and go on writing to, without anybody hearing of it: such a file is left to them, and a copy
+ * as it is now takes its place.
+ */
+import { hasCode } from "../lib/system-error.ts";
+import type { Context } from "./context.ts";
+
+/** At the start, of each file that had a writer when the mount before ended. Its bytes and time stay as they are. */
+export async function leaveToFormerWriters(context: Context, lineage: number): Promise<void> {
+  const { runtime, paths, log } = context;
+  const { files } = runtime;
+  const path = paths.live(lineage);
+  const copy = `${path}.copy`;
+  try {
+    const { mtime } = await files.stat(path);
+    await files.remove(copy);
+    await files.clone(path, copy);
+    const file = await files.open(copy, "r+");
+    try {
+      await file.setTimes(mtime);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    await files.rename(copy, path);
+    await paths.syncFolderOf(path);
+    runtime.step("recover: left to a former writer");
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return;
+    log.warn(
+      { err: error, lineage },
+      "a file that programs of the mount before may still write to could not be copied",
+    );
+    await files.remove(copy).catch(() => {});
+  }
+}
+
+/** Inodes of files the kernel writes to by itself right now. */
+export function passedToWriters({ handles }: Pick<Context, "handles">): number[] {
+  const inodes = new Set<number>();
+  for (const handle of handles.values()) {
+    if (handle.kind === "file" && handle.write && handle.live.backing !== undefined) inodes.add(handle.live.inode);
+  }
+  return [...inodes];
+}

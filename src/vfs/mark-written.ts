@@ -1,0 +1,42 @@
+/** What the rows say before a byte of a live file changes: that it is dirty, and no longer safe. */
+import type { Inode } from "../metadata/inodes.ts";
+import { markInode } from "./changes.ts";
+import type { Context } from "./context.ts";
+import { FsError } from "./errors.ts";
+import type { LiveFile } from "./live-file.ts";
+import { tellWritten } from "./staged-files.ts";
+
+/** The rows say dirty, durably, before the first byte changes since the last cut or clean state. */
+export function markWritten(context: Context, live: LiveFile): void {
+  const { metadata, runtime } = context;
+  if (!live.isWritten) {
+    let marked: Inode | undefined;
+    metadata.transaction(() => {
+      const inode = metadata.inodes.get(live.inode);
+      if (inode === undefined || inode.lineage !== live.lineage) {
+        throw new FsError("ESTALE", `lineage ${live.lineage} is superseded`);
+      }
+      marked = metadata.inodes.update(inode.id, { content: "dirty", changes: inode.changes + 1, hash: null });
+      markInode(context, inode.id);
+    });
+    if (marked !== undefined) tellWritten(context, marked, live);
+    runtime.step("write: marked dirty");
+    live.isWritten = true;
+    live.firstWriteAt = undefined;
+  }
+  live.isOriginal = false;
+  live.isUnrecorded = true;
+  live.writes += 1;
+  live.lastWriteAt = runtime.elapsed();
+  live.firstWriteAt ??= live.lastWriteAt;
+}
+
+/** Power loss may come when some of the new bytes are on the disk: it must not find them counted as whole. */
+export async function noLongerSafe(context: Context, live: LiveFile): Promise<void> {
+  const inode = context.metadata.inodes.get(live.inode);
+  if (inode?.lineage === live.lineage && inode.synced !== null) {
+    context.metadata.inodes.update(inode.id, { synced: 0 });
+  }
+  await context.syncRows();
+  live.isSafe = false;
+}

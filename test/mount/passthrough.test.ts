@@ -1,0 +1,112 @@
+/**
+ * Local files are read, written and mapped by the kernel without a request, and what was written
+ * arrives all the same. Needs a kernel with passthrough (6.9) and the right to use it.
+ */
+import { writeFileSync } from "node:fs";
+import { release } from "node:os";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { hashOf } from "../support/bytes-world.ts";
+import { until } from "../support/child.ts";
+import { check, createPlace, type Place, type TestGateway, type TestMount } from "../support/wsfs.ts";
+
+let place: Place;
+beforeEach(() => {
+  place = createPlace();
+});
+afterEach(() => place.cleanUp());
+
+/** One file by every way to write, and read back; the last line is what it should hold. */
+const PROGRAM = `
+import hashlib, mmap, os
+fd = os.open("f", os.O_RDWR | os.O_CREAT | os.O_EXCL)
+for i in range(64): os.pwrite(fd, bytes([i]) * 4096, i * 4096)
+os.fsync(fd)
+with mmap.mmap(fd, 64 * 4096) as m:
+    m[10:14] = b"maps"
+    m.flush()
+    m[20:24] = b"late"
+    os.close(fd)
+    # Closed, and mapped still.
+    m[30:34] = b"past"
+with open("f", "ab") as f: f.write(b"appended")
+os.truncate("f", 100000)
+with open("f", "r+b") as f:
+    f.seek(5000); f.write(b"over")
+content = open("f", "rb").read()
+assert content[10:14] + content[20:24] + content[30:34] + content[5000:5004] == b"mapslatepastover", content[:40]
+assert len(content) == os.stat("f").st_size == 100000
+print(hashlib.sha256(content).hexdigest())
+`;
+
+async function requests(mount: TestMount): Promise<{ READ: number; WRITE: number }> {
+  const { operations } = await mount.status();
+  const { READ = 0, WRITE = 0 } = operations as Record<string, number>;
+  return { READ, WRITE };
+}
+
+function hasPassthrough(): boolean {
+  const [major = 0, minor = 0] = release().split(".").map(Number);
+  return major > 6 || (major === 6 && minor >= 9);
+}
+
+async function nodeOf({ baseUrl, token }: TestGateway): Promise<{ contentHash: string; size: number }> {
+  const answer = await fetch(`${baseUrl}/v1/files/f`, { headers: { Authorization: `Bearer ${token}` } });
+  return (await answer.json()) as { contentHash: string; size: number };
+}
+
+it("every way to write arrives, with no READ and no WRITE", async (context) => {
+  if (!hasPassthrough()) return context.skip("passthrough needs Linux 6.9");
+  const gateway = await place.gateway();
+  for (const args of [[], ["--no-passthrough"]]) {
+    const mount = await place.mount(gateway, { args });
+    const isPassing = args.length === 0;
+    expect((await mount.status()).passthrough).toBe(isPassing);
+    const { stdout } = check(await mount.sh(`rm -f f; python3 -c '${PROGRAM}'`));
+    const { READ, WRITE } = await requests(mount);
+    expect([READ === 0, WRITE === 0]).toEqual([isPassing, isPassing]);
+    check(await place.wsfs(["drain", mount.dir, "--timeout", "60"], { timeoutMs: 90_000 }));
+    expect(await nodeOf(gateway)).toMatchObject({ contentHash: stdout.trim(), size: 100_000 });
+    await mount.umount();
+  }
+});
+
+it("a file changes between served and passed on without an old page", async () => {
+  const gateway = await place.gateway();
+  const first = await place.mount(gateway, { name: "first" });
+  check(await first.sh("printf 'first version' > f"));
+  await first.umount("--drain=60");
+  const mount = await place.mount(gateway, { name: "other" });
+  // Not here yet: served, and kept by the kernel. Then passed on, then served again for the bits of its mode.
+  const script =
+    "show() { cat f; echo; }; show; printf SECOND 1<>f; show; chmod u+s f; show; printf 'third!' 1<>f; show";
+  const { stdout } = check(await mount.sh(script));
+  expect(stdout.trim().split("\n")).toEqual(["first version", "SECONDversion", "SECONDversion", "third!version"]);
+  const { READ } = await requests(mount);
+  expect(READ).toBeGreaterThan(0);
+  await mount.umount();
+});
+
+it("what was written and not closed survives the daemon; what is written to a mount that is gone stays there", async () => {
+  const gateway = await place.gateway();
+  const mount = await place.mount(gateway);
+  check(await mount.sh("printf 'saved' > f"));
+  check(await place.wsfs(["drain", mount.dir, "--timeout", "60"], { timeoutMs: 90_000 }));
+  const flag = place.path("flag");
+  const writer = `
+import os, signal, time
+fd = os.open("f", os.O_WRONLY)
+os.pwrite(fd, b"W", 0)
+os.kill(${mount.pid}, signal.SIGKILL)
+while not os.path.exists("${flag}"): time.sleep(0.05)
+os.pwrite(fd, b"LATE", 1)
+`;
+  const written = mount.sh(`python3 -c '${writer}'`, { timeoutMs: 60_000 });
+  await until("the mount is gone", async () => (await place.wsfs(["status", mount.dir])).code !== 0);
+  const again = await place.mount(gateway);
+  expect(check(await again.sh("cat f")).stdout).toBe("Waved");
+  writeFileSync(flag, "");
+  await written;
+  expect(check(await again.sh("cat f")).stdout).toBe("Waved");
+  await again.umount("--drain=60");
+  expect((await nodeOf(gateway)).contentHash).toBe(hashOf(Buffer.from("Waved")));
+});

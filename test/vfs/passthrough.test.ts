@@ -1,0 +1,225 @@
+/** Files that the kernel reads and writes itself: what is passed on, and that no write of it goes unnoticed. */
+import { expect, test } from "vitest";
+import type { Inode } from "../../src/metadata/inodes.ts";
+import { setattr } from "../../src/vfs/attributes.ts";
+import { cutGeneration } from "../../src/vfs/cut.ts";
+import type { HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
+import { open, release } from "../../src/vfs/open.ts";
+import { recoverContents } from "../../src/vfs/recover.ts";
+import { flush, fsync } from "../../src/vfs/write.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
+
+const HEAD = Buffer.from("the head");
+const NEWS = Buffer.from("news");
+const READING: OpenFlags = { read: true, write: false, append: false, truncate: false, exclusive: false };
+const WRITING: OpenFlags = { ...READING, write: true };
+
+const passing = () => createBytesWorld({}, { isPassing: true });
+
+/** A file of the gateway that is all here. */
+async function whole(world: BytesWorld, name = "a"): Promise<Inode> {
+  const { id } = world.addRemote(HEAD, { name });
+  await world.readAll(world.inode(id));
+  // What is written from here on has times of its own.
+  await world.clock.advance(1000);
+  return world.inode(id);
+}
+
+interface Passed {
+  readonly handle: HandleId;
+  /** Without a word to the file system. */
+  write(bytes: Uint8Array, at?: number): void;
+  close(): Promise<void>;
+}
+
+async function openPassed(world: BytesWorld, { id }: Inode, flags = WRITING): Promise<Passed> {
+  const { handle, backing } = await open(world.context, CALLER, world.inode(id).lineage, flags);
+  if (backing === undefined || world.passthrough === undefined) throw new Error("not passed on");
+  const file = world.passthrough.fileOf(backing);
+  return { handle, write: (bytes, at = 0) => file.write(bytes, at), close: () => world.close(handle) };
+}
+
+async function isPassed(world: BytesWorld, { id }: Inode, flags = READING): Promise<boolean> {
+  const { handle, backing } = await open(world.context, CALLER, world.inode(id).lineage, flags);
+  await world.close(handle);
+  return backing !== undefined;
+}
+
+async function after(world: BytesWorld): Promise<BytesWorld> {
+  const next = world.crash();
+  await recoverContents(next.context);
+  return next;
+}
+
+const cut = (world: BytesWorld, { id }: Inode) => cutGeneration(world.context, id, CALLER.signal);
+const text = async (world: BytesWorld, inode: Inode) => Buffer.from(await world.readAll(inode)).toString();
+
+test("what was written is told at close, and sent", async () => {
+  const world = await passing();
+  const { inode, handle } = await world.create();
+  await world.close(handle);
+  const file = await openPassed(world, inode);
+  file.write(NEWS);
+  await flush(world.context, CALLER, file.handle);
+  expect(world.inode(inode.id)).toMatchObject({ content: "dirty", size: NEWS.length, hash: null });
+  await file.close();
+  expect(await cut(world, inode)).toBe("cut");
+  expect(world.inode(inode.id).hash).toBe(hashOf(NEWS));
+  expect(world.passthrough?.registered()).toBe(0);
+});
+
+test("what is written after the last flush is told when the last handle goes", async () => {
+  const world = await passing();
+  const inode = await whole(world);
+  const file = await openPassed(world, inode);
+  await flush(world.context, CALLER, file.handle);
+  expect(world.inode(inode.id).content).toBe("open");
+  file.write(NEWS);
+  await release(world.context, file.handle);
+  expect(world.inode(inode.id)).toMatchObject({ content: "dirty", size: HEAD.length });
+  expect(await text(world, inode)).toBe("newshead");
+});
+
+test("a write that leaves the times as they were is noticed all the same", async () => {
+  const world = await passing();
+  const { inode, handle } = await world.create();
+  await world.close(handle);
+  const first = await openPassed(world, inode);
+  first.write(NEWS);
+  await first.close();
+  expect(await cut(world, inode)).toBe("cut");
+  // At the same moment of the clock, and of the same size.
+  const second = await openPassed(world, inode);
+  await flush(world.context, CALLER, second.handle);
+  second.write(Buffer.from("more"));
+  await second.close();
+  await cut(world, inode);
+  expect(world.inode(inode.id).hash).toBe(hashOf(Buffer.from("more")));
+});
+
+test("opened for writing and not written to, a file is as clean as before", async () => {
+  const world = await passing();
+  const inode = await whole(world);
+  const { hash } = world.inode(inode.id);
+  await (await openPassed(world, inode)).close();
+  expect(world.inode(inode.id)).toMatchObject({ content: "clean", hash });
+});
+
+test("after a crash the file is looked at, written to or not", async () => {
+  for (const isWritten of [true, false]) {
+    const world = await passing();
+    const inode = await whole(world);
+    const file = await openPassed(world, inode);
+    if (isWritten) file.write(NEWS);
+    const next = await after(world);
+    expect(next.inode(inode.id).content).toBe(isWritten ? "dirty" : "clean");
+    expect(await text(next, inode)).toBe(isWritten ? "newshead" : "the head");
+  }
+});
+
+test("what is written after a cut is not lost in a crash", async () => {
+  for (const isWritten of [true, false]) {
+    const world = await passing();
+    const inode = await whole(world);
+    const file = await openPassed(world, inode);
+    file.write(NEWS);
+    await world.clock.advance(1000);
+    expect(await cut(world, inode)).toBe("cut");
+    const { changes } = world.inode(inode.id);
+    if (isWritten) file.write(Buffer.from("late"));
+    const next = await after(world);
+    const found = next.inode(inode.id);
+    // The cut counts for as long as nothing was written since.
+    expect(found.changes === changes).toBe(!isWritten);
+    expect(await text(next, inode)).toBe(isWritten ? "latehead" : "newshead");
+    expect(await cut(next, inode)).toBe("cut");
+    expect(next.inode(inode.id).hash).toBe(hashOf(Buffer.from(isWritten ? "latehead" : "newshead")));
+  }
+});
+
+test("synced and closed, the content counts as whole after power loss", async () => {
+  const world = await passing();
+  const inode = await whole(world);
+  const file = await openPassed(world, inode);
+  file.write(NEWS);
+  await world.clock.advance(1000);
+  await fsync(world.context, CALLER, file.handle, false);
+  await file.close();
+  while (world.context.bytes.tasks.size > 0) await Promise.all(world.context.bytes.tasks);
+  const next = await world.powerLoss();
+  expect(await text(next, inode)).toBe("newshead");
+  expect(await cut(next, inode)).toBe("cut");
+});
+
+test("written to again after it was synced, or open still, it is held", async () => {
+  for (const isClosed of [true, false]) {
+    const world = await passing();
+    const inode = await whole(world);
+    const file = await openPassed(world, inode);
+    file.write(NEWS);
+    await fsync(world.context, CALLER, file.handle, false);
+    await world.clock.advance(1000);
+    file.write(Buffer.from("torn"));
+    if (isClosed) await file.close();
+    const next = await world.powerLoss();
+    expect(await text(next, inode)).toBe("tornhead");
+    expect(await cut(next, inode)).toBe("held");
+  }
+});
+
+test("cut while it was open and not written to since, it is not held", async () => {
+  const world = await passing();
+  const inode = await whole(world);
+  const file = await openPassed(world, inode);
+  file.write(NEWS);
+  await world.clock.advance(1000);
+  await fsync(world.context, CALLER, file.handle, false);
+  expect(await cut(world, inode)).toBe("cut");
+  await world.context.syncRows();
+  const next = await world.powerLoss();
+  expect(await text(next, inode)).toBe("newshead");
+  expect(await cut(next, inode)).toBe("cut");
+});
+
+test("what is not all here, held, or would have to lose bits of its mode is not passed on", async () => {
+  const world = await passing();
+  const { id } = world.addRemote(HEAD, { name: "b" });
+  expect(await isPassed(world, world.inode(id))).toBe(false);
+  const inode = await whole(world);
+  expect(await isPassed(world, inode)).toBe(true);
+  await setattr(world.context, CALLER, inode.lineage, { mode: 0o4755 });
+  expect(await isPassed(world, inode)).toBe(false);
+  await setattr(world.context, CALLER, inode.lineage, { mode: 0o755 });
+  expect(await isPassed(world, inode, WRITING)).toBe(true);
+});
+
+test("all handles of a file are served as the first one is", async () => {
+  const world = await passing();
+  const { id } = world.addRemote(HEAD, { name: "b" });
+  const first = await open(world.context, CALLER, world.inode(id).lineage, READING);
+  await world.readAll(world.inode(id));
+  expect(await isPassed(world, world.inode(id))).toBe(false);
+  await world.close(first.handle);
+  const second = await openPassed(world, world.inode(id), READING);
+  const third = await open(world.context, CALLER, world.inode(id).lineage, WRITING);
+  expect(third.backing).toBeDefined();
+  await second.close();
+  expect(world.passthrough?.registered()).toBe(1);
+  await world.close(third.handle);
+  expect(world.passthrough?.registered()).toBe(0);
+});
+
+test("where nobody can be told what was written, the next writer tells it", async () => {
+  const world = await passing();
+  const inode = await whole(world);
+  const file = await openPassed(world, inode);
+  file.write(NEWS);
+  const heal = world.files.fail({ path: /live/, code: "EIO", on: ["stat"], times: Number.POSITIVE_INFINITY });
+  await expect(flush(world.context, CALLER, file.handle)).rejects.toMatchObject({ code: "EIO" });
+  await release(world.context, file.handle);
+  heal();
+  expect(world.inode(inode.id).content).toBe("open");
+  await (await openPassed(world, inode)).close();
+  expect(world.inode(inode.id).content).toBe("dirty");
+  expect(await text(world, inode)).toBe("newshead");
+});
