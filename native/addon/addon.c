@@ -25,6 +25,7 @@ NAPI_MODULE_INIT()
     {"setTimes", set_times},
     {"seek", seek_file},
     {"lockFile", lock_file},
+    {"isOnlyWriter", is_only_writer},
     {"getxattr", get_attribute},
     {"setxattr", set_attribute},
     {"listxattr", list_attributes},

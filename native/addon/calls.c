@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -154,6 +155,24 @@ napi_value lock_file(napi_env env, napi_callback_info info)
     error = flock(fd, LOCK_EX | LOCK_NB) < 0 ? errno : 0;
   } while (error == EINTR);
   if (error != 0 && error != EWOULDBLOCK) return throw_system_error(env, error, "flock");
+  CHECK(env, napi_get_boolean(env, error == 0, &result));
+  return result;
+}
+
+/*
+ * isOnlyWriter(fd): of a descriptor open for writing, whether nobody else has the file open or mapped for
+ * writing. The kernel says so when it is asked for a write lease, which is given back at once: who opens the
+ * file in between waits for that, and the signal that asks us for it is one that is ignored.
+ */
+napi_value is_only_writer(napi_env env, napi_callback_info info)
+{
+  napi_value value, result;
+  int fd;
+  if (!get_arguments(env, info, &value, 1) || !get_int(env, value, &fd)) return NULL;
+  if (fcntl(fd, F_SETSIG, SIGURG) < 0) return throw_system_error(env, errno, "fcntl");
+  int error = fcntl(fd, F_SETLEASE, F_WRLCK) < 0 ? errno : 0;
+  if (error == 0) (void)fcntl(fd, F_SETLEASE, F_UNLCK);
+  if (error != 0 && error != EAGAIN) return throw_system_error(env, error, "fcntl");
   CHECK(env, napi_get_boolean(env, error == 0, &result));
   return result;
 }

@@ -25,6 +25,8 @@ export interface SystemCalls {
   syncDisk(fd: number): Promise<void>;
   /** Makes `fdTo` what `fdFrom` is: a reflink where the disk can, else the bytes; holes stay holes. */
   clone(fdFrom: number, fdTo: number): Promise<void>;
+  /** Nobody else has the file open, or mapped, for writing. */
+  isOnlyWriter(fd: number): boolean;
   /** flock(2), exclusive, without waiting: whether the lock is ours now. */
   lockFile(fd: number): boolean;
 }
@@ -229,6 +231,10 @@ class DiskFile implements OpenFile {
         throw error;
       }
     });
+  }
+
+  isOnlyWriter(): Promise<boolean> {
+    return this.#use("fcntl", (fd) => this.#system.isOnlyWriter(fd));
   }
 
   seek(kind: "data" | "hole", offset: number): Promise<number | undefined> {

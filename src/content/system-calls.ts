@@ -10,6 +10,7 @@ interface Addon {
   setTimes(fd: number, atime: number, atimeNs: number, mtime: number, mtimeNs: number): void;
   seek(fd: number, kind: number, offset: number): number | undefined;
   lockFile(fd: number): boolean;
+  isOnlyWriter(fd: number): boolean;
   getxattr(path: string, name: string): Buffer;
   setxattr(path: string, name: string, value: Uint8Array, flags: number): void;
   listxattr(path: string): string[];
@@ -24,6 +25,7 @@ const addon = loadAddon([
   "setTimes",
   "seek",
   "lockFile",
+  "isOnlyWriter",
   "getxattr",
   "setxattr",
   "listxattr",
@@ -110,4 +112,12 @@ export function removexattr(path: string, name: string): void {
  */
 export function lockFile(fd: number): boolean {
   return addon.lockFile(fd);
+}
+
+/**
+ * Of a descriptor open for writing, whether nobody else has the file open, or mapped, for writing. The user
+ * must own the file; throws where the file system knows no leases.
+ */
+export function isOnlyWriter(fd: number): boolean {
+  return addon.isOnlyWriter(fd);
 }

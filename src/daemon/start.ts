@@ -38,7 +38,7 @@ import { startControlServer } from "./control-server.ts";
 import { detach } from "./detach.ts";
 import { diskLimits, reserveSize } from "./disk-limits.ts";
 import { startCopies } from "./good-copies.ts";
-import { bootId, stackDepth, timesAreExact } from "./kernel.ts";
+import { bootId, knowsWriters, stackDepth, timesAreExact } from "./kernel.ts";
 import type { DaemonLog } from "./log-file.ts";
 import { mountsOf, readMountTable } from "./mount-table.ts";
 import { noticeTokens } from "./notice-tokens.ts";
@@ -201,7 +201,8 @@ async function start(
     },
   });
   closers.push(() => copies.atEnd());
-  const passthrough = createPassthrough({ backingOpen, backingClose }, log, timesAreExact(release()));
+  const mayPass = settings.passthrough && knowsWriters(stateDir, systemCalls.isOnlyWriter);
+  const passthrough = createPassthrough({ backingOpen, backingClose }, log, timesAreExact(release(), stateDir));
   const engine = await startEngine({
     runtime,
     client,
@@ -242,7 +243,7 @@ async function start(
     fileSystem: engine.fileSystem,
     log,
     clock: runtime,
-    stackDepth: settings.passthrough ? stackDepth(stateDir) : 0,
+    stackDepth: mayPass ? stackDepth(stateDir) : 0,
   });
   closers.push(() => session.close());
   closers.push(() => passthrough.close());

@@ -36,6 +36,8 @@ export interface OpenFile {
   seek(kind: "data" | "hole", offset: number): Promise<number | undefined>;
   /** fallocate(2); mode is the kernel's bits (KEEP_SIZE 1, PUNCH_HOLE 2, ZERO_RANGE 16). */
   allocate(mode: number, offset: number, length: number): Promise<void>;
+  /** Of a file open for writing: nobody else has it open, or mapped, for that. Absent: nobody can. */
+  isOnlyWriter?(): Promise<boolean>;
   /** Waits for the calls under way; later ones reject with EBADF. Closing again does nothing. */
   close(): Promise<void>;
 }

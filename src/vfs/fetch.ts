@@ -344,18 +344,30 @@ async function fill(context: Context, live: LiveFile, chunk: Uint8Array, positio
 /** With the last missing byte the check of the whole begins, before any reader goes on. */
 function arrivedAndChecked(context: Context, live: LiveFile, start: number, end: number): void {
   const isLast = partsWithin(live.missing, 0, EVERYTHING).every((part) => part.start >= start && part.end <= end);
-  if (isLast && live.isOriginal && live.originHash !== null && !live.isChecked && live.opens > 0) {
-    live.opens += 1;
-    const check = checkWhole(context, live);
-    live.check = check;
-    check.catch(() => {
-      live.check = undefined;
-    });
-    inBackground(context, "the check of a download", () =>
-      check.then(() => {}).finally(() => closeLive(context, live, { write: false })),
-    );
-  }
+  if (isLast && live.opens > 0) beginCheck(context, live);
   arrived(live, start, end);
+}
+
+function beginCheck(context: Context, live: LiveFile): void {
+  if (!live.isOriginal || live.originHash === null || live.isChecked) return;
+  live.opens += 1;
+  const check = checkWhole(context, live);
+  live.check = check;
+  check.catch(() => {
+    live.check = undefined;
+  });
+  inBackground(context, "the check of a download", () =>
+    check.then(() => {}).finally(() => closeLive(context, live, { write: false })),
+  );
+}
+
+/** A file that is all here is what the gateway said it is, and the row says that it is here. One check that could not be made is made again. */
+export async function requireChecked(context: Context, live: LiveFile, signal: AbortSignal): Promise<void> {
+  if (live.check === undefined) beginCheck(context, live);
+  const interrupted = () => new FsError("EINTR", "interrupted while a download was checked");
+  const isRight = live.check === undefined || (await unlessAborted(live.check, signal, interrupted));
+  if (!isRight) throw new FsError("EIO", "downloaded bytes are not the version's");
+  await recordArrived(context, live);
 }
 
 /** Whether the complete file is the version it was said to be; if not, all of it is missing again. */

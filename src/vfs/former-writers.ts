@@ -15,6 +15,7 @@ export async function leaveToFormerWriters(context: Context, lineage: number): P
   try {
     const { mtime } = await files.stat(path);
     await files.remove(copy);
+    if (await hasNoWriter(context, path)) return;
     await files.clone(path, copy);
     const file = await files.open(copy, "r+");
     try {
@@ -25,7 +26,6 @@ export async function leaveToFormerWriters(context: Context, lineage: number): P
     }
     await files.rename(copy, path);
     await paths.syncFolderOf(path);
-    runtime.step("recover: left to a former writer");
   } catch (error) {
     if (hasCode(error, "ENOENT")) return;
     log.warn(
@@ -36,11 +36,17 @@ export async function leaveToFormerWriters(context: Context, lineage: number): P
   }
 }
 
-/** Inodes of files the kernel writes to by itself right now. */
-export function passedToWriters({ handles }: Pick<Context, "handles">): number[] {
-  const inodes = new Set<number>();
-  for (const handle of handles.values()) {
-    if (handle.kind === "file" && handle.write && handle.live.backing !== undefined) inodes.add(handle.live.inode);
+async function hasNoWriter({ runtime }: Context, path: string): Promise<boolean> {
+  const file = await runtime.files.open(path, "r+");
+  try {
+    return (await file.isOnlyWriter?.()) ?? true;
+  } finally {
+    await file.close();
   }
-  return [...inodes];
+}
+
+/** Inodes of files the kernel writes to by itself right now. */
+export function passedToWriters({ lives }: Pick<Context, "lives">): number[] {
+  const passed = [...lives.values()].filter((live) => live.passedWriters > 0 || live.isLingering);
+  return passed.map((live) => live.inode);
 }

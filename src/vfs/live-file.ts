@@ -95,6 +95,8 @@ export interface LiveFile {
   /** The id under which the kernel reads and writes it itself; decided with the first handle. */
   backing: number | undefined;
   passedWriters: number;
+  /** All descriptors of its passed writers are closed, and one of them is mapped still; see lingering.ts. */
+  isLingering: boolean;
   lettingIn: Promise<void> | undefined;
   /** The file as it was when it was last looked at for what passed writers did; undefined: there was none. */
   noticed: FileStat | undefined;

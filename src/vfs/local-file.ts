@@ -181,6 +181,7 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
     handles: 0,
     backing: undefined,
     passedWriters: 0,
+    isLingering: false,
     lettingIn: undefined,
     noticed: undefined,
     isNoticedExactly: true,

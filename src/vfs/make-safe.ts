@@ -12,7 +12,7 @@ export async function makeSafe(context: Context, live: LiveFile): Promise<void> 
   await syncName(context, live);
   const isAll = inFlight === 0 && live.writes === writes;
   // One who passes us by may be writing again: the rows are told when there is none any more.
-  nowSafe(context, live, isAll && noticed === undefined);
+  nowSafe(context, live, isAll && noticed === undefined && live.noticed === undefined && live.lettingIn === undefined);
   live.syncedAs = isAll && live.isNoticedExactly ? noticed : undefined;
 }
 

@@ -23,6 +23,9 @@ export interface Network {
   readonly offlineSince: number | undefined;
   /** The token was refused; nothing is sent until a new one works. */
   readonly loginNeeded: string | undefined;
+  /** Why nothing must be sent at all: it is not the gateway, or the workspace, that this mount is of. */
+  readonly mistake: string | undefined;
+  isMistaken(reason: string): void;
   /** How long nothing is to be sent, milliseconds: the gateway asked for it, or fails whatever it is asked. */
   readonly pauseMs: number;
   /** False: the token lacks it, or the gateway said so not long ago. */
@@ -33,6 +36,9 @@ export interface Network {
   needs(scopes: readonly Scope[]): void;
   /** A request that needs these was answered as asked. */
   granted(scopes: readonly Scope[]): void;
+  /** False: the gateway was asked to exchange two nodes, and did not understand. */
+  readonly mayExchange: boolean;
+  cannotExchange(): void;
   /** Somebody wants what was refused tried again. */
   retry(): void;
   /** Another token is in use; `scopes` as of createNetwork. */
@@ -75,6 +81,8 @@ export function createNetwork(
   let loginNeeded: string | undefined;
   let pausedUntilMs = Number.NEGATIVE_INFINITY;
   let outages = 0;
+  let mayExchange = true;
+  let mistake: string | undefined;
 
   function setState(online: boolean, login: string | undefined): void {
     if (online === isOnline && login === loginNeeded) return;
@@ -114,6 +122,19 @@ export function createNetwork(
     },
     get loginNeeded() {
       return loginNeeded;
+    },
+    get mistake() {
+      return mistake;
+    },
+    isMistaken(reason) {
+      mistake = reason;
+      options.onChange("state");
+    },
+    get mayExchange() {
+      return mayExchange;
+    },
+    cannotExchange() {
+      mayExchange = false;
     },
     get pauseMs() {
       return Math.max(0, pausedUntilMs - runtime.elapsed());

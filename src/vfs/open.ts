@@ -1,12 +1,12 @@
 /** Handles: open, what create opens, release. */
-import { unlessAborted } from "../lib/single-flight.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import type { Context, Handle } from "./context.ts";
 import { makeWhole } from "./cut.ts";
 import { cutWhenQuiet } from "./cut-open.ts";
 import { FsError, fromDisk } from "./errors.ts";
+import { requireChecked } from "./fetch.ts";
 import type { Caller, HandleId, Lineage, Opened, OpenFlags } from "./filesystem.ts";
-import { recordArrived } from "./holes.ts";
+import { closePassed } from "./lingering.ts";
 import { closeLive, openLive } from "./live.ts";
 import { truncateBytes } from "./live-bytes.ts";
 import { endPassing, passOn } from "./pass-on.ts";
@@ -33,11 +33,10 @@ export async function bringWhole(context: Context, lineage: Lineage, signal: Abo
   const live = await openLive(context, lineage, { write: false });
   try {
     await makeWhole(context, live, signal);
-    const interrupted = () => new FsError("EINTR", "interrupted while a download was checked");
-    const isRight = live.check === undefined || (await unlessAborted(live.check, signal, interrupted));
-    if (!isRight) throw new FsError("EIO", "downloaded bytes are not the version's");
+    await requireChecked(context, live, signal).catch((error: unknown) => {
+      throw fromDisk(error, "downloaded bytes could not be checked");
+    });
     if (!live.isKept) throw new FsError("ENOSPC", "the disk has no room for what has to be here");
-    await recordArrived(context, live);
   } finally {
     await closeLive(context, live, { write: false });
   }
@@ -76,8 +75,10 @@ export async function release(context: Context, handleId: HandleId): Promise<voi
   const handle = context.handles.get(handleId);
   context.handles.delete(handleId);
   if (handle?.kind !== "file") return;
-  endPassing(context, handle.live, handle.write);
-  await closeLive(context, handle.live, { write: handle.write });
+  const { live, write } = handle;
+  const wasPassed = write && live.backing !== undefined;
+  endPassing(context, live, write);
+  await (wasPassed ? closePassed(context, live) : closeLive(context, live, { write }));
 }
 
 export type FileHandle = Extract<Handle, { kind: "file" }>;

@@ -20,10 +20,10 @@ const SET_ID = 0o6000;
 
 /** For each handle, once the file is open: the id to answer with, or undefined: we serve it. */
 export async function passOn(context: Context, live: LiveFile, write: boolean): Promise<number | undefined> {
-  live.handles += 1;
-  if (live.handles === 1 && mayPass(context, live, write)) {
+  if (live.handles === 0 && mayPass(context, live)) {
     live.backing = context.passthrough.register(live.file.descriptor ?? -1);
   }
+  live.handles += 1;
   if (live.backing !== undefined && write) {
     live.passedWriters += 1;
     try {
@@ -46,16 +46,16 @@ export function endPassing(context: Context, live: LiveFile, write: boolean): vo
 }
 
 /**
- * All bytes are there and are what they should be. Of a file that somebody writes to: nobody counts how
- * much, no change of it has to clear bits of the mode, and it is not held until it is saved.
+ * All bytes are there and are what they should be. Should somebody write to it, now or while it is passed
+ * on: nobody counts how much, no change has to clear bits of the mode, and it is not held until it is saved.
  */
-function mayPass(context: Context, live: LiveFile, write: boolean): boolean {
+function mayPass(context: Context, live: LiveFile): boolean {
   const { passthrough, disk } = context;
   if (!passthrough.isOn || live.file.descriptor === undefined) return false;
   if (!live.isKept || disk.trouble !== undefined || live.missing.length > 0 || !live.isChecked) return false;
   const { synced, attributes } = requireCurrent(context, live.lineage);
   if (synced === HELD || ((attributes.mode ?? 0) & SET_ID) !== 0) return false;
-  return !write || !isTight(context);
+  return !isTight(context);
 }
 
 /** From when this resolves, bytes may change at any moment without a word. */
@@ -68,11 +68,25 @@ async function letIn(context: Context, live: LiveFile): Promise<void> {
 
 async function prepare(context: Context, live: LiveFile): Promise<void> {
   if (live.noticed !== undefined) return;
-  expectWrites(context, live);
-  await context.staged.flush();
-  if (live.isSafe) await noLongerSafe(context, live);
-  Object.assign(live, await lookAtFile(context, live));
+  for (;;) {
+    expectWrites(context, live);
+    await context.staged.flush();
+    if (live.isSafe) await noLongerSafe(context, live);
+    const { changes } = requireCurrent(context, live.lineage);
+    const seen = await lookAtFile(context, live);
+    // A cut or a sync that began before may have ended meanwhile, and say that the file stays as it is.
+    const isSaid =
+      !live.isSafe && requireCurrent(context, live.lineage).changes === changes && isExpected(context, live);
+    if (!isSaid) continue;
+    Object.assign(live, seen);
+    break;
+  }
   context.runtime.step("passthrough: writer let in");
+}
+
+/** The rows say so already. */
+function isExpected(context: Context, live: LiveFile): boolean {
+  return live.isWritten || requireCurrent(context, live.lineage).content !== "dirty";
 }
 
 /** After a crash the rows say that the file may have changed, and the list of changed files names it. */

@@ -32,16 +32,13 @@ export async function recoverOpenFiles(context: Context): Promise<(() => Promise
   if (isDoubtful) await doubtContents(context);
   const wasOlder = await bringBack(context, isDoubtful);
   const inWriting = inodes.writing();
-  if (!isDoubtful) for (const { lineage } of inWriting) await leaveToFormerWriters(context, lineage);
-  /** It is likely that nothing was written to them. */
-  const unwritten: number[] = [];
+  for (const { lineage } of inWriting) await leaveToFormerWriters(context, lineage);
   for (const inode of isDoubtful || wasOlder ? inodes.unfinished() : inWriting) {
-    if (inode.content !== "dirty") unwritten.push(inode.id);
     await recoverInode(context, inode);
     tellNamed(context, inode.id);
   }
   inodes.endAllWriting();
-  const sweep = prepareSweep(context, unwritten);
+  const sweep = prepareSweep(context);
   if (!isDoubtful && !wasOlder) return sweep;
   // What the rows say of a file may be about another one.
   await sweep();
@@ -81,11 +78,13 @@ async function recoverInode(context: Context, inode: Inode): Promise<void> {
 
 /**
  * Opened for writing, and no write went through us: that would have said "dirty" first. A whole file
- * may have been written past us (passthrough): it counts as changed until the sweep hashes it.
+ * may have been written past us (passthrough): it is clean with its old hash only. A big one
+ * counts as changed until the loop cuts it.
  */
 async function recoverOpen(context: Context, inode: Inode, row: LiveRow | undefined): Promise<void> {
   const { metadata } = context;
-  const isClean = row === undefined || row.missing !== "[]";
+  let isClean = row === undefined || row.missing !== "[]";
+  if (!isClean && inode.hash !== null) isClean = await isStill(context, inode, inode.hash);
   metadata.transaction(() => {
     if (isClean) {
       metadata.inodes.update(inode.id, { content: "clean" });

@@ -19,6 +19,9 @@ export interface Place {
   readonly name: string;
 }
 
+/** So often a newer version may come while the one before is fetched. */
+const TRIES = 10;
+
 export async function rename(
   context: Context,
   caller: Caller,
@@ -31,7 +34,10 @@ export async function rename(
   await requireEntry(context, caller, from.parent, from.name);
   await requireTargetKnown(context, caller, to);
   let renamed: number[] | undefined;
-  while (renamed === undefined) {
+  for (let tries = 0; renamed === undefined; tries += 1) {
+    if (caller.signal.aborted) throw new FsError("EINTR", "interrupted");
+    // Somebody saves it as fast as it is fetched.
+    if (tries === TRIES) throw new FsError("EBUSY", `${JSON.stringify(from.name)} changes all the time`);
     if (!flags.noReplace) await bringReplacementWhole(context, caller, from, to, flags.exchange);
     if (!flags.exchange && !flags.noReplace) await makeReplacementSafe(context, from, to);
     renamed = renameNow(context, from, to, flags);

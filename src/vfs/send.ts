@@ -35,6 +35,8 @@ export async function send(
     // Forgotten by power loss, what it did would be taken for somebody else's.
     await context.syncRows();
     context.runtime.step("attempt: safe");
+    // Settled, or given up for a writer, meanwhile.
+    if (signal.aborted || context.metadata.attempts.openOf(attempt.node)?.id !== attempt.id) return "failed";
     if (isUncertain(context, attempt) && (await settleByReading(context, attempt, signal))) return "answered";
     if (!context.client.features.revisions) await requireUnchanged(context, attempt, signal);
     context.runtime.step(`request: ${attempt.request.do}`);

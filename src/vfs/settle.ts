@@ -328,6 +328,8 @@ function tellApart(context: Context, row: NodeRow, request: Request, error: Remo
   } else if (isCondition) {
     lookAgainLater(context, row);
   } else if (error.code === "notFound" || (error.code === "invalid" && isMove(request))) {
+    // Of one that has gone it is heard; should it be the request that the gateway does not know, there is another way.
+    if (request.do === "exchange") context.network.cannotExchange();
     // A folder is gone, or (400) is by now inside what should move into it: the world is not as thought.
     const parent = "parent" in request ? request.parent : undefined;
     lookAgainLater(context, row, request.do === "exchange" ? request.with : parent);

@@ -226,9 +226,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       await writeBack.stop();
       const inWriting = passedToWriters(context);
       for (const handle of [...context.handles.keys()]) await fileSystem.release(handle);
-      // Their programs may go on where the mount was only detached.
-      for (const inode of inWriting) metadata.inodes.beginWriting(inode);
       await stopBytes(context);
+      // Their programs may go on: a mapping outlives the mount, a descriptor one that was only detached.
+      for (const inode of inWriting) metadata.inodes.beginWriting(inode);
       runtime.step("stop: quiet");
       for (const live of context.bytes.held) await closeLive(context, live, { write: false });
       try {
@@ -328,7 +328,7 @@ async function findOut(
   }
 }
 
-/** What would have kept the mount from starting, had it been told at once, now only makes it wait. */
+/** What would have kept the mount from starting, had it been told at once, now keeps it from sending. */
 async function hearLater(
   { network, bytes, log, workspace, metadata }: Context,
   asked: Promise<Workspace | undefined>,
@@ -337,8 +337,16 @@ async function hearLater(
     const told = await asked;
     if (bytes.stopped.signal.aborted) return;
     network.answered();
-    if (told?.id === workspace.id) metadata.settings.set("workspaceName", told.name);
-    else log.error({ workspace, told }, "the gateway does not know the workspace of the state dir by its name");
+    if (told?.id === workspace.id) {
+      metadata.settings.set("workspaceName", told.name);
+      return;
+    }
+    network.isMistaken(
+      told === undefined
+        ? `no workspace "${workspace.name}" is visible to this token any more; mount again`
+        : `"${told.name}" is another workspace now than that of the state dir; mount again`,
+    );
+    log.error({ workspace, told }, "the gateway does not know the workspace of the state dir by its name");
   } catch (error) {
     if (bytes.stopped.signal.aborted) return;
     network.failed(error);

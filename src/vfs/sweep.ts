@@ -14,7 +14,6 @@ import type { Generation } from "../metadata/attempts.ts";
 import { alone, inBackground } from "./byte-state.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { cutGeneration } from "./cut.ts";
 import { removeGeneration } from "./generation.ts";
 import { removeLeft } from "./gone-files.ts";
 import { forgetLineage } from "./live.ts";
@@ -30,20 +29,17 @@ interface Before {
   readonly nameless: number;
   readonly superseded: number;
   readonly generations: number;
-  readonly unwritten: readonly number[];
 }
 
 /**
  * To be called before the mount is used; what it returns does the work, which may go on while it is.
- * `unwritten`: inodes that count as changed, though most likely they are not.
  */
-export function prepareSweep(context: Context, unwritten: readonly number[]): () => Promise<void> {
+export function prepareSweep(context: Context): () => Promise<void> {
   const { inodes, generations } = context.metadata;
   const before: Before = {
     nameless: inodes.newestNameless(),
     superseded: inodes.newestSuperseded(),
     generations: generations.end(),
-    unwritten,
   };
   context.bytes.isUnswept = true;
   return () => sweep(context, before);
@@ -51,7 +47,6 @@ export function prepareSweep(context: Context, unwritten: readonly number[]): ()
 
 async function sweep(context: Context, before: Before): Promise<void> {
   const { staged, restored, bytes, log } = context;
-  for (const inode of before.unwritten) await lookAtContent(context, inode);
   await forgetSuperseded(context, before.superseded);
   await removeNameless(context, before.nameless);
   for (const shard of await shardsOf(context, "live")) await sweepLive(context, shard, before);
@@ -70,14 +65,6 @@ async function sweep(context: Context, before: Before): Promise<void> {
 async function goesOn({ runtime, bytes }: Context): Promise<boolean> {
   await new Promise<void>((resolve) => runtime.soon(resolve));
   return !bytes.stopped.signal.aborted;
-}
-
-/** It is clean again where its bytes are still those of its version. What goes wrong the loop meets again. */
-async function lookAtContent(context: Context, inode: number): Promise<void> {
-  const { bytes, log } = context;
-  await cutGeneration(context, inode, bytes.stopped.signal).catch((error: unknown) => {
-    log.debug({ err: error, inode }, "content could not be looked at");
-  });
 }
 
 async function forgetSuperseded(context: Context, upTo: number): Promise<void> {

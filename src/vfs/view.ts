@@ -24,7 +24,7 @@ export function viewOf(context: Context, row: NodeRow): View {
   const isGone = row.seen !== null && "deleted" in row.seen;
   const may = (scope: Scope) => network.may(scope);
   const isTaken = isPlaceTaken(context, row);
-  const partner = isTaken && canExchange(features) ? partnerOf(context, row) : undefined;
+  const partner = isTaken && canExchange(features) && network.mayExchange ? partnerOf(context, row) : undefined;
   return {
     kind: row.kind,
     isRoot: inode?.id === ROOT_INODE,

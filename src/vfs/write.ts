@@ -7,6 +7,7 @@ import { closeLive, openLive, rowsFromFile } from "./live.ts";
 import { allocateBytes, truncateBytes, writeBytes } from "./live-bytes.ts";
 import type { LiveFile } from "./live-file.ts";
 import { makeSafe } from "./make-safe.ts";
+import { noticeWrites } from "./notice-writes.ts";
 import { bringWhole, fileOf, writableOf } from "./open.ts";
 import { withoutPrivileges } from "./privileges.ts";
 import { inodeOf, requireWritable } from "./stat.ts";
@@ -78,7 +79,7 @@ export async function allocate(
 export async function flush(context: Context, caller: Caller, handleId: HandleId): Promise<void> {
   const { live, write: isWriter } = fileOf(context, handleId);
   if (!isWriter) return;
-  requireFolder(context, live);
+  await requireFolder(context, live);
   await onDisk(() => rowsFromFile(context, live));
   context.runtime.step("flush: recorded");
   if (context.settings.durability === "remote") await untilGatewayHas(context, live.inode, caller.signal);
@@ -87,7 +88,7 @@ export async function flush(context: Context, caller: Caller, handleId: HandleId
 /** fsync(2): the bytes, the rows and the name also survive power loss. */
 export async function fsync(context: Context, caller: Caller, handleId: HandleId, _dataOnly: boolean): Promise<void> {
   const { live, write: isWriter } = fileOf(context, handleId);
-  requireFolder(context, live);
+  await requireFolder(context, live);
   await onDisk(async () => {
     await makeSafe(context, live);
     await context.syncRows();
@@ -105,8 +106,10 @@ export function syncNames(context: Context): Promise<void> {
 }
 
 /** Rows and bytes that have lost their names are saved for nobody. What was written is sent as long as it is open. */
-function requireFolder({ disk }: Context, live: LiveFile): void {
+async function requireFolder(context: Context, live: LiveFile): Promise<void> {
+  await onDisk(() => noticeWrites(context, live));
   if (!live.isWritten) return;
+  const { disk } = context;
   disk.look();
   if (disk.trouble === "gone") disk.requireChangeable();
 }

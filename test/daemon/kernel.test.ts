@@ -1,9 +1,27 @@
-import { expect, it } from "vitest";
-import { timesAreExact } from "../../src/daemon/kernel.ts";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import { knowsWriters, timesAreExact } from "../../src/daemon/kernel.ts";
+import { systemError } from "../../src/lib/system-error.ts";
 
-it("knows by its release whether each change of a file has a time of its own", () => {
-  const exact = ["6.13.0", "6.18.44-fc", "7.0", "10.1.2-1-amd64"];
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "wsfs-kernel-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+it("knows by its release, and the disk, whether each change of a file has a time of its own", () => {
   const coarse = ["6.12.99-1", "6.9", "5.19.0", "unknown"];
-  expect(exact.map(timesAreExact)).toEqual(exact.map(() => true));
-  expect(coarse.map(timesAreExact)).toEqual(coarse.map(() => false));
+  expect(coarse.map((release) => timesAreExact(release, folder))).toEqual(coarse.map(() => false));
+  // Of no disk at all.
+  expect(timesAreExact("6.18.0", "/proc")).toBe(false);
+});
+
+it("finds out whether a disk tells of writers, and leaves nothing", () => {
+  const refuses = () => {
+    throw systemError("EINVAL", "fcntl", folder);
+  };
+  expect([knowsWriters(folder, () => true), knowsWriters(folder, refuses)]).toEqual([true, false]);
+  expect(readdirSync(folder)).toEqual([]);
 });

@@ -70,6 +70,43 @@ it("every way to write arrives, with no READ and no WRITE", async (context) => {
   }
 });
 
+/** Mapped by a descriptor that is closed, and written to after that: by mmap(2) itself, for Python's keeps a copy. */
+const MAPPED = `
+import ctypes, os, time
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+fd = os.open("f", os.O_RDWR | os.O_CREAT)
+os.ftruncate(fd, 8192)
+at = libc.mmap(None, 8192, 3, 1, fd, 0)
+ctypes.memmove(at, b"first", 5)
+os.close(fd)
+os.chdir("/")
+print("closed", flush=True)
+for i in range(40):
+    time.sleep(0.1)
+    ctypes.memmove(at + 4096, b"%05d" % i, 5)
+`;
+
+it("what is written through a mapping arrives, however long after close", async () => {
+  const gateway = await place.gateway();
+  const mount = await place.mount(gateway);
+  check(await mount.sh(`python3 -c '${MAPPED}'`, { timeoutMs: 60_000 }));
+  const { stdout } = check(await mount.sh("sha256sum f; head -c 4101 f | tail -c 5"));
+  expect(stdout).toMatch(/00039$/);
+  check(await place.wsfs(["drain", mount.dir, "--timeout", "60"], { timeoutMs: 90_000 }));
+  expect((await nodeOf(gateway)).contentHash).toBe(stdout.slice(0, 64));
+  // Again, of a file that is clean. A mapping keeps the mount busy.
+  const mapping = mount.sh(`exec python3 -c '${MAPPED}' > ../mapped`, { timeoutMs: 60_000 });
+  await until("it is closed", async () => (await place.sh("grep -q closed mapped")).code === 0);
+  const { code, stderr } = await place.wsfs(["umount", mount.dir]);
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/is busy: used by python3 .*mapped file/)]);
+  check(await mapping);
+  const { stdout: now } = check(await mount.sh("sha256sum f"));
+  await mount.umount("--drain=60");
+  expect((await nodeOf(gateway)).contentHash).toBe(now.slice(0, 64));
+});
+
 it("a file changes between served and passed on without an old page", async () => {
   const gateway = await place.gateway();
   const first = await place.mount(gateway, { name: "first" });

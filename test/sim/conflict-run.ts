@@ -65,7 +65,8 @@ export interface Ended {
 }
 
 export async function playConflict(conflict: Conflict, first: First, isLate: boolean, seed: number): Promise<Ended> {
-  const world = await createWorld({ seed, mounts: ["alpha", "beta"] });
+  // Of a linked file that is passed on, another of its names may give the copy its own.
+  const world = await createWorld({ seed, mounts: ["alpha", "beta"], isPassing: false });
   const [alpha, beta] = world.mounts;
   if (alpha === undefined || beta === undefined) throw new Error("two mounts");
   try {

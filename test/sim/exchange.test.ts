@@ -4,6 +4,7 @@
  */
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import type { Sabotage } from "./mount.ts";
 import { begin, there } from "./one-world.ts";
 import type { Fault } from "./transport.ts";
 import { differences, treeOf } from "./tree.ts";
@@ -11,8 +12,8 @@ import { differences, treeOf } from "./tree.ts";
 const isExchange = ({ path }: HttpRequest) => path.endsWith("/exchange");
 
 /** `a` and `b` are files, `d` and `e` folders with one file each; all agreed. */
-async function settled(hasKeys = true) {
-  const it = await begin(hasKeys);
+async function settled(hasKeys = true, sabotage: Sabotage = {}) {
+  const it = await begin(hasKeys, sabotage);
   const { world, asked } = it;
   await it.world.run(it.calls().mkdir("d"));
   await it.world.run(it.calls().mkdir("e"));
@@ -65,6 +66,15 @@ test("at a gateway without keys of changes it goes through a name nobody uses", 
   await it.exchange("a", "b");
   await it.ends(NAMES);
   expect(it.moves()).toEqual([]);
+  expect(await it.content("a")).toContain("b");
+});
+
+test("a gateway that does not know the request is asked for it once, and then for moves", async () => {
+  const request = (one: HttpRequest) => (isExchange(one) ? { ...one, path: "/v1/unknown/exchange" } : one);
+  const it = await settled(true, { request });
+  await it.exchange("a", "b");
+  await it.ends(NAMES);
+  expect(it.moves()).toHaveLength(1);
   expect(await it.content("a")).toContain("b");
 });
 

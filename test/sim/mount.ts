@@ -49,8 +49,10 @@ export interface Sabotage {
 
 export interface MountOptions {
   readonly name: string;
-  /** Of chance; those of even ones pass local files on to the kernel. */
+  /** Of chance. */
   readonly seed: number;
+  /** Whether whole files are passed on to the kernel; by default with even seeds. */
+  readonly isPassing?: boolean;
   readonly clock: Clock;
   readonly gateway: () => Gateway;
   /** A new one, good for a while, without the scope. */
@@ -204,7 +206,8 @@ export function createMount(options: MountOptions): Mount {
       await paths.prepare();
       database ??= DATABASES.take(left);
       const rows = database;
-      const passthrough = seed % 2 === 0 ? createMemoryPassthrough(files) : undefined;
+      const { isPassing = seed % 2 === 0 } = options;
+      const passthrough = isPassing ? createMemoryPassthrough(files) : undefined;
       const engine = await startEngine({
         runtime,
         client,

@@ -55,11 +55,15 @@ function halved(request: HttpRequest): HttpRequest {
   return { ...request, body: { ...body, metadata, content: { ...content, size, read } } };
 }
 
-/** That a file is dirty is said a moment after its bytes changed, if nobody dies before. */
+/**
+ * That a file is dirty is said a moment after its bytes changed, if nobody dies before, and that somebody
+ * has it open for writing not at all: either would do.
+ */
 function markedLate({ context }: Engine): void {
   const { inodes } = context.metadata;
   const update = inodes.update.bind(inodes);
   Object.assign(inodes, {
+    beginWriting() {},
     update(...args: Parameters<typeof update>) {
       const [id, { content, hash }] = args;
       if (content !== "dirty" || hash !== null) return update(...args);

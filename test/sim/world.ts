@@ -62,6 +62,8 @@ export interface WorldOptions {
   /** What the gateway is taken not to have. */
   readonly lacks?: readonly Feature[] | undefined;
   readonly faults?: readonly TransportFault[] | undefined;
+  /** False: the kernel is given no file. By default one of two mounts has it; see mount.ts. */
+  readonly isPassing?: false | undefined;
   /** The mounts are not started yet. */
   readonly isDown?: boolean;
   /** See mount.ts. */
@@ -115,6 +117,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
     createMount({
       name,
       seed: seed + index,
+      ...(options.isPassing === undefined ? {} : { isPassing: options.isPassing }),
       clock,
       gateway: () => gateway,
       tokenWithout: (scope) => tokenFor(TOKEN_SECONDS, scope),

@@ -1,6 +1,7 @@
 /** Reading what is not here yet: what is fetched, who waits for what, and what a failure leaves. */
 import { expect, test } from "vitest";
 import { FsError } from "../../src/vfs/errors.ts";
+import { bringWhole } from "../../src/vfs/open.ts";
 import { seek } from "../../src/vfs/read.ts";
 import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
@@ -363,4 +364,20 @@ test("what came in and is right is read, also where the rows cannot take it down
   expect(refused).toBeGreaterThan(0);
   Object.assign(lives, { update });
   expect(Buffer.compare(await world.readAll(inode), content)).toBe(0);
+});
+
+test("where only heads can be read, a download that could not be checked is checked before it has to be whole", async () => {
+  const world = await createBytesWorld();
+  const content = pattern(3 * MIB);
+  const { id, lineage } = world.addRemote(content);
+  const reader = await world.open(world.inode(id));
+  world.files.fail({ path: /live/, code: "EIO", on: ["hash"] });
+  for (let at = 0; at < content.length; at += MIB) await during(world, world.read(reader, at, MIB)).catch(() => {});
+  const missing = () => world.context.metadata.lives.get(lineage)?.missing;
+  expect(missing()).not.toBe("[]");
+  const { client } = world.context;
+  const headsOnly = { ...world.context, client: { ...client, features: { ...client.features, versions: false } } };
+  await during(world, bringWhole(headsOnly, lineage, CALLER.signal));
+  expect(missing()).toBe("[]");
+  await world.close(reader);
 });

@@ -124,7 +124,8 @@ export async function record(place: Place, options: RecordOptions): Promise<Reco
     const preloaded = { LD_PRELOAD: library, WSFS_POWER_ROOT: folder, WSFS_POWER_LOG: log };
     const { durability = "local" } = options;
     const args = ["mount", mount, ...from, "--state-dir", join(folder, STATE), "--background"];
-    args.push("--durability", durability);
+    // What the kernel writes by itself is not recorded.
+    args.push("--durability", durability, "--no-passthrough");
     check(await place.wsfs(args, { env: preloaded }));
     const env = { ...place.env, WSFS_POWER_MARKS: log, WSFS_POWER_DURABILITY: durability };
     const ended = await Promise.all(
