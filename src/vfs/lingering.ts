@@ -1,7 +1,8 @@
 /**
  * The end of a writer that was passed on (pass-on.ts). Where it mapped the file, the mapping outlives its
  * descriptors, and the kernel tells nobody of its end: for that long it counts as a writer, and the
- * kernel is asked now and then.
+ * kernel is asked now and then. Some kernels (IMA) count those who read it too: the file is then cut as
+ * one that stays open is, until they are gone.
  */
 import { sleep } from "../lib/runtime.ts";
 import { inBackground } from "./byte-state.ts";

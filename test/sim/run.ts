@@ -16,6 +16,8 @@ export interface RunOptions extends Omit<HistoryOptions, "seed"> {
   readonly lengths?: { readonly min: number; readonly max: number };
   /** Where in the run to begin, as a failure names it; only that history is played. */
   readonly path?: string;
+  /** Called with the first that fails, before it is shrunk. */
+  readonly onFailure?: (error: Error) => void;
   /** Shrinking ends after this many milliseconds of real time. */
   readonly shrinkMs?: number;
 }
@@ -49,8 +51,12 @@ export async function playHistories(options: RunOptions): Promise<Failure | unde
     try {
       await playHistory(withoutRefused(steps, options.lacks), { ...options, seed: worldSeed, hasKeys });
     } catch (error) {
-      if (last === undefined) shrinkUntil = Date.now() + shrinkMs;
-      last = { error: error instanceof Error ? error : new Error(String(error)), steps, worldSeed, hasKeys };
+      const failed = error instanceof Error ? error : new Error(String(error));
+      if (last === undefined) {
+        shrinkUntil = Date.now() + shrinkMs;
+        options.onFailure?.(failed);
+      }
+      last = { error: failed, steps, worldSeed, hasKeys };
       throw error;
     }
   });
