@@ -2,32 +2,17 @@
 import { expect, test } from "vitest";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import { createMetadata } from "../../src/metadata/metadata.ts";
+import { recordedRows } from "../support/recorded-rows.ts";
 
 /** Every statement that runs, with the plan it ran by. */
 function recording(database: Connection, plans: Map<string, string[]>): Connection {
-  return new Proxy(database, {
-    get(target, name) {
-      if (name !== "prepare") {
-        const value: unknown = Reflect.get(target, name, target);
-        return typeof value === "function" ? value.bind(target) : value;
-      }
-      return (sql: string) => {
-        const statement = target.prepare(sql);
-        const run =
-          (how: "get" | "all" | "run") =>
-          (...parameters: unknown[]) => {
-            if (/^\s*(SELECT|UPDATE|DELETE)/.test(sql)) {
-              const steps = target.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...parameters) as { detail: string }[];
-              plans.set(
-                sql,
-                steps.map(({ detail }) => detail),
-              );
-            }
-            return statement[how](...parameters);
-          };
-        return { get: run("get"), all: run("all"), run: run("run") };
-      };
-    },
+  return recordedRows(database, (sql, _rows, parameters) => {
+    if (!/^\s*(SELECT|UPDATE|DELETE)/.test(sql)) return;
+    const steps = database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all(...parameters) as { detail: string }[];
+    plans.set(
+      sql,
+      steps.map(({ detail }) => detail),
+    );
   });
 }
 

@@ -31,16 +31,24 @@ test("a move that was refused and is carried out late, changed by somebody at on
 /** Whose answer is lost is asked for again after ten seconds; the journal tells sooner. */
 const HEARD_MS = 3_000;
 
-test("a file born without an answer, moved and written by somebody: it is the one file", async () => {
-  const it = await begin(true);
-  const { outside, workspace, clock } = it.world;
+/** `a` is saved, the answer to its birth is lost, and somebody calls it `e`: its node. */
+async function savedAndRenamed(it: Awaited<ReturnType<typeof begin>>): Promise<string> {
+  const { outside, workspace } = it.world;
   await it.drain();
   const birth = it.once("silent-after", isBirth);
   await it.save("a");
   await it.until(birth.isSent);
   const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
-  await it.world.run(outside.patchNode(node?.id ?? "", { name: "e" }));
-  await it.world.run(outside.writeContent(node?.id ?? "", bytes("theirs")));
+  if (node === undefined) throw new Error("nothing was born");
+  await it.world.run(outside.patchNode(node.id, { name: "e" }));
+  return node.id;
+}
+
+test("a file born without an answer, moved and written by somebody: it is the one file", async () => {
+  const it = await begin(true);
+  const { outside, clock } = it.world;
+  const node = await savedAndRenamed(it);
+  await it.world.run(outside.writeContent(node, bytes("theirs")));
   for (let waited = 0; waited < 30_000; waited += HEARD_MS) {
     await clock.advance(HEARD_MS);
     expect(["a", "e"]).toEqual(expect.arrayContaining(await it.names()));
@@ -52,13 +60,8 @@ test("a file born without an answer, moved and written by somebody: it is the on
 
 test("without a journal, a file born without an answer, renamed by somebody and removed here: his name stays", async () => {
   const it = await begin(true, {}, { lacks: ["journal"] });
-  const { outside, workspace, clock } = it.world;
-  await it.drain();
-  const birth = it.once("silent-after", isBirth);
-  await it.save("a");
-  await it.until(birth.isSent);
-  const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
-  await it.world.run(outside.patchNode(node?.id ?? "", { name: "e" }));
+  const { clock } = it.world;
+  await savedAndRenamed(it);
   await clock.advance(HEARD_MS);
   expect(await it.names()).toEqual(["a", "e"]);
   await it.unlink("a");

@@ -39,6 +39,17 @@ async function openPassed(world: BytesWorld, { id }: Inode, flags = WRITING): Pr
   return { handle, write: (bytes, at = 0) => file.write(bytes, at), close: () => world.close(handle) };
 }
 
+/** Open still, written to, and synced a while later. */
+async function synced() {
+  const world = await passing();
+  const inode = await whole(world);
+  const file = await openPassed(world, inode);
+  file.write(NEWS);
+  await world.clock.advance(1000);
+  await fsync(world.context, CALLER, file.handle, false);
+  return { world, inode, file };
+}
+
 async function isPassed(world: BytesWorld, { id }: Inode, flags = READING): Promise<boolean> {
   const { handle, backing } = await open(world.context, CALLER, world.inode(id).lineage, flags);
   await world.close(handle);
@@ -138,12 +149,7 @@ test("what is written after a cut is not lost in a crash", async () => {
 });
 
 test("synced and closed, the content counts as whole after power loss", async () => {
-  const world = await passing();
-  const inode = await whole(world);
-  const file = await openPassed(world, inode);
-  file.write(NEWS);
-  await world.clock.advance(1000);
-  await fsync(world.context, CALLER, file.handle, false);
+  const { world, inode, file } = await synced();
   await file.close();
   while (world.context.bytes.tasks.size > 0) await Promise.all(world.context.bytes.tasks);
   const next = await world.powerLoss();
@@ -168,12 +174,7 @@ test("written to again after it was synced, or open still, it is held", async ()
 });
 
 test("cut while it was open and not written to since, it is not held", async () => {
-  const world = await passing();
-  const inode = await whole(world);
-  const file = await openPassed(world, inode);
-  file.write(NEWS);
-  await world.clock.advance(1000);
-  await fsync(world.context, CALLER, file.handle, false);
+  const { world, inode } = await synced();
   expect(await cut(world, inode)).toBe("cut");
   await world.context.syncRows();
   const next = await world.powerLoss();
