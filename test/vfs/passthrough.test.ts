@@ -173,6 +173,32 @@ test("written to again after it was synced, or open still, it is held", async ()
   }
 });
 
+test("a writer who is let in while the file is synced is not called safe when that ends", async () => {
+  const world = await passing();
+  const inode = await whole(world);
+  const before = await openPassed(world, inode);
+  before.write(NEWS);
+  await before.close();
+  const reader = await openPassed(world, inode, READING);
+  const live = world.context.lives.get(inode.lineage);
+  if (live === undefined) throw new Error("not open");
+  const { sync } = live.file;
+  let goOn = () => {};
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  Object.assign(live.file, { sync: () => held.then(sync) });
+  const syncing = fsync(world.context, CALLER, reader.handle, false);
+  const writer = await openPassed(world, inode);
+  goOn();
+  await syncing;
+  writer.write(Buffer.from("torn"));
+  await world.context.syncRows();
+  const next = await world.powerLoss();
+  expect(await text(next, inode)).toBe("tornhead");
+  expect(await cut(next, inode)).toBe("held");
+});
+
 test("cut while it was open and not written to since, it is not held", async () => {
   const { world, inode } = await synced();
   expect(await cut(world, inode)).toBe("cut");
