@@ -1,0 +1,131 @@
+/** Whatever is changed, and undone: what is remembered of the rows is what reading them again says. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { forgetRead, openDatabase } from "../../src/metadata/database.ts";
+import { createMetadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
+import { born, unborn } from "../../src/metadata/nodes.ts";
+
+const NEW = {
+  kind: "file",
+  attributes: { mode: 0o644 },
+  size: 0,
+  hash: null,
+  originNode: null,
+  originVersion: null,
+  content: "dirty",
+  atime: "0.0",
+  ctime: "0.0",
+} as const;
+const NODE = {
+  kind: "file",
+  path: "/a",
+  name: "a",
+  parentId: "p",
+  mimeType: "text/plain",
+  size: 1,
+  head: "h",
+  contentHash: "c",
+  lastKey: null,
+  revision: 3,
+  createdAt: "2026-01-01T00:00:00.000Z",
+  modifiedAt: "2026-01-01T00:00:00.000Z",
+  attributes: {},
+} as const;
+const IDS = 6;
+const UNDONE = new Error("undone");
+
+const step = fc.record({ what: fc.nat(22), a: fc.integer({ min: 1, max: IDS }), b: fc.integer({ min: 1, max: IDS }) });
+/** `undo`: all of it is taken back, or a part of a transaction that goes on. */
+const change = fc.record({
+  steps: fc.array(step, { minLength: 1, maxLength: 4 }),
+  undo: fc.constantFrom("no", "no", "no", "part", "all"),
+});
+
+test("what is remembered is what is there", () => {
+  fc.assert(
+    fc.property(fc.array(change, { maxLength: 40 }), (changes) => {
+      const database = openDatabase(":memory:");
+      const metadata = createMetadata<unknown>(database, (value) => value);
+      const { inodes, entries, nodes, lives, times, recount, generations } = metadata;
+      metadata.transaction(() => {
+        inodes.create({ ...NEW, kind: "folder" });
+        metadata.createRootEntry();
+      });
+      let names = 0;
+      const steps: ((a: number, b: number) => unknown)[] = [
+        () => inodes.create(NEW),
+        (a) => inodes.update(a, { size: a, attributes: { mode: a, mtime: `${a}.0` } }),
+        (a, b) => inodes.update(a, { content: b > 3 ? "clean" : "dirty", synced: 1 }),
+        (a) => inodes.switchLineage(a, { content: "clean" }),
+        (a) => entries.create(ROOT_INODE, `name-${names++}`, a),
+        (a, b) => nodes.create(unborn(entryAt(a), "file", b, b)),
+        (a, b) => nodes.create(born(entryAt(a), { ...NODE, id: `node-${b}` })),
+        (a) => nodes.update(a, { due: null, parked: "no" }),
+        (a, b) => nodes.update(a, { entry: entryAt(b) }),
+        (a) => nodes.update(a, { entry: null }),
+        (a, b) => nodes.update(a, { nodeId: `node-${b}`, base: { ...baseOf(a), revision: b } }),
+        (a, b) => nodes.update(a, { seen: b > 3 ? null : { deleted: true, revision: b } }),
+        (a) => nodes.remove(a),
+        (a, b) => entries.setInode(entryAt(a), b),
+        (a, b) => entries.move(entryAt(a), ROOT_INODE, `name-${names++}`, b > 3 ? "other" : null),
+        (a) => entries.remove(entryAt(a)),
+        (a) => lives.create({ ...LIVE, lineage: a }),
+        (a, b) => lives.update(a, { size: b, missing: "[]" }),
+        (a) => lives.remove(a),
+        (a) => inodes.removeLineage(a),
+        (a) => inodes.remove(a),
+        (a, b) => [nodes.hasten(a, b), times.notAfter(a), lives.doubtAll(), recount()],
+        (a, b) =>
+          generations.create({ inode: a, changes: 0, lineage: b, size: 1, hash: "h", mtime: "", synced: 1, boot: "" }),
+      ];
+      const entryAt = (index: number) => 15 + index;
+      const baseOf = (id: number) => nodes.get(id)?.base ?? born(null, { ...NODE, id: "x" }).base ?? never();
+      const all = () =>
+        Array.from({ length: IDS + 2 }, (_, id) => [
+          inodes.get(id),
+          inodes.ofLineage(id),
+          entries.get(entryAt(id)),
+          entries.ofInode(id),
+          entries.links(id),
+          nodes.get(id),
+          nodes.ofEntry(entryAt(id)),
+          nodes.ofNodeId(`node-${id}`),
+          lives.get(id),
+          generations.ofLineage(id),
+        ]);
+      const run = (change: (typeof changes)[number]) => {
+        for (const { what, a, b } of change.steps) attempt(() => steps[what]?.(a, b));
+        if (change.undo !== "no") throw UNDONE;
+      };
+      for (const one of changes) {
+        all();
+        if (one.undo === "part") metadata.transaction(() => attempt(() => metadata.part(() => run(one))));
+        else attempt(() => metadata.transaction(() => run(one)));
+        const remembered = all();
+        forgetRead(database);
+        expect(all()).toEqual(remembered);
+      }
+      metadata.close();
+    }),
+    { numRuns: 60 },
+  );
+});
+
+const LIVE = { originNode: null, originVersion: null, size: 0, bytes: 0, missing: "[]", usedAt: 1 };
+
+/** Many steps ask for what is not there, or not to be had twice: such a change is none. */
+function attempt(work: () => unknown): void {
+  try {
+    work();
+  } catch (error) {
+    const isRefused =
+      error instanceof Error && /^(SQLITE_CONSTRAINT|no (inode|node row|live file))/.test(codeOf(error));
+    if (error !== UNDONE && !isRefused) throw error;
+  }
+}
+
+const codeOf = (error: Error) => ("code" in error ? String(error.code) : error.message);
+
+function never(): never {
+  throw new Error("a born row has a base");
+}
