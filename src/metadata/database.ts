@@ -86,6 +86,19 @@ export function forgetRead(database: Connection): void {
   for (const counter of countersOf.get(database)?.values() ?? []) counter.count += 1;
 }
 
+/** A transaction that is wanted begins with its first change: one that changes nothing costs nothing. */
+export interface Wanted {
+  begin: (() => void) | undefined;
+}
+
+const wantedOf = new WeakMap<Connection, Wanted>();
+
+export function wantedTransaction(database: Connection): Wanted {
+  const wanted = wantedOf.get(database) ?? { begin: undefined };
+  wantedOf.set(database, wanted);
+  return wanted;
+}
+
 const CHANGE = /^\s*(?:INSERT(?: OR \w+)? INTO|UPDATE|DELETE FROM) (\w+)/;
 
 /**
@@ -96,18 +109,29 @@ export function prepare<Row = unknown>(database: Connection, sql: string, touche
   const statement = database.prepare(sql) as unknown as Statement<Row>;
   const table = CHANGE.exec(sql)?.[1];
   const touched = (touches ?? (table === undefined ? [] : [table])).map((what) => counterOf(database, what));
+  const wanted = wantedTransaction(database);
   const change = (parameters: unknown[]) => {
     if (table === undefined) throw new Error(`no table is named as the one that changes: ${sql}`);
     for (const counter of touched) counter.count += 1;
     return statement.run(...parameters);
   };
+  const isChange = table !== undefined;
   return {
-    get: (...parameters) => noticingDamage(database, () => statement.get(...parameters)),
-    all: (...parameters) => noticingDamage(database, () => statement.all(...parameters)),
+    get: (...parameters) =>
+      noticingDamage(database, () => {
+        if (isChange) wanted.begin?.();
+        return statement.get(...parameters);
+      }),
+    all: (...parameters) =>
+      noticingDamage(database, () => {
+        if (isChange) wanted.begin?.();
+        return statement.all(...parameters);
+      }),
     run: (...parameters) =>
-      noticingDamage(database, () =>
-        database.inTransaction ? change(parameters) : despiteDisk(database, () => change(parameters)),
-      ),
+      noticingDamage(database, () => {
+        wanted.begin?.();
+        return database.inTransaction ? change(parameters) : despiteDisk(database, () => change(parameters));
+      }),
   };
 }
 

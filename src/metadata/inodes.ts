@@ -101,10 +101,6 @@ export function createInodes(database: Connection) {
     database,
     `SELECT ${COLUMNS} FROM inode WHERE id IN (SELECT inode FROM writing) AND kind = 'file'`,
   );
-
-  const beginWriting = prepare(database, "INSERT OR IGNORE INTO writing (inode) VALUES (?)");
-  const endWriting = prepare(database, "DELETE FROM writing WHERE inode = ?");
-  const endAllWriting = prepare(database, "DELETE FROM writing");
   const unclean = prepare<Row>(
     database,
     `SELECT ${COLUMNS} FROM inode WHERE content <> 'clean' AND kind = 'file' AND id > ? ORDER BY id LIMIT ?`,
@@ -211,16 +207,6 @@ export function createInodes(database: Connection) {
     /** It is not nameless any more. */
     hasName(id: number): void {
       hasName.run(id);
-    },
-    /** Some program has it open for writing: its rows may be behind its file until endWriting. */
-    beginWriting(id: number): void {
-      beginWriting.run(id);
-    },
-    endWriting(id: number): void {
-      endWriting.run(id);
-    },
-    endAllWriting(): void {
-      endAllWriting.run();
     },
     /** Those whose writer was not closed: after a crash of the daemon, each must be looked at. */
     writing: (): Inode[] => decodeAll(writing.all()),
