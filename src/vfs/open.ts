@@ -12,6 +12,7 @@ import { truncateBytes } from "./live-bytes.ts";
 import { rowOfNewFile } from "./local-file.ts";
 import { endPassing, passOn } from "./pass-on.ts";
 import { createReader } from "./readahead.ts";
+import * as siblings from "./siblings.ts";
 import { tellWritten } from "./staged-files.ts";
 import { inodeOf, requireWritable } from "./stat.ts";
 
@@ -82,6 +83,7 @@ async function openInode(context: Context, inode: Inode, flags: OpenFlags, isNew
   }
   // What an earlier writer left uncut is not to wait for this one's end.
   if (write) cutWhenQuiet(context, live);
+  else siblings.opened(context, live);
   const handle = context.nextHandle();
   context.handles.set(handle, { kind: "file", live, write, append: flags.append, reader: createReader() });
   // A lineage has one content only, so pages the kernel has of it are right, unless what they were
