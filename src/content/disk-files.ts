@@ -1,8 +1,8 @@
 /**
  * `Files` on a real disk. It must not know what the files are for. The folder is taken to be on a
  * local disk: fstat of an open file is answered from memory there, so it is asked synchronously
- * (2 µs; 10 to 30 µs through the thread pool). So are small writes, which end in the page cache,
- * unless one of them had to wait a moment ago. Everything else that may wait goes through the pool, by
+ * (2 µs; 10 to 30 µs through the thread pool). So are small writes, which end in the page cache, and
+ * opening and closing, unless one of these had to wait a moment ago. Everything else that may wait goes through the pool, by
  * Node's callback functions on plain descriptors, which the native calls need too; they cost up to
  * a sixth less than FileHandle.
  */
@@ -32,6 +32,7 @@ export interface SystemCalls {
 }
 
 const { O_RDONLY, O_RDWR, O_CREAT, O_EXCL, O_DIRECTORY } = fs.constants;
+const OWNER_ONLY = 0o600;
 const OPEN_FLAGS: Readonly<Record<OpenMode, number>> = {
   r: O_RDONLY,
   "r+": O_RDWR,
@@ -44,7 +45,9 @@ const HASH_INLINE = 1 << 20;
 
 /** Up to here a write costs less than its way through the pool. */
 const WRITE_INLINE = 64 * 1024;
-/** The kernel makes writers wait when the disk does not keep up: one wait this long sends the others through the pool for a while. */
+/** Closing a larger file may begin to write it to the disk, where it was cut short before. */
+const CLOSE_INLINE = 1 << 20;
+/** The kernel makes callers wait when the disk does not keep up: one wait this long sends the others through the pool for a while. */
 const WAIT_MS = 10;
 const WARY_MS = 1000;
 
@@ -58,7 +61,10 @@ export function createDiskFiles(needs: {
   const pace = { elapsed, waryUntil: Number.NEGATIVE_INFINITY };
 
   async function open(path: string, mode: OpenMode): Promise<DiskFile> {
-    return new DiskFile(await openDescriptor(path, OPEN_FLAGS[mode]), path, systemCalls, pace);
+    const fd = isWary(pace)
+      ? await openDescriptor(path, OPEN_FLAGS[mode])
+      : inline(pace, () => fs.openSync(path, OPEN_FLAGS[mode], OWNER_ONLY));
+    return new DiskFile(fd, path, systemCalls, pace);
   }
 
   return {
@@ -155,6 +161,8 @@ class DiskFile implements OpenFile {
   #callsUnderWay = 0;
   #closing: Promise<void> | undefined;
   #whenIdle: (() => void) | undefined;
+  /** When it was last looked at, and as far as was written since. */
+  #size = Number.POSITIVE_INFINITY;
   #lostBytes: unknown;
 
   constructor(fd: number, path: string, system: SystemCalls, pace: Pace) {
@@ -185,6 +193,7 @@ class DiskFile implements OpenFile {
   write(buffer: Uint8Array, position: number): Promise<void> {
     return this.#use("write", async (fd) => {
       this.#expectOffset(position, "write");
+      this.#size = Math.max(this.#size, position + buffer.length);
       let total = 0;
       while (total < buffer.length) {
         const length = buffer.length - total;
@@ -197,8 +206,8 @@ class DiskFile implements OpenFile {
 
   async #writePart(fd: number, buffer: Uint8Array, start: number, length: number, position: number): Promise<number> {
     try {
-      return mayWriteInline(this.#pace, length)
-        ? writeInline(this.#pace, fd, buffer, start, length, position)
+      return length <= WRITE_INLINE && !isWary(this.#pace)
+        ? inline(this.#pace, () => fs.writeSync(fd, buffer, start, length, position))
         : await writeOnce(fd, buffer, start, length, position);
     } catch (error) {
       throw withBytesWritten(error, start);
@@ -213,7 +222,11 @@ class DiskFile implements OpenFile {
   }
 
   stat(): Promise<FileStat> {
-    return this.#use("fstat", (fd) => toStat(fs.fstatSync(fd, { bigint: true })));
+    return this.#use("fstat", (fd) => {
+      const stat = toStat(fs.fstatSync(fd, { bigint: true }));
+      this.#size = stat.size;
+      return stat;
+    });
   }
 
   setTimes(mtime: Time): Promise<void> {
@@ -280,7 +293,8 @@ class DiskFile implements OpenFile {
         this.#whenIdle = resolve;
       });
     }
-    await closeDescriptor(this.#fd);
+    if (this.#size > CLOSE_INLINE || isWary(this.#pace)) return closeDescriptor(this.#fd);
+    inline(this.#pace, () => fs.closeSync(this.#fd));
   }
 }
 
@@ -289,23 +303,20 @@ interface Pace {
   waryUntil: number;
 }
 
-function mayWriteInline({ elapsed, waryUntil }: Pace, length: number): boolean {
-  return length <= WRITE_INLINE && elapsed() >= waryUntil;
+function isWary({ elapsed, waryUntil }: Pace): boolean {
+  return elapsed() < waryUntil;
 }
 
-function writeInline(
-  pace: Pace,
-  fd: number,
-  buffer: Uint8Array,
-  offset: number,
-  length: number,
-  position: number,
-): number {
+function inline<T>(pace: Pace, call: () => T): T {
   const start = pace.elapsed();
-  const written = fs.writeSync(fd, buffer, offset, length, position);
-  const end = pace.elapsed();
-  if (end - start >= WAIT_MS) pace.waryUntil = end + WARY_MS;
-  return written;
+  try {
+    return call();
+  } catch (error) {
+    throw withCode(error);
+  } finally {
+    const end = pace.elapsed();
+    if (end - start >= WAIT_MS) pace.waryUntil = end + WARY_MS;
+  }
 }
 
 function toStat(stat: fs.BigIntStats): FileStat {
@@ -319,7 +330,7 @@ function toStat(stat: fs.BigIntStats): FileStat {
 
 /** Not inherited by child processes: Node adds O_CLOEXEC. */
 function openDescriptor(path: string, flags: number): Promise<number> {
-  return call<number>((done) => fs.open(path, flags, 0o600, done));
+  return call<number>((done) => fs.open(path, flags, OWNER_ONLY, done));
 }
 
 function closeDescriptor(fd: number): Promise<void> {

@@ -223,7 +223,7 @@ export function createGenerations(database: Connection) {
     get: remember(database, ["generation"], (id: number) => byId.get(id)),
     newestOf: remember(database, ["generation"], (inode: number) => newest.get(inode)),
     /** The cuts that are this live file itself. */
-    ofLineage: (lineage: number): Generation[] => ofLineage.all(lineage),
+    ofLineage: remember(database, ["generation"], (lineage: number): readonly Generation[] => ofLineage.all(lineage)),
     /** The cuts that are live files themselves, of the lineages from this one on, before that one. */
     ofLineages: (from: number, to: number): Generation[] => itself.all(from, to),
     /** Of those, the ones whose live file has moved on. */

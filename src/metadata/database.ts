@@ -66,69 +66,165 @@ export function despiteDisk<T>(database: Connection, work: () => T): T {
   }
 }
 
-/** How often each table was changed on a connection, which is the only one that changes it. */
-const changesOf = new WeakMap<Connection, Map<string, number>>();
+/** How often something that is remembered was changed on a connection, which is the only one that changes it. */
+interface Counter {
+  count: number;
+}
 
-function countsOf(database: Connection): Map<string, number> {
-  const counts = changesOf.get(database) ?? new Map<string, number>();
-  changesOf.set(database, counts);
-  return counts;
+const countersOf = new WeakMap<Connection, Map<string, Counter>>();
+
+function counterOf(database: Connection, what: string): Counter {
+  const counters = countersOf.get(database) ?? new Map<string, Counter>();
+  countersOf.set(database, counters);
+  const counter = counters.get(what) ?? { count: 0 };
+  counters.set(what, counter);
+  return counter;
 }
 
 /** A transaction was undone: nothing that was read counts any more. */
 export function forgetRead(database: Connection): void {
-  const counts = countsOf(database);
-  for (const [table, count] of counts) counts.set(table, count + 1);
+  for (const counter of countersOf.get(database)?.values() ?? []) counter.count += 1;
+}
+
+/** A transaction that is wanted begins with its first change: one that changes nothing costs nothing. */
+export interface Wanted {
+  begin: (() => void) | undefined;
+}
+
+const wantedOf = new WeakMap<Connection, Wanted>();
+
+export function wantedTransaction(database: Connection): Wanted {
+  const wanted = wantedOf.get(database) ?? { begin: undefined };
+  wantedOf.set(database, wanted);
+  return wanted;
 }
 
 const CHANGE = /^\s*(?:INSERT(?: OR \w+)? INTO|UPDATE|DELETE FROM) (\w+)/;
 
-/** Prepares once; rows come as `Row`, which the STRICT tables of schema.ts hold true. */
-export function prepare<Row = unknown>(database: Connection, sql: string): Statement<Row> {
+/**
+ * Prepares once; rows come as `Row`, which the STRICT tables of schema.ts hold true. `touches`: of what
+ * nothing that is remembered counts once it ran; absent: its table. Who passes none tells what changed.
+ */
+export function prepare<Row = unknown>(database: Connection, sql: string, touches?: readonly string[]): Statement<Row> {
   const statement = database.prepare(sql) as unknown as Statement<Row>;
-  const counts = countsOf(database);
   const table = CHANGE.exec(sql)?.[1];
+  const touched = (touches ?? (table === undefined ? [] : [table])).map((what) => counterOf(database, what));
+  const wanted = wantedTransaction(database);
   const change = (parameters: unknown[]) => {
     if (table === undefined) throw new Error(`no table is named as the one that changes: ${sql}`);
-    counts.set(table, (counts.get(table) ?? 0) + 1);
+    for (const counter of touched) counter.count += 1;
     return statement.run(...parameters);
   };
+  const isChange = table !== undefined;
   return {
-    get: (...parameters) => noticingDamage(database, () => statement.get(...parameters)),
-    all: (...parameters) => noticingDamage(database, () => statement.all(...parameters)),
+    get: (...parameters) =>
+      noticingDamage(database, () => {
+        if (isChange) wanted.begin?.();
+        return statement.get(...parameters);
+      }),
+    all: (...parameters) =>
+      noticingDamage(database, () => {
+        if (isChange) wanted.begin?.();
+        return statement.all(...parameters);
+      }),
     run: (...parameters) =>
-      noticingDamage(database, () =>
-        database.inTransaction ? change(parameters) : despiteDisk(database, () => change(parameters)),
-      ),
+      noticingDamage(database, () => {
+        wanted.begin?.();
+        return database.inTransaction ? change(parameters) : despiteDisk(database, () => change(parameters));
+      }),
   };
 }
 
-/** Answers that are remembered at once; more are of no use between two changes of one row. */
-const REMEMBERED = 64;
+/**
+ * Changes some columns of the row with an id. An index is written again for each of its columns that is
+ * named, so none is named that stays as it is. Whoever uses it tells what is remembered.
+ */
+export function prepareUpdates(
+  database: Connection,
+  table: string,
+  key: string,
+  columns: Readonly<Record<string, string>>,
+): (id: number, values: Readonly<Record<string, unknown>>) => void {
+  const known = new Map<string, Statement<unknown>>();
+  return (id, values) => {
+    const fields = Object.keys(values);
+    if (fields.length === 0) return;
+    const choice = fields.join();
+    let statement = known.get(choice);
+    if (statement === undefined) {
+      const set = fields.map((field) => `${columns[field]} = ?`).join(", ");
+      statement = prepare(database, `UPDATE ${table} SET ${set} WHERE ${key} = ?`, []);
+      known.set(choice, statement);
+    }
+    statement.run(...fields.map((field) => values[field]), id);
+  };
+}
+
+/** What of `next` is not as it was. */
+export function differences<Row extends object>(current: Row, next: Row): Partial<Row> {
+  const found: Partial<Row> = {};
+  for (const field of Object.keys(next) as (keyof Row)[]) {
+    if (next[field] !== current[field]) found[field] = next[field];
+  }
+  return found;
+}
+
+/** Answers that are remembered at once, of each question. */
+const REMEMBERED = 512;
+
+export interface Remembered<Key, Answer> {
+  (key: Key): Answer;
+  /** By a change that was made just now this is the answer. */
+  tell(key: Key, answer: Answer): void;
+  /** By a change that was made just now the answer may be another one. */
+  drop(key: Key): void;
+}
 
 /**
- * `read`, which asks these tables alone, asked no second time until one of them changes: one look at
- * a row asks for the same few rows again and again. An answer is shared, and not to be changed.
+ * `read`, asked no second time until a change: of one of these (tables, as a rule; `touches` of
+ * prepare), or one that is told. One look at a row asks for the same few rows again and again. An answer is
+ * shared, and not to be changed.
  */
 export function remember<Key extends number | string, Answer>(
   database: Connection,
-  tables: readonly string[],
+  of: readonly string[],
   read: (key: Key) => Answer,
-): (key: Key) => Answer {
-  const counts = countsOf(database);
+): Remembered<Key, Answer> {
+  const counters = of.map((what) => counterOf(database, what));
   const answers = new Map<Key, Answer>();
   let asOf = -1;
-  return (key) => {
+
+  function keepUp(): void {
     let now = 0;
-    for (const table of tables) now += counts.get(table) ?? 0;
-    if (now !== asOf || answers.size >= REMEMBERED) answers.clear();
+    for (const { count } of counters) now += count;
+    if (now === asOf) return;
+    answers.clear();
     asOf = now;
+  }
+
+  function tell(key: Key, answer: Answer): void {
+    keepUp();
+    const [oldest] = answers.size >= REMEMBERED && !answers.has(key) ? answers.keys() : [];
+    if (oldest !== undefined) answers.delete(oldest);
+    answers.set(key, answer);
+  }
+
+  function ask(key: Key): Answer {
+    keepUp();
     const known = answers.get(key);
     if (known !== undefined || answers.has(key)) return known as Answer;
     const answer = read(key);
-    answers.set(key, answer);
+    tell(key, answer);
     return answer;
-  };
+  }
+
+  return Object.assign(ask, {
+    tell,
+    drop(key: Key): void {
+      keepUp();
+      answers.delete(key);
+    },
+  });
 }
 
 /** A path, or ":memory:". Throws an Error that names the cause when the file is no such database. */

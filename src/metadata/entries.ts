@@ -27,6 +27,9 @@ export interface Pass {
   readonly leftSince: Map<string, number>;
 }
 
+/** What is remembered of rows that point at entries: it does not count once one of those went. */
+export const ENTRIES_GONE = "entries gone";
+
 const COLUMNS = "id, parent, name, gateway_name AS gatewayName, inode";
 
 /** One that steps aside for a moment has no name a program could use: "/" is in none. */
@@ -46,10 +49,10 @@ export function createEntries(database: Connection) {
   const newest = prepare<{ id: number | null }>(database, "SELECT max(id) AS id FROM entry");
   const ofInode = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE inode = ? ORDER BY id`);
   const first = prepare<{ one: number }>(database, "SELECT 1 AS one FROM entry WHERE parent = ? LIMIT 1");
-  const insert = prepare(database, "INSERT INTO entry (parent, name, gateway_name, inode) VALUES (?, ?, ?, ?)");
-  const place = prepare(database, "UPDATE entry SET parent = ?, name = ?, gateway_name = ? WHERE id = ?");
-  const retarget = prepare(database, "UPDATE entry SET inode = ? WHERE id = ?");
-  const remove = prepare(database, "DELETE FROM entry WHERE id = ?");
+  const insert = prepare(database, "INSERT INTO entry (parent, name, gateway_name, inode) VALUES (?, ?, ?, ?)", []);
+  const place = prepare(database, "UPDATE entry SET parent = ?, name = ?, gateway_name = ? WHERE id = ?", []);
+  const retarget = prepare(database, "UPDATE entry SET inode = ? WHERE id = ?", []);
+  const remove = prepare(database, "DELETE FROM entry WHERE id = ?", [ENTRIES_GONE]);
   const nameless = prepare(
     database,
     "INSERT OR REPLACE INTO nameless (inode) SELECT @inode WHERE NOT EXISTS (SELECT 1 FROM entry WHERE inode = @inode)",
@@ -58,7 +61,18 @@ export function createEntries(database: Connection) {
 
   const get = remember(database, ["entry"], (id: number) => byId.get(id));
   const namesOf = remember(database, ["entry"], (inode: number) => ofInode.all(inode));
+  const linksOf = remember(database, ["entry"], (inode: number): number => links.get(inode)?.count ?? 0);
   const passes = new Set<Pass>();
+
+  /** The entry of this id was the first, and is the second. */
+  function tell(id: number, current: Entry | undefined, next: Entry | undefined): void {
+    get.tell(id, next);
+    for (const inode of [current?.inode, next?.inode]) {
+      if (inode === undefined) continue;
+      namesOf.drop(inode);
+      if (current?.inode !== next?.inode) linksOf.drop(inode);
+    }
+  }
 
   /** Also right when the transaction is taken back: the entry that keeps the name was passed. */
   function leavesName(id: number): void {
@@ -111,26 +125,34 @@ export function createEntries(database: Connection) {
       passes.delete(pass);
     },
     ofInode: (inode: number): readonly Entry[] => namesOf(inode),
-    links: remember(database, ["entry"], (inode: number): number => links.get(inode)?.count ?? 0),
+    links: (inode: number): number => linksOf(inode),
     isEmpty: (parent: number): boolean => first.get(parent) === undefined,
     create(parent: number, name: string, inode: number, gatewayName: string | null = null): Entry {
       const id = Number(insert.run(parent, name, gatewayName, inode).lastInsertRowid);
-      return { id, parent, name, gatewayName, inode };
+      const created = { id, parent, name, gatewayName, inode };
+      tell(id, undefined, created);
+      return created;
     },
     move(id: number, parent: number, name: string, gatewayName: string | null = null): void {
       leavesName(id);
+      const current = get(id);
       place.run(parent, name, gatewayName, id);
+      if (current !== undefined) tell(id, current, { ...current, parent, name, gatewayName });
     },
     setInode(id: number, inode: number): void {
-      const former = get(id)?.inode;
+      const current = get(id);
       retarget.run(inode, id);
-      if (former !== undefined) nameless.run({ inode: former });
+      if (current === undefined) return;
+      tell(id, current, { ...current, inode });
+      nameless.run({ inode: current.inode });
     },
     remove(id: number): void {
       leavesName(id);
-      const inode = get(id)?.inode;
+      const current = get(id);
       remove.run(id);
-      if (inode !== undefined) nameless.run({ inode });
+      if (current === undefined) return;
+      tell(id, current, undefined);
+      nameless.run({ inode: current.inode });
     },
   };
 }

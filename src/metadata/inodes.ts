@@ -1,6 +1,6 @@
 /** Inodes and their lineages. */
 import type { Attributes } from "../contract/attributes.ts";
-import { type Connection, prepare, remember } from "./database.ts";
+import { type Connection, differences, prepare, prepareUpdates, remember } from "./database.ts";
 import { createFormerlySafe } from "./formerly-safe.ts";
 
 export type InodeKind = "file" | "folder" | "symlink" | "fifo" | "socket" | "block" | "character";
@@ -43,6 +43,24 @@ interface Row extends Omit<Inode, "attributes"> {
 const COLUMNS = `id, kind, lineage, attributes, size, hash, origin_node AS originNode, origin_version AS originVersion,
   content, changes, atime, ctime, link_group AS linkGroup, listed, synced, fsynced`;
 
+const CHANGEABLE = {
+  kind: "kind",
+  lineage: "lineage",
+  attributes: "attributes",
+  size: "size",
+  hash: "hash",
+  originNode: "origin_node",
+  originVersion: "origin_version",
+  content: "content",
+  changes: "changes",
+  atime: "atime",
+  ctime: "ctime",
+  linkGroup: "link_group",
+  listed: "listed",
+  synced: "synced",
+  fsynced: "fsynced",
+};
+
 export function createInodes(database: Connection) {
   const byId = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE id = ?`);
   const byGroup = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE link_group = ?`);
@@ -51,15 +69,11 @@ export function createInodes(database: Connection) {
     database,
     `INSERT INTO inode (kind, lineage, attributes, size, hash, origin_node, origin_version, content, atime, ctime)
      VALUES (@kind, 0, @attributes, @size, @hash, @originNode, @originVersion, @content, @atime, @ctime)`,
+    [],
   );
-  const replace = prepare(
-    database,
-    `UPDATE inode SET kind = @kind, lineage = @lineage, attributes = @attributes, size = @size, hash = @hash, origin_node = @originNode,
-       origin_version = @originVersion, content = @content, changes = @changes, atime = @atime, ctime = @ctime,
-       link_group = @linkGroup, listed = @listed, synced = @synced, fsynced = @fsynced WHERE id = @id`,
-  );
-  const remove = prepare(database, "DELETE FROM inode WHERE id = ?");
-  const insertLineage = prepare(database, "INSERT INTO lineage (inode) VALUES (?)");
+  const change = prepareUpdates(database, "inode", "id", CHANGEABLE);
+  const remove = prepare(database, "DELETE FROM inode WHERE id = ?", ["lineage"]);
+  const insertLineage = prepare(database, "INSERT INTO lineage (inode) VALUES (?)", []);
   const adoptLineage = prepare(database, "INSERT INTO lineage (id, inode) VALUES (?, ?)");
   const newestLineage = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'lineage'");
   const ofHash = prepare(database, "SELECT 1 FROM inode WHERE hash = ? AND content = 'clean' LIMIT 1");
@@ -87,10 +101,6 @@ export function createInodes(database: Connection) {
     database,
     `SELECT ${COLUMNS} FROM inode WHERE id IN (SELECT inode FROM writing) AND kind = 'file'`,
   );
-
-  const beginWriting = prepare(database, "INSERT OR IGNORE INTO writing (inode) VALUES (?)");
-  const endWriting = prepare(database, "DELETE FROM writing WHERE inode = ?");
-  const endAllWriting = prepare(database, "DELETE FROM writing");
   const unclean = prepare<Row>(
     database,
     `SELECT ${COLUMNS} FROM inode WHERE content <> 'clean' AND kind = 'file' AND id > ? ORDER BY id LIMIT ?`,
@@ -112,14 +122,39 @@ export function createInodes(database: Connection) {
 
   const inodeOfLineage = remember(database, ["lineage"], (lineage: number) => lineageInode.get(lineage)?.inode);
 
-  function update(id: number, change: Partial<Omit<Inode, "id">>): Inode {
+  function update(id: number, changed: Partial<Omit<Inode, "id">>): Inode {
     const current = get(id);
     if (current === undefined) throw new Error(`no inode ${id}`);
-    const changed = { ...current, ...change };
-    const next = { ...changed, synced: changed.content === "dirty" ? changed.synced : null };
+    const next = { ...current, ...changed };
+    if (next.content !== "dirty") next.synced = null;
     if (current.synced !== null && next.synced === null) formerlySafe.add(id);
-    replace.run({ ...next, attributes: JSON.stringify(next.attributes) });
+    if (next.attributes === current.attributes) {
+      change(id, differences(current, next));
+    } else {
+      const attributes = JSON.stringify(next.attributes);
+      change(id, { ...differences(current, next), attributes });
+      next.attributes = JSON.parse(attributes) as Attributes;
+    }
+    get.tell(id, next);
     return next;
+  }
+
+  /** Its lineage is the caller's to give. */
+  function add(inode: NewInode): number {
+    const attributes = JSON.stringify(inode.attributes);
+    const id = Number(insert.run({ ...inode, attributes }).lastInsertRowid);
+    const parsed = JSON.parse(attributes) as Attributes;
+    const { kind, size, hash, originNode, originVersion, content, atime, ctime } = inode;
+    const given = { kind, size, hash, originNode, originVersion, content, atime, ctime };
+    const rest = { changes: 0, linkGroup: null, listed: null, synced: null, fsynced: 0 } as const;
+    get.tell(id, { id, lineage: 0, ...given, attributes: parsed, ...rest });
+    return id;
+  }
+
+  function newLineage(id: number): number {
+    const lineage = Number(insertLineage.run(id).lastInsertRowid);
+    inodeOfLineage.tell(lineage, id);
+    return lineage;
   }
 
   return {
@@ -128,17 +163,17 @@ export function createInodes(database: Connection) {
     formerlySafe,
     /** A new inode with a lineage of its own. */
     create(inode: NewInode): Inode {
-      const id = Number(insert.run({ ...inode, attributes: JSON.stringify(inode.attributes) }).lastInsertRowid);
-      return update(id, { lineage: Number(insertLineage.run(id).lastInsertRowid) });
+      const id = add(inode);
+      return update(id, { lineage: newLineage(id) });
     },
     /** Gives the inode a new lineage; the one before is superseded but still known. */
     switchLineage(id: number, change: Partial<Omit<Inode, "id" | "lineage">>): Inode {
       supersede.run(get(id)?.lineage);
-      return update(id, { ...change, lineage: Number(insertLineage.run(id).lastInsertRowid) });
+      return update(id, { ...change, lineage: newLineage(id) });
     },
     /** A new inode for the file of a lineage that the rows have forgotten. */
     adopt(inode: NewInode, lineage: number): Inode {
-      const id = Number(insert.run({ ...inode, attributes: JSON.stringify(inode.attributes) }).lastInsertRowid);
+      const id = add(inode);
       adoptLineage.run(lineage, id);
       return update(id, { lineage });
     },
@@ -148,6 +183,7 @@ export function createInodes(database: Connection) {
     newestLineage: (): number => newestLineage.get()?.seq ?? 0,
     remove(id: number): void {
       remove.run(id);
+      get.tell(id, undefined);
     },
     ofLineage(lineage: number): Inode | undefined {
       const inode = inodeOfLineage(lineage);
@@ -171,16 +207,6 @@ export function createInodes(database: Connection) {
     /** It is not nameless any more. */
     hasName(id: number): void {
       hasName.run(id);
-    },
-    /** Some program has it open for writing: its rows may be behind its file until endWriting. */
-    beginWriting(id: number): void {
-      beginWriting.run(id);
-    },
-    endWriting(id: number): void {
-      endWriting.run(id);
-    },
-    endAllWriting(): void {
-      endAllWriting.run();
     },
     /** Those whose writer was not closed: after a crash of the daemon, each must be looked at. */
     writing: (): Inode[] => decodeAll(writing.all()),

@@ -1,5 +1,5 @@
 /** Rows of live files: what is on disk behind a lineage, and what may be evicted. */
-import { type Connection, prepare, remember } from "./database.ts";
+import { type Connection, differences, prepare, prepareUpdates, remember } from "./database.ts";
 
 export interface LiveRow {
   readonly lineage: number;
@@ -42,14 +42,19 @@ export function createLiveRows(database: Connection) {
     database,
     `INSERT INTO live (lineage, origin_node, origin_version, size, bytes, missing, used_at)
      VALUES (@lineage, @originNode, @originVersion, @size, @bytes, @missing, @usedAt)`,
+    [],
   );
-  const replace = prepare(
-    database,
-    `UPDATE live SET origin_node = @originNode, origin_version = @originVersion, size = @size, bytes = @bytes,
-       missing = @missing, used_at = @usedAt, doubted = @doubted WHERE lineage = @lineage`,
-  );
+  const change = prepareUpdates(database, "live", "lineage", {
+    originNode: "origin_node",
+    originVersion: "origin_version",
+    size: "size",
+    bytes: "bytes",
+    missing: "missing",
+    usedAt: "used_at",
+    doubted: "doubted",
+  });
   const doubtAll = prepare(database, "UPDATE live SET doubted = 1");
-  const remove = prepare(database, "DELETE FROM live WHERE lineage = ?");
+  const remove = prepare(database, "DELETE FROM live WHERE lineage = ?", []);
   const get = remember(database, ["live"], (lineage: number) => byLineage.get(lineage));
   return {
     get,
@@ -64,17 +69,22 @@ export function createLiveRows(database: Connection) {
     isEvictable: (lineage: number): boolean => oneEvictable.get(lineage) !== undefined,
     create(row: Omit<LiveRow, "doubted">): void {
       insert.run(row);
+      const { lineage, originNode, originVersion, size, bytes, missing, usedAt } = row;
+      get.tell(lineage, { lineage, originNode, originVersion, size, bytes, missing, usedAt, doubted: 0 });
     },
     doubtAll(): void {
       doubtAll.run();
     },
-    update(lineage: number, change: Partial<Omit<LiveRow, "lineage">>): void {
+    update(lineage: number, changed: Partial<Omit<LiveRow, "lineage">>): void {
       const current = get(lineage);
       if (current === undefined) throw new Error(`no live file of lineage ${lineage}`);
-      replace.run({ ...current, ...change });
+      const next = { ...current, ...changed };
+      change(lineage, differences(current, next));
+      get.tell(lineage, next);
     },
     remove(lineage: number): void {
       remove.run(lineage);
+      get.tell(lineage, undefined);
     },
   };
 }

@@ -3,7 +3,15 @@
  * nothing of bytes on disk and of the network.
  */
 import { createAttempts, createGenerations, createTombstones } from "./attempts.ts";
-import { type Connection, despiteDisk, forgetRead, noticingDamage, openDatabase, prepare } from "./database.ts";
+import {
+  type Connection,
+  despiteDisk,
+  forgetRead,
+  noticingDamage,
+  openDatabase,
+  prepare,
+  wantedTransaction,
+} from "./database.ts";
 import { createEntries } from "./entries.ts";
 import { createGoneFiles } from "./gone-files.ts";
 import { createInodes } from "./inodes.ts";
@@ -14,6 +22,7 @@ import { createRereads } from "./rereads.ts";
 import { createArrivals, createSettings } from "./settings.ts";
 import { createTimes } from "./times.ts";
 import { createVacated } from "./vacated.ts";
+import { createWriters } from "./writers.ts";
 
 export const ROOT_INODE = 1;
 /** Entry ids up to here are never shown: the root's own, "." and "..". */
@@ -37,18 +46,31 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     "INSERT INTO sqlite_sequence (name, seq) SELECT @table, @least + @gap WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = @table)",
   );
 
-  function once<T>(change: () => T): T {
+  const wanted = wantedTransaction(database);
+  const writers = createWriters(database);
+
+  function beginWanted(): void {
+    wanted.begin = undefined;
     begin.run();
+  }
+
+  function once<T>(change: () => T): T {
+    wanted.begin = beginWanted;
     depth += 1;
     try {
       const result = change();
-      commit.run();
+      if (database.inTransaction) {
+        writers.tellEnded();
+        commit.run();
+        writers.told();
+      }
       return result;
     } catch (error) {
       if (database.inTransaction) rollback.run();
       forgetRead(database);
       throw error;
     } finally {
+      wanted.begin = undefined;
       depth -= 1;
     }
   }
@@ -56,6 +78,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
   return {
     settings: createSettings(database),
     inodes: createInodes(database),
+    writers,
     entries: createEntries(database),
     nodes: createNodes(database),
     attempts: createAttempts(database, parseRequest),
@@ -95,6 +118,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
 
     /** Within a transaction, which goes on whatever becomes of it: all of `change` or nothing. Not within another part. */
     part<T>(change: () => T): T {
+      wanted.begin?.();
       beginPart.run();
       try {
         return change();

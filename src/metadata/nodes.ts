@@ -2,7 +2,8 @@
 import type { Attributes } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
 import { parseTime, toMilliseconds } from "../lib/time.ts";
-import { type Connection, prepare, remember, type Statement } from "./database.ts";
+import { type Connection, differences, prepare, prepareUpdates, remember, type Statement } from "./database.ts";
+import { ENTRIES_GONE } from "./entries.ts";
 
 /** What we and the gateway last agreed on. */
 export interface Base {
@@ -109,10 +110,8 @@ function decode(row: Row): NodeRow {
   };
 }
 
-function encode(node: NodeRow) {
-  const { base, seen, ...rest } = node;
+function encodeBase(base: Base | null) {
   return {
-    ...rest,
     baseParent: base?.parent ?? null,
     baseName: base?.name ?? null,
     baseHead: base?.head ?? null,
@@ -122,9 +121,48 @@ function encode(node: NodeRow) {
     baseRevision: base?.revision ?? null,
     basePosition: base?.position ?? null,
     baseModified: base?.modifiedAt ?? null,
-    seen: seen === null ? null : JSON.stringify(seen),
   };
 }
+
+function encode(node: NodeRow): Row {
+  const { base, seen, ...rest } = node;
+  return { ...rest, ...encodeBase(base), seen: seen === null ? null : JSON.stringify(seen) };
+}
+
+/** As columns, what of `next` is not as it was. */
+function changedColumns(current: NodeRow, next: NodeRow): Partial<Row> {
+  const { base, seen, ...changed } = differences(current, next);
+  return {
+    ...changed,
+    ...(base === undefined ? {} : differences(encodeBase(current.base), encodeBase(base))),
+    ...(seen === undefined ? {} : { seen: seen === null ? null : JSON.stringify(seen) }),
+  };
+}
+
+const CHANGEABLE = {
+  entry: "entry",
+  kind: "kind",
+  nodeId: "node_id",
+  baseParent: "base_parent",
+  baseName: "base_name",
+  baseHead: "base_head",
+  baseHash: "base_hash",
+  baseSize: "base_size",
+  baseAttributes: "base_attributes",
+  baseRevision: "base_revision",
+  basePosition: "base_position",
+  baseModified: "base_modified",
+  seen: "seen",
+  seenAt: "seen_at",
+  changedAt: "changed_at",
+  dirtySince: "dirty_since",
+  due: "due",
+  leftParent: "left_parent",
+  leftName: "left_name",
+  leftAt: "left_at",
+  parked: "parked",
+  bulk: "bulk",
+};
 
 /** A place in the queue: oldest first, and by id those of one moment, of which there may be any number. */
 export interface Place {
@@ -212,26 +250,46 @@ export function createNodes(database: Connection) {
        base_revision, base_position, base_modified, seen, seen_at, changed_at, dirty_since, due, left_parent, left_name, left_at, parked, bulk)
      VALUES (@entry, @kind, @nodeId, @baseParent, @baseName, @baseHead, @baseHash, @baseSize, @baseAttributes,
        @baseRevision, @basePosition, @baseModified, @seen, @seenAt, @changedAt, @dirtySince, @due, @leftParent, @leftName, @leftAt, @parked, @bulk)`,
+    [],
   );
-  const replace = prepare(
-    database,
-    `UPDATE node SET entry = @entry, kind = @kind, node_id = @nodeId, base_parent = @baseParent, base_name = @baseName,
-       base_head = @baseHead, base_hash = @baseHash, base_size = @baseSize, base_attributes = @baseAttributes,
-       base_revision = @baseRevision, base_position = @basePosition, base_modified = @baseModified, seen = @seen,
-       seen_at = @seenAt, changed_at = @changedAt, dirty_since = @dirtySince, due = @due, left_parent = @leftParent,
-       left_name = @leftName, left_at = @leftAt, parked = @parked, bulk = @bulk WHERE id = @id`,
-  );
-  const remove = prepare(database, "DELETE FROM node WHERE id = ?");
+  const change = prepareUpdates(database, "node", "id", CHANGEABLE);
+  const remove = prepare(database, "DELETE FROM node WHERE id = ?", []);
 
   const one = (row: Row | undefined): NodeRow | undefined => (row === undefined ? undefined : decode(row));
   // An entry that goes is taken out of its node row.
-  const tables = ["node", "entry"];
+  const tables = ["node", ENTRIES_GONE];
   const get = remember(database, tables, (id: number) => one(byId.get(id)));
+  const idOf = <Key extends number | string>(by: Statement<Row>) =>
+    remember(database, tables, (key: Key) => {
+      const node = one(by.get(key));
+      if (node !== undefined) get.tell(node.id, node);
+      return node?.id;
+    });
+  const ofEntry = idOf<number>(byEntry);
+  const ofNodeId = idOf<string>(byNodeId);
+
+  /** The row of this id was the first, and is the second. */
+  function tell(id: number, current: NodeRow | undefined, next: NodeRow | undefined): void {
+    get.tell(id, next);
+    if (current?.entry !== next?.entry) {
+      if (current?.entry != null) ofEntry.tell(current.entry, undefined);
+      if (next?.entry != null) ofEntry.tell(next.entry, id);
+    }
+    if (current?.nodeId === next?.nodeId) return;
+    if (current?.nodeId != null) ofNodeId.tell(current.nodeId, undefined);
+    if (next?.nodeId != null) ofNodeId.tell(next.nodeId, id);
+  }
 
   return {
     get,
-    ofEntry: remember(database, tables, (entry: number) => one(byEntry.get(entry))),
-    ofNodeId: remember(database, tables, (nodeId: string) => one(byNodeId.get(nodeId))),
+    ofEntry(entry: number): NodeRow | undefined {
+      const id = ofEntry(entry);
+      return id === undefined ? undefined : get(id);
+    },
+    ofNodeId(nodeId: string): NodeRow | undefined {
+      const id = ofNodeId(nodeId);
+      return id === undefined ? undefined : get(id);
+    },
     /** Whose base is at this place: at most one is not about to be deleted or moved. */
     atPlace: (parent: string, name: string): NodeRow[] => byPlace.all(parent, name).map(decode),
     below: (parent: string): NodeRow[] => below.all(parent).map(decode),
@@ -261,18 +319,28 @@ export function createNodes(database: Connection) {
       return entries.length < limit ? undefined : entries.at(-1)?.id;
     },
     create(node: Omit<NodeRow, "id">): NodeRow {
-      const id = Number(insert.run(encode({ ...node, id: 0 })).lastInsertRowid);
-      return { ...node, id };
+      const row = encode({ ...node, id: 0 });
+      const id = Number(insert.run(row).lastInsertRowid);
+      const created = decode({ ...row, id });
+      tell(id, undefined, created);
+      return created;
     },
-    update(id: number, change: Partial<Omit<NodeRow, "id">>): NodeRow {
+    update(id: number, changed: Partial<Omit<NodeRow, "id">>): NodeRow {
       const current = get(id);
       if (current === undefined) throw new Error(`no node row ${id}`);
-      const next = { ...current, ...change };
-      replace.run(encode(next));
+      const wanted = { ...current, ...changed };
+      const columns = changedColumns(current, wanted);
+      change(id, columns);
+      // As it would be read: what JSON leaves out is not there.
+      const isAsRead = wanted.base === current.base && wanted.seen === current.seen;
+      const next = isAsRead ? wanted : decode(encode(wanted));
+      tell(id, current, next);
       return next;
     },
     remove(id: number): void {
+      const current = get(id);
       remove.run(id);
+      tell(id, current, undefined);
     },
   };
 }

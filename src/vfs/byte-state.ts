@@ -1,7 +1,7 @@
 /** What the byte flows keep in memory besides the open live files, and the work they leave running. */
 import type { Logger } from "../lib/log.ts";
 import type { Timer } from "../lib/runtime.ts";
-import type { LiveFile } from "./live-file.ts";
+import type { LiveFile, SiblingRead } from "./live-file.ts";
 
 export interface ByteState {
   /** Lineages whose live file is being made, closed or removed: who wants it waits and looks again. */
@@ -23,6 +23,8 @@ export interface ByteState {
   isUnswept: boolean;
   /** Files that nobody needs could not be removed; see gone-files.ts. */
   isLeft: boolean;
+  /** Folders (inodes) whose files are read one after the other, the longest unused first; see siblings.ts. */
+  readonly siblings: Map<number, SiblingRead>;
   /** Those that keep in memory what was last read past the disk, the longest unused first. */
   readonly passers: Set<LiveFile>;
   /** Work nobody waits for. */
@@ -42,6 +44,7 @@ export function createByteState(): ByteState {
     removedAt: Number.NEGATIVE_INFINITY,
     isUnswept: false,
     isLeft: false,
+    siblings: new Map(),
     passers: new Set(),
     tasks: new Set(),
     stopped: new AbortController(),

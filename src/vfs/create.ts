@@ -10,7 +10,7 @@ import { addName, removeName } from "./identity.ts";
 import { completeFolder } from "./listing.ts";
 import { pinMtime } from "./mtime.ts";
 import { dropIfUnused } from "./nameless.ts";
-import { open, openCreated } from "./open.ts";
+import { open, openCreated, prepareOpen } from "./open.ts";
 import { isTight, requireRoom } from "./space.ts";
 import { EMPTY_HASH, folderOf, found, inodeOf, nowText, requireNamed, requireWritable } from "./stat.ts";
 
@@ -106,14 +106,15 @@ export async function create(
     const opened = await open(context, caller, inode.lineage, flags);
     return { ...(await found(context, inodeOf(context, inode.lineage))), ...opened };
   }
-  const inode = context.metadata.transaction(() => {
-    const made = makeInode(context, "file", { mode });
-    addName(context, folder.id, name, made.id, "file");
-    return made;
+  const made = context.metadata.transaction(() => {
+    const inode = makeInode(context, "file", { mode });
+    addName(context, folder.id, name, inode.id, "file");
+    return prepareOpen(context, inode, flags);
   });
   context.runtime.step("create: named");
+  const { inode } = made;
   try {
-    const opened = await openCreated(context, inode, flags);
+    const opened = await openCreated(context, made, flags);
     return { ...(await found(context, inodeOf(context, inode.lineage))), ...opened };
   } catch (error) {
     unmake(context, inode.id);
@@ -129,6 +130,7 @@ function unmake(context: Context, id: number): void {
     const [entry, ...others] = metadata.entries.ofInode(id);
     if (inode === undefined || entry === undefined || others.length > 0 || inode.size > 0) return;
     if (context.lives.has(inode.lineage)) return;
+    metadata.writers.end(id);
     removeName(context, entry);
     dropIfUnused(context, inode.lineage);
   });

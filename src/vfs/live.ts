@@ -16,7 +16,7 @@ import { evictSoon } from "./evict.ts";
 import { removeSoon } from "./gone-files.ts";
 import { recordArrived } from "./holes.ts";
 import { type LiveFile, mayBeUnrecorded } from "./live-file.ts";
-import { isUncut, openFile, regain, requireCurrent } from "./local-file.ts";
+import { isUncut, openFile, openNewFile, regain, requireCurrent } from "./local-file.ts";
 import { markWritten } from "./mark-written.ts";
 import { mtimeOf } from "./mtime.ts";
 import { noticeWrites } from "./notice-writes.ts";
@@ -28,8 +28,16 @@ import { freeForWriter } from "./uploads.ts";
 const USED_MS = 10_000;
 
 /** Counts as one open until closeLive. A writable one has marked the inode durably before this resolves. */
-export async function openLive(context: Context, lineage: number, options: { write: boolean }): Promise<LiveFile> {
-  const live = await hold(context, lineage);
+export async function openLive(
+  context: Context,
+  lineage: number,
+  options: {
+    write: boolean;
+    /** Its row was made with the inode's, and there is no file yet. */
+    isNew?: boolean;
+  },
+): Promise<LiveFile> {
+  const live = await hold(context, lineage, options.isNew ?? false);
   try {
     if (!live.isKept) await haveFile(context, live, options.write);
     if (options.write) await becomeWriter(context, live);
@@ -51,7 +59,7 @@ async function haveFile(context: Context, live: LiveFile, isNeeded: boolean): Pr
   }
 }
 
-async function hold(context: Context, lineage: number): Promise<LiveFile> {
+async function hold(context: Context, lineage: number, isNew: boolean): Promise<LiveFile> {
   const { lives, bytes, disk } = context;
   for (let mayBeAbsent = disk.trouble !== undefined; ; ) {
     requireCurrent(context, lineage);
@@ -67,7 +75,7 @@ async function hold(context: Context, lineage: number): Promise<LiveFile> {
     }
     const openAlone = () =>
       alone(context, lineage, async () => {
-        const made = await openFile(context, lineage, mayBeAbsent);
+        const made = isNew ? await openNewFile(context, lineage) : await openFile(context, lineage, mayBeAbsent);
         lives.set(lineage, made);
         return made;
       });
@@ -94,7 +102,7 @@ async function becomeWriter(context: Context, live: LiveFile): Promise<void> {
     const isPrepared = live.writers > 0 || live.preparedTime === formatTime(mtimeOf(context, inode));
     if (isFree && isPrepared) {
       metadata.transaction(() => {
-        if (live.writers === 0) metadata.inodes.beginWriting(inode.id);
+        if (live.writers === 0) metadata.writers.begin(inode.id);
         if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
       });
       if (live.writers === 0) live.isWritten = isUncut(inode);
@@ -166,7 +174,7 @@ function writersLeft(context: Context, live: LiveFile): void {
   const wasSynced = noticed !== undefined && syncedAs !== undefined && isSameStat(noticed, syncedAs);
   metadata.transaction(() => {
     // What the rows could not be told is found out after a crash, or at the next close.
-    if (!live.isUnrecorded) metadata.inodes.endWriting(live.inode);
+    if (!live.isUnrecorded) metadata.writers.end(live.inode);
     const inode = metadata.inodes.get(live.inode);
     if (inode === undefined || inode.lineage !== live.lineage) return;
     if (inode.content === "open" && !live.isUnrecorded) {

@@ -29,6 +29,28 @@ export async function openFile(context: Context, lineage: number, mayBeAbsent: b
   return liveFile(context, inode, context.paths.live(lineage), await findFile(context, inode, mayBeAbsent));
 }
 
+/** Whose row is in the transaction that made the inode (rowOfNewFile): without a version, without a byte. */
+export async function openNewFile(context: Context, lineage: number): Promise<LiveFile> {
+  const inode = requireCurrent(context, lineage);
+  const path = context.paths.live(lineage);
+  const file = await makeFile(context, path, 0);
+  const found = { file, origin: undefined, missing: NO_RANGES, recorded: NO_RANGES, isNew: true, isKept: true };
+  return liveFile(context, inode, path, found);
+}
+
+/**
+ * Within the transaction that makes the inode. False: there may be files without a row, which are to be
+ * looked at before there is one, so openFile makes it.
+ */
+export function rowOfNewFile({ metadata, runtime, bytes }: Context, lineage: number): boolean {
+  if (bytes.isUnswept) return false;
+  metadata.lives.create({ lineage, ...NO_ORIGIN, size: 0, bytes: 0, missing: NONE_MISSING, usedAt: runtime.now() });
+  return true;
+}
+
+const NO_ORIGIN = { originNode: null, originVersion: null };
+const NONE_MISSING = formatRanges(NO_RANGES);
+
 /**
  * For a live file that was opened without a file that can be written. Who reads goes on with what is
  * missing of the new one; a read of the former file that is under way may end.
@@ -85,15 +107,21 @@ async function findFile(context: Context, inode: Inode, mayBeAbsent: boolean): P
     });
   });
   runtime.step("live file: row made");
+  const file = await makeFile(context, path, inode.size);
+  return { file, origin, missing, recorded: missing, isNew: true, isKept: true };
+}
+
+/** After its row. */
+async function makeFile({ paths, runtime }: Context, path: string, size: number): Promise<OpenFile> {
   await paths.prepareFolderOf(path);
   const file = await runtime.files.open(path, "w+");
   runtime.step("live file: made");
   await closeIfFailed(file, async () => {
     // One left by a crash may hold anything.
     if ((await file.stat()).size > 0) await file.truncate(0);
-    if (inode.size > 0) await file.truncate(inode.size);
+    if (size > 0) await file.truncate(size);
   });
-  return { file, origin, missing, recorded: missing, isNew: true, isKept: true };
+  return file;
 }
 
 interface FoundFile {
@@ -152,9 +180,20 @@ async function closeIfFailed<T>(file: OpenFile, work: () => Promise<T>): Promise
 }
 
 function liveFile({ metadata }: Context, inode: Inode, path: string, found: FoundFile): LiveFile {
+  const { file, origin, missing, recorded, isNew, isKept } = found;
+  const { originHash, isOriginal, check, isChecked } = contentOf(inode, found);
+  // Each by its name: an object made of others, with this many fields, takes a hundred times as long.
   const live: LiveFile = {
-    ...found,
-    ...contentOf(inode, found),
+    file,
+    origin,
+    missing,
+    recorded,
+    isNew,
+    isKept,
+    originHash,
+    isOriginal,
+    check,
+    isChecked,
     lineage: inode.lineage,
     inode: inode.id,
     path,

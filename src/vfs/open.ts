@@ -9,8 +9,11 @@ import type { Caller, HandleId, Lineage, Opened, OpenFlags } from "./filesystem.
 import { closePassed } from "./lingering.ts";
 import { closeLive, openLive } from "./live.ts";
 import { truncateBytes } from "./live-bytes.ts";
+import { rowOfNewFile } from "./local-file.ts";
 import { endPassing, passOn } from "./pass-on.ts";
 import { createReader } from "./readahead.ts";
+import * as siblings from "./siblings.ts";
+import { tellWritten } from "./staged-files.ts";
 import { inodeOf, requireWritable } from "./stat.ts";
 
 export async function open(context: Context, caller: Caller, lineage: Lineage, flags: OpenFlags): Promise<Opened> {
@@ -42,16 +45,34 @@ export async function bringWhole(context: Context, lineage: Lineage, signal: Abo
   }
 }
 
-/** The first open of a file that was just made. */
-export function openCreated(context: Context, inode: Inode, flags: OpenFlags): Promise<Opened> {
-  return openInode(context, inode, flags);
+/**
+ * The first open of a file, within the transaction that makes its inode: what the rows have to say before
+ * its local file is made, before a writer is let in, and before a first byte changes.
+ */
+export function prepareOpen(context: Context, made: Inode, flags: OpenFlags): { inode: Inode; hasRow: boolean } {
+  const { metadata } = context;
+  const hasRow = rowOfNewFile(context, made.lineage);
+  if (!hasRow || !(flags.write || flags.truncate)) return { inode: made, hasRow };
+  metadata.writers.begin(made.id);
+  const inode = metadata.inodes.update(made.id, { hash: null, changes: made.changes + 1 });
+  return { inode, hasRow };
+}
+
+/** … and when that is committed. */
+export function openCreated(
+  context: Context,
+  { inode, hasRow }: ReturnType<typeof prepareOpen>,
+  flags: OpenFlags,
+): Promise<Opened> {
+  if (inode.hash === null) tellWritten(context, inode);
+  return openInode(context, inode, flags, hasRow);
 }
 
 /** Waits for the local disk only: bytes are fetched when they are read. */
-async function openInode(context: Context, inode: Inode, flags: OpenFlags): Promise<Opened> {
+async function openInode(context: Context, inode: Inode, flags: OpenFlags, isNew = false): Promise<Opened> {
   const write = flags.write || flags.truncate;
   if (write) requireWritable(context);
-  const live = await openLive(context, inode.lineage, { write });
+  const live = await openLive(context, inode.lineage, { write, isNew });
   let backing: number | undefined;
   try {
     if (flags.truncate) await truncateBytes(context, live, 0);
@@ -62,6 +83,7 @@ async function openInode(context: Context, inode: Inode, flags: OpenFlags): Prom
   }
   // What an earlier writer left uncut is not to wait for this one's end.
   if (write) cutWhenQuiet(context, live);
+  else siblings.opened(context, live);
   const handle = context.nextHandle();
   context.handles.set(handle, { kind: "file", live, write, append: flags.append, reader: createReader() });
   // A lineage has one content only, so pages the kernel has of it are right, unless what they were

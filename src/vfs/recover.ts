@@ -37,7 +37,7 @@ export async function recoverOpenFiles(context: Context): Promise<(() => Promise
     await recoverInode(context, inode);
     tellNamed(context, inode.id);
   }
-  inodes.endAllWriting();
+  context.metadata.writers.endAll();
   const sweep = prepareSweep(context);
   if (!isDoubtful && !wasOlder) return sweep;
   // What the rows say of a file may be about another one.

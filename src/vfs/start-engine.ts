@@ -228,13 +228,13 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       for (const handle of [...context.handles.keys()]) await fileSystem.release(handle);
       await stopBytes(context);
       // Their programs may go on: a mapping outlives the mount, a descriptor one that was only detached.
-      for (const inode of inWriting) metadata.inodes.beginWriting(inode);
+      for (const inode of inWriting) metadata.writers.begin(inode);
       runtime.step("stop: quiet");
       for (const live of context.bytes.held) await closeLive(context, live, { write: false });
       try {
         // All bytes, with one call, before the rows say so.
         await runtime.files.syncDisk(paths.root);
-        if (disk.trouble !== "damaged") metadata.settings.set("boot", NO_BOOT);
+        if (disk.trouble !== "damaged") metadata.transaction(() => metadata.settings.set("boot", NO_BOOT));
         await options.syncRows();
         metadata.checkpoint();
       } catch (error) {

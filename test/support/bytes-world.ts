@@ -20,7 +20,7 @@ import type { Context, EngineSettings } from "../../src/vfs/context.ts";
 import { createDisk } from "../../src/vfs/disk.ts";
 import type { Caller, HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
 import { createNetwork } from "../../src/vfs/network.ts";
-import { open, openCreated, release } from "../../src/vfs/open.ts";
+import { open, openCreated, prepareOpen, release } from "../../src/vfs/open.ts";
 import { NO_PASSTHROUGH } from "../../src/vfs/passthrough.ts";
 import { createPollState } from "../../src/vfs/poll-state.ts";
 import { createQuota } from "../../src/vfs/quota.ts";
@@ -255,6 +255,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
       return inode;
     },
     async create() {
+      const flags = { ...READ, write: true };
       const made = metadata.transaction(() => {
         const mtime = nowText(context);
         const inode = metadata.inodes.create({
@@ -266,10 +267,10 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
         });
         const entry = metadata.entries.create(ROOT_INODE, `made-${inode.id}`, inode.id);
         metadata.nodes.create(unborn(entry.id, "file", clock.now(), clock.now()));
-        return inode;
+        return prepareOpen(context, inode, flags);
       });
-      const { handle } = await openCreated(context, made, { ...READ, write: true });
-      return { inode: world.inode(made.id), handle };
+      const { handle } = await openCreated(context, made, flags);
+      return { inode: world.inode(made.inode.id), handle };
     },
     async open(inode, flags = {}) {
       return (await open(context, CALLER, inode.lineage, { ...READ, ...flags })).handle;

@@ -1,0 +1,137 @@
+/** Whatever is changed, and undone: what is remembered of the rows is what reading them again says. */
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { forgetRead, openDatabase } from "../../src/metadata/database.ts";
+import { createMetadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
+import { born, unborn } from "../../src/metadata/nodes.ts";
+
+const NEW = {
+  kind: "file",
+  attributes: { mode: 0o644 },
+  size: 0,
+  hash: null,
+  originNode: null,
+  originVersion: null,
+  content: "dirty",
+  atime: "0.0",
+  ctime: "0.0",
+} as const;
+const NODE = {
+  kind: "file",
+  path: "/a",
+  name: "a",
+  parentId: "p",
+  mimeType: "text/plain",
+  size: 1,
+  head: "h",
+  contentHash: "c",
+  lastKey: null,
+  revision: 3,
+  createdAt: "2026-01-01T00:00:00.000Z",
+  modifiedAt: "2026-01-01T00:00:00.000Z",
+  attributes: {},
+} as const;
+const IDS = 6;
+const UNDONE = new Error("undone");
+
+const step = fc.record({ what: fc.nat(22), a: fc.integer({ min: 1, max: IDS }), b: fc.integer({ min: 1, max: IDS }) });
+/** `undo`: all of it is taken back, or a part of a transaction that goes on. */
+const change = fc.record({
+  steps: fc.array(step, { minLength: 1, maxLength: 4 }),
+  undo: fc.constantFrom("no", "no", "no", "part", "all"),
+});
+
+test("what is remembered is what is there", () => {
+  fc.assert(
+    fc.property(fc.array(change, { maxLength: 40, size: "max" }), (changes) => {
+      const database = openDatabase(":memory:");
+      const metadata = createMetadata<unknown>(database, (value) => value);
+      const { inodes, entries, nodes, lives, times, recount, generations } = metadata;
+      metadata.transaction(() => {
+        inodes.create({ ...NEW, kind: "folder" });
+        metadata.createRootEntry();
+      });
+      let names = 0;
+      // Most steps take one of the newest rows, so that they are there and point at each other.
+      const made = { inode: [1], entry: [3], node: [0] };
+      const noted = <Row extends { id: number }>(of: keyof typeof made, { id }: Row) => made[of].push(id);
+      const inodeAt = (back: number) => made.inode.at(-back) ?? 1;
+      const entryAt = (back: number) => made.entry.at(-back) ?? 3;
+      const nodeAt = (back: number) => made.node.at(-back) ?? 0;
+      const lineageAt = (back: number) => inodes.get(inodeAt(back))?.lineage ?? 0;
+      const steps: ((a: number, b: number) => unknown)[] = [
+        () => noted("inode", inodes.create(NEW)),
+        (a) => inodes.update(inodeAt(a), { size: a, attributes: { mode: a, mtime: `${a}.0` } }),
+        (a, b) => inodes.update(inodeAt(a), { content: b > 3 ? "clean" : "dirty", synced: 1 }),
+        (a) => inodes.switchLineage(inodeAt(a), { content: "clean" }),
+        (a) => noted("entry", entries.create(ROOT_INODE, `name-${names++}`, inodeAt(a))),
+        (a, b) => noted("node", nodes.create(unborn(entryAt(a), "file", b, b))),
+        (a, b) => noted("node", nodes.create(born(entryAt(a), { ...NODE, id: `node-${b}` }))),
+        (a) => nodes.update(nodeAt(a), { due: null, parked: "no" }),
+        (a, b) => nodes.update(nodeAt(a), { entry: entryAt(b) }),
+        (a) => nodes.update(nodeAt(a), { entry: null }),
+        (a, b) => nodes.update(nodeAt(a), { nodeId: `node-${b}`, base: { ...baseOf(a), revision: b } }),
+        (a, b) => nodes.update(nodeAt(a), { seen: b > 3 ? null : { deleted: true, revision: b } }),
+        (a) => nodes.remove(nodeAt(a)),
+        (a, b) => entries.setInode(entryAt(a), inodeAt(b)),
+        (a, b) => entries.move(entryAt(a), ROOT_INODE, `name-${names++}`, b > 3 ? "other" : null),
+        (a) => entries.remove(entryAt(a)),
+        (a) => lives.create({ ...LIVE, lineage: lineageAt(a) }),
+        (a, b) => lives.update(lineageAt(a), { size: b, missing: "[]" }),
+        (a) => lives.remove(lineageAt(a)),
+        (a) => inodes.removeLineage(lineageAt(a)),
+        (a) => inodes.remove(inodeAt(a)),
+        (a, b) => [nodes.hasten(a, b), times.notAfter(a), lives.doubtAll(), recount()],
+        (a, b) => generations.create({ ...CUT, inode: inodeAt(a), lineage: lineageAt(b) }),
+      ];
+      const baseOf = (back: number) =>
+        nodes.get(nodeAt(back))?.base ?? born(null, { ...NODE, id: "x" }).base ?? never();
+      const lineages = () => Math.max(...made.inode.map((id) => inodes.get(id)?.lineage ?? 0));
+      const all = () => [
+        ...[...made.inode, 9].map((id) => [inodes.get(id), entries.ofInode(id), entries.links(id)]),
+        ...[...made.entry, 99].map((id) => [entries.get(id), nodes.ofEntry(id)]),
+        ...[...made.node, 9].map((id) => nodes.get(id)),
+        ...Array.from({ length: IDS + 1 }, (_, id) => nodes.ofNodeId(`node-${id}`)),
+        ...Array.from({ length: lineages() + 2 }, (_, id) => [
+          inodes.ofLineage(id),
+          lives.get(id),
+          generations.ofLineage(id),
+        ]),
+      ];
+      const run = (change: (typeof changes)[number]) => {
+        for (const { what, a, b } of change.steps) attempt(() => steps[what]?.(a, b));
+        if (change.undo !== "no") throw UNDONE;
+      };
+      for (const one of changes) {
+        all();
+        if (one.undo === "part") metadata.transaction(() => attempt(() => metadata.part(() => run(one))));
+        else attempt(() => metadata.transaction(() => run(one)));
+        const remembered = all();
+        forgetRead(database);
+        expect(all()).toEqual(remembered);
+      }
+      metadata.close();
+    }),
+    { numRuns: 20 },
+  );
+});
+
+const CUT = { changes: 0, size: 1, hash: "h", mtime: "", synced: 1, boot: "" };
+const LIVE = { originNode: null, originVersion: null, size: 0, bytes: 0, missing: "[]", usedAt: 1 };
+
+/** Many steps ask for what is not there, or not to be had twice: such a change is none. */
+function attempt(work: () => unknown): void {
+  try {
+    work();
+  } catch (error) {
+    const isRefused =
+      error instanceof Error && /^(SQLITE_CONSTRAINT|no (inode|node row|live file))/.test(codeOf(error));
+    if (error !== UNDONE && !isRefused) throw error;
+  }
+}
+
+const codeOf = (error: Error) => ("code" in error ? String(error.code) : error.message);
+
+function never(): never {
+  throw new Error("a born row has a base");
+}
