@@ -1,7 +1,8 @@
 /**
  * The limits of the cache, its size and what it leaves free of the disk: local files that were not
  * used for longest go, their bytes being the gateway's.
- * Never dirty ones, open ones, or ones an upload reads (metadata/live-rows.ts selects).
+ * Never dirty ones, open ones, or ones an upload reads (metadata/live-rows.ts selects), nor what only
+ * a node has that it is about to leave.
  */
 import type { LiveRow } from "../metadata/live-rows.ts";
 import { alone, inBackground } from "./byte-state.ts";
@@ -9,7 +10,7 @@ import type { Context } from "./context.ts";
 
 type Needs = Pick<
   Context,
-  "metadata" | "runtime" | "paths" | "settings" | "lives" | "bytes" | "log" | "disk" | "syncRows"
+  "metadata" | "client" | "runtime" | "paths" | "settings" | "lives" | "bytes" | "log" | "disk" | "syncRows"
 >;
 
 /** Adding up the table costs something: many closes share one look. */
@@ -64,12 +65,13 @@ export async function evict(context: Needs, atLeast = 0): Promise<number> {
  */
 export async function forgetLive(context: Needs, { lineage }: Pick<LiveRow, "lineage">): Promise<boolean> {
   const { metadata, runtime, paths, lives } = context;
+  const isNeeded = () => lives.has(lineage) || !metadata.lives.isEvictable(lineage) || isLent(context, lineage);
   let isGone = false;
   await alone(context, lineage, async () => {
-    if (lives.has(lineage) || !metadata.lives.isEvictable(lineage)) return;
+    if (isNeeded()) return;
     // That the gateway has the bytes must not be undone by power loss once they are gone here.
     await context.syncRows();
-    if (lives.has(lineage) || !metadata.lives.isEvictable(lineage)) return;
+    if (isNeeded()) return;
     await runtime.files.remove(paths.live(lineage));
     runtime.step("evict: file gone");
     if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
@@ -77,4 +79,18 @@ export async function forgetLive(context: Needs, { lineage }: Pick<LiveRow, "lin
     isGone = true;
   });
   return isGone;
+}
+
+/**
+ * The content is on its way from the node that has it to another one. Where the gateway shows only
+ * heads, nobody could read it any more once that node has another one, or is deleted.
+ */
+function isLent({ metadata, client }: Needs, lineage: number): boolean {
+  const inode = client.features.versions ? undefined : metadata.inodes.ofLineage(lineage);
+  if (inode === undefined || inode.lineage !== lineage) return false;
+  return metadata.entries.ofInode(inode.id).some((entry) => {
+    const base = metadata.nodes.ofEntry(entry.id)?.base;
+    const isSame = inode.hash !== null && base?.hash === inode.hash;
+    return !isSame && base?.head !== inode.originVersion;
+  });
 }

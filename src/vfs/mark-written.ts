@@ -38,5 +38,6 @@ export async function noLongerSafe(context: Context, live: LiveFile): Promise<vo
     context.metadata.inodes.update(inode.id, { synced: 0 });
   }
   await context.syncRows();
-  live.isSafe = false;
+  // A cut that ended meanwhile has said it again.
+  live.isSafe = context.metadata.inodes.get(live.inode)?.synced === 1;
 }

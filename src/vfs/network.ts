@@ -23,9 +23,9 @@ export interface Network {
   readonly offlineSince: number | undefined;
   /** The token was refused; nothing is sent until a new one works. */
   readonly loginNeeded: string | undefined;
-  /** Why nothing must be sent at all: it is not the gateway, or the workspace, that this mount is of. */
-  readonly mistake: string | undefined;
-  isMistaken(reason: string): void;
+  /** Why nothing must be sent at all: it is not the gateway, or the workspace, that this mount is of, or has not said so yet. */
+  readonly doubt: string | undefined;
+  doubts(reason: string | undefined): void;
   /** How long nothing is to be sent, milliseconds: the gateway asked for it, or fails whatever it is asked. */
   readonly pauseMs: number;
   /** False: the token lacks it, or the gateway said so not long ago. */
@@ -82,7 +82,7 @@ export function createNetwork(
   let pausedUntilMs = Number.NEGATIVE_INFINITY;
   let outages = 0;
   let mayExchange = true;
-  let mistake: string | undefined;
+  let doubt: string | undefined;
 
   function setState(online: boolean, login: string | undefined): void {
     if (online === isOnline && login === loginNeeded) return;
@@ -123,11 +123,11 @@ export function createNetwork(
     get loginNeeded() {
       return loginNeeded;
     },
-    get mistake() {
-      return mistake;
+    get doubt() {
+      return doubt;
     },
-    isMistaken(reason) {
-      mistake = reason;
+    doubts(reason) {
+      doubt = reason;
       options.onChange("state");
     },
     get mayExchange() {

@@ -160,7 +160,7 @@ function stateOf(
 /** Why nothing at all is sent. */
 export function heldBack({ network, runtime, settings }: Context): State | undefined {
   if (settings.readOnly) return { state: "waiting", why: "the mount is read-only" };
-  if (network.mistake !== undefined) return { state: "waiting", why: network.mistake };
+  if (network.doubt !== undefined) return { state: "waiting", why: network.doubt };
   if (network.loginNeeded !== undefined) return { state: "waiting", why: `login needed: ${network.loginNeeded}` };
   if (!network.isOnline) return { state: "waiting", why: "the gateway does not answer" };
   if (network.pauseMs === 0) return undefined;

@@ -159,7 +159,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   runtime.step("start: workspace known");
   const space = createSpace(context);
   const quota = createQuota(context, start.workspace, network.isOnline && start.asked === undefined);
-  if (start.asked !== undefined) void hearLater(context, start.asked);
+  if (start.asked !== undefined) {
+    network.doubts(`the gateway has not said yet whether it has workspace "${start.workspace.name}"`);
+    void hearLater(context, start.asked);
+  }
   await disk.restore();
   const sweep = await recoverOpenFiles(context);
   runtime.step("start: recovered");
@@ -339,9 +342,10 @@ async function hearLater(
     network.answered();
     if (told?.id === workspace.id) {
       metadata.settings.set("workspaceName", told.name);
+      network.doubts(undefined);
       return;
     }
-    network.isMistaken(
+    network.doubts(
       told === undefined
         ? `no workspace "${workspace.name}" is visible to this token any more; mount again`
         : `"${told.name}" is another workspace now than that of the state dir; mount again`,
@@ -350,6 +354,7 @@ async function hearLater(
   } catch (error) {
     if (bytes.stopped.signal.aborted) return;
     network.failed(error);
+    network.doubts(undefined);
     log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");
   }
 }

@@ -105,7 +105,7 @@ export function createWriteBack(context: Context): WriteBack {
   function mightSend(): boolean {
     const { disk } = context;
     if (!disk.hasRows || disk.trouble === "readOnly") return false;
-    return !settings.readOnly && network.isOnline && network.loginNeeded === undefined && network.mistake === undefined;
+    return !settings.readOnly && network.isOnline && network.loginNeeded === undefined && network.doubt === undefined;
   }
 
   function canSend(): boolean {

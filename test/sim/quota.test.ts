@@ -228,3 +228,24 @@ test("with durability remote, close and fsync say that there is no room", TIMEOU
   await ends(["a", "b"]);
   expect(await save("b", 100)).toBe("done");
 });
+
+test(
+  "a writer of a file that somebody reads already is held to the quota, and what fits is seen by both",
+  TIMEOUT,
+  async () => {
+    const { world, save, said, calls, ends, content, refusals } = await small(100);
+    expect(await save("a", 60)).toBe("done");
+    await world.clock.advance(20_000);
+    const reader = await world.run(calls().open("a", {}));
+    const writer = await world.run(calls().open("a", { write: true }));
+    const write = (offset: number, size: number) => said(calls().write(writer, offset, Buffer.alloc(size, "n")));
+    expect([await write(60, 41), await said(calls().ftruncate(writer, 101))]).toEqual(["EDQUOT", "EDQUOT"]);
+    expect((await world.run(calls().fstat(reader))).size).toBe(60);
+    expect([await write(60, 40), await write(100, 1)]).toEqual(["done", "EDQUOT"]);
+    expect((await world.run(calls().read(reader, 60, 100))).toString()).toBe("n".repeat(40));
+    await world.run(calls().close(reader));
+    await world.run(calls().close(writer));
+    await ends(["a"]);
+    expect([(await content("a")).length, refusals()]).toEqual([100, 0]);
+  },
+);

@@ -5,6 +5,7 @@ import { setattr } from "../../src/vfs/attributes.ts";
 import { cutGeneration } from "../../src/vfs/cut.ts";
 import type { HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
 import { open, release } from "../../src/vfs/open.ts";
+import { fits } from "../../src/vfs/quota.ts";
 import { recoverContents } from "../../src/vfs/recover.ts";
 import { flush, fsync } from "../../src/vfs/write.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
@@ -249,4 +250,29 @@ test("where nobody can be told what was written, the next writer tells it", asyn
   await (await openPassed(world, inode)).close();
   expect(world.inode(inode.id).content).toBe("dirty");
   expect(await text(world, inode)).toBe("newshead");
+});
+
+test("a writer passed on beside a reader of before there was a quota: what he adds counts, and waits", async () => {
+  const world = await passing();
+  const { context } = world;
+  const inode = await whole(world);
+  const reader = await openPassed(world, inode, READING);
+  context.quota.refused({ quota: 100, used: HEAD.length, growth: 1 });
+  // Where there is a quota nobody begins to write unheard; the kernel takes no mixture, though.
+  const writer = await openPassed(world, inode);
+  writer.write(Buffer.alloc(150, "n"));
+  await world.clock.advance(1000);
+  const { handle } = await world.create();
+  // So much waits that not a byte more fits; the gateway cannot be asked whether there is more room by now.
+  const added = expect(world.write(handle, 0, Buffer.from("x"))).rejects.toMatchObject({ code: "EDQUOT" });
+  await world.clock.advance(3000);
+  await added;
+  await writer.close();
+  await reader.close();
+  const [entry] = context.metadata.entries.ofInode(inode.id);
+  const row = context.metadata.nodes.ofEntry(entry?.id ?? 0);
+  if (row === undefined) throw new Error("no row");
+  expect(fits(context, row)).toBe(false);
+  expect(await text(world, inode)).toBe("n".repeat(150));
+  expect(await isPassed(world, inode)).toBe(false);
 });
