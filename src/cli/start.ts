@@ -55,6 +55,7 @@ export async function start(values: Values<"start">): Promise<number> {
         patienceMs: values.wait * 1000,
         readOnly: false,
         passthrough: true,
+        restart: true,
         durability: "local",
         logLevel: values.debug ? "debug" : values["log-level"],
       },

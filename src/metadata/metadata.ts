@@ -4,6 +4,7 @@
  */
 import { createAttempts, createGenerations, createTombstones } from "./attempts.ts";
 import { type Connection, despiteDisk, forgetRead, noticingDamage, openDatabase, prepare } from "./database.ts";
+import { createDone } from "./done.ts";
 import { createEntries } from "./entries.ts";
 import { createGoneFiles } from "./gone-files.ts";
 import { createInodes } from "./inodes.ts";
@@ -68,6 +69,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     gone: createGoneFiles(database),
     times: createTimes(database),
     recount: createRecount(database),
+    done: createDone(database),
 
     /**
      * All of `change` or nothing. Nested calls belong to the outermost. Must not await. Where the disk
