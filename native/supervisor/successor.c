@@ -5,18 +5,20 @@
 #include <stdlib.h>
 
 #define MINUTE_MS 60000
-#define FIRST_WAIT_MS 100 /* doubled with each further crash; the first successor comes at once */
+#define FIRST_WAIT_MS 100 /* doubled with each further crash */
+#define DOUBLINGS_MAX 5
 
-int count_crash(struct crashes *crashes, int64_t now_ms)
+int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms)
 {
   int recent = 1;
-  for (int i = 0; i < CRASHES_MAX && i < crashes->total; i++) {
+  for (int i = 0; i < CRASHES_KEPT && i < crashes->total; i++) {
     if (now_ms - crashes->at[i] < MINUTE_MS) recent++;
   }
-  crashes->at[crashes->total % CRASHES_MAX] = now_ms;
+  crashes->at[crashes->total % CRASHES_KEPT] = now_ms;
   crashes->total++;
-  if (recent >= CRASHES_MAX) return -1;
-  return recent == 1 ? 0 : FIRST_WAIT_MS << (recent - 2);
+  if (recent >= limit) return -1;
+  if (served) return 0;
+  return FIRST_WAIT_MS << (recent - 1 < DOUBLINGS_MAX ? recent - 1 : DOUBLINGS_MAX);
 }
 
 void tell_successor(int crashes, const char *why)

@@ -291,9 +291,9 @@ static void read_control(void)
  */
 static bool plan_successor(const char *how)
 {
-  if (!self.options.restart || self.failed || self.aborted || self.mount.device < 0) return false;
+  if (self.options.crashes == 0 || self.failed || self.aborted || self.mount.device < 0) return false;
   if (self.phase != SERVING && self.phase != RESUMING) return false;
-  int wait = count_crash(&self.crashes, now_ms());
+  int wait = count_crash(&self.crashes, self.options.crashes, self.phase == SERVING, now_ms());
   if (wait < 0) return false;
   char why[LINE_LENGTH + 128];
   snprintf(why, sizeof why, "%s (%s)%s%s",
@@ -317,7 +317,7 @@ static void on_daemon_lost(const char *how)
   const char *silent = self.killed ? "the daemon gave no sign of life and was killed" : NULL;
   if (self.mount.device >= 0) {
     char often[64] = "", cause[LINE_LENGTH + 8] = "";
-    if (self.crashes.total > 1) snprintf(often, sizeof often, ", %d times within a minute", CRASHES_MAX);
+    if (self.crashes.total > 1) snprintf(often, sizeof often, ", %d times within a minute", self.options.crashes);
     if (*self.cause != '\0') snprintf(cause, sizeof cause, ": %s", self.cause);
     fail(1, "%s (%s)%s%s; the mount is detached, unsent changes are kept and go on with the next mount",
          silent != NULL ? silent : "the daemon ended unexpectedly", how, often, cause);

@@ -22,7 +22,7 @@ struct options {
   const char *extra; /* mount options, separated by commas; never NULL */
   bool read_only;
   int status_fd; /* -1: none */
-  bool restart;  /* a daemon that dies gets a successor */
+  int crashes;   /* so many within a minute end the mount; before, a daemon that dies gets a successor */
   int silence;   /* seconds without a sign of life after which the daemon is killed */
   char **program; /* argv of the daemon */
 };
@@ -98,13 +98,13 @@ uint64_t unique_id_at(const char *path);
 int find_mount_by_unique_id(uint64_t unique, struct table_entry *entry);
 
 /* successor.c: how often a daemon that dies is replaced. */
-#define CRASHES_MAX 5 /* within a minute */
+#define CRASHES_KEPT 64
 struct crashes {
-  int64_t at[CRASHES_MAX]; /* the last ones, in a ring */
+  int64_t at[CRASHES_KEPT]; /* the last ones, in a ring */
   int total;
 };
-/* Milliseconds to wait before the next start; -1: there were too many. */
-int count_crash(struct crashes *crashes, int64_t now_ms);
+/* Milliseconds to wait before the next start, none after a daemon that had `served`; -1: that was one too many. */
+int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms);
 /* Puts it into the environment of the daemon that is started next. */
 void tell_successor(int crashes, const char *why);
 

@@ -49,7 +49,7 @@ export function launch(options: LaunchOptions): Launched {
     [
       ...["--mountpoint", settings.mountpoint, "--source", source, "--options", mountOptions.join(",")],
       ...(settings.readOnly ? ["--read-only"] : []),
-      ...(settings.restart ? ["--restart"] : []),
+      ...(settings.crashes > 0 ? ["--crashes", String(settings.crashes)] : []),
       ...["--status-fd", String(STATUS_FD), "--", process.execPath, DAEMON],
     ],
     {

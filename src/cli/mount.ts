@@ -7,7 +7,7 @@ import { readMountTable } from "../daemon/mount-table.ts";
 import type { DaemonSettings } from "../daemon/settings.ts";
 import { checkApart, type OwnFolder } from "./apart.ts";
 import { detachDead } from "./dead-mount.ts";
-import { userFolders } from "./environment.ts";
+import { crashesAMinute, userFolders } from "./environment.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import { findMount, serving } from "./find-mount.ts";
 import { type Launched, launch } from "./launch.ts";
@@ -37,7 +37,7 @@ export async function mount(values: Values<"mount">): Promise<number> {
       ...(values["unsent-limit"] === undefined ? {} : { unsentLimit: values["unsent-limit"] }),
       patienceMs: values.wait * 1000,
       readOnly: values["read-only"],
-      restart: !values["no-restart"],
+      crashes: values["no-restart"] ? 0 : crashesAMinute(),
       passthrough: !values["no-passthrough"],
       durability: values.durability,
       logLevel: values.debug ? "debug" : values["log-level"],

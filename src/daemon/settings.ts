@@ -37,8 +37,8 @@ export const daemonSettings = z.strictObject({
   /** How long a gateway that fails is asked again, where the mount cannot do without it. */
   patienceMs: z.number().min(0),
   readOnly: z.boolean(),
-  /** A daemon that dies is replaced. */
-  restart: z.boolean(),
+  /** A daemon that dies is replaced, until that happened so often within a minute; 0: never. */
+  crashes: z.number().int().min(0),
   /** Let the kernel read and write local files itself, where it can. */
   passthrough: z.boolean(),
   durability: z.enum(["local", "remote"]),

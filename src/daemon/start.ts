@@ -254,6 +254,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     log,
     clock: runtime,
     stackDepth: mayPass ? stackDepth(stateDir) : 0,
+    step: (label) => systemClock.step(label),
     noResend: options.noResend,
     atHand: kept.atHand,
     firstPlace: createDone(database).end(),

@@ -41,6 +41,8 @@ export interface SessionOptions {
   readonly slowMs?: number;
   /** How much passthrough to ask for; see init.ts. Default 0: none. */
   readonly stackDepth?: Wishes["stackDepth"];
+  /** Fault points, for tests that die there. */
+  readonly step?: (label: string) => void;
   /** Behave as with a kernel that sends nothing again. Default: no. */
   readonly noResend?: boolean;
   /** What an earlier daemon agreed on, when this one takes over its mount: no INIT will come. */
@@ -79,6 +81,13 @@ export interface Session {
 
 export const DEADLINE_MS = 60_000;
 const SLOW_MS = 1000;
+/** Before and after an answer. */
+const FAULT_POINTS = new Map(
+  [...OPERATIONS.values()].map((operation) => {
+    const { name } = operation;
+    return [operation, { before: `${name}: about to be answered`, after: `${name}: answered` }];
+  }),
+);
 const BEFORE_INIT: WireVersion = { setxattrExtended: false };
 
 interface Deferred<T> {
@@ -96,7 +105,7 @@ function deferred<T>(): Deferred<T> {
 }
 
 export function createSession(options: SessionOptions): Session {
-  const { fileSystem, log, clock, deadlineMs = DEADLINE_MS, slowMs = SLOW_MS } = options;
+  const { fileSystem, log, clock, step = () => {}, deadlineMs = DEADLINE_MS, slowMs = SLOW_MS } = options;
   const counts = new Map<string, number>();
   const operationLog = createOperationLog(log, slowMs);
   const requests = createInFlightTable(clock, deadlineMs, expire, options.firstPlace);
@@ -198,7 +207,10 @@ export function createSession(options: SessionOptions): Session {
       return takeBack(operation, reply);
     }
     request.answered = true;
+    const points = FAULT_POINTS.get(operation);
+    step(points?.before ?? "");
     const arrived = send(request.message, 0, parts);
+    step(points?.after ?? "");
     remove(request);
     if (!arrived) takeBack(operation, reply);
     operationLog.done(request, { result: "ok", reply }, clock.elapsed());

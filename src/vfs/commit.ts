@@ -9,12 +9,13 @@ import type { Caller, Lineage } from "./filesystem.ts";
 
 /** `about` says what the answer shows; undefined: this was no more than a part, and will be tried again. */
 export function commit<T>(
-  context: Pick<Context, "metadata">,
+  context: Pick<Context, "metadata" | "runtime">,
   caller: Caller,
   change: () => T,
   about: (result: T) => Lineage | undefined = () => 0,
 ): T {
-  const { metadata } = context;
+  const { metadata, runtime } = context;
+  runtime.step("commit: about to");
   return metadata.transaction(() => {
     const result = change();
     const lineage = about(result);

@@ -44,7 +44,6 @@ export async function resumeHandles(context: Context, { handles }: Resumed): Pro
       context.log.error({ err: error, lineage, handles: ofFile.length }, "an open file could not be taken over");
       for (const { id } of ofFile) context.handleTable.remove(id);
     }
-    context.runtime.step("resume: a file is open again");
   }
 }
 

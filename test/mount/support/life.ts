@@ -27,7 +27,7 @@ export function launchIn(place: Place, workspace: string, name = "m", stateDir =
   mkdirSync(dir);
   const settings: DaemonSettings = {
     mountId: randomUUID(),
-    restart: false,
+    crashes: 0,
     mountpoint: dir,
     baseUrl: "http://127.0.0.1:9",
     workspace,
