@@ -51,13 +51,17 @@ export interface KeptState {
   /** What the daemon before left; nothing in a new mount. */
   readonly handles: readonly KeptHandle[];
   readonly connection: Connection | undefined;
+  /** When the mount was made, by the wall clock. */
+  readonly since: number;
   agreed(connection: Connection): void;
   close(): void;
 }
 
 /** Empty for a mount of its own. Undefined: there is nothing of this mount to be taken over. */
 export function openKeptState(path: string, mount: string, isResumed: boolean, log: Logger): KeptState | undefined {
-  const fd = fs.openSync(path, isResumed ? "r+" : "w+", 0o600);
+  // A new file is as old as its mount.
+  if (!isResumed) fs.rmSync(path, { force: true });
+  const fd = fs.openSync(path, isResumed ? "r+" : "wx+", 0o600);
   if (!isResumed) {
     const whole = Buffer.alloc(SLOTS_AT + SLOTS_AT_FIRST * SLOT_SIZE);
     writeHead(whole, { mount });
@@ -115,6 +119,7 @@ function keptState(fd: number, mount: string, left: Buffer, log: Logger): KeptSt
 
   return {
     handles: kept,
+    since: fs.fstatSync(fd).birthtimeMs,
     connection: head.parse(parse(left)).connection,
     agreed(connection) {
       const bytes = Buffer.alloc(HEAD_SIZE);

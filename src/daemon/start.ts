@@ -45,7 +45,14 @@ import { noteDamage, openMetadata } from "./open-metadata.ts";
 import { identifyProcess } from "./processes.ts";
 import { createRowSync } from "./row-sync.ts";
 import { createRuntime } from "./runtime.ts";
-import { type MountRecord, makeRuntimeFolder, removeRecord, socketPath, writeRecord } from "./runtime-folder.ts";
+import {
+  type MountRecord,
+  makeRuntimeFolder,
+  removePredecessors,
+  removeRecord,
+  socketPath,
+  writeRecord,
+} from "./runtime-folder.ts";
 import type { DaemonSettings, Restarts } from "./settings.ts";
 import { ownerOtherThan, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
@@ -271,6 +278,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
 
   const record: MountRecord = {
     connection,
+    mountId: settings.mountId,
     mountpoint: settings.mountpoint,
     daemon: self,
     supervisor,
@@ -282,7 +290,8 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     log.info({ reason }, "the mount is gone");
     await withLimit(session.drained(), DRAIN_LIMIT_MS);
   });
-  await openToCommands(settings, record, { engine, session, passthrough, mountOver }, log, link, closers);
+  const parts = { engine, session, passthrough, mountOver, since: kept.since, restarts };
+  await openToCommands(settings, record, parts, log, link, closers);
   systemClock.step("daemon: recorded");
   link.ready();
   systemClock.step("daemon: ready");
@@ -332,14 +341,17 @@ async function detachMounts({ connection, descriptor }: ServedMount, log: Logger
 async function openToCommands(
   settings: DaemonSettings,
   record: MountRecord,
-  parts: Pick<Started, "engine" | "session" | "mountOver"> & { readonly passthrough: Passthrough },
+  parts: Pick<Started, "engine" | "session" | "mountOver"> & {
+    readonly passthrough: Passthrough;
+    readonly since: number;
+    readonly restarts: Restarts | undefined;
+  },
   log: Logger,
   link: SupervisorLink,
   closers: Closer[],
 ): Promise<void> {
-  const { engine, session, passthrough, mountOver } = parts;
+  const { engine, session, passthrough, mountOver, since, restarts } = parts;
   const { runtimeFolder } = settings;
-  const since = performance.now();
   const now = async () => {
     await engine.measure();
     return engine.status();
@@ -353,7 +365,8 @@ async function openToCommands(
     stateDir: record.stateDir,
     baseUrl: record.baseUrl,
     version: settings.version,
-    uptime: Math.floor((performance.now() - since) / 1000),
+    uptime: Math.max(0, Math.floor((systemClock.now() - since) / 1000)),
+    ...(restarts === undefined ? {} : { restarts }),
     passthrough: passthrough.isOn,
     operations: session.operations(),
   });
@@ -388,6 +401,7 @@ async function openToCommands(
   });
   closers.push(() => control.close());
   writeRecord(runtimeFolder, record);
+  removePredecessors(runtimeFolder, record);
   void session.ended.then(() => tellOver(runtimeFolder, record, log));
 }
 
