@@ -26,6 +26,7 @@
       "type": "executable",
       "sources": [
         "supervisor/supervisor.c",
+        "supervisor/successor.c",
         "supervisor/options.c",
         "supervisor/process.c",
         "supervisor/mount.c",

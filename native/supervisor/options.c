@@ -11,7 +11,7 @@
 
 static const char usage[] =
   "usage: wsfs-supervisor --mountpoint DIR --source NAME --options OPTS [--read-only] [--status-fd N]\n"
-  "       [--silence SECONDS] -- PROGRAM ARG...";
+  "       [--silence SECONDS] [--crashes N] -- PROGRAM ARG...";
 
 static void __attribute__((noreturn, format(printf, 1, 2))) refuse(const char *format, ...)
 {
@@ -50,6 +50,7 @@ struct options read_options(int argc, char **argv)
     {"read-only", no_argument, NULL, 'r'},
     {"status-fd", required_argument, NULL, 'f'},
     {"silence", required_argument, NULL, 'q'},
+    {"crashes", required_argument, NULL, 'a'},
     {NULL, 0, NULL, 0},
   };
   struct options options = {.extra = "", .status_fd = -1, .silence = 30};
@@ -61,6 +62,7 @@ struct options read_options(int argc, char **argv)
     case 'o': options.extra = optarg; break;
     case 'r': options.read_only = true; break;
     case 'f': options.status_fd = read_descriptor(optarg); break;
+    case 'a': options.crashes = read_number("--crashes", optarg, 1); break;
     case 'q': options.silence = read_number("--silence", optarg, 1); break;
     case ':': refuse("%s needs a value", argv[optind - 1]);
     default: refuse("unknown option %s", argv[optind - 1]);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CONTROL_FD 3
@@ -120,4 +122,17 @@ int receive_line(int control, char *line, size_t size)
   char *newline = strchr(line, '\n');
   if (newline != NULL) *newline = '\0';
   return (int)length;
+}
+
+void describe_end(int status, char *text, size_t size)
+{
+  if (WIFSIGNALED(status)) snprintf(text, size, "signal %d", WTERMSIG(status));
+  else snprintf(text, size, "exit code %d", WEXITSTATUS(status));
+}
+
+int64_t now_ms(void)
+{
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }

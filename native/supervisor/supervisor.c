@@ -1,8 +1,9 @@
 /*
- * The supervisor's life: start the daemon, mount when it is prepared, pass the device on, watch it,
- * detach the mount. Lines from the daemon: prepared, ready, failed CODE TEXT, note TEXT, heartbeat,
- * unmount. Lines to it: mounted N (with the device), stop, unmounted [elsewhere: not], busy TEXT. Lines on the status
- * descriptor, for whoever started us: note TEXT, and at last ready PID or failed CODE TEXT.
+ * The supervisor's life: start the daemon, mount when it is prepared, pass the device on, watch it, start
+ * a successor on the same device when it dies (successor.c says how often), detach the mount. Lines from
+ * the daemon: prepared, ready, failed CODE TEXT, note TEXT, heartbeat, unmount. Lines to it: mounted N (with
+ * the device), stop, unmounted [elsewhere: not], busy TEXT. Lines on the status descriptor, for whoever
+ * started us: note TEXT, and at last ready PID or failed CODE TEXT.
  */
 #include "supervisor.h"
 
@@ -18,15 +19,16 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define TICK_MS 1000
+#define SHORT_TICK_MS 10 /* while a successor waits for its turn */
 #define KILL_PATIENCE_MS 5000 /* a killed process can only be stuck in the kernel, waiting for its own mount */
 
 enum phase {
   PREPARING, /* the daemon checks what it needs; nothing is mounted */
   MOUNTED,   /* it has the device and has not said that it works */
+  RESUMING,  /* a successor is to take the mount over, or waits for its turn to be started */
   SERVING,
   ENDING /* it has been told to stop, or has said why it cannot go on */
 };
@@ -45,6 +47,9 @@ static struct {
   bool killed, aborted;
   bool watched; /* silence counts */
   int64_t silent_ms;
+  int64_t start_at; /* when a successor is started, as now_ms(); 0: none waits */
+  struct crashes crashes;
+  char cause[LINE_LENGTH]; /* what a successor said of why it cannot go on */
   int exit_code;
 } self = {.control = -1, .mount = {.device = -1}};
 
@@ -96,6 +101,13 @@ static void tell(const char *line, int descriptor)
   if (error != 0 && error != EPIPE && error != ECONNRESET && error != EAGAIN) {
     say("cannot talk to the daemon: %s", strerror(error));
   }
+}
+
+static void close_device(void)
+{
+  if (self.mount.device < 0) return;
+  close(self.mount.device);
+  self.mount.device = -1;
 }
 
 static bool still_mounted(void)
@@ -160,6 +172,10 @@ static void on_unmount_end(enum unmount_how how, int status)
     tell("stop", -1);
     step("supervisor: told to stop");
     detach_copies();
+    if (self.start_at != 0) { /* nobody is needed any more */
+      self.start_at = 0;
+      close_device();
+    }
     return;
   }
   if (self.unmount_asked) {
@@ -182,9 +198,17 @@ static void on_unmount_end(enum unmount_how how, int status)
   unmount(self.daemon == 0 ? UNMOUNT_BY_FORCE : UNMOUNT_LAZILY);
 }
 
+static void pass_device(void)
+{
+  char line[32];
+  snprintf(line, sizeof line, "mounted %u", self.mount.connection);
+  tell(line, self.mount.device);
+  step("supervisor: device passed");
+}
+
 static void on_prepared(void)
 {
-  char reason[LINE_LENGTH], line[32];
+  char reason[LINE_LENGTH];
   step("supervisor: about to mount");
   if (!mount_device(&self.options, &self.mount, reason, sizeof reason)) {
     fail(1, "%s", reason);
@@ -194,9 +218,7 @@ static void on_prepared(void)
   step("supervisor: mounted");
   self.phase = MOUNTED;
   self.watched = true;
-  snprintf(line, sizeof line, "mounted %u", self.mount.connection);
-  tell(line, self.mount.device);
-  step("supervisor: device passed");
+  pass_device();
 }
 
 static void on_ready(void)
@@ -214,6 +236,10 @@ static void on_failed(const char *values)
 {
   int code = 0, start = 0;
   if (sscanf(values, "%d %n", &code, &start) < 1 || code < 1 || code > 125) code = 1;
+  if (self.phase == RESUMING) { /* the next one may be able to: its end follows, and counts */
+    snprintf(self.cause, sizeof self.cause, "%s", values + start);
+    return;
+  }
   fail(code, "%s", values + start);
   end(UNMOUNT_LAZILY);
 }
@@ -225,8 +251,9 @@ static void on_line(const char *line)
   if (strcmp(line, "heartbeat") == 0) return;
   if (strcmp(line, "prepared") == 0) {
     if (self.phase == PREPARING) on_prepared();
+    else if (self.phase == RESUMING) pass_device();
   } else if (strcmp(line, "ready") == 0) {
-    if (self.phase == MOUNTED) on_ready();
+    if (self.phase == MOUNTED || self.phase == RESUMING) on_ready();
   } else if (strncmp(line, "note ", 5) == 0) {
     write_note(line + 5);
   } else if (strncmp(line, "failed ", 7) == 0) {
@@ -257,25 +284,43 @@ static void read_control(void)
   }
 }
 
-static void describe_end(int status, char *text, size_t size)
+/*
+ * What programs asked for meanwhile, and what they wait for, is kept by the kernel for as long as we hold
+ * the device. Only a mount that was usable is taken over: before that nobody uses it, and the command
+ * that wants it hears why there is none.
+ */
+static bool plan_successor(const char *how)
 {
-  if (WIFSIGNALED(status)) snprintf(text, size, "signal %d", WTERMSIG(status));
-  else snprintf(text, size, "exit code %d", WEXITSTATUS(status));
+  if (self.options.crashes == 0 || self.failed || self.aborted || self.mount.device < 0) return false;
+  if (self.phase != SERVING && self.phase != RESUMING) return false;
+  int wait = count_crash(&self.crashes, self.options.crashes, self.phase == SERVING, now_ms());
+  if (wait < 0) return false;
+  char why[LINE_LENGTH + 128];
+  snprintf(why, sizeof why, "%s (%s)%s%s",
+           self.killed ? "the daemon gave no sign of life and was killed" : "the daemon ended unexpectedly", how,
+           *self.cause == '\0' ? "" : ": ", self.cause);
+  say("%s; another one takes the mount over", why);
+  tell_successor(self.crashes.total, why);
+  self.phase = RESUMING;
+  self.start_at = now_ms() + wait;
+  self.killed = false;
+  self.watched = false;
+  self.silent_ms = 0;
+  *self.cause = '\0';
+  step("supervisor: successor planned");
+  return true;
 }
 
-/*
- * The daemon is gone though nobody told it to end, and programs may have requests under way. The
- * one place from which a successor would be started on self.mount.device; as there is none, the
- * mount goes. Closing the device fails those requests, which an unmount may be waiting for.
- */
-static void on_daemon_lost(int status)
+/* Programs may have requests under way. Closing the device fails them, which an unmount may be waiting for. */
+static void on_daemon_lost(const char *how)
 {
-  char how[64];
-  describe_end(status, how, sizeof how);
   const char *silent = self.killed ? "the daemon gave no sign of life and was killed" : NULL;
   if (self.mount.device >= 0) {
-    fail(1, "%s (%s); the mount is detached, unsent changes are kept and go on with the next mount",
-         silent != NULL ? silent : "the daemon ended unexpectedly", how);
+    char often[64] = "", cause[LINE_LENGTH + 8] = "";
+    if (self.crashes.total > 1) snprintf(often, sizeof often, ", %d times within a minute", self.options.crashes);
+    if (*self.cause != '\0') snprintf(cause, sizeof cause, ": %s", self.cause);
+    fail(1, "%s (%s)%s%s; the mount is detached, unsent changes are kept and go on with the next mount",
+         silent != NULL ? silent : "the daemon ended unexpectedly", how, often, cause);
   } else {
     fail(1, "%s before the mount was made (%s)", silent != NULL ? silent : "the daemon ended", how);
   }
@@ -290,21 +335,21 @@ static void on_daemon_end(int status)
   self.control = -1;
   bool mounted = still_mounted();
   bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  char how[64];
+  describe_end(status, how, sizeof how);
   /* Unmounted by anybody, the daemon ends by itself. */
-  bool expected = self.failed || self.phase == ENDING || (self.phase == SERVING && !mounted);
+  bool expected = self.failed || self.phase == ENDING || (self.mount.device >= 0 && self.phase >= RESUMING && !mounted);
   if (!expected || (self.killed && !self.failed)) {
-    on_daemon_lost(status);
+    if (mounted && plan_successor(how)) return;
+    on_daemon_lost(how);
   } else if (!clean && !self.failed) {
-    char how[64];
-    describe_end(status, how, sizeof how);
     fail(1, "the daemon ended with %s; unsent changes are kept and go on with the next mount", how);
   }
   self.phase = ENDING;
   if (self.mount.device >= 0) {
     if (mounted) unmount(UNMOUNT_BY_FORCE);
     else detach_copies();
-    close(self.mount.device);
-    self.mount.device = -1;
+    close_device();
   }
 }
 
@@ -323,12 +368,30 @@ static void reap(void)
   }
 }
 
+static void start_successor(void)
+{
+  self.start_at = 0;
+  int error = start_daemon(self.options.program, &self.daemon, &self.control);
+  if (error == 0) {
+    self.watched = true;
+    step("supervisor: successor started");
+    return;
+  }
+  snprintf(self.cause, sizeof self.cause, "cannot start the daemon: %s", strerror(error));
+  if (plan_successor("no process")) return;
+  on_daemon_lost("no process");
+  self.phase = ENDING;
+  unmount(UNMOUNT_BY_FORCE);
+  close_device();
+}
+
 /*
  * Time counts in ticks of our own life: after a pause of the whole machine, or of us, the daemon
  * gets its seconds again.
  */
 static void watch(int64_t passed_ms)
 {
+  if (self.start_at != 0 && now_ms() >= self.start_at) start_successor();
   self.silent_ms += passed_ms < 2 * TICK_MS ? passed_ms : 2 * TICK_MS;
   if (self.daemon == 0 || !self.watched) return;
   if (!self.killed && self.silent_ms >= (int64_t)self.options.silence * 1000) {
@@ -341,12 +404,22 @@ static void watch(int64_t passed_ms)
   }
 }
 
+/* Nobody serves the mount, and nobody is to. */
+static void give_up_waiting(void)
+{
+  self.start_at = 0;
+  self.phase = ENDING;
+  unmount(UNMOUNT_BY_FORCE);
+  close_device();
+}
+
 static void on_stop_signal(void)
 {
   if (self.signaled || self.phase == ENDING) return; /* once is enough; it is on its way */
   self.signaled = true;
-  if (self.phase != SERVING) fail(1, "stopped before the mount was usable");
-  end(UNMOUNT_IF_FREE);
+  if (self.phase == PREPARING || self.phase == MOUNTED) fail(1, "stopped before the mount was usable");
+  if (self.start_at != 0) give_up_waiting();
+  else end(UNMOUNT_IF_FREE);
 }
 
 /* Nobody would ever take off what they never heard of. */
@@ -379,13 +452,6 @@ static int take_signals(void)
   return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-static int64_t now_ms(void)
-{
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 int main(int argc, char **argv)
 {
   self.options = read_options(argc, argv);
@@ -402,10 +468,10 @@ int main(int argc, char **argv)
     return self.exit_code;
   }
   step("supervisor: daemon started");
-  for (int64_t before = now_ms(); self.daemon != 0 || unmounting() || self.detaching != 0;) {
+  for (int64_t before = now_ms(); self.daemon != 0 || self.start_at != 0 || unmounting() || self.detaching != 0;) {
     struct pollfd sources[] = {
       {.fd = signals, .events = POLLIN}, {.fd = self.control, .events = POLLIN}, {.fd = self.options.status_fd}};
-    if (poll(sources, 3, TICK_MS) < 0 && errno != EINTR) {
+    if (poll(sources, 3, self.start_at == 0 ? TICK_MS : SHORT_TICK_MS) < 0 && errno != EINTR) {
       say("cannot wait for events: %s", strerror(errno)); /* out of memory: try again, slowly */
       sleep(1);
     }

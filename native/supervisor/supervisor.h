@@ -22,6 +22,7 @@ struct options {
   const char *extra; /* mount options, separated by commas; never NULL */
   bool read_only;
   int status_fd; /* -1: none */
+  int crashes;   /* so many within a minute end the mount; before, a daemon that dies gets a successor */
   int silence;   /* seconds without a sign of life after which the daemon is killed */
   char **program; /* argv of the daemon */
 };
@@ -43,6 +44,10 @@ int start_daemon(char **program, pid_t *pid, int *control);
 int send_line(int control, const char *line, int descriptor);
 /* Length of the line (NUL-terminated), 0 when the daemon closed its end, -EAGAIN when none is there, -errno. */
 int receive_line(int control, char *line, size_t size);
+/* How a process ended, by its wait status. */
+void describe_end(int status, char *text, size_t size);
+/* Of a clock that nobody sets. */
+int64_t now_ms(void);
 
 /* fusermount.c: the set-user-id program that mounts for ordinary users. */
 
@@ -91,6 +96,17 @@ bool is_connected(int device);
 uint64_t unique_id_at(const char *path);
 /* 0, ENOENT when there is no such mount (any more), another errno when the kernel does not tell. */
 int find_mount_by_unique_id(uint64_t unique, struct table_entry *entry);
+
+/* successor.c: how often a daemon that dies is replaced. */
+#define CRASHES_KEPT 64
+struct crashes {
+  int64_t at[CRASHES_KEPT]; /* the last ones, in a ring */
+  int total;
+};
+/* Milliseconds to wait before the next start, none after a daemon that had `served`; -1: that was one too many. */
+int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms);
+/* Puts it into the environment of the daemon that is started next. */
+void tell_successor(int crashes, const char *why);
 
 /* unmount.c */
 enum unmount_how {

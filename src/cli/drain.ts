@@ -8,7 +8,7 @@ import { describeLeft, formatDuration, formatSize, printable } from "./wording.t
 
 export async function drain(values: Values<"drain">): Promise<number> {
   const { dir, json } = values;
-  const { served } = requireServed(dir);
+  const { served } = await requireServed(dir);
   const options = { settle: !values["no-settle"], seconds: values.timeout };
   if (!json) return reportDrain(await drainWithProgress(dir, served.socket, options));
   const result = await runDrain(dir, served.socket, options, jsonLines());

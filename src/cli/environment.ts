@@ -33,6 +33,11 @@ function runtimeFolder(environment: NodeJS.ProcessEnv, uid: number, state: strin
   return isAbsolute(given) ? join(given, "wsfs") : join(state, "run");
 }
 
+/** A mount whose daemon dies so often within a minute ends. Set by tests that let it die all the time. */
+export function crashesAMinute(environment: NodeJS.ProcessEnv = process.env): number {
+  return Number(environment.WSFS_CRASHES ?? 5);
+}
+
 /** Whether an error's stack is wanted, known before any flag is parsed. */
 export function wantsStack(argv: readonly string[], environment: NodeJS.ProcessEnv = process.env): boolean {
   return argv.includes("--debug") || /^(1|true|yes|on)$/i.test(environment.WSFS_DEBUG ?? "");

@@ -1,10 +1,12 @@
 /** From a folder to the daemon that serves it: the mount table says which connection, the runtime folder who has it. */
 import type { MountEntry } from "../daemon/mount-table.ts";
 import { readMountTable } from "../daemon/mount-table.ts";
+import { isAlive } from "../daemon/processes.ts";
 import { listServed, type MountRecord, socketPath } from "../daemon/runtime-folder.ts";
 import { userFolders } from "./environment.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { findPlace } from "./mountpoint.ts";
+import { pollUntil } from "./poll.ts";
 
 /** Who serves a mount, and where it can be asked. */
 export interface Served {
@@ -24,15 +26,25 @@ export function findMount(dir: string): FoundMount | undefined {
   return place.is === "ourMount" ? { mount: place.mount, ...serving(place.mount) } : undefined;
 }
 
-export function requireMount(dir: string): FoundMount {
-  const found = findMount(dir);
-  if (found === undefined) throw new Failure(`nothing of wsfs is mounted at ${dir}`, EXIT.notMounted);
+/** A daemon that died is replaced within this, or its mount is taken off. */
+const REPLACED_MS = 15_000;
+
+/** As findMount; a daemon that is being replaced at this moment is waited for. */
+export async function findServed(dir: string): Promise<FoundMount | undefined> {
+  let found: FoundMount | undefined;
+  const isSettled = () => {
+    found = findMount(dir);
+    return found?.served === undefined || isAlive(found.served.record.daemon);
+  };
+  await pollUntil(isSettled, REPLACED_MS);
   return found;
 }
 
 /** For commands that need an answer from the daemon. */
-export function requireServed(dir: string): Required<FoundMount> {
-  const { mount, served } = requireMount(dir);
+export async function requireServed(dir: string): Promise<Required<FoundMount>> {
+  const found = await findServed(dir);
+  if (found === undefined) throw new Failure(`nothing of wsfs is mounted at ${dir}`, EXIT.notMounted);
+  const { mount, served } = found;
   if (served === undefined) {
     throw new Failure(`the mount at ${dir} is stale: its daemon is gone; "wsfs umount ${dir}" removes it`);
   }

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { makeRuntimeFolder } from "../daemon/runtime-folder.ts";
-import { type DaemonSettings, SETTINGS_VARIABLE } from "../daemon/settings.ts";
+import { type DaemonSettings, RESTARTS_VARIABLE, SETTINGS_VARIABLE } from "../daemon/settings.ts";
 import { supervisorProgram } from "../lib/compiled.ts";
 import { childEnvironment } from "./environment.ts";
 import { EXIT, Failure } from "./failure.ts";
@@ -49,12 +49,17 @@ export function launch(options: LaunchOptions): Launched {
     [
       ...["--mountpoint", settings.mountpoint, "--source", source, "--options", mountOptions.join(",")],
       ...(settings.readOnly ? ["--read-only"] : []),
+      ...(settings.crashes > 0 ? ["--crashes", String(settings.crashes)] : []),
       ...["--status-fd", String(STATUS_FD), "--", process.execPath, DAEMON],
     ],
     {
       // Not the caller's folder, which could then not be unmounted.
       cwd: "/",
-      env: childEnvironment({ [SETTINGS_VARIABLE]: JSON.stringify(settings), UV_THREADPOOL_SIZE: POOL_THREADS }),
+      env: childEnvironment({
+        [SETTINGS_VARIABLE]: JSON.stringify(settings),
+        UV_THREADPOOL_SIZE: POOL_THREADS,
+        [RESTARTS_VARIABLE]: "",
+      }),
       detached: background,
       stdio: background ? ["ignore", output, output, "pipe"] : ["ignore", "inherit", "inherit", "pipe"],
     },

@@ -1,4 +1,5 @@
 /** `wsfs mount`: checks what can be checked without the daemon, starts it, and stays with it in the foreground. */
+import { randomUUID } from "node:crypto";
 import { accessSync, constants, readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { ProfileError, parseProfile } from "../client/profile.ts";
@@ -6,7 +7,7 @@ import { readMountTable } from "../daemon/mount-table.ts";
 import type { DaemonSettings } from "../daemon/settings.ts";
 import { checkApart, type OwnFolder } from "./apart.ts";
 import { detachDead } from "./dead-mount.ts";
-import { userFolders } from "./environment.ts";
+import { crashesAMinute, userFolders } from "./environment.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import { findMount, serving } from "./find-mount.ts";
 import { type Launched, launch } from "./launch.ts";
@@ -36,6 +37,7 @@ export async function mount(values: Values<"mount">): Promise<number> {
       ...(values["unsent-limit"] === undefined ? {} : { unsentLimit: values["unsent-limit"] }),
       patienceMs: values.wait * 1000,
       readOnly: values["read-only"],
+      crashes: values["no-restart"] ? 0 : crashesAMinute(),
       passthrough: !values["no-passthrough"],
       durability: values.durability,
       logLevel: values.debug ? "debug" : values["log-level"],
@@ -80,7 +82,7 @@ export function ownFolders(stateDir: string | undefined): OwnFolder[] {
   ];
 }
 
-type Chosen = Omit<DaemonSettings, "stateHome" | "runtimeFolder" | "foreground" | "version">;
+type Chosen = Omit<DaemonSettings, "mountId" | "stateHome" | "runtimeFolder" | "foreground" | "version">;
 
 /** Resolves with the exit code: with --background once the mount is usable, else when it is over. */
 export async function mountAndStay(options: {
@@ -95,6 +97,7 @@ export async function mountAndStay(options: {
   const launched = launch({
     settings: {
       ...settings,
+      mountId: randomUUID(),
       stateHome: folders.state,
       runtimeFolder: folders.runtime,
       foreground: !background,

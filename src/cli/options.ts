@@ -91,6 +91,11 @@ export const FLAGS = {
     variable: true,
     help: "Have the daemon read and write local files, not the kernel by itself",
   },
+  "no-restart": {
+    type: "switch",
+    variable: true,
+    help: "Have a crash of the daemon end the mount, instead of a new one taking it over",
+  },
   background: { type: "switch", help: "Return once the mount is usable" },
   "allow-other": { type: "switch", variable: true, help: "Let other users in, as far as file modes allow" },
   durability: {
@@ -232,6 +237,7 @@ export const COMMANDS = {
       "unsent-limit",
       "read-only",
       "no-passthrough",
+      "no-restart",
       "background",
       "allow-other",
       "durability",

@@ -6,7 +6,7 @@ import type { Values } from "./options.ts";
 import { formatCount } from "./wording.ts";
 
 export async function queueRetry(values: Values<"queue retry">): Promise<number> {
-  const { served, mount } = requireServed(values.dir);
+  const { served, mount } = await requireServed(values.dir);
   const { postRetry } = await import("../daemon/control-client.ts");
   const asked = new Map(values.paths.map((path) => [pathInMount(path, mount.mountpoint), path]));
   const { retried, unknown } = await postRetry(

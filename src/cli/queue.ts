@@ -12,7 +12,7 @@ const ALL = 1_000_000_000;
 const WHAT_WIDTH = Math.max(...["folder", "attributes"].map((word) => word.length));
 
 export async function queue(values: Values<"queue">): Promise<number> {
-  const { served } = requireServed(values.dir);
+  const { served } = await requireServed(values.dir);
   const { getQueue } = await import("../daemon/control-client.ts");
   let dirty = 0;
   let shown = 0;

@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { readMountTable } from "../daemon/mount-table.ts";
 import { makeFolders } from "../lib/make-folders.ts";
 import { checkApart } from "./apart.ts";
-import { childEnvironment, userFolders } from "./environment.ts";
+import { childEnvironment, crashesAMinute, userFolders } from "./environment.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import { makeDataFolder } from "./gateway.ts";
 import { type GatewayRecord, runningGateway } from "./gateway-record.ts";
@@ -55,6 +55,7 @@ export async function start(values: Values<"start">): Promise<number> {
         patienceMs: values.wait * 1000,
         readOnly: false,
         passthrough: true,
+        crashes: crashesAMinute(),
         durability: "local",
         logLevel: values.debug ? "debug" : values["log-level"],
       },

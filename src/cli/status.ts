@@ -1,12 +1,12 @@
 /** `wsfs status`: asks the daemon how it is doing. */
 import type { MountStatus } from "../daemon/control-messages.ts";
 import { EXIT } from "./failure.ts";
-import { findMount } from "./find-mount.ts";
+import { findServed } from "./find-mount.ts";
 import type { Values } from "./options.ts";
 import { formatCount, formatDuration, formatSize } from "./wording.ts";
 
 export async function status(values: Values<"status">): Promise<number> {
-  const found = findMount(values.dir);
+  const found = await findServed(values.dir);
   if (found?.served === undefined) {
     const why =
       found === undefined ? "not mounted" : `its daemon is gone; "wsfs umount ${values.dir}" removes the mount`;
@@ -39,6 +39,7 @@ export function describeStatus(state: MountStatus): string {
     ["restored", describeRestored(state)],
     ["quota", describeQuota(state)],
     ["disk", describeDisk(state)],
+    ["restarts", describeRestarts(state)],
     ["state dir", state.stateDir],
     ["daemon", `pid ${state.pid}, release ${state.version}, ${formatCount(requests, "request")} of the kernel`],
   ];
@@ -73,6 +74,10 @@ function describeQuota({ quota }: MountStatus): string | undefined {
   const over = used + waiting - limit;
   const toCome = waiting > 0 ? `, ${formatSize(waiting)} to come` : "";
   return `${formatSize(used)} of ${formatSize(limit)} used${toCome}${over > 0 ? `: over quota by ${formatSize(over)}` : ""}`;
+}
+
+function describeRestarts({ restarts }: MountStatus): string | undefined {
+  return restarts === undefined ? undefined : `${restarts.count}, the last one because ${restarts.cause}`;
 }
 
 function describeDisk({ disk }: MountStatus): string | undefined {

@@ -6,7 +6,7 @@ import type { MountRecord } from "../daemon/runtime-folder.ts";
 import { detachDead } from "./dead-mount.ts";
 import { drainWithProgress, reportDrain } from "./drain.ts";
 import { EXIT, Failure } from "./failure.ts";
-import { findMount, type Served, servedFrom } from "./find-mount.ts";
+import { findServed, type Served, servedFrom } from "./find-mount.ts";
 import { findPlace } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
 import { pollUntil } from "./poll.ts";
@@ -21,7 +21,7 @@ const USERS_SHOWN = 5;
 
 export async function umount(values: Values<"umount">): Promise<number> {
   const { dir } = values;
-  const found = findMount(dir);
+  const found = await findServed(dir);
   if (found === undefined) return finishUnmounted(values);
   const { mount, served } = found;
   if (served === undefined) return removeStale(dir, mount);

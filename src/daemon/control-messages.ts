@@ -56,6 +56,8 @@ export const mountStatus = engineStatus.extend({
   version: z.string(),
   /** Seconds since the mount became usable. */
   uptime: count,
+  /** How often the daemon was replaced since the mount was made, and why the last time. */
+  restarts: z.object({ count, cause: z.string() }).optional(),
   /** The kernel reads and writes local files itself. */
   passthrough: z.boolean(),
   /** Requests of the kernel answered so far, by the protocol's name. */

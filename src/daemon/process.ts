@@ -1,6 +1,6 @@
 /** The daemon as a process: its environment, its signals, and what becomes of an error nobody caught. */
 import { createDaemonLog } from "./log-file.ts";
-import { readControlDescriptor, readSettings } from "./settings.ts";
+import { readControlDescriptor, readNoResend, readRestarts, readSettings } from "./settings.ts";
 import { runDaemon, type StartEngine } from "./start.ts";
 
 /** EX_SOFTWARE. The supervisor sees an end nobody asked for, and detaches the mount. */
@@ -27,6 +27,8 @@ export async function runDaemonProcess(startEngine: StartEngine): Promise<never>
     settings,
     controlDescriptor: readControlDescriptor(process.env),
     startEngine,
+    restarts: readRestarts(process.env),
+    noResend: readNoResend(process.env),
     log,
     umask,
     signaled: stop.signal,

@@ -15,6 +15,8 @@ export const mountRecord = z.object({
   connection: z.number().int(),
   /** The connection is over, and the daemon finishes what came of it. */
   isOver: z.boolean().optional(),
+  /** Of the mount, whichever daemon serves it. */
+  mountId: z.string().optional(),
   /** Where it was mounted. */
   mountpoint: z.string(),
   daemon: processIdentity,
@@ -50,6 +52,13 @@ export function writeRecord(folder: string, record: MountRecord): void {
   const path = recordPath(folder, record.daemon.pid);
   writeFileSync(`${path}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600 });
   renameSync(`${path}.new`, path);
+}
+
+/** Of a daemon that took over: those before it are dead, though their supervisor is not. */
+export function removePredecessors(folder: string, { mountId, daemon }: MountRecord): void {
+  for (const record of listRecords(folder)) {
+    if (record.mountId === mountId && record.daemon.pid !== daemon.pid) removeRecord(folder, record.daemon.pid);
+  }
 }
 
 /** Undefined when there is none, or none that can be read. */

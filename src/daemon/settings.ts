@@ -9,7 +9,14 @@ export const SETTINGS_VARIABLE = "WSFS_DAEMON_SETTINGS";
 /** Set by the supervisor: its end of the control socket. */
 export const CONTROL_VARIABLE = "WSFS_CONTROL_FD";
 
+/** Set by the supervisor, for a daemon that takes over: how many died before, and of what the last one. */
+export const RESTARTS_VARIABLE = "WSFS_RESTARTS";
+/** Set by tests: behave as with a kernel that sends nothing again (before Linux 6.9). */
+const NO_RESEND_VARIABLE = "WSFS_NO_RESEND";
+
 export const daemonSettings = z.strictObject({
+  /** Of this mount alone, whoever serves it. */
+  mountId: z.string(),
   mountpoint: z.string(),
   baseUrl: z.string(),
   /** Name or id. */
@@ -30,6 +37,8 @@ export const daemonSettings = z.strictObject({
   /** How long a gateway that fails is asked again, where the mount cannot do without it. */
   patienceMs: z.number().min(0),
   readOnly: z.boolean(),
+  /** A daemon that dies is replaced, until that happened so often within a minute; 0: never. */
+  crashes: z.number().int().min(0),
   /** Let the kernel read and write local files itself, where it can. */
   passthrough: z.boolean(),
   durability: z.enum(["local", "remote"]),
@@ -44,6 +53,20 @@ export function readSettings(environment: NodeJS.ProcessEnv): DaemonSettings {
   const given = environment[SETTINGS_VARIABLE];
   if (given === undefined) throw new Error(`this program is started by "wsfs mount" (${SETTINGS_VARIABLE} is not set)`);
   return daemonSettings.parse(JSON.parse(given));
+}
+
+export interface Restarts {
+  readonly count: number;
+  readonly cause: string;
+}
+
+export function readRestarts(environment: NodeJS.ProcessEnv): Restarts | undefined {
+  const [, count, cause = ""] = /^(\d+) ?(.*)$/s.exec(environment[RESTARTS_VARIABLE] ?? "") ?? [];
+  return count === undefined ? undefined : { count: Number(count), cause };
+}
+
+export function readNoResend(environment: NodeJS.ProcessEnv): boolean {
+  return environment[NO_RESEND_VARIABLE] === "1";
 }
 
 export function readControlDescriptor(environment: NodeJS.ProcessEnv): number {

@@ -4,12 +4,10 @@
  */
 
 import { hostname, release, uptime } from "node:os";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { Worker } from "node:worker_threads";
-import type { Client } from "../client/client.ts";
 import { createClient } from "../client/create-client.ts";
 import { type Credentials, tokenFile } from "../client/credentials.ts";
-import { RemoteError } from "../client/errors.ts";
 import { createHttpTransport } from "../client/http-transport.ts";
 import { parseProfile } from "../client/profile.ts";
 import { describeToken } from "../client/token-claims.ts";
@@ -18,26 +16,27 @@ import { createHashWorkers } from "../content/hash-workers.ts";
 import { createLayout } from "../content/layout.ts";
 import { createReserve } from "../content/reserve.ts";
 import { createStateDisk, removeNow, spaceAt } from "../content/state-disk.ts";
-import { lockStateFolder, StateFolderBusy, type StateLock } from "../content/state-lock.ts";
 import * as systemCalls from "../content/system-calls.ts";
 import { backingClose, backingOpen, DEVICE_BUFFER_SIZE, isConnected, openControl, openDevice } from "../fuse/native.ts";
 import { createPassthrough } from "../fuse/passthrough.ts";
 import { createSession, type Session } from "../fuse/session.ts";
 import { startCheckpoints } from "../lib/checkpoints.ts";
-import { claimFolder, FolderOfOthers } from "../lib/claim-folder.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
+import { createDone } from "../metadata/done.ts";
 import { createSettings } from "../metadata/settings.ts";
 import type { EngineSettings } from "../vfs/context.ts";
 import { type Engine, StartError } from "../vfs/engine.ts";
-import { A_MOMENT, atOnce, insist, type Patience } from "../vfs/insist.ts";
+import type { Patience } from "../vfs/insist.ts";
 import type { Passthrough } from "../vfs/passthrough.ts";
 import type { EngineOptions } from "../vfs/start-engine.ts";
+import { chooseStateFolder, lockState } from "./choose-state-folder.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { startControlServer } from "./control-server.ts";
 import { detach } from "./detach.ts";
 import { diskLimits, reserveSize } from "./disk-limits.ts";
 import { startCopies } from "./good-copies.ts";
+import { openKeptState } from "./kept-state.ts";
 import { bootId, knowsWriters, stackDepth, timesAreExact } from "./kernel.ts";
 import type { DaemonLog } from "./log-file.ts";
 import { mountsOf, readMountTable } from "./mount-table.ts";
@@ -46,9 +45,16 @@ import { noteDamage, openMetadata } from "./open-metadata.ts";
 import { identifyProcess } from "./processes.ts";
 import { createRowSync } from "./row-sync.ts";
 import { createRuntime } from "./runtime.ts";
-import { type MountRecord, makeRuntimeFolder, removeRecord, socketPath, writeRecord } from "./runtime-folder.ts";
-import type { DaemonSettings } from "./settings.ts";
-import { defaultStateFolder, findStateFolder, ownerOtherThan, STATE_CLAIM, writeOwner } from "./state-folder.ts";
+import {
+  type MountRecord,
+  makeRuntimeFolder,
+  removePredecessors,
+  removeRecord,
+  socketPath,
+  writeRecord,
+} from "./runtime-folder.ts";
+import type { DaemonSettings, Restarts } from "./settings.ts";
+import { ownerOtherThan, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
 
 /** The engine closes the database when it stops. */
@@ -62,23 +68,32 @@ const POLL_MS = 1000;
 /** At most; how many are of use the loop finds out. */
 const UPLOADS = 16;
 const DATABASE = "metadata.db";
+/** What of this mount outlives the daemon. */
+const KEPT = "handles";
 const HEARTBEAT_MS = 1000;
 /** For requests at hand when the mount is gone: the kernel no longer waits for them, their effects count. */
 const DRAIN_LIMIT_MS = 30_000;
 
 type Closer = () => unknown;
 
-/** Resolves with the exit code, when everything is closed. `signaled` aborts on SIGTERM. */
-export async function runDaemon(options: {
+export interface DaemonOptions {
   readonly settings: DaemonSettings;
   readonly controlDescriptor: number;
   readonly startEngine: StartEngine;
+  /** It takes over the mount of daemons that died; undefined: it is the first. */
+  readonly restarts: Restarts | undefined;
+  /** Behave as with a kernel that sends nothing again. */
+  readonly noResend: boolean;
   readonly log: DaemonLog;
   /** For modes the gateway does not know. */
   readonly umask: number;
+  /** Aborts on SIGTERM. */
   readonly signaled: AbortSignal;
-}): Promise<number> {
-  const { settings, controlDescriptor, startEngine, log, umask, signaled } = options;
+}
+
+/** Resolves with the exit code, when everything is closed. */
+export async function runDaemon(options: DaemonOptions): Promise<number> {
+  const { controlDescriptor, log, signaled } = options;
   const closers: Closer[] = [];
   const link = openSupervisorLink((onLine, onEnd) => openControl(controlDescriptor, onLine, onEnd), log);
   closers.push(() => link.close());
@@ -86,7 +101,7 @@ export async function runDaemon(options: {
   closers.push(() => clearInterval(heartbeat));
 
   const stopped = Promise.race([link.ending, aborted(signaled)]);
-  const started = start(settings, umask, startEngine, log, link, closers);
+  const started = start(options, link, closers);
   started.catch(() => {});
   try {
     const outcome = await Promise.race([started, stopped.then(() => undefined)]);
@@ -123,14 +138,8 @@ interface Started {
   readonly mountOver: Promise<void>;
 }
 
-async function start(
-  settings: DaemonSettings,
-  umask: number,
-  startEngine: StartEngine,
-  log: DaemonLog,
-  link: SupervisorLink,
-  closers: Closer[],
-): Promise<Started> {
+async function start(options: DaemonOptions, link: SupervisorLink, closers: Closer[]): Promise<Started> {
+  const { settings, umask, startEngine, restarts, log } = options;
   const supervisor = identifyProcess(process.ppid);
   const self = identifyProcess(process.pid);
   if (supervisor === undefined || self === undefined) throw new StartError("the supervisor is gone");
@@ -164,7 +173,7 @@ async function start(
   const lock = lockState(paths.lock);
   closers.push(() => lock.release());
   log.openFile(stateDir);
-  log.info({ settings, stateDir, node: process.version }, "starting");
+  log.info({ settings, stateDir, node: process.version, restarts }, "starting");
   await paths.prepare();
 
   const databasePath = join(stateDir, DATABASE);
@@ -203,7 +212,15 @@ async function start(
   closers.push(() => copies.atEnd());
   const mayPass = settings.passthrough && knowsWriters(stateDir, systemCalls.isOnlyWriter);
   const passthrough = createPassthrough({ backingOpen, backingClose }, log, timesAreExact(release(), stateDir));
+  const kept = openKeptState(join(stateDir, KEPT), settings.mountId, restarts !== undefined, log);
+  if (kept === undefined) throw new StartError("the state dir holds nothing of this mount: it cannot be taken over");
+  closers.push(() => kept.close());
   const engine = await startEngine({
+    mount: {
+      id: settings.mountId,
+      ...(restarts === undefined ? {} : { resumed: { handles: kept.handles } }),
+    },
+    handleTable: kept.handleTable,
     runtime,
     client,
     log,
@@ -244,6 +261,11 @@ async function start(
     log,
     clock: runtime,
     stackDepth: mayPass ? stackDepth(stateDir) : 0,
+    step: (label) => systemClock.step(label),
+    noResend: options.noResend,
+    atHand: kept.atHand,
+    firstPlace: createDone(database).end(),
+    ...(restarts === undefined || kept.connection === undefined ? {} : { connection: kept.connection }),
   });
   closers.push(() => session.close());
   closers.push(() => passthrough.close());
@@ -251,10 +273,12 @@ async function start(
   closers.push(() => link.isGone() && detachMounts(mount, log));
   const agreed = await session.initialized;
   if (agreed.passthrough) passthrough.use(descriptor);
+  if (kept.connection === undefined) kept.agreed(agreed);
   systemClock.step("daemon: kernel answered");
 
   const record: MountRecord = {
     connection,
+    mountId: settings.mountId,
     mountpoint: settings.mountpoint,
     daemon: self,
     supervisor,
@@ -266,7 +290,8 @@ async function start(
     log.info({ reason }, "the mount is gone");
     await withLimit(session.drained(), DRAIN_LIMIT_MS);
   });
-  await openToCommands(settings, record, { engine, session, passthrough, mountOver }, log, link, closers);
+  const parts = { engine, session, passthrough, mountOver, since: kept.since, restarts };
+  await openToCommands(settings, record, parts, log, link, closers);
   systemClock.step("daemon: recorded");
   link.ready();
   systemClock.step("daemon: ready");
@@ -316,14 +341,17 @@ async function detachMounts({ connection, descriptor }: ServedMount, log: Logger
 async function openToCommands(
   settings: DaemonSettings,
   record: MountRecord,
-  parts: Pick<Started, "engine" | "session" | "mountOver"> & { readonly passthrough: Passthrough },
+  parts: Pick<Started, "engine" | "session" | "mountOver"> & {
+    readonly passthrough: Passthrough;
+    readonly since: number;
+    readonly restarts: Restarts | undefined;
+  },
   log: Logger,
   link: SupervisorLink,
   closers: Closer[],
 ): Promise<void> {
-  const { engine, session, passthrough, mountOver } = parts;
+  const { engine, session, passthrough, mountOver, since, restarts } = parts;
   const { runtimeFolder } = settings;
-  const since = performance.now();
   const now = async () => {
     await engine.measure();
     return engine.status();
@@ -337,7 +365,8 @@ async function openToCommands(
     stateDir: record.stateDir,
     baseUrl: record.baseUrl,
     version: settings.version,
-    uptime: Math.floor((performance.now() - since) / 1000),
+    uptime: Math.max(0, Math.floor((systemClock.now() - since) / 1000)),
+    ...(restarts === undefined ? {} : { restarts }),
     passthrough: passthrough.isOn,
     operations: session.operations(),
   });
@@ -372,6 +401,7 @@ async function openToCommands(
   });
   closers.push(() => control.close());
   writeRecord(runtimeFolder, record);
+  removePredecessors(runtimeFolder, record);
   void session.ended.then(() => tellOver(runtimeFolder, record, log));
 }
 
@@ -381,50 +411,6 @@ function tellOver(runtimeFolder: string, record: MountRecord, log: Logger): void
     writeRecord(runtimeFolder, { ...record, isOver: true });
   } catch (error) {
     log.warn({ err: error }, "the record of the mount could not be written");
-  }
-}
-
-/** Without --state-dir: named by the workspace's id, for which the gateway is asked, or else found by what lies there. */
-async function chooseStateFolder(
-  settings: DaemonSettings,
-  client: Client,
-  patience: Patience,
-  log: Logger,
-): Promise<string> {
-  const { stateHome, baseUrl, workspace: nameOrId } = settings;
-  const known = findStateFolder(stateHome, baseUrl, nameOrId);
-  try {
-    const ask = () => client.findWorkspace(nameOrId);
-    const asked = insist(systemClock, known === undefined ? patience : A_MOMENT, ask);
-    const told = known === undefined ? { value: await asked } : await atOnce(systemClock, asked);
-    if (known !== undefined && told === undefined) return known;
-    const workspace = told?.value;
-    if (workspace !== undefined) return defaultStateFolder(stateHome, workspace.id);
-    throw new StartError(`the gateway ${baseUrl} shows this token no workspace "${nameOrId}"`);
-  } catch (error) {
-    if (!(error instanceof RemoteError)) throw error;
-    if (known !== undefined) {
-      log.info({ err: error, stateDir: known }, "the gateway cannot be asked; the state dir of last time is used");
-      return known;
-    }
-    const without = error.code === "unauthorized" ? "the token cannot be used" : "the gateway cannot be asked";
-    const why = `workspace "${nameOrId}" is not known on this machine, and ${without}: ${error.message}`;
-    throw new StartError(why, 1, { cause: error });
-  }
-}
-
-function lockState(path: string): StateLock {
-  const stateDir = dirname(path);
-  try {
-    claimFolder(stateDir, STATE_CLAIM);
-    return lockStateFolder(systemCalls, path);
-  } catch (error) {
-    if (error instanceof StateFolderBusy) throw new StartError(error.message, 1, { cause: error });
-    const why =
-      error instanceof FolderOfOthers
-        ? `${stateDir} is not a mount's: ${error.message}`
-        : `${stateDir} cannot be used (${(error as NodeJS.ErrnoException).code})`;
-    throw new StartError(`the state dir ${why}`, 1, { cause: error });
   }
 }
 

@@ -25,7 +25,7 @@ export const INIT = {
 } as const;
 
 /** INIT, second word. */
-export const INIT2 = { PASSTHROUGH: 1 << 5 } as const;
+export const INIT2 = { PASSTHROUGH: 1 << 5, HAS_RESEND: 1 << 7 } as const;
 
 export const GETATTR_FH = 1 << 0;
 

@@ -7,6 +7,7 @@ import { FsError, type FsErrorCode } from "../vfs/errors.ts";
 import type {
   Attributed,
   Caller,
+  Done,
   FileSystem,
   Found,
   Lineage,
@@ -156,7 +157,11 @@ export function openFlags(flags: number): OpenFlags {
 
 export async function open(call: Call, request: In<typeof structs.OPEN_IN>): Promise<Opened> {
   const { fileSystem, caller, nodeid } = call;
-  const opened = await fileSystem.open(caller, nodeid, openFlags(request.flags));
+  return finishOpen(call, request, await fileSystem.open(caller, nodeid, openFlags(request.flags)));
+}
+
+async function finishOpen(call: Call, request: In<typeof structs.OPEN_IN>, opened: Opened): Promise<Opened> {
+  const { nodeid } = call;
   if ((request.open_flags & OPEN_KILL_SUIDGID) !== 0) await killPrivileges(call, nodeid, opened);
   return opened;
 }
@@ -164,7 +169,20 @@ export async function open(call: Call, request: In<typeof structs.OPEN_IN>): Pro
 export async function create(call: Call, request: In<typeof structs.CREATE_IN> & NameRequest): Promise<Found & Opened> {
   const { fileSystem, caller, nodeid } = call;
   const mode = request.mode & 0o7777;
-  const created = await fileSystem.create(caller, nodeid, request.name, mode, openFlags(request.flags));
+  return finishCreate(
+    call,
+    request,
+    await fileSystem.create(caller, nodeid, request.name, mode, openFlags(request.flags)),
+  );
+}
+
+async function finishCreate(
+  call: Call,
+  request: In<typeof structs.CREATE_IN>,
+  created: Found & Opened,
+): Promise<Found & Opened> {
+  const { fileSystem } = call;
+  const mode = request.mode & 0o7777;
   // A new file keeps the bits it was made with; others mean that it was there and was truncated.
   const foreignBits = created.stat.mode & ~mode & S_ISUID_ISGID;
   if ((request.open_flags & OPEN_KILL_SUIDGID) === 0 || foreignBits === 0) return created;
@@ -316,6 +334,27 @@ function sized(value: Uint8Array, size: number): XattrReply {
 export function removexattr({ fileSystem, caller, nodeid }: Call, { name }: NameRequest): Promise<void> {
   return fileSystem.removexattr(caller, nodeid, name);
 }
+
+/** For requests that a daemon carried out and did not live to answer. */
+export const again = {
+  nothing: async () => {},
+  entry: (_call: Call, _request: unknown, done: Done): Promise<Found> => done.found(),
+  attributes: ({ fileSystem, caller, nodeid }: Call): Promise<Attributed> => fileSystem.getattr(caller, nodeid),
+  opendir: async (call: Call, _request: unknown, { opened }: Done): Promise<Opened> => opened ?? opendir(call),
+
+  async open(call: Call, request: In<typeof structs.OPEN_IN>, { opened }: Done): Promise<Opened> {
+    return opened === undefined ? open(call, request) : finishOpen(call, request, opened);
+  },
+
+  /** The name is made; whoever has it open already may have written to it. */
+  async create(call: Call, request: In<typeof structs.CREATE_IN>, done: Done): Promise<Found & Opened> {
+    const { fileSystem, caller } = call;
+    const found = await done.found();
+    const flags = { ...openFlags(request.flags), truncate: false, exclusive: false };
+    const opened = done.opened ?? (await fileSystem.open(caller, found.lineage, flags));
+    return finishCreate(call, request, { ...found, ...opened });
+  },
+};
 
 /** Takes back what a reply would have made the kernel count, because it never got it. */
 export function ungrant(fileSystem: FileSystem, founds: readonly Found[]): void {

@@ -4,7 +4,7 @@
  */
 import type { Runtime, Timer } from "../lib/runtime.ts";
 import type { FsError } from "../vfs/errors.ts";
-import type { Caller, Lineage } from "../vfs/filesystem.ts";
+import type { Caller, Lineage, Mark } from "../vfs/filesystem.ts";
 import type { Message } from "./message.ts";
 
 export type Clock = Pick<Runtime, "elapsed" | "setTimer">;
@@ -18,6 +18,8 @@ export class InFlight implements Caller {
   readonly started: number;
   /** False: it may take as long as the local disk does. */
   readonly hasDeadline: boolean;
+  /** Its own among all that wait; set by the table. */
+  place = -1;
   /** Set once, before the reply is sent: what comes later is dropped. */
   answered = false;
   interrupted = false;
@@ -30,6 +32,11 @@ export class InFlight implements Caller {
     this.request = request;
     this.started = started;
     this.hasDeadline = hasDeadline;
+  }
+
+  /** Once it is answered nobody asks again, and its place is another's. */
+  get mark(): Mark | undefined {
+    return this.answered || this.place < 0 || !this.message.answerable ? undefined : this;
   }
 
   get id(): number {
@@ -88,17 +95,20 @@ export interface InFlightTable {
   stop(): void;
 }
 
-/** `onExpired` is called for each request not removed within `deadlineMs` of its start. */
+/** Places count from `firstPlace`: those below are of a daemon before. `onExpired` is called for each request not removed within `deadlineMs` of its start. */
 export function createInFlightTable(
   clock: Clock,
   deadlineMs: number,
   onExpired: (request: InFlight) => void,
+  firstPlace = 0,
 ): InFlightTable {
   // In the order they came, which is also the order of their deadlines.
   const requests = new Map<number, InFlight>();
   let waiters: (() => void)[] = [];
   let timer: Timer | undefined;
   let stopped = false;
+  const freePlaces: number[] = [];
+  let placesEnd = firstPlace;
 
   function sweep(): void {
     timer = undefined;
@@ -127,6 +137,7 @@ export function createInFlightTable(
     add(request) {
       if (requests.has(request.id)) return false;
       requests.set(request.id, request);
+      request.place = freePlaces.pop() ?? placesEnd++;
       if (request.hasDeadline) arm(deadlineMs);
       return true;
     },
@@ -134,6 +145,7 @@ export function createInFlightTable(
     remove(request) {
       if (requests.get(request.id) !== request) return;
       requests.delete(request.id);
+      freePlaces.push(request.place);
       if (requests.size > 0) return;
       const done = waiters;
       waiters = [];

@@ -50,6 +50,8 @@ export interface Connection extends WireVersion {
   readonly maxWrite: number;
   /** Opened files may be handed to the kernel, which then reads, writes and maps them without us. */
   readonly passthrough: boolean;
+  /** What is not answered when we die comes again to a successor (Linux 6.9). */
+  readonly resend: boolean;
 }
 
 /** What of us decides what is asked for. */
@@ -59,6 +61,8 @@ export interface Wishes {
    * are on an overlay. 0: no passthrough.
    */
   readonly stackDepth: 0 | 1 | 2;
+  /** Behave as with a kernel that sends nothing again. */
+  readonly noResend?: boolean;
 }
 
 export type InitRequest = Values<typeof INIT_IN.fields>;
@@ -70,7 +74,7 @@ export type Negotiation =
   | { readonly kind: "again"; readonly reply: InitReply }
   | { readonly kind: "refused"; readonly reason: string };
 
-export function negotiate(request: InitRequest, { stackDepth }: Wishes): Negotiation {
+export function negotiate(request: InitRequest, { stackDepth, noResend = false }: Wishes): Negotiation {
   const { major, minor } = request;
   if (major > MAJOR) return { kind: "again", reply: { major: MAJOR, minor: NEWEST_MINOR } };
   if (major < MAJOR || minor < OLDEST_MINOR) {
@@ -91,6 +95,7 @@ export function negotiate(request: InitRequest, { stackDepth }: Wishes): Negotia
       flags2,
       maxWrite: MAX_WRITE,
       passthrough: flags2 !== 0,
+      resend: hasSecondWord && !noResend && (request.flags2 & INIT2.HAS_RESEND) !== 0,
       setxattrExtended: (flags & INIT.SETXATTR_EXT) !== 0,
     },
     reply: {

@@ -71,6 +71,15 @@ export function parseMessage(bytes: Uint8Array): Message {
   };
 }
 
+/** Of those somebody may wait for; more than have an answer. */
+export function idsIn(messages: readonly Uint8Array[]): number[] {
+  return messages.flatMap((bytes) => {
+    if (bytes.length < MIN_ANSWERABLE) return [];
+    const view = viewOf(bytes);
+    return isZero64(view, UNIQUE_AT) ? [] : [readId(view, UNIQUE_AT)];
+  });
+}
+
 export function opcodeOf(view: DataView): number {
   return view.getUint32(4, LITTLE_ENDIAN);
 }

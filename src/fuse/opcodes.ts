@@ -2,7 +2,7 @@
  * Every opcode of the protocol (7.45) in one table: its number, its name, how its body is read,
  * who serves it and how the answer is written. The only place that joins the four.
  */
-import type { FileSystem, Found, Opened } from "../vfs/filesystem.ts";
+import type { Done, FileSystem, Found, Opened } from "../vfs/filesystem.ts";
 import type { ErrorName } from "./errno.ts";
 import type { Call } from "./handlers.ts";
 import * as handlers from "./handlers.ts";
@@ -27,6 +27,8 @@ export interface Served<Request = unknown, Reply = unknown> extends Row<Request,
   /** Only the local disk is waited for, or bytes must not be given up: no deadline. */
   readonly local: boolean;
   handle(call: Call, request: Request): Promise<Reply>;
+  /** Instead, for one that was done by a daemon that died before it could answer. Absent: to do it again does no harm. */
+  again?(call: Call, request: Request, done: Done): Promise<Reply>;
   /** Takes back what the answer gave, when the kernel did not get it. */
   undo?(fileSystem: FileSystem, reply: Reply): void | Promise<void>;
 }
@@ -50,8 +52,9 @@ export interface OfSession<Request = unknown, Reply = unknown> extends Row<Reque
 
 export type Operation = Served | Silent | Refused | OfSession;
 
-interface ServedOptions<Reply> {
+interface ServedOptions<Request, Reply> {
   local?: boolean;
+  again?: (call: Call, request: Request, done: Done) => Promise<Reply>;
   undo?: (fileSystem: FileSystem, reply: Reply) => void | Promise<void>;
 }
 
@@ -61,9 +64,9 @@ function served<Request, Reply>(
   decode: (message: Message, version: WireVersion) => Request,
   handle: (call: Call, request: Request) => Promise<Reply>,
   encode: (reply: Reply) => Parts,
-  { local = false, undo }: ServedOptions<Reply> = {},
+  { local = false, undo, again }: ServedOptions<Request, Reply> = {},
 ): Served<Request, Reply> {
-  return { kind: "served", code, name, decode, handle, encode, local, ...(undo !== undefined && { undo }) };
+  return { kind: "served", code, name, decode, handle, encode, local, ...(undo && { undo }), ...(again && { again }) };
 }
 
 function silent<Request>(
@@ -101,6 +104,9 @@ const forgetEntry = { undo: (fs: FileSystem, found: Found) => handlers.ungrant(f
 const releaseHandle = { undo: (fs: FileSystem, opened: Opened) => fs.release(opened.handle) };
 const releaseFolder = { undo: (fs: FileSystem, opened: Opened) => fs.releasedir(opened.handle) };
 const local = { local: true };
+const { again } = handlers;
+const makesEntry = { ...forgetEntry, again: again.entry };
+const changes = { again: again.nothing };
 
 function undoCreate(fs: FileSystem, created: Found & Opened): Promise<void> {
   handlers.ungrant(fs, [created]);
@@ -120,28 +126,28 @@ const ROWS: readonly Operation[] = [
   served(1, "LOOKUP", decodeName, handlers.lookup, encodeEntry, forgetEntry),
   silent(2, "FORGET", decodeForget, (fs, one) => handlers.forget(fs, [one])),
   served(3, "GETATTR", fixed(structs.GETATTR_IN), handlers.getattr, encodeAttr),
-  served(4, "SETATTR", fixed(structs.SETATTR_IN), handlers.setattr, encodeAttr),
+  served(4, "SETATTR", fixed(structs.SETATTR_IN), handlers.setattr, encodeAttr, { again: again.attributes }),
   served(5, "READLINK", decodeNothing, handlers.readlink, replies.encodeText),
-  served(6, "SYMLINK", requests.decodeSymlink, handlers.symlink, encodeEntry, forgetEntry),
-  served(8, "MKNOD", requests.decodeMknod, handlers.mknod, encodeEntry, forgetEntry),
-  served(9, "MKDIR", requests.decodeMkdir, handlers.mkdir, encodeEntry, forgetEntry),
-  served(10, "UNLINK", decodeName, handlers.unlink, encodeNothing),
-  served(11, "RMDIR", decodeName, handlers.rmdir, encodeNothing),
-  served(12, "RENAME", requests.decodeRename, handlers.rename, encodeNothing),
-  served(13, "LINK", requests.decodeLink, handlers.link, encodeEntry, forgetEntry),
-  served(14, "OPEN", fixed(structs.OPEN_IN), handlers.open, replies.encodeOpen, releaseHandle),
+  served(6, "SYMLINK", requests.decodeSymlink, handlers.symlink, encodeEntry, makesEntry),
+  served(8, "MKNOD", requests.decodeMknod, handlers.mknod, encodeEntry, makesEntry),
+  served(9, "MKDIR", requests.decodeMkdir, handlers.mkdir, encodeEntry, makesEntry),
+  served(10, "UNLINK", decodeName, handlers.unlink, encodeNothing, changes),
+  served(11, "RMDIR", decodeName, handlers.rmdir, encodeNothing, changes),
+  served(12, "RENAME", requests.decodeRename, handlers.rename, encodeNothing, changes),
+  served(13, "LINK", requests.decodeLink, handlers.link, encodeEntry, makesEntry),
+  served(14, "OPEN", fixed(structs.OPEN_IN), handlers.open, replies.encodeOpen, { ...releaseHandle, again: again.open }),
   served(15, "READ", fixed(structs.READ_IN), handlers.read, encodeData),
   served(16, "WRITE", requests.decodeWrite, handlers.write, replies.encodeWritten, local),
   served(17, "STATFS", decodeNothing, handlers.statfs, replies.encodeSpace),
   served(18, "RELEASE", fixed(structs.RELEASE_IN), handlers.release, encodeNothing, local),
   served(20, "FSYNC", fixed(structs.FSYNC_IN), handlers.fsync, encodeNothing, local),
-  served(21, "SETXATTR", requests.decodeSetxattr, handlers.setxattr, encodeNothing),
+  served(21, "SETXATTR", requests.decodeSetxattr, handlers.setxattr, encodeNothing, changes),
   served(22, "GETXATTR", requests.decodeGetxattr, handlers.getxattr, replies.encodeXattr),
   served(23, "LISTXATTR", fixed(structs.GETXATTR_IN), handlers.listxattr, replies.encodeXattr),
-  served(24, "REMOVEXATTR", requests.decodeXattrName, handlers.removexattr, encodeNothing),
+  served(24, "REMOVEXATTR", requests.decodeXattrName, handlers.removexattr, encodeNothing, changes),
   served(25, "FLUSH", fixed(structs.FLUSH_IN), handlers.flush, encodeNothing, local),
   INIT_ROW,
-  served(27, "OPENDIR", fixed(structs.OPEN_IN), handlers.opendir, replies.encodeOpen, releaseFolder),
+  served(27, "OPENDIR", fixed(structs.OPEN_IN), handlers.opendir, replies.encodeOpen, { ...releaseFolder, again: again.opendir }),
   served(28, "READDIR", fixed(structs.READ_IN), handlers.readdir, replies.encodeListing),
   served(29, "RELEASEDIR", fixed(structs.RELEASE_IN), handlers.releasedir, encodeNothing, local),
   served(30, "FSYNCDIR", fixed(structs.FSYNC_IN), handlers.fsyncdir, encodeNothing, local),
@@ -150,7 +156,7 @@ const ROWS: readonly Operation[] = [
   refused(32, "SETLK", decodeLock, "ENOSYS", encodeNothing),
   refused(33, "SETLKW", decodeLock, "ENOSYS", encodeNothing),
   served(34, "ACCESS", fixed(structs.ACCESS_IN), handlers.access, encodeNothing),
-  served(35, "CREATE", requests.decodeCreate, handlers.create, replies.encodeCreate, { undo: undoCreate }),
+  served(35, "CREATE", requests.decodeCreate, handlers.create, replies.encodeCreate, { undo: undoCreate, again: again.create }),
   INTERRUPT_ROW,
   refused(37, "BMAP", fixed(structs.BMAP_IN), "ENOSYS", encodeFixed(out.BMAP_OUT)),
   DESTROY_ROW,
@@ -163,7 +169,7 @@ const ROWS: readonly Operation[] = [
   served(44, "READDIRPLUS", fixed(structs.READ_IN), handlers.readdirplus, replies.encodeListing, {
     undo: (fs, listing) => handlers.ungrant(fs, listing.granted),
   }),
-  served(45, "RENAME2", requests.decodeRename2, handlers.rename, encodeNothing),
+  served(45, "RENAME2", requests.decodeRename2, handlers.rename, encodeNothing, changes),
   served(46, "LSEEK", fixed(structs.LSEEK_IN), handlers.seek, replies.encodeOffset),
   // The kernel copies through its page cache instead.
   refused(47, "COPY_FILE_RANGE", fixed(structs.COPY_FILE_RANGE_IN), "ENOSYS", encodeFixed(out.WRITE_OUT)),

@@ -7,12 +7,14 @@
 import { describeError, type Logger } from "../lib/log.ts";
 import { FsError } from "../vfs/errors.ts";
 import type { FileSystem } from "../vfs/filesystem.ts";
+import { type AtHand, createSecondTries, NOTHING_KEPT } from "./at-hand.ts";
 import type { Device, OpenDevice } from "./device.ts";
 import { ERRNO, type ErrorName, errorName } from "./errno.ts";
 import { type Clock, createInFlightTable, InFlight } from "./in-flight.ts";
 import { type Connection, type InitRequest, negotiate, type Wishes } from "./init.ts";
 import { LITTLE_ENDIAN, viewOf } from "./layout.ts";
-import { MalformedError, type Message, MIN_ANSWERABLE, opcodeOf, parseMessage } from "./message.ts";
+import { idsIn, MalformedError, type Message, MIN_ANSWERABLE, opcodeOf, parseMessage } from "./message.ts";
+import { notifyResend } from "./notifications.ts";
 import {
   DESTROY_ROW,
   INIT_ROW,
@@ -25,6 +27,7 @@ import {
 } from "./opcodes.ts";
 import { createOperationLog, summary } from "./operation-log.ts";
 import { type Parts, withHeader } from "./replies.ts";
+import { OUT_HEADER } from "./reply-structs.ts";
 import type { WireVersion } from "./requests.ts";
 
 export interface SessionOptions {
@@ -38,8 +41,16 @@ export interface SessionOptions {
   readonly slowMs?: number;
   /** How much passthrough to ask for; see init.ts. Default 0: none. */
   readonly stackDepth?: Wishes["stackDepth"];
+  /** Fault points, for tests that die there. */
+  readonly step?: (label: string) => void;
+  /** Behave as with a kernel that sends nothing again. Default: no. */
+  readonly noResend?: boolean;
   /** What an earlier daemon agreed on, when this one takes over its mount: no INIT will come. */
   readonly connection?: Connection;
+  /** What is at hand, for a successor; default: nobody takes over. */
+  readonly atHand?: AtHand;
+  /** Places of requests below this are a daemon's before; see FileSystem.done. */
+  readonly firstPlace?: number;
 }
 
 export interface RequestInFlight {
@@ -62,12 +73,21 @@ export interface Session {
   inFlight(): RequestInFlight[];
   /** Resolves when everything that came is answered. */
   drained(): Promise<void>;
+  /** A successor takes over, and what is not answered comes to it: that is none of its failures. */
+  handOver(): void;
   /** Gives the device up. Requests in flight are cancelled and get no answer from us. */
   close(): void;
 }
 
 export const DEADLINE_MS = 60_000;
 const SLOW_MS = 1000;
+/** Before and after an answer. */
+const FAULT_POINTS = new Map(
+  [...OPERATIONS.values()].map((operation) => {
+    const { name } = operation;
+    return [operation, { before: `${name}: about to be answered`, after: `${name}: answered` }];
+  }),
+);
 const BEFORE_INIT: WireVersion = { setxattrExtended: false };
 
 interface Deferred<T> {
@@ -85,10 +105,12 @@ function deferred<T>(): Deferred<T> {
 }
 
 export function createSession(options: SessionOptions): Session {
-  const { fileSystem, log, clock, deadlineMs = DEADLINE_MS, slowMs = SLOW_MS } = options;
+  const { fileSystem, log, clock, step = () => {}, deadlineMs = DEADLINE_MS, slowMs = SLOW_MS } = options;
   const counts = new Map<string, number>();
   const operationLog = createOperationLog(log, slowMs);
-  const requests = createInFlightTable(clock, deadlineMs, expire);
+  const requests = createInFlightTable(clock, deadlineMs, expire, options.firstPlace);
+  const atHand = options.atHand ?? NOTHING_KEPT;
+  const secondTries = createSecondTries(atHand, log);
   const initialized = deferred<Connection>();
   const ended = deferred<string>();
   let connection = options.connection;
@@ -164,10 +186,13 @@ export function createSession(options: SessionOptions): Session {
       log[level]({ op: operation.name, id: request.id }, "request came twice: the first is at hand");
       return;
     }
+    if (request.message.resent && !secondTries.begin(request)) {
+      return fail(request, new FsError("EIO", "it was at hand when two daemons died"));
+    }
     let reply: unknown;
     let parts: Parts;
     try {
-      reply = await operation.handle({ fileSystem, caller: request, nodeid: request.nodeid }, request.request);
+      reply = await handle(operation, request);
     } catch (error) {
       return fail(request, error);
     }
@@ -182,10 +207,28 @@ export function createSession(options: SessionOptions): Session {
       return takeBack(operation, reply);
     }
     request.answered = true;
+    const points = FAULT_POINTS.get(operation);
+    step(points?.before ?? "");
     const arrived = send(request.message, 0, parts);
-    requests.remove(request);
+    step(points?.after ?? "");
+    remove(request);
     if (!arrived) takeBack(operation, reply);
     operationLog.done(request, { result: "ok", reply }, clock.elapsed());
+  }
+
+  /** What the daemon before did for it is not done again. */
+  function handle(operation: Served, request: InFlight): Promise<unknown> {
+    const call = { fileSystem, caller: request, nodeid: request.nodeid };
+    const done = request.message.resent && operation.again !== undefined ? fileSystem.done(request.id) : undefined;
+    if (done === undefined || operation.again === undefined) return operation.handle(call, request.request);
+    log.info({ op: operation.name, id: request.id }, "done by the daemon before: it is answered now");
+    return operation.again(call, request.request, done);
+  }
+
+  /** It is no longer at hand. */
+  function remove(request: InFlight): void {
+    requests.remove(request);
+    if (request.message.resent) secondTries.end(request);
   }
 
   function fail(request: InFlight, error: unknown): void {
@@ -198,7 +241,7 @@ export function createSession(options: SessionOptions): Session {
     const cancelled = request.isCancellation(error);
     const result = cancelled ? (request.interrupted ? "EINTR" : "EIO") : errorName(error);
     sendError(request.message, result);
-    requests.remove(request);
+    remove(request);
     const logged = cancelled ? new FsError(result, "cancelled", { cause: error }) : error;
     operationLog.done(request, { result, error: logged }, clock.elapsed());
   }
@@ -207,7 +250,7 @@ export function createSession(options: SessionOptions): Session {
     const error = new FsError("EIO", `no answer within ${deadlineMs} ms`);
     request.answered = true;
     sendError(request.message, "EIO");
-    requests.remove(request);
+    remove(request);
     request.cancel(error);
     operationLog.done(request, { result: "EIO", error }, clock.elapsed());
   }
@@ -244,7 +287,8 @@ export function createSession(options: SessionOptions): Session {
       sendError(message, "EIO");
       return;
     }
-    const outcome = negotiate(request, { stackDepth: options.stackDepth ?? 0 });
+    const { stackDepth = 0, noResend = false } = options;
+    const outcome = negotiate(request, { stackDepth, noResend });
     if (outcome.kind === "refused") {
       log.error({ major: request.major, minor: request.minor }, outcome.reason);
       sendError(message, "EPROTO");
@@ -320,8 +364,23 @@ export function createSession(options: SessionOptions): Session {
 
   const device: Device = options.device((messages) => {
     if (isOver) return;
+    // Before anything is done about them: nobody else could tell their programs that we died.
+    if (connection?.resend === false) atHand.inFlight([...requests.list().map(({ id }) => id), ...idsIn(messages)]);
     for (const message of messages) take(message);
   }, end);
+
+  // Before the first is read.
+  if (options.connection !== undefined) takeOver(options.connection);
+
+  function takeOver({ resend }: Connection): void {
+    if (resend) {
+      const errno = reply(notifyResend());
+      if (errno !== 0) log.error({ errno }, "the kernel sends nothing again: programs that wait may wait for good");
+      return;
+    }
+    log.info({ requests: atHand.left.length }, "this kernel sends nothing again: what was at hand fails");
+    for (const unique of atHand.left) reply([OUT_HEADER.encode({ len: OUT_HEADER.size, error: -ERRNO.EIO, unique })]);
+  }
 
   return {
     initialized: initialized.promise,
@@ -339,6 +398,7 @@ export function createSession(options: SessionOptions): Session {
       }));
     },
     drained: () => requests.drained(),
+    handOver: () => secondTries.forgive(),
     close() {
       end("closed");
       device.close();

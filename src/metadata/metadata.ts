@@ -12,6 +12,7 @@ import {
   prepare,
   wantedTransaction,
 } from "./database.ts";
+import { createDone } from "./done.ts";
 import { createEntries } from "./entries.ts";
 import { createGoneFiles } from "./gone-files.ts";
 import { createInodes } from "./inodes.ts";
@@ -91,6 +92,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     gone: createGoneFiles(database),
     times: createTimes(database),
     recount: createRecount(database),
+    done: createDone(database),
 
     /**
      * All of `change` or nothing. Nested calls belong to the outermost. Must not await. Where the disk

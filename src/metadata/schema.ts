@@ -253,4 +253,12 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX node_seen ON node(seen_at) WHERE seen_at IS NOT NULL;
   CREATE INDEX node_left_at ON node(left_at) WHERE left_at IS NOT NULL;
   `,
+  `
+  -- Requests of this mount's programs that were carried out; see done.ts. Emptied by each new mount.
+  CREATE TABLE done (
+    place INTEGER PRIMARY KEY,
+    request INTEGER NOT NULL,           -- the kernel's number of it, without the bit that says "again"
+    lineage INTEGER NOT NULL            -- what the answer is about; 0: nothing
+  ) STRICT;
+  `,
 ];

@@ -3,6 +3,7 @@ import type { Attributes } from "../contract/attributes.ts";
 import { formatTime, type Time } from "../lib/time.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import { markInode } from "./changes.ts";
+import { commit } from "./commit.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { Attributed, Caller, Lineage, SetAttributes } from "./filesystem.ts";
@@ -24,7 +25,7 @@ export async function setattr(
   const mtime = resolve(change.mtime, time);
   // While the live file is open for writing its own times are the truth: they change first.
   if (mtime !== undefined && inode.kind === "file") await setLiveTimes(context, inode, mtime);
-  context.metadata.transaction(() => {
+  const set = () => {
     const current = inodeOf(context, lineage);
     const attributes = changedAttributes(context, current, change, mtime);
     const atime = resolve(change.atime, time);
@@ -36,7 +37,8 @@ export async function setattr(
       ...(atime === undefined ? {} : { atime: formatTime(atime) }),
     });
     if (isChanged) markInode(context, current.id);
-  });
+  };
+  commit(context, caller, set, () => lineage);
   context.runtime.step("setattr: set");
   return attributed(context, inodeOf(context, lineage), lineage);
 }
@@ -79,6 +81,7 @@ function checkXattrName(name: string): void {
 
 export async function setxattr(
   context: Context,
+  caller: Caller,
   lineage: Lineage,
   name: string,
   value: Uint8Array,
@@ -88,7 +91,7 @@ export async function setxattr(
   checkXattrName(name);
   if (name.startsWith(RESERVED)) throw new FsError("EPERM", `${RESERVED}* is read-only`);
   if (value.length > VALUE_BYTES_MAX) throw new FsError("ERANGE", `more than ${VALUE_BYTES_MAX} bytes`);
-  changeXattrs(context, lineage, (xattrs) => {
+  changeXattrs(context, caller, lineage, (xattrs) => {
     if (flags.create && name in xattrs) throw new FsError("EEXIST", `${name} is set`);
     if (flags.replace && !(name in xattrs)) throw new FsError("ENODATA", `no ${name}`);
     const next = { ...xattrs, [name]: Buffer.from(value).toString("base64") };
@@ -98,10 +101,10 @@ export async function setxattr(
   });
 }
 
-export async function removexattr(context: Context, lineage: Lineage, name: string): Promise<void> {
+export async function removexattr(context: Context, caller: Caller, lineage: Lineage, name: string): Promise<void> {
   requireWritable(context);
   checkXattrName(name);
-  changeXattrs(context, lineage, (xattrs) => {
+  changeXattrs(context, caller, lineage, (xattrs) => {
     if (!(name in xattrs)) throw new FsError("ENODATA", `no ${name}`);
     const { [name]: _, ...rest } = xattrs;
     return rest;
@@ -110,10 +113,11 @@ export async function removexattr(context: Context, lineage: Lineage, name: stri
 
 function changeXattrs(
   context: Context,
+  caller: Caller,
   lineage: Lineage,
   change: (xattrs: Record<string, string>) => Record<string, string>,
 ): void {
-  context.metadata.transaction(() => {
+  commit(context, caller, () => {
     const inode = inodeOf(context, lineage);
     const { xattrs: current = {}, ...others } = inode.attributes;
     const xattrs = change(current);

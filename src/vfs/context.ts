@@ -17,6 +17,7 @@ import type { ByteState } from "./byte-state.ts";
 import type { ClockState } from "./clock-set.ts";
 import type { Disk, Space } from "./disk.ts";
 import type { HandleId } from "./filesystem.ts";
+import type { HandleTable } from "./handle-table.ts";
 import type { LiveFile, SequentialReader } from "./live-file.ts";
 import type { Network } from "./network.ts";
 import type { Passthrough } from "./passthrough.ts";
@@ -76,8 +77,7 @@ export interface Context {
   readonly settings: EngineSettings;
   readonly workspace: Workspace;
   readonly handles: Map<HandleId, Handle>;
-  /** Numbers that never come back on one connection. */
-  readonly nextHandle: () => HandleId;
+  readonly handleTable: HandleTable;
   /** Open live files by lineage. */
   readonly lives: Map<number, LiveFile>;
   /** How often a writer gave up an upload of this inode in a row. */

@@ -3,6 +3,7 @@ import type { Attributes } from "../contract/attributes.ts";
 import { nameProblem } from "../contract/names.ts";
 import type { Inode, InodeKind } from "../metadata/inodes.ts";
 import { markInode } from "./changes.ts";
+import { commit } from "./commit.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { Caller, FileKind, Found, Lineage, Opened, OpenFlags } from "./filesystem.ts";
@@ -76,14 +77,15 @@ async function make(
   attributes: Attributes,
 ): Promise<Inode> {
   const folder = await requireFreeName(context, caller, parent, name);
-  const made = context.metadata.transaction(() => {
+  const makeIt = () => {
     if (context.metadata.entries.find(folder.id, name) !== undefined) {
       throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
     }
     const inode = makeInode(context, kind, attributes);
     addName(context, folder.id, name, inode.id, kind === "folder" ? "folder" : "file");
     return inode;
-  });
+  };
+  const made = commit(context, caller, makeIt, ({ lineage }) => lineage);
   context.runtime.step("make: named");
   return made;
 }
@@ -106,15 +108,16 @@ export async function create(
     const opened = await open(context, caller, inode.lineage, flags);
     return { ...(await found(context, inodeOf(context, inode.lineage))), ...opened };
   }
-  const made = context.metadata.transaction(() => {
+  const makeIt = () => {
     const inode = makeInode(context, "file", { mode });
     addName(context, folder.id, name, inode.id, "file");
     return prepareOpen(context, inode, flags);
-  });
+  };
+  const made = commit(context, caller, makeIt, ({ inode }) => inode.lineage);
   context.runtime.step("create: named");
   const { inode } = made;
   try {
-    const opened = await openCreated(context, made, flags);
+    const opened = await openCreated(context, caller, made, flags);
     return { ...(await found(context, inodeOf(context, inode.lineage))), ...opened };
   } catch (error) {
     unmake(context, inode.id);
@@ -199,7 +202,7 @@ export async function link(
   if (!context.client.features.hashes) throw new FsError("EPERM", "the gateway tells no hashes, so holds no links");
   const folder = await requireFreeName(context, caller, parent, name, lineage);
   const { metadata } = context;
-  const inode = metadata.transaction(() => {
+  const linkIt = () => {
     const source = inodeOf(context, lineage);
     if (source.kind === "folder") throw new FsError("EPERM", "no second name for a folder");
     const names = metadata.entries.links(source.id);
@@ -215,7 +218,8 @@ export async function link(
     // The names it had before learn of their group; to mark thousands for one more would take ever longer.
     if (source.linkGroup === null) markInode(context, source.id);
     return linked;
-  });
+  };
+  const inode = commit(context, caller, linkIt, () => lineage);
   context.runtime.step("link: named");
   return found(context, inode);
 }

@@ -95,8 +95,24 @@ export interface SpaceInfo {
   readonly nameLength: number;
 }
 
+/** What stands for a request that waits for its answer: the kernel's number of it, and a place no other has meanwhile. */
+export interface Mark {
+  readonly id: number;
+  readonly place: number;
+}
+
+/** What a daemon that died did for a request, and could not tell any more. */
+export interface Done {
+  /** What it made, found or changed. Counts as told to the kernel. */
+  found(): Promise<Found>;
+  /** The handle it made, if it came to that. */
+  readonly opened: Opened | undefined;
+}
+
 /** Who asks, and until when the answer is wanted. */
 export interface Caller {
+  /** A change for it is written down under this; absent: nobody will ask again. */
+  readonly mark?: Mark | undefined;
   readonly uid: number;
   readonly gid: number;
   /** The calling thread. */
@@ -106,6 +122,8 @@ export interface Caller {
 }
 
 export interface FileSystem {
+  /** Of a request that comes again, because its first daemon died: undefined if nothing was done. */
+  done(request: number): Done | undefined;
   lookup(caller: Caller, parent: Lineage, name: string): Promise<Found>;
   /** The kernel no longer knows these lineages. Never fails, never waits. */
   forget(lineages: readonly { lineage: Lineage; count: number }[]): void;

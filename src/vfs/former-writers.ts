@@ -15,7 +15,7 @@ export async function leaveToFormerWriters(context: Context, lineage: number): P
   try {
     const { mtime } = await files.stat(path);
     await files.remove(copy);
-    if (await hasNoWriter(context, path)) return;
+    if (await hasNoWriter(context, lineage)) return;
     await files.clone(path, copy);
     const file = await files.open(copy, "r+");
     try {
@@ -36,12 +36,18 @@ export async function leaveToFormerWriters(context: Context, lineage: number): P
   }
 }
 
-async function hasNoWriter({ runtime }: Context, path: string): Promise<boolean> {
-  const file = await runtime.files.open(path, "r+");
+/** Also where there is no such file. */
+export async function hasNoWriter({ runtime, paths }: Context, lineage: number): Promise<boolean> {
   try {
-    return (await file.isOnlyWriter?.()) ?? true;
-  } finally {
-    await file.close();
+    const file = await runtime.files.open(paths.live(lineage), "r+");
+    try {
+      return (await file.isOnlyWriter?.()) ?? true;
+    } finally {
+      await file.close();
+    }
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return true;
+    throw error;
   }
 }
 

@@ -52,6 +52,24 @@ const NO_ORIGIN = { originNode: null, originVersion: null };
 const NONE_MISSING = formatRanges(NO_RANGES);
 
 /**
+ * Of a daemon that died: what it had open is opened again, also where its inode has moved on since. The rows may
+ * be behind a file that somebody writes to, which is never made anew.
+ */
+export async function reopenFile(context: Context, lineage: number, isWritten: boolean): Promise<LiveFile> {
+  const inode = context.metadata.inodes.ofLineage(lineage);
+  const row = context.metadata.lives.get(lineage);
+  if (inode === undefined) throw new FsError("ESTALE", `lineage ${lineage} is not known`);
+  let then: Inode = isWritten && inode.content === "clean" ? { ...inode, content: "open" } : inode;
+  if (inode.lineage !== lineage) {
+    if (row === undefined) throw new FsError("ESTALE", `lineage ${lineage} is superseded, and its bytes are gone`);
+    const { originNode, originVersion, size } = row;
+    then = { ...inode, lineage, content: "clean", hash: null, synced: null, originNode, originVersion, size };
+  }
+  const found = await findFile(context, then, context.disk.trouble !== undefined);
+  return liveFile(context, then, context.paths.live(lineage), found);
+}
+
+/**
  * For a live file that was opened without a file that can be written. Who reads goes on with what is
  * missing of the new one; a read of the former file that is under way may end.
  */

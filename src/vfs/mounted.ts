@@ -9,10 +9,12 @@ import { read, seek } from "./read.ts";
 import * as readdir from "./readdir.ts";
 import * as remove from "./remove.ts";
 import { rename } from "./rename.ts";
+import { doneBefore } from "./resume.ts";
 import * as write from "./write.ts";
 
 export function createFileSystem(context: Context): FileSystem {
   return {
+    done: (request) => doneBefore(context, request),
     lookup: (caller, parent, name) => lookup.lookup(context, caller, parent, name),
     forget: (lineages) => lookup.forget(context, lineages),
     getattr: (_caller, lineage) => lookup.getattr(context, lineage),
@@ -39,15 +41,16 @@ export function createFileSystem(context: Context): FileSystem {
     allocate: (caller, handle, mode, offset, length) => write.allocate(context, caller, handle, mode, offset, length),
     seek: (caller, handle, kind, offset) => seek(context, caller, handle, kind, offset),
 
-    opendir: (_caller, lineage) => readdir.opendir(context, lineage),
+    opendir: (caller, lineage) => readdir.opendir(context, caller, lineage),
     readdir: (caller, handle, cookie, limit, withAttributes) =>
       readdir.readdir(context, caller, handle, cookie, limit, withAttributes),
     fsyncdir: () => write.syncNames(context),
     releasedir: (handle) => readdir.releasedir(context, handle),
 
-    setxattr: (_caller, lineage, name, value, flags) => attributes.setxattr(context, lineage, name, value, flags),
+    setxattr: (caller, lineage, name, value, flags) =>
+      attributes.setxattr(context, caller, lineage, name, value, flags),
     getxattr: (_caller, lineage, name) => attributes.getxattr(context, lineage, name),
     listxattr: (_caller, lineage) => attributes.listxattr(context, lineage),
-    removexattr: (_caller, lineage, name) => attributes.removexattr(context, lineage, name),
+    removexattr: (caller, lineage, name) => attributes.removexattr(context, caller, lineage, name),
   };
 }

@@ -6,6 +6,7 @@ import { cutWhenQuiet } from "./cut-open.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import { requireChecked } from "./fetch.ts";
 import type { Caller, HandleId, Lineage, Opened, OpenFlags } from "./filesystem.ts";
+import { addHandle } from "./handles.ts";
 import { closePassed } from "./lingering.ts";
 import { closeLive, openLive } from "./live.ts";
 import { truncateBytes } from "./live-bytes.ts";
@@ -23,7 +24,7 @@ export async function open(context: Context, caller: Caller, lineage: Lineage, f
   if (inode.kind !== "file") throw new FsError("ENXIO", `a ${inode.kind} is opened by the kernel`);
   if (inode.lineage !== lineage) throw new FsError("ESTALE", `lineage ${lineage} is superseded`);
   if (flags.write && !flags.truncate) await bringWhole(context, lineage, caller.signal);
-  return openInode(context, inode, flags);
+  return openInode(context, caller, inode, flags);
 }
 
 /**
@@ -61,15 +62,22 @@ export function prepareOpen(context: Context, made: Inode, flags: OpenFlags): { 
 /** … and when that is committed. */
 export function openCreated(
   context: Context,
+  caller: Caller,
   { inode, hasRow }: ReturnType<typeof prepareOpen>,
   flags: OpenFlags,
 ): Promise<Opened> {
   if (inode.hash === null) tellWritten(context, inode);
-  return openInode(context, inode, flags, hasRow);
+  return openInode(context, caller, inode, flags, hasRow);
 }
 
 /** Waits for the local disk only: bytes are fetched when they are read. */
-async function openInode(context: Context, inode: Inode, flags: OpenFlags, isNew = false): Promise<Opened> {
+async function openInode(
+  context: Context,
+  caller: Caller,
+  inode: Inode,
+  flags: OpenFlags,
+  isNew = false,
+): Promise<Opened> {
   const write = flags.write || flags.truncate;
   if (write) requireWritable(context);
   const live = await openLive(context, inode.lineage, { write, isNew });
@@ -84,8 +92,8 @@ async function openInode(context: Context, inode: Inode, flags: OpenFlags, isNew
   // What an earlier writer left uncut is not to wait for this one's end.
   if (write) cutWhenQuiet(context, live);
   else siblings.opened(context, live);
-  const handle = context.nextHandle();
-  context.handles.set(handle, { kind: "file", live, write, append: flags.append, reader: createReader() });
+  const opened = { kind: "file", live, write, append: flags.append, reader: createReader() } as const;
+  const handle = addHandle(context, caller, live.lineage, opened);
   // A lineage has one content only, so pages the kernel has of it are right, unless what they were
   // made of turned out not to be what the gateway said it was.
   const keepCache = !context.bytes.distrusted.delete(live.lineage);
@@ -100,6 +108,9 @@ export async function release(context: Context, handleId: HandleId): Promise<voi
   const { live, write } = handle;
   const wasPassed = write && live.backing !== undefined;
   endPassing(context, live, write);
+  // From here on a successor finds a writer that is gone by its rows, as after any crash.
+  context.handleTable.remove(handleId);
+  context.runtime.step("release: not written down any more");
   await (wasPassed ? closePassed(context, live) : closeLive(context, live, { write }));
 }
 

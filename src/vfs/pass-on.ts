@@ -59,7 +59,7 @@ function mayPass(context: Context, live: LiveFile): boolean {
 }
 
 /** From when this resolves, bytes may change at any moment without a word. */
-async function letIn(context: Context, live: LiveFile): Promise<void> {
+export async function letIn(context: Context, live: LiveFile): Promise<void> {
   live.lettingIn ??= prepare(context, live).finally(() => {
     live.lettingIn = undefined;
   });

@@ -3,6 +3,7 @@ import { FIRST_COOKIE, ROOT_INODE } from "../metadata/metadata.ts";
 import type { Context, Handle } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { Caller, FolderEntry, HandleId, Lineage, Opened } from "./filesystem.ts";
+import { addHandle } from "./handles.ts";
 import { completeFolder } from "./listing.ts";
 import { visitFolder } from "./poll.ts";
 import { folderOf, found } from "./stat.ts";
@@ -12,10 +13,9 @@ type FolderHandle = Extract<Handle, { kind: "folder" }>;
 const DOT = 1;
 const DOT_DOT = 2;
 
-export async function opendir(context: Context, lineage: Lineage): Promise<Opened> {
+export async function opendir(context: Context, caller: Caller, lineage: Lineage): Promise<Opened> {
   const folder = folderOf(context, lineage);
-  const handle = context.nextHandle();
-  context.handles.set(handle, { kind: "folder", inode: folder.id, pass: undefined });
+  const handle = addHandle(context, caller, lineage, { kind: "folder", inode: folder.id, pass: undefined });
   return { handle, keepCache: false };
 }
 
@@ -63,5 +63,7 @@ function endPass(context: Context, handle: FolderHandle): void {
 export async function releasedir(context: Context, handleId: HandleId): Promise<void> {
   const handle = context.handles.get(handleId);
   context.handles.delete(handleId);
-  if (handle?.kind === "folder") endPass(context, handle);
+  if (handle?.kind !== "folder") return;
+  context.handleTable.remove(handleId);
+  endPass(context, handle);
 }

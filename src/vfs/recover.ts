@@ -10,9 +10,10 @@ import type { LiveRow } from "../metadata/live-rows.ts";
 import { bringBack } from "./bring-back.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { leaveToFormerWriters } from "./former-writers.ts";
+import { hasNoWriter, leaveToFormerWriters } from "./former-writers.ts";
 import { mtimeOf } from "./mtime.ts";
 import { doubtContents, wentDown } from "./power-loss.ts";
+import { type Resumed, resumeHandles, resumeMapped, writtenBy } from "./resume.ts";
 import { tellNamed } from "./staged-files.ts";
 import { isStill } from "./still.ts";
 import { prepareSweep } from "./sweep.ts";
@@ -26,23 +27,47 @@ export async function recoverContents(context: Context): Promise<void> {
  * What must be true before anything is served. It costs as much as was open, unless rows and files are
  * not equally new. What is left to do, if anything, may be done while the mount is used; see sweep.ts.
  */
-export async function recoverOpenFiles(context: Context): Promise<(() => Promise<void>) | undefined> {
+export async function recoverOpenFiles(
+  context: Context,
+  resumed?: Resumed,
+): Promise<(() => Promise<void>) | undefined> {
   const { inodes } = context.metadata;
   const isDoubtful = wentDown(context);
   if (isDoubtful) await doubtContents(context);
   const wasOlder = await bringBack(context, isDoubtful);
   const inWriting = inodes.writing();
-  for (const { lineage } of inWriting) await leaveToFormerWriters(context, lineage);
+  const written = resumed === undefined ? new Set<number>() : writtenBy(resumed);
+  const mapped = resumed === undefined ? [] : await mappedOf(context, inWriting, written);
+  if (resumed === undefined) for (const { lineage } of inWriting) await leaveToFormerWriters(context, lineage);
   for (const inode of isDoubtful || wasOlder ? inodes.unfinished() : inWriting) {
+    if (!wasOlder && (written.has(inode.lineage) || mapped.includes(inode.lineage))) continue;
     await recoverInode(context, inode);
     tellNamed(context, inode.id);
   }
-  context.metadata.writers.endAll();
-  const sweep = prepareSweep(context);
+  const { metadata } = context;
+  metadata.transaction(() => {
+    metadata.writers.endAll();
+    // Their writers go on: the rows may be behind the files until those are closed.
+    for (const { id, lineage } of inWriting) {
+      if (written.has(lineage) || mapped.includes(lineage)) metadata.writers.begin(id);
+    }
+  });
+  if (resumed !== undefined) await resumeHandles(context, resumed);
+  for (const lineage of mapped) await resumeMapped(context, lineage);
+  const sweep = prepareSweep(context, resumed !== undefined);
   if (!isDoubtful && !wasOlder) return sweep;
   // What the rows say of a file may be about another one.
   await sweep();
   return undefined;
+}
+
+/** Files that no program has open for writing any more, and one may have mapped: the kernel wrote them by itself. */
+async function mappedOf(context: Context, inWriting: readonly Inode[], written: Set<number>): Promise<number[]> {
+  const mapped: number[] = [];
+  for (const { lineage } of inWriting) {
+    if (!written.has(lineage) && !(await hasNoWriter(context, lineage))) mapped.push(lineage);
+  }
+  return mapped;
 }
 
 async function recoverInode(context: Context, inode: Inode): Promise<void> {

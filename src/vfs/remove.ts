@@ -1,6 +1,7 @@
 /** Names that go: unlink and rmdir. */
 import type { Entry } from "../metadata/entries.ts";
 import type { Inode } from "../metadata/inodes.ts";
+import { commit } from "./commit.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { Caller, Lineage } from "./filesystem.ts";
@@ -43,7 +44,7 @@ export function requireDeletable(context: Context, entry: Entry): void {
 export async function unlink(context: Context, caller: Caller, parent: Lineage, name: string): Promise<void> {
   requireWritable(context);
   await requireEntry(context, caller, parent, name);
-  const removed = context.metadata.transaction(() => {
+  const removed = commit(context, caller, () => {
     const { entry, inode } = entryAt(context, parent, name);
     if (inode.kind === "folder") throw new FsError("EISDIR", "a folder");
     requireDeletable(context, entry);
@@ -58,7 +59,7 @@ export async function rmdir(context: Context, caller: Caller, parent: Lineage, n
   requireWritable(context);
   const { inode: known } = await requireEntry(context, caller, parent, name);
   if (known.kind === "folder") await requireKnown(context, caller, known);
-  context.metadata.transaction(() => {
+  commit(context, caller, () => {
     const { entry, inode } = entryAt(context, parent, name);
     requireEmptyFolder(context, inode);
     requireDeletable(context, entry);

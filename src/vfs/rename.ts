@@ -1,5 +1,6 @@
 /** rename(2): moving, replacing, exchanging. What happens to the nodes is decided in identity.ts. */
 import type { Inode } from "../metadata/inodes.ts";
+import { commit } from "./commit.ts";
 import type { Context } from "./context.ts";
 import { checkName } from "./create.ts";
 import { FsError, fromDisk } from "./errors.ts";
@@ -40,7 +41,7 @@ export async function rename(
     if (tries === TRIES) throw new FsError("EBUSY", `${JSON.stringify(from.name)} changes all the time`);
     if (!flags.noReplace) await bringReplacementWhole(context, caller, from, to, flags.exchange);
     if (!flags.exchange && !flags.noReplace) await makeReplacementSafe(context, from, to);
-    renamed = renameNow(context, from, to, flags);
+    renamed = renameNow(context, caller, from, to, flags);
   }
   for (const id of renamed) tellNamed(context, id);
   context.runtime.step("rename: done");
@@ -52,11 +53,12 @@ export async function rename(
  */
 function renameNow(
   context: Context,
+  caller: Caller,
   from: Place,
   to: Place,
   flags: { noReplace: boolean; exchange: boolean },
 ): number[] | undefined {
-  return context.metadata.transaction((): number[] | undefined => {
+  const change = (): number[] | undefined => {
     const source = entryAt(context, from.parent, from.name);
     const targetFolder = folderOf(context, to.parent);
     requireNamed(context, targetFolder);
@@ -90,7 +92,8 @@ function renameNow(
     if (!mayLeaveNode(context, source.inode.id)) return undefined;
     replaceTarget(context, source.entry, target.entry);
     return [source.inode.id, target.inode.id];
-  });
+  };
+  return commit(context, caller, change, (renamed) => (renamed === undefined ? undefined : 0));
 }
 
 async function requireTargetKnown(context: Context, caller: Caller, to: Place): Promise<void> {

@@ -26,6 +26,7 @@ import { type Engine, type EngineStatus, StartError } from "./engine.ts";
 import { createFollower } from "./follow.ts";
 import { passedToWriters } from "./former-writers.ts";
 import { contentOfNode } from "./from-node.ts";
+import { countHandles, type HandleTable } from "./handle-table.ts";
 import { hearJournal } from "./hear-journal.ts";
 import { A_MOMENT, atOnce, insist, type Patience } from "./insist.ts";
 import { closeLive } from "./live.ts";
@@ -39,6 +40,7 @@ import { NO_BOOT } from "./power-loss.ts";
 import { createQuota } from "./quota.ts";
 import { recoverOpenFiles } from "./recover.ts";
 import { parseRequest, type Request } from "./request.ts";
+import type { Resumed } from "./resume.ts";
 import { retryNow } from "./retry.ts";
 import { createSpace } from "./space.ts";
 import { isoToTimeText } from "./stat.ts";
@@ -70,6 +72,10 @@ export interface EngineOptions {
   readonly onDamage?: (error: unknown) => void;
   /** Absent: the kernel is given no local file. */
   readonly passthrough?: Passthrough;
+  /** Of which mount the requests are, and what this daemon goes on with of one before it. Absent: a mount of its own. */
+  readonly mount?: { readonly id: string; readonly resumed?: Resumed };
+  /** Absent: what is open dies with us. */
+  readonly handleTable?: HandleTable;
   /** Absent: nobody looks at the disk. */
   readonly stateDisk?: StateDisk;
   readonly limits?: DiskLimits;
@@ -135,7 +141,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     settings: { ...settings, readOnly: readOnly !== undefined },
     workspace: start.workspace,
     handles: new Map(),
-    nextHandle: counter(),
+    handleTable: options.handleTable ?? countHandles(),
     lives: new Map(),
     passthrough: options.passthrough ?? NO_PASSTHROUGH,
     bytes: { ...createByteState(), ignoresRanges: !client.features.ranges },
@@ -164,7 +170,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     void hearLater(context, start.asked);
   }
   await disk.restore();
-  const sweep = await recoverOpenFiles(context);
+  const resumed = beginMount(metadata, options.mount);
+  const sweep = await recoverOpenFiles(context, resumed);
   runtime.step("start: recovered");
   metadata.settings.set("boot", settings.boot);
   // From here on bytes may be newer than the rows that power loss would leave.
@@ -251,6 +258,22 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   };
 }
 
+/** What was done for the programs of another mount says nothing of this one's. */
+function beginMount(
+  { settings, done, transaction }: Metadata<Request>,
+  mount: EngineOptions["mount"],
+): Resumed | undefined {
+  if (mount?.resumed !== undefined) {
+    if (settings.get("mount") === mount.id) return mount.resumed;
+    throw new StartError("the state dir was used by another mount meanwhile");
+  }
+  transaction(() => {
+    done.clear();
+    settings.set("mount", mount?.id ?? "");
+  });
+  return undefined;
+}
+
 function diskStatus(disk: Disk): NonNullable<EngineStatus["disk"]> {
   const { trouble, reason, total, available, reserve, keepFree, unsentLimit } = disk;
   return {
@@ -266,14 +289,6 @@ function diskStatus(disk: Disk): NonNullable<EngineStatus["disk"]> {
 
 function missingScopes(scopes: ReadonlySet<string> | undefined, needed: readonly Scope[]): Scope[] {
   return scopes === undefined ? [] : needed.filter((scope) => !scopes.has(scope));
-}
-
-function counter(): () => number {
-  let last = 0;
-  return () => {
-    last += 1;
-    return last;
-  };
 }
 
 interface Start {

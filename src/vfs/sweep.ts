@@ -34,11 +34,12 @@ interface Before {
 /**
  * To be called before the mount is used; what it returns does the work, which may go on while it is.
  */
-export function prepareSweep(context: Context): () => Promise<void> {
+export function prepareSweep(context: Context, isResumed = false): () => Promise<void> {
   const { inodes, generations } = context.metadata;
   const before: Before = {
-    nameless: inodes.newestNameless(),
-    superseded: inodes.newestSuperseded(),
+    // The kernel of a mount that goes on knows them: they stay until it forgets them, or until the next mount.
+    nameless: isResumed ? 0 : inodes.newestNameless(),
+    superseded: isResumed ? 0 : inodes.newestSuperseded(),
     generations: generations.end(),
   };
   context.bytes.isUnswept = true;

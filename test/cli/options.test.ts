@@ -27,6 +27,7 @@ describe("values of a command", () => {
       "cache-size": 10 * 1024 ** 3,
       "read-only": false,
       "no-passthrough": false,
+      "no-restart": false,
       background: false,
       "allow-other": false,
       durability: "local",

@@ -82,7 +82,8 @@ export function initBody(minor = 45, major = 7, flags = INIT_FLAGS): Part[] {
   return [major, minor, 131072, flags, 0x5fd, Buffer.alloc(44)];
 }
 
-interface Options extends Partial<Pick<SessionOptions, "deadlineMs" | "slowMs" | "connection">> {
+interface Options
+  extends Partial<Pick<SessionOptions, "deadlineMs" | "slowMs" | "connection" | "atHand" | "firstPlace" | "noResend">> {
   fileSystem: FileSystem;
   level?: LogLevel;
   /** False: INIT is left to the test. */

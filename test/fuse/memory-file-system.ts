@@ -172,6 +172,7 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
   return {
     counts,
     handles,
+    done: () => undefined,
     lookup: async (_caller, parent, name) => found(child(parent, name)),
     forget(lineages) {
       for (const { lineage, count } of lineages) {

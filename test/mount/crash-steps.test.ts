@@ -21,6 +21,8 @@ const PORT = 20_000 + (process.pid % 10_000);
 let place: Place;
 beforeEach(() => {
   place = createPlace();
+  // What is kept of a mount that is gone, daemon and all, is shown here.
+  place.env.WSFS_NO_RESTART = "1";
 });
 afterEach(() => place.cleanUp());
 

@@ -20,6 +20,8 @@ let gateway: TestGateway;
 let files = 0;
 beforeAll(async () => {
   place = createPlace(buildWithSteps(build));
+  // What is kept of a mount that is gone, daemon and all, is shown here.
+  place.env.WSFS_NO_RESTART = "1";
   mkdirSync(place.path(NAME));
   gateway = await place.gateway();
 });

@@ -21,6 +21,8 @@ const KILLS = Number(process.env.WSFS_KILLS ?? 5);
 let place: Place;
 beforeAll(() => {
   place = createPlace();
+  // What is kept of a mount that is gone, daemon and all, is shown here.
+  place.env.WSFS_NO_RESTART = "1";
 });
 afterAll(() => place.cleanUp());
 

@@ -12,6 +12,8 @@ import { childrenAt } from "./support/nodes.ts";
 let place: Place;
 beforeEach(() => {
   place = createPlace();
+  // What is kept of a mount that is gone, daemon and all, is shown here.
+  place.env.WSFS_NO_RESTART = "1";
 });
 afterEach(() => place.cleanUp());
 

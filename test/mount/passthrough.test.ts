@@ -125,7 +125,7 @@ it("a file changes between served and passed on without an old page", async () =
 
 it("what was written and not closed survives the daemon; what is written to a mount that is gone stays there", async () => {
   const gateway = await place.gateway();
-  const mount = await place.mount(gateway);
+  const mount = await place.mount(gateway, { args: ["--no-restart"] });
   check(await mount.sh("printf 'saved' > f"));
   check(await place.wsfs(["drain", mount.dir, "--timeout", "60"], { timeoutMs: 90_000 }));
   const flag = place.path("flag");

@@ -5,12 +5,15 @@
  *   node fake-daemon.mjs ADDON LOG BEHAVIOUR
  *
  * Every line from the supervisor is appended to LOG, and one of each thing it does. SIGUSR2 makes
- * it ask for the unmount, or say that it is prepared when it is "late" with that.
+ * it ask for the unmount, or say that it is prepared when it is "late" with that. One that takes over
+ * asks for what was not answered, and behaves well, but for "-again" behaviours.
  */
 import { appendFileSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { createRequire } from "node:module";
 
-const [addonPath, logPath, behaviour] = process.argv.slice(2);
+const [addonPath, logPath, first] = process.argv.slice(2);
+const restarts = process.env.WSFS_RESTARTS ?? "";
+const behaviour = restarts === "" || first.endsWith("-again") ? first : "serve";
 const addon = createRequire(import.meta.url)(addonPath);
 const log = (text) => appendFileSync(logPath, `${text}\n`);
 const BUFFER_SIZE = 1024 * 1024 + 4096;
@@ -31,6 +34,12 @@ log(`descriptors ${JSON.stringify(descriptors())}`);
 log(`environment ${process.env.WSFS_CONTROL_FD}`);
 const session = readFileSync("/proc/self/stat", "utf8").split(") ")[1].split(" ")[3];
 log(`session ${session} pid ${process.pid}`);
+
+if (restarts !== "") {
+  log(`restarts ${restarts}`);
+  if (behaviour === "die-again") process.exit(70);
+  if (behaviour === "wait-again") log("waiting again");
+}
 
 const send = (line) => addon.controlSend(control, line, -1);
 let device;
@@ -82,6 +91,7 @@ function answer(opcode) {
 function serve(messages) {
   for (const message of messages) {
     const opcode = message.readUInt32LE(4);
+    if (behaviour === "hang-getattr") log(`request ${opcode}`);
     const result = answer(opcode);
     if (result === undefined) continue;
     const head = Buffer.alloc(16);
@@ -131,6 +141,13 @@ const control = addon.openControl(
           else if (behaviour !== "deaf" && behaviour !== "stays") finish(name);
         },
       );
+      if (restarts !== "") {
+        const resend = Buffer.alloc(16);
+        resend.writeUInt32LE(16, 0);
+        resend.writeInt32LE(7, 4);
+        log(`resend ${addon.deviceReply(device, [resend])}`);
+        send("ready");
+      }
       addon.deviceResume(device);
     }
     if (line === "stop" && behaviour !== "deaf" && behaviour !== "slow-end") finish("stop");
@@ -146,6 +163,9 @@ switch (behaviour) {
     break;
   case "die":
     process.exit(4);
+    break;
+  case "wait-again":
+    if (restarts === "") send("prepared");
     break;
   case "wait":
   case "late":

@@ -22,6 +22,8 @@ const [kills = 50, seed = 1] = process.argv.slice(2).map(Number);
 if (!Number.isInteger(kills) || kills < 1 || !Number.isInteger(seed)) throw new Error("expected KILLS and SEED");
 const chance = seededRandom(seed);
 const place = createPlace();
+// What is kept of a mount that is gone, daemon and all, is shown here.
+place.env.WSFS_NO_RESTART = "1";
 const logs = place.path("logs");
 const stop = place.path("stop");
 mkdirSync(logs);

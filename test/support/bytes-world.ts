@@ -2,6 +2,7 @@
  * The byte flows with everything around them in memory: rows, files, a scripted gateway, a clock
  * that stands still. `crash` gives what a successor of the killed process would find.
  */
+
 import { createHash } from "node:crypto";
 import Database from "better-sqlite3";
 import { createLayout } from "../../src/content/layout.ts";
@@ -19,6 +20,7 @@ import { createClockState } from "../../src/vfs/clock-set.ts";
 import type { Context, EngineSettings } from "../../src/vfs/context.ts";
 import { createDisk } from "../../src/vfs/disk.ts";
 import type { Caller, HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
+import { countHandles } from "../../src/vfs/handle-table.ts";
 import { createNetwork } from "../../src/vfs/network.ts";
 import { open, openCreated, prepareOpen, release } from "../../src/vfs/open.ts";
 import { NO_PASSTHROUGH } from "../../src/vfs/passthrough.ts";
@@ -145,7 +147,6 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     isOnline: true,
     onChange: () => activity.progressed(),
   });
-  let lastHandle = 0;
   const settings: EngineSettings = {
     owner: { uid: 1000, gid: 1000 },
     umask: 0o022,
@@ -179,10 +180,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     settings,
     workspace: { id: "workspace", name: "workspace", rootId: "root" },
     handles: new Map(),
-    nextHandle: () => {
-      lastHandle += 1;
-      return lastHandle;
-    },
+    handleTable: countHandles(),
     lives: new Map(),
     passthrough: passthrough ?? NO_PASSTHROUGH,
     bytes: createByteState(),
@@ -269,7 +267,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
         metadata.nodes.create(unborn(entry.id, "file", clock.now(), clock.now()));
         return prepareOpen(context, inode, flags);
       });
-      const { handle } = await openCreated(context, made, flags);
+      const { handle } = await openCreated(context, CALLER, made, flags);
       return { inode: world.inode(made.inode.id), handle };
     },
     async open(inode, flags = {}) {

@@ -14,7 +14,7 @@ async function createFolder() {
   return {
     entries,
     lineage: root.lineage,
-    open: async () => (await opendir(context, root.lineage)).handle,
+    open: async () => (await opendir(context, CALLER, root.lineage)).handle,
     close: (handle: number) => releasedir(context, handle),
     make: (name: string) => entries.create(ROOT_INODE, name, ROOT_INODE),
     remove(name: string) {

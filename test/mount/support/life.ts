@@ -1,5 +1,6 @@
 /** A daemon with an engine of one empty folder (test/support/fake-daemon.mjs), behind the real supervisor. */
 import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { listServed } from "../../../src/daemon/runtime-folder.ts";
@@ -25,6 +26,8 @@ export function launchIn(place: Place, workspace: string, name = "m", stateDir =
   const dir = place.path(name);
   mkdirSync(dir);
   const settings: DaemonSettings = {
+    mountId: randomUUID(),
+    crashes: 0,
     mountpoint: dir,
     baseUrl: "http://127.0.0.1:9",
     workspace,

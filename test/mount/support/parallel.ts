@@ -68,7 +68,7 @@ export async function editInParallel(place: Place, options: Parallel): Promise<C
   const mounts = new Map<string, TestMount>();
   const programs = new Map<string, Promise<Finished>>();
   let lives = 0;
-  for (const name of names) mounts.set(name, await place.mount(gateway, { name }));
+  for (const name of names) mounts.set(name, await place.mount(gateway, { name, args: ["--no-restart"] }));
 
   const logOf = (name: string) => place.path(`${name}.log`);
   const linesOf = (name: string): Line[] => {
@@ -99,7 +99,7 @@ export async function editInParallel(place: Place, options: Parallel): Promise<C
     await until(`${name} is gone`, () => !mountsBelow(place.folder).some(({ mountpoint }) => mountpoint === dir));
     await until(`${name} is mounted again`, async () => {
       try {
-        mounts.set(name, await place.mount(gateway, { name }));
+        mounts.set(name, await place.mount(gateway, { name, args: ["--no-restart"] }));
         return true;
       } catch (error) {
         if (/is in use by process|is already a mount|was a mount whose daemon/.test(String(error))) return false;

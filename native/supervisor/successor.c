@@ -1,0 +1,29 @@
+/* How often a daemon that dies is replaced, how soon, and what its successor is told. */
+#include "supervisor.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MINUTE_MS 60000
+#define FIRST_WAIT_MS 100 /* doubled with each further crash */
+#define DOUBLINGS_MAX 5
+
+int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms)
+{
+  int recent = 1;
+  for (int i = 0; i < CRASHES_KEPT && i < crashes->total; i++) {
+    if (now_ms - crashes->at[i] < MINUTE_MS) recent++;
+  }
+  crashes->at[crashes->total % CRASHES_KEPT] = now_ms;
+  crashes->total++;
+  if (recent >= limit) return -1;
+  if (served) return 0;
+  return FIRST_WAIT_MS << (recent - 1 < DOUBLINGS_MAX ? recent - 1 : DOUBLINGS_MAX);
+}
+
+void tell_successor(int crashes, const char *why)
+{
+  char text[LINE_LENGTH];
+  snprintf(text, sizeof text, "%d %s", crashes, why);
+  setenv("WSFS_RESTARTS", text, 1); /* without memory for it the successor takes itself for a first daemon, and refuses */
+}

@@ -1,0 +1,57 @@
+/** Which folder of this machine holds a mount's state, and that it is this daemon's alone. */
+import { dirname } from "node:path";
+import type { Client } from "../client/client.ts";
+import { RemoteError } from "../client/errors.ts";
+import { lockStateFolder, StateFolderBusy, type StateLock } from "../content/state-lock.ts";
+import * as systemCalls from "../content/system-calls.ts";
+import { claimFolder, FolderOfOthers } from "../lib/claim-folder.ts";
+import type { Logger } from "../lib/log.ts";
+import { systemClock } from "../lib/system-clock.ts";
+import { StartError } from "../vfs/engine.ts";
+import { A_MOMENT, atOnce, insist, type Patience } from "../vfs/insist.ts";
+import type { DaemonSettings } from "./settings.ts";
+import { defaultStateFolder, findStateFolder, STATE_CLAIM } from "./state-folder.ts";
+
+/** Without --state-dir: named by the workspace's id, for which the gateway is asked, or else found by what lies there. */
+export async function chooseStateFolder(
+  settings: DaemonSettings,
+  client: Client,
+  patience: Patience,
+  log: Logger,
+): Promise<string> {
+  const { stateHome, baseUrl, workspace: nameOrId } = settings;
+  const known = findStateFolder(stateHome, baseUrl, nameOrId);
+  try {
+    const ask = () => client.findWorkspace(nameOrId);
+    const asked = insist(systemClock, known === undefined ? patience : A_MOMENT, ask);
+    const told = known === undefined ? { value: await asked } : await atOnce(systemClock, asked);
+    if (known !== undefined && told === undefined) return known;
+    const workspace = told?.value;
+    if (workspace !== undefined) return defaultStateFolder(stateHome, workspace.id);
+    throw new StartError(`the gateway ${baseUrl} shows this token no workspace "${nameOrId}"`);
+  } catch (error) {
+    if (!(error instanceof RemoteError)) throw error;
+    if (known !== undefined) {
+      log.info({ err: error, stateDir: known }, "the gateway cannot be asked; the state dir of last time is used");
+      return known;
+    }
+    const without = error.code === "unauthorized" ? "the token cannot be used" : "the gateway cannot be asked";
+    const why = `workspace "${nameOrId}" is not known on this machine, and ${without}: ${error.message}`;
+    throw new StartError(why, 1, { cause: error });
+  }
+}
+
+export function lockState(path: string): StateLock {
+  const stateDir = dirname(path);
+  try {
+    claimFolder(stateDir, STATE_CLAIM);
+    return lockStateFolder(systemCalls, path);
+  } catch (error) {
+    if (error instanceof StateFolderBusy) throw new StartError(error.message, 1, { cause: error });
+    const why =
+      error instanceof FolderOfOthers
+        ? `${stateDir} is not a mount's: ${error.message}`
+        : `${stateDir} cannot be used (${(error as NodeJS.ErrnoException).code})`;
+    throw new StartError(`the state dir ${why}`, 1, { cause: error });
+  }
+}

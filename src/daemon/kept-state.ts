@@ -1,0 +1,200 @@
+/**
+ * What of a mount outlives its daemon, beside the rows: one plain file in the state dir, written in place. A write
+ * that returned survives kill -9; it is never synced, as a mount does not survive power loss. It says which mount
+ * it is of, what INIT agreed on, which requests were at hand, and what is open: a slot of fixed size for each
+ * handle. It knows numbers, and nothing of what they stand for.
+ *
+ * A file that cannot be written costs no program anything: what is not in it is not taken over.
+ */
+import fs from "node:fs";
+import { z } from "zod";
+import type { AtHand } from "../fuse/at-hand.ts";
+import type { Connection } from "../fuse/init.ts";
+import type { Logger } from "../lib/log.ts";
+import type { HandleTable, KeptHandle } from "../vfs/handle-table.ts";
+
+const HEAD_SIZE = 4096;
+/** Two lists of numbers, each with its length before it. */
+const LIST_SIZE = 64 * 1024;
+const LISTS = { inFlight: HEAD_SIZE, again: HEAD_SIZE + LIST_SIZE } as const;
+const SLOTS_AT = HEAD_SIZE + 2 * LIST_SIZE;
+const SLOT_SIZE = 64;
+/** More than programs can have open; a handle is the count of all that were ever given out, and its slot. */
+const SLOTS_MAX = 2 ** 20;
+/** Made at once: to write into them needs no room on the disk. */
+const SLOTS_AT_FIRST = 1024;
+
+const USED = 1;
+const FOLDER = 2;
+const WRITE = 4;
+const APPEND = 8;
+
+const head = z.object({
+  mount: z.string(),
+  connection: z
+    .object({
+      minor: z.number(),
+      kernelMinor: z.number(),
+      flags: z.number(),
+      flags2: z.number(),
+      maxWrite: z.number(),
+      passthrough: z.boolean(),
+      setxattrExtended: z.boolean(),
+      resend: z.boolean(),
+    })
+    .optional(),
+});
+
+export interface KeptState {
+  readonly handleTable: HandleTable;
+  readonly atHand: AtHand;
+  /** What the daemon before left; nothing in a new mount. */
+  readonly handles: readonly KeptHandle[];
+  readonly connection: Connection | undefined;
+  /** When the mount was made, by the wall clock. */
+  readonly since: number;
+  agreed(connection: Connection): void;
+  close(): void;
+}
+
+/** Empty for a mount of its own. Undefined: there is nothing of this mount to be taken over. */
+export function openKeptState(path: string, mount: string, isResumed: boolean, log: Logger): KeptState | undefined {
+  // A new file is as old as its mount.
+  if (!isResumed) fs.rmSync(path, { force: true });
+  const fd = fs.openSync(path, isResumed ? "r+" : "wx+", 0o600);
+  if (!isResumed) {
+    const whole = Buffer.alloc(SLOTS_AT + SLOTS_AT_FIRST * SLOT_SIZE);
+    writeHead(whole, { mount });
+    fs.writeSync(fd, whole, 0, whole.length, 0);
+    return keptState(fd, mount, whole, log);
+  }
+  const bytes = fs.readFileSync(fd);
+  const found = head.safeParse(parse(bytes));
+  if (found.success && found.data.mount === mount && bytes.length >= SLOTS_AT) return keptState(fd, mount, bytes, log);
+  fs.closeSync(fd);
+  return undefined;
+}
+
+function parse(bytes: Buffer): unknown {
+  try {
+    return JSON.parse(bytes.toString("utf8", 0, HEAD_SIZE).replace(/\0.*/s, ""));
+  } catch {
+    return undefined;
+  }
+}
+
+function writeHead(bytes: Buffer, values: z.infer<typeof head>): void {
+  bytes.fill(0, 0, HEAD_SIZE);
+  bytes.write(JSON.stringify(values));
+}
+
+function keptState(fd: number, mount: string, left: Buffer, log: Logger): KeptState {
+  let isBroken = false;
+
+  function write(bytes: Uint8Array, length: number, at: number): void {
+    try {
+      fs.writeSync(fd, bytes, 0, length, at);
+      isBroken = false;
+    } catch (error) {
+      if (!isBroken)
+        log.warn({ err: error }, "what is open cannot be written down; a crash of the daemon would end it");
+      isBroken = true;
+    }
+  }
+
+  const { free, kept, given } = readSlots(left);
+  const byRequest = new Map(kept.filter(({ request }) => request !== 0).map((handle) => [handle.request, handle]));
+  let end = Math.max(Math.floor((left.length - SLOTS_AT) / SLOT_SIZE), 0);
+  let last = given;
+  const record = Buffer.alloc(SLOT_SIZE);
+  const list = Buffer.alloc(LIST_SIZE);
+  const listed = { inFlight: readList(left, LISTS.inFlight), again: readList(left, LISTS.again) };
+
+  function writeList(at: number, ids: readonly number[]): void {
+    const count = Math.min(ids.length, LIST_SIZE / 8 - 1);
+    list.writeDoubleLE(count, 0);
+    for (let i = 0; i < count; i += 1) list.writeDoubleLE(ids[i] ?? 0, 8 * (i + 1));
+    write(list, 8 * (count + 1), at);
+  }
+
+  return {
+    handles: kept,
+    since: fs.fstatSync(fd).birthtimeMs,
+    connection: head.parse(parse(left)).connection,
+    agreed(connection) {
+      const bytes = Buffer.alloc(HEAD_SIZE);
+      writeHead(bytes, { mount, connection });
+      write(bytes, bytes.length, 0);
+    },
+    handleTable: {
+      add(handle) {
+        const slot = free.pop() ?? end++;
+        if (slot >= SLOTS_MAX) throw new Error(`more than ${SLOTS_MAX} open files`);
+        last += 1;
+        const id = last * SLOTS_MAX + slot;
+        writeSlot(record, { ...handle, id });
+        write(record, SLOT_SIZE, SLOTS_AT + slot * SLOT_SIZE);
+        return id;
+      },
+      remove(id) {
+        const slot = id % SLOTS_MAX;
+        // Its number stays, so that it is never given out again.
+        record.fill(0);
+        record.writeDoubleLE(id, 0);
+        write(record, SLOT_SIZE, SLOTS_AT + slot * SLOT_SIZE);
+        free.push(slot);
+      },
+      openedBy: (request) => byRequest.get(request),
+    },
+    atHand: {
+      left: listed.inFlight,
+      tried: new Set(listed.again),
+      inFlight: (ids) => writeList(LISTS.inFlight, ids),
+      again: (ids) => writeList(LISTS.again, ids),
+    },
+    close: () => fs.closeSync(fd),
+  };
+}
+
+function readList(bytes: Buffer, at: number): number[] {
+  const count = Math.min(bytes.readDoubleLE(at), LIST_SIZE / 8 - 1);
+  return Array.from({ length: count }, (_, index) => bytes.readDoubleLE(at + 8 * (index + 1)));
+}
+
+function writeSlot(record: Buffer, handle: KeptHandle): void {
+  const flags =
+    USED | (handle.kind === "folder" ? FOLDER : 0) | (handle.write ? WRITE : 0) | (handle.append ? APPEND : 0);
+  record.fill(0);
+  record.writeDoubleLE(handle.id, 0);
+  record.writeDoubleLE(handle.request, 8);
+  record.writeDoubleLE(handle.lineage, 16);
+  record.writeUInt32LE(handle.backing, 24);
+  record.writeUInt32LE(flags, 28);
+}
+
+function readSlots(bytes: Buffer): { free: number[]; kept: KeptHandle[]; given: number } {
+  const free: number[] = [];
+  const kept: KeptHandle[] = [];
+  let given = 0;
+  for (let slot = 0; SLOTS_AT + (slot + 1) * SLOT_SIZE <= bytes.length; slot += 1) {
+    const at = SLOTS_AT + slot * SLOT_SIZE;
+    const id = bytes.readDoubleLE(at);
+    const flags = bytes.readUInt32LE(at + 28);
+    given = Math.max(given, Math.floor(id / SLOTS_MAX));
+    if ((flags & USED) === 0) {
+      free.push(slot);
+      continue;
+    }
+    kept.push({
+      id,
+      request: bytes.readDoubleLE(at + 8),
+      lineage: bytes.readDoubleLE(at + 16),
+      kind: (flags & FOLDER) === 0 ? "file" : "folder",
+      write: (flags & WRITE) !== 0,
+      append: (flags & APPEND) !== 0,
+      backing: bytes.readUInt32LE(at + 24),
+    });
+  }
+  // The lowest first.
+  return { free: free.reverse(), kept, given };
+}

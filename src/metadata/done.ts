@@ -1,0 +1,29 @@
+/**
+ * Which requests of programs were carried out: a row is written in the transaction of the effect, so that a
+ * daemon that takes over from one that died does nothing twice. A request has a place for as long as it waits
+ * for its answer, and its row that place: the table is as long as ever many waited at once.
+ */
+import { type Connection, prepare } from "./database.ts";
+
+export interface DoneRow {
+  /** What the answer is about; 0: nothing. */
+  readonly lineage: number;
+}
+
+export function createDone(database: Connection) {
+  const put = prepare(database, "INSERT OR REPLACE INTO done (place, request, lineage) VALUES (?, ?, ?)");
+  const byRequest = prepare<DoneRow>(database, "SELECT lineage FROM done WHERE request = ?");
+  const last = prepare<{ place: number | null }>(database, "SELECT max(place) AS place FROM done");
+  const clear = prepare(database, "DELETE FROM done");
+  return {
+    put(place: number, request: number, lineage: number): void {
+      put.run(place, request, lineage);
+    },
+    of: (request: number): DoneRow | undefined => byRequest.get(request),
+    /** The first place nobody had. */
+    end: (): number => (last.get()?.place ?? -1) + 1,
+    clear(): void {
+      clear.run();
+    },
+  };
+}

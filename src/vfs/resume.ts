@@ -1,0 +1,140 @@
+/**
+ * This daemon takes over the mount of one that died: programs, and the kernel, go on with the handles they
+ * have. Each file that was open is opened again before anything is served, as it was: what the kernel reads and writes
+ * by itself stays with it, under the id it has. Whatever writers did since anybody looked counts as written.
+ */
+import { formatTime } from "../lib/time.ts";
+import { alone } from "./byte-state.ts";
+import type { Context } from "./context.ts";
+import { cutWhenQuiet } from "./cut-open.ts";
+import { FsError } from "./errors.ts";
+import type { Done, Opened } from "./filesystem.ts";
+import type { KeptHandle } from "./handle-table.ts";
+import { closePassed } from "./lingering.ts";
+import type { LiveFile } from "./live-file.ts";
+import { isUncut, reopenFile, requireCurrent } from "./local-file.ts";
+import { markWritten } from "./mark-written.ts";
+import { mtimeOf } from "./mtime.ts";
+import { letIn } from "./pass-on.ts";
+import { createReader } from "./readahead.ts";
+import { found, inodeOf } from "./stat.ts";
+import { isStill } from "./still.ts";
+
+/** What this mount goes on with. */
+export interface Resumed {
+  readonly handles: readonly KeptHandle[];
+}
+
+/** Lineages that a program has open for writing. */
+export function writtenBy({ handles }: Resumed): Set<number> {
+  return new Set(handles.filter(({ write }) => write).map(({ lineage }) => lineage));
+}
+
+export async function resumeHandles(context: Context, { handles }: Resumed): Promise<void> {
+  const files = new Map<number, KeptHandle[]>();
+  for (const handle of handles) {
+    if (handle.kind === "folder") resumeFolder(context, handle);
+    else files.set(handle.lineage, [...(files.get(handle.lineage) ?? []), handle]);
+  }
+  for (const [lineage, ofFile] of files) {
+    try {
+      await resumeFile(context, lineage, ofFile);
+    } catch (error) {
+      // Its programs get errors, all others go on.
+      context.log.error({ err: error, lineage, handles: ofFile.length }, "an open file could not be taken over");
+      for (const { id } of ofFile) context.handleTable.remove(id);
+    }
+  }
+}
+
+function resumeFolder(context: Context, { id, lineage }: KeptHandle): void {
+  const folder = context.metadata.inodes.ofLineage(lineage);
+  // The rows are the listing, and their ids its cookies: it goes on where it was.
+  if (folder !== undefined) context.handles.set(id, { kind: "folder", inode: folder.id, pass: undefined });
+  else context.handleTable.remove(id);
+}
+
+async function resumeFile(context: Context, lineage: number, handles: readonly KeptHandle[]): Promise<void> {
+  const writers = handles.filter(({ write }) => write).length;
+  const live = await reopen(context, lineage, writers);
+  live.opens = handles.length;
+  live.handles = handles.length;
+  live.backing = handles.find(({ backing }) => backing > 0)?.backing;
+  if (live.backing !== undefined) live.passedWriters = writers;
+  if (writers > 0) await resumeWriting(context, live, live.backing !== undefined);
+  for (const { id, write, append } of handles) {
+    context.handles.set(id, { kind: "file", live, write, append, reader: createReader() });
+  }
+}
+
+/**
+ * A program that was passed on has closed the file, and has it mapped still. It is waited for as the daemon
+ * before did.
+ */
+export async function resumeMapped(context: Context, lineage: number): Promise<void> {
+  const live = await reopen(context, lineage, 1);
+  await resumeWriting(context, live, true);
+  await closePassed(context, live);
+}
+
+/** Counts as opened once. */
+function reopen(context: Context, lineage: number, writers: number): Promise<LiveFile> {
+  return alone(context, lineage, async () => {
+    const live = await reopenFile(context, lineage, writers > 0);
+    live.writers = writers;
+    context.lives.set(lineage, live);
+    return live;
+  });
+}
+
+async function resumeWriting(context: Context, live: LiveFile, isPassed: boolean): Promise<void> {
+  const { metadata, runtime } = context;
+  metadata.transaction(() => {
+    const inode = requireCurrent(context, live.lineage);
+    metadata.writers.begin(inode.id);
+    if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
+  });
+  const inode = requireCurrent(context, live.lineage);
+  live.isWritten = isUncut(inode);
+  live.keepsTimes = true;
+  // It was given to the file when the first writer came; since then the file itself has had the last word.
+  live.preparedTime = formatTime(mtimeOf(context, inode));
+  if (live.isWritten) {
+    live.isOriginal = false;
+    live.isUnrecorded = true;
+    live.lastWriteAt = runtime.elapsed();
+    live.firstWriteAt = live.lastWriteAt;
+  }
+  if (isPassed) {
+    // Looked at first: what changes while it is compared shows later.
+    await letIn(context, live);
+    const now = requireCurrent(context, live.lineage);
+    if (now.content === "open" && (now.hash === null || !(await isStill(context, now, now.hash)))) {
+      markWritten(context, live);
+      await context.staged.flush();
+    }
+  }
+  cutWhenQuiet(context, live);
+}
+
+/** For a request that the kernel sends again. */
+export function doneBefore(context: Context, request: number): Done | undefined {
+  const row = context.metadata.done.of(request);
+  const kept = context.handleTable.openedBy(request);
+  const handle = kept === undefined ? undefined : context.handles.get(kept.id);
+  if (row === undefined && handle === undefined) return undefined;
+  return {
+    found() {
+      const lineage = row?.lineage ?? kept?.lineage ?? 0;
+      if (lineage === 0) throw new FsError("EIO", `request ${request} made no node`);
+      return found(context, inodeOf(context, lineage));
+    },
+    opened: kept === undefined || handle === undefined ? undefined : openedAs(kept),
+  };
+}
+
+/** What was answered of pages the kernel may have kept is not known any more. */
+function openedAs({ id, kind, write, backing }: KeptHandle): Opened {
+  if (kind === "folder") return { handle: id, keepCache: false };
+  return { handle: id, keepCache: false, noFlush: !write, ...(backing === 0 ? {} : { backing }) };
+}

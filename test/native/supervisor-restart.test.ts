@@ -1,0 +1,108 @@
+/** The supervisor with a daemon that dies while it serves: who comes after it, on the same device, and when nobody does. */
+import { describe, expect, it, vi } from "vitest";
+import {
+  canMount,
+  expectNothingLeft,
+  leaveMount,
+  mountsAt,
+  patiently,
+  ready,
+  run,
+  start,
+  type Trial,
+  useMount,
+} from "./supervisor-trial.ts";
+
+const OPTIONS = ["--options", "default_permissions"];
+const REPLACED = "the daemon ended unexpectedly (signal 9); another one takes the mount over";
+
+/** Of the last daemon that was started. */
+const lastPid = (trial: Trial) => Number([...trial.log().matchAll(/ pid (\d+)/g)].at(-1)?.[1]);
+const resumed = (trial: Trial, count: number) =>
+  vi.waitFor(() => expect(trial.log().match(/^resend 0$/gm)).toHaveLength(count), patiently);
+
+describe.skipIf(!canMount)("a daemon that dies while it serves (root and /dev/fuse)", () => {
+  it("is replaced on the same device, and programs see a pause", async () => {
+    const trial = start("hang-getattr", { options: [...OPTIONS, "--crashes", "5"] });
+    await ready(trial);
+    const [mount] = mountsAt(trial.dir);
+    const waiting = run("stat", trial.dir);
+    const first = trial.daemonPid();
+    await vi.waitFor(() => expect(isWaiting(trial)).toBe(true), patiently);
+    process.kill(first, "SIGKILL");
+    expect((await waiting).code).toBe(0);
+    expect(mountsAt(trial.dir)).toEqual([mount]);
+    expect(trial.log()).toContain("restarts 1 the daemon ended unexpectedly (signal 9)\n");
+    expect(trial.log().match(new RegExp(`^line mounted ${mount?.minor}$`, "gm"))).toHaveLength(2);
+    expect(trial.stderr()).toBe(`wsfs: ${REPLACED}\n`);
+    const user = await useMount(trial.dir);
+    process.kill(lastPid(trial), "SIGKILL");
+    await resumed(trial, 2);
+    expect((await run("ls", trial.dir)).code).toBe(0);
+    await leaveMount(user);
+    trial.supervisor.kill("SIGTERM");
+    expect(await trial.exited()).toBe(0);
+    expectNothingLeft(trial);
+  });
+
+  it("is replaced when it gives no sign of life", async () => {
+    const trial = start("silent", { options: [...OPTIONS, "--crashes", "5", "--silence", "2"] });
+    await ready(trial);
+    await resumed(trial, 1);
+    expect(trial.log()).toContain("restarts 1 the daemon gave no sign of life and was killed (signal 9)\n");
+    expect((await run("ls", trial.dir)).code).toBe(0);
+    trial.supervisor.kill("SIGTERM");
+    expect(await trial.exited()).toBe(0);
+    expectNothingLeft(trial);
+  });
+
+  it("and whose successors die too is given up after so many within a minute", async () => {
+    const trial = start("die-again", { options: [...OPTIONS, "--crashes", "3"] });
+    await ready(trial);
+    process.kill(trial.daemonPid(), "SIGKILL");
+    expect(await trial.exited()).toBe(1);
+    expect(trial.log().match(/^restarts /gm)).toHaveLength(2);
+    expect(trial.stderr().trim().split("\n").at(-1)).toBe(
+      "wsfs: the daemon ended unexpectedly (exit code 70), 3 times within a minute; the mount is detached, unsent changes are kept and go on with the next mount",
+    );
+    expectNothingLeft(trial);
+  });
+
+  it("is not replaced when it was never ready", async () => {
+    const trial = start("die-on-mounted", { options: [...OPTIONS, "--crashes", "5"] });
+    expect(await trial.exited()).toBe(1);
+    expect(trial.log()).not.toContain("restarts");
+    expectNothingLeft(trial);
+  });
+
+  it.each(["SIGTERM", "SIGINT"] as const)("ends on %s while its successor is not ready", async (signal) => {
+    const trial = start("wait-again", { options: [...OPTIONS, "--crashes", "5"] });
+    await ready(trial);
+    process.kill(trial.daemonPid(), "SIGKILL");
+    await vi.waitFor(() => expect(trial.log()).toContain("waiting again"), patiently);
+    trial.supervisor.kill(signal);
+    expect(await trial.exited()).toBe(0);
+    expect(trial.log()).toContain("line stop");
+    expect(trial.stderr()).toBe(`wsfs: ${REPLACED}\n`);
+    expectNothingLeft(trial);
+  });
+
+  it("leaves a mount that somebody takes off meanwhile off", async () => {
+    const trial = start("wait-again", { options: [...OPTIONS, "--crashes", "5", "--silence", "2"] });
+    await ready(trial);
+    process.kill(trial.daemonPid(), "SIGKILL");
+    await vi.waitFor(() => expect(trial.log()).toContain("waiting again"), patiently);
+    // umount(8) would look at the folder first, and wait for the next daemon.
+    const umount2 = "import ctypes, sys; sys.exit(ctypes.CDLL(None).umount2(sys.argv[1].encode(), 0))";
+    expect((await run("python3", "-c", umount2, trial.dir)).code).toBe(0);
+    process.kill(lastPid(trial), "SIGKILL");
+    expect(await trial.exited()).toBe(1);
+    expect(trial.log().match(/^restarts /gm)).toHaveLength(1);
+    expectNothingLeft(trial);
+  });
+});
+
+/** The request of a program came to the daemon, which does not answer it. */
+function isWaiting(trial: Trial): boolean {
+  return trial.log().includes("request 3\n");
+}
