@@ -20,7 +20,8 @@ import { createReserve } from "../content/reserve.ts";
 import { createStateDisk, removeNow, spaceAt } from "../content/state-disk.ts";
 import { lockStateFolder, StateFolderBusy, type StateLock } from "../content/state-lock.ts";
 import * as systemCalls from "../content/system-calls.ts";
-import { backingClose, backingOpen, DEVICE_BUFFER_SIZE, isConnected, openControl, openDevice } from "../fuse/native.ts";
+import { createKernelCache } from "../fuse/kernel-cache.ts";
+import { backingClose, backingOpen, isConnected, openControl } from "../fuse/native.ts";
 import { createPassthrough } from "../fuse/passthrough.ts";
 import { createSession, type Session } from "../fuse/session.ts";
 import { startCheckpoints } from "../lib/checkpoints.ts";
@@ -39,6 +40,7 @@ import { detach } from "./detach.ts";
 import { diskLimits, reserveSize } from "./disk-limits.ts";
 import { startCopies } from "./good-copies.ts";
 import { bootId, knowsWriters, stackDepth, timesAreExact } from "./kernel.ts";
+import { kernelDevice } from "./kernel-device.ts";
 import type { DaemonLog } from "./log-file.ts";
 import { mountsOf, readMountTable } from "./mount-table.ts";
 import { noticeTokens } from "./notice-tokens.ts";
@@ -203,6 +205,7 @@ async function start(
   closers.push(() => copies.atEnd());
   const mayPass = settings.passthrough && knowsWriters(stateDir, systemCalls.isOnlyWriter);
   const passthrough = createPassthrough({ backingOpen, backingClose }, log, timesAreExact(release(), stateDir));
+  const kernelCache = createKernelCache(systemClock, log);
   const engine = await startEngine({
     runtime,
     client,
@@ -214,6 +217,7 @@ async function start(
     onDamage: (error) => noteDamage(copying, error instanceof Error ? error.message : String(error)),
     syncRows: rowSync.sync,
     passthrough,
+    kernelCache,
     settings: engineSettings(settings, umask, boot),
     workspace: settings.workspace,
     scopes: await scopesOf(credentials, log),
@@ -234,12 +238,9 @@ async function start(
   const mount = await link.prepared();
   systemClock.step("daemon: has the device");
   const { connection, descriptor } = mount;
+  const device = kernelDevice(descriptor);
   const session = createSession({
-    device: (onRequests, onEnd) => {
-      const device = openDevice(descriptor, DEVICE_BUFFER_SIZE, onRequests, onEnd);
-      device.resumeReading();
-      return { reply: (parts) => device.reply(parts), close: () => device.close() };
-    },
+    device: device.open,
     fileSystem: engine.fileSystem,
     log,
     clock: runtime,
@@ -247,10 +248,12 @@ async function start(
   });
   closers.push(() => session.close());
   closers.push(() => passthrough.close());
+  closers.push(() => kernelCache.close());
   // Before the session is closed: the device says whether the mount is still ours.
   closers.push(() => link.isGone() && detachMounts(mount, log));
   const agreed = await session.initialized;
   if (agreed.passthrough) passthrough.use(descriptor);
+  kernelCache.use(device.notify, agreed.kernelMinor);
   systemClock.step("daemon: kernel answered");
 
   const record: MountRecord = {

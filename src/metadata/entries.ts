@@ -1,4 +1,5 @@
 /** Entries: the names in folders. */
+import type { ChangedRows } from "./changed.ts";
 import { type Connection, prepare, remember } from "./database.ts";
 
 export interface Entry {
@@ -32,7 +33,7 @@ const COLUMNS = "id, parent, name, gateway_name AS gatewayName, inode";
 /** One that steps aside for a moment has no name a program could use: "/" is in none. */
 const isName = (name: string) => !name.includes("/");
 
-export function createEntries(database: Connection) {
+export function createEntries(database: Connection, changed: ChangedRows) {
   const byId = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE id = ?`);
   const byName = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE parent = ? AND name = ?`);
   const after = prepare<Entry>(
@@ -42,6 +43,11 @@ export function createEntries(database: Connection) {
   const between = prepare<Entry>(
     database,
     `SELECT ${COLUMNS} FROM entry WHERE parent = ? AND id > ? AND id <= ? ORDER BY id LIMIT ?`,
+  );
+  const names = prepare<{ id: number; parent: number; name: string }>(
+    database,
+    `SELECT entry.id, inode.lineage AS parent, entry.name FROM entry JOIN inode ON inode.id = entry.parent
+     WHERE entry.id > ? AND entry.name <> '' ORDER BY entry.id LIMIT ?`,
   );
   const newest = prepare<{ id: number | null }>(database, "SELECT max(id) AS id FROM entry");
   const ofInode = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE inode = ? ORDER BY id`);
@@ -107,6 +113,8 @@ export function createEntries(database: Connection) {
       }
       return listed;
     },
+    /** All names with the lineages of their folders, by the entries' ids. */
+    namesAfter: (id: number, limit: number): { id: number; parent: number; name: string }[] => names.all(id, limit),
     endPass(pass: Pass): void {
       passes.delete(pass);
     },
@@ -115,22 +123,35 @@ export function createEntries(database: Connection) {
     isEmpty: (parent: number): boolean => first.get(parent) === undefined,
     create(parent: number, name: string, inode: number, gatewayName: string | null = null): Entry {
       const id = Number(insert.run(parent, name, gatewayName, inode).lastInsertRowid);
+      changed.name(parent, name, null);
+      changed.inode(inode);
       return { id, parent, name, gatewayName, inode };
     },
     move(id: number, parent: number, name: string, gatewayName: string | null = null): void {
       leavesName(id);
+      const former = get(id);
       place.run(parent, name, gatewayName, id);
+      if (former === undefined || (former.parent === parent && former.name === name)) return;
+      changed.name(former.parent, former.name, former.inode);
+      changed.name(parent, name, null);
     },
     setInode(id: number, inode: number): void {
-      const former = get(id)?.inode;
+      const former = get(id);
       retarget.run(inode, id);
-      if (former !== undefined) nameless.run({ inode: former });
+      if (former === undefined) return;
+      nameless.run({ inode: former.inode });
+      changed.name(former.parent, former.name, former.inode);
+      changed.inode(former.inode);
+      changed.inode(inode);
     },
     remove(id: number): void {
       leavesName(id);
-      const inode = get(id)?.inode;
+      const former = get(id);
       remove.run(id);
-      if (inode !== undefined) nameless.run({ inode });
+      if (former === undefined) return;
+      nameless.run({ inode: former.inode });
+      changed.name(former.parent, former.name, former.inode);
+      changed.inode(former.inode);
     },
   };
 }

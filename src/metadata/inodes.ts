@@ -1,5 +1,6 @@
 /** Inodes and their lineages. */
-import type { Attributes } from "../contract/attributes.ts";
+import { type Attributes, sameValue } from "../contract/attributes.ts";
+import type { ChangedRows } from "./changed.ts";
 import { type Connection, prepare, remember } from "./database.ts";
 import { createFormerlySafe } from "./formerly-safe.ts";
 
@@ -34,6 +35,13 @@ export interface Inode {
 
 export const HELD = -1;
 
+/** Whether programs are shown something else than before. */
+function isShownElse(before: Inode, after: Inode): boolean {
+  if (before.lineage !== after.lineage || before.kind !== after.kind) return true;
+  if (before.size !== after.size || before.ctime !== after.ctime) return true;
+  return before.attributes !== after.attributes && !sameValue(before.attributes, after.attributes);
+}
+
 export type NewInode = Omit<Inode, "id" | "lineage" | "changes" | "linkGroup" | "listed" | "synced" | "fsynced">;
 
 interface Row extends Omit<Inode, "attributes"> {
@@ -43,7 +51,7 @@ interface Row extends Omit<Inode, "attributes"> {
 const COLUMNS = `id, kind, lineage, attributes, size, hash, origin_node AS originNode, origin_version AS originVersion,
   content, changes, atime, ctime, link_group AS linkGroup, listed, synced, fsynced`;
 
-export function createInodes(database: Connection) {
+export function createInodes(database: Connection, changed: ChangedRows) {
   const byId = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE id = ?`);
   const byGroup = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE link_group = ?`);
   const byOrigin = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE origin_node = ?`);
@@ -66,6 +74,7 @@ export function createInodes(database: Connection) {
   const lineageInode = prepare<{ inode: number }>(database, "SELECT inode FROM lineage WHERE id = ?");
   const removeLineage = prepare(database, "DELETE FROM lineage WHERE id = ?");
   const lineagesOf = prepare<{ id: number }>(database, "SELECT id FROM lineage WHERE inode = ?");
+  const lineagesAfter = prepare<{ id: number }>(database, "SELECT id FROM lineage WHERE id > ? ORDER BY id LIMIT ?");
   const supersede = prepare(database, "INSERT OR REPLACE INTO superseded (lineage) VALUES (?)");
   const newestSuperseded = prepare<{ seq: number }>(
     database,
@@ -115,10 +124,11 @@ export function createInodes(database: Connection) {
   function update(id: number, change: Partial<Omit<Inode, "id">>): Inode {
     const current = get(id);
     if (current === undefined) throw new Error(`no inode ${id}`);
-    const changed = { ...current, ...change };
-    const next = { ...changed, synced: changed.content === "dirty" ? changed.synced : null };
+    const merged = { ...current, ...change };
+    const next = { ...merged, synced: merged.content === "dirty" ? merged.synced : null };
     if (current.synced !== null && next.synced === null) formerlySafe.add(id);
     replace.run({ ...next, attributes: JSON.stringify(next.attributes) });
+    if (current.lineage !== 0 && isShownElse(current, next)) changed.inode(id, current.lineage !== next.lineage);
     return next;
   }
 
@@ -129,6 +139,7 @@ export function createInodes(database: Connection) {
     /** A new inode with a lineage of its own. */
     create(inode: NewInode): Inode {
       const id = Number(insert.run({ ...inode, attributes: JSON.stringify(inode.attributes) }).lastInsertRowid);
+      changed.madeInode(id);
       return update(id, { lineage: Number(insertLineage.run(id).lastInsertRowid) });
     },
     /** Gives the inode a new lineage; the one before is superseded but still known. */
@@ -156,6 +167,7 @@ export function createInodes(database: Connection) {
     lineages(id: number): number[] {
       return lineagesOf.all(id).map((row) => row.id);
     },
+    lineagesAfter: (lineage: number, limit: number): number[] => lineagesAfter.all(lineage, limit).map((row) => row.id),
     removeLineage(lineage: number): void {
       removeLineage.run(lineage);
     },

@@ -3,6 +3,7 @@
  * nothing of bytes on disk and of the network.
  */
 import { createAttempts, createGenerations, createTombstones } from "./attempts.ts";
+import { createChanged } from "./changed.ts";
 import { type Connection, despiteDisk, forgetRead, noticingDamage, openDatabase, prepare } from "./database.ts";
 import { createEntries } from "./entries.ts";
 import { createGoneFiles } from "./gone-files.ts";
@@ -25,6 +26,7 @@ const NUMBERS_GAP = 10_000_000;
 /** `parseRequest` checks a stored request of an attempt. */
 export function createMetadata<Request>(database: Connection, parseRequest: (value: unknown) => Request) {
   let depth = 0;
+  const changed = createChanged(database);
   const begin = database.prepare("BEGIN IMMEDIATE");
   const commit = database.prepare("COMMIT");
   const rollback = database.prepare("ROLLBACK");
@@ -47,17 +49,25 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     } catch (error) {
       if (database.inTransaction) rollback.run();
       forgetRead(database);
+      changed.drop();
       throw error;
     } finally {
       depth -= 1;
     }
   }
 
+  function outermost<T>(change: () => T): T {
+    const result = noticingDamage(database, () => despiteDisk(database, () => once(change)));
+    changed.tell();
+    return result;
+  }
+
   return {
+    changed,
     settings: createSettings(database),
-    inodes: createInodes(database),
-    entries: createEntries(database),
-    nodes: createNodes(database),
+    inodes: createInodes(database, changed),
+    entries: createEntries(database, changed),
+    nodes: createNodes(database, changed),
     attempts: createAttempts(database, parseRequest),
     generations: createGenerations(database),
     tombstones: createTombstones(database),
@@ -74,7 +84,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
      * did not take it and may now, it runs again: what it does to memory must bear that.
      */
     transaction<T>(change: () => T): T {
-      return depth > 0 ? change() : noticingDamage(database, () => despiteDisk(database, () => once(change)));
+      return depth > 0 ? change() : outermost(change);
     },
 
     /**

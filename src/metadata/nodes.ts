@@ -2,6 +2,7 @@
 import type { Attributes } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
 import { parseTime, toMilliseconds } from "../lib/time.ts";
+import type { ChangedRows } from "./changed.ts";
 import { type Connection, prepare, remember, type Statement } from "./database.ts";
 
 /** What we and the gateway last agreed on. */
@@ -146,7 +147,7 @@ function inOrder<Row>(statement: (after: string) => Statement<Row>): (limit: num
   };
 }
 
-export function createNodes(database: Connection) {
+export function createNodes(database: Connection, changed: ChangedRows) {
   const select = (where: string) => prepare<Row>(database, `SELECT ${COLUMNS} FROM node WHERE ${where}`);
   const byId = select("id = ?");
   const byEntry = select("entry = ?");
@@ -260,6 +261,7 @@ export function createNodes(database: Connection) {
     },
     create(node: Omit<NodeRow, "id">): NodeRow {
       const id = Number(insert.run(encode({ ...node, id: 0 })).lastInsertRowid);
+      if (node.base !== null) changed.nodeOf(node.entry);
       return { ...node, id };
     },
     update(id: number, change: Partial<Omit<NodeRow, "id">>): NodeRow {
@@ -267,6 +269,10 @@ export function createNodes(database: Connection) {
       if (current === undefined) throw new Error(`no node row ${id}`);
       const next = { ...current, ...change };
       replace.run(encode(next));
+      if (current.entry !== next.entry || current.base?.modifiedAt !== next.base?.modifiedAt) {
+        changed.nodeOf(current.entry);
+        changed.nodeOf(next.entry);
+      }
       return next;
     },
     remove(id: number): void {

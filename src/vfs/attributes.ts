@@ -9,6 +9,7 @@ import type { Attributed, Caller, Lineage, SetAttributes } from "./filesystem.ts
 import { setLiveTimes } from "./live.ts";
 import { withoutPrivileges } from "./privileges.ts";
 import { attributed, inodeOf, now, nowText, requireWritable } from "./stat.ts";
+import { asAsked } from "./tell-kernel.ts";
 import { truncate } from "./write.ts";
 
 export async function setattr(
@@ -24,7 +25,7 @@ export async function setattr(
   const mtime = resolve(change.mtime, time);
   // While the live file is open for writing its own times are the truth: they change first.
   if (mtime !== undefined && inode.kind === "file") await setLiveTimes(context, inode, mtime);
-  context.metadata.transaction(() => {
+  asAsked(context, () => {
     const current = inodeOf(context, lineage);
     const attributes = changedAttributes(context, current, change, mtime);
     const atime = resolve(change.atime, time);
@@ -113,7 +114,7 @@ function changeXattrs(
   lineage: Lineage,
   change: (xattrs: Record<string, string>) => Record<string, string>,
 ): void {
-  context.metadata.transaction(() => {
+  asAsked(context, () => {
     const inode = inodeOf(context, lineage);
     const { xattrs: current = {}, ...others } = inode.attributes;
     const xattrs = change(current);

@@ -13,6 +13,7 @@ import { dropIfUnused } from "./nameless.ts";
 import { open, openCreated } from "./open.ts";
 import { isTight, requireRoom } from "./space.ts";
 import { EMPTY_HASH, folderOf, found, inodeOf, nowText, requireNamed, requireWritable } from "./stat.ts";
+import { asAsked } from "./tell-kernel.ts";
 
 const TARGET_BYTES_MAX = 4095;
 const LINKS_MAX = 65_000;
@@ -76,7 +77,7 @@ async function make(
   attributes: Attributes,
 ): Promise<Inode> {
   const folder = await requireFreeName(context, caller, parent, name);
-  const made = context.metadata.transaction(() => {
+  const made = asAsked(context, () => {
     if (context.metadata.entries.find(folder.id, name) !== undefined) {
       throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
     }
@@ -106,7 +107,7 @@ export async function create(
     const opened = await open(context, caller, inode.lineage, flags);
     return { ...(await found(context, inodeOf(context, inode.lineage))), ...opened };
   }
-  const inode = context.metadata.transaction(() => {
+  const inode = asAsked(context, () => {
     const made = makeInode(context, "file", { mode });
     addName(context, folder.id, name, made.id, "file");
     return made;
@@ -197,7 +198,7 @@ export async function link(
   if (!context.client.features.hashes) throw new FsError("EPERM", "the gateway tells no hashes, so holds no links");
   const folder = await requireFreeName(context, caller, parent, name, lineage);
   const { metadata } = context;
-  const inode = metadata.transaction(() => {
+  const inode = asAsked(context, () => {
     const source = inodeOf(context, lineage);
     if (source.kind === "folder") throw new FsError("EPERM", "no second name for a folder");
     const names = metadata.entries.links(source.id);

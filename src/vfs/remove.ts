@@ -8,6 +8,7 @@ import { removeName, rowOfFolder } from "./identity.ts";
 import { completeFolder } from "./listing.ts";
 import { tellNamed } from "./staged-files.ts";
 import { folderOf, requireWritable } from "./stat.ts";
+import { asAsked } from "./tell-kernel.ts";
 
 /** Know: is there such a name? A folder not completely known is completed first. */
 export async function requireEntry(
@@ -43,7 +44,7 @@ export function requireDeletable(context: Context, entry: Entry): void {
 export async function unlink(context: Context, caller: Caller, parent: Lineage, name: string): Promise<void> {
   requireWritable(context);
   await requireEntry(context, caller, parent, name);
-  const removed = context.metadata.transaction(() => {
+  const removed = asAsked(context, () => {
     const { entry, inode } = entryAt(context, parent, name);
     if (inode.kind === "folder") throw new FsError("EISDIR", "a folder");
     requireDeletable(context, entry);
@@ -58,7 +59,7 @@ export async function rmdir(context: Context, caller: Caller, parent: Lineage, n
   requireWritable(context);
   const { inode: known } = await requireEntry(context, caller, parent, name);
   if (known.kind === "folder") await requireKnown(context, caller, known);
-  context.metadata.transaction(() => {
+  asAsked(context, () => {
     const { entry, inode } = entryAt(context, parent, name);
     requireEmptyFolder(context, inode);
     requireDeletable(context, entry);

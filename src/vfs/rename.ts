@@ -12,6 +12,7 @@ import { bringWhole } from "./open.ts";
 import { entryAt, requireDeletable, requireEmptyFolder, requireEntry, requireKnown } from "./remove.ts";
 import { tellNamed } from "./staged-files.ts";
 import { folderOf, requireNamed, requireWritable } from "./stat.ts";
+import { asAsked } from "./tell-kernel.ts";
 import { isInside } from "./tree.ts";
 
 export interface Place {
@@ -56,7 +57,7 @@ function renameNow(
   to: Place,
   flags: { noReplace: boolean; exchange: boolean },
 ): number[] | undefined {
-  return context.metadata.transaction((): number[] | undefined => {
+  return asAsked(context, (): number[] | undefined => {
     const source = entryAt(context, from.parent, from.name);
     const targetFolder = folderOf(context, to.parent);
     requireNamed(context, targetFolder);

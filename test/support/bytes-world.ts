@@ -19,6 +19,8 @@ import { createClockState } from "../../src/vfs/clock-set.ts";
 import type { Context, EngineSettings } from "../../src/vfs/context.ts";
 import { createDisk } from "../../src/vfs/disk.ts";
 import type { Caller, HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
+import { createFreshness } from "../../src/vfs/freshness.ts";
+import { NO_KERNEL_CACHE } from "../../src/vfs/kernel-cache.ts";
 import { createNetwork } from "../../src/vfs/network.ts";
 import { open, openCreated, release } from "../../src/vfs/open.ts";
 import { NO_PASSTHROUGH } from "../../src/vfs/passthrough.ts";
@@ -31,6 +33,7 @@ import { createSpace } from "../../src/vfs/space.ts";
 import { EMPTY_HASH, nowText } from "../../src/vfs/stat.ts";
 import { createSyncRows } from "../../src/vfs/sync-rows.ts";
 import { createSyncTogether } from "../../src/vfs/sync-waiting.ts";
+import { createToldKernel } from "../../src/vfs/tell-kernel.ts";
 import { createTogether } from "../../src/vfs/together.ts";
 import { flush, write } from "../../src/vfs/write.ts";
 import { createMemoryFiles, type MemoryFiles } from "./memory-files.ts";
@@ -185,6 +188,8 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     },
     lives: new Map(),
     passthrough: passthrough ?? NO_PASSTHROUGH,
+    kernel: createToldKernel(NO_KERNEL_CACHE),
+    fresh: createFreshness(runtime),
     bytes: createByteState(),
     interruptions: new Map(),
     listings: { size: 0, run: (_key, work) => work() },
