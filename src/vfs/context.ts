@@ -25,8 +25,8 @@ import type { PollState } from "./poll-state.ts";
 import type { Quota } from "./quota-state.ts";
 import type { Request } from "./request.ts";
 import type { SyncTogether } from "./sync-waiting.ts";
-import type { ToldKernel } from "./tell-kernel.ts";
 import type { Together } from "./together.ts";
+import type { ToldKernel } from "./told-kernel.ts";
 
 export interface EngineSettings {
   /** Whom every node belongs to, as shown. */

@@ -47,8 +47,9 @@ import { createSpace } from "./space.ts";
 import { isoToTimeText } from "./stat.ts";
 import { createSyncRows } from "./sync-rows.ts";
 import { createSyncTogether } from "./sync-waiting.ts";
-import { createToldKernel, expireEverything, tellKernel } from "./tell-kernel.ts";
+import { expireEverything, tellKernel } from "./tell-kernel.ts";
 import { createTogether } from "./together.ts";
+import { createToldKernel } from "./told-kernel.ts";
 import { holdForSending } from "./without-folder.ts";
 import { createWriteBack } from "./writeback.ts";
 

@@ -10,24 +10,10 @@
 import type { Changed } from "../metadata/changed.ts";
 import type { Context } from "./context.ts";
 import { LIVE_MS } from "./freshness.ts";
-import type { ChangedName, KernelCache } from "./kernel-cache.ts";
+import type { ChangedName } from "./kernel-cache.ts";
 
 /** Folders remembered. What is not is listed again, and no name is remembered as absent. */
 const FOLDERS_MAX = 10_000;
-
-export interface ToldKernel {
-  readonly cache: KernelCache;
-  /** How often it was told of something: an answer that was begun before that may be old. */
-  changes: number;
-  /** Folders whose listing, as it is now, the kernel may keep. */
-  readonly listed: Set<number>;
-  /** Folders of which it was told that some name is not in them, and when. */
-  readonly absentIn: Map<number, number>;
-}
-
-export function createToldKernel(cache: KernelCache): ToldKernel {
-  return { cache, changes: 0, listed: new Set(), absentIn: new Map() };
-}
 
 type Needs = Pick<Context, "metadata" | "kernel">;
 

@@ -155,8 +155,14 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
       for (const all of [dentries, absents, attributes, listings]) all.clear();
     },
 
-    async stale({ metadata, kernel }, fileSystem, caller) {
+    async stale({ metadata, kernel, fresh }, fileSystem, caller) {
       const wrong: string[] = [];
+      const isLive = fresh.isLive();
+      // What has just been told is heard.
+      await new Promise<void>((resolve) => clock.soon(resolve));
+      const isKeptForLong = (one: { isLong: boolean; until: number }) => one.isLong && isValid(one);
+      const all = [...dentries.values(), ...absents.values(), ...attributes.values()];
+      if (!isLive && all.some(isKeptForLong)) wrong.push("something is kept for long although nobody would tell");
       const inodeOf = (lineage: Lineage) => metadata.inodes.ofLineage(lineage);
       for (const dentry of dentries.values()) {
         if (!dentry.isLong || !isValid(dentry)) continue;
