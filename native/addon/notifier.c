@@ -67,6 +67,28 @@ static int write_whole(int fd, const uint8_t *data, size_t length)
   return (size_t)written == length ? 0 : EIO;
 }
 
+/*
+ * One message or several: each begins with its length, and the device takes one a write. What the
+ * kernel does not know (ENOENT) is the usual thing among many, and says least.
+ */
+static int write_messages(int fd, const uint8_t *data, size_t length)
+{
+  int result = 0;
+  while (length > 0) {
+    uint32_t own = 0;
+    if (length >= sizeof own) memcpy(&own, data, sizeof own);
+    /* One without a length of its own goes as it is. */
+    size_t size = own < sizeof own || own > length ? length : own;
+    int error = write_whole(fd, data, size);
+    if (error != 0 && (result == 0 || result == ENOENT)) result = error;
+    /* The connection is gone. */
+    if (error == ENODEV || error == EBADF || error == EPIPE || error == ECONNABORTED) break;
+    data += size;
+    length -= size;
+  }
+  return result;
+}
+
 static void *run(void *argument)
 {
   struct queue *queue = argument;
@@ -83,7 +105,7 @@ static void *run(void *argument)
     int fd = notifier->fd;
     pthread_mutex_unlock(&notifier->lock);
 
-    int error = write_whole(fd, note->data, note->length);
+    int error = write_messages(fd, note->data, note->length);
 
     pthread_mutex_lock(&notifier->lock);
     queue->writing = NULL;

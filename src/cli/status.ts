@@ -25,6 +25,7 @@ export function describeStatus(state: MountStatus): string {
   const lines: [string, string | undefined][] = [
     ["mounted", `${state.workspace.name} at ${state.mountpoint}, for ${formatDuration(state.uptime * 1000)}`],
     ["gateway", `${state.baseUrl} (${describeGateway(state)})`],
+    ["changes", describeFreshness(state)],
     ["read-only", state.readOnly],
     ["paused", state.paused],
     ["to upload", describePending(state)],
@@ -53,6 +54,12 @@ function describeGateway({ online, offlineMs }: MountStatus): string {
   if (online) return "online";
   const since = offlineMs === undefined ? "" : ` for ${formatDuration(offlineMs)}`;
   return `offline${since}: reads and writes go on from this machine`;
+}
+
+/** Of what others change. */
+function describeFreshness({ live, staleMs = 0 }: MountStatus): string {
+  if (live) return "live: what others change is shown at once";
+  return `not live for ${formatDuration(staleMs)}: looked at again each second`;
 }
 
 function describePending(state: MountStatus): string {

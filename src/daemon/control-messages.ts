@@ -28,6 +28,8 @@ const diskStatus = z.object({
 const engineStatus = z.object({
   workspace: z.object({ id: z.string(), name: z.string() }),
   online: z.boolean(),
+  live: z.boolean(),
+  staleMs: count.optional(),
   readOnly: z.string().optional(),
   paused: z.string().optional(),
   offlineMs: count.optional(),

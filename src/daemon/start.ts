@@ -17,7 +17,8 @@ import { createLayout } from "../content/layout.ts";
 import { createReserve } from "../content/reserve.ts";
 import { createStateDisk, removeNow, spaceAt } from "../content/state-disk.ts";
 import * as systemCalls from "../content/system-calls.ts";
-import { backingClose, backingOpen, DEVICE_BUFFER_SIZE, isConnected, openControl, openDevice } from "../fuse/native.ts";
+import { createKernelCache } from "../fuse/kernel-cache.ts";
+import { backingClose, backingOpen, isConnected, openControl } from "../fuse/native.ts";
 import { createPassthrough } from "../fuse/passthrough.ts";
 import { createSession, type Session } from "../fuse/session.ts";
 import { startCheckpoints } from "../lib/checkpoints.ts";
@@ -38,6 +39,7 @@ import { diskLimits, reserveSize } from "./disk-limits.ts";
 import { startCopies } from "./good-copies.ts";
 import { openKeptState } from "./kept-state.ts";
 import { bootId, knowsWriters, stackDepth, timesAreExact } from "./kernel.ts";
+import { kernelDevice } from "./kernel-device.ts";
 import type { DaemonLog } from "./log-file.ts";
 import { mountsOf, readMountTable } from "./mount-table.ts";
 import { noticeTokens } from "./notice-tokens.ts";
@@ -215,6 +217,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   const kept = openKeptState(join(stateDir, KEPT), settings.mountId, restarts !== undefined, log);
   if (kept === undefined) throw new StartError("the state dir holds nothing of this mount: it cannot be taken over");
   closers.push(() => kept.close());
+  const kernelCache = createKernelCache(systemClock, log);
   const engine = await startEngine({
     mount: {
       id: settings.mountId,
@@ -231,6 +234,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     onDamage: (error) => noteDamage(copying, error instanceof Error ? error.message : String(error)),
     syncRows: rowSync.sync,
     passthrough,
+    kernelCache,
     settings: engineSettings(settings, umask, boot),
     workspace: settings.workspace,
     scopes: await scopesOf(credentials, log),
@@ -251,12 +255,9 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   const mount = await link.prepared();
   systemClock.step("daemon: has the device");
   const { connection, descriptor } = mount;
+  const device = kernelDevice(descriptor);
   const session = createSession({
-    device: (onRequests, onEnd) => {
-      const device = openDevice(descriptor, DEVICE_BUFFER_SIZE, onRequests, onEnd);
-      device.resumeReading();
-      return { reply: (parts) => device.reply(parts), close: () => device.close() };
-    },
+    device: device.open,
     fileSystem: engine.fileSystem,
     log,
     clock: runtime,
@@ -269,11 +270,13 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   });
   closers.push(() => session.close());
   closers.push(() => passthrough.close());
+  closers.push(() => kernelCache.close());
   // Before the session is closed: the device says whether the mount is still ours.
   closers.push(() => link.isGone() && detachMounts(mount, log));
   const agreed = await session.initialized;
   if (agreed.passthrough) passthrough.use(descriptor);
   if (kept.connection === undefined) kept.agreed(agreed);
+  kernelCache.use(device.notify, agreed.kernelMinor);
   systemClock.step("daemon: kernel answered");
 
   const record: MountRecord = {

@@ -3,7 +3,7 @@
  * field by field and not through the tables' loop, because a listing of a big folder does nothing
  * else; the tables give the offsets.
  */
-import type { Attributed, FileKind, Found, Stat } from "../vfs/filesystem.ts";
+import type { Absent, Attributed, FileKind, Found, Stat } from "../vfs/filesystem.ts";
 import { S_IFMT, STATX_MASK } from "./flags.ts";
 import { LITTLE_ENDIAN, viewOf, writeU64 } from "./layout.ts";
 import {
@@ -77,26 +77,36 @@ const E = Object.fromEntries(Object.entries(ENTRY_OUT.fields).map(([name, [at]])
   number
 >;
 
-export function writeEntry(view: DataView, at: number, found: Found): void {
+/** `isKept`: false where the kernel must not remember it, whatever the answer says. */
+export function writeEntry(view: DataView, at: number, found: Found | Absent, isKept: boolean): void {
+  writeValidity(view, at + E.entry_valid, at + E.entry_valid_nsec, isKept ? found.entryValidMs : 0);
+  // Node id 0: there is no such name.
+  if (found.lineage === undefined) return;
   // The generation stays 0: a lineage is never used twice.
   writeU64(view, at + E.nodeid, found.lineage);
-  writeValidity(view, at + E.entry_valid, at + E.entry_valid_nsec, found.entryValidMs);
-  writeValidity(view, at + E.attr_valid, at + E.attr_valid_nsec, found.validMs);
+  writeValidity(view, at + E.attr_valid, at + E.attr_valid_nsec, isKept ? found.validMs : 0);
   writeAttr(view, at + ENTRY_OUT_ATTR_AT, found.stat);
 }
 
-export function encodeAttributes(attributed: Attributed): Uint8Array {
+/** The kernel must not remember the entry that was written there. */
+export function unkeepEntry(view: DataView, at: number): void {
+  writeValidity(view, at + E.entry_valid, at + E.entry_valid_nsec, 0);
+  writeValidity(view, at + E.attr_valid, at + E.attr_valid_nsec, 0);
+}
+
+export function encodeAttributes(attributed: Attributed, isKept: boolean): Uint8Array {
   const bytes = new Uint8Array(ATTR_OUT.size);
   const view = viewOf(bytes);
-  writeValidity(view, ATTR_OUT.fields.attr_valid[0], ATTR_OUT.fields.attr_valid_nsec[0], attributed.validMs);
+  const validMs = isKept ? attributed.validMs : 0;
+  writeValidity(view, ATTR_OUT.fields.attr_valid[0], ATTR_OUT.fields.attr_valid_nsec[0], validMs);
   writeAttr(view, ATTR_OUT_ATTR_AT, attributed.stat);
   return bytes;
 }
 
-export function encodeStatx({ stat, validMs }: Attributed): Uint8Array {
+export function encodeStatx({ stat, validMs }: Attributed, isKept: boolean): Uint8Array {
   const bytes = new Uint8Array(STATX_OUT.size);
   const view = viewOf(bytes);
-  writeValidity(view, STATX_OUT.fields.attr_valid[0], STATX_OUT.fields.attr_valid_nsec[0], validMs);
+  writeValidity(view, STATX_OUT.fields.attr_valid[0], STATX_OUT.fields.attr_valid_nsec[0], isKept ? validMs : 0);
   STATX.write(view, STATX_OUT_STAT_AT, {
     mask: STATX_MASK,
     blksize: BLOCK_SIZE,

@@ -43,6 +43,9 @@ export const FS_ERRNO = {
  */
 export const PROTOCOL_ERRNO = { ENOTTY: 25, ENOSYS: 38, EPROTO: 71 } as const;
 
+/** What a write to the device says of the connection. */
+export const CONNECTION_ERRNO = { ENODEV: 19, ECONNABORTED: 103, ENOTCONN: 107, ECANCELED: 125 } as const;
+
 export const ERRNO = { ...FS_ERRNO, ...PROTOCOL_ERRNO } as const;
 
 export type ErrorName = keyof typeof ERRNO;

@@ -18,6 +18,7 @@ export const INIT = {
   PARALLEL_DIROPS: 1 << 18,
   ABORT_ERROR: 1 << 21,
   MAX_PAGES: 1 << 22,
+  CACHE_SYMLINKS: 1 << 23,
   EXPLICIT_INVAL_DATA: 1 << 25,
   HANDLE_KILLPRIV_V2: 1 << 28,
   SETXATTR_EXT: 1 << 29,
@@ -50,6 +51,8 @@ export const FSYNC_FDATASYNC = 1 << 0;
 
 /** `open_flags` of OPEN and CREATE replies. */
 export const FOPEN_KEEP_CACHE = 1 << 1;
+/** What is listed is kept; at an open without KEEP_CACHE what was kept before goes. */
+export const FOPEN_CACHE_DIR = 1 << 3;
 /** close(2) sends no FLUSH. */
 export const FOPEN_NOFLUSH = 1 << 5;
 /** With the backing id, and without KEEP_CACHE. */

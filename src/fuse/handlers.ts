@@ -5,6 +5,7 @@
  */
 import { FsError, type FsErrorCode } from "../vfs/errors.ts";
 import type {
+  Absent,
   Attributed,
   Caller,
   Done,
@@ -48,7 +49,7 @@ export interface Call {
 
 type In<S extends Struct<Fields>> = S extends Struct<infer F> ? Values<F> : never;
 
-export function lookup({ fileSystem, caller, nodeid }: Call, { name }: NameRequest): Promise<Found> {
+export function lookup({ fileSystem, caller, nodeid }: Call, { name }: NameRequest): Promise<Found | Absent> {
   return fileSystem.lookup(caller, nodeid, name);
 }
 
@@ -357,8 +358,9 @@ export const again = {
 };
 
 /** Takes back what a reply would have made the kernel count, because it never got it. */
-export function ungrant(fileSystem: FileSystem, founds: readonly Found[]): void {
-  if (founds.length > 0) fileSystem.forget(founds.map(({ lineage }) => ({ lineage, count: 1 })));
+export function ungrant(fileSystem: FileSystem, founds: readonly (Found | Absent)[]): void {
+  const counted = founds.flatMap(({ lineage }) => (lineage === undefined ? [] : [{ lineage, count: 1 }]));
+  if (counted.length > 0) fileSystem.forget(counted);
 }
 
 /** An offset or size beyond 2^53 was rounded when it was read: it must not be used. */

@@ -3,9 +3,9 @@
  * kernel offers.
  *
  * Why these flags: EXPLICIT_INVAL_DATA because pages of two versions can never mix (content taken
- * over from elsewhere gets a new node id), so the kernel must not drop them on its own.
- * Never WRITEBACK_CACHE: with it the kernel ignores our sizes, and does no passthrough. CACHE_SYMLINKS
- * only once there are notifications. Locks are not asked for: the kernel keeps them.
+ * over from elsewhere gets a new node id), so the kernel must not drop them on its own; CACHE_SYMLINKS
+ * for the same reason: what a link points to is its content.
+ * Never WRITEBACK_CACHE: with it the kernel ignores our sizes, and does no passthrough. Locks are not asked for: the kernel keeps them.
  */
 import { INIT, INIT2 } from "./flags.ts";
 import type { Values } from "./layout.ts";
@@ -35,6 +35,7 @@ const WANTED =
   INIT.PARALLEL_DIROPS |
   INIT.ABORT_ERROR |
   INIT.MAX_PAGES |
+  INIT.CACHE_SYMLINKS |
   INIT.EXPLICIT_INVAL_DATA |
   INIT.HANDLE_KILLPRIV_V2 |
   INIT.SETXATTR_EXT |

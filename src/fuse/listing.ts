@@ -3,7 +3,7 @@
  * was asked for. It never grows past that, and says which lineages it really handed out.
  */
 import type { FolderEntry, Found } from "../vfs/filesystem.ts";
-import { KIND_BITS, writeEntry } from "./attributes.ts";
+import { KIND_BITS, unkeepEntry, writeEntry } from "./attributes.ts";
 import { LITTLE_ENDIAN, viewOf, writeU64 } from "./layout.ts";
 import { DIRENT, DIRENTPLUS_DIRENT_AT } from "./reply-structs.ts";
 
@@ -11,6 +11,8 @@ export interface Listing {
   readonly bytes: Uint8Array;
   /** Counted by the kernel when it gets the bytes. */
   readonly granted: readonly Found[];
+  /** What the entries say must not be remembered. */
+  unkeep(): void;
 }
 
 /** A record with a name of this length is the middle of what folders hold. */
@@ -29,6 +31,7 @@ export function createListing(size: number, withAttributes: boolean): ListingWri
   const bytes = Buffer.from(new ArrayBuffer(size));
   const view = viewOf(bytes);
   const granted: Found[] = [];
+  const grantedAt: number[] = [];
   const direntAt = withAttributes ? DIRENTPLUS_DIRENT_AT : 0;
   let used = 0;
   return {
@@ -38,8 +41,9 @@ export function createListing(size: number, withAttributes: boolean): ListingWri
       const end = padded(nameAt + nameLength);
       if (end > size) return false;
       if (withAttributes && entry.found !== undefined && !isDots(entry.name)) {
-        writeEntry(view, used, entry.found);
+        writeEntry(view, used, entry.found, true);
         granted.push(entry.found);
+        grantedAt.push(used);
       }
       const at = used + direntAt;
       writeU64(view, at, entry.inode);
@@ -52,7 +56,13 @@ export function createListing(size: number, withAttributes: boolean): ListingWri
     },
     room: () => Math.floor((size - used) / (direntAt + DIRENT.size + USUAL_NAME)),
     isEmpty: () => used === 0,
-    finish: () => ({ bytes: bytes.subarray(0, used), granted }),
+    finish: () => ({
+      bytes: bytes.subarray(0, used),
+      granted,
+      unkeep() {
+        for (const at of grantedAt) unkeepEntry(view, at);
+      },
+    }),
   };
 }
 

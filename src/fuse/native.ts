@@ -70,10 +70,11 @@ export interface Device {
    */
   reply(parts: readonly Uint8Array[]): number;
   /**
-   * Writes one notification from a thread of its own, in order within its queue. Resolves to 0 or
-   * an errno (ECANCELED: closed first); never rejects. It may wait for requests not yet answered.
+   * Writes notifications, one or several after each other, from a thread of its own, in order within
+   * its queue. Resolves to 0 or an errno (ECANCELED: closed first; of several the first that is not
+   * ENOENT); never rejects. It may wait for requests not yet answered.
    */
-  notify(queue: keyof typeof QUEUES, message: Uint8Array): Promise<number>;
+  notify(queue: keyof typeof QUEUES, messages: Uint8Array): Promise<number>;
   /** No callback comes after it. The descriptor is closed as soon as no notification is inside the kernel. */
   close(): void;
 }
@@ -101,7 +102,7 @@ export function openDevice(
     resumeReading: () => addon.deviceResume(handle),
     pauseReading: () => addon.devicePause(handle),
     reply: (parts) => addon.deviceReply(handle, parts),
-    notify: (queue, message) => addon.deviceNotify(handle, QUEUES[queue], message),
+    notify: (queue, messages) => addon.deviceNotify(handle, QUEUES[queue], messages),
     close: () => addon.deviceClose(handle),
   };
 }

@@ -1,7 +1,7 @@
 /**
  * What we tell the kernel unasked: header with the code where a reply has its error and unique 0,
- * then the body. Sending them is not done here, and never from the JS thread: the write may wait
- * for requests we have yet to answer.
+ * then the body. Sending them is done in kernel-cache.ts, and never from the JS thread: the write may
+ * wait for requests we have yet to answer.
  */
 import { viewOf, writeU64 } from "./layout.ts";
 import type { Parts } from "./replies.ts";
@@ -69,6 +69,18 @@ export function notifyRetrieve(id: number, lineage: number, offset: number, size
 /** Every request that was read and not answered comes again, marked as resent. */
 export function notifyResend(): Parts {
   return notification(NOTIFY.RESEND, []);
+}
+
+/** The attributes of all of these are asked for again: one message each, one after the other. */
+export function notifyExpireInodes(lineages: readonly number[]): Uint8Array {
+  const len = OUT_HEADER.size + NOTIFY_INVAL_INODE_OUT.size;
+  const bytes = new Uint8Array(len * lineages.length);
+  const view = viewOf(bytes);
+  for (const [index, ino] of lineages.entries()) {
+    OUT_HEADER.write(view, index * len, { len, error: NOTIFY.INVAL_INODE, unique: 0 });
+    NOTIFY_INVAL_INODE_OUT.write(view, index * len + OUT_HEADER.size, { ino, off: -1, len: 0 });
+  }
+  return bytes;
 }
 
 /** Every name the kernel knows is looked up again. */

@@ -2,7 +2,7 @@
  * Every opcode of the protocol (7.45) in one table: its number, its name, how its body is read,
  * who serves it and how the answer is written. The only place that joins the four.
  */
-import type { Done, FileSystem, Found, Opened } from "../vfs/filesystem.ts";
+import type { Absent, Done, FileSystem, Found, Opened } from "../vfs/filesystem.ts";
 import type { ErrorName } from "./errno.ts";
 import type { Call } from "./handlers.ts";
 import * as handlers from "./handlers.ts";
@@ -18,7 +18,8 @@ interface Row<Request, Reply> {
   readonly code: number;
   readonly name: string;
   decode(message: Message, version: WireVersion): Request;
-  encode(reply: Reply): Parts;
+  /** `isKept`: false where the kernel must not remember what the answer says. */
+  encode(reply: Reply, isKept: boolean): Parts;
 }
 
 /** Answered by the file system. Methods, not properties: so rows of all types fit in one table. */
@@ -63,7 +64,7 @@ function served<Request, Reply>(
   name: string,
   decode: (message: Message, version: WireVersion) => Request,
   handle: (call: Call, request: Request) => Promise<Reply>,
-  encode: (reply: Reply) => Parts,
+  encode: (reply: Reply, isKept: boolean) => Parts,
   { local = false, undo, again }: ServedOptions<Request, Reply> = {},
 ): Served<Request, Reply> {
   return { kind: "served", code, name, decode, handle, encode, local, ...(undo && { undo }), ...(again && { again }) };
@@ -83,7 +84,7 @@ function refused<Request, Reply>(
   name: string,
   decode: (message: Message) => Request,
   error: ErrorName,
-  encode: (reply: Reply) => Parts,
+  encode: (reply: Reply, isKept: boolean) => Parts,
 ): Refused<Request, Reply> {
   return { kind: "refused", code, name, decode, error, encode };
 }
@@ -100,7 +101,7 @@ function ofSession<Request, Reply>(
 const { fixed, decodeNothing, decodeName, decodeLock } = requests;
 const { encodeNothing, encodeEntry, encodeAttr, encodeData, encodeFixed } = replies;
 
-const forgetEntry = { undo: (fs: FileSystem, found: Found) => handlers.ungrant(fs, [found]) };
+const forgetEntry = { undo: (fs: FileSystem, found: Found | Absent) => handlers.ungrant(fs, [found]) };
 const releaseHandle = { undo: (fs: FileSystem, opened: Opened) => fs.release(opened.handle) };
 const releaseFolder = { undo: (fs: FileSystem, opened: Opened) => fs.releasedir(opened.handle) };
 const local = { local: true };
@@ -147,7 +148,7 @@ const ROWS: readonly Operation[] = [
   served(24, "REMOVEXATTR", requests.decodeXattrName, handlers.removexattr, encodeNothing, changes),
   served(25, "FLUSH", fixed(structs.FLUSH_IN), handlers.flush, encodeNothing, local),
   INIT_ROW,
-  served(27, "OPENDIR", fixed(structs.OPEN_IN), handlers.opendir, replies.encodeOpen, { ...releaseFolder, again: again.opendir }),
+  served(27, "OPENDIR", fixed(structs.OPEN_IN), handlers.opendir, replies.encodeOpenFolder, { ...releaseFolder, again: again.opendir }),
   served(28, "READDIR", fixed(structs.READ_IN), handlers.readdir, replies.encodeListing),
   served(29, "RELEASEDIR", fixed(structs.RELEASE_IN), handlers.releasedir, encodeNothing, local),
   served(30, "FSYNCDIR", fixed(structs.FSYNC_IN), handlers.fsyncdir, encodeNothing, local),

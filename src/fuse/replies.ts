@@ -3,9 +3,9 @@
  * shape. No decisions.
  */
 import { FsError } from "../vfs/errors.ts";
-import type { Attributed, Found, Opened, SpaceInfo } from "../vfs/filesystem.ts";
+import type { Absent, Attributed, Found, Opened, SpaceInfo } from "../vfs/filesystem.ts";
 import { encodeAttributes, encodeStatx, writeEntry } from "./attributes.ts";
-import { FOPEN_KEEP_CACHE, FOPEN_NOFLUSH, FOPEN_PASSTHROUGH, SYMLINK_MAX } from "./flags.ts";
+import { FOPEN_CACHE_DIR, FOPEN_KEEP_CACHE, FOPEN_NOFLUSH, FOPEN_PASSTHROUGH, SYMLINK_MAX } from "./flags.ts";
 import { type Fields, type Struct, type Values, viewOf, writeU64 } from "./layout.ts";
 import type { Listing } from "./listing.ts";
 import {
@@ -48,18 +48,18 @@ export function encodeFixed<F extends Fields>(layout: Struct<F>): (values: Parti
   return (values) => [layout.encode(values)];
 }
 
-export function encodeEntry(found: Found): Parts {
+export function encodeEntry(found: Found | Absent, isKept: boolean): Parts {
   const bytes = new Uint8Array(ENTRY_OUT.size);
-  writeEntry(viewOf(bytes), 0, found);
+  writeEntry(viewOf(bytes), 0, found, isKept);
   return [bytes];
 }
 
-export function encodeAttr(attributed: Attributed): Parts {
-  return [encodeAttributes(attributed)];
+export function encodeAttr(attributed: Attributed, isKept: boolean): Parts {
+  return [encodeAttributes(attributed, isKept)];
 }
 
-export function encodeStatxReply(attributed: Attributed): Parts {
-  return [encodeStatx(attributed)];
+export function encodeStatxReply(attributed: Attributed, isKept: boolean): Parts {
+  return [encodeStatx(attributed, isKept)];
 }
 
 export function encodeOpen(opened: Opened): Parts {
@@ -68,10 +68,16 @@ export function encodeOpen(opened: Opened): Parts {
   return [bytes];
 }
 
-export function encodeCreate(created: Found & Opened): Parts {
+/** What the kernel reads of the folder goes into its cache of listings, which it keeps at this open if told so. */
+export function encodeOpenFolder({ handle, keepCache }: Opened): Parts {
+  const open_flags = FOPEN_CACHE_DIR | (keepCache ? FOPEN_KEEP_CACHE : 0);
+  return [OPEN_OUT.encode({ fh: handle, open_flags })];
+}
+
+export function encodeCreate(created: Found & Opened, isKept: boolean): Parts {
   const bytes = new Uint8Array(ENTRY_OUT.size + OPEN_OUT.size);
   const view = viewOf(bytes);
-  writeEntry(view, 0, created);
+  writeEntry(view, 0, created, isKept);
   writeOpen(view, ENTRY_OUT.size, created);
   return [bytes];
 }
@@ -112,7 +118,8 @@ export function encodeXattr(reply: XattrReply): Parts {
   return "value" in reply ? [reply.value] : [GETXATTR_OUT.encode({ size: reply.size })];
 }
 
-export function encodeListing(listing: Listing): Parts {
+export function encodeListing(listing: Listing, isKept: boolean): Parts {
+  if (!isKept) listing.unkeep();
   return [listing.bytes];
 }
 

@@ -191,19 +191,22 @@ export function createSession(options: SessionOptions): Session {
     }
     let reply: unknown;
     let parts: Parts;
+    const { changes } = fileSystem;
     try {
       reply = await handle(operation, request);
     } catch (error) {
       return fail(request, error);
     }
     try {
-      parts = operation.encode(reply);
+      // From here to the reply nothing is waited for.
+      parts = operation.encode(reply, changes === fileSystem.changes);
     } catch (error) {
       takeBack(operation, reply);
       return fail(request, error);
     }
     if (request.answered) {
       log.warn({ op: request.name, id: request.id, ms: clock.elapsed() - request.started }, "late result dropped");
+      fileSystem.unheard();
       return takeBack(operation, reply);
     }
     request.answered = true;
@@ -296,7 +299,7 @@ export function createSession(options: SessionOptions): Session {
       return;
     }
     if (outcome.kind === "agreed") connection = outcome.connection;
-    send(message, 0, INIT_ROW.encode(outcome.reply));
+    send(message, 0, INIT_ROW.encode(outcome.reply, true));
     log.info({ kernel: summary(request), reply: summary(outcome.reply) }, `INIT: ${outcome.kind}`);
     if (outcome.kind === "agreed") initialized.resolve(outcome.connection);
   }

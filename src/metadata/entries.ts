@@ -1,4 +1,5 @@
 /** Entries: the names in folders. */
+import type { ChangedRows } from "./changed.ts";
 import { type Connection, prepare, remember } from "./database.ts";
 
 export interface Entry {
@@ -35,7 +36,7 @@ const COLUMNS = "id, parent, name, gateway_name AS gatewayName, inode";
 /** One that steps aside for a moment has no name a program could use: "/" is in none. */
 const isName = (name: string) => !name.includes("/");
 
-export function createEntries(database: Connection) {
+export function createEntries(database: Connection, changed: ChangedRows) {
   const byId = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE id = ?`);
   const byName = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE parent = ? AND name = ?`);
   const after = prepare<Entry>(
@@ -45,6 +46,11 @@ export function createEntries(database: Connection) {
   const between = prepare<Entry>(
     database,
     `SELECT ${COLUMNS} FROM entry WHERE parent = ? AND id > ? AND id <= ? ORDER BY id LIMIT ?`,
+  );
+  const names = prepare<{ id: number; parent: number; name: string }>(
+    database,
+    `SELECT entry.id, inode.lineage AS parent, entry.name FROM entry JOIN inode ON inode.id = entry.parent
+     WHERE entry.id > ? AND entry.name <> '' ORDER BY entry.id LIMIT ?`,
   );
   const newest = prepare<{ id: number | null }>(database, "SELECT max(id) AS id FROM entry");
   const ofInode = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE inode = ? ORDER BY id`);
@@ -121,6 +127,8 @@ export function createEntries(database: Connection) {
       }
       return listed;
     },
+    /** All names with the lineages of their folders, by the entries' ids. */
+    namesAfter: (id: number, limit: number): { id: number; parent: number; name: string }[] => names.all(id, limit),
     endPass(pass: Pass): void {
       passes.delete(pass);
     },
@@ -131,28 +139,39 @@ export function createEntries(database: Connection) {
       const id = Number(insert.run(parent, name, gatewayName, inode).lastInsertRowid);
       const created = { id, parent, name, gatewayName, inode };
       tell(id, undefined, created);
+      changed.name(parent, name, null);
+      changed.inode(inode);
       return created;
     },
     move(id: number, parent: number, name: string, gatewayName: string | null = null): void {
       leavesName(id);
-      const current = get(id);
+      const former = get(id);
       place.run(parent, name, gatewayName, id);
-      if (current !== undefined) tell(id, current, { ...current, parent, name, gatewayName });
+      if (former === undefined) return;
+      tell(id, former, { ...former, parent, name, gatewayName });
+      if (former.parent === parent && former.name === name) return;
+      changed.name(former.parent, former.name, former.inode);
+      changed.name(parent, name, null);
     },
     setInode(id: number, inode: number): void {
-      const current = get(id);
+      const former = get(id);
       retarget.run(inode, id);
-      if (current === undefined) return;
-      tell(id, current, { ...current, inode });
-      nameless.run({ inode: current.inode });
+      if (former === undefined) return;
+      tell(id, former, { ...former, inode });
+      nameless.run({ inode: former.inode });
+      changed.name(former.parent, former.name, former.inode);
+      changed.inode(former.inode);
+      changed.inode(inode);
     },
     remove(id: number): void {
       leavesName(id);
-      const current = get(id);
+      const former = get(id);
       remove.run(id);
-      if (current === undefined) return;
-      tell(id, current, undefined);
-      nameless.run({ inode: current.inode });
+      if (former === undefined) return;
+      tell(id, former, undefined);
+      nameless.run({ inode: former.inode });
+      changed.name(former.parent, former.name, former.inode);
+      changed.inode(former.inode);
     },
   };
 }

@@ -1,5 +1,6 @@
 /** Inodes and their lineages. */
-import type { Attributes } from "../contract/attributes.ts";
+import { type Attributes, sameValue } from "../contract/attributes.ts";
+import type { ChangedRows } from "./changed.ts";
 import { type Connection, differences, prepare, prepareUpdates, remember } from "./database.ts";
 import { createFormerlySafe } from "./formerly-safe.ts";
 
@@ -34,6 +35,13 @@ export interface Inode {
 
 export const HELD = -1;
 
+/** Whether programs are shown something else than before. */
+function isShownElse(before: Inode, after: Inode): boolean {
+  if (before.lineage !== after.lineage || before.kind !== after.kind) return true;
+  if (before.size !== after.size || before.ctime !== after.ctime) return true;
+  return before.attributes !== after.attributes && !sameValue(before.attributes, after.attributes);
+}
+
 export type NewInode = Omit<Inode, "id" | "lineage" | "changes" | "linkGroup" | "listed" | "synced" | "fsynced">;
 
 interface Row extends Omit<Inode, "attributes"> {
@@ -61,7 +69,7 @@ const CHANGEABLE = {
   fsynced: "fsynced",
 };
 
-export function createInodes(database: Connection) {
+export function createInodes(database: Connection, changed: ChangedRows) {
   const byId = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE id = ?`);
   const byGroup = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE link_group = ?`);
   const byOrigin = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE origin_node = ?`);
@@ -80,6 +88,7 @@ export function createInodes(database: Connection) {
   const lineageInode = prepare<{ inode: number }>(database, "SELECT inode FROM lineage WHERE id = ?");
   const removeLineage = prepare(database, "DELETE FROM lineage WHERE id = ?");
   const lineagesOf = prepare<{ id: number }>(database, "SELECT id FROM lineage WHERE inode = ?");
+  const lineagesAfter = prepare<{ id: number }>(database, "SELECT id FROM lineage WHERE id > ? ORDER BY id LIMIT ?");
   const supersede = prepare(database, "INSERT OR REPLACE INTO superseded (lineage) VALUES (?)");
   const newestSuperseded = prepare<{ seq: number }>(
     database,
@@ -122,10 +131,10 @@ export function createInodes(database: Connection) {
 
   const inodeOfLineage = remember(database, ["lineage"], (lineage: number) => lineageInode.get(lineage)?.inode);
 
-  function update(id: number, changed: Partial<Omit<Inode, "id">>): Inode {
+  function update(id: number, values: Partial<Omit<Inode, "id">>): Inode {
     const current = get(id);
     if (current === undefined) throw new Error(`no inode ${id}`);
-    const next = { ...current, ...changed };
+    const next = { ...current, ...values };
     if (next.content !== "dirty") next.synced = null;
     if (current.synced !== null && next.synced === null) formerlySafe.add(id);
     if (next.attributes === current.attributes) {
@@ -136,6 +145,7 @@ export function createInodes(database: Connection) {
       next.attributes = JSON.parse(attributes) as Attributes;
     }
     get.tell(id, next);
+    if (current.lineage !== 0 && isShownElse(current, next)) changed.inode(id, current.lineage !== next.lineage);
     return next;
   }
 
@@ -164,6 +174,7 @@ export function createInodes(database: Connection) {
     /** A new inode with a lineage of its own. */
     create(inode: NewInode): Inode {
       const id = add(inode);
+      changed.madeInode(id);
       return update(id, { lineage: newLineage(id) });
     },
     /** Gives the inode a new lineage; the one before is superseded but still known. */
@@ -192,6 +203,7 @@ export function createInodes(database: Connection) {
     lineages(id: number): number[] {
       return lineagesOf.all(id).map((row) => row.id);
     },
+    lineagesAfter: (lineage: number, limit: number): number[] => lineagesAfter.all(lineage, limit).map((row) => row.id),
     removeLineage(lineage: number): void {
       removeLineage.run(lineage);
     },

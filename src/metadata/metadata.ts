@@ -3,6 +3,7 @@
  * nothing of bytes on disk and of the network.
  */
 import { createAttempts, createGenerations, createTombstones } from "./attempts.ts";
+import { createChanged } from "./changed.ts";
 import {
   type Connection,
   despiteDisk,
@@ -35,6 +36,7 @@ const NUMBERS_GAP = 10_000_000;
 /** `parseRequest` checks a stored request of an attempt. */
 export function createMetadata<Request>(database: Connection, parseRequest: (value: unknown) => Request) {
   let depth = 0;
+  const changed = createChanged(database);
   const begin = database.prepare("BEGIN IMMEDIATE");
   const commit = database.prepare("COMMIT");
   const rollback = database.prepare("ROLLBACK");
@@ -69,6 +71,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     } catch (error) {
       if (database.inTransaction) rollback.run();
       forgetRead(database);
+      changed.drop();
       throw error;
     } finally {
       wanted.begin = undefined;
@@ -76,12 +79,19 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     }
   }
 
+  function outermost<T>(change: () => T): T {
+    const result = noticingDamage(database, () => despiteDisk(database, () => once(change)));
+    changed.tell();
+    return result;
+  }
+
   return {
+    changed,
     settings: createSettings(database),
-    inodes: createInodes(database),
+    inodes: createInodes(database, changed),
     writers,
-    entries: createEntries(database),
-    nodes: createNodes(database),
+    entries: createEntries(database, changed),
+    nodes: createNodes(database, changed),
     attempts: createAttempts(database, parseRequest),
     generations: createGenerations(database),
     tombstones: createTombstones(database),
@@ -99,7 +109,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
      * did not take it and may now, it runs again: what it does to memory must bear that.
      */
     transaction<T>(change: () => T): T {
-      return depth > 0 ? change() : noticingDamage(database, () => despiteDisk(database, () => once(change)));
+      return depth > 0 ? change() : outermost(change);
     },
 
     /**

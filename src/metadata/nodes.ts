@@ -2,6 +2,7 @@
 import type { Attributes } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
 import { parseTime, toMilliseconds } from "../lib/time.ts";
+import type { ChangedRows } from "./changed.ts";
 import { type Connection, differences, prepare, prepareUpdates, remember, type Statement } from "./database.ts";
 import { ENTRIES_GONE } from "./entries.ts";
 
@@ -186,7 +187,7 @@ function inOrder<Row>(statement: (after: string) => Statement<Row>): (limit: num
   };
 }
 
-export function createNodes(database: Connection) {
+export function createNodes(database: Connection, changed: ChangedRows) {
   const select = (where: string) => prepare<Row>(database, `SELECT ${COLUMNS} FROM node WHERE ${where}`);
   const byId = select("id = ?");
   const byEntry = select("entry = ?");
@@ -323,18 +324,23 @@ export function createNodes(database: Connection) {
       const id = Number(insert.run(row).lastInsertRowid);
       const created = decode({ ...row, id });
       tell(id, undefined, created);
+      if (node.base !== null) changed.nodeOf(node.entry);
       return created;
     },
-    update(id: number, changed: Partial<Omit<NodeRow, "id">>): NodeRow {
+    update(id: number, values: Partial<Omit<NodeRow, "id">>): NodeRow {
       const current = get(id);
       if (current === undefined) throw new Error(`no node row ${id}`);
-      const wanted = { ...current, ...changed };
+      const wanted = { ...current, ...values };
       const columns = changedColumns(current, wanted);
       change(id, columns);
       // As it would be read: what JSON leaves out is not there.
       const isAsRead = wanted.base === current.base && wanted.seen === current.seen;
       const next = isAsRead ? wanted : decode(encode(wanted));
       tell(id, current, next);
+      if (current.entry !== next.entry || current.base?.modifiedAt !== next.base?.modifiedAt) {
+        changed.nodeOf(current.entry);
+        changed.nodeOf(next.entry);
+      }
       return next;
     },
     remove(id: number): void {

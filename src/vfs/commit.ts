@@ -6,6 +6,7 @@
  */
 import type { Context } from "./context.ts";
 import type { Caller, Lineage } from "./filesystem.ts";
+import { asAsked } from "./tell-kernel.ts";
 
 /** `about` says what the answer shows; undefined: this was no more than a part, and will be tried again. */
 export function commit<T>(
@@ -16,7 +17,7 @@ export function commit<T>(
 ): T {
   const { metadata, runtime } = context;
   runtime.step("commit: about to");
-  return metadata.transaction(() => {
+  return asAsked(context, () => {
     const result = change();
     const lineage = about(result);
     const { mark } = caller;

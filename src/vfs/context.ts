@@ -17,6 +17,7 @@ import type { ByteState } from "./byte-state.ts";
 import type { ClockState } from "./clock-set.ts";
 import type { Disk, Space } from "./disk.ts";
 import type { HandleId } from "./filesystem.ts";
+import type { Freshness } from "./freshness.ts";
 import type { HandleTable } from "./handle-table.ts";
 import type { LiveFile, SequentialReader } from "./live-file.ts";
 import type { Network } from "./network.ts";
@@ -26,6 +27,7 @@ import type { Quota } from "./quota-state.ts";
 import type { Request } from "./request.ts";
 import type { SyncTogether } from "./sync-waiting.ts";
 import type { Together } from "./together.ts";
+import type { ToldKernel } from "./told-kernel.ts";
 
 export interface EngineSettings {
   /** Whom every node belongs to, as shown. */
@@ -84,6 +86,10 @@ export interface Context {
   readonly interruptions: Map<number, number>;
   readonly bytes: ByteState;
   readonly passthrough: Passthrough;
+  /** What the kernel remembers of us. */
+  readonly kernel: ToldKernel;
+  /** How long it may. */
+  readonly fresh: Freshness;
   /** Folders being completed. */
   readonly listings: SingleFlight<number, void>;
   /** Bytes of small cuts by generation; see small-cuts.ts. */

@@ -47,6 +47,10 @@ export interface EngineStatus {
   readonly workspace: { readonly id: string; readonly name: string };
   /** The gateway answered the last thing it was asked. */
   readonly online: boolean;
+  /** What others change is heard of at once: all the journal shows is here, and it was heard of a moment ago. */
+  readonly live: boolean;
+  /** How long it has not been so; absent while it is. */
+  readonly staleMs?: number;
   /** Why nothing may be changed; absent when it may. */
   readonly readOnly?: string;
   /** Why nothing is sent although it could ("login needed: …"); absent when it is. */
@@ -106,6 +110,8 @@ export interface Engine {
   /** The state behind it, for tests that check its invariants. */
   readonly context: Context;
   status(): EngineStatus;
+  /** The kernel asks for each name and attribute again: it may hold what another daemon told it. */
+  expireKernel(): void;
   /** Resolves when `bytesPending` of the status is of now; of a long queue it may be two seconds old. */
   measure(): Promise<void>;
   /** At most `limit` of what waits: what is being sent, what was refused, then the oldest first. In slices. */

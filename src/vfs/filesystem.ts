@@ -44,6 +44,12 @@ export interface Found extends Attributed {
   readonly entryValidMs: number;
 }
 
+/** There is no such name, and the kernel may remember that. */
+export interface Absent {
+  readonly lineage: undefined;
+  readonly entryValidMs: number;
+}
+
 export interface OpenFlags {
   readonly read: boolean;
   readonly write: boolean;
@@ -54,7 +60,7 @@ export interface OpenFlags {
 
 export interface Opened {
   readonly handle: HandleId;
-  /** The kernel may keep the pages it has of this inode. */
+  /** The kernel may keep the pages it has of this inode; of a folder, its listing. */
   readonly keepCache: boolean;
   /** Nothing can be written through it: its close(2) need not be told by flush. */
   readonly noFlush?: boolean;
@@ -124,7 +130,14 @@ export interface Caller {
 export interface FileSystem {
   /** Of a request that comes again, because its first daemon died: undefined if nothing was done. */
   done(request: number): Done | undefined;
-  lookup(caller: Caller, parent: Lineage, name: string): Promise<Found>;
+  /**
+   * How often something has changed that the kernel did not ask for. Has it grown since a request came,
+   * the answer may be older than what the kernel was told meanwhile: the kernel must not keep it.
+   */
+  readonly changes: number;
+  /** A mutation was done after its caller had been told that it failed: what the kernel holds may be wrong. */
+  unheard(): void;
+  lookup(caller: Caller, parent: Lineage, name: string): Promise<Found | Absent>;
   /** The kernel no longer knows these lineages. Never fails, never waits. */
   forget(lineages: readonly { lineage: Lineage; count: number }[]): void;
   getattr(caller: Caller, lineage: Lineage, handle?: HandleId): Promise<Attributed>;

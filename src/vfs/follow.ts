@@ -1,7 +1,7 @@
 /**
- * Remote changes come in: follows the journal from the cursor on. An entry only says which node to
- * look at; the node itself is read by id, which is never old. The cursor moves after everything up
- * to it was applied.
+ * Remote changes come in: follows the journal from the cursor on, as it is streamed or in pages. An
+ * entry only says which node to look at; the node itself is read by id, which is never old. The cursor
+ * moves after everything up to it was applied.
  */
 import { setMaxListeners } from "node:events";
 import { RemoteError } from "../client/errors.ts";
@@ -17,6 +17,7 @@ import { foresee } from "./foresee.ts";
 import { folderOfNode } from "./from-node.ts";
 import { createForgetting } from "./given-up.ts";
 import { askIndexed, forgetDeletions } from "./indexed.ts";
+import type { JournalStream } from "./journal-stream.ts";
 import { lookInside } from "./look-inside.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 import { takeOwn } from "./own.ts";
@@ -45,8 +46,8 @@ export interface Follower {
 /** Asks for what is new; true when there is more to hear at once. */
 export type Hear = (context: Context, signal: AbortSignal) => Promise<boolean>;
 
-/** `hear`: follows the journal, or whatever does its work where there is no journal. */
-export function createFollower(context: Context, hear: Hear): Follower {
+/** `hear`: follows the journal, or whatever does its work where there is no journal. `stream`: what tells of news between two rounds. */
+export function createFollower(context: Context, hear: Hear, stream?: JournalStream): Follower {
   const { runtime, settings, network, log } = context;
   const stopped = new AbortController();
   setMaxListeners(0, stopped.signal);
@@ -75,8 +76,22 @@ export function createFollower(context: Context, hear: Hear): Follower {
       // A gateway that takes long is left alone as long as it was asked.
       const took = Math.min(runtime.elapsed() - begun, LONG_ROUND_MS);
       const least = network.isOnline ? settings.pollMs : Math.max(settings.pollMs, OFFLINE_POLL_MS);
-      await sleep(runtime, Math.max(least, took, network.pauseMs), stopped.signal);
+      await pause(Math.max(least, took, network.pauseMs));
     }
+  }
+
+  /** Until there is news, but no longer. A gateway that asked to be left alone is. */
+  async function pause(milliseconds: number): Promise<void> {
+    if (stream === undefined || network.pauseMs > 0) return sleep(runtime, milliseconds, stopped.signal);
+    const over = new AbortController();
+    const stop = () => over.abort();
+    stopped.signal.addEventListener("abort", stop, { once: true });
+    const news = [stream.news(over.signal)];
+    // What came and waits for an answer of our own goes on with that.
+    if (stream.entries.length > 0) news.push(context.activity.nextProgress(over.signal));
+    await Promise.race([sleep(runtime, milliseconds, over.signal), ...news]);
+    stopped.signal.removeEventListener("abort", stop);
+    over.abort();
   }
 
   /** Where every folder is known nobody lists: without this, deletions would be remembered for ever. */
@@ -106,28 +121,42 @@ function comeBack(context: Context): void {
   context.activity.hasten();
 }
 
-/** Applies one page of the journal. True when there is more. */
+/** Asks for one page of the journal and applies it. True when there is more. */
 export async function followOnce(context: Context, signal: AbortSignal): Promise<boolean> {
-  const { client, metadata, network, workspace } = context;
+  const { client, metadata, network, workspace, fresh } = context;
   const cursor = metadata.settings.getNumber("cursor");
+  const asked = fresh.asking();
   const page = await client.readJournal(workspace.id, cursor, { pageSize: PAGE, signal });
   network.answered();
+  fresh.heard();
   // A gateway may allow smaller pages than were asked for.
   const isFull = page.items.length >= PAGE || page.items.length < page.totalCount;
   const end = isFull
     ? (page.items.at(-1)?.position ?? cursor)
     : Math.max(page.asOf, page.items.at(-1)?.position ?? cursor);
-  if (end <= cursor) return false;
-  const nodes = await readNews(context, page.items, signal);
+  if (end > cursor) await follow(context, page.items, end, signal);
+  const isMore = isFull && end > cursor;
+  if (!isMore) fresh.caughtUp(asked);
+  return isMore;
+}
+
+/** Applies what the journal tells after the cursor, which is at `end` then. */
+export async function follow(
+  context: Context,
+  entries: readonly JournalEntry[],
+  end: number,
+  signal: AbortSignal,
+): Promise<void> {
+  const { metadata } = context;
+  const nodes = await readNews(context, entries, signal);
   // Applied twice after a crash in between, they say nothing new.
-  applyEntries(context, page.items, nodes);
+  applyEntries(context, entries, nodes);
   metadata.transaction(() => {
-    readAgain(context, page.items, nodes);
+    readAgain(context, entries, nodes);
     metadata.settings.set("cursor", String(end));
     forgetDeletions(context);
   });
   context.activity.progressed();
-  return isFull;
 }
 
 /** Nodes by their ids. One whose id answers 404 has no value, one that may not be read is hidden. */

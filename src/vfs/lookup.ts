@@ -1,13 +1,14 @@
 /** Names and attributes, looked up: lookup, getattr, access, statfs, and what the kernel forgets. */
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
-import type { Attributed, Caller, Found, Lineage, SpaceInfo } from "./filesystem.ts";
+import type { Absent, Attributed, Caller, Found, Lineage, SpaceInfo } from "./filesystem.ts";
 import { completeFolder } from "./listing.ts";
 import { dropIfUnused } from "./nameless.ts";
 import { visitFolder } from "./poll.ts";
-import { attributed, folderOf, found, inodeOf, requireWritable } from "./stat.ts";
+import { attributed, folderOf, found, inodeOf, requireWritable, validMs } from "./stat.ts";
+import { noteAbsent } from "./tell-kernel.ts";
 
-export async function lookup(context: Context, caller: Caller, parent: Lineage, name: string): Promise<Found> {
+export async function lookup(context: Context, caller: Caller, parent: Lineage, name: string): Promise<Found | Absent> {
   const { metadata } = context;
   const folder = folderOf(context, parent);
   visitFolder(context, folder.id);
@@ -17,7 +18,13 @@ export async function lookup(context: Context, caller: Caller, parent: Lineage, 
     entry = metadata.entries.find(folder.id, name);
   }
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
-  if (inode === undefined) throw new FsError("ENOENT", `no ${JSON.stringify(name)} in folder ${folder.id}`);
+  if (inode === undefined) {
+    // Remembered as absent only where the kernel is told when it is there: the journal may tell any moment.
+    if (context.fresh.isLive() && noteAbsent(context, folder.id)) {
+      return { lineage: undefined, entryValidMs: validMs(context) };
+    }
+    throw new FsError("ENOENT", `no ${JSON.stringify(name)} in folder ${folder.id}`);
+  }
   return found(context, inode);
 }
 

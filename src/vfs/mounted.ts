@@ -10,11 +10,16 @@ import * as readdir from "./readdir.ts";
 import * as remove from "./remove.ts";
 import { rename } from "./rename.ts";
 import { doneBefore } from "./resume.ts";
+import { expireEverything } from "./tell-kernel.ts";
 import * as write from "./write.ts";
 
 export function createFileSystem(context: Context): FileSystem {
   return {
     done: (request) => doneBefore(context, request),
+    get changes() {
+      return context.kernel.changes;
+    },
+    unheard: () => expireEverything(context),
     lookup: (caller, parent, name) => lookup.lookup(context, caller, parent, name),
     forget: (lineages) => lookup.forget(context, lineages),
     getattr: (_caller, lineage) => lookup.getattr(context, lineage),

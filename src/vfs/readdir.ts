@@ -7,6 +7,7 @@ import { addHandle } from "./handles.ts";
 import { completeFolder } from "./listing.ts";
 import { visitFolder } from "./poll.ts";
 import { folderOf, found } from "./stat.ts";
+import { noteListed } from "./tell-kernel.ts";
 
 type FolderHandle = Extract<Handle, { kind: "folder" }>;
 
@@ -16,7 +17,8 @@ const DOT_DOT = 2;
 export async function opendir(context: Context, caller: Caller, lineage: Lineage): Promise<Opened> {
   const folder = folderOf(context, lineage);
   const handle = addHandle(context, caller, lineage, { kind: "folder", inode: folder.id, pass: undefined });
-  return { handle, keepCache: false };
+  visitFolder(context, folder.id);
+  return { handle, keepCache: folder.listed !== null && context.kernel.listed.has(folder.id) };
 }
 
 export async function readdir(
@@ -39,6 +41,7 @@ export async function readdir(
   if (handle.pass === undefined || cookie === 0) {
     endPass(context, handle);
     handle.pass = metadata.entries.beginPass(known.id);
+    noteListed(context, known.id);
   }
   const listed: FolderEntry[] = [];
   if (cookie < DOT) listed.push({ name: ".", inode: known.id, kind: "folder", cookie: DOT });

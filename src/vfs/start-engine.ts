@@ -25,10 +25,13 @@ import { drain } from "./drain.ts";
 import { type Engine, type EngineStatus, StartError } from "./engine.ts";
 import { createFollower } from "./follow.ts";
 import { passedToWriters } from "./former-writers.ts";
+import { createFreshness } from "./freshness.ts";
 import { contentOfNode } from "./from-node.ts";
 import { countHandles, type HandleTable } from "./handle-table.ts";
-import { hearJournal } from "./hear-journal.ts";
+import { createHearing } from "./hear-journal.ts";
 import { A_MOMENT, atOnce, insist, type Patience } from "./insist.ts";
+import { createJournalStream } from "./journal-stream.ts";
+import { type KernelCache, NO_KERNEL_CACHE } from "./kernel-cache.ts";
 import { closeLive } from "./live.ts";
 import { createFileSystem } from "./mounted.ts";
 import { createNetwork } from "./network.ts";
@@ -46,7 +49,9 @@ import { createSpace } from "./space.ts";
 import { isoToTimeText } from "./stat.ts";
 import { createSyncRows } from "./sync-rows.ts";
 import { createSyncTogether } from "./sync-waiting.ts";
+import { expireEverything, tellKernel } from "./tell-kernel.ts";
 import { createTogether } from "./together.ts";
+import { createToldKernel } from "./told-kernel.ts";
 import { holdForSending } from "./without-folder.ts";
 import { createWriteBack } from "./writeback.ts";
 
@@ -70,6 +75,8 @@ export interface EngineOptions {
   readonly patience?: Patience;
   /** The database turned out to be damaged. */
   readonly onDamage?: (error: unknown) => void;
+  /** Absent: the kernel cannot be told of changes. */
+  readonly kernelCache?: KernelCache;
   /** Absent: the kernel is given no local file. */
   readonly passthrough?: Passthrough;
   /** Of which mount the requests are, and what this daemon goes on with of one before it. Absent: a mount of its own. */
@@ -144,6 +151,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     handleTable: options.handleTable ?? countHandles(),
     lives: new Map(),
     passthrough: options.passthrough ?? NO_PASSTHROUGH,
+    kernel: createToldKernel(options.kernelCache ?? NO_KERNEL_CACHE),
+    fresh: createFreshness(runtime),
     bytes: { ...createByteState(), ignoresRanges: !client.features.ranges },
     interruptions: new Map(),
     listings: createSingleFlight(),
@@ -162,6 +171,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     }),
   };
   running = context;
+  metadata.changed.onTell((changed) => tellKernel(context, changed));
+  const { fresh } = context;
   runtime.step("start: workspace known");
   const space = createSpace(context);
   const quota = createQuota(context, start.workspace, network.isOnline && start.asked === undefined);
@@ -182,12 +193,20 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 
   const writeBack = createWriteBack(context);
   const backlog = createBacklog(context, metadata.nodes.pendingBytes);
-  const follower = createFollower(context, client.features.journal ? hearJournal : pollFolders);
+  const stream = client.features.journal ? createJournalStream(context) : undefined;
+  const follower = createFollower(context, stream === undefined ? pollFolders : createHearing(stream), stream);
+  fresh.onEnd(() => {
+    log.info({}, "the journal is not live any more: the kernel asks for everything again");
+    stream?.renew();
+    expireEverything(context);
+  });
   inBackground(context, "looking through what the mount before left", async () => {
     await sweep?.().finally(() => writeBack.start());
   });
   if (sweep === undefined) writeBack.start();
   follower.start();
+  stream?.start();
+  fresh.start();
   quota.start();
   if (options.stateDisk !== undefined) space.start();
   const fileSystem = createFileSystem(context);
@@ -196,6 +215,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     fileSystem,
     context,
     measure: backlog.measure,
+    expireKernel: () => expireEverything(context),
     queue: (limit) => listQueue(context, writeBack.inFlight, limit),
     retry: (paths) => retryNow(context, paths),
     drain: (drainOptions) => drain(context, writeBack, backlog, drainOptions),
@@ -210,6 +230,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       return {
         workspace: { id: start.workspace.id, name: start.workspace.name },
         online: network.isOnline,
+        live: fresh.staleSince === undefined,
+        ...staleness(context),
         ...(readOnly === undefined ? {} : { readOnly }),
         ...(paused.length === 0 ? {} : { paused: paused.join("; ") }),
         ...(offlineSince === undefined ? {} : { offlineMs: Math.max(0, runtime.now() - offlineSince) }),
@@ -232,6 +254,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     async stop() {
       space.stop();
       quota.stop();
+      fresh.stop();
+      await stream?.stop();
       await follower.stop();
       await writeBack.stop();
       const inWriting = passedToWriters(context);
@@ -272,6 +296,11 @@ function beginMount(
     settings.set("mount", mount?.id ?? "");
   });
   return undefined;
+}
+
+function staleness({ fresh, runtime }: Context): { staleMs?: number } {
+  const { staleSince } = fresh;
+  return staleSince === undefined ? {} : { staleMs: Math.max(0, runtime.now() - staleSince) };
 }
 
 function diskStatus(disk: Disk): NonNullable<EngineStatus["disk"]> {

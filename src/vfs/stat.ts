@@ -7,14 +7,12 @@ import { ROOT_INODE } from "../metadata/metadata.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { Attributed, Found, Lineage, Stat } from "./filesystem.ts";
-import { liveStat } from "./live.ts";
+import { LIVE_MS, SHORT_MS } from "./freshness.ts";
+import { liveStat, writersOf } from "./live.ts";
 import { mtimeOf } from "./mtime.ts";
 
 /** SHA-256 of nothing. */
 export const EMPTY_HASH = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-
-/** How long the kernel may keep what it was told, as long as it cannot be told of changes. */
-const VALID_MS = 1000;
 
 const FOLDER_SIZE = 4096;
 const EPOCH: Time = { seconds: 0, nanoseconds: 0 };
@@ -79,15 +77,25 @@ export async function statOf(context: Context, inode: Inode, lineage: Lineage = 
 }
 
 export async function attributed(context: Context, inode: Inode, lineage?: Lineage): Promise<Attributed> {
-  return { stat: await statOf(context, inode, lineage), validMs: VALID_MS };
+  return { stat: await statOf(context, inode, lineage), validMs: attributesValidMs(context, inode) };
+}
+
+/** What a program writes through a mapping, or where the kernel writes by itself, nobody is told of. */
+function attributesValidMs(context: Context, inode: Inode): number {
+  return writersOf(context, inode) > 0 ? SHORT_MS : validMs(context);
+}
+
+/** How long the kernel may keep what it is told now. */
+export function validMs({ fresh }: Pick<Context, "fresh">): number {
+  return fresh.isLive() ? LIVE_MS : SHORT_MS;
 }
 
 export async function found(context: Context, inode: Inode): Promise<Found> {
   return {
     stat: await statOf(context, inode),
     lineage: inode.lineage,
-    validMs: VALID_MS,
-    entryValidMs: VALID_MS,
+    validMs: attributesValidMs(context, inode),
+    entryValidMs: validMs(context),
   };
 }
 

@@ -148,7 +148,10 @@ function takeAttributes(context: Context, inode: Inode, step: TakeStep): void {
   const { node, attributes, isContentAgreed } = step;
   const { link: _, ...own } = attributes;
   const isChanged = !sameValue(own, inode.attributes);
-  metadata.inodes.update(inode.id, {
+  // What a symlink points to is its content: the kernel keeps it with the lineage.
+  const isRetargeted = inode.kind === "symlink" && own.target !== inode.attributes.target;
+  const change = isRetargeted ? metadata.inodes.switchLineage : metadata.inodes.update;
+  change(inode.id, {
     ...(isChanged ? { attributes: own, ctime: nowText(context) } : {}),
     ...(isContentAgreed ? { content: "clean", originNode: node.id, originVersion: node.head } : {}),
   });

@@ -11,6 +11,7 @@ import { noticeWrites } from "./notice-writes.ts";
 import { bringWhole, fileOf, writableOf } from "./open.ts";
 import { withoutPrivileges } from "./privileges.ts";
 import { inodeOf, requireWritable } from "./stat.ts";
+import { asAsked } from "./tell-kernel.ts";
 import { untilGatewayHas } from "./until-remote.ts";
 
 /** Of a file opened to append the kernel gives the offset too. How many bytes fitted. */
@@ -33,7 +34,7 @@ function dropPrivileges(context: Context, live: LiveFile): void {
   const inode = context.metadata.inodes.get(live.inode);
   const mode = withoutPrivileges(inode?.attributes.mode);
   if (inode === undefined || mode === undefined) return;
-  context.metadata.inodes.update(inode.id, { attributes: { ...inode.attributes, mode } });
+  asAsked(context, () => context.metadata.inodes.update(inode.id, { attributes: { ...inode.attributes, mode } }));
 }
 
 export async function truncate(

@@ -12,6 +12,8 @@ import { SILENT } from "../../src/lib/log.ts";
 const STATUS: MountStatus = {
   workspace: { id: "i", name: "n" },
   online: false,
+  live: false,
+  staleMs: 1_500,
   paused: "login needed",
   dirty: 2,
   uploading: 1,

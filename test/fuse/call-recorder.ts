@@ -29,15 +29,16 @@ export type Arguments = unknown[];
 /** A file system that writes down each call (without its Caller) and answers what it is told. */
 export function recorder(answers: Record<string, unknown>) {
   const calls: [string, ...Arguments][] = [];
+  const record =
+    (name: string) =>
+    (...args: Arguments) => {
+      const withoutCaller = args.filter((arg) => typeof arg !== "object" || arg === null || !("signal" in arg));
+      calls.push([name, ...withoutCaller]);
+      const answer = answers[name];
+      return name === "forget" ? undefined : Promise.resolve(typeof answer === "function" ? answer(...args) : answer);
+    };
   const fileSystem = new Proxy({} as FileSystem, {
-    get:
-      (_, name: string) =>
-      (...args: Arguments) => {
-        const withoutCaller = args.filter((arg) => typeof arg !== "object" || arg === null || !("signal" in arg));
-        calls.push([name, ...withoutCaller]);
-        const answer = answers[name];
-        return name === "forget" ? undefined : Promise.resolve(typeof answer === "function" ? answer(...args) : answer);
-      },
+    get: (_, name: string) => (name === "changes" ? 0 : record(name)),
   });
   return { calls, kernel: startFakeKernel({ fileSystem }) };
 }

@@ -170,6 +170,8 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
   }
 
   return {
+    changes: 0,
+    unheard() {},
     counts,
     handles,
     done: () => undefined,

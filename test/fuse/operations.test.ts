@@ -292,7 +292,25 @@ const CASES: Case[] = [
     body: [0, 0],
     answers: { opendir: { handle: 6, keepCache: false } },
     calls: [["opendir", 1]],
-    reply: bytesOf(6n, 0, 0),
+    // CACHE_DIR: what is listed is kept from now on …
+    reply: bytesOf(6n, 8, 0),
+  },
+  {
+    name: "OPENDIR of a folder whose listing is kept",
+    opcode: 27,
+    body: [0, 0],
+    answers: { opendir: { handle: 6, keepCache: true } },
+    calls: [["opendir", 1]],
+    // … and KEEP_CACHE: what was kept before still holds.
+    reply: bytesOf(6n, 10, 0),
+  },
+  {
+    name: "LOOKUP of a name that is not there, which may be remembered",
+    opcode: 1,
+    body: ["a"],
+    answers: { lookup: { lineage: undefined, entryValidMs: 90_500 } },
+    calls: [["lookup", 1, "a"]],
+    reply: bytesOf(0n, 0n, 90n, 0n, 500_000_000, Buffer.alloc(84 + 8)),
   },
   { name: "ACCESS", opcode: 34, body: [5, 0], calls: [["access", 1, 5]], reply: EMPTY },
   {

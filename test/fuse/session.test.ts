@@ -397,7 +397,7 @@ describe("the log", () => {
 
 describe("INIT", () => {
   const start = () => startFakeKernel({ fileSystem: createMemoryFileSystem(), init: false });
-  const WANTED = [0, 3, 5, 13, 14, 15, 18, 21, 22, 25, 28, 29, 30];
+  const WANTED = [0, 3, 5, 13, 14, 15, 18, 21, 22, 23, 25, 28, 29, 30];
   const bits = (value: number) => Array.from({ length: 32 }, (_, bit) => bit).filter((bit) => (value >>> bit) & 1);
 
   it("agrees on 7.45 and the flags we want", async () => {

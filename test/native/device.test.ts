@@ -258,6 +258,20 @@ describe("notifying", () => {
     await ended(echo);
   });
 
+  it("writes several that come together one by one, each as long as it says", async () => {
+    const { daemon, kernel } = pair();
+    kernel.device.resumeReading();
+    const framed = (text: string) => {
+      const bytes = Buffer.from(`....${text}`);
+      bytes.writeUInt32LE(bytes.length);
+      return bytes;
+    };
+    const texts = Array.from({ length: 300 }, (_, i) => `number ${i}`);
+    expect(await daemon.device.notify("inode", Buffer.concat(texts.map(framed)))).toBe(0);
+    await vi.waitFor(() => expect(kernel.messages()).toHaveLength(300));
+    expect(kernel.messages().map((message) => message.toString("utf8", 4))).toEqual(texts);
+  });
+
   it("answers the errno of the write", async () => {
     const { daemon, kernel } = pair();
     kernel.device.close();

@@ -378,6 +378,8 @@ async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions
       oracle.look(mount);
       const [first] = [...violations(mount.process), ...oracle.returned(mount)];
       if (first !== undefined) throw new Fault(`${mount.name}: ${first}`);
+      const [stale] = await world.run(mount.process.stale());
+      if (stale !== undefined) throw new Fault(`${mount.name}: the kernel was not told: ${stale}`);
     }
     if (paired !== undefined) await world.run(paired.compare(false));
   }

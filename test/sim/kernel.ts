@@ -1,15 +1,24 @@
 /**
- * What the kernel is to a file system: system calls by path become operations on lineages. Names
- * are looked up before they are used and kept for as long as the answer allows, lineages are
+ * What the kernel is to a file system: system calls by path become operations on lineages. Names,
+ * attributes and listings are kept for as long as the answers allow (kernel-memory.ts), lineages are
  * counted and forgotten, a stale one is looked up again once. What is passed on to it it reads and
  * writes without a word. Knows only the FileSystem interface.
  */
-import type { Clock } from "../../src/lib/runtime.ts";
 import { formatTime } from "../../src/lib/time.ts";
 import { FsError } from "../../src/vfs/errors.ts";
-import type { Attributed, Caller, FileSystem, Found, Lineage, Opened, Stat } from "../../src/vfs/filesystem.ts";
+import type {
+  Absent,
+  Caller,
+  FileSystem,
+  Found,
+  Lineage,
+  Opened,
+  SetAttributes,
+  Stat,
+} from "../../src/vfs/filesystem.ts";
 import type { PassedFile } from "../support/memory-files.ts";
 import { CallError, type Calls, isWithin, type OpenHow, type Status, split } from "./calls.ts";
+import { type Dentry, type KernelMemory, keyOf } from "./kernel-memory.ts";
 
 export interface Kernel extends Calls {
   /** As `echo 2 > /proc/sys/vm/drop_caches`: nothing that is not open is remembered. */
@@ -17,16 +26,10 @@ export interface Kernel extends Calls {
 }
 
 const ROOT: Lineage = 1;
+/** Who asks. */
+export const CALLER: Caller = { uid: 1000, gid: 1000, pid: 1, signal: new AbortController().signal };
 const PAGE = 7;
 export const CHUNK = 128 * 1024;
-
-interface Dentry {
-  readonly parent: Lineage;
-  readonly name: string;
-  readonly lineage: Lineage;
-  readonly kind: Stat["kind"];
-  until: number;
-}
 
 interface Descriptor {
   readonly lineage: Lineage;
@@ -38,19 +41,46 @@ interface Descriptor {
 
 export function createKernel(
   fileSystem: FileSystem,
-  clock: Pick<Clock, "elapsed">,
+  clock: { elapsed(): number },
+  memory: KernelMemory,
   /** The file behind a backing id; absent: none is ever answered. */
   passed?: (id: number) => PassedFile,
 ): Kernel {
-  const dentries = new Map<string, Dentry>();
+  const { dentries } = memory;
   /** How often each lineage was handed out. */
   const counts = new Map<Lineage, number>();
   const descriptors = new Map<number, Descriptor>();
   const pins = new Map<Lineage, number>();
   let lastFd = 2;
-  const caller: Caller = { uid: 1000, gid: 1000, pid: 1, signal: new AbortController().signal };
+  const caller: Caller = CALLER;
+  memory.onGone = forgetUnused;
 
-  const keyOf = (parent: Lineage, name: string) => `${parent}/${name}`;
+  /** Asks; and tells whether the answer may be kept: nothing was told meanwhile. */
+  async function ask<T>(work: () => Promise<T>): Promise<{ answer: T; isKept: boolean }> {
+    const { changes } = fileSystem;
+    const answer = await work();
+    return { answer, isKept: changes === fileSystem.changes };
+  }
+
+  async function attributesOf(lineage: Lineage, handle?: number): Promise<Stat> {
+    const known = memory.attributesOf(lineage);
+    if (known !== undefined) return known;
+    const { answer, isKept } = await ask(() => fileSystem.getattr(caller, lineage, handle));
+    memory.attributes(lineage, answer, isKept);
+    return answer.stat;
+  }
+
+  async function setAttributes(lineage: Lineage, change: SetAttributes): Promise<void> {
+    memory.touch(lineage);
+    const { answer, isKept } = await ask(() => fileSystem.setattr(caller, lineage, change));
+    memory.attributes(lineage, answer, isKept);
+  }
+
+  async function make(parent: Lineage, name: string, work: () => Promise<Found>): Promise<void> {
+    const { answer, isKept } = await ask(work);
+    memory.touchFolder(parent);
+    take(parent, name, answer, isKept);
+  }
 
   function pin(lineage: Lineage, by: 1 | -1): void {
     const count = (pins.get(lineage) ?? 0) + by;
@@ -58,14 +88,14 @@ export function createKernel(
     else pins.set(lineage, count);
   }
 
-  function take(parent: Lineage, name: string, found: Found): Dentry {
+  function take(parent: Lineage, name: string, found: Found, isKept: boolean): Pick<Dentry, "lineage" | "kind"> {
     counts.set(found.lineage, (counts.get(found.lineage) ?? 0) + 1);
     const { lineage, stat } = found;
-    const dentry = { parent, name, lineage, kind: stat.kind, until: clock.elapsed() + found.entryValidMs };
     const old = dentries.get(keyOf(parent, name));
-    dentries.set(keyOf(parent, name), dentry);
+    memory.name(parent, name, found, isKept);
+    memory.attributes(lineage, found, isKept);
     if (old !== undefined && old.lineage !== lineage) forgetUnused();
-    return dentry;
+    return { lineage, kind: stat.kind };
   }
 
   function drop(parent: Lineage, name: string): void {
@@ -88,11 +118,16 @@ export function createKernel(
   }
 
   /** Undefined: no such name. */
-  async function find(parent: Lineage, name: string): Promise<Dentry | undefined> {
+  async function find(parent: Lineage, name: string): Promise<Pick<Dentry, "lineage" | "kind"> | undefined> {
     const known = dentries.get(keyOf(parent, name));
     if (known !== undefined && clock.elapsed() < known.until) return known;
+    if (known === undefined && memory.isAbsent(parent, name)) return undefined;
     try {
-      return take(parent, name, await fileSystem.lookup(caller, parent, name));
+      const { answer, isKept } = await ask<Found | Absent>(() => fileSystem.lookup(caller, parent, name));
+      if (answer.lineage !== undefined) return take(parent, name, answer, isKept);
+      drop(parent, name);
+      memory.absent(parent, name, answer, isKept);
+      return undefined;
     } catch (error) {
       if (!(error instanceof FsError) || error.code !== "ENOENT") throw error;
       drop(parent, name);
@@ -128,7 +163,7 @@ export function createKernel(
       if (!(error instanceof FsError)) throw error;
       if (error.code !== "ESTALE") throw new CallError(error.code, `${path}: ${error.message}`, { cause: error });
     }
-    for (const dentry of dentries.values()) dentry.until = -1;
+    memory.expireNames();
     try {
       return await work();
     } catch (error) {
@@ -170,8 +205,9 @@ export function createKernel(
     const known = await find(parent, name);
     if (known === undefined) {
       if (how.create !== true) throw new CallError("ENOENT", path);
-      const made = await fileSystem.create(caller, parent, name, 0o644, flagsOf(how));
-      take(parent, name, made);
+      const { answer: made, isKept } = await ask(() => fileSystem.create(caller, parent, name, 0o644, flagsOf(how)));
+      memory.touchFolder(parent);
+      take(parent, name, made, isKept);
       return install(made.lineage, made, how);
     }
     if (how.create === true && how.exclusive === true) throw new CallError("EEXIST", path);
@@ -179,7 +215,9 @@ export function createKernel(
     if (known.kind === "folder") throw new CallError("EISDIR", path);
     pin(known.lineage, 1);
     try {
-      return install(known.lineage, await fileSystem.open(caller, known.lineage, flagsOf(how)), how);
+      const opened = await fileSystem.open(caller, known.lineage, flagsOf(how));
+      if (how.truncate === true) memory.touch(known.lineage);
+      return install(known.lineage, opened, how);
     } finally {
       pin(known.lineage, -1);
     }
@@ -188,19 +226,26 @@ export function createKernel(
   async function list(path: string): Promise<string[]> {
     const folder = await walk(split(path));
     if (folder.kind !== "folder") throw new CallError("ENOTDIR", path);
-    const { handle } = await fileSystem.opendir(caller, folder.lineage);
+    const { handle, keepCache } = await fileSystem.opendir(caller, folder.lineage);
     pin(folder.lineage, 1);
     const names: string[] = [];
     try {
+      if (!keepCache) memory.dropListing(folder.lineage);
+      const kept = memory.listing(folder.lineage);
+      if (kept !== undefined) return [...kept];
+      const version = memory.version(folder.lineage);
       for (let cookie = 0; ; ) {
-        const entries = await fileSystem.readdir(caller, handle, cookie, PAGE, true);
+        const { answer: entries, isKept } = await ask(() => fileSystem.readdir(caller, handle, cookie, PAGE, true));
         for (const entry of entries) {
           cookie = entry.cookie;
           if (entry.name === "." || entry.name === "..") continue;
           names.push(entry.name);
-          if (entry.found !== undefined) take(folder.lineage, entry.name, entry.found);
+          if (entry.found !== undefined) take(folder.lineage, entry.name, entry.found, isKept);
         }
-        if (entries.length === 0) return names.sort();
+        if (entries.length > 0) continue;
+        names.sort();
+        if (memory.version(folder.lineage) === version) memory.keepListing(folder.lineage, [...names]);
+        return names;
       }
     } finally {
       await fileSystem.releasedir(handle);
@@ -208,7 +253,7 @@ export function createKernel(
     }
   }
 
-  const toStatus = ({ stat }: Attributed): Status => ({
+  const toStatus = (stat: Stat): Status => ({
     inode: stat.inode,
     kind: stat.kind,
     size: stat.size,
@@ -229,7 +274,7 @@ export function createKernel(
 
   return {
     dropCaches() {
-      dentries.clear();
+      memory.clear();
       forgetUnused();
     },
 
@@ -237,7 +282,7 @@ export function createKernel(
     fstat: (fd) =>
       call(`fd ${fd}`, async () => {
         const { lineage, handle } = descriptor(fd);
-        return toStatus(await fileSystem.getattr(caller, lineage, handle));
+        return toStatus(await attributesOf(lineage, handle));
       }),
     read: (fd, offset, length) =>
       call(`fd ${fd}`, async () => {
@@ -260,18 +305,20 @@ export function createKernel(
       call(`fd ${fd}`, async () => {
         const { lineage, handle, how, backing } = descriptor(fd);
         if (how.write !== true) throw new CallError("EBADF", `descriptor ${fd} is not for writing`);
+        memory.touch(lineage);
         if (backing !== undefined) return backing.write(data, how.append === true ? backing.size() : offset);
         const start = how.append === true ? (await fileSystem.getattr(caller, lineage, handle)).stat.size : offset;
         for (let at = 0; at < data.length; at += CHUNK) {
           const piece = data.slice(at, at + CHUNK);
           await fileSystem.write(caller, handle, start + at, piece, { killPrivileges: false });
+          memory.touch(lineage);
         }
       }),
     ftruncate: (fd, size) =>
       call(`fd ${fd}`, async () => {
         const { lineage, handle, how } = descriptor(fd);
         if (how.write !== true) throw new CallError("EINVAL", `descriptor ${fd} is not for writing`);
-        await fileSystem.setattr(caller, lineage, { size, handle });
+        await setAttributes(lineage, { size, handle });
       }),
     fsync: (fd) => call(`fd ${fd}`, () => fileSystem.fsync(caller, descriptor(fd).handle, false)),
     close: (fd) =>
@@ -287,7 +334,7 @@ export function createKernel(
         }
       }),
 
-    stat: (path) => call(path, async () => toStatus(await fileSystem.getattr(caller, await lineageAt(path)))),
+    stat: (path) => call(path, async () => toStatus(await attributesOf(await lineageAt(path)))),
     list: (path) => call(path, () => list(path)),
     readlink: (path) => call(path, async () => fileSystem.readlink(caller, await lineageAt(path))),
     truncate: (path, size) =>
@@ -295,12 +342,12 @@ export function createKernel(
         const { lineage, kind } = await walk(split(path));
         if (kind === "folder") throw new CallError("EISDIR", path);
         if (kind !== "file") throw new CallError("EINVAL", path);
-        await fileSystem.setattr(caller, lineage, { size });
+        await setAttributes(lineage, { size });
       }),
     mkdir: (path) =>
       call(path, async () => {
         const { parent, name } = await requireFree(path);
-        take(parent, name, await fileSystem.mkdir(caller, parent, name, 0o755));
+        await make(parent, name, () => fileSystem.mkdir(caller, parent, name, 0o755));
       }),
     rmdir: (path) =>
       call(path, async () => {
@@ -309,6 +356,7 @@ export function createKernel(
         if (known === undefined) throw new CallError("ENOENT", path);
         if (known.kind !== "folder") throw new CallError("ENOTDIR", path);
         await fileSystem.rmdir(caller, parent, name);
+        memory.touchFolder(parent, known.lineage);
         drop(parent, name);
       }),
     unlink: (path) =>
@@ -318,6 +366,8 @@ export function createKernel(
         if (known === undefined) throw new CallError("ENOENT", path);
         if (known.kind === "folder") throw new CallError("EISDIR", path);
         await fileSystem.unlink(caller, parent, name);
+        memory.touchFolder(parent);
+        memory.touch(known.lineage);
         drop(parent, name);
       }),
     rename: (from, to) =>
@@ -332,8 +382,11 @@ export function createKernel(
         if (over !== undefined && moved.kind !== "folder" && over.kind === "folder") throw new CallError("EISDIR", to);
         if (over !== undefined && moved.kind === "folder" && over.kind !== "folder") throw new CallError("ENOTDIR", to);
         await fileSystem.rename(caller, source, target, { noReplace: false, exchange: false });
-        drop(source.parent, source.name);
-        drop(target.parent, target.name);
+        memory.touchFolder(source.parent, target.parent);
+        memory.touch(moved.lineage, ...(over === undefined ? [] : [over.lineage]));
+        const isNothing = over?.lineage === moved.lineage;
+        if (!isNothing) memory.move(source, target);
+        forgetUnused();
       }),
     exchange: (from, to) =>
       call(from, async () => {
@@ -344,31 +397,34 @@ export function createKernel(
         if (one === undefined || other === undefined) throw new CallError("ENOENT", `${from} or ${to}`);
         if (isWithin(from, to) || isWithin(to, from)) throw new CallError("EINVAL", `${from} and ${to}`);
         await fileSystem.rename(caller, source, target, { noReplace: false, exchange: true });
+        memory.touchFolder(source.parent, target.parent);
+        memory.touch(one.lineage, other.lineage);
         drop(source.parent, source.name);
         drop(target.parent, target.name);
       }),
     symlink: (to, path) =>
       call(path, async () => {
         const { parent, name } = await requireFree(path);
-        take(parent, name, await fileSystem.symlink(caller, parent, name, to));
+        await make(parent, name, () => fileSystem.symlink(caller, parent, name, to));
       }),
     link: (from, to) =>
       call(from, async () => {
         const { lineage, kind } = await walk(split(from));
         const { parent, name } = await requireFree(to);
         if (kind === "folder") throw new CallError("EPERM", from);
-        take(parent, name, await fileSystem.link(caller, lineage, parent, name));
+        await make(parent, name, () => fileSystem.link(caller, lineage, parent, name));
       }),
-    chmod: (path, mode) =>
-      call(path, async () => void (await fileSystem.setattr(caller, await lineageAt(path), { mode }))),
+    chmod: (path, mode) => call(path, async () => setAttributes(await lineageAt(path), { mode })),
     utimens: (path, seconds) =>
       call(path, async () => {
-        await fileSystem.setattr(caller, await lineageAt(path), { mtime: { seconds, nanoseconds: 123_456_789 } });
+        await setAttributes(await lineageAt(path), { mtime: { seconds, nanoseconds: 123_456_789 } });
       }),
     setxattr: (path, name, value) =>
       call(path, async () => {
         const flags = { create: false, replace: false };
-        await fileSystem.setxattr(caller, await lineageAt(path), name, Buffer.from(value), flags);
+        const lineage = await lineageAt(path);
+        await fileSystem.setxattr(caller, lineage, name, Buffer.from(value), flags);
+        memory.touch(lineage);
       }),
     getxattr: (path, name) =>
       call(path, async () => {

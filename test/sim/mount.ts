@@ -18,12 +18,14 @@ import { timeFromMilliseconds } from "../../src/lib/time.ts";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import type { EngineSettings } from "../../src/vfs/context.ts";
 import type { Engine } from "../../src/vfs/engine.ts";
+import type { KernelCache } from "../../src/vfs/kernel-cache.ts";
 import { type EngineOptions, startEngine } from "../../src/vfs/start-engine.ts";
 import { createKeptRows, type Rows } from "../support/kept-rows.ts";
 import { createMemoryFiles, type MemoryFiles } from "../support/memory-files.ts";
 import { createMemoryPassthrough } from "../support/memory-passthrough.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
-import { createKernel, type Kernel } from "./kernel.ts";
+import { CALLER, createKernel, type Kernel } from "./kernel.ts";
+import { createKernelMemory } from "./kernel-memory.ts";
 import { steppingFiles, steppingRows } from "./stepping.ts";
 import {
   createSimTransport,
@@ -41,6 +43,8 @@ export interface Sabotage {
   readonly engine?: (engine: Engine) => void;
   /** A crash takes back what the last system call committed. */
   readonly losesLastCall?: boolean;
+  /** What the kernel is told goes through it. */
+  readonly kernelCache?: (cache: KernelCache) => KernelCache;
   /** Changes the rows a crash leaves. */
   readonly crash?: (rows: Connection) => void;
   /** What goes wrong with a request, instead of what the weather says. */
@@ -86,6 +90,8 @@ export interface Process {
   readonly kernel: Kernel;
   readonly database: Connection;
   readonly files: MemoryFiles;
+  /** What the kernel keeps for long although it does not hold; one line for each. */
+  stale(): Promise<string[]>;
 }
 
 export interface Mount {
@@ -208,8 +214,11 @@ export function createMount(options: MountOptions): Mount {
       const rows = database;
       const { isPassing = seed % 2 === 0 } = options;
       const passthrough = isPassing ? createMemoryPassthrough(files) : undefined;
+      const memory = createKernelMemory(runtime);
+      const { kernelCache = (cache: KernelCache) => cache } = options.sabotage ?? {};
       const engine = await startEngine({
         runtime,
+        kernelCache: kernelCache(memory.cache),
         client,
         log,
         paths,
@@ -226,8 +235,9 @@ export function createMount(options: MountOptions): Mount {
       const keep = () => {
         if (options.sabotage?.losesLastCall === true) before = DATABASES.rowsOf(rows);
       };
-      const kernel = whileAlive(createKernel(engine.fileSystem, clock, passthrough?.fileOf), isAlive, keep);
-      current = { engine, kernel, database: rows, files };
+      const kernel = whileAlive(createKernel(engine.fileSystem, clock, memory, passthrough?.fileOf), isAlive, keep);
+      const stale = () => memory.stale(engine.context, engine.fileSystem, CALLER);
+      current = { engine, kernel, database: rows, files, stale };
     },
 
     async stop() {

@@ -104,6 +104,32 @@ export function createSimTransport(options: SimTransportOptions): Transport {
     throw new RemoteError("silent", `no answer within ${PATIENCE_MS} ms`);
   };
 
+  /** A stream of events, piece by piece as they come, until one of the ends is gone. */
+  async function* events(request: HttpRequest, asked: Gateway, whole: AsyncIterable<Uint8Array>) {
+    const pieces = whole[Symbol.asyncIterator]();
+    const aborted = new Promise<"aborted">((resolve) => {
+      request.signal?.addEventListener("abort", () => resolve("aborted"), { once: true });
+    });
+    try {
+      for (;;) {
+        const piece = await Promise.race([pieces.next(), aborted]);
+        if (piece === "aborted") throw new RemoteError("aborted", "the call was aborted");
+        if (piece.done === true) return;
+        await way();
+        // What happens to a dead process is that nothing happens.
+        if (!isAlive()) {
+          pieces.return?.();
+          await new Promise(() => {});
+        }
+        if (weather.isOffline) throw broken("offline");
+        if (gateway() !== asked) throw broken("the gateway was restarted");
+        yield piece.value;
+      }
+    } finally {
+      pieces.return?.();
+    }
+  }
+
   async function effect(request: HttpRequest, body: RequestBody | undefined): Promise<GatewayAnswer> {
     const asked = gateway();
     const { method, path, query, headers } = request;
@@ -143,10 +169,16 @@ export function createSimTransport(options: SimTransportOptions): Transport {
         return silence(request);
       }
     }
+    const asked = gateway();
     const answer = await effect(fault === "range-ignored" ? withoutRange(request) : request, streamed(request, way));
     if (fault === "silent-after") return silence(request);
     await way();
     if (weather.isOffline || fault === "lost-after") throw broken("the answer is lost");
+    if (request.headers.accept === "text/event-stream" && answer.body?.kind === "bytes") {
+      const stream = events(request, asked, answer.body.stream);
+      const { status, headers } = answer;
+      return { status, headers, body: (BODIES[fault ?? ""] ?? ((all) => all))(stream) };
+    }
     return received(answer, fault === "slow-body" ? (whole) => inDrops(clock, whole) : BODIES[fault ?? ""]);
   }
 

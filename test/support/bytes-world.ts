@@ -20,7 +20,9 @@ import { createClockState } from "../../src/vfs/clock-set.ts";
 import type { Context, EngineSettings } from "../../src/vfs/context.ts";
 import { createDisk } from "../../src/vfs/disk.ts";
 import type { Caller, HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
+import { createFreshness } from "../../src/vfs/freshness.ts";
 import { countHandles } from "../../src/vfs/handle-table.ts";
+import { NO_KERNEL_CACHE } from "../../src/vfs/kernel-cache.ts";
 import { createNetwork } from "../../src/vfs/network.ts";
 import { open, openCreated, prepareOpen, release } from "../../src/vfs/open.ts";
 import { NO_PASSTHROUGH } from "../../src/vfs/passthrough.ts";
@@ -34,6 +36,7 @@ import { EMPTY_HASH, nowText } from "../../src/vfs/stat.ts";
 import { createSyncRows } from "../../src/vfs/sync-rows.ts";
 import { createSyncTogether } from "../../src/vfs/sync-waiting.ts";
 import { createTogether } from "../../src/vfs/together.ts";
+import { createToldKernel } from "../../src/vfs/told-kernel.ts";
 import { flush, write } from "../../src/vfs/write.ts";
 import { createMemoryFiles, type MemoryFiles } from "./memory-files.ts";
 import { createMemoryPassthrough, type MemoryPassthrough } from "./memory-passthrough.ts";
@@ -183,6 +186,8 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     handleTable: countHandles(),
     lives: new Map(),
     passthrough: passthrough ?? NO_PASSTHROUGH,
+    kernel: createToldKernel(NO_KERNEL_CACHE),
+    fresh: createFreshness(runtime),
     bytes: createByteState(),
     interruptions: new Map(),
     listings: { size: 0, run: (_key, work) => work() },

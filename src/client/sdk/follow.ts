@@ -5,6 +5,7 @@
  */
 import type { JournalEntry } from "../../contract/resources.ts";
 import { RemoteError } from "../errors.ts";
+import { hasNoStream } from "../journal.ts";
 import { type Context, type RequestOptions, read } from "./context.ts";
 
 export interface FollowOptions extends RequestOptions {
@@ -20,8 +21,6 @@ export interface FollowOptions extends RequestOptions {
 
 const POLL_MS = 1000;
 const POLL_PAGE = 1000;
-/** Statuses of a gateway that has no such operation. */
-const NO_STREAM_STATUSES: readonly (number | undefined)[] = [404, 405, 406, 501];
 
 export async function* follow(
   context: Context,
@@ -58,11 +57,6 @@ export async function* follow(
     tried += 1;
   }
   yield* poll(context, position, options);
-}
-
-function hasNoStream(error: RemoteError): boolean {
-  // Without a status it is our own refusal: the gateway's profile has no such operation.
-  return error.code === "invalid" ? error.status === undefined : NO_STREAM_STATUSES.includes(error.status);
 }
 
 async function presentPosition(context: Context, options: FollowOptions): Promise<number> {

@@ -22,6 +22,7 @@ import type { Engine } from "../../../src/vfs/engine.ts";
 import { startEngine } from "../../../src/vfs/start-engine.ts";
 import type { Calls } from "../../sim/calls.ts";
 import { createKernel } from "../../sim/kernel.ts";
+import { createKernelMemory } from "../../sim/kernel-memory.ts";
 import { differences, gatewayTree, hashOf, type Line, readFile, treeOf } from "../../sim/tree.ts";
 import { createCoreTransport } from "../core-transport.ts";
 import { createMemoryFiles } from "../memory-files.ts";
@@ -193,7 +194,7 @@ export async function problemsAfter(
     isGone = !isThere;
   });
   await comesToRest(machine, problems);
-  const calls = createKernel(engine.fileSystem, clock);
+  const calls = createKernel(engine.fileSystem, clock, createKernelMemory(clock));
   const mount = await run(treeOf(calls, { withContent: true }));
   const there = await run(gatewayTree(client, root));
   const parked = await run(parkedPaths(engine));
@@ -240,7 +241,7 @@ async function promisesKept(
   problems: string[],
   setGateway: (isThere: boolean) => void,
 ) {
-  const calls = createKernel(engine.fileSystem, clock);
+  const calls = createKernel(engine.fileSystem, clock, createKernelMemory(clock));
   const names = await run(calls.list(""));
   const contents = new Map<string, Buffer>();
   const isHere = (name: string) => !name.startsWith("remote-") && (isPromised(promises, name) || /\.db/.test(name));

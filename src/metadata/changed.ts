@@ -1,0 +1,91 @@
+/**
+ * What a transaction changed of what programs are shown: names and inodes, for whoever has told others
+ * of them. It is told of once it is committed; what was undone never was. Knows nobody who listens.
+ */
+import type { Connection } from "./database.ts";
+
+export interface Changed {
+  /** By their folder; each with the inode it had before, null where there was no such name. */
+  readonly names: ReadonlyMap<number, ReadonlyMap<string, number | null>>;
+  /** New ones: nobody was told of them. */
+  readonly made: ReadonlySet<number>;
+  /** Attributes, or the number of names. Not of new ones. */
+  readonly inodes: ReadonlySet<number>;
+  /** Those of them whose lineage is a new one. */
+  readonly switched: ReadonlySet<number>;
+  /** Entries whose node is another, or was changed by the gateway at another time. */
+  readonly nodesOf: ReadonlySet<number>;
+}
+
+export function createChanged(database: Connection) {
+  let names = new Map<number, Map<string, number | null>>();
+  let made = new Set<number>();
+  let inodes = new Set<number>();
+  let switched = new Set<number>();
+  let nodesOf = new Set<number>();
+  let isHeard = false;
+  let listener: (changed: Changed) => void = () => {};
+
+  function drop(): void {
+    names = new Map();
+    made = new Set();
+    inodes = new Set();
+    switched = new Set();
+    nodesOf = new Set();
+  }
+
+  function tell(): void {
+    const changed = { names, made, inodes, switched, nodesOf };
+    const isAny = names.size + inodes.size + nodesOf.size > 0;
+    if (isAny || made.size > 0) drop();
+    if (isAny) listener(changed);
+  }
+
+  /** Outside of a transaction each change is one. */
+  function noted(): void {
+    if (!database.inTransaction) tell();
+  }
+
+  return {
+    name(folder: number, name: string, before: number | null): void {
+      if (isHeard) return;
+      const known = names.get(folder) ?? new Map<string, number | null>();
+      names.set(folder, known);
+      if (!known.has(name)) known.set(name, before);
+      noted();
+    },
+    madeInode(id: number): void {
+      made.add(id);
+      if (!database.inTransaction) drop();
+    },
+    inode(id: number, isSwitched = false): void {
+      if (isHeard || made.has(id)) return;
+      inodes.add(id);
+      if (isSwitched) switched.add(id);
+      noted();
+    },
+    nodeOf(entry: number | null): void {
+      if (isHeard || entry === null) return;
+      nodesOf.add(entry);
+      noted();
+    },
+    /** What `work` changes is known to all who were told of what was before. */
+    heard<T>(work: () => T): T {
+      const before = isHeard;
+      isHeard = true;
+      try {
+        return work();
+      } finally {
+        isHeard = before;
+      }
+    },
+    tell,
+    drop,
+    /** Called right after each commit that changed something. Must not fail. */
+    onTell(next: (changed: Changed) => void): void {
+      listener = next;
+    },
+  };
+}
+
+export type ChangedRows = ReturnType<typeof createChanged>;

@@ -1,0 +1,99 @@
+/**
+ * Whether the journal is live: everything it shows was applied, it was heard of a moment ago, and no
+ * time has passed unnoticed since (the machine slept, the process stood still). While it is, the kernel
+ * may remember for long what it is told, because it is told of every change; otherwise a second.
+ */
+import type { Runtime, Timer } from "../lib/runtime.ts";
+
+/** How long the kernel may keep what it was told while nobody can tell it of remote changes. */
+export const SHORT_MS = 1000;
+/** While the journal is live. Not for ever: a word to the kernel that was lost is made good after this. */
+export const LIVE_MS = 5 * 60_000;
+/** Without a word for so long (three heartbeats of the gateway), nobody knows. */
+const SILENCE_MS = 30_000;
+const WATCH_MS = 5_000;
+/** What two clocks may drift apart between two looks. */
+const DRIFT_MS = 2_000;
+
+export interface Freshness {
+  /** Whether it is live now. */
+  isLive(): boolean;
+  /** Since when it is not, wall clock; undefined while it is. */
+  readonly staleSince: number | undefined;
+  /** Something came of the journal, a heartbeat or a page. */
+  heard(): void;
+  /** Before the journal is asked: what `caughtUp` is given, so that an answer from before a gap counts for nothing. */
+  asking(): number;
+  /** Everything the journal showed when it was asked was applied. */
+  caughtUp(asked: number): void;
+  /** What was heard so far says nothing any more. */
+  lost(): void;
+  /** Called when it ends. */
+  onEnd(listener: () => void): void;
+  start(): void;
+  stop(): void;
+}
+
+export function createFreshness(runtime: Pick<Runtime, "now" | "elapsed" | "setTimer">): Freshness {
+  let isCaughtUp = false;
+  let heardAt = Number.NEGATIVE_INFINITY;
+  let lookedAt = runtime.elapsed();
+  let offset = runtime.now() - lookedAt;
+  let staleSince: number | undefined = runtime.now();
+  let timer: Timer | undefined;
+  let gaps = 0;
+  let ended: () => void = () => {};
+
+  /** The wall clock goes on while the machine sleeps, the other one does not; this process looks every few seconds. */
+  function hasSlept(): boolean {
+    const elapsed = runtime.elapsed();
+    const now = runtime.now() - elapsed;
+    const slept = Math.abs(now - offset) > DRIFT_MS || elapsed - lookedAt > 3 * WATCH_MS;
+    offset = now;
+    lookedAt = elapsed;
+    return slept;
+  }
+
+  function end(): void {
+    isCaughtUp = false;
+    gaps += 1;
+    if (staleSince !== undefined) return;
+    staleSince = runtime.now();
+    ended();
+  }
+
+  function isLive(): boolean {
+    if (hasSlept()) end();
+    else if (isCaughtUp && runtime.elapsed() - heardAt > SILENCE_MS) end();
+    return isCaughtUp;
+  }
+
+  function watch(): void {
+    isLive();
+    timer = runtime.setTimer(WATCH_MS, watch);
+  }
+
+  return {
+    isLive,
+    get staleSince() {
+      return isLive() ? undefined : staleSince;
+    },
+    heard() {
+      if (hasSlept()) end();
+      heardAt = runtime.elapsed();
+    },
+    asking: () => gaps,
+    caughtUp(asked) {
+      if (asked !== gaps) return;
+      heardAt = runtime.elapsed();
+      isCaughtUp = true;
+      staleSince = undefined;
+    },
+    lost: end,
+    onEnd(listener) {
+      ended = listener;
+    },
+    start: watch,
+    stop: () => timer?.cancel(),
+  };
+}

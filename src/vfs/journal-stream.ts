@@ -1,0 +1,137 @@
+/**
+ * The journal as it goes on: one connection on which the gateway tells each entry at once, taken up
+ * again after a pause where it breaks. It only collects; follow.ts applies what came, and asks for
+ * the journal in pages as long as there is no connection here.
+ */
+import { hasNoStream } from "../client/journal.ts";
+import type { JournalEntry } from "../contract/resources.ts";
+import { sleep } from "../lib/runtime.ts";
+import type { Context } from "./context.ts";
+
+/** Entries kept until they are applied; more wait in the connection. */
+const WAITING_MAX = 1_000;
+const PAUSE_MS = 1_000;
+const PAUSE_MAX_MS = 30_000;
+/** A connection that lasted so long is no failure. */
+const LASTING_MS = 30_000;
+
+export interface JournalStream {
+  /** A connection is there: what is new comes by itself. */
+  readonly isOpen: boolean;
+  /** What came and was not applied yet, oldest first. */
+  readonly entries: readonly JournalEntry[];
+  /** So many of them, the oldest, were applied. */
+  applied(count: number): void;
+  /** Resolves when something came or the connection opened or ended, or when the signal aborts. */
+  news(signal: AbortSignal): Promise<void>;
+  /** The connection may be dead without a sign: a new one is made at once. */
+  renew(): void;
+  start(): void;
+  stop(): Promise<void>;
+}
+
+export function createJournalStream(context: Context): JournalStream {
+  const { client, runtime, metadata, network, fresh, workspace, log } = context;
+  const stopped = new AbortController();
+  let connection = new AbortController();
+  let entries: JournalEntry[] = [];
+  let isOpen = false;
+  let waiting: (() => void)[] = [];
+  let loop: Promise<void> = Promise.resolve();
+
+  function wake(): void {
+    const all = waiting;
+    waiting = [];
+    for (const resolve of all) resolve();
+  }
+
+  function news(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      if (signal.aborted) return resolve();
+      const done = () => {
+        signal.removeEventListener("abort", done);
+        resolve();
+      };
+      waiting.push(done);
+      signal.addEventListener("abort", done, { once: true });
+    });
+  }
+
+  /** Until it breaks or ends. Rejects with why. */
+  async function connect(signal: AbortSignal): Promise<void> {
+    const onHeard = () => {
+      fresh.heard();
+      if (isOpen) return;
+      isOpen = true;
+      wake();
+    };
+    let position = metadata.settings.getNumber("cursor");
+    const told = client.streamJournal(position, { workspace: workspace.id, onHeard, signal });
+    const aborted = new Promise<undefined>((resolve) => {
+      signal.addEventListener("abort", () => resolve(undefined), { once: true });
+    });
+    try {
+      for (;;) {
+        const next = await Promise.race([told.next(), aborted]);
+        if (next === undefined || next.done === true) return;
+        // A gateway that begins too early.
+        if (next.value.position <= position) continue;
+        position = next.value.position;
+        entries.push(next.value);
+        wake();
+        while (entries.length >= WAITING_MAX && !signal.aborted) await news(signal);
+      }
+    } finally {
+      // What a broken connection says of its end is of no interest, and may be long in coming.
+      told.return().catch(() => {});
+      isOpen = false;
+      entries = [];
+      wake();
+    }
+  }
+
+  async function run(): Promise<void> {
+    for (let pause = PAUSE_MS; !stopped.signal.aborted; ) {
+      const begun = runtime.elapsed();
+      connection = new AbortController();
+      try {
+        if (network.isOnline && network.loginNeeded === undefined) await connect(connection.signal);
+      } catch (error) {
+        if (hasNoStream(error)) {
+          log.info({ err: error }, "the gateway has no stream of the journal: it is asked for it again and again");
+          return;
+        }
+        if (!connection.signal.aborted) log.debug({ err: error }, "the stream of the journal broke");
+        // Whether the gateway can be reached the pages will tell.
+      }
+      if (connection.signal.aborted && !stopped.signal.aborted) continue;
+      const isLasting = runtime.elapsed() - begun >= LASTING_MS;
+      pause = isLasting ? PAUSE_MS : pause;
+      await sleep(runtime, Math.round(pause * (0.5 + runtime.random() / 2)), stopped.signal);
+      if (network.isOnline && !isLasting) pause = Math.min(PAUSE_MAX_MS, 2 * pause);
+    }
+  }
+
+  return {
+    get isOpen() {
+      return isOpen;
+    },
+    get entries() {
+      return entries;
+    },
+    applied(count) {
+      entries.splice(0, count);
+      wake();
+    },
+    news,
+    renew: () => connection.abort(),
+    start() {
+      loop = run();
+    },
+    async stop() {
+      stopped.abort();
+      connection.abort();
+      await loop;
+    },
+  };
+}

@@ -1,0 +1,39 @@
+/**
+ * How the kernel is told that what it remembers of us no longer holds. Declared here, done by `fuse/`,
+ * from threads of its own: nothing here waits, and no request waits for it. What is told was committed
+ * before. Content is not among it: a lineage has one content for ever.
+ */
+import type { Lineage } from "./filesystem.ts";
+
+export interface ChangedName {
+  readonly parent: Lineage;
+  readonly name: string;
+  /** What had the name is nowhere any more. Else who works in it is not to be disturbed. */
+  readonly isGone: boolean;
+}
+
+export interface KernelNews {
+  /** To be looked up again, also where there was none. */
+  readonly names: Iterable<ChangedName>;
+  /** Folders whose names are others. */
+  readonly listings: Iterable<Lineage>;
+  /** Attributes are others. */
+  readonly inodes: Iterable<Lineage>;
+}
+
+/** All the kernel may have been told of, in slices by growing numbers. */
+export interface KnownRows {
+  lineages(after: number, limit: number): readonly Lineage[];
+  names(after: number, limit: number): readonly { id: number; parent: Lineage; name: string }[];
+}
+
+export interface KernelCache {
+  /** Whether absent names are among what `everything` makes it ask for again. Else it must not be let remember any. */
+  readonly forgetsAbsent: boolean;
+  tell(news: KernelNews): void;
+  /** Nothing it was told counts any more: each name and attribute is asked for again. */
+  everything(known: KnownRows): void;
+}
+
+/** Where there is no kernel, or none that can be told. */
+export const NO_KERNEL_CACHE: KernelCache = { forgetsAbsent: false, tell() {}, everything() {} };

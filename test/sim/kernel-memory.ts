@@ -1,0 +1,205 @@
+/**
+ * What the kernel remembers of a file system, for as long as it was allowed to or until it is told that
+ * it no longer holds: names, absent names, attributes, listings. `stale` compares what was allowed for
+ * long with what the rows say: a change nobody told of shows there.
+ */
+import type { Clock } from "../../src/lib/runtime.ts";
+import type { Context } from "../../src/vfs/context.ts";
+import type { Absent, Attributed, Caller, FileSystem, Found, Lineage, Stat } from "../../src/vfs/filesystem.ts";
+import { SHORT_MS } from "../../src/vfs/freshness.ts";
+import type { KernelCache } from "../../src/vfs/kernel-cache.ts";
+
+export interface Dentry {
+  readonly parent: Lineage;
+  readonly name: string;
+  readonly lineage: Lineage;
+  readonly kind: Stat["kind"];
+  until: number;
+  isLong: boolean;
+}
+
+interface Kept<T> {
+  readonly value: T;
+  readonly until: number;
+  readonly isLong: boolean;
+}
+
+export interface KernelMemory {
+  readonly cache: KernelCache;
+  readonly dentries: Map<string, Dentry>;
+  /** Until it is called, nobody forgets names that are gone. */
+  onGone: () => void;
+  /** Notes a name that was found; a name moved is noted by `move`. */
+  name(parent: Lineage, name: string, found: Found, isKept: boolean): void;
+  absent(parent: Lineage, name: string, answer: Absent, isKept: boolean): void;
+  isAbsent(parent: Lineage, name: string): boolean;
+  move(from: { parent: Lineage; name: string }, to: { parent: Lineage; name: string }): void;
+  attributes(lineage: Lineage, answer: Attributed, isKept: boolean): void;
+  attributesOf(lineage: Lineage): Stat | undefined;
+  /** A call of a program has changed it. */
+  touch(...lineages: Lineage[]): void;
+  /** Names of a folder: a call of a program has changed them. */
+  touchFolder(...lineages: Lineage[]): void;
+  listing(folder: Lineage): readonly string[] | undefined;
+  dropListing(folder: Lineage): void;
+  /** Counts what would make a listing that is being read useless. */
+  version(folder: Lineage): number;
+  keepListing(folder: Lineage, names: readonly string[]): void;
+  expireNames(): void;
+  clear(): void;
+  /** One line for each thing it would answer wrongly. */
+  stale(context: Context, fileSystem: FileSystem, caller: Caller): Promise<string[]>;
+}
+
+export const keyOf = (parent: Lineage, name: string) => `${parent}/${name}`;
+
+export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): KernelMemory {
+  const dentries = new Map<string, Dentry>();
+  const absents = new Map<string, Kept<{ parent: Lineage; name: string }>>();
+  const attributes = new Map<Lineage, Kept<Stat>>();
+  const listings = new Map<Lineage, readonly string[]>();
+  const versions = new Map<Lineage, number>();
+
+  const kept = <T>(value: T, milliseconds: number): Kept<T> => ({
+    value,
+    until: clock.elapsed() + milliseconds,
+    isLong: milliseconds > SHORT_MS,
+  });
+  const isValid = ({ until }: { until: number }) => clock.elapsed() < until;
+
+  function spoil(folder: Lineage): void {
+    listings.delete(folder);
+    versions.set(folder, (versions.get(folder) ?? 0) + 1);
+  }
+
+  const memory: KernelMemory = {
+    cache: {
+      forgetsAbsent: true,
+      tell({ names, listings: folders, inodes }) {
+        // By a thread: what is said now is heard a little later.
+        const told = { names: [...names], folders: [...folders], inodes: [...inodes] };
+        clock.soon(() => {
+          for (const { parent, name, isGone } of told.names) {
+            const key = keyOf(parent, name);
+            absents.delete(key);
+            const dentry = dentries.get(key);
+            if (dentry !== undefined) dentry.until = -1;
+            if (isGone) dentries.delete(key);
+          }
+          for (const folder of told.folders) spoil(folder);
+          for (const lineage of told.inodes) attributes.delete(lineage);
+          memory.onGone();
+        });
+      },
+      everything(known) {
+        clock.soon(() => {
+          memory.expireNames();
+          for (let after = 0; ; ) {
+            const lineages = known.lineages(after, 7);
+            for (const lineage of lineages) attributes.delete(lineage);
+            const last = lineages.at(-1);
+            if (last === undefined) break;
+            after = last;
+          }
+        });
+      },
+    },
+    dentries,
+    onGone: () => {},
+    name(parent, name, { lineage, stat, entryValidMs }, isKept) {
+      absents.delete(keyOf(parent, name));
+      const { until, isLong } = kept(null, isKept ? entryValidMs : 0);
+      dentries.set(keyOf(parent, name), { parent, name, lineage, kind: stat.kind, until, isLong });
+    },
+    absent(parent, name, { entryValidMs }, isKept) {
+      if (isKept) absents.set(keyOf(parent, name), kept({ parent, name }, entryValidMs));
+    },
+    isAbsent(parent, name) {
+      const known = absents.get(keyOf(parent, name));
+      return known !== undefined && isValid(known);
+    },
+    move(from, to) {
+      absents.delete(keyOf(to.parent, to.name));
+      const dentry = dentries.get(keyOf(from.parent, from.name));
+      dentries.delete(keyOf(from.parent, from.name));
+      if (dentry !== undefined) dentries.set(keyOf(to.parent, to.name), { ...dentry, ...to });
+    },
+    attributes(lineage, { stat, validMs }, isKept) {
+      if (isKept) attributes.set(lineage, kept(stat, validMs));
+      else attributes.delete(lineage);
+    },
+    attributesOf(lineage) {
+      const known = attributes.get(lineage);
+      return known !== undefined && isValid(known) ? known.value : undefined;
+    },
+    touch(...lineages) {
+      for (const lineage of lineages) attributes.delete(lineage);
+    },
+    touchFolder(...lineages) {
+      for (const lineage of lineages) {
+        attributes.delete(lineage);
+        spoil(lineage);
+      }
+    },
+    listing: (folder) => listings.get(folder),
+    dropListing: spoil,
+    version: (folder) => versions.get(folder) ?? 0,
+    keepListing(folder, names) {
+      listings.set(folder, names);
+    },
+    expireNames() {
+      for (const dentry of dentries.values()) dentry.until = -1;
+      absents.clear();
+    },
+    clear() {
+      for (const all of [dentries, absents, attributes, listings]) all.clear();
+    },
+
+    async stale({ metadata, kernel, fresh }, fileSystem, caller) {
+      const wrong: string[] = [];
+      const isLive = fresh.isLive();
+      // What has just been told is heard.
+      await new Promise<void>((resolve) => clock.soon(resolve));
+      const isKeptForLong = (one: { isLong: boolean; until: number }) => one.isLong && isValid(one);
+      const all = [...dentries.values(), ...absents.values(), ...attributes.values()];
+      if (!isLive && all.some(isKeptForLong)) wrong.push("something is kept for long although nobody would tell");
+      const inodeOf = (lineage: Lineage) => metadata.inodes.ofLineage(lineage);
+      for (const dentry of dentries.values()) {
+        if (!dentry.isLong || !isValid(dentry)) continue;
+        const entry = metadata.entries.find(inodeOf(dentry.parent)?.id ?? 0, dentry.name);
+        const lineage = entry === undefined ? undefined : metadata.inodes.get(entry.inode)?.lineage;
+        if (lineage !== dentry.lineage)
+          wrong.push(`${dentry.name} in ${dentry.parent} is kept as ${dentry.lineage} and is ${lineage}`);
+      }
+      for (const absent of absents.values()) {
+        const { parent, name } = absent.value;
+        if (!isValid(absent) || metadata.entries.find(inodeOf(parent)?.id ?? 0, name) === undefined) continue;
+        wrong.push(`${name} in ${parent} is kept as absent and is there`);
+      }
+      for (const [folder, names] of listings) {
+        const id = inodeOf(folder)?.id;
+        if (id === undefined || !kernel.listed.has(id)) continue;
+        const shown = metadata.entries.list(id, 0, 10_000).map(({ name }) => name);
+        const there = shown.filter((name) => name !== "" && !name.includes("/")).sort();
+        if (there.join("/") !== names.join("/")) wrong.push(`folder ${folder} is kept as ${names} and is ${there}`);
+      }
+      for (const [lineage, { value, until, isLong }] of attributes) {
+        if (!isLong || clock.elapsed() >= until || inodeOf(lineage) === undefined) continue;
+        const { stat } = await fileSystem.getattr(caller, lineage);
+        if (attributes.get(lineage)?.value !== value) continue;
+        const difference = differs(value, stat);
+        if (difference !== undefined) wrong.push(`attributes of ${lineage} are kept with another ${difference}`);
+      }
+      return wrong;
+    },
+  };
+  return memory;
+}
+
+function differs(a: Stat, b: Stat): string | undefined {
+  const fields = ["inode", "kind", "mode", "links", "size", "mtime", "ctime"] as const;
+  const differing = fields.find((field) => JSON.stringify(a[field]) !== JSON.stringify(b[field]));
+  return differing === undefined
+    ? undefined
+    : `${differing}: ${JSON.stringify(a[differing])}, now ${JSON.stringify(b[differing])}`;
+}
