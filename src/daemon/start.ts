@@ -277,6 +277,8 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   if (agreed.passthrough) passthrough.use(descriptor);
   if (kept.connection === undefined) kept.agreed(agreed);
   kernelCache.use(device.notify, agreed.kernelMinor);
+  // The daemon before may have died between a change and its word to the kernel.
+  if (restarts !== undefined) engine.expireKernel();
   systemClock.step("daemon: kernel answered");
 
   const record: MountRecord = {
