@@ -60,14 +60,15 @@ function halved(request: HttpRequest): HttpRequest {
  * has it open for writing not at all: either would do.
  */
 function markedLate({ context }: Engine): void {
-  const { inodes } = context.metadata;
+  const { inodes, writers } = context.metadata;
   const update = inodes.update.bind(inodes);
+  Object.assign(writers, { begin() {} });
   Object.assign(inodes, {
-    beginWriting() {},
     update(...args: Parameters<typeof update>) {
-      const [id, { content, hash }] = args;
+      const [id, { content = "dirty", hash }] = args;
       if (content !== "dirty" || hash !== null) return update(...args);
-      return void context.runtime.setTimer(1, () => inodes.get(id) !== undefined && update(...args));
+      context.runtime.setTimer(1, () => inodes.get(id) !== undefined && update(...args));
+      return inodes.get(id);
     },
   });
 }
