@@ -1,6 +1,7 @@
 /** An engine broken on purpose does not get through: how many histories it takes is printed. */
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import type { Connection } from "../../src/metadata/database.ts";
 import type { Engine } from "../../src/vfs/engine.ts";
 import { playHistory } from "./history.ts";
 import type { Sabotage } from "./mount.ts";
@@ -80,7 +81,6 @@ const SABOTAGES: readonly { name: string; mounts: 1 | 2; sabotage: Sabotage }[] 
     sabotage: withoutHeader("if-match", ({ method }) => method === "PUT"),
   },
   { name: "uploads go without If-None-Match", mounts: 2, sabotage: withoutHeader("if-none-match") },
-  { name: "repeated requests have other keys", mounts: 1, sabotage: { request: withOtherKey } },
   { name: "a call is answered before its commit", mounts: 1, sabotage: { losesLastCall: true } },
   { name: "a file is marked dirty late", mounts: 1, sabotage: { engine: markedLate } },
   { name: "content is sent before it is whole", mounts: 2, sabotage: { request: halved } },
@@ -123,6 +123,8 @@ test("tombstones are forgotten: noticed in a history made for it", async () => {
   );
 });
 
+const forgetAttempts = (rows: Connection) => void rows.exec("DELETE FROM attempt");
+
 /** A save is under way, its answer lost, when the file is saved again and the mount dies. */
 const SAVED_TWICE: readonly Step[] = [
   { do: "run", mount: 0, program: { do: "save", path: "a", size: 20 } },
@@ -133,7 +135,10 @@ const SAVED_TWICE: readonly Step[] = [
   { do: "crash", mount: 0, program: { do: "read", path: "a" }, ticks: 0, ms: 0 },
 ];
 
-test("requests under way are forgotten in a crash: noticed in a history made for it", async () => {
+test.each([
+  { name: "requests under way are forgotten in a crash", sabotage: { crash: forgetAttempts } },
+  { name: "repeated requests have other keys", sabotage: { request: withOtherKey } },
+])("$name: noticed in a history made for it", async ({ sabotage }) => {
   const lostAnswer = (): Sabotage => {
     let isLost = false;
     return {
@@ -145,8 +150,8 @@ test("requests under way are forgotten in a crash: noticed in a history made for
     };
   };
   await playHistory(SAVED_TWICE, { mounts: 1, seed: 1, sabotage: lostAnswer() });
-  const sabotage: Sabotage = { ...lostAnswer(), crash: (rows) => void rows.exec("DELETE FROM attempt") };
-  await expect(playHistory(SAVED_TWICE, { mounts: 1, seed: 1, sabotage })).rejects.toThrow(/conflict/);
+  const both = { ...lostAnswer(), ...sabotage };
+  await expect(playHistory(SAVED_TWICE, { mounts: 1, seed: 1, sabotage: both })).rejects.toThrow(/conflict/);
 });
 
 /** Removed by one who has not heard yet that the other has just saved it. */
