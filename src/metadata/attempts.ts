@@ -27,7 +27,8 @@ const COLUMNS = `id, node, state, key, request, generation, tries, next_at AS ne
 
 /** `parse` checks a stored request. */
 export function createAttempts<Request>(database: Connection, parse: (value: unknown) => Request) {
-  const openOf = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE node = ? AND state = 'open'`);
+  const byId = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE id = ?`);
+  const openOfNode = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE node = ? AND state = 'open'`);
   const byKey = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE key = ?`);
   const all = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE state = 'open' ORDER BY id`);
   const nodesWanting = prepare<{ node: number }>(
@@ -63,6 +64,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     database,
     `INSERT INTO attempt (node, state, key, request, generation, tries, next_at, last_error, created_at, bulk)
      VALUES (@node, 'open', @key, @request, @generation, 0, @nextAt, NULL, @createdAt, @bulk)`,
+    [],
   );
   const failed = prepare(database, "UPDATE attempt SET tries = tries + 1, next_at = ?, last_error = ? WHERE id = ?");
   const rush = prepare(
@@ -76,7 +78,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     database,
     "UPDATE attempt SET state = 'abandoned', generation = NULL, next_at = ? WHERE id = ?",
   );
-  const remove = prepare(database, "DELETE FROM attempt WHERE id = ?");
+  const remove = prepare(database, "DELETE FROM attempt WHERE id = ?", []);
   const removeOf = prepare(database, "DELETE FROM attempt WHERE node = ?");
   const abandoned = prepare<{ one: number }>(
     database,
@@ -88,7 +90,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     `SELECT ${COLUMNS} FROM attempt WHERE node = ? AND state = 'abandoned' ORDER BY id DESC`,
   );
   const removeOld = prepare(database, "DELETE FROM attempt WHERE state = 'abandoned' AND next_at < ?");
-  const ofGeneration = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE generation = ?`);
+  const sending = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE generation = ?`);
 
   /** Up to this one they were made before this start: which of them were sent is not known, so each counts as sent. */
   const made = newest.get()?.seq ?? 0;
@@ -97,12 +99,17 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     return { ...row, tries, request: parse(JSON.parse(row.request)) };
   };
   const decode = (row: Row | undefined) => (row === undefined ? undefined : decodeRow(row));
+  const get = remember(database, ["attempt"], (id: number) => decode(byId.get(id)));
+  const openOf = remember(database, ["attempt"], (node: number) => decode(openOfNode.get(node)));
+  const ofGeneration = remember(database, ["attempt"], (generation: number): readonly Attempt<Request>[] =>
+    sending.all(generation).map(decodeRow),
+  );
 
   return {
-    openOf: (node: number) => decode(openOf.get(node)),
+    openOf: (node: number) => openOf(node),
     ofKey: (key: string) => decode(byKey.get(key)),
     /** Several, when the names of one inode are sent at the same time. */
-    ofGeneration: (generation: number): Attempt<Request>[] => ofGeneration.all(generation).map(decodeRow),
+    ofGeneration: (generation: number): readonly Attempt<Request>[] => ofGeneration(generation),
     open: (): Attempt<Request>[] => all.all().map(decodeRow),
     /** Node rows with a request under way that puts them into this folder. */
     nodesWanting: (parent: string): number[] => nodesWanting.all(parent).map((row) => row.node),
@@ -132,7 +139,14 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       const { bulk = 0 } = attempt;
       const row = { ...attempt, bulk, request: JSON.stringify(attempt.request) };
       const id = Number(insert.run(row).lastInsertRowid);
-      return { ...attempt, bulk, id, state: "open", tries: 0, lastError: null };
+      const request = parse(JSON.parse(row.request));
+      const { node, key, generation, nextAt, createdAt } = attempt;
+      const rest = { state: "open", tries: 0, lastError: null } as const;
+      const created = { id, node, key, request, generation, nextAt, createdAt, bulk, ...rest };
+      get.tell(id, created);
+      openOf.tell(node, created);
+      if (generation !== null) ofGeneration.drop(generation);
+      return created;
     },
     failed(id: number, nextAt: number, error: string): void {
       failed.run(nextAt, error, id);
@@ -148,7 +162,12 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       abandon.run(now, id);
     },
     remove(id: number): void {
+      const current = get(id);
       remove.run(id);
+      get.tell(id, undefined);
+      if (current === undefined) return;
+      if (current.state === "open") openOf.tell(current.node, undefined);
+      if (current.generation !== null) ofGeneration.drop(current.generation);
     },
     removeAllOf(node: number): void {
       removeOf.run(node);
@@ -214,16 +233,26 @@ export function createGenerations(database: Connection) {
     database,
     `INSERT INTO generation (id, inode, changes, lineage, size, hash, mtime, synced, boot)
      VALUES (@id, @inode, @changes, @lineage, @size, @hash, @mtime, @synced, @boot)`,
+    [],
   );
   const sequence = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'generation'");
   let reserved = 0;
   const detach = prepare(database, "UPDATE generation SET lineage = NULL WHERE id = ?");
-  const remove = prepare(database, "DELETE FROM generation WHERE id = ?");
+  const remove = prepare(database, "DELETE FROM generation WHERE id = ?", []);
+  const get = remember(database, ["generation"], (id: number) => byId.get(id));
+  const newestOf = remember(database, ["generation"], (inode: number) => newest.get(inode));
+  const cutsOf = remember(database, ["generation"], (lineage: number): readonly Generation[] => ofLineage.all(lineage));
+
+  function drop({ inode, lineage }: Generation): void {
+    newestOf.drop(inode);
+    if (lineage !== null) cutsOf.drop(lineage);
+  }
+
   return {
-    get: remember(database, ["generation"], (id: number) => byId.get(id)),
-    newestOf: remember(database, ["generation"], (inode: number) => newest.get(inode)),
+    get: (id: number): Generation | undefined => get(id),
+    newestOf: (inode: number): Generation | undefined => newestOf(inode),
     /** The cuts that are this live file itself. */
-    ofLineage: remember(database, ["generation"], (lineage: number): readonly Generation[] => ofLineage.all(lineage)),
+    ofLineage: (lineage: number): readonly Generation[] => cutsOf(lineage),
     /** The cuts that are live files themselves, of the lineages from this one on, before that one. */
     ofLineages: (from: number, to: number): Generation[] => itself.all(from, to),
     /** Of those, the ones whose live file has moved on. */
@@ -247,6 +276,9 @@ export function createGenerations(database: Connection) {
     create(generation: Omit<Generation, "id"> & { readonly id?: number }): Generation {
       const row = { ...generation, id: generation.id ?? this.reserveId() };
       insert.run(row);
+      drop(row);
+      const { id, inode, changes, lineage, size, hash, mtime, synced, boot } = row;
+      get.tell(id, { id, inode, changes, lineage, size, hash, mtime, synced, boot });
       return row;
     },
     /** The cut has become a file of its own. */
@@ -254,7 +286,10 @@ export function createGenerations(database: Connection) {
       detach.run(id);
     },
     remove(id: number): void {
+      const current = get(id);
       remove.run(id);
+      get.tell(id, undefined);
+      if (current !== undefined) drop(current);
     },
   };
 }

@@ -111,6 +111,8 @@ function decode(row: Row): NodeRow {
   };
 }
 
+const asRead = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value)) as Value;
+
 function encodeBase(base: Base | null) {
   return {
     baseParent: base?.parent ?? null,
@@ -330,12 +332,11 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     update(id: number, values: Partial<Omit<NodeRow, "id">>): NodeRow {
       const current = get(id);
       if (current === undefined) throw new Error(`no node row ${id}`);
-      const wanted = { ...current, ...values };
-      const columns = changedColumns(current, wanted);
-      change(id, columns);
-      // As it would be read: what JSON leaves out is not there.
-      const isAsRead = wanted.base === current.base && wanted.seen === current.seen;
-      const next = isAsRead ? wanted : decode(encode(wanted));
+      const next = { ...current, ...values };
+      change(id, changedColumns(current, next));
+      // As they would be read: what JSON leaves out is not there.
+      if (next.base !== null && next.base !== current.base) next.base = asRead(next.base);
+      if (next.seen !== null && next.seen !== current.seen) next.seen = asRead(next.seen);
       tell(id, current, next);
       if (current.entry !== next.entry || current.base?.modifiedAt !== next.base?.modifiedAt) {
         changed.nodeOf(current.entry);

@@ -1,6 +1,6 @@
 /** Single values of the state dir, and the nodes that wait for their name. */
 import type { Node } from "../contract/resources.ts";
-import { type Connection, prepare } from "./database.ts";
+import { type Connection, prepare, remember } from "./database.ts";
 
 /** workspace: id; workspaceName; root: node id; cursor: journal position everything is applied up to; boot: id of the last boot; indexed: position the path index showed; written: position of our newest acknowledged write; counting: whose revisions and positions the rows hold; relist: the folder up to which all are listed again, empty: none is to be; mount: id of the mount that the rows of done are of; restored: why the rows are older than the files, until that is made up for. */
 export type SettingKey =
@@ -19,12 +19,14 @@ export type SettingKey =
 export function createSettings(database: Connection) {
   const byKey = prepare<{ value: string }>(database, "SELECT value FROM setting WHERE key = ?");
   const put = prepare(database, "INSERT OR REPLACE INTO setting (key, value) VALUES (?, ?)");
+  const get = remember(database, ["setting"], (key: SettingKey) => byKey.get(key)?.value);
   return {
-    get: (key: SettingKey): string | undefined => byKey.get(key)?.value,
+    get: (key: SettingKey): string | undefined => get(key),
     set(key: SettingKey, value: string): void {
       put.run(key, value);
+      get.tell(key, value);
     },
-    getNumber: (key: SettingKey): number => Number(byKey.get(key)?.value ?? 0),
+    getNumber: (key: SettingKey): number => Number(get(key) ?? 0),
   };
 }
 

@@ -34,7 +34,7 @@ const NODE = {
 const IDS = 6;
 const UNDONE = new Error("undone");
 
-const step = fc.record({ what: fc.nat(22), a: fc.integer({ min: 1, max: IDS }), b: fc.integer({ min: 1, max: IDS }) });
+const step = fc.record({ what: fc.nat(28), a: fc.integer({ min: 1, max: IDS }), b: fc.integer({ min: 1, max: IDS }) });
 /** `undo`: all of it is taken back, or a part of a transaction that goes on. */
 const change = fc.record({
   steps: fc.array(step, { minLength: 1, maxLength: 4 }),
@@ -46,18 +46,20 @@ test("what is remembered is what is there", () => {
     fc.property(fc.array(change, { maxLength: 40, size: "max" }), (changes) => {
       const database = openDatabase(":memory:");
       const metadata = createMetadata<unknown>(database, (value) => value);
-      const { inodes, entries, nodes, lives, times, recount, generations } = metadata;
+      const { inodes, entries, nodes, lives, times, recount, generations, attempts, settings } = metadata;
       metadata.transaction(() => {
         inodes.create({ ...NEW, kind: "folder" });
         metadata.createRootEntry();
       });
       let names = 0;
       // Most steps take one of the newest rows, so that they are there and point at each other.
-      const made = { inode: [1], entry: [3], node: [0] };
+      const made = { inode: [1], entry: [3], node: [0], attempt: [0], generation: [0] };
       const noted = <Row extends { id: number }>(of: keyof typeof made, { id }: Row) => made[of].push(id);
       const inodeAt = (back: number) => made.inode.at(-back) ?? 1;
       const entryAt = (back: number) => made.entry.at(-back) ?? 3;
       const nodeAt = (back: number) => made.node.at(-back) ?? 0;
+      const attemptAt = (back: number) => made.attempt.at(-back) ?? 0;
+      const generationAt = (back: number) => made.generation.at(-back) ?? 0;
       const lineageAt = (back: number) => inodes.get(inodeAt(back))?.lineage ?? 0;
       const steps: ((a: number, b: number) => unknown)[] = [
         () => noted("inode", inodes.create(NEW)),
@@ -82,12 +84,26 @@ test("what is remembered is what is there", () => {
         (a) => inodes.removeLineage(lineageAt(a)),
         (a) => inodes.remove(inodeAt(a)),
         (a, b) => [nodes.hasten(a, b), times.notAfter(a), lives.doubtAll(), recount()],
-        (a, b) => generations.create({ ...CUT, inode: inodeAt(a), lineage: lineageAt(b) }),
+        (a, b) => noted("generation", generations.create({ ...CUT, inode: inodeAt(a), lineage: lineageAt(b) })),
+        (a) => generations.detach(generationAt(a)),
+        (a) => generations.remove(generationAt(a)),
+        (a, b) =>
+          noted(
+            "attempt",
+            attempts.create({ ...SENT, node: nodeAt(a), generation: generationAt(b), key: `${++names}` }),
+          ),
+        (a, b) => (b > 3 ? attempts.failed(attemptAt(a), b, "failed") : attempts.abandon(attemptAt(a), b)),
+        (a, b) => (b > 1 ? attempts.remove(attemptAt(a)) : attempts.removeAllOf(nodeAt(a))),
+        (a, b) => settings.set(b > 3 ? "cursor" : "written", String(a)),
       ];
       const baseOf = (back: number) =>
         nodes.get(nodeAt(back))?.base ?? born(null, { ...NODE, id: "x" }).base ?? never();
       const lineages = () => Math.max(...made.inode.map((id) => inodes.get(id)?.lineage ?? 0));
       const all = () => [
+        [settings.getNumber("cursor"), settings.get("written")],
+        ...made.generation.map((id) => [generations.get(id), attempts.ofGeneration(id)]),
+        ...made.inode.map((id) => generations.newestOf(id)),
+        ...made.node.map((id) => attempts.openOf(id)),
         ...[...made.inode, 9].map((id) => [inodes.get(id), entries.ofInode(id), entries.links(id)]),
         ...[...made.entry, 99].map((id) => [entries.get(id), nodes.ofEntry(id)]),
         ...[...made.node, 9].map((id) => nodes.get(id)),
@@ -116,6 +132,7 @@ test("what is remembered is what is there", () => {
   );
 });
 
+const SENT = { request: { do: "folder", left: undefined }, nextAt: 1, createdAt: 1 };
 const CUT = { changes: 0, size: 1, hash: "h", mtime: "", synced: 1, boot: "" };
 const LIVE = { originNode: null, originVersion: null, size: 0, bytes: 0, missing: "[]", usedAt: 1 };
 
