@@ -144,6 +144,11 @@ function stateOf(
     return { state: step.for === "writer" ? "open" : "waiting", why: excess ?? WAITING[step.for] };
   }
   const held = heldBack(context);
+  const unread = attempt === undefined ? context.bytes.unreadable.get(inodeOf(context, row)?.id ?? 0) : undefined;
+  if (unread !== undefined && held === undefined) {
+    const why = `its content could not be read ${unread.tries} times: ${unread.why}`;
+    return { state: "retry", why, at: row.due ?? runtime.now() };
+  }
   if (attempt !== undefined && attempt.lastError !== null) {
     const why = `tried ${attempt.tries} times: ${attempt.lastError}`;
     return held === undefined ? { state: "retry", why, at: attempt.nextAt } : { ...held, why: `${held.why}; ${why}` };
@@ -195,7 +200,14 @@ function whatOf(context: Context, row: NodeRow, request: Request | undefined): Q
   if (entry === undefined) return "delete";
   if (row.base === null) return row.kind === "folder" ? "folder" : "upload";
   if ((entry.gatewayName ?? entry.name) !== row.base.name) return "move";
-  return bytesOf(context, row) > 0 ? "version" : "attributes";
+  return bytesOf(context, row) > 0 || isAnothers(context, row) ? "version" : "attributes";
+}
+
+/** The content of another node, which the gateway has. */
+function isAnothers(context: Context, row: NodeRow): boolean {
+  const inode = inodeOf(context, row);
+  if (inode?.kind !== "file" || inode.content !== "clean" || inode.originVersion === row.base?.head) return false;
+  return inode.hash === null || inode.hash !== row.base?.hash;
 }
 
 /** Content that the gateway does not have yet. */

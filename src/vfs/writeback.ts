@@ -23,6 +23,7 @@ import { retryArrivals } from "./observe.ts";
 import { parkHeld } from "./power-loss.ts";
 import { type Request, scopesOf } from "./request.ts";
 import { backoff, send } from "./send.ts";
+import { couldNotRead } from "./unreadable.ts";
 
 /** A cut that did not come about (a writer came in between) is tried again after this. */
 const RECUT_MS = 1_000;
@@ -259,6 +260,7 @@ export function createWriteBack(context: Context): WriteBack {
     let due: number;
     try {
       const result = await cutGeneration(context, inode.id, stopped.signal);
+      context.bytes.unreadable.delete(inode.id);
       if (result === "held") {
         parkHeld(context, row.id);
         return false;
@@ -267,8 +269,9 @@ export function createWriteBack(context: Context): WriteBack {
       due = runtime.now() + RECUT_MS;
     } catch (error) {
       if (isStopping) return false;
-      due = runtime.now() + backoff(context, 2);
-      context.log.warn({ err: error, inode: inode.id }, "the content could not be read for sending, it is tried again");
+      const tries = couldNotRead(context, row, inode.id, error);
+      if (tries === undefined) return false;
+      due = runtime.now() + backoff(context, tries);
     }
     if (metadata.nodes.get(row.id) !== undefined) metadata.nodes.update(row.id, { due });
     return false;
