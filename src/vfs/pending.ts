@@ -11,6 +11,7 @@ import { HELD_BECAUSE } from "./parked.ts";
 import { plan, type Step, type Waiting } from "./plan.ts";
 import { growthOf } from "./quota.ts";
 import { type Request, scopesOf } from "./request.ts";
+import { exchangeOf } from "./rings.ts";
 import { viewOf } from "./view.ts";
 import type { InFlight } from "./writeback.ts";
 
@@ -90,7 +91,7 @@ export async function* inSlices(
 export function itemOf(context: Context, row: NodeRow, sent: number | undefined): QueueItem {
   const { metadata, runtime } = context;
   const now = runtime.now();
-  const attempt = metadata.attempts.openOf(row.id);
+  const attempt = metadata.attempts.openOf(row.id) ?? exchangeOf(context, row);
   const step = plan(viewOf(context, row));
   const error = row.parked ?? attempt?.lastError ?? undefined;
   const { state, why, at } = stateOf(context, row, attempt, step, sent !== undefined);
@@ -133,10 +134,15 @@ function stateOf(
   step: Step,
   isSending: boolean,
 ): State {
-  const { runtime } = context;
+  const { runtime, metadata } = context;
   if (isSending) return { state: "sending", why: "on its way" };
   if (row.parked !== null)
     return { state: "parked", why: row.parked === HELD_BECAUSE ? HELD_BECAUSE : `refused: ${row.parked}` };
+  const other = attempt === undefined || attempt.node === row.id ? undefined : metadata.nodes.get(attempt.node);
+  if (other !== undefined) {
+    const { why, ...rest } = stateOf(context, other, attempt, step, false);
+    return { ...rest, why: `exchanged with ${pathOfEntry(context, other)} by one request: ${why}` };
+  }
   if (isLost(context, row)) return { state: "waiting", why: "its bytes went with the state dir" };
   if (attempt === undefined && step.do === "wait") {
     if (step.for === "scope") return { state: "waiting", why: whatIsLacking(context, row) };
