@@ -16,6 +16,7 @@ import { advance, type Pending } from "./advance.ts";
 import { mindClock } from "./clock-set.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
+import { createWaitingCuts } from "./cut-waiting.ts";
 import { createHaste } from "./haste.ts";
 import { BULK, createLanes, type Lane, laneOf, SMALL } from "./lanes.ts";
 import { createLimit } from "./limit.ts";
@@ -75,6 +76,15 @@ export function createWriteBack(context: Context): WriteBack {
   let nextLook = Number.POSITIVE_INFINITY;
   let arrivalsTurn = "";
   const unsubscribe: (() => void)[] = [];
+  const waitingCuts = createWaitingCuts(context, async (row) => {
+    if (isStopping || busy.has(row.id)) return;
+    keepBusy(
+      row.id,
+      async () => void (await cut(row)),
+      () => {},
+    );
+    await busy.get(row.id);
+  });
 
   /** Looks at the table at this time, or soon when it has passed. Many calls make one look, at the earliest of their times. */
   function lookAt(time: number): void {
@@ -327,12 +337,14 @@ export function createWriteBack(context: Context): WriteBack {
           lookSoon();
         }),
       );
+      waitingCuts.start();
       // What was waiting when the last mount ended is looked at at once.
       haste.begin();
       lookSoon();
     },
     async stop() {
       isStopping = true;
+      waitingCuts.stop();
       for (const end of unsubscribe) end();
       timer?.cancel();
       const allDone = async () => void (await Promise.all(busy.values()));
