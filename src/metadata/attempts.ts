@@ -54,9 +54,9 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     `SELECT 1 AS one FROM attempt WHERE state = 'open' AND node <> ?
      AND json_extract(request, '$.parent') = ? AND json_extract(request, '$.name') = ? LIMIT 1`,
   );
-  const exchanging = prepare<{ one: number }>(
+  const exchanging = prepare<Row>(
     database,
-    `SELECT 1 AS one FROM attempt WHERE state = 'open'
+    `SELECT ${COLUMNS} FROM attempt WHERE state = 'open'
      AND json_extract(request, '$.parent') = @parent AND json_extract(request, '$.name') = @name
      AND json_extract(request, '$.with') = @nodeId LIMIT 1`,
   );
@@ -123,9 +123,9 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     /** Whether another node may be at this place already: a request of ours put it there, its answer is not known. */
     isPlaceWanted: (node: number, parent: string, name: string): boolean =>
       filling.get(node, parent, name) !== undefined,
-    /** Whether the node at this place is being exchanged by a request of another one. */
-    isExchanging: (nodeId: string, parent: string, name: string): boolean =>
-      exchanging.get({ nodeId, parent, name }) !== undefined,
+    /** A request of another node that exchanges it with the one at this place. */
+    exchanging: (nodeId: string, parent: string, name: string): Attempt<Request> | undefined =>
+      decode(exchanging.get({ nodeId, parent, name })),
     countOpen: (): number => openCount.get()?.count ?? 0,
     create(attempt: {
       node: number;

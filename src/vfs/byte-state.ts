@@ -3,6 +3,11 @@ import type { Logger } from "../lib/log.ts";
 import type { Timer } from "../lib/runtime.ts";
 import type { LiveFile, SiblingRead } from "./live-file.ts";
 
+interface Unreadable {
+  readonly tries: number;
+  readonly why: string;
+}
+
 export interface ByteState {
   /** Lineages whose live file is being made, closed or removed: who wants it waits and looks again. */
   readonly changing: Map<number, Promise<void>>;
@@ -13,6 +18,8 @@ export interface ByteState {
   /** The gateway answers a range with the whole content. */
   ignoresRanges: boolean;
   evictionTimer: Timer | undefined;
+  /** Inodes whose content could not be read for sending: how often so far, and why. */
+  readonly unreadable: Map<number, Unreadable>;
   /** Kept open until the end: their bytes have no other place any more; see without-folder.ts. */
   readonly held: Set<LiveFile>;
   /** Lineages the kernel forgot while the rows could not be changed. */
@@ -39,6 +46,7 @@ export function createByteState(): ByteState {
     distrusted: new Set(),
     ignoresRanges: false,
     evictionTimer: undefined,
+    unreadable: new Map(),
     held: new Set(),
     unforgotten: new Set(),
     removedAt: Number.NEGATIVE_INFINITY,

@@ -14,6 +14,7 @@ import { isBeingDeleted } from "./identity.ts";
 import { closeLive, openLive, rowsFromFile, syncName } from "./live.ts";
 import type { LiveFile } from "./live-file.ts";
 import { mtimeOf } from "./mtime.ts";
+import { mayRefer } from "./network.ts";
 import { hashLive } from "./open-bytes.ts";
 import { bringIn, createWholeReader } from "./readahead.ts";
 import { keepSmall } from "./small-cuts.ts";
@@ -39,7 +40,7 @@ export async function cutGeneration(context: Context, inodeId: number, signal: A
   if (isCut(context, inode)) return "cut";
   // Clean content is cut where the gateway cannot be told to take it from the version it has.
   const isOwn = inode.content === "clean";
-  if (isOwn && context.client.features.references) return "clean";
+  if (isOwn && mayRefer(context, inode)) return "clean";
   if (inode.size === 0 && !lives.has(inode.lineage) && metadata.lives.get(inode.lineage) === undefined) {
     return settle(context, inode, { hash: EMPTY_HASH, size: 0, lineage: null, isOwn }, undefined);
   }

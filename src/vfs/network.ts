@@ -2,6 +2,7 @@
  * What is known of the gateway right now: whether it answers, what the token may do, and what has
  * been paused for that. Every answer and failure is reported here; flows ask before they wait.
  */
+import type { Client } from "../client/client.ts";
 import { RemoteError } from "../client/errors.ts";
 import type { Scope } from "../contract/scopes.ts";
 import type { Runtime } from "../lib/runtime.ts";
@@ -39,6 +40,9 @@ export interface Network {
   /** False: the gateway was asked to exchange two nodes, and did not understand. */
   readonly mayExchange: boolean;
   cannotExchange(): void;
+  /** False: the gateway refused to take the content of this version for another node. Its bytes are sent instead. */
+  mayRefer(version: string): boolean;
+  cannotRefer(version: string): void;
   /** Somebody wants what was refused tried again. */
   retry(): void;
   /** Another token is in use; `scopes` as of createNetwork. */
@@ -82,6 +86,7 @@ export function createNetwork(
   let pausedUntilMs = Number.NEGATIVE_INFINITY;
   let outages = 0;
   let mayExchange = true;
+  const unreferable = new Set<string>();
   let doubt: string | undefined;
 
   function setState(online: boolean, login: string | undefined): void {
@@ -135,6 +140,10 @@ export function createNetwork(
     },
     cannotExchange() {
       mayExchange = false;
+    },
+    mayRefer: (version) => !unreferable.has(version),
+    cannotRefer(version) {
+      unreferable.add(version);
     },
     get pauseMs() {
       return Math.max(0, pausedUntilMs - runtime.elapsed());
@@ -203,6 +212,14 @@ export function createNetwork(
     },
   };
   return network;
+}
+
+/** Whether the gateway can be told to take the inode's content from the version it is. */
+export function mayRefer(
+  { client, network }: { readonly client: Pick<Client, "features">; readonly network: Network },
+  { originVersion }: { readonly originVersion: string | null },
+): boolean {
+  return client.features.references && (originVersion === null || network.mayRefer(originVersion));
 }
 
 /** What a program gets to hear of a failed call. */

@@ -11,6 +11,7 @@ import { HELD_BECAUSE } from "./parked.ts";
 import { plan, type Step, type Waiting } from "./plan.ts";
 import { growthOf } from "./quota.ts";
 import { type Request, scopesOf } from "./request.ts";
+import { exchangeOf } from "./rings.ts";
 import { viewOf } from "./view.ts";
 import type { InFlight } from "./writeback.ts";
 
@@ -90,7 +91,7 @@ export async function* inSlices(
 export function itemOf(context: Context, row: NodeRow, sent: number | undefined): QueueItem {
   const { metadata, runtime } = context;
   const now = runtime.now();
-  const attempt = metadata.attempts.openOf(row.id);
+  const attempt = metadata.attempts.openOf(row.id) ?? exchangeOf(context, row);
   const step = plan(viewOf(context, row));
   const error = row.parked ?? attempt?.lastError ?? undefined;
   const { state, why, at } = stateOf(context, row, attempt, step, sent !== undefined);
@@ -133,10 +134,15 @@ function stateOf(
   step: Step,
   isSending: boolean,
 ): State {
-  const { runtime } = context;
+  const { runtime, metadata } = context;
   if (isSending) return { state: "sending", why: "on its way" };
   if (row.parked !== null)
     return { state: "parked", why: row.parked === HELD_BECAUSE ? HELD_BECAUSE : `refused: ${row.parked}` };
+  const other = attempt === undefined || attempt.node === row.id ? undefined : metadata.nodes.get(attempt.node);
+  if (other !== undefined) {
+    const { why, ...rest } = stateOf(context, other, attempt, step, false);
+    return { ...rest, why: `exchanged with ${pathOfEntry(context, other)} by one request: ${why}` };
+  }
   if (isLost(context, row)) return { state: "waiting", why: "its bytes went with the state dir" };
   if (attempt === undefined && step.do === "wait") {
     if (step.for === "scope") return { state: "waiting", why: whatIsLacking(context, row) };
@@ -144,6 +150,11 @@ function stateOf(
     return { state: step.for === "writer" ? "open" : "waiting", why: excess ?? WAITING[step.for] };
   }
   const held = heldBack(context);
+  const unread = attempt === undefined ? context.bytes.unreadable.get(inodeOf(context, row)?.id ?? 0) : undefined;
+  if (unread !== undefined && held === undefined) {
+    const why = `its content could not be read ${unread.tries} times: ${unread.why}`;
+    return { state: "retry", why, at: row.due ?? runtime.now() };
+  }
   if (attempt !== undefined && attempt.lastError !== null) {
     const why = `tried ${attempt.tries} times: ${attempt.lastError}`;
     return held === undefined ? { state: "retry", why, at: attempt.nextAt } : { ...held, why: `${held.why}; ${why}` };
@@ -195,7 +206,14 @@ function whatOf(context: Context, row: NodeRow, request: Request | undefined): Q
   if (entry === undefined) return "delete";
   if (row.base === null) return row.kind === "folder" ? "folder" : "upload";
   if ((entry.gatewayName ?? entry.name) !== row.base.name) return "move";
-  return bytesOf(context, row) > 0 ? "version" : "attributes";
+  return bytesOf(context, row) > 0 || isAnothers(context, row) ? "version" : "attributes";
+}
+
+/** The content of another node, which the gateway has. */
+function isAnothers(context: Context, row: NodeRow): boolean {
+  const inode = inodeOf(context, row);
+  if (inode?.kind !== "file" || inode.content !== "clean" || inode.originVersion === row.base?.head) return false;
+  return inode.hash === null || inode.hash !== row.base?.hash;
 }
 
 /** Content that the gateway does not have yet. */

@@ -4,6 +4,7 @@ import type { NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 import type { RetryResult } from "./engine.ts";
 import { inSlices, pathOfEntry } from "./pending.ts";
+import { exchangeOf } from "./rings.ts";
 
 /** All, or what is at these paths ("/a/b") and below. A pause the gateway asked for is kept all the same. */
 export async function retryNow(context: Context, paths?: readonly string[]): Promise<RetryResult> {
@@ -20,7 +21,10 @@ export async function retryNow(context: Context, paths?: readonly string[]): Pro
       for (const row of chosen) {
         letGo(context, row);
         metadata.nodes.update(row.id, { parked: null, due: now });
-        metadata.attempts.rushOf(row.id, now);
+        // Of two that are exchanged one has the request.
+        for (const node of [row.id, exchangeOf(context, row)?.node]) {
+          if (node !== undefined) metadata.attempts.rushOf(node, now);
+        }
       }
     });
     retried += chosen.length;

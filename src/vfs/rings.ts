@@ -2,10 +2,12 @@
  * Who waits for whom: a move, a birth or a removal that cannot be sent before another one is. Where
  * they wait for each other in a circle, one of them gives its name up for a moment. Reads only.
  */
+import type { Attempt } from "../metadata/attempts.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 import { folderOfNode } from "./from-node.ts";
 import { nodeIdOfFolder, rowOfFolder } from "./identity.ts";
+import type { Request } from "./request.ts";
 
 type Needs = Pick<Context, "metadata">;
 
@@ -41,9 +43,14 @@ export function isPlaceTaken(context: Needs, row: NodeRow): boolean {
 }
 
 /** A request of its own, or one that exchanges it with another node. */
-export function hasAttempt({ metadata }: Needs, { id, nodeId, base }: NodeRow): boolean {
-  if (metadata.attempts.openOf(id) !== undefined) return true;
-  return nodeId !== null && base?.parent != null && metadata.attempts.isExchanging(nodeId, base.parent, base.name);
+export function hasAttempt(context: Needs, row: NodeRow): boolean {
+  return context.metadata.attempts.openOf(row.id) !== undefined || exchangeOf(context, row) !== undefined;
+}
+
+/** The request of another node that exchanges the two. */
+export function exchangeOf({ metadata }: Needs, { nodeId, base }: NodeRow): Attempt<Request> | undefined {
+  if (nodeId === null || base?.parent == null) return undefined;
+  return metadata.attempts.exchanging(nodeId, base.parent, base.name);
 }
 
 /** The node that is where this one wants to be, and wants to be where this one is; nothing new is known of it. */

@@ -318,7 +318,12 @@ function isRemovedBirth({ metadata, client }: Context, row: NodeRow, sent: Sent,
 /** The request certainly had no effect. What does the refusal tell? */
 function tellApart(context: Context, row: NodeRow, request: Request, error: RemoteError, node: Node | undefined): void {
   const isCondition = error.code === "changed" || error.code === "conflict";
-  if (request.do === "delete" && error.code === "conflict") {
+  const isScope = error.code === "forbidden" && error.details.scope !== undefined;
+  if ("copyOf" in request && !isCondition && !isScope && error.code !== "overQuota") {
+    // It may be the version that cannot be had like this: its bytes can be sent whatever it is.
+    context.network.cannotRefer(request.version);
+    lookAgainLater(context, row, "parent" in request ? request.parent : undefined);
+  } else if (request.do === "delete" && error.code === "conflict") {
     folderIsNotEmpty(context, row);
   } else if (isCondition && node !== undefined) {
     if ("parent" in request && node.id !== row.nodeId) nameIsTaken(context, row, node);
@@ -340,7 +345,7 @@ function tellApart(context: Context, row: NodeRow, request: Request, error: Remo
     // The plan makes it wait now. Should it not, for what is known here is not what the gateway counts: not at once.
     context.quota.refused(error.details.excess);
     context.metadata.nodes.update(row.id, { due: context.runtime.now() + NO_ROOM_MS });
-  } else if (error.code !== "forbidden" || error.details.scope === undefined) {
+  } else if (!isScope) {
     // A missing scope makes the plan wait, and only for what needs it; anything else is about this node.
     park(context, row, error);
   }

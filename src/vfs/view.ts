@@ -7,6 +7,7 @@ import type { Context } from "./context.ts";
 import { hasOtherNames, isFollower, isNewest } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { localOf } from "./local.ts";
+import { mayRefer } from "./network.ts";
 import type { View } from "./plan.ts";
 import { fits } from "./quota.ts";
 import { canExchange } from "./request.ts";
@@ -51,7 +52,7 @@ export function viewOf(context: Context, row: NodeRow): View {
     isInsideItself: pathWithin(context, row).length > 0,
     isReferenced: (local === null || !features.versions) && isReferenced(context, row),
     fits: fits(context, row),
-    features,
+    features: inode === undefined || mayRefer(context, inode) ? features : { ...features, references: false },
     may: {
       create: UPLOAD_SCOPES.every(may),
       update: may("node.node.update"),

@@ -16,6 +16,7 @@ import { advance, type Pending } from "./advance.ts";
 import { mindClock } from "./clock-set.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
+import { createWaitingCuts } from "./cut-waiting.ts";
 import { createHaste } from "./haste.ts";
 import { BULK, createLanes, type Lane, laneOf, SMALL } from "./lanes.ts";
 import { createLimit } from "./limit.ts";
@@ -23,6 +24,7 @@ import { retryArrivals } from "./observe.ts";
 import { parkHeld } from "./power-loss.ts";
 import { type Request, scopesOf } from "./request.ts";
 import { backoff, send } from "./send.ts";
+import { couldNotRead } from "./unreadable.ts";
 
 /** A cut that did not come about (a writer came in between) is tried again after this. */
 const RECUT_MS = 1_000;
@@ -74,6 +76,15 @@ export function createWriteBack(context: Context): WriteBack {
   let nextLook = Number.POSITIVE_INFINITY;
   let arrivalsTurn = "";
   const unsubscribe: (() => void)[] = [];
+  const waitingCuts = createWaitingCuts(context, async (row) => {
+    if (isStopping || busy.has(row.id)) return;
+    keepBusy(
+      row.id,
+      async () => void (await cut(row)),
+      () => {},
+    );
+    await busy.get(row.id);
+  });
 
   /** Looks at the table at this time, or soon when it has passed. Many calls make one look, at the earliest of their times. */
   function lookAt(time: number): void {
@@ -259,6 +270,7 @@ export function createWriteBack(context: Context): WriteBack {
     let due: number;
     try {
       const result = await cutGeneration(context, inode.id, stopped.signal);
+      context.bytes.unreadable.delete(inode.id);
       if (result === "held") {
         parkHeld(context, row.id);
         return false;
@@ -267,8 +279,9 @@ export function createWriteBack(context: Context): WriteBack {
       due = runtime.now() + RECUT_MS;
     } catch (error) {
       if (isStopping) return false;
-      due = runtime.now() + backoff(context, 2);
-      context.log.warn({ err: error, inode: inode.id }, "the content could not be read for sending, it is tried again");
+      const tries = couldNotRead(context, row, inode.id, error);
+      if (tries === undefined) return false;
+      due = runtime.now() + backoff(context, tries);
     }
     if (metadata.nodes.get(row.id) !== undefined) metadata.nodes.update(row.id, { due });
     return false;
@@ -324,12 +337,14 @@ export function createWriteBack(context: Context): WriteBack {
           lookSoon();
         }),
       );
+      waitingCuts.start();
       // What was waiting when the last mount ended is looked at at once.
       haste.begin();
       lookSoon();
     },
     async stop() {
       isStopping = true;
+      waitingCuts.stop();
       for (const end of unsubscribe) end();
       timer?.cancel();
       const allDone = async () => void (await Promise.all(busy.values()));

@@ -1,0 +1,31 @@
+/**
+ * Content that is to be sent and cannot be read: part of it is still to be fetched, or the disk fails.
+ * It is tried again ever more seldom. What the gateway goes on not to have is parked with the reason:
+ * somebody may know better, and the name can be removed.
+ */
+import { RemoteError } from "../client/errors.ts";
+import type { NodeRow } from "../metadata/nodes.ts";
+import type { Context } from "./context.ts";
+
+/** Half a minute at least: a gateway may not find for a moment what it has. */
+const GONE_TRIES = 5;
+
+/** How often it was tried in vain, for how long it waits now; undefined: it is parked. */
+export function couldNotRead(context: Context, row: NodeRow, inode: number, error: unknown): number | undefined {
+  const { bytes, log, metadata } = context;
+  const tries = (bytes.unreadable.get(inode)?.tries ?? 0) + 1;
+  const why = error instanceof Error ? error.message : String(error);
+  bytes.unreadable.set(inode, { tries, why });
+  log.warn({ err: error, inode, tries }, "the content could not be read for sending, it is tried again");
+  context.activity.progressed();
+  if (tries < GONE_TRIES || !isGone(error) || metadata.nodes.get(row.id)?.dirtySince == null) return tries;
+  bytes.unreadable.delete(inode);
+  metadata.nodes.update(row.id, { parked: `what is missing of its content cannot be had: ${why}`, due: null });
+  return undefined;
+}
+
+/** The gateway answers, and says no. */
+function isGone(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof RemoteError && (cause.code === "notFound" || cause.code === "forbidden");
+}
