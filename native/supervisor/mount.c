@@ -110,6 +110,14 @@ static bool find_new_mount(const char *folder, int device, struct mount *mount, 
   return true;
 }
 
+bool find_mount_of_device(int device, struct mount *mount)
+{
+  unsigned connection;
+  struct table_entry entry;
+  if (!read_connection(device, &connection) || !find_mount_of(connection, &entry)) return false;
+  return find_new_mount(entry.path, device, mount, &entry);
+}
+
 /* A mount that lies under another is left to those who end with the device. */
 static void undo(const struct mount *mount)
 {

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -135,4 +136,17 @@ int64_t now_ms(void)
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* SIGCHLD and what asks for the end, as a descriptor: nothing ever runs in a handler. */
+int take_signals(void)
+{
+  static const int wanted[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
+  sigset_t set;
+  sigemptyset(&set);
+  for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) sigaddset(&set, wanted[i]);
+  signal(SIGPIPE, SIG_IGN); /* a closed stderr must not end us */
+  signal(SIGCHLD, SIG_DFL); /* ignored by some callers: children would vanish unseen */
+  if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) return -1;
+  return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }

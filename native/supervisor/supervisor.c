@@ -37,6 +37,7 @@ static struct {
   struct options options;
   enum phase phase;
   pid_t daemon;      /* 0: ended */
+  int process;       /* of a daemon that is no child of ours; -1: it is one */
   int control;       /* -1: closed */
   struct mount mount;
   pid_t unmounts[3]; /* children at work, by enum unmount_how */
@@ -51,7 +52,7 @@ static struct {
   struct crashes crashes;
   char cause[LINE_LENGTH]; /* what a successor said of why it cannot go on */
   int exit_code;
-} self = {.control = -1, .mount = {.device = -1}};
+} self = {.control = -1, .process = -1, .mount = {.device = -1}};
 
 static void __attribute__((format(printf, 1, 2))) say(const char *format, ...)
 {
@@ -238,10 +239,10 @@ static void on_failed(const char *values)
   if (sscanf(values, "%d %n", &code, &start) < 1 || code < 1 || code > 125) code = 1;
   if (self.phase == RESUMING) { /* the next one may be able to: its end follows, and counts */
     snprintf(self.cause, sizeof self.cause, "%s", values + start);
-    return;
+  } else {
+    fail(code, "%s", values + start);
+    end(UNMOUNT_LAZILY);
   }
-  fail(code, "%s", values + start);
-  end(UNMOUNT_LAZILY);
 }
 
 static void on_line(const char *line)
@@ -326,6 +327,7 @@ static void on_daemon_lost(const char *how)
   }
 }
 
+/* `status` 0 of one that is no child of ours: how it ended is not told. */
 static void on_daemon_end(int status)
 {
   read_control(); /* what it said last */
@@ -335,8 +337,10 @@ static void on_daemon_end(int status)
   self.control = -1;
   bool mounted = still_mounted();
   bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  char how[64];
-  describe_end(status, how, sizeof how);
+  char how[64] = "not a child of this supervisor";
+  if (self.process < 0) describe_end(status, how, sizeof how);
+  else close(self.process);
+  self.process = -1;
   /* Unmounted by anybody, the daemon ends by itself. */
   bool expected = self.failed || self.phase == ENDING || (self.mount.device >= 0 && self.phase >= RESUMING && !mounted);
   if (!expected || (self.killed && !self.failed)) {
@@ -397,7 +401,8 @@ static void watch(int64_t passed_ms)
   if (!self.killed && self.silent_ms >= (int64_t)self.options.silence * 1000) {
     self.killed = true;
     self.silent_ms = 0;
-    kill(self.daemon, SIGKILL);
+    if (self.process < 0) kill(self.daemon, SIGKILL);
+    else kill_process(self.process);
   } else if (self.killed && !self.aborted && self.silent_ms >= KILL_PATIENCE_MS) {
     self.aborted = true;
     if (self.mount.device >= 0) unmount(UNMOUNT_BY_FORCE);
@@ -439,39 +444,43 @@ static void read_signals(int signals)
   }
 }
 
-/* SIGCHLD and what asks for the end, as a descriptor: nothing ever runs in a handler. */
-static int take_signals(void)
+/* It sees our end of the socket close when this fails, and knows what to do then. */
+static bool adopt(void)
 {
-  static const int wanted[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};
-  sigset_t set;
-  sigemptyset(&set);
-  for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) sigaddset(&set, wanted[i]);
-  signal(SIGPIPE, SIG_IGN); /* a closed stderr must not end us */
-  signal(SIGCHLD, SIG_DFL); /* ignored by some callers: children would vanish unseen */
-  if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) return -1;
-  return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+  self.process = open_process(self.options.adopted);
+  if (self.process < 0 || !find_mount_of_device(self.options.device_fd, &self.mount)) return false;
+  self.daemon = self.options.adopted;
+  self.control = self.options.control_fd;
+  self.phase = SERVING;
+  self.watched = true;
+  say("took the place of a supervisor that died, for %s", self.options.mountpoint);
+  return true;
 }
 
 int main(int argc, char **argv)
 {
   self.options = read_options(argc, argv);
-  settle_descriptors(self.options.status_fd);
+  if (self.options.adopted == 0) settle_descriptors(self.options.status_fd);
   prctl(PR_SET_NAME, "wsfs-supervisor");
   int signals = take_signals();
   if (signals < 0) {
     fail(1, "cannot receive signals: %s", strerror(errno));
     return self.exit_code;
   }
-  int error = start_daemon(self.options.program, &self.daemon, &self.control);
-  if (error != 0) {
-    fail(1, "cannot start the daemon: %s", strerror(error));
-    return self.exit_code;
+  if (self.options.adopted != 0) {
+    if (!adopt()) return 1;
+  } else {
+    int error = start_daemon(self.options.program, &self.daemon, &self.control);
+    if (error != 0) {
+      fail(1, "cannot start the daemon: %s", strerror(error));
+      return self.exit_code;
+    }
+    step("supervisor: daemon started");
   }
-  step("supervisor: daemon started");
   for (int64_t before = now_ms(); self.daemon != 0 || self.start_at != 0 || unmounting() || self.detaching != 0;) {
-    struct pollfd sources[] = {
-      {.fd = signals, .events = POLLIN}, {.fd = self.control, .events = POLLIN}, {.fd = self.options.status_fd}};
-    if (poll(sources, 3, self.start_at == 0 ? TICK_MS : SHORT_TICK_MS) < 0 && errno != EINTR) {
+    struct pollfd sources[] = {{.fd = signals, .events = POLLIN}, {.fd = self.control, .events = POLLIN},
+                               {.fd = self.options.status_fd}, {.fd = self.process, .events = POLLIN}};
+    if (poll(sources, 4, self.start_at == 0 ? TICK_MS : SHORT_TICK_MS) < 0 && errno != EINTR) {
       say("cannot wait for events: %s", strerror(errno)); /* out of memory: try again, slowly */
       sleep(1);
     }
@@ -480,6 +489,7 @@ int main(int argc, char **argv)
     read_signals(signals);
     read_control();
     if (starter_gone && self.options.status_fd >= 0) on_starter_gone();
+    if ((sources[3].revents & POLLIN) != 0) on_daemon_end(0);
     reap();
     watch(now - before);
     before = now;

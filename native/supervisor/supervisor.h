@@ -22,6 +22,9 @@ struct options {
   const char *extra; /* mount options, separated by commas; never NULL */
   bool read_only;
   int status_fd; /* -1: none */
+  /* A daemon that serves already, its supervisor having died; 0: none */
+  pid_t adopted;
+  int control_fd, device_fd; /* of that daemon */
   int crashes;   /* so many within a minute end the mount; before, a daemon that dies gets a successor */
   int silence;   /* seconds without a sign of life after which the daemon is killed */
   char **program; /* argv of the daemon */
@@ -46,6 +49,8 @@ int send_line(int control, const char *line, int descriptor);
 int receive_line(int control, char *line, size_t size);
 /* How a process ended, by its wait status. */
 void describe_end(int status, char *text, size_t size);
+/* A descriptor that tells of children that ended, and of what asks us to end. -1: errno is set. */
+int take_signals(void);
 /* Of a clock that nobody sets. */
 int64_t now_ms(void);
 
@@ -67,6 +72,8 @@ struct mount {
 };
 /* False: `reason` holds one line without newline; nothing is mounted then. */
 bool mount_device(const struct options *options, struct mount *mount, char *reason, size_t size);
+/* The mount of this device, which somebody else has made; false: it is not there any more. */
+bool find_mount_of_device(int device, struct mount *mount);
 
 /* mount-table.c: which mounts there are. */
 struct table_entry {
@@ -96,6 +103,12 @@ bool is_connected(int device);
 uint64_t unique_id_at(const char *path);
 /* 0, ENOENT when there is no such mount (any more), another errno when the kernel does not tell. */
 int find_mount_by_unique_id(uint64_t unique, struct table_entry *entry);
+
+/* adopt.c: a daemon that is no child of ours. */
+
+/* A descriptor that is readable once the process has ended. -1: errno is set. */
+int open_process(pid_t pid);
+void kill_process(int process);
 
 /* successor.c: how often a daemon that dies is replaced. */
 #define CRASHES_KEPT 64

@@ -113,7 +113,12 @@ export async function mountAndStay(options: {
     const pid = await launched.ready;
     await tellNotes(options.dir);
     options.onReady(pid);
-    return background ? EXIT.ok : await launched.ended;
+    if (background) return EXIT.ok;
+    const code = await launched.ended;
+    if (findMount(options.dir)?.served !== undefined) {
+      note(`its supervisor was killed; the mount goes on in the background, until "wsfs umount ${options.dir}"`);
+    }
+    return code;
   } finally {
     stopForwarding();
   }

@@ -56,6 +56,7 @@ import {
   writeRecord,
 } from "./runtime-folder.ts";
 import type { DaemonSettings, Restarts } from "./settings.ts";
+import { startSupervisor } from "./start-supervisor.ts";
 import { ownerOtherThan, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
 
@@ -295,7 +296,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     log.info({ reason }, "the mount is gone");
     await withLimit(session.drained(), DRAIN_LIMIT_MS);
   });
-  const parts = { engine, session, passthrough, mountOver, since: kept.since, restarts };
+  const parts = { engine, session, passthrough, mountOver, since: kept.since, restarts, device: descriptor };
   await openToCommands(settings, record, parts, log, link, closers);
   systemClock.step("daemon: recorded");
   link.ready();
@@ -345,10 +346,11 @@ async function detachMounts({ connection, descriptor }: ServedMount, log: Logger
 /** The record goes last: it says that the state dir is in use and that the gateway is needed. */
 async function openToCommands(
   settings: DaemonSettings,
-  record: MountRecord,
+  firstRecord: MountRecord,
   parts: Pick<Started, "engine" | "session" | "mountOver"> & {
     readonly passthrough: Passthrough;
     readonly since: number;
+    readonly device: number;
     readonly restarts: Restarts | undefined;
   },
   log: Logger,
@@ -357,6 +359,7 @@ async function openToCommands(
 ): Promise<void> {
   const { engine, session, passthrough, mountOver, since, restarts } = parts;
   const { runtimeFolder } = settings;
+  let record = firstRecord;
   const now = async () => {
     await engine.measure();
     return engine.status();
@@ -408,6 +411,19 @@ async function openToCommands(
   writeRecord(runtimeFolder, record);
   removePredecessors(runtimeFolder, record);
   void session.ended.then(() => tellOver(runtimeFolder, record, log));
+  let left = settings.crashes;
+  link.replaceWith(() => {
+    // A mount that is gone needs nobody to look after it.
+    if (left === 0 || !isConnected(parts.device) || mountsOf(readMountTable(), record.connection).length === 0) return;
+    left -= 1;
+    const another = startSupervisor(settings, parts.device, log);
+    const identity = another === undefined ? undefined : identifyProcess(another.pid);
+    if (another === undefined || identity === undefined) return;
+    record = { ...record, supervisor: identity };
+    writeRecord(runtimeFolder, record);
+    systemClock.step("daemon: another supervisor");
+    return another.open;
+  });
 }
 
 /** The number of the connection is another mount's from now on. */

@@ -35,6 +35,8 @@ export interface SupervisorLink {
   readonly ending: Promise<"stop" | "unmounted" | "gone">;
   /** The supervisor has ended before us. */
   isGone(): boolean;
+  /** From here on one that is gone is replaced, if it can be: what was asked of it is asked of the next. */
+  replaceWith(startAnother: () => OpenLineSocket | undefined): void;
   close(): void;
 }
 
@@ -47,13 +49,24 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger): Superviso
   let unmounting: Deferred<UnmountResult> | undefined;
 
   let gone = false;
+  let startAnother: () => OpenLineSocket | undefined = () => undefined;
 
-  const socket = open(onLine, () => {
+  let socket = open(onLine, onEnd);
+
+  function onEnd(): void {
+    const another = startAnother();
+    if (another !== undefined) {
+      log.warn({}, "the supervisor is gone; another one takes its place");
+      socket.close();
+      socket = another(onLine, onEnd);
+      if (unmounting !== undefined) send("unmount");
+      return;
+    }
     gone = true;
     mounted.reject(new Error("the supervisor is gone"));
     unmounting?.reject(new Error("the supervisor is gone"));
     ending.resolve("gone");
-  });
+  }
 
   function onLine(line: string, descriptor: number | undefined): void {
     const [word = "", ...rest] = line.trimEnd().split(" ");
@@ -104,6 +117,9 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger): Superviso
     },
     ending: ending.promise,
     isGone: () => gone,
+    replaceWith(start) {
+      startAnother = start;
+    },
     close: () => socket.close(),
   };
 }

@@ -28,6 +28,7 @@ export interface SecondTries {
 
 export function createSecondTries(atHand: AtHand, log: Logger): SecondTries {
   const ids = new Set<number>();
+  if (atHand.tried.size > 0) atHand.again([]);
   return {
     begin(request) {
       const { id, name, nodeid, pid } = request;

@@ -2,9 +2,13 @@
  * A daemon that dies is replaced, and programs see a pause. Here at some of the places where it may die; at all of
  * them in `npm run soak -- restart`.
  */
+import { existsSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { check, createPlace, type Place } from "../support/wsfs.ts";
-import { armed, dieInTurn } from "./support/restart.ts";
+import { listServed } from "../../src/daemon/runtime-folder.ts";
+import { until } from "../support/child.ts";
+import { createChance, SEED } from "../support/seed.ts";
+import { check, createPlace, mountsBelow, type Place } from "../support/wsfs.ts";
+import { armed, dieInTurn, killDuring } from "./support/restart.ts";
 
 let place: Place;
 beforeEach(() => {
@@ -21,4 +25,87 @@ test("a program that makes every change sees no death of the daemon", { timeout:
   expect(count).toBeGreaterThan(5);
   check(await place.wsfs(["drain", mount.dir, "--timeout", "60"], { timeoutMs: 90_000 }));
   expect(await mount.status()).toMatchObject({ dirty: 0, parked: 0, conflicts: 0 });
+});
+
+const REAL_PROGRAMS = `set -e
+git init -q -b main repository
+cd repository
+git config user.name n; git config user.email e
+for i in 1 2 3 4 5 6; do
+  for f in a b c d; do echo "$i $f" > $f$i; done
+  git add -A
+  git commit -q -m "commit $i"
+done
+git fsck --strict --no-progress
+git status --porcelain
+git log --oneline | wc -l
+cd ..
+dd if=/dev/zero of=zeros bs=64k count=200 conv=fsync status=none
+dd if=zeros bs=64k status=none | sha256sum
+python3 - <<'END'
+import sqlite3
+db = sqlite3.connect("rows.db", isolation_level=None)
+db.execute("CREATE TABLE t (i INTEGER PRIMARY KEY, what TEXT)")
+for i in range(150):
+    db.execute("INSERT INTO t VALUES (?, ?)", (i, "x" * i))
+    if i % 3 == 0: db.execute("UPDATE t SET what = what || 'y' WHERE i = ?", (i,))
+print(db.execute("SELECT count(*), sum(length(what)) FROM t").fetchone())
+print(db.execute("PRAGMA integrity_check").fetchone())
+END
+`;
+
+test("git, sqlite and dd see none either", { timeout: 300_000 }, async () => {
+  const gateway = await place.gateway();
+  place.env.WSFS_CRASHES = "1000";
+  const mount = await place.mount(gateway);
+  const work = (name: string) => mount.sh(`mkdir ${name}; cd ${name}\n${REAL_PROGRAMS}`, { timeoutMs: 200_000 });
+  const undisturbed = check(await work("undisturbed")).stdout;
+  let killed = "";
+  const working = work("killed").then((finished) => {
+    killed = check(finished).stdout;
+  });
+  const kills = await killDuring(place, mount, createChance(), working, 4);
+  expect(killed, `seed ${SEED}`).toBe(undisturbed);
+  expect(kills).toBeGreaterThan(0);
+});
+
+test("the death of the supervisor is seen by nobody, nor that of the daemon after it", async () => {
+  const gateway = await place.gateway();
+  const mount = await place.mount(gateway);
+  check(await mount.sh("echo one > file"));
+  process.kill(mount.supervisorPid, "SIGKILL");
+  const supervisor = async () => (await mount.status()).supervisorPid;
+  await until("it has another supervisor", async () => (await supervisor()) !== mount.supervisorPid);
+  const second = await supervisor();
+  process.kill(mount.pid, "SIGKILL");
+  expect(check(await mount.sh("cat file; echo two > file; cat file")).stdout).toBe("one\ntwo\n");
+  expect(await mount.status()).toMatchObject({ supervisorPid: second, restarts: { count: 1 } });
+  check(await mount.umount());
+  expect(mountsBelow(place.folder)).toEqual([]);
+  expect(listServed(place.path("run"))).toEqual([]);
+});
+
+test("where the kernel sends nothing again, only who waits at that moment gets an error", async () => {
+  const gateway = await place.gateway();
+  const first = await place.mount(gateway);
+  check(await first.sh("head -c 3000000 /dev/urandom > far; echo near > near"));
+  check(await first.umount("--drain=60"));
+  Object.assign(place.env, { WSFS_NO_RESEND: "1" });
+  const mount = await place.mount(gateway, { name: "other" });
+  const [isOpen, flag] = [place.path("open"), place.path("flag")];
+  const script = `exec 9<>near; echo here >&9; touch ${isOpen}; while [ ! -e ${flag} ]; do sleep 0.05; done; echo more >&9; cat near`;
+  const open = mount.sh(script);
+  await until("a file is open", () => existsSync(isOpen));
+  process.kill(gateway.pid, "SIGSTOP");
+  const waiting = mount.sh("cat far > /dev/null", { timeoutMs: 60_000 });
+  await until("a request waits", async () => {
+    const { operations } = (await mount.status()) as { operations: Record<string, number> };
+    return (operations.READ ?? 0) > 0;
+  });
+  process.kill(mount.pid, "SIGKILL");
+  expect(await waiting).toMatchObject({ code: 1, stderr: expect.stringContaining("Input/output error") });
+  process.kill(gateway.pid, "SIGCONT");
+  writeFileSync(flag, "");
+  expect(await open).toMatchObject({ code: 0, stdout: "here\nmore\n" });
+  expect(check(await mount.sh("cat far | wc -c")).stdout).toBe("3000000\n");
 });

@@ -4,7 +4,9 @@
  * it found otherwise; the seconds of the machine decide nothing.
  */
 import assert from "node:assert/strict";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readFileSync, readSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { listServed } from "../../../src/daemon/runtime-folder.ts";
 import { run, until } from "../../support/child.ts";
@@ -39,7 +41,7 @@ export function daemonOf(place: Place, mount: TestMount): number {
 async function mutate(place: Place, mount: TestMount, name: string): Promise<string> {
   const env = { ...place.env, NODE_OPTIONS: "" };
   const args = ["-c", MUTATIONS, mount.dir, name];
-  return check(await run("/usr/bin/python3", args, { env, timeoutMs: 120_000 })).stdout;
+  return check(await run("/usr/bin/python3", args, { env, timeoutMs: 600_000 })).stdout;
 }
 
 /** Tells the daemon that serves it: it, and those after it, die at each `every`th place; 0: nobody dies any more. */
@@ -78,4 +80,47 @@ export async function dieInTurn(
     assert.deepEqual(JSON.parse(told), JSON.parse(undisturbed), `died at every ${every}th place: ${died()}`);
   }
   return deaths;
+}
+
+/** Where daemon/kept-state.ts has the number of requests that came to a daemon again, and are at hand. */
+const AGAIN_AT = 4096 + 64 * 1024;
+
+function comeAgain({ stateDir }: TestMount): number {
+  const file = openSync(join(stateDir, "handles"), "r");
+  try {
+    const bytes = Buffer.alloc(8);
+    readSync(file, bytes, 0, bytes.length, AGAIN_AT);
+    return bytes.readDoubleLE(0);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/**
+ * Kills the daemon that serves it now and then, at most so often, until `work` has ended; answers how often. Not before what came
+ * to it again is answered: at hand at two deaths, a request fails.
+ */
+export async function killDuring(
+  place: Place,
+  mount: TestMount,
+  chance: () => number,
+  work: Promise<unknown>,
+  most: number,
+): Promise<number> {
+  let isOver = false;
+  const ended = work.finally(() => {
+    isOver = true;
+  });
+  ended.catch(() => {});
+  for (let kills = 0; ; kills += 1) {
+    // Asked once, it has looked for requests as well.
+    await mount.status();
+    await until("what came again is answered", () => comeAgain(mount) === 0);
+    await pause(chance() * 500);
+    if (isOver || kills === most) {
+      await ended;
+      return kills;
+    }
+    process.kill(daemonOf(place, mount), "SIGKILL");
+  }
 }

@@ -1,0 +1,104 @@
+/** The file that outlives a daemon: handles, what INIT agreed on, what was at hand. */
+import { readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { openKeptState } from "../../src/daemon/kept-state.ts";
+import type { Logger } from "../../src/lib/log.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const warnings: string[] = [];
+const LOG: Logger = {
+  isLevelEnabled: () => true,
+  debug: () => {},
+  info: () => {},
+  warn: (_, message) => void warnings.push(message),
+  error: () => {},
+};
+const CONNECTION = {
+  minor: 45,
+  kernelMinor: 45,
+  flags: -1,
+  flags2: 32,
+  maxWrite: 1 << 20,
+  passthrough: true,
+  setxattrExtended: true,
+  resend: true,
+};
+const FILE = { request: 40, lineage: 7, kind: "file", write: true, append: false, backing: 3 } as const;
+const FOLDER = { request: 0, lineage: 2 ** 40, kind: "folder", write: false, append: false, backing: 0 } as const;
+
+const pathIn = async () => join(await temporaryFolder(), "handles");
+const begin = (path: string, mount = "m") => {
+  const kept = openKeptState(path, mount, false, LOG);
+  if (kept === undefined) throw new Error("not opened");
+  return kept;
+};
+const resume = (path: string, mount = "m") => openKeptState(path, mount, true, LOG);
+
+test("what is open, agreed and at hand is there for a successor, which ends as kill -9 does", async () => {
+  const path = await pathIn();
+  const first = begin(path);
+  expect([first.handles, first.connection]).toEqual([[], undefined]);
+  first.agreed(CONNECTION);
+  const [a, b, c] = [FILE, FOLDER, FILE].map((handle) => first.handleTable.add(handle));
+  first.handleTable.remove(c ?? 0);
+  first.atHand.inFlight([2, 4]);
+  first.atHand.again([2 ** 41]);
+  const second = resume(path);
+  expect(second?.connection).toEqual(CONNECTION);
+  expect(second?.handles).toEqual([
+    { ...FILE, id: a },
+    { ...FOLDER, id: b },
+  ]);
+  expect(second?.handleTable.openedBy(40)).toMatchObject({ id: a });
+  expect(second?.handleTable.openedBy(0)).toBe(undefined);
+  expect(second?.atHand.left).toEqual([2, 4]);
+  expect([...(second?.atHand.tried ?? [])]).toEqual([2 ** 41]);
+});
+
+test("no number comes back, whichever daemon gives it out", async () => {
+  const path = await pathIn();
+  const given = new Set<number>();
+  const first = begin(path);
+  for (let i = 0; i < 3000; i += 1) given.add(first.handleTable.add(FILE));
+  for (const id of given) if (id % 3 !== 0) first.handleTable.remove(id);
+  const second = resume(path);
+  expect(second?.handles).toHaveLength([...given].filter((id) => id % 3 === 0).length);
+  for (let i = 0; i < 3000; i += 1) given.add(second?.handleTable.add(FOLDER) ?? 0);
+  expect(given.size).toBe(6000);
+  expect(Math.max(...given)).toBeLessThan(2 ** 53);
+});
+
+test("what is of another mount, or is no such file, is not taken over; a new mount begins empty", async () => {
+  const path = await pathIn();
+  begin(path).handleTable.add(FILE);
+  expect(resume(path, "other")).toBe(undefined);
+  expect(begin(path, "other").handles).toEqual([]);
+  expect(resume(path)).toBe(undefined);
+  writeFileSync(path, "{");
+  expect(resume(path)).toBe(undefined);
+  begin(path);
+  truncateSync(path, 5000);
+  expect(resume(path)).toBe(undefined);
+});
+
+test("lists longer than there is room for are cut short", async () => {
+  const path = await pathIn();
+  const first = begin(path);
+  const many = Array.from({ length: 20_000 }, (_, index) => 2 * index);
+  first.atHand.inFlight(many);
+  const left = resume(path)?.atHand.left ?? [];
+  expect(left.length).toBeGreaterThan(8000);
+  expect(left).toEqual(many.slice(0, left.length));
+  expect(resume(path)?.handles).toEqual([]);
+});
+
+test("a disk that takes nothing costs no program its file; the log says so once", async () => {
+  const path = await pathIn();
+  const first = begin(path);
+  first.close();
+  const ids = [first.handleTable.add(FILE), first.handleTable.add(FILE)];
+  expect(new Set(ids).size).toBe(2);
+  expect(warnings).toEqual(["what is open cannot be written down; a crash of the daemon would end it"]);
+  expect(readFileSync(path).length).toBeGreaterThan(0);
+});

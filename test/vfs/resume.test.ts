@@ -1,0 +1,219 @@
+/** What a daemon finds of one that died under its mount: handles go on, and what was done is not done again. */
+import { expect, test } from "vitest";
+import type { Inode } from "../../src/metadata/inodes.ts";
+import { create, link, mkdir } from "../../src/vfs/create.ts";
+import { cutGeneration } from "../../src/vfs/cut.ts";
+import type { Caller, HandleId } from "../../src/vfs/filesystem.ts";
+import type { HandleTable, KeptHandle } from "../../src/vfs/handle-table.ts";
+import { forget } from "../../src/vfs/lookup.ts";
+import { release } from "../../src/vfs/open.ts";
+import { recoverOpenFiles } from "../../src/vfs/recover.ts";
+import { unlink } from "../../src/vfs/remove.ts";
+import { rename } from "../../src/vfs/rename.ts";
+import { doneBefore } from "../../src/vfs/resume.ts";
+import { type BytesWorld, CALLER, createBytesWorld } from "../support/bytes-world.ts";
+
+const TEXT = Buffer.from("some text");
+const NEWS = Buffer.from("news");
+const ROOT = 1;
+
+/** Outlives a daemon, as the file of slots does. */
+function keptTable(): HandleTable & { readonly kept: Map<HandleId, KeptHandle> } {
+  const kept = new Map<HandleId, KeptHandle>();
+  let last = 100;
+  return {
+    kept,
+    add(handle) {
+      last += 1;
+      kept.set(last, { ...handle, id: last });
+      return last;
+    },
+    remove: (id) => void kept.delete(id),
+    openedBy: (request) => [...kept.values()].find((handle) => handle.request === request),
+  };
+}
+
+async function worldWith(isPassing = false) {
+  const world = await createBytesWorld({}, { isPassing });
+  const table = keptTable();
+  Object.assign(world.context, { handleTable: table });
+  world.context.metadata.inodes.update(ROOT, { listed: 1 });
+  /** As kill -9, and the start of its successor. */
+  const successor = async (before?: (next: BytesWorld) => Promise<void>): Promise<BytesWorld> => {
+    const next = world.crash();
+    Object.assign(next.context, { handleTable: table });
+    await before?.(next);
+    const sweep = await recoverOpenFiles(next.context, { handles: [...table.kept.values()] });
+    await sweep?.();
+    return next;
+  };
+  return { world, table, successor };
+}
+
+const asking = (id: number): Caller => ({ ...CALLER, mark: { id, place: 0 } });
+const shown = async (world: BytesWorld, inode: Inode) => Buffer.from(await world.readAll(inode)).toString();
+const readOf = async (world: BytesWorld, handle: HandleId) => Buffer.from(await world.read(handle, 0, 100)).toString();
+
+test("a file that is written goes on under its number, and is saved with all that was written", async () => {
+  const { world, table, successor } = await worldWith();
+  const { inode, handle } = await world.create();
+  await world.write(handle, 0, TEXT);
+  const next = await successor();
+  expect(await readOf(next, handle)).toBe("some text");
+  await next.write(handle, 5, NEWS);
+  await next.close(handle);
+  expect(table.kept.size).toBe(0);
+  expect(next.inode(inode.id)).toMatchObject({ content: "dirty", size: 9 });
+  expect(await shown(next, inode)).toBe("some news");
+  expect(await cutGeneration(next.context, inode.id, CALLER.signal)).toBe("cut");
+  expect(next.complaints).toEqual([]);
+});
+
+test("a number is given out no second time", async () => {
+  const { world, successor } = await worldWith();
+  const { inode, handle } = await world.create();
+  const next = await successor();
+  expect(await next.open(inode)).toBeGreaterThan(handle);
+});
+
+test("a file that was opened for writing and not written is as clean as before", async () => {
+  const { world, successor } = await worldWith();
+  const inode = world.addRemote(TEXT);
+  await world.readAll(inode);
+  const handle = await world.open(inode, { write: true });
+  const next = await successor();
+  expect(next.inode(inode.id).content).toBe("open");
+  await next.close(handle);
+  expect(next.inode(inode.id).content).toBe("clean");
+});
+
+test("a file without a name stays until it is closed and forgotten", async () => {
+  const { world, successor } = await worldWith();
+  const { inode, handle } = await world.create();
+  await world.write(handle, 0, TEXT);
+  await unlink(world.context, CALLER, ROOT, `made-${inode.id}`);
+  const next = await successor();
+  expect(await readOf(next, handle)).toBe("some text");
+  await next.write(handle, 0, NEWS);
+  expect(await readOf(next, handle)).toBe("news text");
+  await release(next.context, handle);
+  forget(next.context, [{ lineage: inode.lineage }]);
+  expect(next.context.metadata.inodes.get(inode.id)).toBe(undefined);
+});
+
+test("a program that reads a version that was replaced goes on reading it", async () => {
+  const { world, successor } = await worldWith();
+  const inode = world.addRemote(TEXT);
+  const handle = await world.open(inode);
+  await world.read(handle, 0, 4);
+  world.context.metadata.inodes.switchLineage(inode.id, { size: NEWS.length, hash: null });
+  const next = await successor();
+  expect(await readOf(next, handle)).toBe("some text");
+  await next.close(handle);
+  expect(next.complaints).toEqual([]);
+});
+
+test("a folder that is listed goes on", async () => {
+  const { world, table, successor } = await worldWith();
+  const handle = table.add({ request: 0, lineage: ROOT, kind: "folder", write: false, append: false, backing: 0 });
+  void world;
+  const next = await successor();
+  expect(next.context.handles.get(handle)).toMatchObject({ kind: "folder", inode: ROOT });
+});
+
+test("a file the kernel writes by itself keeps its id, and what it wrote meanwhile is noticed", async () => {
+  const { world, table, successor } = await worldWith(true);
+  const inode = world.addRemote(TEXT);
+  await world.readAll(inode);
+  await world.clock.advance(1000);
+  const handle = await world.open(inode, { write: true });
+  const backing = table.kept.get(handle)?.backing;
+  expect(backing).toBeGreaterThan(0);
+  const registered: number[] = [];
+  const next = await successor(async ({ context }) => {
+    const file = await context.runtime.files.open(context.paths.live(inode.lineage), "r+");
+    await file.write(NEWS, 5);
+    await file.close();
+    const passthrough = {
+      ...context.passthrough,
+      register: () => {
+        throw new Error("registered again");
+      },
+      unregister: (id: number) => void registered.push(id),
+    };
+    Object.assign(context, { passthrough });
+  });
+  expect(next.inode(inode.id)).toMatchObject({ content: "dirty", hash: null });
+  expect(registered).toEqual([]);
+  await next.close(handle);
+  expect(registered).toEqual([backing]);
+  expect(next.inode(inode.id)).toMatchObject({ content: "dirty", size: 9 });
+});
+
+test("one whose bytes did not change is not taken for changed", async () => {
+  const { world, successor } = await worldWith(true);
+  const inode = world.addRemote(TEXT);
+  await world.readAll(inode);
+  await world.clock.advance(1000);
+  const handle = await world.open(inode, { write: true });
+  const next = await successor(async ({ context }) => {
+    Object.assign(context, { passthrough: { ...context.passthrough, unregister: () => {} } });
+  });
+  expect(next.inode(inode.id).content).toBe("open");
+  await next.close(handle);
+  expect(next.inode(inode.id).content).toBe("clean");
+});
+
+test("what cannot be opened again fails alone, and the log says so", async () => {
+  const { world, table, successor } = await worldWith();
+  const lost = await world.create();
+  await world.write(lost.handle, 0, TEXT);
+  await world.close(lost.handle);
+  const handle = await world.open(lost.inode, { write: true });
+  const other = await world.create();
+  const next = await successor(async ({ context }) => {
+    await context.runtime.files.remove(context.paths.live(lost.inode.lineage));
+  });
+  expect(next.context.handles.has(handle)).toBe(false);
+  expect(table.kept.has(handle)).toBe(false);
+  expect(await next.write(other.handle, 0, TEXT)).toBe(TEXT.length);
+  expect(next.complaints.join()).toContain("an open file could not be taken over");
+});
+
+test("of a change that was committed the answer is found again; of one that was not, nothing", async () => {
+  const { world, successor } = await worldWith();
+  const { context } = world;
+  const flags = { read: true, write: true, append: false, truncate: false, exclusive: true };
+  const made = await create(context, asking(40), ROOT, "new", 0o644, flags);
+  const next = await successor();
+  const done = doneBefore(next.context, 40);
+  expect(await done?.found()).toMatchObject({ lineage: made.lineage });
+  expect(done?.opened).toMatchObject({ handle: made.handle });
+  expect(doneBefore(next.context, 42)).toBe(undefined);
+});
+
+test("what waits together is found by its own number, in whatever place it was", async () => {
+  const { world, successor } = await worldWith();
+  const { context } = world;
+  const at = (id: number, place: number): Caller => ({ ...CALLER, mark: { id, place } });
+  const folder = await mkdir(context, at(40, 0), ROOT, "d", 0o755);
+  const { inode } = await world.create();
+  await link(context, at(42, 1), inode.lineage, ROOT, "second");
+  const to = { parent: ROOT, name: "third" };
+  await rename(context, at(44, 0), { parent: ROOT, name: "second" }, to, { noReplace: false, exchange: false });
+  const next = await successor();
+  // Its answer was given: the place is another's since.
+  expect(doneBefore(next.context, 40)).toBe(undefined);
+  expect(await doneBefore(next.context, 42)?.found()).toMatchObject({ lineage: inode.lineage });
+  expect(doneBefore(next.context, 44)).not.toBe(undefined);
+  expect(next.context.metadata.done.end()).toBe(2);
+  expect(folder.stat.kind).toBe("folder");
+});
+
+test("a change that is refused, or given up half way, leaves no word of it", async () => {
+  const { world } = await worldWith();
+  const { context } = world;
+  await mkdir(context, CALLER, ROOT, "d", 0o755);
+  await expect(mkdir(context, asking(40), ROOT, "d", 0o755)).rejects.toMatchObject({ code: "EEXIST" });
+  expect(doneBefore(context, 40)).toBe(undefined);
+});
