@@ -3,7 +3,7 @@
  * again after a pause where it breaks. It only collects; follow.ts applies what came, and asks for
  * the journal in pages as long as there is no connection here.
  */
-import { hasNoStream } from "../client/journal.ts";
+import { hasNoStream } from "../client/errors.ts";
 import type { JournalEntry } from "../contract/resources.ts";
 import { sleep } from "../lib/runtime.ts";
 import type { Context } from "./context.ts";
