@@ -114,3 +114,13 @@ export class RemoteError extends Error {
     return this.isTransient && this.details.isUnsent !== true;
   }
 }
+
+/** Statuses of a gateway that has no such operation. */
+const NO_STREAM_STATUSES: readonly (number | undefined)[] = [404, 405, 406, 501];
+
+/** Why the stream of the journal failed says that the gateway has none. */
+export function hasNoStream(error: unknown): boolean {
+  if (!(error instanceof RemoteError)) return false;
+  // Without a status it is our own refusal: the gateway's profile has no such operation.
+  return error.code === "invalid" ? error.status === undefined : NO_STREAM_STATUSES.includes(error.status);
+}

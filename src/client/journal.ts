@@ -4,7 +4,6 @@ import { type JournalEntry, type JournalPage, journalEntry, journalPage } from "
 import { checkedJson, discard, malformed, transportFailure } from "./answers.ts";
 import { askJson, type Send } from "./call.ts";
 import type { JournalOptions, JournalStreamOptions, KeyOptions } from "./client.ts";
-import { RemoteError } from "./errors.ts";
 import { EVENT_SIZE_MAX } from "./reword-events.ts";
 
 export function readJournal(
@@ -28,16 +27,6 @@ export function appendJournal(
   const { idempotencyKey, signal } = options;
   const value = { nodeId, kind, idempotencyKey };
   return askJson(send, { operation: "appendJournal", body: { kind: "json", value }, signal }, journalEntry);
-}
-
-/** Statuses of a gateway that has no such operation. */
-const NO_STREAM_STATUSES: readonly (number | undefined)[] = [404, 405, 406, 501];
-
-/** Why the stream failed says that the gateway has none. */
-export function hasNoStream(error: unknown): boolean {
-  if (!(error instanceof RemoteError)) return false;
-  // Without a status it is our own refusal: the gateway's profile has no such operation.
-  return error.code === "invalid" ? error.status === undefined : NO_STREAM_STATUSES.includes(error.status);
 }
 
 /**

@@ -3,13 +3,15 @@
  * again after a pause where it breaks. It only collects; follow.ts applies what came, and asks for
  * the journal in pages as long as there is no connection here.
  */
-import { hasNoStream } from "../client/journal.ts";
+import { hasNoStream } from "../client/errors.ts";
 import type { JournalEntry } from "../contract/resources.ts";
 import { sleep } from "../lib/runtime.ts";
 import type { Context } from "./context.ts";
 
 /** Entries kept until they are applied; more wait in the connection. */
 const WAITING_MAX = 1_000;
+/** Between two looks whether there is room again. */
+const FULL_MS = 100;
 const PAUSE_MS = 1_000;
 const PAUSE_MAX_MS = 30_000;
 /** A connection that lasted so long is no failure. */
@@ -22,7 +24,7 @@ export interface JournalStream {
   readonly entries: readonly JournalEntry[];
   /** So many of them, the oldest, were applied. */
   applied(count: number): void;
-  /** Resolves when something came or the connection opened or ended, or when the signal aborts. */
+  /** Resolves when something came, or the connection opened or ended, since the last time; or when the signal aborts. One at a time. */
   news(signal: AbortSignal): Promise<void>;
   /** The connection may be dead without a sign: a new one is made at once. */
   renew(): void;
@@ -36,23 +38,26 @@ export function createJournalStream(context: Context): JournalStream {
   let connection = new AbortController();
   let entries: JournalEntry[] = [];
   let isOpen = false;
-  let waiting: (() => void)[] = [];
+  /** Something happened that nobody has waited for yet. */
+  let isNews = false;
+  let waiting: () => void = () => {};
   let loop: Promise<void> = Promise.resolve();
 
   function wake(): void {
-    const all = waiting;
-    waiting = [];
-    for (const resolve of all) resolve();
+    isNews = true;
+    waiting();
   }
 
   function news(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
-      if (signal.aborted) return resolve();
       const done = () => {
         signal.removeEventListener("abort", done);
+        waiting = () => {};
+        isNews = false;
         resolve();
       };
-      waiting.push(done);
+      if (isNews || signal.aborted) return done();
+      waiting = done;
       signal.addEventListener("abort", done, { once: true });
     });
   }
@@ -79,7 +84,7 @@ export function createJournalStream(context: Context): JournalStream {
         position = next.value.position;
         entries.push(next.value);
         wake();
-        while (entries.length >= WAITING_MAX && !signal.aborted) await news(signal);
+        while (entries.length >= WAITING_MAX && !signal.aborted) await sleep(runtime, FULL_MS, signal);
       }
     } finally {
       // What a broken connection says of its end is of no interest, and may be long in coming.
@@ -121,7 +126,6 @@ export function createJournalStream(context: Context): JournalStream {
     },
     applied(count) {
       entries.splice(0, count);
-      wake();
     },
     news,
     renew: () => connection.abort(),

@@ -4,8 +4,7 @@
  * is asked again and again.
  */
 import type { JournalEntry } from "../../contract/resources.ts";
-import { RemoteError } from "../errors.ts";
-import { hasNoStream } from "../journal.ts";
+import { hasNoStream, RemoteError } from "../errors.ts";
 import { type Context, type RequestOptions, read } from "./context.ts";
 
 export interface FollowOptions extends RequestOptions {
