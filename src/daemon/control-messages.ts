@@ -58,6 +58,8 @@ export const mountStatus = engineStatus.extend({
   uptime: count,
   /** The kernel reads and writes local files itself. */
   passthrough: z.boolean(),
+  /** Why not. */
+  passthroughOff: z.string().optional(),
   /** Requests of the kernel answered so far, by the protocol's name. */
   operations: z.record(z.string(), count),
 });

@@ -21,7 +21,7 @@ import { createStateDisk, removeNow, spaceAt } from "../content/state-disk.ts";
 import { lockStateFolder, StateFolderBusy, type StateLock } from "../content/state-lock.ts";
 import * as systemCalls from "../content/system-calls.ts";
 import { backingClose, backingOpen, DEVICE_BUFFER_SIZE, isConnected, openControl, openDevice } from "../fuse/native.ts";
-import { createPassthrough } from "../fuse/passthrough.ts";
+import { createPassthrough, type KernelPassthrough } from "../fuse/passthrough.ts";
 import { createSession, type Session } from "../fuse/session.ts";
 import { startCheckpoints } from "../lib/checkpoints.ts";
 import { claimFolder, FolderOfOthers } from "../lib/claim-folder.ts";
@@ -31,14 +31,13 @@ import { createSettings } from "../metadata/settings.ts";
 import type { EngineSettings } from "../vfs/context.ts";
 import { type Engine, StartError } from "../vfs/engine.ts";
 import { A_MOMENT, atOnce, insist, type Patience } from "../vfs/insist.ts";
-import type { Passthrough } from "../vfs/passthrough.ts";
 import type { EngineOptions } from "../vfs/start-engine.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { startControlServer } from "./control-server.ts";
 import { detach } from "./detach.ts";
 import { diskLimits, reserveSize } from "./disk-limits.ts";
 import { startCopies } from "./good-copies.ts";
-import { bootId, knowsWriters, stackDepth, timesAreExact } from "./kernel.ts";
+import { bootId, stackDepth, timesAreExact, whyNoPassthrough } from "./kernel.ts";
 import type { DaemonLog } from "./log-file.ts";
 import { mountsOf, readMountTable } from "./mount-table.ts";
 import { noticeTokens } from "./notice-tokens.ts";
@@ -201,7 +200,7 @@ async function start(
     },
   });
   closers.push(() => copies.atEnd());
-  const mayPass = settings.passthrough && knowsWriters(stateDir, systemCalls.isOnlyWriter);
+  const whyNot = whyNoPassthrough(settings.passthrough, stateDir, systemCalls.isOnlyWriter);
   const passthrough = createPassthrough({ backingOpen, backingClose }, log, timesAreExact(release(), stateDir));
   const engine = await startEngine({
     runtime,
@@ -243,7 +242,7 @@ async function start(
     fileSystem: engine.fileSystem,
     log,
     clock: runtime,
-    stackDepth: mayPass ? stackDepth(stateDir) : 0,
+    stackDepth: whyNot === undefined ? stackDepth(stateDir) : 0,
   });
   closers.push(() => session.close());
   closers.push(() => passthrough.close());
@@ -251,6 +250,7 @@ async function start(
   closers.push(() => link.isGone() && detachMounts(mount, log));
   const agreed = await session.initialized;
   if (agreed.passthrough) passthrough.use(descriptor);
+  else passthrough.doWithout(whyNot ?? "it needs Linux 6.9");
   systemClock.step("daemon: kernel answered");
 
   const record: MountRecord = {
@@ -316,7 +316,7 @@ async function detachMounts({ connection, descriptor }: ServedMount, log: Logger
 async function openToCommands(
   settings: DaemonSettings,
   record: MountRecord,
-  parts: Pick<Started, "engine" | "session" | "mountOver"> & { readonly passthrough: Passthrough },
+  parts: Pick<Started, "engine" | "session" | "mountOver"> & { readonly passthrough: KernelPassthrough },
   log: Logger,
   link: SupervisorLink,
   closers: Closer[],
@@ -339,6 +339,7 @@ async function openToCommands(
     version: settings.version,
     uptime: Math.floor((performance.now() - since) / 1000),
     passthrough: passthrough.isOn,
+    ...(passthrough.whyOff === undefined ? {} : { passthroughOff: passthrough.whyOff }),
     operations: session.operations(),
   });
   const unmount = async (): Promise<UnmountReply> => {
