@@ -35,6 +35,7 @@ export async function mount(values: Values<"mount">): Promise<number> {
       ...(values["keep-free"] === undefined ? {} : { keepFree: values["keep-free"] }),
       ...(values["unsent-limit"] === undefined ? {} : { unsentLimit: values["unsent-limit"] }),
       patienceMs: values.wait * 1000,
+      shortenWaits: values["shorten-waits"],
       readOnly: values["read-only"],
       passthrough: !values["no-passthrough"],
       durability: values.durability,

@@ -49,6 +49,7 @@ import { type MountRecord, makeRuntimeFolder, removeRecord, socketPath, writeRec
 import type { DaemonSettings } from "./settings.ts";
 import { defaultStateFolder, findStateFolder, ownerOtherThan, STATE_CLAIM, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
+import { requestLimitMs, silenceLimits } from "./waiting.ts";
 
 /** The engine closes the database when it stops. */
 export type StartEngine = (options: EngineOptions) => Promise<Engine>;
@@ -139,7 +140,7 @@ async function start(
     running?.context.network.tokenChanged(scopesIn(token));
   });
   const client = createClient({
-    transport: createHttpTransport({ baseUrl: settings.baseUrl }),
+    transport: createHttpTransport({ baseUrl: settings.baseUrl, limits: silenceLimits(settings.shortenWaits) }),
     credentials,
     log,
     ...(settings.profile === undefined
@@ -242,6 +243,7 @@ async function start(
     fileSystem: engine.fileSystem,
     log,
     clock: runtime,
+    deadlineMs: requestLimitMs(settings.shortenWaits),
     stackDepth: whyNot === undefined ? stackDepth(stateDir) : 0,
   });
   closers.push(() => session.close());

@@ -26,6 +26,7 @@ describe("values of a command", () => {
       "state-dir": undefined,
       "cache-size": 10 * 1024 ** 3,
       "read-only": false,
+      "shorten-waits": 1,
       "no-passthrough": false,
       background: false,
       "allow-other": false,
