@@ -14,7 +14,7 @@ import { type Trouble, wayTo } from "./troubled-way.ts";
 export const TROUBLES = {
   frozen: "the gateway accepts, and never answers",
   dead: "the gateway refuses connections",
-  slow: "the gateway answers a byte a second",
+  slow: "the gateway's answers begin, and go on by a byte a second",
   full: "the disk of the state dir is full",
   stopped: "the daemon is stopped (SIGSTOP)",
 } as const;

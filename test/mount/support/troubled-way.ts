@@ -7,7 +7,7 @@ export type Trouble =
   | "frozen"
   /** Refuses connections; those that were there break. */
   | "dead"
-  /** A byte a second comes back. */
+  /** What begins an answer comes back, then a byte a second. */
   | "slow";
 
 export interface Way {
@@ -17,6 +17,8 @@ export interface Way {
 }
 
 const BYTE_MS = 1000;
+/** Enough for the head of an answer, too little for what follows it. */
+const BEGINNING = 450;
 
 export async function wayTo(gateway: { readonly baseUrl: string }): Promise<Way> {
   const { hostname, port } = new URL(gateway.baseUrl);
@@ -27,6 +29,7 @@ export async function wayTo(gateway: { readonly baseUrl: string }): Promise<Way>
     const pair = [near, far] as const;
     pairs.add(pair);
     let waiting = Buffer.alloc(0);
+    let atOnce = 0;
     const slowly = setInterval(() => {
       if (trouble !== "slow" || waiting.length === 0) return;
       near.write(waiting.subarray(0, 1));
@@ -38,10 +41,16 @@ export async function wayTo(gateway: { readonly baseUrl: string }): Promise<Way>
       far.destroy();
       pairs.delete(pair);
     };
-    near.on("data", (bytes) => void (trouble !== "frozen" && far.write(bytes)));
+    near.on("data", (bytes) => {
+      atOnce = BEGINNING;
+      if (trouble !== "frozen") far.write(bytes);
+    });
     far.on("data", (bytes) => {
       if (trouble === "none") near.write(bytes);
-      if (trouble === "slow") waiting = Buffer.concat([waiting, bytes]);
+      if (trouble !== "slow") return;
+      if (atOnce > 0) near.write(bytes.subarray(0, atOnce));
+      waiting = Buffer.concat([waiting, bytes.subarray(atOnce)]);
+      atOnce = Math.max(0, atOnce - bytes.length);
     });
     for (const socket of pair) socket.on("error", over).on("close", over);
   });
