@@ -23,6 +23,9 @@ export type TroubleName = keyof typeof TROUBLES;
 /** The folder of those that a signal ends. */
 const INTERRUPTED = "interrupted";
 
+/** Well before the gateway's silence is at its limit. */
+const INTERRUPTED_MS = 5_000;
+
 /** For a machine that is busy with other things. */
 const SLACK_MS = 8_000;
 /** A call may meet an answer that began just before the trouble did. */
@@ -163,7 +166,7 @@ export async function interruptAll(place: Place, workspace: Workspace): Promise<
   let outcomes: Outcome[] = [];
   const options = { trouble: "frozen", name: INTERRUPTED, args: ["--durability", "remote"] } as const;
   await inTrouble(place, workspace, options, async ({ dir }, folder) => {
-    outcomes = await runCalls(place, folder, WAITING, { limitMs: SLACK_MS, interruptMs: 2_000 });
+    outcomes = await runCalls(place, folder, WAITING, { limitMs: INTERRUPTED_MS, interruptMs: 1_000 });
     const start = performance.now();
     const { code } = await place.sh(`cd / && umount '${dir}'`, { timeoutMs: SLACK_MS });
     const milliseconds = Math.round(performance.now() - start);
