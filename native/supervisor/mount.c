@@ -77,6 +77,9 @@ static bool mount_as_user(const struct options *options, const char *folder, int
   if (strstr(message, "user_allow_other") != NULL) {
     return refuse(reason, "cannot mount for other users: /etc/fuse.conf has no line 'user_allow_other'");
   }
+  if (strstr(message, "failed to open /dev/fuse") != NULL) {
+    return refuse(reason, "cannot mount: /dev/fuse is closed to this user (root opens it to all with 'chmod 666 /dev/fuse')");
+  }
   return refuse(reason, "cannot mount on %s: %s", folder, *message == '\0' ? "fusermount3 failed" : message);
 }
 

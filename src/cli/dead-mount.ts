@@ -6,7 +6,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { detach } from "../daemon/detach.ts";
 import { lockFile } from "../daemon/lock-file.ts";
-import { type MountEntry, mountAt, readMountTable } from "../daemon/mount-table.ts";
+import { type MountEntry, mountAt, mountedBy, readMountTable } from "../daemon/mount-table.ts";
 import { makeRuntimeFolder } from "../daemon/runtime-folder.ts";
 import { userFolders } from "./environment.ts";
 import { Failure } from "./failure.ts";
@@ -26,7 +26,7 @@ export async function detachDead(mount: MountEntry): Promise<boolean> {
     }
     const now = mountAt(readMountTable(), mount.mountpoint);
     if (now === undefined || now.id !== mount.id || now.connection !== mount.connection) return true;
-    if (serving(now).served !== undefined || !(await isDead(now.mountpoint))) return false;
+    if (serving(now).served !== undefined || !(await isDead(now))) return false;
     await detach(now.mountpoint);
     return true;
   } finally {
@@ -34,13 +34,18 @@ export async function detachDead(mount: MountEntry): Promise<boolean> {
   }
 }
 
-/** Asked by a child that can be killed: a mount whose daemon hangs would keep us waiting. */
-function isDead(path: string): Promise<boolean> {
+/**
+ * Asked by a child that can be killed: a mount whose daemon hangs would keep us waiting. The kernel tells it
+ * only to the user who mounted: root asks in that name.
+ */
+function isDead({ mountpoint, ...mount }: MountEntry): Promise<boolean> {
+  const user = mountedBy(mount);
+  const asUser = process.getuid?.() === 0 && user.uid !== 0 ? user : {};
   return new Promise((answer) => {
     execFile(
       "stat",
-      ["--file-system", "--", path],
-      { timeout: 2000, killSignal: "SIGKILL", env: { LC_ALL: "C", PATH: "/usr/bin:/bin" } },
+      ["--file-system", "--", mountpoint],
+      { ...asUser, timeout: 2000, killSignal: "SIGKILL", env: { LC_ALL: "C", PATH: "/usr/bin:/bin" } },
       (error, _, stderr) => {
         answer(error !== null && /not connected|connection abort/i.test(stderr));
       },

@@ -1,6 +1,8 @@
 /** What commands take from the environment besides the variables of flags (options.ts), and hand on to their children. */
+import { statSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
+import { bootId } from "../daemon/kernel.ts";
 
 /** Folders of the user, after the XDG base directory rules. */
 export interface Folders {
@@ -9,11 +11,36 @@ export interface Folders {
   readonly state: string;
   /** Base of the local gateway's data. */
   readonly data: string;
-  /** Sockets and records of running daemons. */
+  /** Sockets and records of running daemons: where those of a new one go. */
   readonly runtime: string;
+  /** All places where they may be: a login session that begins or ends changes which one is the first. */
+  readonly runtimes: readonly string[];
 }
 
-export function userFolders(environment: NodeJS.ProcessEnv = process.env, uid = process.getuid?.() ?? 0): Folders {
+/** What of the machine decides. */
+export interface Machine {
+  /** Of this boot. */
+  boot(): string;
+  /** Whose the folder is; undefined: it is not there, or cannot be looked at. */
+  ownerOf(path: string): number | undefined;
+}
+
+const THIS_MACHINE: Machine = {
+  boot: bootId,
+  ownerOf(path) {
+    try {
+      return statSync(path).uid;
+    } catch {
+      return undefined;
+    }
+  },
+};
+
+export function userFolders(
+  environment: NodeJS.ProcessEnv = process.env,
+  uid = process.getuid?.() ?? 0,
+  machine = THIS_MACHINE,
+): Folders {
   const home = environment.HOME || homedir();
   const base = (name: string, otherwise: string) => {
     const given = environment[name] ?? "";
@@ -21,16 +48,31 @@ export function userFolders(environment: NodeJS.ProcessEnv = process.env, uid = 
     return join(isAbsolute(given) ? given : join(home, otherwise), "wsfs");
   };
   const state = base("XDG_STATE_HOME", ".local/state");
-  return { home, state, data: base("XDG_DATA_HOME", ".local/share"), runtime: runtimeFolder(environment, uid, state) };
+  const data = base("XDG_DATA_HOME", ".local/share");
+  return { home, state, data, ...runtimeFolders(environment, uid, state, machine) };
 }
 
-/** The same for root by whatever way one became root, so that every shell finds every mount. */
-function runtimeFolder(environment: NodeJS.ProcessEnv, uid: number, state: string): string {
+/**
+ * The same for root by whatever way one became root, so that every shell finds every mount. A user's
+ * is the login session's, also for what runs outside of it (cron). XDG_RUNTIME_DIR may be left over from
+ * somebody else (su). Without a session one below the state folder, which may be on a disk that machines share
+ * and that outlives a boot: named after this boot of this machine (sockets' paths have to be short).
+ */
+function runtimeFolders(
+  environment: NodeJS.ProcessEnv,
+  uid: number,
+  state: string,
+  machine: Machine,
+): Pick<Folders, "runtime" | "runtimes"> {
   const chosen = environment.WSFS_RUNTIME_DIR ?? "";
-  if (isAbsolute(chosen)) return chosen;
-  if (uid === 0) return "/run/wsfs";
+  if (isAbsolute(chosen)) return { runtime: chosen, runtimes: [chosen] };
+  if (uid === 0) return { runtime: "/run/wsfs", runtimes: ["/run/wsfs"] };
   const given = environment.XDG_RUNTIME_DIR ?? "";
-  return isAbsolute(given) ? join(given, "wsfs") : join(state, "run");
+  const session = [...(isAbsolute(given) ? [given] : []), `/run/user/${uid}`]
+    .filter((path) => machine.ownerOf(path) === uid)
+    .map((path) => join(path, "wsfs"));
+  const withoutSession = join(state, "run", machine.boot().slice(0, 8));
+  return { runtime: session[0] ?? withoutSession, runtimes: [...new Set([...session, withoutSession])] };
 }
 
 /** A mount whose daemon dies so often within a minute ends. Set by tests that let it die all the time. */

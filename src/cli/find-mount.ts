@@ -1,6 +1,5 @@
 /** From a folder to the daemon that serves it: the mount table says which connection, the runtime folder who has it. */
-import type { MountEntry } from "../daemon/mount-table.ts";
-import { readMountTable } from "../daemon/mount-table.ts";
+import { type MountEntry, mountedBy, readMountTable } from "../daemon/mount-table.ts";
 import { isAlive } from "../daemon/processes.ts";
 import { listServed, type MountRecord, socketPath } from "../daemon/runtime-folder.ts";
 import { userFolders } from "./environment.ts";
@@ -46,9 +45,19 @@ export async function requireServed(dir: string): Promise<Required<FoundMount>> 
   if (found === undefined) throw new Failure(`nothing of wsfs is mounted at ${dir}`, EXIT.notMounted);
   const { mount, served } = found;
   if (served === undefined) {
-    throw new Failure(`the mount at ${dir} is stale: its daemon is gone; "wsfs umount ${dir}" removes it`);
+    throw new Failure(`the mount at ${dir} ${isOwn(mount) ? "is stale" : "is not yours"}: ${whyUnserved(dir, mount)}`);
   }
   return { mount, served };
+}
+
+/** Of a mount without anybody whom this user could ask. */
+export function whyUnserved(dir: string, mount: MountEntry): string {
+  if (isOwn(mount)) return `its daemon is gone; "wsfs umount ${dir}" removes the mount`;
+  return `user ${mountedBy(mount).uid} mounted it, and only that user can ask its daemon`;
+}
+
+function isOwn(mount: MountEntry): boolean {
+  return mountedBy(mount).uid === process.getuid?.();
 }
 
 /** By the number of the connection, wherever the mount was moved or copied to. */
@@ -62,7 +71,9 @@ export function serving(mount: MountEntry): Pick<FoundMount, "served"> {
 
 /** Who made a mount at this path, and still runs though it is not there any more. */
 export function servedFrom(path: string): Served | undefined {
-  return recordsIn(userFolders().runtime).find(({ record }) => record.mountpoint === path);
+  return userFolders()
+    .runtimes.flatMap(recordsIn)
+    .find(({ record }) => record.mountpoint === path);
 }
 
 function recordsIn(folder: string): Served[] {
@@ -71,9 +82,8 @@ function recordsIn(folder: string): Served[] {
 
 /** Those of the user; for root also those of the user who mounted, whom the mount's options name. */
 function recordsFor(mount: MountEntry): Served[] {
-  const own = userFolders().runtime;
-  const user = /(?:^|,)user_id=(\d+)/.exec(mount.superOptions)?.[1];
-  const folders =
-    process.getuid?.() !== 0 || user === undefined || user === "0" ? [own] : [own, `/run/user/${user}/wsfs`];
+  const own = userFolders().runtimes;
+  const { uid } = mountedBy(mount);
+  const folders = process.getuid?.() !== 0 || uid === 0 ? own : [...own, `/run/user/${uid}/wsfs`];
   return folders.flatMap(recordsIn);
 }

@@ -12,9 +12,10 @@ export const WATCH_FD = 3;
 const INTERVAL_MS = 200;
 
 /** Resolves when it may end. */
-export async function waitUntilUnused(runtimeFolder: string, baseUrl: string): Promise<void> {
+export async function waitUntilUnused(runtimeFolders: readonly string[], baseUrl: string): Promise<void> {
   await endOfPipe();
-  while (listServed(runtimeFolder).some((record) => record.baseUrl === baseUrl)) await pause(INTERVAL_MS);
+  const isUsed = (folder: string) => listServed(folder).some((record) => record.baseUrl === baseUrl);
+  while (runtimeFolders.some(isUsed)) await pause(INTERVAL_MS);
 }
 
 function endOfPipe(): Promise<void> {

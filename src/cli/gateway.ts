@@ -38,7 +38,7 @@ export async function gateway(values: Values<"gateway">): Promise<number> {
   writeGatewayRecord(data, { ...record, ...(identity === undefined ? {} : { process: identity }) });
   await announce(values, data, running.baseUrl, workspace);
   const ends = [aborted(stop.signal)];
-  if (values["until-unmounted"]) ends.push(waitUntilUnused(userFolders().runtime, running.baseUrl));
+  if (values["until-unmounted"]) ends.push(waitUntilUnused(userFolders().runtimes, running.baseUrl));
   await Promise.race(ends);
   await withLimit(running.close(), CLOSE_LIMIT_MS);
   writeGatewayRecord(data, record);

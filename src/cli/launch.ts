@@ -10,6 +10,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { makeRuntimeFolder } from "../daemon/runtime-folder.ts";
 import { type DaemonSettings, RESTARTS_VARIABLE, SETTINGS_VARIABLE } from "../daemon/settings.ts";
+import { heartbeatLimitSeconds } from "../daemon/waiting.ts";
 import { supervisorProgram } from "../lib/compiled.ts";
 import { childEnvironment } from "./environment.ts";
 import { EXIT, Failure } from "./failure.ts";
@@ -50,6 +51,7 @@ export function launch(options: LaunchOptions): Launched {
       ...["--mountpoint", settings.mountpoint, "--source", source, "--options", mountOptions.join(",")],
       ...(settings.readOnly ? ["--read-only"] : []),
       ...(settings.crashes > 0 ? ["--crashes", String(settings.crashes)] : []),
+      ...["--silence", String(heartbeatLimitSeconds(settings.shortenWaits))],
       ...["--status-fd", String(STATUS_FD), "--", process.execPath, DAEMON],
     ],
     {

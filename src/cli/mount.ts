@@ -1,7 +1,7 @@
 /** `wsfs mount`: checks what can be checked without the daemon, starts it, and stays with it in the foreground. */
 import { randomUUID } from "node:crypto";
-import { accessSync, constants, readFileSync, statSync } from "node:fs";
-import { resolve } from "node:path";
+import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs";
+import { delimiter, join, resolve } from "node:path";
 import { ProfileError, parseProfile } from "../client/profile.ts";
 import { readMountTable } from "../daemon/mount-table.ts";
 import type { DaemonSettings } from "../daemon/settings.ts";
@@ -36,6 +36,7 @@ export async function mount(values: Values<"mount">): Promise<number> {
       ...(values["keep-free"] === undefined ? {} : { keepFree: values["keep-free"] }),
       ...(values["unsent-limit"] === undefined ? {} : { unsentLimit: values["unsent-limit"] }),
       patienceMs: values.wait * 1000,
+      shortenWaits: values["shorten-waits"],
       readOnly: values["read-only"],
       crashes: values["no-restart"] ? 0 : crashesAMinute(),
       passthrough: !values["no-passthrough"],
@@ -46,6 +47,7 @@ export async function mount(values: Values<"mount">): Promise<number> {
   });
 }
 
+const FUSERMOUNT = "fusermount3";
 const PROFILE_BYTES_MAX = 64 * 1024;
 
 /** The file's text, checked, for the daemon. Throws one line for each thing that is wrong with it. */
@@ -162,18 +164,26 @@ function note(text: string): void {
   process.stderr.write(`wsfs: ${text}\n`);
 }
 
+/** Whether this machine and user can mount at all. The device is opened by root, for others by fusermount3. */
 export function checkKernel(): void {
+  const isRoot = process.getuid?.() === 0;
   try {
-    accessSync("/dev/fuse", constants.R_OK | constants.W_OK);
-    if (statSync("/dev/fuse").isCharacterDevice()) return;
+    if (isRoot) accessSync("/dev/fuse", constants.R_OK | constants.W_OK);
+    if (!statSync("/dev/fuse").isCharacterDevice()) throw new Failure("/dev/fuse is not a device");
   } catch (cause) {
+    if (cause instanceof Failure) throw cause;
     if ((cause as NodeJS.ErrnoException).code !== "ENOENT") {
       throw new Failure("/dev/fuse cannot be opened for reading and writing by this user", EXIT.failure, { cause });
     }
+    throw new Failure(
+      "/dev/fuse is not there: load the kernel's fuse module (modprobe fuse), or give the container the device",
+      EXIT.failure,
+      { cause },
+    );
   }
-  throw new Failure(
-    "/dev/fuse is not there: load the kernel's fuse module (modprobe fuse), or give the container the device",
-  );
+  if (isRoot || (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, FUSERMOUNT))))
+    return;
+  throw new Failure(`${FUSERMOUNT} is not installed (package fuse3); only root mounts without it`);
 }
 
 /** The absolute path to mount on. A mount of ours that nobody serves any more is taken off first. */

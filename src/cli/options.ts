@@ -112,6 +112,8 @@ export const FLAGS = {
     default: 10,
     help: "How long to ask a gateway again that fails at the start",
   },
+  /** For tests of what happens at the limits: see daemon/waiting.ts. */
+  "shorten-waits": { type: "value", kind: values.divisor, default: 1, help: "" },
   "log-level": {
     type: "value",
     kind: values.oneOf(...LOG_LEVELS),
@@ -242,9 +244,11 @@ export const COMMANDS = {
       "allow-other",
       "durability",
       "wait",
+      "shorten-waits",
       "log-level",
       "debug",
     ],
+    hidden: ["shorten-waits"],
     required: ["base-url", "workspace", "token-file"],
     examples: [
       [

@@ -53,6 +53,7 @@ export async function start(values: Values<"start">): Promise<number> {
         ...(values["state-dir"] === undefined ? {} : { stateDir: resolve(values["state-dir"]) }),
         cacheSize: FLAGS["cache-size"].default,
         patienceMs: values.wait * 1000,
+        shortenWaits: 1,
         readOnly: false,
         passthrough: true,
         crashes: crashesAMinute(),

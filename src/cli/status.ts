@@ -1,15 +1,14 @@
 /** `wsfs status`: asks the daemon how it is doing. */
 import type { MountStatus } from "../daemon/control-messages.ts";
 import { EXIT } from "./failure.ts";
-import { findServed } from "./find-mount.ts";
+import { findServed, whyUnserved } from "./find-mount.ts";
 import type { Values } from "./options.ts";
 import { formatCount, formatDuration, formatSize } from "./wording.ts";
 
 export async function status(values: Values<"status">): Promise<number> {
   const found = await findServed(values.dir);
   if (found?.served === undefined) {
-    const why =
-      found === undefined ? "not mounted" : `its daemon is gone; "wsfs umount ${values.dir}" removes the mount`;
+    const why = found === undefined ? "not mounted" : whyUnserved(values.dir, found.mount);
     process.stdout.write(values.json ? `${JSON.stringify({ mounted: false })}\n` : `${values.dir}: ${why}\n`);
     return EXIT.notMounted;
   }
@@ -41,6 +40,12 @@ export function describeStatus(state: MountStatus): string {
     ["quota", describeQuota(state)],
     ["disk", describeDisk(state)],
     ["restarts", describeRestarts(state)],
+    [
+      "bytes",
+      state.passthroughOff === undefined
+        ? undefined
+        : `all through the daemon, the kernel reads and writes no file by itself: ${state.passthroughOff}`,
+    ],
     ["state dir", state.stateDir],
     ["daemon", `pid ${state.pid}, release ${state.version}, ${formatCount(requests, "request")} of the kernel`],
   ];

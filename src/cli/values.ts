@@ -64,6 +64,7 @@ function number(placeholder: string, expected: string, accept: (value: number) =
 }
 
 export const seconds = number("S", "a number of seconds from 0", (value) => value >= 0 && value <= 1e9);
+export const divisor = number("N", "a number from 1", (value) => value >= 1 && value <= 1000);
 export const retrySeconds = number("S", "a whole number of seconds from 0 to 86400", (value) => {
   return Number.isInteger(value) && value >= 0 && value <= 86_400;
 });

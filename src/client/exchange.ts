@@ -19,6 +19,8 @@ export interface ExchangeLimits {
   readonly answer: number;
   /** Between bytes of the answer. */
   readonly receive: number;
+  /** So many bytes of the answer, or its end, have to come in each such time: less is silence too. Default 1. */
+  readonly least?: number;
 }
 
 /** When something last moved on any connection of a pool, in `performance.now()`. */
@@ -49,6 +51,7 @@ export function exchange(
     let isOver = false;
     let isAnswered = false;
     let isPaused = false;
+    let received = 0;
 
     const move = () => {
       activity.last = performance.now();
@@ -124,7 +127,11 @@ export function exchange(
       },
       onResponseData(started, chunk) {
         move();
-        silence.heard();
+        received += chunk.length;
+        if (received >= (limits.least ?? 1)) {
+          received = 0;
+          silence.heard();
+        }
         if (queue.push(chunk) || isPaused) return;
         isPaused = true;
         silence.pause();

@@ -9,6 +9,12 @@ import { RemoteError } from "./errors.ts";
 import { type ExchangeLimits, type ExchangeRequest, exchange, type PoolActivity } from "./exchange.ts";
 import { frameMultipart } from "./multipart.ts";
 
+/**
+ * Of answers without content: fewer bytes than this in the time that silence may last are silence too. A byte
+ * a second would keep a listing, and all who wait for it, for days; the slowest modem is a hundred times faster.
+ */
+const LEAST_BYTES = 256;
+
 /** Limits on silence, not on totals: a transfer may take as long as it moves. Milliseconds. */
 export interface SilenceLimits {
   /** Until a connection is there. Default 10,000. */
@@ -58,9 +64,9 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
       limits: { connect, ...limits },
     });
     return {
-      calls: lane({ send: metadata, answer: metadata, receive: metadata }),
+      calls: lane({ send: metadata, answer: metadata, receive: metadata, least: LEAST_BYTES }),
       downloads: lane({ send: content, answer: content, receive: content }),
-      uploads: lane({ send: content, answer: uploadAnswer, receive: metadata }),
+      uploads: lane({ send: content, answer: uploadAnswer, receive: metadata, least: LEAST_BYTES }),
       streams: lane({ send: metadata, answer: metadata, receive: stream }, null),
     };
   };

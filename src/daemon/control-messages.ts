@@ -62,6 +62,8 @@ export const mountStatus = engineStatus.extend({
   restarts: z.object({ count, cause: z.string() }).optional(),
   /** The kernel reads and writes local files itself. */
   passthrough: z.boolean(),
+  /** Why not. */
+  passthroughOff: z.string().optional(),
   /** Requests of the kernel answered so far, by the protocol's name. */
   operations: z.record(z.string(), count),
 });

@@ -9,6 +9,25 @@ export function bootId(): string {
   return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
 }
 
+const CAP_SYS_ADMIN = 21n;
+
+/** Whether this process may give files to the kernel. In a container with users of its own the kernel refuses it later. */
+export function maySysAdmin(processStatus = readFileSync("/proc/self/status", "latin1")): boolean {
+  const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(processStatus)?.[1] ?? "0";
+  return ((BigInt(`0x${effective}`) >> CAP_SYS_ADMIN) & 1n) === 1n;
+}
+
+/** Why the kernel is not asked for passthrough; undefined: it is. */
+export function whyNoPassthrough(
+  isWanted: boolean,
+  stateDir: string,
+  isOnlyWriter: (fd: number) => boolean,
+): string | undefined {
+  if (!isWanted) return "switched off (--no-passthrough)";
+  if (!maySysAdmin()) return "only root may use it (CAP_SYS_ADMIN)";
+  return knowsWriters(stateDir, isOnlyWriter) ? undefined : "the disk of the state dir does not tell who writes a file";
+}
+
 /** For passthrough: how many file systems may lie on each other below ours. An overlay counts as one itself. */
 export function stackDepth(stateDir: string): 1 | 2 {
   return statfsSync(stateDir).type === OVERLAYFS ? 2 : 1;

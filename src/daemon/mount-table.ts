@@ -57,6 +57,12 @@ export function isOurs(entry: MountEntry | undefined): entry is MountEntry {
   return entry?.type === OUR_TYPE;
 }
 
+/** Who mounted it: only they get in, unless others are allowed. */
+export function mountedBy({ superOptions }: Pick<MountEntry, "superOptions">): { uid: number; gid: number } {
+  const number = (name: string) => Number(new RegExp(`(?:^|,)${name}=(\\d+)`).exec(superOptions)?.[1] ?? 0);
+  return { uid: number("user_id"), gid: number("group_id") };
+}
+
 /** All of one connection: the mount itself, and copies of it (mount --bind). */
 export function mountsOf(table: readonly MountEntry[], connection: number): MountEntry[] {
   return table.filter((entry) => isOurs(entry) && entry.connection === connection);

@@ -36,6 +36,8 @@ export const daemonSettings = z.strictObject({
   unsentLimit: z.number().int().min(0).optional(),
   /** How long a gateway that fails is asked again, where the mount cannot do without it. */
   patienceMs: z.number().min(0),
+  /** By how much all limits on waiting are divided; 1 outside of tests. */
+  shortenWaits: z.number().min(1),
   readOnly: z.boolean(),
   /** A daemon that dies is replaced, until that happened so often within a minute; 0: never. */
   crashes: z.number().int().min(0),

@@ -9,6 +9,7 @@ import { supervisorProgram } from "../lib/compiled.ts";
 import type { Logger } from "../lib/log.ts";
 import type { DaemonSettings } from "./settings.ts";
 import type { OpenLineSocket } from "./supervisor-link.ts";
+import { heartbeatLimitSeconds } from "./waiting.ts";
 
 const CONTROL_FD = 3;
 const DEVICE_FD = 4;
@@ -27,6 +28,7 @@ export function startSupervisor(settings: DaemonSettings, device: number, log: L
       [
         ...["--adopt", String(process.pid), "--control-fd", String(CONTROL_FD), "--device-fd", String(DEVICE_FD)],
         ...["--mountpoint", settings.mountpoint, "--crashes", String(settings.crashes)],
+        ...["--silence", String(heartbeatLimitSeconds(settings.shortenWaits))],
         ...["--", process.execPath, ...process.execArgv, ...process.argv.slice(1)],
       ],
       { cwd: "/", env: process.env, detached: true, stdio: ["ignore", "inherit", "inherit", theirs, device] },

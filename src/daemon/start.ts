@@ -19,7 +19,7 @@ import { createStateDisk, removeNow, spaceAt } from "../content/state-disk.ts";
 import * as systemCalls from "../content/system-calls.ts";
 import { createKernelCache } from "../fuse/kernel-cache.ts";
 import { backingClose, backingOpen, isConnected, openControl } from "../fuse/native.ts";
-import { createPassthrough } from "../fuse/passthrough.ts";
+import { createPassthrough, type KernelPassthrough } from "../fuse/passthrough.ts";
 import { createSession, type Session } from "../fuse/session.ts";
 import { startCheckpoints } from "../lib/checkpoints.ts";
 import type { Logger } from "../lib/log.ts";
@@ -29,7 +29,6 @@ import { createSettings } from "../metadata/settings.ts";
 import type { EngineSettings } from "../vfs/context.ts";
 import { type Engine, StartError } from "../vfs/engine.ts";
 import type { Patience } from "../vfs/insist.ts";
-import type { Passthrough } from "../vfs/passthrough.ts";
 import type { EngineOptions } from "../vfs/start-engine.ts";
 import { chooseStateFolder, lockState } from "./choose-state-folder.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
@@ -38,7 +37,7 @@ import { detach } from "./detach.ts";
 import { diskLimits, reserveSize } from "./disk-limits.ts";
 import { startCopies } from "./good-copies.ts";
 import { openKeptState } from "./kept-state.ts";
-import { bootId, knowsWriters, stackDepth, timesAreExact } from "./kernel.ts";
+import { bootId, stackDepth, timesAreExact, whyNoPassthrough } from "./kernel.ts";
 import { kernelDevice } from "./kernel-device.ts";
 import type { DaemonLog } from "./log-file.ts";
 import { mountsOf, readMountTable } from "./mount-table.ts";
@@ -59,6 +58,7 @@ import type { DaemonSettings, Restarts } from "./settings.ts";
 import { startSupervisor } from "./start-supervisor.ts";
 import { ownerOtherThan, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
+import { requestLimitMs, silenceLimits } from "./waiting.ts";
 
 /** The engine closes the database when it stops. */
 export type StartEngine = (options: EngineOptions) => Promise<Engine>;
@@ -152,7 +152,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     running?.context.network.tokenChanged(scopesIn(token));
   });
   const client = createClient({
-    transport: createHttpTransport({ baseUrl: settings.baseUrl }),
+    transport: createHttpTransport({ baseUrl: settings.baseUrl, limits: silenceLimits(settings.shortenWaits) }),
     credentials,
     log,
     ...(settings.profile === undefined
@@ -213,7 +213,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     },
   });
   closers.push(() => copies.atEnd());
-  const mayPass = settings.passthrough && knowsWriters(stateDir, systemCalls.isOnlyWriter);
+  const whyNot = whyNoPassthrough(settings.passthrough, stateDir, systemCalls.isOnlyWriter);
   const passthrough = createPassthrough({ backingOpen, backingClose }, log, timesAreExact(release(), stateDir));
   const kept = openKeptState(join(stateDir, KEPT), settings.mountId, restarts !== undefined, log);
   if (kept === undefined) throw new StartError("the state dir holds nothing of this mount: it cannot be taken over");
@@ -262,7 +262,8 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     fileSystem: engine.fileSystem,
     log,
     clock: runtime,
-    stackDepth: mayPass ? stackDepth(stateDir) : 0,
+    deadlineMs: requestLimitMs(settings.shortenWaits),
+    stackDepth: whyNot === undefined ? stackDepth(stateDir) : 0,
     step: (label) => systemClock.step(label),
     noResend: options.noResend,
     atHand: kept.atHand,
@@ -276,6 +277,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   closers.push(() => link.isGone() && detachMounts(mount, log));
   const agreed = await session.initialized;
   if (agreed.passthrough) passthrough.use(descriptor);
+  else passthrough.doWithout(whyNot ?? "it needs Linux 6.9");
   if (kept.connection === undefined) kept.agreed(agreed);
   kernelCache.use(device.notify, agreed.kernelMinor);
   // The daemon before may have died between a change and its word to the kernel.
@@ -348,7 +350,7 @@ async function openToCommands(
   settings: DaemonSettings,
   firstRecord: MountRecord,
   parts: Pick<Started, "engine" | "session" | "mountOver"> & {
-    readonly passthrough: Passthrough;
+    readonly passthrough: KernelPassthrough;
     readonly since: number;
     readonly device: number;
     readonly restarts: Restarts | undefined;
@@ -376,6 +378,7 @@ async function openToCommands(
     uptime: Math.max(0, Math.floor((systemClock.now() - since) / 1000)),
     ...(restarts === undefined ? {} : { restarts }),
     passthrough: passthrough.isOn,
+    ...(passthrough.whyOff === undefined ? {} : { passthroughOff: passthrough.whyOff }),
     operations: session.operations(),
   });
   const unmount = async (): Promise<UnmountReply> => {

@@ -15,6 +15,10 @@ export interface BackingCalls {
 export interface KernelPassthrough extends Passthrough {
   /** The kernel agreed to it on this device. Before, and after close, nothing is registered. */
   use(device: number): void;
+  /** It cannot be had, and why. */
+  doWithout(why: string): void;
+  /** Why the kernel takes no file of ours; undefined while it does. */
+  readonly whyOff: string | undefined;
   close(): void;
 }
 
@@ -22,18 +26,29 @@ export interface KernelPassthrough extends Passthrough {
  * Refused for all files of the state dir: the right to register is missing, or the file systems below
  * them are too many.
  */
-const FOR_GOOD: ReadonlySet<number> = new Set([ERRNO.EPERM, ERRNO.ELOOP]);
+const FOR_GOOD: ReadonlyMap<number, string> = new Map([
+  [ERRNO.EPERM, "the kernel allows it to root alone (CAP_SYS_ADMIN)"],
+  [ERRNO.ELOOP, "the state dir is on too many file systems that lie on each other"],
+]);
 
 export function createPassthrough(calls: BackingCalls, log: Logger, timesAreExact: boolean): KernelPassthrough {
   let device: number | undefined;
+  let whyOff: string | undefined = "there is no mount";
 
   return {
     timesAreExact,
+    get whyOff() {
+      return whyOff;
+    },
+    doWithout(why) {
+      whyOff = why;
+    },
     get isOn() {
       return device !== undefined;
     },
     use(descriptor) {
       device = descriptor;
+      whyOff = undefined;
     },
     close() {
       device = undefined;
@@ -42,9 +57,12 @@ export function createPassthrough(calls: BackingCalls, log: Logger, timesAreExac
       if (device === undefined) return undefined;
       const id = calls.backingOpen(device, descriptor);
       if (id > 0) return id;
-      const isOver = FOR_GOOD.has(-id);
-      log.warn({ errno: -id, isOver }, "the kernel takes no local file: its bytes go through the daemon");
-      if (isOver) device = undefined;
+      const forGood = FOR_GOOD.get(-id);
+      log.warn({ errno: -id, forGood }, "the kernel takes no local file: its bytes go through the daemon");
+      if (forGood !== undefined) {
+        device = undefined;
+        whyOff = forGood;
+      }
       return undefined;
     },
     unregister(id) {

@@ -15,7 +15,7 @@ export interface Claim {
   readonly formerNames: readonly string[];
 }
 
-/** The folder holds something, and nothing says that it is ours. */
+/** The folder is another user's, or holds something and nothing says that it is ours. */
 export class FolderOfOthers extends Error {
   override readonly name = "FolderOfOthers";
 }
@@ -30,6 +30,8 @@ const NOTHING = ["lost+found"];
  */
 export function claimFolder(path: string, claim: Claim): void {
   makeFolders(path, 0o700);
+  const owner = statSync(path).uid;
+  if (owner !== process.getuid?.()) throw new FolderOfOthers(`it belongs to user ${owner}, and is for that user alone`);
   const names = readdirSync(path).filter((name) => !NOTHING.includes(name));
   const isOurs = names.includes(claim.marker);
   const wasOurs = claim.formerNames.every((name) => names.includes(name));

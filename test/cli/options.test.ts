@@ -26,6 +26,7 @@ describe("values of a command", () => {
       "state-dir": undefined,
       "cache-size": 10 * 1024 ** 3,
       "read-only": false,
+      "shorten-waits": 1,
       "no-passthrough": false,
       "no-restart": false,
       background: false,
@@ -113,15 +114,29 @@ it("every flag belongs to a command, has help, and one variable of its own", () 
 describe("folders of the user", () => {
   it("follow XDG, and are the same for root by whatever way one became root", () => {
     const environment = { HOME: "/home/a", XDG_RUNTIME_DIR: "/run/user/7", XDG_STATE_HOME: "relative" };
-    expect(userFolders(environment, 7)).toEqual({
+    const withSession = {
+      boot: () => "0123456789",
+      ownerOf: (path: string) => (path === "/run/user/7" ? 7 : undefined),
+    };
+    const withoutSession = { ...withSession, ownerOf: () => undefined };
+    const fallback = "/home/a/.local/state/wsfs/run/01234567";
+    const session = { runtime: "/run/user/7/wsfs", runtimes: ["/run/user/7/wsfs", fallback] };
+    expect(userFolders(environment, 7, withSession)).toEqual({
       home: "/home/a",
       state: "/home/a/.local/state/wsfs",
       data: "/home/a/.local/share/wsfs",
-      runtime: "/run/user/7/wsfs",
+      ...session,
     });
-    expect(userFolders(environment, 0).runtime).toBe("/run/wsfs");
-    expect(userFolders({ HOME: "/home/a" }, 7).runtime).toBe("/home/a/.local/state/wsfs/run");
-    expect(userFolders({ ...environment, WSFS_RUNTIME_DIR: "/r" }, 0).runtime).toBe("/r");
+    expect(userFolders(environment, 0, withSession).runtimes).toEqual(["/run/wsfs"]);
+    expect(userFolders({ HOME: "/home/a" }, 7, withoutSession)).toMatchObject({
+      runtime: fallback,
+      runtimes: [fallback],
+    });
+    // Run by cron; from the shell of another user.
+    for (const XDG_RUNTIME_DIR of ["", "/run/user/8"]) {
+      expect(userFolders({ ...environment, XDG_RUNTIME_DIR }, 7, withSession)).toMatchObject(session);
+    }
+    expect(userFolders({ ...environment, WSFS_RUNTIME_DIR: "/r" }, 0).runtimes).toEqual(["/r"]);
   });
 });
 

@@ -44,6 +44,22 @@ test("a gateway that stops inside a JSON answer is silent", async () => {
   expect(await failureOf(client.getNode("n1"))).toMatchObject({ code: "silent" });
 });
 
+test("a JSON answer that drips is silent, one that comes slowly is read to its end", async () => {
+  const dripping = async (bytes: number) => {
+    const client = await clientFor(
+      (_, response) => {
+        response.writeHead(200, { "content-length": 20_000 });
+        const drip = setInterval(() => response.write("x".repeat(bytes)), SHORT / 10);
+        response.on("close", () => clearInterval(drip));
+      },
+      { limits: { metadata: SHORT, content: LONG } },
+    );
+    return failureOf(client.getNode("n1"));
+  };
+  expect(await dripping(1)).toMatchObject({ code: "silent" });
+  expect(await dripping(1_000)).toMatchObject({ code: "malformed" });
+});
+
 test("content that does not begin is silent", async () => {
   const client = await clientFor(() => {}, { limits: { metadata: LONG, content: SHORT } });
   expect(await failureOf(client.getContent("n1"))).toMatchObject({ code: "silent" });

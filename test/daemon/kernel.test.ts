@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { knowsWriters, timesAreExact } from "../../src/daemon/kernel.ts";
+import { knowsWriters, maySysAdmin, timesAreExact, whyNoPassthrough } from "../../src/daemon/kernel.ts";
 import { systemError } from "../../src/lib/system-error.ts";
 
 let folder: string;
@@ -24,4 +24,11 @@ it("finds out whether a disk tells of writers, and leaves nothing", () => {
   };
   expect([knowsWriters(folder, () => true), knowsWriters(folder, refuses)]).toEqual([true, false]);
   expect(readdirSync(folder)).toEqual([]);
+});
+
+it("knows why passthrough is not to be had", () => {
+  expect([maySysAdmin("Name:\tnode\nCapEff:\t000001fffeffffff\n"), maySysAdmin("CapEff:\t0000000000000000\n")]).toEqual(
+    [true, false],
+  );
+  expect(whyNoPassthrough(false, folder, () => true)).toContain("--no-passthrough");
 });

@@ -75,6 +75,11 @@ describe("files given to the kernel", () => {
         undefined,
       ]);
       expect(calls).toHaveLength(1);
+      expect(passthrough.whyOff).toBe(
+        errno === ERRNO.EPERM
+          ? "the kernel allows it to root alone (CAP_SYS_ADMIN)"
+          : "the state dir is on too many file systems that lie on each other",
+      );
     }
   });
 

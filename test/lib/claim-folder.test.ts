@@ -1,4 +1,14 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -54,3 +64,13 @@ it("throws the system's error for what is no folder", () => {
   writeFileSync(folder, "");
   expect(() => claimFolder(folder, CLAIM)).toThrow(expect.objectContaining({ code: "ENOTDIR" }));
 });
+
+it.skipIf(process.getuid?.() !== 0)(
+  "leaves alone what belongs to another user, empty or not (needs root, to make one)",
+  () => {
+    mkdirSync(folder, { mode: 0o777 });
+    chownSync(folder, 54321, 54321);
+    expect(() => claimFolder(folder, CLAIM)).toThrow("it belongs to user 54321");
+    expect(readdirSync(folder)).toEqual([]);
+  },
+);

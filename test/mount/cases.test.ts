@@ -1,18 +1,14 @@
 /**
  * Every behaviour case on a plain folder (the control: what is expected there is what a disk does)
  * and on a mount; and what the cases left on the mount is on the next one, with all its attributes.
+ * All of it as whoever runs the tests, and once more as an ordinary user who mounts by fusermount3.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { becomeOrdinaryUser, type OrdinaryUser, whyNoOrdinaryUser } from "../support/ordinary-user.ts";
 import { createPlace, type Place, type TestGateway, type TestMount } from "../support/wsfs.ts";
 import { CASES } from "./cases/all.ts";
 import { readTree } from "./support/tree.ts";
 import { createWorker, type Worker } from "./support/worker.ts";
-
-let place: Place;
-beforeAll(() => {
-  place = createPlace();
-});
-afterAll(() => place.cleanUp());
 
 function everyCase(worker: () => Worker): void {
   for (const [group, cases] of Object.entries(CASES)) {
@@ -28,36 +24,57 @@ function everyCase(worker: () => Worker): void {
   }
 }
 
-describe("on a plain folder", () => {
-  let worker: Worker;
+/** `become`: whom the place, the gateway and the mount belong to, and who runs the cases; without: us. */
+function everywhere(mountArguments: readonly string[], become?: () => Promise<OrdinaryUser>): void {
+  let user: OrdinaryUser | undefined;
+  let place: Place;
   beforeAll(async () => {
-    await place.sh("mkdir plain");
-    worker = createWorker(place.path("plain"));
+    user = await become?.();
+    place = createPlace(undefined, user);
   });
-  afterAll(() => worker.end());
-  everyCase(() => worker);
-});
+  afterAll(async () => {
+    await place.cleanUp();
+    await user?.end();
+  });
 
-describe("on a mount", () => {
-  let gateway: TestGateway;
-  let mount: TestMount;
-  let worker: Worker;
-  beforeAll(async () => {
-    gateway = await place.gateway();
-    mount = await place.mount(gateway, { args: ["--allow-other"] });
-    // Some cases become another user, who has to get there.
-    await place.sh("chmod 755 .");
-    worker = createWorker(mount.dir);
+  describe("on a plain folder", () => {
+    let worker: Worker;
+    beforeAll(async () => {
+      await place.sh("mkdir plain");
+      worker = createWorker(place.path("plain"), user);
+    });
+    afterAll(() => worker.end());
+    everyCase(() => worker);
   });
-  afterAll(() => worker.end());
-  everyCase(() => worker);
 
-  test("all that the cases left is on another mount, with content, modes, times, links and attributes", async () => {
-    worker.end();
-    const left = await readTree(place, mount.dir);
-    expect(Object.keys(left).length).toBeGreaterThan(500);
-    await mount.umount("--drain=120");
-    const another = await place.mount(gateway, { name: "another" });
-    expect(await readTree(place, another.dir)).toEqual(left);
+  describe("on a mount", () => {
+    let gateway: TestGateway;
+    let mount: TestMount;
+    let worker: Worker;
+    beforeAll(async () => {
+      gateway = await place.gateway();
+      mount = await place.mount(gateway, { args: mountArguments });
+      // Some cases become another user, who has to get there.
+      await place.sh("chmod 755 .");
+      worker = createWorker(mount.dir, user);
+    });
+    afterAll(() => worker.end());
+    everyCase(() => worker);
+
+    test("all that the cases left is on another mount, with content, modes, times, links and attributes", async () => {
+      worker.end();
+      const left = await readTree(place, mount.dir);
+      expect(Object.keys(left).length).toBeGreaterThan(500);
+      await mount.umount("--drain=120");
+      const another = await place.mount(gateway, { name: "another" });
+      expect(await readTree(place, another.dir)).toEqual(left);
+    });
   });
+}
+
+everywhere(["--allow-other"]);
+
+const whyNot = whyNoOrdinaryUser();
+describe.skipIf(whyNot !== undefined)(`as an ordinary user${whyNot === undefined ? "" : ` (${whyNot})`}`, () => {
+  everywhere([], () => becomeOrdinaryUser(""));
 });

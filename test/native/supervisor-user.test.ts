@@ -91,6 +91,16 @@ describe.skipIf(!canMount || !hasFusermount)("as an ordinary user (fusermount3; 
     expectNothingLeft(trial);
   });
 
+  it("says that /dev/fuse is closed to users", async () => {
+    const closed = 'mknod -m 600 "$0/closed" c 10 229 && mount --bind "$0/closed" /dev/fuse && exec "$@"';
+    const wrapper = ["unshare", "-m", "sh", "-c", closed, folder, ...asNobody];
+    const trial = start("serve", { owner: NOBODY, wrapper });
+    expect(await trial.exited()).toBe(1);
+    expect(trial.stderr()).toBe(
+      "wsfs: cannot mount: /dev/fuse is closed to this user (root opens it to all with 'chmod 666 /dev/fuse')\n",
+    );
+  });
+
   it("answers busy to the daemon, and detaches a mount in use on SIGINT", async () => {
     const trial = start("serve", setup);
     await ready(trial);

@@ -14,6 +14,7 @@ import { identifyProcess, isAlive, type ProcessIdentity } from "../../src/daemon
 import { listServed } from "../../src/daemon/runtime-folder.ts";
 import { hasCode } from "../../src/lib/system-error.ts";
 import { type Finished, type RunOptions, run, spawnUntilLine, until } from "./child.ts";
+import type { OrdinaryUser } from "./ordinary-user.ts";
 
 export const MAIN = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
 const FUSE_CONTROL = "/sys/fs/fuse/connections";
@@ -59,9 +60,12 @@ export interface Place {
   cleanUp(): Promise<void>;
 }
 
-/** `program`: the command of another build. */
-export function createPlace(program = MAIN): Place {
+/** `program`: the command of another build. `user`: whom all of it belongs to, and who runs it; without: us. */
+export function createPlace(program = MAIN, user?: OrdinaryUser): Place {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), "wsfs-test-")));
+  user?.own(folder);
+  const as = (file: string, args: readonly string[], at = folder): [string, readonly string[]] =>
+    user === undefined ? [file, args] : user.command(at, file, args);
   const path = (name: string) => join(folder, name);
   const env: NodeJS.ProcessEnv = {
     PATH: process.env.PATH,
@@ -74,6 +78,7 @@ export function createPlace(program = MAIN): Place {
     WSFS_WAIT: "0",
   };
   mkdirSync(path("home"));
+  user?.own(path("home"));
   const children: ProcessIdentity[] = [];
   const folders = new Set<string>();
 
@@ -88,14 +93,15 @@ export function createPlace(program = MAIN): Place {
     program,
     path,
     wsfs: (args, options = {}) =>
-      run(process.execPath, [program, ...args], { cwd: folder, ...options, env: { ...env, ...options.env } }),
+      run(...as(process.execPath, [program, ...args], options.cwd), {
+        cwd: folder,
+        ...options,
+        env: { ...env, ...options.env },
+      }),
 
     spawnWsfs(args) {
-      const child = spawn(process.execPath, [program, ...args], {
-        cwd: folder,
-        env,
-        stdio: ["ignore", "pipe", "pipe"],
-      });
+      const [file, all] = as(process.execPath, [program, ...args]);
+      const child = spawn(file, all, { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
       remember(child.pid);
       return child;
     },
@@ -103,12 +109,13 @@ export function createPlace(program = MAIN): Place {
     async gateway({ name = "gateway", args = [] } = {}) {
       const data = path(name);
       const command = [program, "gateway", "--data", data, "--json", ...args];
-      const { child, line, ended } = await spawnUntilLine(process.execPath, command, { cwd: folder, env });
+      const { child, line, ended } = await spawnUntilLine(...as(process.execPath, command), { cwd: folder, env });
       remember(child.pid);
       if (line === undefined) throw new Error(`the gateway did not start: ${(await ended).stderr}`);
       const { baseUrl, workspace, token } = JSON.parse(line) as Record<"baseUrl" | "workspace" | "token", string>;
       const tokenFile = path(`${name}.token`);
       writeFileSync(tokenFile, `${token}\n`, { mode: 0o600 });
+      user?.own(tokenFile);
       const stop = () => {
         child.kill("SIGTERM");
         return ended;
@@ -120,7 +127,10 @@ export function createPlace(program = MAIN): Place {
       const dir = path(name);
       const stateDir = path(`${name}.state`);
       // What is there may be a mount: this process never touches one.
-      if (!folders.has(dir)) mkdirSync(dir, { recursive: true });
+      if (!folders.has(dir)) {
+        mkdirSync(dir, { recursive: true });
+        user?.own(dir);
+      }
       folders.add(dir);
       const { baseUrl, workspace, tokenFile } = gateway;
       const from = ["--base-url", baseUrl, "--workspace", workspace, "--token-file", tokenFile];
@@ -143,22 +153,22 @@ export function createPlace(program = MAIN): Place {
 
     // The folder is changed by the shell: spawn's `cwd` would wait for it in this process.
     sh: (script, options = {}) =>
-      run("bash", ["-c", script], { cwd: folder, ...options, env: { ...env, ...options.env } }),
+      run(...as("bash", ["-c", script], options.cwd), { cwd: folder, ...options, env: { ...env, ...options.env } }),
 
     async cleanUp() {
       const rememberServed = () => {
         for (const record of listServed(path("run"))) children.push(record.daemon, record.supervisor);
       };
       rememberServed();
-      for (const mount of mountsBelow(folder)) await takeOff(place, mount, children);
+      for (const mount of mountsBelow(folder, user)) await takeOff(place, mount, children, user);
       await until("all processes of the test have ended", () => {
         // Of a daemon and its supervisor either starts the other again.
         rememberServed();
         killAll(children);
         return !children.some(isAlive);
       });
-      for (const mount of mountsBelow(folder)) await run("umount", ["-l", mount.mountpoint], { timeoutMs: 5000 });
-      if (mountsBelow(folder).length > 0) throw new Error(`still mounted below ${folder}`);
+      for (const mount of mountsBelow(folder, user)) await detachAsRoot(mount, user);
+      if (mountsBelow(folder, user).length > 0) throw new Error(`still mounted below ${folder}`);
       // A gateway that ends with its mount may still be writing.
       await until("the folder of the test is removed", () => isRemoved(folder));
     },
@@ -193,15 +203,22 @@ export function check(finished: Finished): Finished {
   throw new Error(`exit code ${finished.code} (${finished.signal})\n${finished.stdout}\n${finished.stderr}`);
 }
 
-export function mountsBelow(folder: string): MountEntry[] {
-  return readMountTable().filter((entry) => entry.type === OUR_TYPE && entry.mountpoint.startsWith(`${folder}/`));
+/** As the user sees them. */
+export function mountsBelow(folder: string, user?: OrdinaryUser): MountEntry[] {
+  const table = user === undefined ? readMountTable() : user.mountTable();
+  return table.filter((entry) => entry.type === OUR_TYPE && entry.mountpoint.startsWith(`${folder}/`));
 }
 
 /** Politely, then by abort of the connection: requests nobody will answer then fail, and every process can end. */
-async function takeOff(place: Place, mount: MountEntry, children: readonly ProcessIdentity[]): Promise<void> {
+async function takeOff(
+  place: Place,
+  mount: MountEntry,
+  children: readonly ProcessIdentity[],
+  user: OrdinaryUser | undefined,
+): Promise<void> {
   const polite = await place.wsfs(["umount", mount.mountpoint], { timeoutMs: 20_000 });
   // A connection's number is given again at once: what is gone must not be aborted in another's place.
-  const isThere = mountsBelow(place.folder).some(
+  const isThere = mountsBelow(place.folder, user).some(
     (other) => other.mountpoint === mount.mountpoint && other.connection === mount.connection,
   );
   if (polite.code === 0 || !isThere) return;
@@ -211,5 +228,11 @@ async function takeOff(place: Place, mount: MountEntry, children: readonly Proce
   }
   const abort = join(FUSE_CONTROL, String(mount.connection), "abort");
   if (existsSync(abort)) writeFileSync(abort, "1");
-  await run("umount", ["-l", mount.mountpoint], { timeoutMs: 5000 });
+  await detachAsRoot(mount, user);
+}
+
+async function detachAsRoot({ mountpoint }: MountEntry, user: OrdinaryUser | undefined): Promise<void> {
+  const command = ["-l", mountpoint];
+  const [file, args] = user === undefined ? (["umount", command] as const) : user.asRoot("/", "umount", command);
+  await run(file, args, { timeoutMs: 5000 });
 }

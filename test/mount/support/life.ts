@@ -37,6 +37,7 @@ export function launchIn(place: Place, workspace: string, name = "m", stateDir =
     runtimeFolder: place.path("run"),
     cacheSize: 1000,
     patienceMs: 0,
+    shortenWaits: 1,
     readOnly: false,
     passthrough: true,
     durability: "local",

@@ -13,6 +13,7 @@ export interface TreeEntry {
   /** Of what is no folder. */
   readonly links?: number;
   readonly target?: string;
+  /** Of a file whose mode lets whoever looks read it. */
   readonly sha256?: string;
   /** user.* in base64. */
   readonly xattrs?: Record<string, string>;
@@ -29,14 +30,15 @@ def look(path, shown):
     if kind == "symlink": entry["target"] = os.readlink(path)
     if kind == "file":
         digest = hashlib.sha256()
-        with open(path, "rb", buffering=0) as f:
-            while data := f.read(1 << 20): digest.update(data)
-        entry["sha256"] = digest.hexdigest()
-    if kind in ("file", "folder"):
+        if os.access(path, os.R_OK):
+            with open(path, "rb", buffering=0) as f:
+                while data := f.read(1 << 20): digest.update(data)
+            entry["sha256"] = digest.hexdigest()
+    if kind in ("file", "folder") and os.access(path, os.R_OK):
         found = {n: base64.b64encode(os.getxattr(path, n)).decode() for n in os.listxattr(path) if n.startswith("user.")}
         if found: entry["xattrs"] = found
     tree[shown] = entry
-    if kind == "folder":
+    if kind == "folder" and os.access(path, os.R_OK | os.X_OK):
         for name in sorted(os.listdir(path)): look(path + "/" + name, name if shown == "." else shown + "/" + name)
 look(sys.argv[1], ".")
 print(json.dumps(tree))

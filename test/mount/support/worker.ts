@@ -5,6 +5,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import type { OrdinaryUser } from "../../support/ordinary-user.ts";
 
 const PROGRAM = fileURLToPath(new URL("../cases/run.ts", import.meta.url));
 const TYPESCRIPT = fileURLToPath(new URL("../../../scripts/typescript.mjs", import.meta.url));
@@ -20,15 +21,17 @@ export interface Worker {
   end(): void;
 }
 
-/** Works in `dir`, one case at a time. */
-export function createWorker(dir: string): Worker {
+/** Works in `dir`, one case at a time; as `user`, if one is given. */
+export function createWorker(dir: string, user?: OrdinaryUser): Worker {
   let child: ChildProcess | undefined;
   let said = "";
   let lines: AsyncIterator<string>;
 
   function start(): ChildProcess {
     // A process group of its own: what a case has started is killed with it.
-    const started = spawn(process.execPath, ["--import", TYPESCRIPT, PROGRAM, dir], {
+    const args = ["--import", TYPESCRIPT, PROGRAM, dir];
+    const [file, all] = user === undefined ? [process.execPath, args] : user.command("/", process.execPath, args);
+    const started = spawn(file, all, {
       cwd: "/",
       detached: true,
       stdio: ["pipe", "pipe", "pipe"],

@@ -1,0 +1,25 @@
+/**
+ * How long anything is waited for so that no program ever hangs: the gateway's silence, a request of the
+ * kernel in all, the daemon's heartbeat. Tests divide all of them by the same number.
+ */
+import type { SilenceLimits } from "../client/http-transport.ts";
+
+const SILENCE_MS = { connect: 10_000, metadata: 10_000, content: 30_000, uploadAnswer: 60_000, stream: 35_000 };
+/** Of one request of the kernel that may ask the network, whatever it does. */
+const REQUEST_MS = 60_000;
+const HEARTBEAT_SECONDS = 30;
+/** A busy machine may keep a daemon from its heartbeat for a few seconds. */
+const HEARTBEAT_LEAST_SECONDS = 6;
+
+export function silenceLimits(divisor: number): SilenceLimits {
+  return Object.fromEntries(Object.entries(SILENCE_MS).map(([name, limit]) => [name, limit / divisor]));
+}
+
+export function requestLimitMs(divisor: number): number {
+  return REQUEST_MS / divisor;
+}
+
+/** Then the supervisor takes the daemon for dead. */
+export function heartbeatLimitSeconds(divisor: number): number {
+  return Math.max(HEARTBEAT_LEAST_SECONDS, Math.ceil(HEARTBEAT_SECONDS / divisor));
+}
