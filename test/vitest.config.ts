@@ -45,7 +45,7 @@ export default defineConfig({
         test: {
           name: "mount",
           include: [MOUNT_TESTS],
-          fileParallelism: false,
+          maxWorkers: 2,
           testTimeout: 300_000,
           hookTimeout: 300_000,
           sequence: { groupOrder: 2 },
