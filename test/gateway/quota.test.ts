@@ -3,7 +3,7 @@ import { afterEach, describe, expect, onTestFinished, test } from "vitest";
 import { connect, type RemoteError, staticToken } from "../../src/client/index.ts";
 import { OVER_QUOTA, problem, workspacePage } from "../../src/contract/resources.ts";
 import { startGateway } from "../../src/gateway/start.ts";
-import { createTestCore, part, type TestCore } from "../support/gateway-core.ts";
+import { createTestCore, part, type TestCore, uploadBody } from "../support/gateway-core.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 let core: TestCore;
@@ -186,6 +186,53 @@ describe("over quota", () => {
     expect((await send(900_000, metadata, 900_400)).json).toEqual(first.json);
     await refused(send(900_000, { idempotencyKey: "other" }, 900_400));
     expect(core.blobs.contents.size).toBe(kept);
+  });
+
+  test("while it is taken in, what has changed is heard of: room, the file it replaces, its own key", async () => {
+    core = createTestCore({ quota: { all: 1_000_000 } });
+    let taken = 0;
+    const send = (path: string, metadata: object, inTheMiddle = async () => {}) => {
+      const content = (async function* () {
+        for (let count = 0; count < 9; count += 1) {
+          if (count === 2) await inTheMiddle();
+          taken = count + 1;
+          yield Buffer.alloc(100_000);
+        }
+      })();
+      const parts = [part("metadata", JSON.stringify(metadata)), { ...part("file", ""), data: content }];
+      return core.call("POST", `/v1/files/${path}`, {
+        body: {
+          kind: "upload",
+          parts: (async function* () {
+            yield* parts;
+          })(),
+        },
+      });
+    };
+    const other = () => core.call("POST", "/v1/files/other", { body: uploadBody(part("file", "x".repeat(600_000))) });
+    // Room goes: it is refused before all of it has come.
+    await refused(
+      send("a", {}, async () => {
+        expect((await other()).status).toBe(201);
+      }),
+    );
+    expect([taken < 9, taken > 2]).toEqual([true, true]);
+    const { id } = (await core.call("GET", "/v1/files/other")).json;
+    await core.call("DELETE", `/v1/nodes/${id}`);
+    // Carried out meanwhile by a request with its key: it gets that one's answer, though there is no room for both.
+    let first: unknown;
+    const second = await send("b", { idempotencyKey: "k" }, async () => {
+      const { json } = await send("b", { idempotencyKey: "k" });
+      first = json;
+      await core.call("PATCH", `/v1/nodes/${json.id}`, { json: { name: "elsewhere" } });
+    });
+    expect([second.status, second.json]).toEqual([201, first]);
+    // The file it replaces came meanwhile.
+    await core.call("DELETE", `/v1/nodes/${second.json.id}`);
+    const third = await send("c", {}, async () => {
+      expect((await send("c", {})).status).toBe(201);
+    });
+    expect(third.status).toBe(200);
   });
 
   test("many at once over HTTP, whose commits are shared: as many as fit, and the client can tell why not", async () => {

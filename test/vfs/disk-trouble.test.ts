@@ -1,5 +1,6 @@
 /** Open files through trouble of the disk, and what was removed on purpose: gone from the disk too, in the end. */
 import { expect, test } from "vitest";
+import { hasCode } from "../../src/lib/system-error.ts";
 import { despiteFullDisk } from "../../src/vfs/despite-full-disk.ts";
 import type { DiskTrouble } from "../../src/vfs/disk.ts";
 import { FsError } from "../../src/vfs/errors.ts";
@@ -189,4 +190,77 @@ test("a full disk: what needs room is tried again while cached files or removed 
   tries = 0;
   const other = Object.assign(new Error("input/output error"), { code: "EIO" });
   expect(await said(despiteFullDisk(context, 1, () => Promise.reject(other)))).toBe("EIO");
+});
+
+/** Of a gateway that shows only heads: all bytes have to be here before a writer comes. */
+function headsOnly({ context }: BytesWorld): void {
+  const { client } = context;
+  const features = { ...client.features, versions: false };
+  const get = (target: typeof client, name: string) => (name === "features" ? features : Reflect.get(target, name));
+  Object.assign(context, { client: new Proxy(client, { get }) });
+}
+
+/** A disk that is known to be full once it has said so. */
+function fillsUp({ context }: BytesWorld) {
+  const now = { mayKeep: true };
+  Object.defineProperty(context.disk, "mayKeep", { get: () => now.mayKeep });
+  context.disk.refused = (error) => {
+    if (hasCode(error, "ENOSPC")) now.mayKeep = false;
+  };
+  return now;
+}
+
+test.each([
+  { size: "in one piece", bytes: 500 * KIB, isPartlyHere: false },
+  { size: "chunk by chunk", bytes: 5_000 * KIB, isPartlyHere: false },
+  { size: "chunk by chunk, some of it here", bytes: 5_000 * KIB, isPartlyHere: true },
+])("the disk becomes full while a file is brought whole for a writer, $size", async ({ bytes, isPartlyHere }) => {
+  const world = await createBytesWorld();
+  headsOnly(world);
+  const { files, gateway } = world;
+  fillsUp(world);
+  const content = pattern(bytes);
+  const { id, lineage } = world.addRemote(content);
+  const reader = await world.open(world.inode(id));
+  if (isPartlyHere) await world.read(reader, 2_000 * KIB, 10);
+  const heal = files.fail({
+    path: /live/,
+    code: "ENOSPC",
+    on: ["write"],
+    after: bytes > 1_000 * KIB ? 9 : 0,
+    times: 1e9,
+  });
+  const opened = () => said(world.open(world.inode(id), { write: true }));
+  expect([await opened(), await opened()]).toEqual(["ENOSPC", "ENOSPC"]);
+  // Whoever reads gets all of it, and nobody is told that it changed.
+  for (const offset of [0, bytes / 2, bytes - KIB]) {
+    const expected = content.subarray(offset, offset + KIB);
+    expect(Buffer.compare(await world.read(reader, offset, KIB), expected)).toBe(0);
+  }
+  expect(world.inode(id)).toMatchObject({ content: "clean", lineage });
+  // What the row says is here is; the rest is asked for once there is room, also after a crash.
+  const after = world.crash();
+  await recoverContents(after.context);
+  expect(Buffer.compare(await after.readAll(after.inode(id)), content)).toBe(0);
+  expect([after.inode(id).content, after.files.openHandles(), gateway.running]).toEqual(["clean", 0, 0]);
+  heal();
+});
+
+test("once the disk has room again, the writer comes and finds every byte", async () => {
+  const world = await createBytesWorld();
+  headsOnly(world);
+  const disk = fillsUp(world);
+  const content = pattern(5_000 * KIB);
+  const { id } = world.addRemote(content);
+  const heal = world.files.fail({ path: /live/, code: "ENOSPC", on: ["write"], after: 9, times: 1e9 });
+  expect(await said(world.open(world.inode(id), { write: true }))).toBe("ENOSPC");
+  heal();
+  disk.mayKeep = true;
+  const writer = await world.open(world.inode(id), { write: true });
+  await world.write(writer, 10, Buffer.from("written"));
+  await world.close(writer);
+  const expected = Buffer.from(content);
+  expected.set(Buffer.from("written"), 10);
+  expect(Buffer.compare(await world.readAll(world.inode(id)), expected)).toBe(0);
+  expect(world.files.openHandles()).toBe(0);
 });
