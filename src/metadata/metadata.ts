@@ -53,8 +53,8 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
   const writers = createWriters(database);
 
   function beginWanted(): void {
-    wanted.begin = undefined;
     begin.run();
+    wanted.begin = undefined;
   }
 
   function once<T>(change: () => T): T {

@@ -24,8 +24,6 @@ export function createWriters(database: Connection) {
       insert.run(inode);
       isNoted.tell(inode, true);
     },
-    /** It is noted, and not about to be noted as over. */
-    isBegun: (inode: number): boolean => !ended.has(inode) && isNoted(inode),
     end(inode: number): void {
       ended.add(inode);
     },

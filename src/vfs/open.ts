@@ -51,10 +51,12 @@ export async function bringWhole(context: Context, lineage: Lineage, signal: Abo
  * its local file is made, before a writer is let in, and before a first byte changes.
  */
 export function prepareOpen(context: Context, made: Inode, flags: OpenFlags): { inode: Inode; hasRow: boolean } {
-  const { metadata } = context;
+  const { metadata, passthrough } = context;
   const hasRow = rowOfNewFile(context, made.lineage);
   if (!hasRow || !(flags.write || flags.truncate)) return { inode: made, hasRow };
   metadata.writers.begin(made.id);
+  // Served by us, it is an empty file until the first write comes.
+  if (!passthrough.isOn) return { inode: made, hasRow };
   const inode = metadata.inodes.update(made.id, { hash: null, changes: made.changes + 1 });
   return { inode, hasRow };
 }

@@ -84,13 +84,19 @@ interface Remains {
 
 export async function createBytesWorld(
   settings: Partial<EngineSettings> = {},
-  options: { capacity?: number; turns?: () => number; isPassing?: boolean } = {},
+  options: {
+    capacity?: number;
+    turns?: () => number;
+    isPassing?: boolean;
+    /** Around the connection to the rows. */
+    rows?: (database: Connection) => Connection;
+  } = {},
 ): Promise<BytesWorld> {
   const clock = createVirtualClock();
   const now = () => timeFromMilliseconds(clock.now());
-  const { capacity, turns = () => 0, isPassing = false } = options;
+  const { capacity, turns = () => 0, isPassing = false, rows = (database) => database } = options;
   const files = createMemoryFiles({ now, ...(capacity === undefined ? {} : { capacity }) });
-  const database = openDatabase(":memory:");
+  const database = rows(openDatabase(":memory:"));
   const world = build({ database, files, clock, gateway: createScriptedContent(), turns, isPassing }, settings);
   await world.context.paths.prepare();
   world.context.metadata.transaction(() => {
