@@ -21,6 +21,12 @@ int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms)
   return FIRST_WAIT_MS << (recent - 1 < DOUBLINGS_MAX ? recent - 1 : DOUBLINGS_MAX);
 }
 
+int crashes_told(void)
+{
+  const char *told = getenv("WSFS_RESTARTS");
+  return told == NULL ? 0 : atoi(told);
+}
+
 void tell_successor(int crashes, const char *why)
 {
   char text[LINE_LENGTH];

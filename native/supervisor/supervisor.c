@@ -308,7 +308,6 @@ static bool plan_successor(const char *how)
   self.watched = false;
   self.silent_ms = 0;
   *self.cause = '\0';
-  step("supervisor: successor planned");
   return true;
 }
 
@@ -376,11 +375,8 @@ static void start_successor(void)
 {
   self.start_at = 0;
   int error = start_daemon(self.options.program, &self.daemon, &self.control);
-  if (error == 0) {
-    self.watched = true;
-    step("supervisor: successor started");
-    return;
-  }
+  self.watched = error == 0;
+  if (error == 0) return;
   snprintf(self.cause, sizeof self.cause, "cannot start the daemon: %s", strerror(error));
   if (plan_successor("no process")) return;
   on_daemon_lost("no process");
@@ -452,7 +448,7 @@ static bool adopt(void)
   self.daemon = self.options.adopted;
   self.control = self.options.control_fd;
   self.phase = SERVING;
-  self.watched = true;
+  self.crashes.total = crashes_told();
   say("took the place of a supervisor that died, for %s", self.options.mountpoint);
   return true;
 }

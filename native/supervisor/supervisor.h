@@ -120,6 +120,8 @@ struct crashes {
 int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms);
 /* Puts it into the environment of the daemon that is started next. */
 void tell_successor(int crashes, const char *why);
+/* How many there were before this supervisor, which a daemon has started. */
+int crashes_told(void);
 
 /* unmount.c */
 enum unmount_how {

@@ -3,6 +3,7 @@
  *
  *     lock                     held by the daemon that uses the folder
  *     reserve                  space to be given up when the disk is full
+ *     handles                  what programs have open, by daemon/kept-state.ts
  *     staged                   which live files programs wrote to, see staged.ts
  *     live/12/12345            live files, by lineage
  *     generation/0/17          finished cuts, by generation

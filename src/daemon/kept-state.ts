@@ -11,6 +11,7 @@ import { z } from "zod";
 import type { AtHand } from "../fuse/at-hand.ts";
 import type { Connection } from "../fuse/init.ts";
 import type { Logger } from "../lib/log.ts";
+import { systemClock } from "../lib/system-clock.ts";
 import type { HandleTable, KeptHandle } from "../vfs/handle-table.ts";
 
 const HEAD_SIZE = 4096;
@@ -23,6 +24,9 @@ const SLOT_SIZE = 64;
 const SLOTS_MAX = 2 ** 20;
 /** Made at once: to write into them needs no room on the disk. */
 const SLOTS_AT_FIRST = 1024;
+
+const NO_FILE = -1;
+const UNWRITTEN = "what is open cannot be written down; a crash of the daemon would end it";
 
 const USED = 1;
 const FOLDER = 2;
@@ -54,25 +58,36 @@ export interface KeptState {
   /** When the mount was made, by the wall clock. */
   readonly since: number;
   agreed(connection: Connection): void;
-  close(): void;
+  close(): unknown;
 }
 
 /** Empty for a mount of its own. Undefined: there is nothing of this mount to be taken over. */
 export function openKeptState(path: string, mount: string, isResumed: boolean, log: Logger): KeptState | undefined {
-  // A new file is as old as its mount.
-  if (!isResumed) fs.rmSync(path, { force: true });
-  const fd = fs.openSync(path, isResumed ? "r+" : "wx+", 0o600);
   if (!isResumed) {
-    const whole = Buffer.alloc(SLOTS_AT + SLOTS_AT_FIRST * SLOT_SIZE);
-    writeHead(whole, { mount });
-    fs.writeSync(fd, whole, 0, whole.length, 0);
-    return keptState(fd, mount, whole, log);
+    const empty = Buffer.alloc(SLOTS_AT + SLOTS_AT_FIRST * SLOT_SIZE);
+    writeHead(empty, { mount });
+    return keptState(makeFile(path, empty, log), mount, empty, log);
   }
+  const fd = fs.openSync(path, "r+");
   const bytes = fs.readFileSync(fd);
   const found = head.safeParse(parse(bytes));
   if (found.success && found.data.mount === mount && bytes.length >= SLOTS_AT) return keptState(fd, mount, bytes, log);
   fs.closeSync(fd);
   return undefined;
+}
+
+/** A disk without room for it is no reason not to mount. */
+function makeFile(path: string, bytes: Buffer, log: Logger): number {
+  let fd = NO_FILE;
+  try {
+    // A new file is as old as its mount.
+    fs.rmSync(path, { force: true });
+    fd = fs.openSync(path, "wx+", 0o600);
+    fs.writeSync(fd, bytes, 0, bytes.length, 0);
+  } catch (error) {
+    log.warn({ err: error }, UNWRITTEN);
+  }
+  return fd;
 }
 
 function parse(bytes: Buffer): unknown {
@@ -92,12 +107,12 @@ function keptState(fd: number, mount: string, left: Buffer, log: Logger): KeptSt
   let isBroken = false;
 
   function write(bytes: Uint8Array, length: number, at: number): void {
+    if (fd === NO_FILE) return;
     try {
       fs.writeSync(fd, bytes, 0, length, at);
       isBroken = false;
     } catch (error) {
-      if (!isBroken)
-        log.warn({ err: error }, "what is open cannot be written down; a crash of the daemon would end it");
+      if (!isBroken) log.warn({ err: error }, UNWRITTEN);
       isBroken = true;
     }
   }
@@ -119,7 +134,7 @@ function keptState(fd: number, mount: string, left: Buffer, log: Logger): KeptSt
 
   return {
     handles: kept,
-    since: fs.fstatSync(fd).birthtimeMs,
+    since: fd === NO_FILE ? systemClock.now() : fs.fstatSync(fd).birthtimeMs,
     connection: head.parse(parse(left)).connection,
     agreed(connection) {
       const bytes = Buffer.alloc(HEAD_SIZE);
@@ -152,7 +167,7 @@ function keptState(fd: number, mount: string, left: Buffer, log: Logger): KeptSt
       inFlight: (ids) => writeList(LISTS.inFlight, ids),
       again: (ids) => writeList(LISTS.again, ids),
     },
-    close: () => fs.closeSync(fd),
+    close: () => fd === NO_FILE || fs.closeSync(fd),
   };
 }
 

@@ -424,7 +424,6 @@ async function openToCommands(
     if (another === undefined || identity === undefined) return;
     record = { ...record, supervisor: identity };
     writeRecord(runtimeFolder, record);
-    systemClock.step("daemon: another supervisor");
     return another.open;
   });
 }

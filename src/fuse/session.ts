@@ -6,7 +6,7 @@
  */
 import { describeError, type Logger } from "../lib/log.ts";
 import { FsError } from "../vfs/errors.ts";
-import type { FileSystem } from "../vfs/filesystem.ts";
+import type { Done, FileSystem } from "../vfs/filesystem.ts";
 import { type AtHand, createSecondTries, NOTHING_KEPT } from "./at-hand.ts";
 import type { Device, OpenDevice } from "./device.ts";
 import { ERRNO, type ErrorName, errorName } from "./errno.ts";
@@ -186,14 +186,16 @@ export function createSession(options: SessionOptions): Session {
       log[level]({ op: operation.name, id: request.id }, "request came twice: the first is at hand");
       return;
     }
-    if (request.message.resent && !secondTries.begin(request)) {
+    const done = doneBefore(operation, request);
+    // What is only to be answered cannot be what they died of.
+    if (request.message.resent && done === undefined && !secondTries.begin(request)) {
       return fail(request, new FsError("EIO", "it was at hand when two daemons died"));
     }
     let reply: unknown;
     let parts: Parts;
     const { changes } = fileSystem;
     try {
-      reply = await handle(operation, request);
+      reply = await handle(operation, request, done);
     } catch (error) {
       return fail(request, error);
     }
@@ -219,10 +221,13 @@ export function createSession(options: SessionOptions): Session {
     operationLog.done(request, { result: "ok", reply }, clock.elapsed());
   }
 
+  function doneBefore(operation: Served, { id, message }: InFlight): Done | undefined {
+    return message.resent && operation.again !== undefined ? fileSystem.done(id) : undefined;
+  }
+
   /** What the daemon before did for it is not done again. */
-  function handle(operation: Served, request: InFlight): Promise<unknown> {
+  function handle(operation: Served, request: InFlight, done: Done | undefined): Promise<unknown> {
     const call = { fileSystem, caller: request, nodeid: request.nodeid };
-    const done = request.message.resent && operation.again !== undefined ? fileSystem.done(request.id) : undefined;
     if (done === undefined || operation.again === undefined) return operation.handle(call, request.request);
     log.info({ op: operation.name, id: request.id }, "done by the daemon before: it is answered now");
     return operation.again(call, request.request, done);

@@ -93,6 +93,15 @@ test("lists longer than there is room for are cut short", async () => {
   expect(resume(path)?.handles).toEqual([]);
 });
 
+test("without a place for the file all goes on, but for what a successor would find", async () => {
+  const path = join(await pathIn(), "nowhere");
+  const first = begin(path);
+  expect(first.handleTable.add(FILE)).toBeGreaterThan(0);
+  first.atHand.again([2]);
+  first.close();
+  expect(warnings.splice(0)).toEqual(["what is open cannot be written down; a crash of the daemon would end it"]);
+});
+
 test("a disk that takes nothing costs no program its file; the log says so once", async () => {
   const path = await pathIn();
   const first = begin(path);

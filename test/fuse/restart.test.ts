@@ -120,6 +120,14 @@ describe("a request that was at hand when two daemons died", () => {
     expect(line).toMatchObject({ fields: { op: "GETATTR", id: 40 } });
   });
 
+  it("is answered all the same where it was done: nothing of it is left to die of", async () => {
+    const { atHand, kept } = keptLists([], [40]);
+    const kernel = successor(hasDone({}), { atHand });
+    kernel.sendRaw(requestBytes({ opcode: OP.UNLINK, id: AGAIN + 40n }, "x"));
+    expect((await kernel.replyTo(40)).error).toBe(0);
+    expect(kept.again).toEqual([[]]);
+  });
+
   it("is written down before it is begun, until it is answered; what comes first is not", async () => {
     const { atHand, kept } = keptLists();
     const held = gate();

@@ -5,7 +5,7 @@ import { create, link, mkdir } from "../../src/vfs/create.ts";
 import { cutGeneration } from "../../src/vfs/cut.ts";
 import type { Caller, HandleId } from "../../src/vfs/filesystem.ts";
 import type { HandleTable, KeptHandle } from "../../src/vfs/handle-table.ts";
-import { forget } from "../../src/vfs/lookup.ts";
+import { forget, getattr } from "../../src/vfs/lookup.ts";
 import { release } from "../../src/vfs/open.ts";
 import { recoverOpenFiles } from "../../src/vfs/recover.ts";
 import { unlink } from "../../src/vfs/remove.ts";
@@ -97,6 +97,17 @@ test("a file without a name stays until it is closed and forgotten", async () =>
   await next.write(handle, 0, NEWS);
   expect(await readOf(next, handle)).toBe("news text");
   await release(next.context, handle);
+  forget(next.context, [{ lineage: inode.lineage }]);
+  expect(next.context.metadata.inodes.get(inode.id)).toBe(undefined);
+});
+
+test("what has lost its name and is known to the kernel alone stays until that forgets it", async () => {
+  const { world, successor } = await worldWith();
+  const { inode, handle } = await world.create();
+  await world.close(handle);
+  await unlink(world.context, CALLER, ROOT, `made-${inode.id}`);
+  const next = await successor();
+  expect((await getattr(next.context, inode.lineage)).stat).toMatchObject({ inode: inode.id, links: 0 });
   forget(next.context, [{ lineage: inode.lineage }]);
   expect(next.context.metadata.inodes.get(inode.id)).toBe(undefined);
 });
