@@ -1,14 +1,14 @@
 /**
- * How the tests run: everything in processes of its own, two files at a time; then, one by one,
- * what serves a mount. The simulation's files share two processes: they touch nothing outside of
- * them, and to load and warm up the engine takes longer than most of them run. Nothing is retried:
- * a test that fails sometimes is a failure.
+ * How the tests run: two files at a time; first what starts programs or listens, each file in a
+ * process of its own, then what is done within one process, at last what serves a mount. Files of the
+ * second kind share two processes: they touch nothing outside of them, and to load and warm up the
+ * engine takes longer than most of them run. Nothing is retried: a test that fails sometimes is a failure.
  */
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
 const MOUNT_TESTS = "test/mount/**/*.test.ts";
-const SIMULATION_TESTS = "test/sim/**/*.test.ts";
+const INWARD_TESTS = "test/{contract,fuse,lib,metadata,sim,vfs}/**/*.test.ts";
 
 export default defineConfig({
   root: fileURLToPath(new URL("..", import.meta.url)),
@@ -19,9 +19,9 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: "unit",
+          name: "outward",
           include: ["test/**/*.test.ts"],
-          exclude: [MOUNT_TESTS, SIMULATION_TESTS],
+          exclude: [MOUNT_TESTS, INWARD_TESTS],
           maxWorkers: 2,
           testTimeout: 60_000,
           hookTimeout: 60_000,
@@ -31,8 +31,8 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: "simulation",
-          include: [SIMULATION_TESTS],
+          name: "inward",
+          include: [INWARD_TESTS],
           isolate: false,
           maxWorkers: 2,
           testTimeout: 60_000,

@@ -107,6 +107,9 @@ async function misbehaviour(values: Values<"gateway">) {
       const known = FAULTS.map((one) => one.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`));
       throw new Failure(`--fault: expected one of ${known.join(", ")}, got "${fault}"`, EXIT.usage);
     }
+    if (faults[target]?.[name] !== undefined) {
+      throw new Failure(`--fault: expected one rate for each, got ${target}:${fault} twice`, EXIT.usage);
+    }
     faults[target] = { ...faults[target], [name]: rate };
   }
   const options = faultOptions.parse({

@@ -38,11 +38,13 @@ export interface NodeRow {
   readonly base: Base | null;
   readonly seen: Seen | null;
   readonly seenAt: number | null;
+  /** The last local change; until there is one, when the node came in. */
   readonly changedAt: number;
   readonly dirtySince: number | null;
   readonly due: number | null;
   readonly leftParent: number | null;
   readonly leftName: string | null;
+  /** Of a row without an entry and a node: when its name was removed. */
   readonly leftAt: number | null;
   readonly parked: string | null;
   /** 1: much to send. Set by the write-back loop, which keeps lanes for such rows. */

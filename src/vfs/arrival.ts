@@ -35,7 +35,7 @@ export function arrive(context: Context, node: Node): number | undefined {
   metadata.arrivals.remove(node.id);
   const inode = joinGroup(context, node) ?? makeInodeOf(context, node);
   const entry = metadata.entries.create(folder, node.name, inode.id);
-  const row = metadata.nodes.create(born(entry.id, node));
+  const row = metadata.nodes.create({ ...born(entry.id, node), changedAt: context.runtime.now() });
   // What was changed here in its other names is to be sent to it too.
   if (inode.content !== "clean") markNode(context, row);
   // One more name that is like the others leaves none of them behind: no look at thousands for each. One that

@@ -88,7 +88,9 @@ function orphan(context: Needs, row: NodeRow): void {
     dropRow(context, row.id);
     return;
   }
-  markNode(context, metadata.nodes.update(row.id, { entry: null }));
+  // A node that its birth turns out to have made and that came in later is the one that was removed.
+  const left = row.nodeId === null ? { leftAt: context.runtime.now() } : {};
+  markNode(context, metadata.nodes.update(row.id, { entry: null, ...left }));
 }
 
 /**

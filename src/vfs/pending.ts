@@ -137,6 +137,7 @@ function stateOf(
   if (isSending) return { state: "sending", why: "on its way" };
   if (row.parked !== null)
     return { state: "parked", why: row.parked === HELD_BECAUSE ? HELD_BECAUSE : `refused: ${row.parked}` };
+  if (isLost(context, row)) return { state: "waiting", why: "its bytes went with the state dir" };
   if (attempt === undefined && step.do === "wait") {
     if (step.for === "scope") return { state: "waiting", why: whatIsLacking(context, row) };
     const excess = step.for === "quota" ? context.quota.excess(growthOf(context, row)) : undefined;
@@ -202,6 +203,13 @@ function bytesOf(context: Context, row: NodeRow): number {
   const inode = inodeOf(context, row);
   if (inode === undefined || inode.kind !== "file" || inode.content === "clean") return 0;
   return inode.hash !== null && inode.hash === row.base?.hash ? 0 : inode.size;
+}
+
+/** The state dir was removed under us, and nobody has the file open. */
+function isLost(context: Context, row: NodeRow): boolean {
+  const inode = inodeOf(context, row);
+  if (context.disk.trouble !== "gone" || inode === undefined || bytesOf(context, row) === 0) return false;
+  return !context.lives.has(inode.lineage);
 }
 
 function isOpen(context: Context, row: NodeRow): boolean {

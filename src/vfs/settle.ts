@@ -105,11 +105,14 @@ function leaveNode(context: Context, row: NodeRow): NodeRow {
 
 /**
  * Removed here before we had the answer to its birth, and somebody has changed the node, so that it came in
- * as a stranger's: programs saw both names, and removed one of them.
+ * as a stranger's: programs saw both names and removed one of them, or have changed the other since. Of one
+ * that came in after the removal nobody has said that it is to stay.
  */
 function isSomebodysNow({ metadata }: Context, row: NodeRow, nodeId: string): boolean {
   const stranger = metadata.nodes.ofNodeId(nodeId);
-  return row.entry === null && stranger !== undefined && stranger.id !== row.id && stranger.entry !== null;
+  if (row.entry !== null || stranger === undefined || stranger.id === row.id || stranger.entry === null) return false;
+  const isChangedHere = stranger.dirtySince !== null || (stranger.base?.position ?? 0) > 0;
+  return isChangedHere || stranger.changedAt <= (row.leftAt ?? Number.POSITIVE_INFINITY);
 }
 
 /** The same, and it is still here: the two are one. */

@@ -182,6 +182,8 @@ async function measure(place: Place, options: BenchOptions, idle: Idle): Promise
   }
   await client.close();
   await other.close();
+  // Killed, it would write no profile.
+  await gateway.stop();
   return {
     bench: "gateway",
     measures: "the local gateway, asked by node:http and by the product's client; rates, more is better",

@@ -68,6 +68,11 @@ const CASES: readonly (readonly [args: readonly string[], code: number, line: st
   [["gateway", "--data", "g", "--retry-after", "1.5"], 2, /^--retry-after: expected a whole number of seconds from 0/],
   [["gateway", "--data", "g", "--download-speed", "9T"], 2, /^--download-speed: expected at most 1e12 bytes a second/],
   [
+    ["gateway", "--data", "g", "--fault", "error=0.1", "--fault", "all:error=0.2"],
+    2,
+    "--fault: expected one rate for each, got all:error twice",
+  ],
+  [
     ["gateway", "--data", "g", "--fault", "upload:error=0.6", "--fault", "upload:throttled=0.6"],
     2,
     "--fault: expected rates of upload that sum up to 1 at most, got 1.2",

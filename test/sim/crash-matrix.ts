@@ -43,6 +43,8 @@ export async function playFault(script: Script, place: FaultPlace): Promise<(str
   const answers: (string | undefined)[] = [];
   let sentAt: number | undefined;
   for (const after of [undefined, ...deaths]) {
+    // Where the request was sent is known from a run without a death that went well.
+    if (after !== undefined && sentAt === undefined) break;
     try {
       const kills = after === undefined || sentAt === undefined ? [] : [sentAt + 1 + after];
       const run = await playScript(script, { fault, hasKeys, kills });

@@ -4,6 +4,7 @@ import { despiteFullDisk } from "../../src/vfs/despite-full-disk.ts";
 import type { DiskTrouble } from "../../src/vfs/disk.ts";
 import { FsError } from "../../src/vfs/errors.ts";
 import { forget } from "../../src/vfs/lookup.ts";
+import { itemOf } from "../../src/vfs/pending.ts";
 import { recoverContents } from "../../src/vfs/recover.ts";
 import { unlink } from "../../src/vfs/remove.ts";
 import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
@@ -110,6 +111,22 @@ async function removed(world: BytesWorld): Promise<void> {
   await unlink(world.context, CALLER, 1, entry.name);
   forget(world.context, [{ lineage: inode.lineage }]);
 }
+
+test("the state dir is gone: the queue says of a file that nobody has open that its bytes went with it", async () => {
+  const world = await createBytesWorld();
+  const disk = withTrouble(world);
+  const [held, lost] = [await world.create(), await world.create()];
+  for (const { handle } of [held, lost]) await world.write(handle, 0, Buffer.from("bytes"));
+  await world.close(lost.handle);
+  disk.trouble = "gone";
+  const why = ({ inode }: typeof held) => {
+    const [entry] = world.context.metadata.entries.ofInode(inode.id);
+    const row = entry === undefined ? undefined : world.context.metadata.nodes.ofEntry(entry.id);
+    return row === undefined ? undefined : itemOf(world.context, row, undefined).why;
+  };
+  expect(why(lost)).toBe("its bytes went with the state dir");
+  expect(why(held)).not.toBe(why(lost));
+});
 
 test("killed before its file is gone, a removed file is gone after the next start, and nothing is set aside", async () => {
   const world = await createBytesWorld();

@@ -402,6 +402,49 @@ test("a node that came in as a stranger and is in use: its request is dropped, l
   expect(world.metadata.nodes.get(stranger.id)?.entry).not.toBeNull();
 });
 
+/** A file whose birth is under way; the node it made has been changed by somebody, and comes in as a stranger's. */
+async function changedBirth(name: string) {
+  const world = await makeWorld();
+  const row = make(world, ROOT_INODE, "a");
+  const birth = sendNext(world, row, "birth");
+  const told = nodeOf("n", { name: "a", lastKey: "birth", contentHash: EMPTY, size: 0 });
+  const changed = nodeOf("n", { name, revision: 2, contentHash: EMPTY, size: 0, attributes: { mode: 0o600 } });
+  const removeIt = () => remove(world, ROOT_INODE, "a");
+  const hearOfIt = () => observeNode(world.context, changed);
+  return { world, row, removeIt, hearOfIt, answer: () => acknowledge(world.context, birth, told, 3) };
+}
+
+test.each(["a", "z"])(
+  "removed before its birth is answered, and then changed by somebody to %s: it goes",
+  async (name) => {
+    const { world, row, removeIt, hearOfIt, answer } = await changedBirth(name);
+    removeIt();
+    await world.clock.advance(1);
+    hearOfIt();
+    answer();
+    expect(namesIn(world, ROOT_INODE)).toEqual([]);
+    expect(nextOf(world, row)).toMatchObject({ do: "send", request: { do: "delete", nodeId: "n" } });
+  },
+);
+
+test.each(["seen beside it", "changed here since"])(
+  "removed before its birth is answered, the other name %s: it stays",
+  async (how) => {
+    const { world, removeIt, hearOfIt, answer } = await changedBirth("z");
+    if (how === "seen beside it") hearOfIt();
+    await world.clock.advance(1);
+    removeIt();
+    await world.clock.advance(1);
+    if (how === "changed here since") {
+      hearOfIt();
+      world.metadata.nodes.update(rowOf(world, "n").id, { dirtySince: world.clock.now(), due: world.clock.now() });
+    }
+    answer();
+    expect(namesIn(world, ROOT_INODE)).toEqual(["z"]);
+    expect(rowOf(world, "n").entry).not.toBeNull();
+  },
+);
+
 test("names of a hard-linked file that come in while it is being updated are one file, which shows the newest", async () => {
   const world = await makeWorld();
   const link = (hash: string) => ({ link: { group: "g", hash } });
