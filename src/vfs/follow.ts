@@ -35,6 +35,8 @@ const FAILED_MS = 10_000;
 const INDEX_MS = 60_000;
 /** While the gateway does not answer, it is asked at most this seldom. */
 const OFFLINE_POLL_MS = 5_000;
+/** Between two looks whether what came by the stream still waits for an answer of our own. */
+const HELD_MS = 20;
 /** Between two rounds at most so long, however long one took. */
 const LONG_ROUND_MS = 30_000;
 
@@ -58,6 +60,7 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
   async function run(): Promise<void> {
     while (!stopped.signal.aborted) {
       const begun = runtime.elapsed();
+      let isWell = false;
       const wasOnline = network.isOnline && network.loginNeeded === undefined;
       try {
         mindClock(context);
@@ -69,6 +72,7 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
         if (!wasOnline) comeBack(context);
         if (isMore) continue;
         forgetGivenUp();
+        isWell = true;
       } catch (error) {
         network.failed(error);
         if (!stopped.signal.aborted) log.debug({ err: error }, "the journal could not be read");
@@ -76,19 +80,23 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
       // A gateway that takes long is left alone as long as it was asked.
       const took = Math.min(runtime.elapsed() - begun, LONG_ROUND_MS);
       const least = network.isOnline ? settings.pollMs : Math.max(settings.pollMs, OFFLINE_POLL_MS);
-      await pause(Math.max(least, took, network.pauseMs));
+      await pause(Math.max(least, took, network.pauseMs), isWell);
     }
   }
 
-  /** Until there is news, but no longer. A gateway that asked to be left alone is. */
-  async function pause(milliseconds: number): Promise<void> {
-    if (stream === undefined || network.pauseMs > 0) return sleep(runtime, milliseconds, stopped.signal);
+  /** Until there is news, but no longer. A gateway that fails, or asked for it, is left alone. */
+  async function pause(milliseconds: number, isWell: boolean): Promise<void> {
+    if (stream === undefined || !isWell || network.pauseMs > 0) return sleep(runtime, milliseconds, stopped.signal);
     const over = new AbortController();
     const stop = () => over.abort();
     stopped.signal.addEventListener("abort", stop, { once: true });
     const news = [stream.news(over.signal)];
-    // What came and waits for an answer of our own goes on with that.
-    if (stream.entries.length > 0) news.push(context.activity.nextProgress(over.signal));
+    // What came and waits for an answer of our own goes on with that; programs make progress all the time.
+    const goOn = async () => {
+      await sleep(runtime, HELD_MS, over.signal);
+      await context.activity.nextProgress(over.signal);
+    };
+    if (stream.entries.length > 0) news.push(goOn());
     await Promise.race([sleep(runtime, milliseconds, over.signal), ...news]);
     stopped.signal.removeEventListener("abort", stop);
     over.abort();

@@ -1,8 +1,7 @@
 /**
  * The journal is followed: by its stream, and in pages where that is not there, or says too little.
- * When the gateway does not know the position we have come to, its past
- * is another one than it was (its data were replaced by older ones): then everything that is known
- * is looked at again. What it lost meanwhile is taken for changed or deleted there, what is unsent
+ * When the gateway does not know the position we have come to, its past is another one than it was
+ * (its data were replaced by older ones): then everything that is known is looked at again. What it lost meanwhile is taken for changed or deleted there, what is unsent
  * here stays so. Never undoes what a program did.
  */
 import { RemoteError } from "../client/errors.ts";
@@ -32,9 +31,9 @@ export function createHearing(stream: JournalStream): Hear {
     const ready = isOverdue ? came.length : countReady(context, came);
     heldSince = ready < came.length ? (heldSince ?? runtime.elapsed()) : undefined;
     const entries = came.slice(0, ready).filter(({ position }) => position > cursor);
-    const last = entries.at(-1);
-    if (last !== undefined) await follow(context, entries, last.position, signal);
-    stream.applied(ready);
+    const end = Math.max(cursor, entries.at(-1)?.position ?? 0);
+    if (end > cursor) await follow(context, entries, end, signal);
+    stream.applied(end);
     return ready === BATCH;
   }
 

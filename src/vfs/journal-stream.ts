@@ -22,8 +22,8 @@ export interface JournalStream {
   readonly isOpen: boolean;
   /** What came and was not applied yet, oldest first. */
   readonly entries: readonly JournalEntry[];
-  /** So many of them, the oldest, were applied. */
-  applied(count: number): void;
+  /** Everything up to this position was. */
+  applied(upTo: number): void;
   /** Resolves when something came, or the connection opened or ended, since the last time; or when the signal aborts. One at a time. */
   news(signal: AbortSignal): Promise<void>;
   /** The connection may be dead without a sign: a new one is made at once. */
@@ -124,8 +124,9 @@ export function createJournalStream(context: Context): JournalStream {
     get entries() {
       return entries;
     },
-    applied(count) {
-      entries.splice(0, count);
+    applied(upTo) {
+      // By position: meanwhile another connection may have begun anew.
+      entries = entries.filter(({ position }) => position > upTo);
     },
     news,
     renew: () => connection.abort(),
