@@ -117,6 +117,14 @@ describe.skipIf(whyNot !== undefined)(`an ordinary user${whyNot === undefined ? 
     expect(mountsBelow(place.folder, user)).toEqual([]);
   });
 
+  it("is not kept waiting by a daemon that is stopped, though only root may break a mount off by force", async () => {
+    await live();
+    const mount = await place.mount(await place.gateway(), { args: ["--shorten-waits", "5"] });
+    process.kill(mount.pid, "SIGSTOP");
+    const { signal } = await place.sh("ls mount mount/none; touch mount/f", { timeoutMs: 60_000 });
+    expect(signal).toBe(null);
+  });
+
   it("is told in one line what is missing, and that a state dir is somebody else's", async () => {
     await live();
     const gateway = await place.gateway();
