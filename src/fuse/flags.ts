@@ -51,7 +51,7 @@ export const FSYNC_FDATASYNC = 1 << 0;
 
 /** `open_flags` of OPEN and CREATE replies. */
 export const FOPEN_KEEP_CACHE = 1 << 1;
-/** What is listed is kept; at an open without KEEP_CACHE what was kept before goes. */
+/** What is listed is kept. At an open without KEEP_CACHE what was kept before goes. */
 export const FOPEN_CACHE_DIR = 1 << 3;
 /** close(2) sends no FLUSH. */
 export const FOPEN_NOFLUSH = 1 << 5;

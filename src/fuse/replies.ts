@@ -68,9 +68,12 @@ export function encodeOpen(opened: Opened): Parts {
   return [bytes];
 }
 
-/** What the kernel reads of the folder goes into its cache of listings, which it keeps at this open if told so. */
+/**
+ * A folder that was listed before, as it is now, goes into the kernel's cache of listings. Not one that
+ * is listed for the first time: who seeks in it is shown what was removed meanwhile, from that cache.
+ */
 export function encodeOpenFolder({ handle, keepCache }: Opened): Parts {
-  const open_flags = FOPEN_CACHE_DIR | (keepCache ? FOPEN_KEEP_CACHE : 0);
+  const open_flags = keepCache ? FOPEN_CACHE_DIR | FOPEN_KEEP_CACHE : 0;
   return [OPEN_OUT.encode({ fh: handle, open_flags })];
 }
 

@@ -22,7 +22,6 @@ import { mtimeOf } from "./mtime.ts";
 import { noticeWrites } from "./notice-writes.ts";
 import { requireDisk } from "./require-disk.ts";
 import { tellDone } from "./staged-files.ts";
-import { asAsked } from "./tell-kernel.ts";
 import { freeForWriter } from "./uploads.ts";
 
 /** When a file was used is known no better than this: a row is not written for less. */
@@ -241,7 +240,8 @@ export async function rowsFromFile(context: Context, live: LiveFile): Promise<vo
 
 function recordStat(context: Context, live: LiveFile, stat: FileStat): void {
   const { metadata, runtime } = context;
-  asAsked(context, () => {
+  // The kernel is told: what was written may have been so through a mapping, or before a crash.
+  metadata.transaction(() => {
     metadata.lives.update(live.lineage, { size: stat.size, bytes: stat.allocated });
     const inode = metadata.inodes.get(live.inode);
     if (inode === undefined || inode.lineage !== live.lineage) return;

@@ -292,8 +292,7 @@ const CASES: Case[] = [
     body: [0, 0],
     answers: { opendir: { handle: 6, keepCache: false } },
     calls: [["opendir", 1]],
-    // CACHE_DIR: what is listed is kept from now on …
-    reply: bytesOf(6n, 8, 0),
+    reply: bytesOf(6n, 0, 0),
   },
   {
     name: "OPENDIR of a folder whose listing is kept",
@@ -301,7 +300,7 @@ const CASES: Case[] = [
     body: [0, 0],
     answers: { opendir: { handle: 6, keepCache: true } },
     calls: [["opendir", 1]],
-    // … and KEEP_CACHE: what was kept before still holds.
+    // CACHE_DIR and KEEP_CACHE: what is listed is kept from now on, and what was kept still holds.
     reply: bytesOf(6n, 10, 0),
   },
   {

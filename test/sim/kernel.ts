@@ -244,7 +244,7 @@ export function createKernel(
         }
         if (entries.length > 0) continue;
         names.sort();
-        if (memory.version(folder.lineage) === version) memory.keepListing(folder.lineage, [...names]);
+        if (keepCache && memory.version(folder.lineage) === version) memory.keepListing(folder.lineage, [...names]);
         return names;
       }
     } finally {
