@@ -27,6 +27,7 @@
       "sources": [
         "supervisor/supervisor.c",
         "supervisor/successor.c",
+        "supervisor/reload.c",
         "supervisor/adopt.c",
         "supervisor/options.c",
         "supervisor/process.c",

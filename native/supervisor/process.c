@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +125,22 @@ int receive_line(int control, char *line, size_t size)
   char *newline = strchr(line, '\n');
   if (newline != NULL) *newline = '\0';
   return (int)length;
+}
+
+void say(const char *format, ...)
+{
+  char line[LINE_LENGTH];
+  va_list values;
+  va_start(values, format);
+  vsnprintf(line, sizeof line, format, values);
+  va_end(values);
+  fprintf(stderr, "wsfs: %s\n", line);
+}
+
+void write_note(int status, const char *text)
+{
+  struct pollfd reader = {.fd = status, .events = POLLOUT};
+  if (poll(&reader, 1, 0) == 1 && reader.revents == POLLOUT) dprintf(status, "note %s\n", text);
 }
 
 void describe_end(int status, char *text, size_t size)

@@ -21,6 +21,13 @@ int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms)
   return FIRST_WAIT_MS << (recent - 1 < DOUBLINGS_MAX ? recent - 1 : DOUBLINGS_MAX);
 }
 
+void describe_death(bool killed, const char *how, const char *cause, char *text, size_t size)
+{
+  snprintf(text, size, "%s (%s)%s%s",
+           killed ? "the daemon gave no sign of life and was killed" : "the daemon ended unexpectedly", how,
+           *cause == '\0' ? "" : ": ", cause);
+}
+
 int crashes_told(void)
 {
   const char *told = getenv("WSFS_RESTARTS");

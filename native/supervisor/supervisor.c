@@ -1,7 +1,8 @@
 /*
  * The supervisor's life: start the daemon, mount when it is prepared, pass the device on, watch it, start
- * a successor on the same device when it dies (successor.c says how often), detach the mount. Lines from
- * the daemon: prepared, ready, failed CODE TEXT, note TEXT, heartbeat, unmount. Lines to it: mounted N (with
+ * a successor on the same device when it dies (successor.c says how often) or gives way (reload.c), detach the
+ * mount. Lines from the daemon: prepared, ready, failed CODE TEXT, note TEXT, heartbeat, unmount, reload TAG
+ * SETTINGS (its last word: it ends now, and they are for the next). Lines to it: mounted N (with
  * the device), stop, unmounted [elsewhere: not], busy TEXT. Lines on the status descriptor, for whoever
  * started us: note TEXT, and at last ready PID or failed CODE TEXT.
  */
@@ -53,23 +54,6 @@ static struct {
   char cause[LINE_LENGTH]; /* what a successor said of why it cannot go on */
   int exit_code;
 } self = {.control = -1, .process = -1, .mount = {.device = -1}};
-
-static void __attribute__((format(printf, 1, 2))) say(const char *format, ...)
-{
-  char line[LINE_LENGTH];
-  va_list values;
-  va_start(values, format);
-  vsnprintf(line, sizeof line, format, values);
-  va_end(values);
-  fprintf(stderr, "wsfs: %s\n", line);
-}
-
-/* Lost when the reader does not read: it must not make us wait. */
-static void write_note(const char *text)
-{
-  struct pollfd reader = {.fd = self.options.status_fd, .events = POLLOUT};
-  if (poll(&reader, 1, 0) == 1 && reader.revents == POLLOUT) dprintf(self.options.status_fd, "note %s\n", text);
-}
 
 /* Whoever started us waits for this line, the last one. */
 static void write_status(const char *line)
@@ -226,6 +210,7 @@ static void on_ready(void)
 {
   char line[32];
   self.phase = SERVING;
+  end_reload();
   snprintf(line, sizeof line, "ready %d", (int)self.daemon);
   step("supervisor: ready");
   write_status(line);
@@ -256,9 +241,11 @@ static void on_line(const char *line)
   } else if (strcmp(line, "ready") == 0) {
     if (self.phase == MOUNTED || self.phase == RESUMING) on_ready();
   } else if (strncmp(line, "note ", 5) == 0) {
-    write_note(line + 5);
+    write_note(self.options.status_fd, line + 5);
   } else if (strncmp(line, "failed ", 7) == 0) {
     on_failed(line + 7);
+  } else if (strncmp(line, "reload ", 7) == 0) {
+    keep_reload(line + 7);
   } else if (strcmp(line, "unmount") == 0) {
     self.unmount_asked = true;
     step("supervisor: unmount asked");
@@ -271,7 +258,7 @@ static void on_line(const char *line)
 
 static void read_control(void)
 {
-  char line[LINE_LENGTH];
+  static char line[RELOAD_LENGTH + 64];
   while (self.control >= 0) {
     int length = receive_line(self.control, line, sizeof line);
     if (length == -EAGAIN) return;
@@ -285,6 +272,25 @@ static void read_control(void)
   }
 }
 
+static void await_successor(int wait_ms)
+{
+  self.phase = RESUMING;
+  self.start_at = now_ms() + wait_ms;
+  self.killed = false;
+  self.watched = false;
+  self.silent_ms = 0;
+  *self.cause = '\0';
+}
+
+/* One with settings that it cannot live with, or of a release that cannot: no crash, and tried once. */
+static bool go_back(const char *why)
+{
+  if (self.failed || self.aborted || !take_reload_back(why)) return false;
+  say("the daemon that was to take over cannot: %s; one with the settings of before takes over", why);
+  await_successor(0);
+  return true;
+}
+
 /*
  * What programs asked for meanwhile, and what they wait for, is kept by the kernel for as long as we hold
  * the device. Only a mount that was usable is taken over: before that nobody uses it, and the command
@@ -292,22 +298,16 @@ static void read_control(void)
  */
 static bool plan_successor(const char *how)
 {
+  char why[LINE_LENGTH + 128];
+  describe_death(self.killed, how, self.cause, why, sizeof why);
+  if (go_back(*self.cause == '\0' ? why : self.cause)) return true;
   if (self.options.crashes == 0 || self.failed || self.aborted || self.mount.device < 0) return false;
   if (self.phase != SERVING && self.phase != RESUMING) return false;
   int wait = count_crash(&self.crashes, self.options.crashes, self.phase == SERVING, now_ms());
   if (wait < 0) return false;
-  char why[LINE_LENGTH + 128];
-  snprintf(why, sizeof why, "%s (%s)%s%s",
-           self.killed ? "the daemon gave no sign of life and was killed" : "the daemon ended unexpectedly", how,
-           *self.cause == '\0' ? "" : ": ", self.cause);
   say("%s; another one takes the mount over", why);
   tell_successor(self.crashes.total, why);
-  self.phase = RESUMING;
-  self.start_at = now_ms() + wait;
-  self.killed = false;
-  self.watched = false;
-  self.silent_ms = 0;
-  *self.cause = '\0';
+  await_successor(wait);
   return true;
 }
 
@@ -340,6 +340,10 @@ static void on_daemon_end(int status)
   if (self.process < 0) describe_end(status, how, sizeof how);
   else close(self.process);
   self.process = -1;
+  if (mounted && clean && self.phase == SERVING && begin_reload()) {
+    await_successor(0);
+    return;
+  }
   /* Unmounted by anybody, the daemon ends by itself. */
   bool expected = self.failed || self.phase == ENDING || (self.mount.device >= 0 && self.phase >= RESUMING && !mounted);
   if (!expected || (self.killed && !self.failed)) {
@@ -371,6 +375,15 @@ static void reap(void)
   }
 }
 
+/* Nobody serves the mount, and nobody is to. */
+static void give_up_waiting(void)
+{
+  self.start_at = 0;
+  self.phase = ENDING;
+  unmount(UNMOUNT_BY_FORCE);
+  close_device();
+}
+
 static void start_successor(void)
 {
   self.start_at = 0;
@@ -380,9 +393,7 @@ static void start_successor(void)
   snprintf(self.cause, sizeof self.cause, "cannot start the daemon: %s", strerror(error));
   if (plan_successor("no process")) return;
   on_daemon_lost("no process");
-  self.phase = ENDING;
-  unmount(UNMOUNT_BY_FORCE);
-  close_device();
+  give_up_waiting();
 }
 
 /*
@@ -403,15 +414,6 @@ static void watch(int64_t passed_ms)
     self.aborted = true;
     if (self.mount.device >= 0) unmount(UNMOUNT_BY_FORCE);
   }
-}
-
-/* Nobody serves the mount, and nobody is to. */
-static void give_up_waiting(void)
-{
-  self.start_at = 0;
-  self.phase = ENDING;
-  unmount(UNMOUNT_BY_FORCE);
-  close_device();
 }
 
 static void on_stop_signal(void)
@@ -449,6 +451,7 @@ static bool adopt(void)
   self.control = self.options.control_fd;
   self.phase = SERVING;
   self.crashes.total = crashes_told();
+  end_reload();
   say("took the place of a supervisor that died, for %s", self.options.mountpoint);
   return true;
 }

@@ -47,6 +47,10 @@ int start_daemon(char **program, pid_t *pid, int *control);
 int send_line(int control, const char *line, int descriptor);
 /* Length of the line (NUL-terminated), 0 when the daemon closed its end, -EAGAIN when none is there, -errno. */
 int receive_line(int control, char *line, size_t size);
+/* One line on stderr. */
+void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* For whoever started us; lost when it does not read: it must not make us wait. */
+void write_note(int status, const char *text);
 /* How a process ended, by its wait status. */
 void describe_end(int status, char *text, size_t size);
 /* A descriptor that tells of children that ended, and of what asks us to end. -1: errno is set. */
@@ -120,8 +124,21 @@ struct crashes {
 int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms);
 /* Puts it into the environment of the daemon that is started next. */
 void tell_successor(int crashes, const char *why);
+/* What the log, and those who come after it, are told of a daemon that died; `cause`: its own words, or "". */
+void describe_death(bool killed, const char *how, const char *cause, char *text, size_t size);
 /* How many there were before this supervisor, which a daemon has started. */
 int crashes_told(void);
+
+/* reload.c: a daemon that gives way to a successor, of its own will. */
+#define RELOAD_LENGTH (128 * 1024) /* of its word for that: the longest string an environment takes */
+/* "TAG SETTINGS"; TAG is told to whoever comes next. */
+void keep_reload(const char *values);
+/* For the daemon that is started next: the settings that were asked for. False: nothing was. */
+bool begin_reload(void);
+/* For the daemon that is started next: the settings of before. False: they are in use. */
+bool take_reload_back(const char *why);
+/* A daemon serves: its settings are those of all that follow. */
+void end_reload(void);
 
 /* unmount.c */
 enum unmount_how {

@@ -1,7 +1,7 @@
 /** `wsfs drain`, and the part of `wsfs umount --drain` that is the same. */
 import type { DrainProgress, DrainResult } from "../daemon/control-messages.ts";
 import { EXIT } from "./failure.ts";
-import { requireServed } from "./find-mount.ts";
+import { findSuccessor, requireServed, type Served } from "./find-mount.ts";
 import type { Values } from "./options.ts";
 import { createPace, type Pace } from "./pace.ts";
 import { describeLeft, formatDuration, formatSize, printable } from "./wording.ts";
@@ -10,8 +10,8 @@ export async function drain(values: Values<"drain">): Promise<number> {
   const { dir, json } = values;
   const { served } = await requireServed(dir);
   const options = { settle: !values["no-settle"], seconds: values.timeout };
-  if (!json) return reportDrain(await drainWithProgress(dir, served.socket, options));
-  const result = await runDrain(dir, served.socket, options, jsonLines());
+  if (!json) return reportDrain(await drainWithProgress(dir, served, options));
+  const result = await runDrain(dir, served, options, jsonLines());
   process.stdout.write(`${JSON.stringify({ result })}\n`);
   return result.drained ? EXIT.ok : EXIT.failure;
 }
@@ -29,8 +29,8 @@ interface DrainOptions {
   readonly seconds: number | undefined;
 }
 
-export async function drainWithProgress(dir: string, socket: string, options: DrainOptions): Promise<DrainResult> {
-  return runDrain(dir, socket, options, process.stderr.isTTY ? await progressBar() : progressLines());
+export async function drainWithProgress(dir: string, served: Served, options: DrainOptions): Promise<DrainResult> {
+  return runDrain(dir, served, options, process.stderr.isTTY ? await progressBar() : progressLines());
 }
 
 interface Progress {
@@ -38,9 +38,9 @@ interface Progress {
   end(): void;
 }
 
-async function runDrain(dir: string, socket: string, options: DrainOptions, show: Progress): Promise<DrainResult> {
-  const { postDrain } = await import("../daemon/control-client.ts");
-  const timeout = options.seconds === undefined ? {} : { timeoutMs: options.seconds * 1000 };
+async function runDrain(dir: string, served: Served, options: DrainOptions, show: Progress): Promise<DrainResult> {
+  const { ControlError, postDrain } = await import("../daemon/control-client.ts");
+  const end = options.seconds === undefined ? undefined : performance.now() + options.seconds * 1000;
   const pace = createPace();
   let last: DrainProgress | undefined;
   const stopListening = onSignal(() => {
@@ -49,11 +49,21 @@ async function runDrain(dir: string, socket: string, options: DrainOptions, show
     process.stderr.write(`wsfs: no longer waiting${left}; ${dir} stays mounted and goes on\n`);
   });
   try {
-    return await postDrain(socket, { settle: options.settle, ...timeout }, (progress) => {
-      last = progress;
-      pace.note(performance.now(), progress);
-      show.update(progress, describeProgress(progress, pace));
-    });
+    for (let asked = served; ; ) {
+      const timeout = end === undefined ? {} : { timeoutMs: Math.max(0, end - performance.now()) };
+      try {
+        return await postDrain(asked.socket, { settle: options.settle, ...timeout }, (progress) => {
+          last = progress;
+          pace.note(performance.now(), progress);
+          show.update(progress, describeProgress(progress, pace));
+        });
+      } catch (error) {
+        // What was to be uploaded is to be uploaded by the daemon after it.
+        const next = error instanceof ControlError ? await findSuccessor(asked) : undefined;
+        if (next === undefined) throw error;
+        asked = next;
+      }
+    }
   } finally {
     stopListening();
     show.end();

@@ -1,5 +1,5 @@
 /** From a folder to the daemon that serves it: the mount table says which connection, the runtime folder who has it. */
-import { type MountEntry, mountedBy, readMountTable } from "../daemon/mount-table.ts";
+import { type MountEntry, mountedBy, mountsOf, readMountTable } from "../daemon/mount-table.ts";
 import { isAlive } from "../daemon/processes.ts";
 import { listServed, type MountRecord, socketPath } from "../daemon/runtime-folder.ts";
 import { userFolders } from "./environment.ts";
@@ -27,6 +27,7 @@ export function findMount(dir: string): FoundMount | undefined {
 
 /** A daemon that died is replaced within this, or its mount is taken off. */
 const REPLACED_MS = 15_000;
+const ENDING_MS = 1000;
 
 /** As findMount; a daemon that is being replaced at this moment is waited for. */
 export async function findServed(dir: string): Promise<FoundMount | undefined> {
@@ -37,6 +38,23 @@ export async function findServed(dir: string): Promise<FoundMount | undefined> {
   };
   await pollUntil(isSettled, REPLACED_MS);
   return found;
+}
+
+/** Who serves this mount now, after a daemon that ended while it was asked; undefined: nobody else does. */
+export async function findSuccessor({ record }: Served): Promise<Served | undefined> {
+  const { mountId, daemon } = record;
+  const [entry] = mountsOf(readMountTable(), record.connection);
+  if (mountId === undefined || entry === undefined) return undefined;
+  const find = () => serving(entry).served;
+  // One that has broken off an answer is about to end.
+  await pollUntil(() => !isAlive(daemon), ENDING_MS);
+  if (isAlive(daemon)) return undefined;
+  await pollUntil(() => {
+    const served = find();
+    return served === undefined || isAlive(served.record.daemon);
+  }, REPLACED_MS);
+  const served = find();
+  return served?.record.mountId === mountId && isAlive(served.record.daemon) ? served : undefined;
 }
 
 /** For commands that need an answer from the daemon. */

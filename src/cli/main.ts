@@ -5,6 +5,7 @@
  * an exit code.
  */
 import yargs, { type Argv } from "yargs";
+import { packageVersion } from "../daemon/version.ts";
 import { explicitArguments } from "./arguments.ts";
 import { wantsStack } from "./environment.ts";
 import { EXIT, exitCodeOf, Failure, lineOf } from "./failure.ts";
@@ -21,7 +22,6 @@ import {
   type Values,
   variableOf,
 } from "./options.ts";
-import { packageVersion } from "./version.ts";
 
 type Run<C extends CommandName> = (values: Values<C>) => Promise<number>;
 
@@ -34,6 +34,7 @@ const RUN: { readonly [C in CommandName]: () => Promise<Run<C>> } = {
   "queue retry": async () => (await import("./queue-retry.ts")).queueRetry,
   drain: async () => (await import("./drain.ts")).drain,
   umount: async () => (await import("./umount.ts")).umount,
+  reload: async () => (await import("./reload.ts")).reload,
   gateway: async () => (await import("./gateway.ts")).gateway,
   "gateway token": async () => (await import("./gateway-token.ts")).gatewayToken,
 };
@@ -144,10 +145,10 @@ function declare(parser: Argv, name: CommandName): void {
 
 function describe(command: CommandName, name: FlagName) {
   const flag: Flag = FLAGS[name];
-  const { required = [], hidden = [] }: Command = COMMANDS[command];
-  const notes = [required.includes(name) ? "required" : undefined, defaultNote(flag), variableOf(name)].filter(
-    (note) => note !== undefined,
-  );
+  const { required = [], hidden = [], changes }: Command = COMMANDS[command];
+  const before = changes === true && flag.type === "value" ? "default: as before" : undefined;
+  const otherwise = changes === true ? [before] : [defaultNote(flag), variableOf(name)];
+  const notes = [required.includes(name) ? "required" : undefined, ...otherwise].filter((note) => note !== undefined);
   const placeholder = flag.type === "switch" ? "" : `${flag.kind.placeholder}: `;
   return {
     type: flag.type === "switch" ? ("boolean" as const) : ("string" as const),

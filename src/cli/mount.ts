@@ -13,7 +13,6 @@ import { findMount, serving } from "./find-mount.ts";
 import { type Launched, launch } from "./launch.ts";
 import { checkMountpoint, findPlace } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
-import { packageVersion } from "./version.ts";
 
 export async function mount(values: Values<"mount">): Promise<number> {
   checkKernel();
@@ -84,7 +83,7 @@ export function ownFolders(stateDir: string | undefined): OwnFolder[] {
   ];
 }
 
-type Chosen = Omit<DaemonSettings, "mountId" | "stateHome" | "runtimeFolder" | "foreground" | "version">;
+type Chosen = Omit<DaemonSettings, "mountId" | "stateHome" | "runtimeFolder" | "foreground">;
 
 /** Resolves with the exit code: with --background once the mount is usable, else when it is over. */
 export async function mountAndStay(options: {
@@ -103,7 +102,6 @@ export async function mountAndStay(options: {
       stateHome: folders.state,
       runtimeFolder: folders.runtime,
       foreground: !background,
-      version: packageVersion(),
     },
     source: sourceName(settings.workspace),
     mountOptions: ["default_permissions", ...(options.allowOther ? ["allow_other"] : [])],
@@ -208,7 +206,7 @@ export async function prepareMountpoint(dir: string): Promise<string> {
 }
 
 /** What is in it is the daemon's to judge: a mount that knows its workspace goes on without a token. */
-function checkTokenFile(path: string): void {
+export function checkTokenFile(path: string): void {
   try {
     const stat = statSync(path);
     if (!stat.isFile()) throw new Failure(`--token-file: ${path} is not a file`);

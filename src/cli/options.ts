@@ -212,6 +212,8 @@ export interface Command {
   readonly flags: readonly FlagName[];
   readonly required?: readonly FlagName[];
   readonly hidden?: readonly FlagName[];
+  /** Of what is already there: what is not given stays, whatever defaults and variables say. */
+  readonly changes?: true;
   readonly examples: readonly (readonly [string, string])[];
 }
 
@@ -307,6 +309,47 @@ export const COMMANDS = {
       ["wsfs umount ~/work --drain=60", "upload everything first, for at most a minute"],
     ],
   },
+  reload: {
+    dir: "required",
+    summary:
+      "Have a new daemon serve DIR, of the release that is installed now or with other settings; programs see a pause",
+    changes: true,
+    flags: [
+      "token-file",
+      "profile",
+      "cache-size",
+      "keep-free",
+      "unsent-limit",
+      "durability",
+      "wait",
+      "log-level",
+      "json",
+      "debug",
+      "base-url",
+      "workspace",
+      "state-dir",
+      "read-only",
+      "no-passthrough",
+      "no-restart",
+      "background",
+      "allow-other",
+    ],
+    // Refused, with the reason.
+    hidden: [
+      "base-url",
+      "workspace",
+      "state-dir",
+      "read-only",
+      "no-passthrough",
+      "no-restart",
+      "background",
+      "allow-other",
+    ],
+    examples: [
+      ["wsfs reload ~/work", "after an upgrade of wsfs: the same settings"],
+      ["wsfs reload ~/work --cache-size 20G --log-level debug", "other settings; what is not given stays"],
+    ],
+  },
   gateway: {
     dir: "none",
     summary: "Serve a local gateway: the development environment of the platform",
@@ -367,15 +410,19 @@ type ValueOf<F extends Flag, Required> = F["type"] extends "switch"
           ? KindOf<F>
           : KindOf<F> | undefined;
 
+type GivenOf<F extends Flag> = F extends { type: "switch" } ? boolean : KindOf<F>;
+
 type RequiredOf<C> = C extends { required: readonly (infer R)[] } ? R : never;
 
 /** The checked values of a command's flags, by the flag's name; `dir` as it was given. */
-export type Values<C extends CommandName> = {
-  readonly [F in (typeof COMMANDS)[C]["flags"][number]]: ValueOf<
-    (typeof FLAGS)[F],
-    F extends RequiredOf<(typeof COMMANDS)[C]> ? true : false
-  >;
-} & {
+export type Values<C extends CommandName> = ((typeof COMMANDS)[C] extends { changes: true }
+  ? { readonly [F in (typeof COMMANDS)[C]["flags"][number]]: GivenOf<(typeof FLAGS)[F]> | undefined }
+  : {
+      readonly [F in (typeof COMMANDS)[C]["flags"][number]]: ValueOf<
+        (typeof FLAGS)[F],
+        F extends RequiredOf<(typeof COMMANDS)[C]> ? true : false
+      >;
+    }) & {
   readonly dir: (typeof COMMANDS)[C]["dir"] extends "required" ? string : string | undefined;
 } & ((typeof COMMANDS)[C] extends {
     paths: true;
@@ -408,11 +455,12 @@ export function resolveValues<C extends CommandName>(
   for (const name of command.flags) {
     const flag: Flag = FLAGS[name];
     const option = `--${flagName(name)}`;
-    const variable = variableOf(name);
+    const variable = command.changes === true ? undefined : variableOf(name);
     const fromFlag = given[flagName(name)];
     const fromVariable = variable === undefined ? undefined : environment[variable] || undefined;
     const [source, raw] = fromFlag === undefined && variable ? [variable, fromVariable] : [option, fromFlag];
-    const value = raw === undefined ? defaultOf(flag) : checkedValue(flag, source, raw);
+    const otherwise = () => (command.changes === true ? undefined : defaultOf(flag));
+    const value = raw === undefined ? otherwise() : checkedValue(flag, source, raw);
     if (value === undefined && command.required?.includes(name) === true) {
       const or = variable === undefined ? "" : ` (or ${variable})`;
       throw new Failure(`${commandName} needs ${option}${or}: ${flag.help}`, EXIT.usage);

@@ -6,7 +6,7 @@ import type { MountRecord } from "../daemon/runtime-folder.ts";
 import { detachDead } from "./dead-mount.ts";
 import { drainWithProgress, reportDrain } from "./drain.ts";
 import { EXIT, Failure } from "./failure.ts";
-import { findServed, type Served, servedFrom } from "./find-mount.ts";
+import { findServed, findSuccessor, type Served, servedFrom } from "./find-mount.ts";
 import { findPlace } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
 import { pollUntil } from "./poll.ts";
@@ -23,19 +23,26 @@ export async function umount(values: Values<"umount">): Promise<number> {
   const { dir } = values;
   const found = await findServed(dir);
   if (found === undefined) return finishUnmounted(values);
-  const { mount, served } = found;
-  if (served === undefined) return removeStale(dir, mount);
+  const { mount } = found;
+  if (found.served === undefined) return removeStale(dir, mount);
+  let { served } = found;
   refuseCopy(dir, mount, served.record);
   if (values.drain !== undefined) {
     const seconds = values.drain === true ? undefined : values.drain;
-    const result = await drainWithProgress(dir, served.socket, { settle: true, seconds });
+    const result = await drainWithProgress(dir, served, { settle: true, seconds });
     if (!result.drained) {
       const exitCode = reportDrain(result);
       process.stderr.write(`wsfs: ${dir} is still mounted\n`);
       return exitCode;
     }
   }
-  const reply = await askToUnmount(served);
+  let reply = await askToUnmount(served);
+  // It died, or gave way to another daemon, and the mount goes on.
+  for (let next: Served | undefined; reply === undefined; reply = await askToUnmount(served)) {
+    next = await findSuccessor(served);
+    if (next === undefined) break;
+    served = next;
+  }
   if (reply !== undefined && "busy" in reply) throw new Failure(describeBusy(dir, mount.mountpoint));
   await ended([served.record.daemon, served.record.supervisor]);
   process.stdout.write(`${dir} unmounted; ${describeUnmounted(reply)}\n`);

@@ -29,6 +29,11 @@ export function formatDuration(milliseconds: number): string {
   return `${seconds} s`;
 }
 
+/** 420 -> "0.4 s". */
+export function formatWait(milliseconds: number): string {
+  return milliseconds < 60_000 ? `${(milliseconds / 1000).toFixed(1)} s` : formatDuration(milliseconds);
+}
+
 /** What a next mount of the state dir would have to send: "nothing", "3 changes (1.5 MiB)", "1 change" without bytes. */
 export function describeLeft(left: { readonly dirty: number; readonly bytesPending: number }): string {
   if (left.dirty === 0) return "nothing";

@@ -16,7 +16,9 @@ import {
   type QueueItem,
   type QueueSums,
   queueLine,
+  type ReloadRequest,
   type RetryResult,
+  reloadReply,
   retryReply,
   type UnmountReply,
   unmountReply,
@@ -31,6 +33,8 @@ export class ControlError extends Error {
 const SILENCE_LIMIT_MS = 10_000;
 /** It goes through the whole queue before it answers. */
 const RETRY_LIMIT_MS = 120_000;
+/** It has its program checked, and lets the kernel take in what it was told. */
+const RELOAD_LIMIT_MS = 60_000;
 
 export async function getStatus(socket: string): Promise<MountStatus> {
   return parse(mountStatus, await exchange(socket, "GET", "/status"));
@@ -58,6 +62,11 @@ export async function getQueue(
 export async function postRetry(socket: string, paths?: readonly string[]): Promise<RetryResult> {
   const body = paths === undefined ? {} : { paths };
   return parse(retryReply, await exchange(socket, "POST", "/queue/retry", body, RETRY_LIMIT_MS));
+}
+
+/** Resolves when the daemon gives way. */
+export async function postReload(socket: string, body: ReloadRequest): Promise<void> {
+  parse(reloadReply, await exchange(socket, "POST", "/reload", body, RELOAD_LIMIT_MS));
 }
 
 /** `silenceMs`: how long the daemon may take to detach and to take in what programs wrote last. */

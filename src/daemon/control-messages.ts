@@ -7,9 +7,11 @@
  *   POST /queue/retry  RetryRequest                -> RetryReply
  *   POST /drain    DrainRequest                    -> lines of DrainLine, the last one a result
  *   POST /unmount                                  -> UnmountReply
+ *   POST /reload   ReloadRequest                   -> {}: the daemon gives way now; its successor's record says how it went
  */
 import { z } from "zod";
 import type { DrainProgress, DrainResult, EngineStatus, QueueItem, RetryResult } from "../vfs/engine.ts";
+import { settingsChange } from "./reload-settings.ts";
 
 export type { DrainProgress, DrainResult, QueueItem, RetryResult };
 
@@ -133,6 +135,11 @@ const unmounted = z.object({
 export type Unmounted = z.infer<typeof unmounted>;
 export const unmountReply = z.union([z.object({ unmounted }), z.object({ busy: z.string() })]);
 export type UnmountReply = z.infer<typeof unmountReply>;
+
+/** `id` is to be found in the record of the daemon that comes by it. */
+export const reloadRequest = z.strictObject({ id: z.uuid(), changes: settingsChange });
+export type ReloadRequest = z.infer<typeof reloadRequest>;
+export const reloadReply = z.object({});
 
 export const errorReply = z.object({ error: z.string() });
 

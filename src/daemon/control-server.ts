@@ -13,6 +13,8 @@ import {
   type MountStatus,
   type QueueLine,
   type QueueSums,
+  type ReloadRequest,
+  reloadRequest,
   retryRequest,
   type UnmountReply,
 } from "./control-messages.ts";
@@ -25,6 +27,13 @@ export interface ControlHandlers {
   drain(settle: boolean, signal: AbortSignal, onProgress: (progress: DrainProgress) => void): Promise<DrainResult>;
   /** Resolves when the mount is gone and all that programs wrote is known, or with who keeps it busy. */
   unmount(): Promise<UnmountReply>;
+  /** Resolves with what is to be done once the answer is out: nothing is answered after it. */
+  reload(request: ReloadRequest): Promise<() => void>;
+}
+
+/** Not now: one line for whoever asked. */
+export class Refused extends Error {
+  override name = "Refused";
 }
 
 export interface ControlServer {
@@ -33,6 +42,8 @@ export interface ControlServer {
 }
 
 const BODY_LIMIT = 64 * 1024;
+/** It may hold a profile. */
+const RELOAD_LIMIT = 256 * 1024;
 const PROGRESS_INTERVAL_MS = 200;
 const QUEUE_LIMIT = 1_000_000_000;
 
@@ -56,6 +67,7 @@ export async function startControlServer(options: {
   const server = createServer((request, response) => {
     const answered = answer(handlers, request, response).catch((error: unknown) => {
       if (error instanceof RequestError) return reply(response, error.status, { error: error.message });
+      if (error instanceof Refused) return reply(response, 409, { error: error.message });
       log.error({ err: error, url: request.url }, "control: a request failed");
       reply(response, 500, { error: error instanceof Error ? error.message : String(error) });
     });
@@ -93,6 +105,12 @@ async function answer(handlers: ControlHandlers, request: IncomingMessage, respo
       return drain(handlers, await bodyOf(request, drainRequest), response);
     case "POST /unmount":
       return reply(response, 200, await handlers.unmount());
+    case "POST /reload": {
+      const begin = await handlers.reload(await bodyOf(request, reloadRequest, RELOAD_LIMIT));
+      response.once("close", begin);
+      if (response.destroyed) begin();
+      return reply(response, 200, {});
+    }
     default:
       throw new RequestError(404, `no such request: ${request.method} ${url.pathname}`);
   }
@@ -107,11 +125,11 @@ function limitOf(url: URL): number {
   return limit;
 }
 
-async function bodyOf<T>(request: IncomingMessage, schema: z.ZodType<T>): Promise<T> {
+async function bodyOf<T>(request: IncomingMessage, schema: z.ZodType<T>, limit = BODY_LIMIT): Promise<T> {
   let text = "";
   for await (const chunk of request) {
     text += String(chunk);
-    if (text.length > BODY_LIMIT) throw new RequestError(413, `expected at most ${BODY_LIMIT} bytes`);
+    if (text.length > limit) throw new RequestError(413, `expected at most ${limit} bytes`);
   }
   let value: unknown;
   try {

@@ -58,6 +58,8 @@ export interface KeptState {
   /** When the mount was made, by the wall clock. */
   readonly since: number;
   agreed(connection: Connection): void;
+  /** Whether a daemon after this one would find all of it. */
+  isWritten(): boolean;
   close(): unknown;
 }
 
@@ -136,6 +138,7 @@ function keptState(fd: number, mount: string, left: Buffer, log: Logger): KeptSt
     handles: kept,
     since: fd === NO_FILE ? systemClock.now() : fs.fstatSync(fd).birthtimeMs,
     connection: head.parse(parse(left)).connection,
+    isWritten: () => fd !== NO_FILE && !isBroken,
     agreed(connection) {
       const bytes = Buffer.alloc(HEAD_SIZE);
       writeHead(bytes, { mount, connection });

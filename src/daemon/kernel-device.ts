@@ -7,12 +7,17 @@ export interface KernelDevice {
   readonly open: OpenDevice;
   /** Once it is open. */
   readonly notify: Notify;
+  /** Resolves when the kernel has taken in all it was told. */
+  told(): Promise<unknown>;
+  /** What comes from now on waits in the kernel. */
+  pause(): void;
 }
 
 const ECANCELED = 125;
 
 export function kernelDevice(descriptor: number): KernelDevice {
   let device: Device | undefined;
+  const telling = new Set<Promise<number>>();
   return {
     open(onRequests, onEnd) {
       const opened = openDevice(descriptor, DEVICE_BUFFER_SIZE, onRequests, onEnd);
@@ -20,6 +25,13 @@ export function kernelDevice(descriptor: number): KernelDevice {
       opened.resumeReading();
       return { reply: (parts) => opened.reply(parts), close: () => opened.close() };
     },
-    notify: async (way, messages) => device?.notify(way, messages) ?? ECANCELED,
+    async notify(way, messages) {
+      if (device === undefined) return ECANCELED;
+      const told = device.notify(way, messages);
+      telling.add(told);
+      return told.finally(() => telling.delete(told));
+    },
+    told: () => Promise.all(telling),
+    pause: () => device?.pauseReading(),
   };
 }

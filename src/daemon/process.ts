@@ -1,6 +1,7 @@
 /** The daemon as a process: its environment, its signals, and what becomes of an error nobody caught. */
+import { CHECK_ARGUMENT } from "./hand-over.ts";
 import { createDaemonLog } from "./log-file.ts";
-import { readControlDescriptor, readNoResend, readRestarts, readSettings } from "./settings.ts";
+import { readControlDescriptor, readNoResend, readReload, readRestarts, readSettings } from "./settings.ts";
 import { runDaemon, type StartEngine } from "./start.ts";
 
 /** EX_SOFTWARE. The supervisor sees an end nobody asked for, and detaches the mount. */
@@ -9,6 +10,8 @@ const CRASH = 70;
 /** Ends the process when the daemon's life is over. */
 export async function runDaemonProcess(startEngine: StartEngine): Promise<never> {
   const settings = readSettings(process.env);
+  // All it is made of is there, and it knows the settings.
+  if (process.argv.includes(CHECK_ARGUMENT)) process.exit(0);
   // Whatever a library makes in the state dir is the owner's alone.
   const umask = process.umask(0o077);
   const log = createDaemonLog({ level: settings.logLevel, foreground: settings.foreground });
@@ -28,6 +31,7 @@ export async function runDaemonProcess(startEngine: StartEngine): Promise<never>
     controlDescriptor: readControlDescriptor(process.env),
     startEngine,
     restarts: readRestarts(process.env),
+    reload: readReload(process.env),
     noResend: readNoResend(process.env),
     log,
     umask,

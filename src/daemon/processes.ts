@@ -28,6 +28,10 @@ export function isAlive(identity: ProcessIdentity): boolean {
   return identifyProcess(identity.pid)?.startTime === identity.startTime;
 }
 
+export function isSame(one: ProcessIdentity, other: ProcessIdentity): boolean {
+  return one.pid === other.pid && one.startTime === other.startTime;
+}
+
 export interface MountUser {
   readonly pid: number;
   readonly command: string;

@@ -24,6 +24,8 @@ export const mountRecord = z.object({
   stateDir: z.string(),
   baseUrl: z.string(),
   workspace: z.object({ id: z.string(), name: z.string() }),
+  /** The `wsfs reload` that this daemon came by, how long programs waited, and why it has the settings of before. */
+  reload: z.object({ id: z.string(), waitedMs: z.number(), failed: z.string().optional() }).optional(),
 });
 export type MountRecord = z.infer<typeof mountRecord>;
 

@@ -9,12 +9,18 @@ export const SETTINGS_VARIABLE = "WSFS_DAEMON_SETTINGS";
 /** Set by the supervisor: its end of the control socket. */
 export const CONTROL_VARIABLE = "WSFS_CONTROL_FD";
 
-/** Set by the supervisor, for a daemon that takes over: how many died before, and of what the last one. */
+/** Set by the supervisor, for a daemon that takes over: how many died before (none: one gave way), of what the last one. */
 export const RESTARTS_VARIABLE = "WSFS_RESTARTS";
+/** Set by the supervisor for a daemon that `wsfs reload` asked for, or that goes on after such a one failed. */
+const RELOAD_VARIABLE = "WSFS_RELOAD";
 /** Set by tests: behave as with a kernel that sends nothing again (before Linux 6.9). */
 const NO_RESEND_VARIABLE = "WSFS_NO_RESEND";
 
-export const daemonSettings = z.strictObject({
+/**
+ * A daemon of a later release may be given those of an earlier one (`wsfs reload`): what is new is optional, and
+ * what is no longer known means nothing.
+ */
+export const daemonSettings = z.object({
   /** Of this mount alone, whoever serves it. */
   mountId: z.string(),
   mountpoint: z.string(),
@@ -47,7 +53,6 @@ export const daemonSettings = z.strictObject({
   logLevel: z.enum(["debug", "info", "warn", "error"]),
   /** Warnings go to standard error as well. */
   foreground: z.boolean(),
-  version: z.string(),
 });
 export type DaemonSettings = z.infer<typeof daemonSettings>;
 
@@ -65,6 +70,26 @@ export interface Restarts {
 export function readRestarts(environment: NodeJS.ProcessEnv): Restarts | undefined {
   const [, count, cause = ""] = /^(\d+) ?(.*)$/s.exec(environment[RESTARTS_VARIABLE] ?? "") ?? [];
   return count === undefined ? undefined : { count: Number(count), cause };
+}
+
+/** Of the reload that this daemon came by. */
+export interface Reload {
+  readonly id: string;
+  /** Since when programs wait, by the wall clock. */
+  readonly since: number;
+  /** Why a daemon with the new settings could not serve: this one has those of before. */
+  readonly failed?: string;
+}
+
+/** For the supervisor, which hands it on as it is: no space in it. */
+export function reloadTag({ id, since }: Reload): string {
+  return `${id}:${since}`;
+}
+
+export function readReload(environment: NodeJS.ProcessEnv): Reload | undefined {
+  const [, id, since, failed = ""] = /^([\w-]+):(\d+) ?(.*)$/s.exec(environment[RELOAD_VARIABLE] ?? "") ?? [];
+  if (id === undefined) return undefined;
+  return { id, since: Number(since), ...(failed === "" ? {} : { failed }) };
 }
 
 export function readNoResend(environment: NodeJS.ProcessEnv): boolean {

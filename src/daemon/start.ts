@@ -19,7 +19,7 @@ import { createStateDisk, removeNow, spaceAt } from "../content/state-disk.ts";
 import * as systemCalls from "../content/system-calls.ts";
 import { createKernelCache } from "../fuse/kernel-cache.ts";
 import { backingClose, backingOpen, isConnected, openControl } from "../fuse/native.ts";
-import { createPassthrough, type KernelPassthrough } from "../fuse/passthrough.ts";
+import { createPassthrough } from "../fuse/passthrough.ts";
 import { createSession, type Session } from "../fuse/session.ts";
 import { startCheckpoints } from "../lib/checkpoints.ts";
 import type { Logger } from "../lib/log.ts";
@@ -31,11 +31,10 @@ import { type Engine, StartError } from "../vfs/engine.ts";
 import type { Patience } from "../vfs/insist.ts";
 import type { EngineOptions } from "../vfs/start-engine.ts";
 import { chooseStateFolder, lockState } from "./choose-state-folder.ts";
-import type { MountStatus, UnmountReply } from "./control-messages.ts";
-import { startControlServer } from "./control-server.ts";
 import { detach } from "./detach.ts";
 import { diskLimits, reserveSize } from "./disk-limits.ts";
 import { startCopies } from "./good-copies.ts";
+import { createHandOver, type HandOver } from "./hand-over.ts";
 import { openKeptState } from "./kept-state.ts";
 import { bootId, stackDepth, timesAreExact, whyNoPassthrough } from "./kernel.ts";
 import { kernelDevice } from "./kernel-device.ts";
@@ -43,22 +42,16 @@ import type { DaemonLog } from "./log-file.ts";
 import { mountsOf, readMountTable } from "./mount-table.ts";
 import { noticeTokens } from "./notice-tokens.ts";
 import { noteDamage, openMetadata } from "./open-metadata.ts";
+import { openToCommands } from "./open-to-commands.ts";
 import { identifyProcess } from "./processes.ts";
 import { createRowSync } from "./row-sync.ts";
 import { createRuntime } from "./runtime.ts";
-import {
-  type MountRecord,
-  makeRuntimeFolder,
-  removePredecessors,
-  removeRecord,
-  socketPath,
-  writeRecord,
-} from "./runtime-folder.ts";
-import type { DaemonSettings, Restarts } from "./settings.ts";
-import { startSupervisor } from "./start-supervisor.ts";
+import type { MountRecord } from "./runtime-folder.ts";
+import type { DaemonSettings, Reload, Restarts } from "./settings.ts";
 import { ownerOtherThan, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
-import { requestLimitMs, silenceLimits } from "./waiting.ts";
+import { DRAIN_LIMIT_MS, requestLimitMs, silenceLimits } from "./waiting.ts";
+import { withLimit } from "./with-limit.ts";
 
 /** The engine closes the database when it stops. */
 export type StartEngine = (options: EngineOptions) => Promise<Engine>;
@@ -74,8 +67,6 @@ const DATABASE = "metadata.db";
 /** What of this mount outlives the daemon. */
 const KEPT = "handles";
 const HEARTBEAT_MS = 1000;
-/** For requests at hand when the mount is gone: the kernel no longer waits for them, their effects count. */
-const DRAIN_LIMIT_MS = 30_000;
 
 type Closer = () => unknown;
 
@@ -85,6 +76,7 @@ export interface DaemonOptions {
   readonly startEngine: StartEngine;
   /** It takes over the mount of daemons that died; undefined: it is the first. */
   readonly restarts: Restarts | undefined;
+  readonly reload: Reload | undefined;
   /** Behave as with a kernel that sends nothing again. */
   readonly noResend: boolean;
   readonly log: DaemonLog;
@@ -106,6 +98,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   const stopped = Promise.race([link.ending, aborted(signaled)]);
   const started = start(options, link, closers);
   started.catch(() => {});
+  let isHandedOver = false;
   try {
     const outcome = await Promise.race([started, stopped.then(() => undefined)]);
     if (outcome === undefined) {
@@ -113,7 +106,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
       log.info({}, "told to end before the mount was usable");
       return 0;
     }
-    await serve(outcome, log, link, stopped);
+    isHandedOver = (await serve(outcome, log, link, stopped)) && outcome.handOver.tell(link);
     return 0;
   } catch (error) {
     const exitCode = error instanceof StartError ? error.exitCode : 1;
@@ -122,7 +115,8 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
     return exitCode;
   } finally {
     systemClock.step("daemon: ending");
-    await closeAll(closers, log);
+    // What is open stays so, for the successor: to end is all that is left to do, as if it died here.
+    if (!isHandedOver) await closeAll(closers, log);
     systemClock.step("daemon: ended");
     log.info({}, "ended");
   }
@@ -137,12 +131,13 @@ interface Started {
   readonly engine: Engine;
   readonly session: Session;
   readonly mount: ServedMount;
+  readonly handOver: HandOver;
   /** Resolves once the mount is gone and all that came of it is done. */
   readonly mountOver: Promise<void>;
 }
 
 async function start(options: DaemonOptions, link: SupervisorLink, closers: Closer[]): Promise<Started> {
-  const { settings, umask, startEngine, restarts, log } = options;
+  const { settings, umask, startEngine, restarts, reload, log } = options;
   const supervisor = identifyProcess(process.ppid);
   const self = identifyProcess(process.pid);
   if (supervisor === undefined || self === undefined) throw new StartError("the supervisor is gone");
@@ -279,7 +274,8 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   if (agreed.passthrough) passthrough.use(descriptor);
   else passthrough.doWithout(whyNot ?? "it needs Linux 6.9");
   if (kept.connection === undefined) kept.agreed(agreed);
-  kernelCache.use(device.notify, agreed.kernelMinor);
+  const tellKernel = () => kernelCache.use(device.notify, agreed.kernelMinor);
+  tellKernel();
   // The daemon before may have died between a change and its word to the kernel.
   if (restarts !== undefined) engine.expireKernel();
   systemClock.step("daemon: kernel answered");
@@ -293,34 +289,70 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     stateDir,
     baseUrl: settings.baseUrl,
     workspace,
+    ...(reload === undefined ? {} : { reload: cameBy(reload) }),
   };
+  const handOver = createHandOver(
+    settings,
+    {
+      hushKernel() {
+        kernelCache.close();
+        return device.told();
+      },
+      unhushKernel() {
+        tellKernel();
+        engine.expireKernel();
+      },
+      pause: () => device.pause(),
+      drained: () => session.drained(),
+      resend: agreed.resend,
+      forgive: () => session.handOver(),
+      leave: (quiet) => engine.leave(quiet),
+    },
+    kept.isWritten,
+    log,
+  );
   const mountOver = session.ended.then(async (reason) => {
     log.info({ reason }, "the mount is gone");
     await withLimit(session.drained(), DRAIN_LIMIT_MS);
   });
-  const parts = { engine, session, passthrough, mountOver, since: kept.since, restarts, device: descriptor };
+  const parts = {
+    ...{ engine, session, passthrough, mountOver, handOver },
+    ...{ since: kept.since, restarts, device: descriptor },
+  };
   await openToCommands(settings, record, parts, log, link, closers);
   systemClock.step("daemon: recorded");
   link.ready();
   systemClock.step("daemon: ready");
   log.info({ mountpoint: settings.mountpoint, connection, workspace: workspace.name }, "mounted");
-  return { engine, session, mount, mountOver };
+  return { engine, session, mount, mountOver, handOver };
 }
 
-/** Resolves when it is time to end, and all that programs did before is done. */
+function cameBy({ id, since, failed }: Reload): MountRecord["reload"] {
+  const waitedMs = Math.max(0, systemClock.now() - since);
+  return { id, waitedMs, ...(failed === undefined ? {} : { failed }) };
+}
+
+/** Resolves when it is time to end, and all that programs did before is done. True: a successor is to go on with it. */
 async function serve(
   started: Started,
   log: Logger,
   link: SupervisorLink,
   stopped: Promise<"stop" | "unmounted" | "gone" | "signal">,
-): Promise<void> {
-  const why = await Promise.race([stopped, started.mountOver]);
+): Promise<boolean> {
+  const { handOver, mountOver } = started;
+  let why = await Promise.race([stopped, mountOver, handOver.begun]);
+  if (why === "handOver") {
+    log.info({}, "gives way to a successor");
+    why = await Promise.race([stopped, mountOver, handOver.rest().then(() => "handOver" as const)]);
+    if (why === "handOver") return true;
+  }
   if (why === "gone") log.warn({}, "the supervisor is gone; the mount is detached");
   if (why === "signal" && (await isBusy(link))) {
     log.warn({}, "told to end while programs use the mount; it is detached");
   }
   if (why === "gone" || why === "signal") await detachMounts(started.mount, log);
   await withLimit(started.session.drained(), DRAIN_LIMIT_MS);
+  return false;
 }
 
 /** Whether the mount could not be taken off by the supervisor. */
@@ -342,98 +374,6 @@ async function detachMounts({ connection, descriptor }: ServedMount, log: Logger
     } catch (error) {
       log.error({ err: error }, "the mount could not be detached");
     }
-  }
-}
-
-/** The record goes last: it says that the state dir is in use and that the gateway is needed. */
-async function openToCommands(
-  settings: DaemonSettings,
-  firstRecord: MountRecord,
-  parts: Pick<Started, "engine" | "session" | "mountOver"> & {
-    readonly passthrough: KernelPassthrough;
-    readonly since: number;
-    readonly device: number;
-    readonly restarts: Restarts | undefined;
-  },
-  log: Logger,
-  link: SupervisorLink,
-  closers: Closer[],
-): Promise<void> {
-  const { engine, session, passthrough, mountOver, since, restarts } = parts;
-  const { runtimeFolder } = settings;
-  let record = firstRecord;
-  const now = async () => {
-    await engine.measure();
-    return engine.status();
-  };
-  const status = async (): Promise<MountStatus> => ({
-    ...(await now()),
-    mountpoint: record.mountpoint,
-    pid: record.daemon.pid,
-    supervisorPid: record.supervisor.pid,
-    connection: record.connection,
-    stateDir: record.stateDir,
-    baseUrl: record.baseUrl,
-    version: settings.version,
-    uptime: Math.max(0, Math.floor((systemClock.now() - since) / 1000)),
-    ...(restarts === undefined ? {} : { restarts }),
-    passthrough: passthrough.isOn,
-    ...(passthrough.whyOff === undefined ? {} : { passthroughOff: passthrough.whyOff }),
-    operations: session.operations(),
-  });
-  const unmount = async (): Promise<UnmountReply> => {
-    const result = await link.unmount();
-    if ("busy" in result) return result;
-    systemClock.step("daemon: unmounted");
-    await (result.isOver ? mountOver : withLimit(session.drained(), DRAIN_LIMIT_MS));
-    const { dirty, parked, bytesPending } = await now();
-    return { unmounted: { dirty, parked, bytesPending, ...(result.isOver ? {} : { elsewhere: true }) } };
-  };
-  makeRuntimeFolder(runtimeFolder);
-  closers.unshift(() => removeRecord(runtimeFolder, record.daemon.pid));
-  const control = await startControlServer({
-    path: socketPath(runtimeFolder, record.daemon.pid),
-    handlers: {
-      status,
-      async sums() {
-        const { dirty, uploading, parked, bytesPending, oldestPendingMs, paused, offlineMs } = await now();
-        const optional = {
-          ...(paused === undefined ? {} : { paused }),
-          ...(offlineMs === undefined ? {} : { offlineMs }),
-        };
-        return { dirty, uploading, parked, bytesPending, oldestPendingMs, ...optional };
-      },
-      queue: (limit) => engine.queue(limit),
-      retry: (paths) => engine.retry(paths),
-      drain: (settle, signal, onProgress) => engine.drain({ settle, signal, onProgress }),
-      unmount,
-    },
-    log,
-  });
-  closers.push(() => control.close());
-  writeRecord(runtimeFolder, record);
-  removePredecessors(runtimeFolder, record);
-  void session.ended.then(() => tellOver(runtimeFolder, record, log));
-  let left = settings.crashes;
-  link.replaceWith(() => {
-    // A mount that is gone needs nobody to look after it.
-    if (left === 0 || !isConnected(parts.device) || mountsOf(readMountTable(), record.connection).length === 0) return;
-    left -= 1;
-    const another = startSupervisor(settings, parts.device, log);
-    const identity = another === undefined ? undefined : identifyProcess(another.pid);
-    if (another === undefined || identity === undefined) return;
-    record = { ...record, supervisor: identity };
-    writeRecord(runtimeFolder, record);
-    return another.open;
-  });
-}
-
-/** The number of the connection is another mount's from now on. */
-function tellOver(runtimeFolder: string, record: MountRecord, log: Logger): void {
-  try {
-    writeRecord(runtimeFolder, { ...record, isOver: true });
-  } catch (error) {
-    log.warn({ err: error }, "the record of the mount could not be written");
   }
 }
 
@@ -484,13 +424,4 @@ function aborted(signal: AbortSignal): Promise<"signal"> {
     if (signal.aborted) return resolve("signal");
     signal.addEventListener("abort", () => resolve("signal"), { once: true });
   });
-}
-
-async function withLimit(promise: Promise<unknown>, milliseconds: number): Promise<void> {
-  let timer: NodeJS.Timeout | undefined;
-  const limit = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, milliseconds);
-  });
-  await Promise.race([promise, limit]);
-  clearTimeout(timer);
 }

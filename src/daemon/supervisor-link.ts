@@ -29,6 +29,8 @@ export interface SupervisorLink {
   /** Whoever started the mount is told, before it is usable. */
   note(text: string): void;
   heartbeat(): void;
+  /** Our last word: this daemon ends now, and the next one has these settings; `tag` is told to it. 0 or an errno. */
+  reload(tag: string, settings: string): number;
   /** Asks for the mount to be taken off. */
   unmount(): Promise<UnmountResult>;
   /** The supervisor wants an end ("stop"), has taken the mount off ("unmounted"), or is gone ("gone"). */
@@ -108,6 +110,7 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger): Superviso
     failed: (exitCode, text) => send(`failed ${exitCode} ${text}`),
     note: (text) => send(`note ${text}`),
     heartbeat: () => send("heartbeat"),
+    reload: (tag, values) => socket.send(`reload ${tag} ${values}`),
     unmount() {
       if (unmounting === undefined) {
         unmounting = deferred();

@@ -7,6 +7,8 @@ import type { SilenceLimits } from "../client/http-transport.ts";
 const SILENCE_MS = { connect: 10_000, metadata: 10_000, content: 30_000, uploadAnswer: 60_000, stream: 35_000 };
 /** Of one request of the kernel that may ask the network, whatever it does. */
 const REQUEST_MS = 60_000;
+/** For requests at hand when the mount is gone: the kernel no longer waits for them, their effects count. */
+export const DRAIN_LIMIT_MS = 30_000;
 const HEARTBEAT_SECONDS = 30;
 /** A busy machine may keep a daemon from its heartbeat for a few seconds. */
 const HEARTBEAT_LEAST_SECONDS = 6;

@@ -128,6 +128,11 @@ export interface Engine {
     signal: AbortSignal;
     onProgress?: (progress: DrainProgress) => void;
   }): Promise<DrainResult>;
+  /**
+   * A daemon after this one goes on with the mount. Nothing is sent any more; `quiet` resolves when programs' requests
+   * are answered or no longer awaited. Files stay open, as programs have them: the process is to end now.
+   */
+  leave(quiet: () => Promise<unknown>): Promise<void>;
   /** Stops the loops, aborts requests, syncs and closes everything. The rest goes on with the next start. */
   stop(): Promise<void>;
 }

@@ -251,6 +251,15 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         ...(options.stateDisk === undefined ? {} : { disk: diskStatus(disk) }),
       };
     },
+    async leave(quiet) {
+      // Whoever waits for the gateway waits for what is being sent; nobody else is to wait for that.
+      const isAwaited = settings.durability === "remote";
+      if (isAwaited) await quiet();
+      await writeBack.stop();
+      if (!isAwaited) await quiet();
+      await staged.flush();
+      runtime.step("leave: quiet");
+    },
     async stop() {
       space.stop();
       quota.stop();

@@ -60,6 +60,7 @@ async function serve(handlers: Partial<ControlHandlers>): Promise<void> {
     retry: async () => ({ retried: 0, unknown: [] }),
     drain: async () => ({ drained: true, left: [] }),
     unmount: async () => ({ busy: "busy" }),
+    reload: async () => () => {},
     ...handlers,
   };
   server = await startControlServer({ path: socket, handlers: all, log: SILENT });

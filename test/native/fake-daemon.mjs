@@ -37,6 +37,9 @@ log(`session ${session} pid ${process.pid}`);
 
 if (restarts !== "") {
   log(`restarts ${restarts}`);
+  const { WSFS_DAEMON_SETTINGS: settings, WSFS_RELOAD: reload } = process.env;
+  if (settings !== undefined) log(`settings ${settings.slice(0, 20)} ${settings.length} reload ${reload}`);
+  if (settings?.startsWith("bad") === true) process.exit(70);
   if (behaviour === "die-again") process.exit(70);
   if (behaviour === "wait-again") log("waiting again");
 }
@@ -155,6 +158,14 @@ const control = addon.openControl(
   () => finish("control closed"),
 );
 
+/** It gives way to one with settings of this length. */
+function giveWay(settings) {
+  log(`gives way ${send(`reload tag:1 ${settings}`)}`);
+  process.exit(0);
+}
+
+if (first === "reload") process.on("SIGUSR1", () => giveWay("good".padEnd(100_000, "x")));
+if (first === "reload-bad") process.on("SIGUSR1", () => giveWay("bad"));
 process.on("SIGUSR2", () => send(behaviour === "late" ? "prepared" : "unmount"));
 if (behaviour !== "silent" && behaviour !== "deaf") setInterval(() => send("heartbeat"), 200);
 switch (behaviour) {

@@ -102,6 +102,66 @@ describe.skipIf(!canMount)("a daemon that dies while it serves (root and /dev/fu
   });
 });
 
+describe.skipIf(!canMount)("a daemon that gives way (root and /dev/fuse)", () => {
+  const given = (trial: Trial) => [...trial.log().matchAll(/^settings (.*)$/gm)].map(([, text]) => text);
+  // Without --crashes: a daemon that dies would end the mount.
+  const begin = async (behaviour: string, options: string[] = []) => {
+    const trial = start(behaviour, {
+      wrapper: ["env", "WSFS_DAEMON_SETTINGS=first"],
+      options: [...OPTIONS, ...options],
+    });
+    await ready(trial);
+    return trial;
+  };
+  const end = async (trial: Trial) => {
+    trial.supervisor.kill("SIGTERM");
+    expect(await trial.exited()).toBe(0);
+    expectNothingLeft(trial);
+  };
+
+  it("has a successor with the settings it asked for, and nothing is counted or said", async () => {
+    const trial = await begin("reload");
+    const user = await useMount(trial.dir);
+    process.kill(trial.daemonPid(), "SIGUSR1");
+    await resumed(trial, 1);
+    process.kill(lastPid(trial), "SIGUSR1");
+    await resumed(trial, 2);
+    expect(given(trial)).toEqual([
+      "goodxxxxxxxxxxxxxxxx 100000 reload tag:1",
+      "goodxxxxxxxxxxxxxxxx 100000 reload tag:1",
+    ]);
+    expect(trial.log().match(/^restarts .*$/gm)).toEqual(["restarts 0", "restarts 0"]);
+    expect(trial.stderr()).toBe("");
+    expect((await run("ls", trial.dir)).code).toBe(0);
+    await leaveMount(user);
+    await end(trial);
+  });
+
+  it("has one with the settings of before when that one cannot serve, which counts for nothing", async () => {
+    const trial = await begin("reload-bad");
+    process.kill(trial.daemonPid(), "SIGUSR1");
+    await resumed(trial, 1);
+    const why = "the daemon ended unexpectedly (exit code 70)";
+    expect(given(trial)).toEqual(["bad 3 reload tag:1", `first 5 reload tag:1 ${why}`]);
+    expect(trial.log().match(/^restarts .*$/gm)).toEqual(["restarts 0", "restarts 0"]);
+    expect(trial.stderr()).toContain(`the daemon that was to take over cannot: ${why}`);
+    expect((await run("ls", trial.dir)).code).toBe(0);
+    await end(trial);
+  });
+
+  it("and whose successor dies later has one with the same settings after it, which is a crash", async () => {
+    const trial = await begin("reload", ["--crashes", "5"]);
+    process.kill(trial.daemonPid(), "SIGUSR1");
+    await resumed(trial, 1);
+    await vi.waitFor(async () => expect((await run("ls", trial.dir)).code).toBe(0), patiently);
+    process.kill(lastPid(trial), "SIGKILL");
+    await resumed(trial, 2);
+    expect(given(trial)[1]).toBe("goodxxxxxxxxxxxxxxxx 100000 reload undefined");
+    expect(trial.log()).toContain("restarts 1 the daemon ended unexpectedly (signal 9)\n");
+    await end(trial);
+  });
+});
+
 /** The request of a program came to the daemon, which does not answer it. */
 function isWaiting(trial: Trial): boolean {
   return trial.log().includes("request 3\n");

@@ -43,7 +43,6 @@ export function launchIn(place: Place, workspace: string, name = "m", stateDir =
     durability: "local",
     logLevel: "debug",
     foreground: true,
-    version: "0.0.0",
   };
   const args = ["--mountpoint", dir, "--source", "test", "--options", "default_permissions", "--status-fd", "3"];
   const child = spawn(supervisorProgram(), [...args, "--", process.execPath, DAEMON], {

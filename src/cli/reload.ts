@@ -1,0 +1,88 @@
+/** `wsfs reload`: has the daemon of a mount give way to a new one, and waits until that one serves. */
+import { randomUUID } from "node:crypto";
+import { dirname, resolve } from "node:path";
+import { mountsOf, readMountTable } from "../daemon/mount-table.ts";
+import { isAlive, isSame } from "../daemon/processes.ts";
+import { ON_RELOAD, type SettingsChange } from "../daemon/reload-settings.ts";
+import { listServed, type MountRecord, socketPath } from "../daemon/runtime-folder.ts";
+import { EXIT, Failure } from "./failure.ts";
+import { requireServed, type Served } from "./find-mount.ts";
+import { checkTokenFile, readProfile } from "./mount.ts";
+import type { Values } from "./options.ts";
+import { pollUntil } from "./poll.ts";
+import { formatWait } from "./wording.ts";
+
+/** Of its start: what lies in a state dir is looked through, and the gateway may be slow. */
+const START_LIMIT_MS = 180_000;
+
+const REFUSED = {
+  "base-url": ON_RELOAD.baseUrl,
+  workspace: ON_RELOAD.workspace,
+  "state-dir": ON_RELOAD.stateDir,
+  "read-only": ON_RELOAD.readOnly,
+  "no-passthrough": ON_RELOAD.passthrough,
+  "no-restart": ON_RELOAD.crashes,
+  background: ON_RELOAD.foreground,
+  "allow-other": { why: "the kernel has it from the mount's beginning" },
+} as const;
+
+export async function reload(values: Values<"reload">): Promise<number> {
+  const { dir } = values;
+  const changes = changesOf(values);
+  const { served } = await requireServed(dir);
+  const { mountId } = served.record;
+  if (mountId === undefined) throw new Failure(`the daemon of ${dir} is of a release that knows no reload`);
+  const { getStatus, postReload } = await import("../daemon/control-client.ts");
+  const id = randomUUID();
+  await postReload(served.socket, { id, changes });
+  const record = await successor(dir, served, mountId);
+  if (record.reload?.id !== id) {
+    throw new Failure(`the daemon of ${dir} ended before it could give way; another one serves it as before`);
+  }
+  const { failed, waitedMs } = record.reload;
+  if (failed !== undefined) {
+    throw new Failure(`${dir} is served with the settings of before, since a new daemon could not serve: ${failed}`);
+  }
+  const { version, pid } = await getStatus(socketPath(dirname(served.socket), record.daemon.pid));
+  const result = { release: version, pid, waitedMs };
+  const line = `${dir} is served by a new daemon (release ${version}, pid ${pid}); programs waited for ${formatWait(waitedMs)}`;
+  process.stdout.write(values.json === true ? `${JSON.stringify(result)}\n` : `${line}\n`);
+  return EXIT.ok;
+}
+
+/** Throws a Failure (usage) for what cannot change on a mount. */
+function changesOf(values: Values<"reload">): SettingsChange {
+  for (const [name, { why }] of Object.entries(REFUSED)) {
+    if (values[name as keyof typeof REFUSED] === undefined) continue;
+    throw new Failure(`--${name} cannot change while a workspace is mounted: ${why}`, EXIT.usage);
+  }
+  const tokenFile = values["token-file"] === undefined ? undefined : resolve(values["token-file"]);
+  if (tokenFile !== undefined) checkTokenFile(tokenFile);
+  const changes = {
+    tokenFile,
+    ...readProfile(values.profile),
+    cacheSize: values["cache-size"],
+    keepFree: values["keep-free"],
+    unsentLimit: values["unsent-limit"],
+    durability: values.durability,
+    patienceMs: values.wait === undefined ? undefined : values.wait * 1000,
+    logLevel: values["log-level"],
+  };
+  return Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
+}
+
+/** Of the daemon after the one that was asked. */
+async function successor(dir: string, { record, socket }: Served, mountId: string): Promise<MountRecord> {
+  let next: MountRecord | undefined;
+  const isThere = () => {
+    next = listServed(dirname(socket)).find(
+      (other) => other.mountId === mountId && !isSame(other.daemon, record.daemon) && isAlive(other.daemon),
+    );
+    return next !== undefined || mountsOf(readMountTable(), record.connection).length === 0;
+  };
+  await pollUntil(isThere, START_LIMIT_MS);
+  if (next !== undefined) return next;
+  const isMounted = mountsOf(readMountTable(), record.connection).length > 0;
+  const how = isMounted ? `has not begun to serve for ${START_LIMIT_MS / 1000} s` : "found nothing mounted any more";
+  throw new Failure(`the new daemon of ${dir} ${how}; ${record.stateDir}/daemon.log may say why`);
+}

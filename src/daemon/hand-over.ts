@@ -1,0 +1,137 @@
+/**
+ * This daemon gives way to a successor on the same mount (`wsfs reload`). That one takes over as from a daemon that
+ * died; but what could be wrong with it is looked for while programs are still served, and nothing is left at hand.
+ * Knows the order in which things come to rest, not what they are.
+ *
+ * Dying anywhere in it is a daemon's death like any other: the last word to the supervisor makes it a reload.
+ */
+import { execFile } from "node:child_process";
+import { deferred } from "../lib/deferred.ts";
+import type { Logger } from "../lib/log.ts";
+import { Refused } from "./control-server.ts";
+import { changed, type SettingsChange } from "./reload-settings.ts";
+import { type DaemonSettings, reloadTag, SETTINGS_VARIABLE } from "./settings.ts";
+import type { SupervisorLink } from "./supervisor-link.ts";
+import { withLimit } from "./with-limit.ts";
+
+/** For requests at hand: those that take longer come to the successor again. */
+const AT_HAND_LIMIT_MS = 10_000;
+/** For what this daemon does by itself; whatever hangs is as after a crash. */
+const REST_LIMIT_MS = 10_000;
+const CHECK_LIMIT_MS = 30_000;
+const TOLD_LIMIT_MS = 10_000;
+/** As the supervisor takes it (RELOAD_LENGTH), and the kernel as one string of an environment. */
+const SETTINGS_BYTES_MAX = 120 * 1024;
+/** To the daemon's program: say whether you could start, and end. */
+export const CHECK_ARGUMENT = "--check";
+
+export interface Served {
+  /** The kernel is told nothing any more; resolves when it has taken in all that it was told. */
+  hushKernel(): Promise<unknown>;
+  /** Undoes that. */
+  unhushKernel(): void;
+  /** What comes from now on waits in the kernel. */
+  pause(): void;
+  /** Resolves when everything that came is answered. */
+  drained(): Promise<void>;
+  /** The kernel sends what was not answered to the successor. */
+  readonly resend: boolean;
+  /** What is not answered is not this daemon's fault. */
+  forgive(): void;
+  leave(quiet: () => Promise<unknown>): Promise<void>;
+}
+
+export interface HandOver {
+  /** All that may fail. Rejects with Refused, and everything is as before. */
+  prepare(id: string, changes: SettingsChange): Promise<void>;
+  /** After `prepare`. */
+  begin(): void;
+  readonly isUnderWay: boolean;
+  readonly begun: Promise<"handOver">;
+  /** Brings all to rest; the process is to end when it resolves. Never rejects. */
+  rest(): Promise<void>;
+  /** The last word to the supervisor. False: it has not taken it, and will take our end for a death. */
+  tell(link: SupervisorLink): boolean;
+}
+
+export function createHandOver(
+  settings: DaemonSettings,
+  served: Served,
+  /** Whether what is open is written down; without, no daemon can take over. */
+  canBeTakenOver: () => boolean,
+  log: Logger,
+): HandOver {
+  const begun = deferred<"handOver">();
+  let next: { readonly id: string; readonly settings: DaemonSettings } | undefined;
+  let since = 0;
+  const atHandMs = AT_HAND_LIMIT_MS / settings.shortenWaits;
+
+  /** A kernel that sends nothing again would leave programs with an error. */
+  function pauseAndDrain(): Promise<unknown> {
+    since = Date.now();
+    served.pause();
+    return served.resend ? withLimit(served.drained(), atHandMs) : served.drained();
+  }
+
+  return {
+    get isUnderWay() {
+      return next !== undefined;
+    },
+    begun: begun.promise,
+    async prepare(id, changes) {
+      if (next !== undefined) throw new Refused("another reload is under way");
+      if (!canBeTakenOver()) throw new Refused("what programs have open could not be written down");
+      next = { id, settings: changed(settings, changes) };
+      try {
+        await checkProgram(next.settings);
+        // A notification may wait for a program, and that for an answer: we could not end before the successor begins.
+        if (!(await withLimit(served.hushKernel(), TOLD_LIMIT_MS))) {
+          served.unhushKernel();
+          throw new Refused(`the kernel has been busy for ${TOLD_LIMIT_MS / 1000} s; try again`);
+        }
+      } catch (error) {
+        next = undefined;
+        throw error;
+      }
+    },
+    begin: () => begun.resolve("handOver"),
+    async rest() {
+      let resting: Promise<unknown> | undefined;
+      const quiet = () => {
+        resting ??= pauseAndDrain();
+        return resting;
+      };
+      try {
+        const isLeft = await withLimit(served.leave(quiet), atHandMs + REST_LIMIT_MS);
+        if (!isLeft) log.warn({}, "not all came to rest in time");
+      } catch (error) {
+        log.error({ err: error }, "not all came to rest");
+      }
+      await quiet();
+    },
+    tell(link) {
+      if (next === undefined) return false;
+      served.forgive();
+      const errno = link.reload(reloadTag({ id: next.id, since }), JSON.stringify(next.settings));
+      if (errno !== 0) log.error({ errno }, "the supervisor could not be told of the reload");
+      return errno === 0;
+    },
+  };
+}
+
+/** The program as it is on the disk now, and these settings. */
+async function checkProgram(settings: DaemonSettings): Promise<void> {
+  const text = JSON.stringify(settings);
+  if (Buffer.byteLength(text) > SETTINGS_BYTES_MAX) throw new Refused("the profile is too long for a reload");
+  const [program = "", ...args] = process.argv.slice(1);
+  const env = { ...process.env, [SETTINGS_VARIABLE]: text };
+  const command = [...process.execArgv, program, ...args, CHECK_ARGUMENT];
+  const options = { cwd: "/", env, timeout: CHECK_LIMIT_MS, killSignal: "SIGKILL" } as const;
+  await new Promise<void>((resolve, reject) => {
+    execFile(process.execPath, command, options, (error, _, stderr) => {
+      if (error === null) return resolve();
+      const said = stderr.split("\n").find((line) => /^\w*Error\b/.test(line)) ?? error.message;
+      reject(new Refused(`a daemon of the program as it is now cannot start: ${said.trim()}`));
+    });
+  });
+}

@@ -1,0 +1,137 @@
+/** What commands may ask of a daemon that serves, and the record by which they find it. */
+import { isConnected } from "../fuse/native.ts";
+import type { KernelPassthrough } from "../fuse/passthrough.ts";
+import type { Session } from "../fuse/session.ts";
+import type { Logger } from "../lib/log.ts";
+import { systemClock } from "../lib/system-clock.ts";
+import type { Engine } from "../vfs/engine.ts";
+import type { MountStatus, UnmountReply } from "./control-messages.ts";
+import { Refused, startControlServer } from "./control-server.ts";
+import type { HandOver } from "./hand-over.ts";
+import { mountsOf, readMountTable } from "./mount-table.ts";
+import { identifyProcess } from "./processes.ts";
+import {
+  type MountRecord,
+  makeRuntimeFolder,
+  removePredecessors,
+  removeRecord,
+  socketPath,
+  writeRecord,
+} from "./runtime-folder.ts";
+import type { DaemonSettings, Restarts } from "./settings.ts";
+import { startSupervisor } from "./start-supervisor.ts";
+import type { SupervisorLink } from "./supervisor-link.ts";
+import { packageVersion } from "./version.ts";
+import { DRAIN_LIMIT_MS } from "./waiting.ts";
+import { withLimit } from "./with-limit.ts";
+
+export interface ServedParts {
+  readonly engine: Engine;
+  readonly session: Session;
+  readonly passthrough: KernelPassthrough;
+  readonly mountOver: Promise<void>;
+  readonly handOver: HandOver;
+  readonly since: number;
+  /** The descriptor. */
+  readonly device: number;
+  readonly restarts: Restarts | undefined;
+}
+
+/** The record goes last: it says that the state dir is in use and that the gateway is needed. */
+export async function openToCommands(
+  settings: DaemonSettings,
+  firstRecord: MountRecord,
+  parts: ServedParts,
+  log: Logger,
+  link: SupervisorLink,
+  closers: (() => unknown)[],
+): Promise<void> {
+  const { engine, session, passthrough, mountOver, handOver, since, restarts } = parts;
+  const { runtimeFolder } = settings;
+  const version = packageVersion();
+  let isUnmounting = false;
+  let record = firstRecord;
+  const now = async () => {
+    await engine.measure();
+    return engine.status();
+  };
+  const status = async (): Promise<MountStatus> => ({
+    ...(await now()),
+    mountpoint: record.mountpoint,
+    pid: record.daemon.pid,
+    supervisorPid: record.supervisor.pid,
+    connection: record.connection,
+    stateDir: record.stateDir,
+    baseUrl: record.baseUrl,
+    version,
+    uptime: Math.max(0, Math.floor((systemClock.now() - since) / 1000)),
+    ...(restarts === undefined || restarts.count === 0 ? {} : { restarts }),
+    passthrough: passthrough.isOn,
+    ...(passthrough.whyOff === undefined ? {} : { passthroughOff: passthrough.whyOff }),
+    operations: session.operations(),
+  });
+  const unmount = async (): Promise<UnmountReply> => {
+    if (handOver.isUnderWay) throw new Refused("it gives way to another daemon, which is to be asked");
+    isUnmounting = true;
+    const result = await link.unmount();
+    if ("busy" in result) {
+      isUnmounting = false;
+      return result;
+    }
+    systemClock.step("daemon: unmounted");
+    await (result.isOver ? mountOver : withLimit(session.drained(), DRAIN_LIMIT_MS));
+    const { dirty, parked, bytesPending } = await now();
+    return { unmounted: { dirty, parked, bytesPending, ...(result.isOver ? {} : { elsewhere: true }) } };
+  };
+  makeRuntimeFolder(runtimeFolder);
+  closers.unshift(() => removeRecord(runtimeFolder, record.daemon.pid));
+  const control = await startControlServer({
+    path: socketPath(runtimeFolder, record.daemon.pid),
+    handlers: {
+      status,
+      async sums() {
+        const { dirty, uploading, parked, bytesPending, oldestPendingMs, paused, offlineMs } = await now();
+        const optional = {
+          ...(paused === undefined ? {} : { paused }),
+          ...(offlineMs === undefined ? {} : { offlineMs }),
+        };
+        return { dirty, uploading, parked, bytesPending, oldestPendingMs, ...optional };
+      },
+      queue: (limit) => engine.queue(limit),
+      retry: (paths) => engine.retry(paths),
+      drain: (settle, signal, onProgress) => engine.drain({ settle, signal, onProgress }),
+      unmount,
+      async reload({ id, changes }) {
+        if (isUnmounting) throw new Refused("it is being unmounted");
+        await handOver.prepare(id, changes);
+        return () => handOver.begin();
+      },
+    },
+    log,
+  });
+  closers.push(() => control.close());
+  writeRecord(runtimeFolder, record);
+  removePredecessors(runtimeFolder, record);
+  void session.ended.then(() => tellOver(runtimeFolder, record, log));
+  let left = settings.crashes;
+  link.replaceWith(() => {
+    // A mount that is gone needs nobody to look after it.
+    if (left === 0 || !isConnected(parts.device) || mountsOf(readMountTable(), record.connection).length === 0) return;
+    left -= 1;
+    const another = startSupervisor(settings, parts.device, log);
+    const identity = another === undefined ? undefined : identifyProcess(another.pid);
+    if (another === undefined || identity === undefined) return;
+    record = { ...record, supervisor: identity };
+    writeRecord(runtimeFolder, record);
+    return another.open;
+  });
+}
+
+/** The number of the connection is another mount's from now on. */
+function tellOver(runtimeFolder: string, record: MountRecord, log: Logger): void {
+  try {
+    writeRecord(runtimeFolder, { ...record, isOver: true });
+  } catch (error) {
+    log.warn({ err: error }, "the record of the mount could not be written");
+  }
+}

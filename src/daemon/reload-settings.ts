@@ -1,0 +1,46 @@
+/** What `wsfs reload` may change of a mount's settings, and why not the rest: one line for each. */
+import { z } from "zod";
+import { type DaemonSettings, daemonSettings } from "./settings.ts";
+
+interface Rule {
+  readonly may: boolean;
+  readonly why: string;
+}
+
+export const ON_RELOAD = {
+  mountId: { may: false, why: "it says which mount this is" },
+  mountpoint: { may: false, why: "the mount stays where it is" },
+  baseUrl: { may: false, why: "what this machine knows are ids and revisions of that gateway" },
+  workspace: { may: false, why: "programs have its files open" },
+  tokenFile: { may: true, why: "a daemon reads it whenever it needs a token, and learns its scopes at its start" },
+  profile: { may: true, why: "how the same gateway is spoken to; each daemon learns anew what it can" },
+  stateDir: { may: false, why: "unsent changes and open files are in it" },
+  stateHome: { may: false, why: "unsent changes and open files are below it" },
+  runtimeFolder: { may: false, why: "commands look for the daemon there" },
+  cacheSize: { may: true, why: "what is too much is given up bit by bit" },
+  keepFree: { may: true, why: "what is too much is given up bit by bit" },
+  unsentLimit: { may: true, why: "it is asked at each write, and what is unsent already stays" },
+  patienceMs: { may: true, why: "it is for a daemon's start alone" },
+  shortenWaits: { may: false, why: "the supervisor has its limits from the start" },
+  readOnly: { may: false, why: "the kernel refuses writes by the mount itself, and programs may be writing" },
+  crashes: { may: false, why: "the supervisor counts, and it stays" },
+  passthrough: { may: false, why: "the kernel agreed on it for the whole mount, and open files are used so" },
+  durability: { may: true, why: "it is asked at each close and fsync" },
+  logLevel: { may: true, why: "it changes nothing but the log" },
+  foreground: { may: false, why: "the command that started the mount stays or is gone" },
+} as const satisfies { readonly [K in keyof Required<DaemonSettings>]: Rule };
+
+type Changeable = {
+  [K in keyof typeof ON_RELOAD]: (typeof ON_RELOAD)[K]["may"] extends true ? K : never;
+}[keyof typeof ON_RELOAD];
+
+const { tokenFile, profile, cacheSize, keepFree, unsentLimit, patienceMs, durability, logLevel } = daemonSettings.shape;
+const changeable = { tokenFile, profile, cacheSize, keepFree, unsentLimit, patienceMs, durability, logLevel };
+
+/** Strict: a daemon that does not know a change must not say that it made it. */
+export const settingsChange = z.strictObject(changeable satisfies { [K in Changeable]: z.ZodType }).partial();
+export type SettingsChange = z.infer<typeof settingsChange>;
+
+export function changed(settings: DaemonSettings, changes: SettingsChange): DaemonSettings {
+  return daemonSettings.parse({ ...settings, ...changes });
+}

@@ -1,0 +1,14 @@
+/** Waiting that ends. */
+
+/** Whether it came within that time; rejects as it does. */
+export async function withLimit(promise: Promise<unknown>, milliseconds: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<false>((resolve) => {
+    timer = setTimeout(() => resolve(false), milliseconds);
+  });
+  try {
+    return await Promise.race([promise.then(() => true), limit]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
