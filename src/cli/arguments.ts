@@ -3,7 +3,7 @@
  * was meant is made explicit, or refused.
  */
 import { EXIT, Failure } from "./failure.ts";
-import { FLAGS, type Flag, type FlagName } from "./options.ts";
+import { FLAGS, type Flag, type FlagName } from "./flags.ts";
 import { parseSwitch } from "./values.ts";
 
 /** Switches of the parser itself. */

@@ -9,13 +9,11 @@ import { packageVersion } from "../daemon/version.ts";
 import { explicitArguments } from "./arguments.ts";
 import { wantsStack } from "./environment.ts";
 import { EXIT, exitCodeOf, Failure, lineOf } from "./failure.ts";
+import { FLAGS, type Flag, type FlagName } from "./flags.ts";
 import {
   COMMANDS,
   type Command,
   type CommandName,
-  FLAGS,
-  type Flag,
-  type FlagName,
   flagName,
   type Given,
   resolveValues,

@@ -12,12 +12,13 @@ import { makeFolders } from "../lib/make-folders.ts";
 import { checkApart } from "./apart.ts";
 import { childEnvironment, crashesAMinute, userFolders } from "./environment.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
+import { FLAGS } from "./flags.ts";
 import { makeDataFolder } from "./gateway.ts";
 import { type GatewayRecord, runningGateway } from "./gateway-record.ts";
 import { WATCH_FD } from "./gateway-watch.ts";
 import { checkKernel, mountAndStay, ownFolders, prepareMountpoint, readProfile } from "./mount.ts";
 import { findPlace } from "./mountpoint.ts";
-import { FLAGS, type Values } from "./options.ts";
+import type { Values } from "./options.ts";
 
 const TOKEN_SECONDS = 365 * 86_400;
 const ASK_AGAIN_MS = 200;

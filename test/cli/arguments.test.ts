@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { explicitArguments } from "../../src/cli/arguments.ts";
-import { FLAGS, type Flag } from "../../src/cli/options.ts";
+import { FLAGS, type Flag } from "../../src/cli/flags.ts";
 
 const switches = Object.entries(FLAGS).flatMap(([name, flag]: [string, Flag]) =>
   flag.type === "switch" ? [name] : [],

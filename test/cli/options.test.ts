@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { userFolders } from "../../src/cli/environment.ts";
 import { Failure } from "../../src/cli/failure.ts";
-import { COMMANDS, type CommandName, FLAGS, flagName, resolveValues, variableOf } from "../../src/cli/options.ts";
+import { FLAGS } from "../../src/cli/flags.ts";
+import { COMMANDS, type CommandName, flagName, resolveValues, variableOf } from "../../src/cli/options.ts";
 
 const MOUNT = { DIR: "d", "base-url": "http://h", workspace: "w", "token-file": "t" };
 

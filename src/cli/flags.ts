@@ -1,0 +1,201 @@
+/**
+ * Every flag with its variable, kind, default and help, whichever command takes it.
+ */
+import { SCOPES } from "../contract/scopes.ts";
+import * as values from "./values.ts";
+
+interface Common {
+  readonly help: string;
+  /** Set by WSFS_ and the flag's name in capitals as well. */
+  readonly variable?: boolean;
+}
+
+/** One value. Absent and without a default: undefined, or an error where the command requires it. */
+interface ValueFlag extends Common {
+  readonly type: "value";
+  readonly kind: values.Kind<unknown>;
+  readonly default?: unknown;
+  readonly defaultHelp?: string;
+}
+
+/** May be given several times. */
+interface ListFlag extends Common {
+  readonly type: "list";
+  readonly kind: values.Kind<unknown>;
+  readonly defaultHelp?: string;
+}
+
+interface SwitchFlag extends Common {
+  readonly type: "switch";
+}
+
+/** `--flag` or `--flag=VALUE`. */
+interface OptionalValueFlag extends Common {
+  readonly type: "optionalValue";
+  readonly kind: values.Kind<unknown>;
+}
+
+export type Flag = ValueFlag | ListFlag | SwitchFlag | OptionalValueFlag;
+
+export const LOG_LEVELS = ["debug", "info", "warn", "error"] as const;
+const CACHE_SIZE = 10 * 1024 ** 3;
+const MAX_UPLOAD = 64 * 1024 ** 3;
+
+const late = { type: "value", kind: values.jittered, default: { ms: 0, jitterMs: 0 }, defaultHelp: "0" } as const;
+const speed = { type: "value", kind: values.speed, default: 0, defaultHelp: "as fast as can be" } as const;
+
+export const FLAGS = {
+  "base-url": { type: "value", kind: values.baseUrl, variable: true, help: "Address of the gateway" },
+  workspace: { type: "value", kind: values.named("NAME"), variable: true, help: "Workspace, by name or id" },
+  "token-file": {
+    type: "value",
+    kind: values.named("FILE"),
+    variable: true,
+    help: "File with the access token; read again when the gateway refuses the one in use",
+  },
+  "state-dir": {
+    type: "value",
+    kind: values.named("DIR"),
+    variable: true,
+    defaultHelp: "below $XDG_STATE_HOME/wsfs, by workspace",
+    help: "Folder for metadata, unsent bytes and cache",
+  },
+  "cache-size": {
+    type: "value",
+    kind: values.size,
+    variable: true,
+    default: CACHE_SIZE,
+    defaultHelp: "10G",
+    help: "How many bytes may be kept beside the unsent ones",
+  },
+  "keep-free": {
+    type: "value",
+    kind: values.size,
+    variable: true,
+    defaultHelp: "a twentieth of the disk, at most 1G",
+    help: "How much of the state dir's disk the cache leaves free",
+  },
+  "unsent-limit": {
+    type: "value",
+    kind: values.size,
+    variable: true,
+    defaultHelp: "as much as the disk takes",
+    help: "How many bytes may wait to be uploaded; a program that writes more gets ENOSPC",
+  },
+  "read-only": { type: "switch", variable: true, help: "Refuse every change" },
+  "no-passthrough": {
+    type: "switch",
+    variable: true,
+    help: "Have the daemon read and write local files, not the kernel by itself",
+  },
+  "no-restart": {
+    type: "switch",
+    variable: true,
+    help: "Have a crash of the daemon end the mount, instead of a new one taking it over",
+  },
+  background: { type: "switch", help: "Return once the mount is usable" },
+  "allow-other": { type: "switch", variable: true, help: "Let other users in, as far as file modes allow" },
+  durability: {
+    type: "value",
+    kind: values.oneOf("local", "remote"),
+    variable: true,
+    default: "local",
+    help: "What close and fsync wait for: this machine's disk, or the gateway",
+  },
+  wait: {
+    type: "value",
+    kind: values.seconds,
+    variable: true,
+    default: 10,
+    help: "How long to ask a gateway again that fails at the start",
+  },
+  /** For tests of what happens at the limits: see daemon/waiting.ts. */
+  "shorten-waits": { type: "value", kind: values.divisor, default: 1, help: "" },
+  "log-level": {
+    type: "value",
+    kind: values.oneOf(...LOG_LEVELS),
+    variable: true,
+    default: "info",
+    help: "What goes to daemon.log in the state dir",
+  },
+  debug: { type: "switch", variable: true, help: "Log everything, and show the stack of an error" },
+  json: { type: "switch", help: "Print JSON" },
+  timeout: { type: "value", kind: values.seconds, help: "Give up after that many seconds" },
+  "no-settle": { type: "switch", help: "Do not wait until the gateway's index and journal show it" },
+  limit: { type: "value", kind: values.itemCount, default: 100, help: "Show at most that many (0: all)" },
+  drain: { type: "optionalValue", kind: values.seconds, help: "Upload everything first, for at most S seconds" },
+  data: { type: "value", kind: values.named("DIR"), variable: true, help: "Folder of the local gateway" },
+  host: { type: "value", kind: values.named("H"), default: "127.0.0.1", help: "Address to listen on" },
+  port: {
+    type: "value",
+    kind: values.port,
+    defaultHelp: "the one of last time, else a free one",
+    help: "Port to listen on",
+  },
+  "workspace-list": { type: "list", kind: values.named("NAME"), defaultHelp: "one", help: "Workspaces, made if new" },
+  latency: { ...late, help: "Delay each answer, half of it before the effect" },
+  "path-lag": { ...late, help: "Show changes late by path and in listings" },
+  "journal-lag": { ...late, help: "Show changes late in the journal" },
+  "id-lag": { ...late, help: "Answer 404 by the id of a node that is not older" },
+  "fail-rate": {
+    type: "value",
+    kind: values.rate,
+    default: 0,
+    help: "Share of requests to fail: 503, reset before and reset after the effect",
+  },
+  "max-upload": {
+    type: "value",
+    kind: values.size,
+    default: MAX_UPLOAD,
+    defaultHelp: "64G",
+    help: "Largest file to take",
+  },
+  quota: { type: "list", kind: values.quota, defaultHelp: "none", help: "How much each workspace, or one, may hold" },
+  quiet: { type: "switch", help: "No line for each request" },
+  fault: {
+    type: "list",
+    kind: values.fault,
+    defaultHelp: "none",
+    help: "Share of requests, of all or of one operation, to fail: error, unavailable, throttled, reset-before, reset-during, reset-after, truncated-upload, truncated-answer, ignored-range",
+  },
+  "retry-after": { type: "value", kind: values.retrySeconds, default: 1, help: "What a throttled answer (429) says" },
+  "upload-speed": { ...speed, help: "Take contents in so slowly, bytes a second" },
+  "download-speed": { ...speed, help: "Send answers so slowly, bytes a second" },
+  "token-life": {
+    type: "value",
+    kind: values.lifeSeconds,
+    defaultHelp: "as the token says",
+    help: "End every token that many seconds after its issue",
+  },
+  "clock-skew": {
+    type: "value",
+    kind: values.skew,
+    default: 0,
+    help: "Set the gateway's clock ahead, or with - behind",
+  },
+  bare: { type: "switch", help: "Speak only what every gateway can, in other words; mount it with its profile" },
+  profile: {
+    type: "value",
+    kind: values.named("FILE"),
+    variable: true,
+    help: "How another gateway words things and what it lacks, as JSON",
+  },
+  faults: { type: "switch", help: "Open the control endpoint /faults (GET, PATCH), without a token" },
+  scope: {
+    type: "list",
+    kind: { ...values.oneOf(...SCOPES), placeholder: "S" },
+    defaultHelp: "all",
+    help: `Scope the token carries, one of ${SCOPES.join(" ")}`,
+  },
+  ttl: {
+    type: "value",
+    kind: values.seconds,
+    default: 30 * 86_400,
+    defaultHelp: "30 days",
+    help: "How long the token is good",
+  },
+  /** Of the gateway that `start` keeps: see gateway-watch.ts. */
+  "until-unmounted": { type: "switch", help: "" },
+} as const satisfies Record<string, Flag>;
+
+export type FlagName = keyof typeof FLAGS;
