@@ -258,7 +258,6 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       await writeBack.stop();
       if (!isAwaited) await quiet();
       await staged.flush();
-      runtime.step("leave: quiet");
     },
     async stop() {
       space.stop();
