@@ -52,6 +52,7 @@ import {
   removePredecessors,
   removeRecord,
   socketPath,
+  stateDirOf,
   writeRecord,
 } from "./runtime-folder.ts";
 import type { DaemonSettings, Restarts } from "./settings.ts";
@@ -168,7 +169,8 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
         `the gateway ${settings.baseUrl} fails (${error.message}); asking again for ${settings.patienceMs / 1000} s`,
       ),
   };
-  const stateDir = settings.stateDir ?? (await chooseStateFolder(settings, client, patience, log));
+  const before = restarts === undefined ? undefined : stateDirOf(settings.runtimeFolder, settings.mountId);
+  const stateDir = before ?? settings.stateDir ?? (await chooseStateFolder(settings, client, patience, log));
   const hashWorkers = createHashWorkers();
   closers.push(() => hashWorkers.close());
   const runtime = createRuntime(createDiskFiles({ systemCalls, hashWorkers, elapsed: systemClock.elapsed }));
