@@ -35,11 +35,24 @@ export async function umount(values: Values<"umount">): Promise<number> {
       return exitCode;
     }
   }
-  const reply = await askToUnmount(served);
+  const { asked, reply } = await askWhoeverServes(dir, served);
   if (reply !== undefined && "busy" in reply) throw new Failure(describeBusy(dir, mount.mountpoint));
-  await ended([served.record.daemon, served.record.supervisor]);
+  await ended([asked.record.daemon, asked.record.supervisor]);
   process.stdout.write(`${dir} unmounted; ${describeUnmounted(reply)}\n`);
   return EXIT.ok;
+}
+
+/** A daemon that dies before it answers may have a successor, which has not been asked. */
+async function askWhoeverServes(dir: string, first: Served): Promise<{ asked: Served; reply?: UnmountReply }> {
+  for (let asked = first; ; ) {
+    const reply = await askToUnmount(asked);
+    if (reply !== undefined) return { asked, reply };
+    const next = (await findServed(dir))?.served;
+    const isSuccessor =
+      next?.record.mountId === asked.record.mountId && next?.record.daemon.pid !== asked.record.daemon.pid;
+    if (next === undefined || !isSuccessor) return { asked };
+    asked = next;
+  }
 }
 
 /** Undefined when the daemon ended before it could say what is left. */
