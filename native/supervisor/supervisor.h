@@ -32,6 +32,15 @@ struct options {
 /* Ends the process with exit code 2 and one line when the command line is wrong. */
 struct options read_options(int argc, char **argv);
 
+/* starter.c: whoever started us. */
+
+/* One line on standard error. */
+void __attribute__((format(printf, 1, 2))) say(const char *format, ...);
+/* Lost when the reader does not read: it must not make us wait. */
+void write_note(int status_fd, const char *text);
+/* Whoever started us waits for this line, the last one. */
+void write_status(int *status_fd, const char *line);
+
 /* process.c: child processes, and the control socket of the daemon. */
 
 /* Opens descriptors 0 to 2 where the caller left them closed, and closes all others but `keep`. */
@@ -47,6 +56,11 @@ int start_daemon(char **program, pid_t *pid, int *control);
 int send_line(int control, const char *line, int descriptor);
 /* Length of the line (NUL-terminated), 0 when the daemon closed its end, -EAGAIN when none is there, -errno. */
 int receive_line(int control, char *line, size_t size);
+/*
+ * Whether this process is dead, though threads of it may still sit in the kernel, where nothing reaches them:
+ * until they return it cannot be waited for. Stores its wait status.
+ */
+bool is_dead(pid_t pid, int *status);
 /* How a process ended, by its wait status. */
 void describe_end(int status, char *text, size_t size);
 /* A descriptor that tells of children that ended, and of what asks us to end. -1: errno is set. */

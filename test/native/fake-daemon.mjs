@@ -6,7 +6,8 @@
  *
  * Every line from the supervisor is appended to LOG, and one of each thing it does. SIGUSR2 makes
  * it ask for the unmount, or say that it is prepared when it is "late" with that. One that takes over
- * asks for what was not answered, and behaves well, but for "-again" behaviours.
+ * asks for what was not answered, and behaves well, but for "-again" behaviours. "stuck-notify" leaves the
+ * name "slow" unanswered, and tells the kernel of a name in the same folder, which is locked.
  */
 import { appendFileSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -88,10 +89,25 @@ function answer(opcode) {
   }
 }
 
+/** FUSE_NOTIFY_INVAL_ENTRY */
+function invalidate(parent, name) {
+  const message = Buffer.alloc(32 + name.length + 1);
+  message.writeUInt32LE(message.length, 0);
+  message.writeInt32LE(3, 4);
+  message.writeBigUInt64LE(BigInt(parent), 16);
+  message.writeUInt32LE(name.length, 24);
+  message.write(name, 32);
+  return addon.deviceNotify(device, 0, message);
+}
+
 function serve(messages) {
   for (const message of messages) {
     const opcode = message.readUInt32LE(4);
     if (behaviour === "hang-getattr") log(`request ${opcode}`);
+    if (behaviour === "stuck-notify" && opcode === 1 && message.toString("latin1", 40, message.length - 1) === "slow") {
+      invalidate(1, "other");
+      continue;
+    }
     const result = answer(opcode);
     if (result === undefined) continue;
     const head = Buffer.alloc(16);
