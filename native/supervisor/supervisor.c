@@ -444,6 +444,7 @@ static bool adopt(void)
   self.daemon = self.options.adopted;
   self.control = self.options.control_fd;
   self.phase = SERVING;
+  self.watched = true;
   self.crashes.total = crashes_told();
   say("took the place of a supervisor that died, for %s", self.options.mountpoint);
   return true;
