@@ -303,20 +303,21 @@ static void on_daemon_lost(const char *how)
   }
 }
 
-/* `status` 0 of one that is no child of ours: how it ended is not told. */
+/* Of one that is no child of ours it is not told how it ended. */
 static void on_daemon_end(int status)
 {
   read_control(); /* what it said last */
   step("supervisor: daemon ended");
-  self.daemon = 0;
+  bool adopted = self.daemon == self.options.adopted;
+  self.daemon = self.options.adopted = 0;
   self.dead_since = 0;
   if (self.control >= 0) close(self.control);
   self.control = -1;
   bool mounted = still_mounted();
-  bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  bool clean = adopted || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
   char how[64] = "not a child of this supervisor";
-  if (self.process < 0) describe_end(status, how, sizeof how);
-  else close(self.process);
+  if (!adopted) describe_end(status, how, sizeof how);
+  if (self.process >= 0) close(self.process);
   self.process = -1;
   /* Unmounted by anybody, the daemon ends by itself. */
   bool expected = self.failed || self.phase == ENDING || (self.mount.device >= 0 && self.phase >= RESUMING && !mounted);
@@ -359,7 +360,7 @@ static void take_for_ended(void)
   int status;
   if (self.daemon == 0 || self.control >= 0 || !is_dead(self.daemon, &status)) return;
   if (self.dead_since == 0) self.dead_since = now_ms();
-  else if (now_ms() - self.dead_since >= REAP_PATIENCE_MS) on_daemon_end(self.process < 0 ? status : 0);
+  else if (now_ms() - self.dead_since >= REAP_PATIENCE_MS) on_daemon_end(status);
 }
 
 /* Nobody serves the mount, and nobody is to. */
@@ -436,17 +437,19 @@ static int tick(void)
   return self.daemon != 0 && self.control < 0 ? REAP_TICK_MS : TICK_MS;
 }
 
-/* It sees our end of the socket close when this fails, and knows what to do then. */
+/* When this fails the daemon sees our end of the socket close, and knows what to do then. */
 static bool adopt(void)
 {
-  self.process = open_process(self.options.adopted);
-  if (self.process < 0 || !find_mount_of_device(self.options.device_fd, &self.mount)) return false;
+  if (!find_mount_of_device(self.options.device_fd, &self.mount)) return false;
+  self.process = open_parent(self.options.adopted);
+  if (self.process < 0 && errno != ESRCH) return false;
   self.daemon = self.options.adopted;
   self.control = self.options.control_fd;
   self.phase = SERVING;
   self.watched = true;
   self.crashes.total = crashes_told();
   say("took the place of a supervisor that died, for %s", self.options.mountpoint);
+  if (self.process < 0) on_daemon_end(0); /* it died in between */
   return true;
 }
 

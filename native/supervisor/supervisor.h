@@ -120,8 +120,8 @@ int find_mount_by_unique_id(uint64_t unique, struct table_entry *entry);
 
 /* adopt.c: a daemon that is no child of ours. */
 
-/* A descriptor that is readable once the process has ended. -1: errno is set. */
-int open_process(pid_t pid);
+/* A descriptor that is readable once our parent has ended. -1: errno is set, to ESRCH when this is not our parent (any more). */
+int open_parent(pid_t pid);
 void kill_process(int process);
 
 /* successor.c: how often a daemon that dies is replaced. */

@@ -104,6 +104,38 @@ describe.skipIf(!canMount)("a daemon that dies while it serves (root and /dev/fu
   });
 });
 
+describe.skipIf(!canMount)("a supervisor in the place of one that died", () => {
+  const adopted = (trial: Trial) => Number(/^supervisor (\d+)$/m.exec(trial.log())?.[1]);
+  const end = async (trial: Trial) => {
+    process.kill(adopted(trial), "SIGTERM");
+    await trial.exited(); // all that have its standard error
+    expect(trial.mounts()).toEqual([]); // a daemon without a parent is reaped by others
+  };
+
+  it("replaces a daemon that has never given it a sign of life, and counts on", async () => {
+    const trial = start("adopt-silent-again", { options: [...OPTIONS, "--crashes", "5"] });
+    await ready(trial);
+    process.kill(trial.daemonPid(), "SIGKILL");
+    await resumed(trial, 1);
+    trial.supervisor.kill("SIGKILL");
+    await resumed(trial, 2);
+    const why = "the daemon gave no sign of life and was killed (not a child of this supervisor)";
+    expect(trial.log()).toContain(`restarts 2 ${why}\n`);
+    expect((await run("ls", trial.dir)).code).toBe(0);
+    await end(trial);
+  });
+
+  it("replaces a daemon that has died before it looked", async () => {
+    const trial = start("adopt-late", { options: [...OPTIONS, "--crashes", "5"] });
+    await ready(trial);
+    trial.supervisor.kill("SIGKILL");
+    await resumed(trial, 1);
+    expect(trial.log()).toContain("restarts 1 the daemon ended unexpectedly (not a child of this supervisor)\n");
+    expect((await run("ls", trial.dir)).code).toBe(0);
+    await end(trial);
+  });
+});
+
 /** A thread of the dead would have to let go of what only a successor can free. */
 describe.skipIf(!canMount)("a daemon that is killed while the kernel holds on to a notification of it", () => {
   const stuck = async (options: readonly string[]) => {
