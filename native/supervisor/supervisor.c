@@ -278,7 +278,7 @@ static bool plan_successor(const char *how)
            self.killed ? "the daemon gave no sign of life and was killed" : "the daemon ended unexpectedly", how,
            *self.cause == '\0' ? "" : ": ", self.cause);
   say("%s; another one takes the mount over", why);
-  tell_successor(self.crashes.total, why);
+  tell_successor(self.crashes.before + self.crashes.total, why);
   self.phase = RESUMING;
   self.start_at = now_ms() + wait;
   self.killed = false;
@@ -447,7 +447,7 @@ static bool adopt(void)
   self.control = self.options.control_fd;
   self.phase = SERVING;
   self.watched = true;
-  self.crashes.total = crashes_told();
+  self.crashes.before = crashes_told();
   say("took the place of a supervisor that died, for %s", self.options.mountpoint);
   if (self.process < 0) on_daemon_end(0); /* it died in between */
   return true;

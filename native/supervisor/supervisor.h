@@ -129,12 +129,13 @@ void kill_process(int process);
 struct crashes {
   int64_t at[CRASHES_KEPT]; /* the last ones, in a ring */
   int total;
+  int before; /* this supervisor, which a daemon has started */
 };
 /* Milliseconds to wait before the next start, none after a daemon that had `served`; -1: that was one too many. */
 int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms);
 /* Puts it into the environment of the daemon that is started next. */
 void tell_successor(int crashes, const char *why);
-/* How many there were before this supervisor, which a daemon has started. */
+/* What the supervisor before has told, of this mount. */
 int crashes_told(void);
 
 /* unmount.c */
