@@ -294,7 +294,9 @@ static void on_daemon_lost(const char *how)
   const char *silent = self.killed ? "the daemon gave no sign of life and was killed" : NULL;
   if (self.mount.device >= 0) {
     char often[64] = "", cause[LINE_LENGTH + 8] = "";
-    if (self.crashes.total > 1) snprintf(often, sizeof often, ", %d times within a minute", self.options.crashes);
+    if (self.crashes.recent > 1 && self.crashes.recent >= self.options.crashes) {
+      snprintf(often, sizeof often, ", %d times within a minute", self.crashes.recent);
+    }
     if (*self.cause != '\0') snprintf(cause, sizeof cause, ": %s", self.cause);
     fail(1, "%s (%s)%s%s; the mount is detached, unsent changes are kept and go on with the next mount",
          silent != NULL ? silent : "the daemon ended unexpectedly", how, often, cause);

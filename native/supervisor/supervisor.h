@@ -129,6 +129,7 @@ void kill_process(int process);
 struct crashes {
   int64_t at[CRASHES_KEPT]; /* the last ones, in a ring */
   int total;
+  int recent; /* within a minute, when the last one was counted */
   int before; /* this supervisor, which a daemon has started */
 };
 /* Milliseconds to wait before the next start, none after a daemon that had `served`; -1: that was one too many. */
