@@ -48,6 +48,8 @@ export function noteAbsent({ kernel, runtime }: Pick<Context, "kernel" | "runtim
 /** To be called right after each commit. */
 export function tellKernel(context: Needs, changed: Changed): void {
   const { metadata, kernel } = context;
+  // A listing as it was before is not to be taken up again by another opening of the folder.
+  for (const folder of changed.heardIn) kernel.listed.delete(folder);
   const names: ChangedName[] = [];
   const listings = new Set<number>();
   for (const [folder, among] of changed.names) {
