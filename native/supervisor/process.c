@@ -125,6 +125,23 @@ int receive_line(int control, char *line, size_t size)
   return (int)length;
 }
 
+bool is_dead(pid_t pid, int *status)
+{
+  char path[64], text[1024];
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  ssize_t length = read(file, text, sizeof text - 1);
+  close(file);
+  if (length <= 0) return false;
+  text[length] = '\0';
+  /* The name in brackets may hold anything. The state follows it; the last field is the wait status. */
+  const char *name_end = strrchr(text, ')'), *last = strrchr(text, ' ');
+  if (name_end == NULL || (strncmp(name_end, ") Z ", 4) != 0 && strncmp(name_end, ") X ", 4) != 0)) return false;
+  *status = atoi(last + 1);
+  return true;
+}
+
 void describe_end(int status, char *text, size_t size)
 {
   if (WIFSIGNALED(status)) snprintf(text, size, "signal %d", WTERMSIG(status));

@@ -16,6 +16,7 @@ int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms)
   }
   crashes->at[crashes->total % CRASHES_KEPT] = now_ms;
   crashes->total++;
+  crashes->recent = recent;
   if (recent >= limit) return -1;
   if (served) return 0;
   return FIRST_WAIT_MS << (recent - 1 < DOUBLINGS_MAX ? recent - 1 : DOUBLINGS_MAX);

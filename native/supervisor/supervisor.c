@@ -23,6 +23,8 @@
 
 #define TICK_MS 1000
 #define SHORT_TICK_MS 10 /* while a successor waits for its turn */
+#define REAP_TICK_MS 100
+#define REAP_PATIENCE_MS 300 /* what is dead is reaped at once, or cannot be for long */
 #define KILL_PATIENCE_MS 5000 /* a killed process can only be stuck in the kernel, waiting for its own mount */
 
 enum phase {
@@ -48,37 +50,12 @@ static struct {
   bool killed, aborted;
   bool watched; /* silence counts */
   int64_t silent_ms;
+  int64_t dead_since; /* a daemon that is dead and not reaped, as now_ms(); 0: none */
   int64_t start_at; /* when a successor is started, as now_ms(); 0: none waits */
   struct crashes crashes;
   char cause[LINE_LENGTH]; /* what a successor said of why it cannot go on */
   int exit_code;
 } self = {.control = -1, .process = -1, .mount = {.device = -1}};
-
-static void __attribute__((format(printf, 1, 2))) say(const char *format, ...)
-{
-  char line[LINE_LENGTH];
-  va_list values;
-  va_start(values, format);
-  vsnprintf(line, sizeof line, format, values);
-  va_end(values);
-  fprintf(stderr, "wsfs: %s\n", line);
-}
-
-/* Lost when the reader does not read: it must not make us wait. */
-static void write_note(const char *text)
-{
-  struct pollfd reader = {.fd = self.options.status_fd, .events = POLLOUT};
-  if (poll(&reader, 1, 0) == 1 && reader.revents == POLLOUT) dprintf(self.options.status_fd, "note %s\n", text);
-}
-
-/* Whoever started us waits for this line, the last one. */
-static void write_status(const char *line)
-{
-  if (self.options.status_fd < 0) return;
-  dprintf(self.options.status_fd, "%s\n", line); /* fails only when the reader is gone */
-  close(self.options.status_fd);
-  self.options.status_fd = -1;
-}
 
 static void __attribute__((format(printf, 2, 3))) fail(int code, const char *format, ...)
 {
@@ -91,7 +68,7 @@ static void __attribute__((format(printf, 2, 3))) fail(int code, const char *for
   self.failed = true;
   say("%s", line);
   snprintf(status, sizeof status, "failed %d %s", code, line);
-  write_status(status);
+  write_status(&self.options.status_fd, status);
 }
 
 static void tell(const char *line, int descriptor)
@@ -228,7 +205,7 @@ static void on_ready(void)
   self.phase = SERVING;
   snprintf(line, sizeof line, "ready %d", (int)self.daemon);
   step("supervisor: ready");
-  write_status(line);
+  write_status(&self.options.status_fd, line);
   step("supervisor: ready told");
 }
 
@@ -256,7 +233,7 @@ static void on_line(const char *line)
   } else if (strcmp(line, "ready") == 0) {
     if (self.phase == MOUNTED || self.phase == RESUMING) on_ready();
   } else if (strncmp(line, "note ", 5) == 0) {
-    write_note(line + 5);
+    write_note(self.options.status_fd, line + 5);
   } else if (strncmp(line, "failed ", 7) == 0) {
     on_failed(line + 7);
   } else if (strcmp(line, "unmount") == 0) {
@@ -301,7 +278,7 @@ static bool plan_successor(const char *how)
            self.killed ? "the daemon gave no sign of life and was killed" : "the daemon ended unexpectedly", how,
            *self.cause == '\0' ? "" : ": ", self.cause);
   say("%s; another one takes the mount over", why);
-  tell_successor(self.crashes.total, why);
+  tell_successor(self.crashes.before + self.crashes.total, why);
   self.phase = RESUMING;
   self.start_at = now_ms() + wait;
   self.killed = false;
@@ -317,7 +294,9 @@ static void on_daemon_lost(const char *how)
   const char *silent = self.killed ? "the daemon gave no sign of life and was killed" : NULL;
   if (self.mount.device >= 0) {
     char often[64] = "", cause[LINE_LENGTH + 8] = "";
-    if (self.crashes.total > 1) snprintf(often, sizeof often, ", %d times within a minute", self.options.crashes);
+    if (self.crashes.recent > 1 && self.crashes.recent >= self.options.crashes) {
+      snprintf(often, sizeof often, ", %d times within a minute", self.crashes.recent);
+    }
     if (*self.cause != '\0') snprintf(cause, sizeof cause, ": %s", self.cause);
     fail(1, "%s (%s)%s%s; the mount is detached, unsent changes are kept and go on with the next mount",
          silent != NULL ? silent : "the daemon ended unexpectedly", how, often, cause);
@@ -326,19 +305,21 @@ static void on_daemon_lost(const char *how)
   }
 }
 
-/* `status` 0 of one that is no child of ours: how it ended is not told. */
+/* Of one that is no child of ours it is not told how it ended. */
 static void on_daemon_end(int status)
 {
   read_control(); /* what it said last */
   step("supervisor: daemon ended");
-  self.daemon = 0;
+  bool adopted = self.daemon == self.options.adopted;
+  self.daemon = self.options.adopted = 0;
+  self.dead_since = 0;
   if (self.control >= 0) close(self.control);
   self.control = -1;
   bool mounted = still_mounted();
-  bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  bool clean = adopted || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
   char how[64] = "not a child of this supervisor";
-  if (self.process < 0) describe_end(status, how, sizeof how);
-  else close(self.process);
+  if (!adopted) describe_end(status, how, sizeof how);
+  if (self.process >= 0) close(self.process);
   self.process = -1;
   /* Unmounted by anybody, the daemon ends by itself. */
   bool expected = self.failed || self.phase == ENDING || (self.mount.device >= 0 && self.phase >= RESUMING && !mounted);
@@ -363,12 +344,34 @@ static void reap(void)
     if (pid == self.daemon) {
       on_daemon_end(status);
       continue;
-    }
+    } /* one before it may come late, see take_for_ended() */
     if (pid == self.detaching) self.detaching = 0;
     for (int how = 0; how < 3; how++) {
       if (pid == self.unmounts[how]) on_unmount_end(how, status);
     }
   }
+}
+
+/*
+ * A thread of the daemon may wait in the kernel for the lock of a folder whose holder waits for the daemon:
+ * it cannot be killed, the dead daemon not be reaped, and the lock is let go when a successor answers. All
+ * that the daemon had is free: such a thread has the device alone, and the control socket is at its end.
+ */
+static void take_for_ended(void)
+{
+  int status;
+  if (self.daemon == 0 || self.control >= 0 || !is_dead(self.daemon, &status)) return;
+  if (self.dead_since == 0) self.dead_since = now_ms();
+  else if (now_ms() - self.dead_since >= REAP_PATIENCE_MS) on_daemon_end(status);
+}
+
+/* Nobody serves the mount, and nobody is to. */
+static void give_up_waiting(void)
+{
+  self.start_at = 0;
+  self.phase = ENDING;
+  unmount(UNMOUNT_BY_FORCE);
+  close_device();
 }
 
 static void start_successor(void)
@@ -380,9 +383,7 @@ static void start_successor(void)
   snprintf(self.cause, sizeof self.cause, "cannot start the daemon: %s", strerror(error));
   if (plan_successor("no process")) return;
   on_daemon_lost("no process");
-  self.phase = ENDING;
-  unmount(UNMOUNT_BY_FORCE);
-  close_device();
+  give_up_waiting();
 }
 
 /*
@@ -403,15 +404,6 @@ static void watch(int64_t passed_ms)
     self.aborted = true;
     if (self.mount.device >= 0) unmount(UNMOUNT_BY_FORCE);
   }
-}
-
-/* Nobody serves the mount, and nobody is to. */
-static void give_up_waiting(void)
-{
-  self.start_at = 0;
-  self.phase = ENDING;
-  unmount(UNMOUNT_BY_FORCE);
-  close_device();
 }
 
 static void on_stop_signal(void)
@@ -440,16 +432,26 @@ static void read_signals(int signals)
   }
 }
 
-/* It sees our end of the socket close when this fails, and knows what to do then. */
+/* Milliseconds until we look again by ourselves. */
+static int tick(void)
+{
+  if (self.start_at != 0) return SHORT_TICK_MS;
+  return self.daemon != 0 && self.control < 0 ? REAP_TICK_MS : TICK_MS;
+}
+
+/* When this fails the daemon sees our end of the socket close, and knows what to do then. */
 static bool adopt(void)
 {
-  self.process = open_process(self.options.adopted);
-  if (self.process < 0 || !find_mount_of_device(self.options.device_fd, &self.mount)) return false;
+  if (!find_mount_of_device(self.options.device_fd, &self.mount)) return false;
+  self.process = open_parent(self.options.adopted);
+  if (self.process < 0 && errno != ESRCH) return false;
   self.daemon = self.options.adopted;
   self.control = self.options.control_fd;
   self.phase = SERVING;
-  self.crashes.total = crashes_told();
+  self.watched = true;
+  self.crashes.before = crashes_told();
   say("took the place of a supervisor that died, for %s", self.options.mountpoint);
+  if (self.process < 0) on_daemon_end(0); /* it died in between */
   return true;
 }
 
@@ -476,7 +478,7 @@ int main(int argc, char **argv)
   for (int64_t before = now_ms(); self.daemon != 0 || self.start_at != 0 || unmounting() || self.detaching != 0;) {
     struct pollfd sources[] = {{.fd = signals, .events = POLLIN}, {.fd = self.control, .events = POLLIN},
                                {.fd = self.options.status_fd}, {.fd = self.process, .events = POLLIN}};
-    if (poll(sources, 4, self.start_at == 0 ? TICK_MS : SHORT_TICK_MS) < 0 && errno != EINTR) {
+    if (poll(sources, 4, tick()) < 0 && errno != EINTR) {
       say("cannot wait for events: %s", strerror(errno)); /* out of memory: try again, slowly */
       sleep(1);
     }
@@ -487,6 +489,7 @@ int main(int argc, char **argv)
     if (starter_gone && self.options.status_fd >= 0) on_starter_gone();
     if ((sources[3].revents & POLLIN) != 0) on_daemon_end(0);
     reap();
+    take_for_ended();
     watch(now - before);
     before = now;
   }

@@ -32,6 +32,15 @@ struct options {
 /* Ends the process with exit code 2 and one line when the command line is wrong. */
 struct options read_options(int argc, char **argv);
 
+/* starter.c: whoever started us. */
+
+/* One line on standard error. */
+void __attribute__((format(printf, 1, 2))) say(const char *format, ...);
+/* Lost when the reader does not read: it must not make us wait. */
+void write_note(int status_fd, const char *text);
+/* Whoever started us waits for this line, the last one. */
+void write_status(int *status_fd, const char *line);
+
 /* process.c: child processes, and the control socket of the daemon. */
 
 /* Opens descriptors 0 to 2 where the caller left them closed, and closes all others but `keep`. */
@@ -47,6 +56,11 @@ int start_daemon(char **program, pid_t *pid, int *control);
 int send_line(int control, const char *line, int descriptor);
 /* Length of the line (NUL-terminated), 0 when the daemon closed its end, -EAGAIN when none is there, -errno. */
 int receive_line(int control, char *line, size_t size);
+/*
+ * Whether this process is dead, though threads of it may still sit in the kernel, where nothing reaches them:
+ * until they return it cannot be waited for. Stores its wait status.
+ */
+bool is_dead(pid_t pid, int *status);
 /* How a process ended, by its wait status. */
 void describe_end(int status, char *text, size_t size);
 /* A descriptor that tells of children that ended, and of what asks us to end. -1: errno is set. */
@@ -106,8 +120,8 @@ int find_mount_by_unique_id(uint64_t unique, struct table_entry *entry);
 
 /* adopt.c: a daemon that is no child of ours. */
 
-/* A descriptor that is readable once the process has ended. -1: errno is set. */
-int open_process(pid_t pid);
+/* A descriptor that is readable once our parent has ended. -1: errno is set, to ESRCH when this is not our parent (any more). */
+int open_parent(pid_t pid);
 void kill_process(int process);
 
 /* successor.c: how often a daemon that dies is replaced. */
@@ -115,12 +129,14 @@ void kill_process(int process);
 struct crashes {
   int64_t at[CRASHES_KEPT]; /* the last ones, in a ring */
   int total;
+  int recent; /* within a minute, when the last one was counted */
+  int before; /* this supervisor, which a daemon has started */
 };
 /* Milliseconds to wait before the next start, none after a daemon that had `served`; -1: that was one too many. */
 int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms);
 /* Puts it into the environment of the daemon that is started next. */
 void tell_successor(int crashes, const char *why);
-/* How many there were before this supervisor, which a daemon has started. */
+/* What the supervisor before has told, of this mount. */
 int crashes_told(void);
 
 /* unmount.c */

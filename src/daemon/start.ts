@@ -30,6 +30,7 @@ import type { EngineSettings } from "../vfs/context.ts";
 import { type Engine, StartError } from "../vfs/engine.ts";
 import type { Patience } from "../vfs/insist.ts";
 import type { EngineOptions } from "../vfs/start-engine.ts";
+import { atMost } from "./at-most.ts";
 import { chooseStateFolder, lockState } from "./choose-state-folder.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { startControlServer } from "./control-server.ts";
@@ -416,11 +417,11 @@ async function openToCommands(
   writeRecord(runtimeFolder, record);
   removePredecessors(runtimeFolder, record);
   void session.ended.then(() => tellOver(runtimeFolder, record, log));
-  let left = settings.crashes;
+  const mayReplace = atMost(settings.crashes, 60_000, systemClock.elapsed);
   link.replaceWith(() => {
     // A mount that is gone needs nobody to look after it.
-    if (left === 0 || !isConnected(parts.device) || mountsOf(readMountTable(), record.connection).length === 0) return;
-    left -= 1;
+    if (!isConnected(parts.device) || mountsOf(readMountTable(), record.connection).length === 0 || !mayReplace())
+      return;
     const another = startSupervisor(settings, parts.device, log);
     const identity = another === undefined ? undefined : identifyProcess(another.pid);
     if (another === undefined || identity === undefined) return;
