@@ -9,6 +9,11 @@ import type { Runtime, Timer } from "../lib/runtime.ts";
 export const SHORT_MS = 1000;
 /** While the journal is live. Not for ever: a word to the kernel that was lost is made good after this. */
 export const LIVE_MS = 5 * 60_000;
+/**
+ * The same of names that are there. A daemon that dies between a removal made elsewhere and its word to the
+ * kernel leaves a name that its successor cannot know of: this is how long it shows.
+ */
+export const LIVE_NAME_MS = 60_000;
 /** Without a word for so long (three heartbeats of the gateway), nobody knows. */
 const SILENCE_MS = 30_000;
 const WATCH_MS = 5_000;

@@ -233,7 +233,9 @@ describe("a deadline", () => {
         readlink: () => late.promise,
         unlink: () => late.promise,
         forget: () => {},
-        unheard: () => void (unheard += 1),
+        unheard() {
+          unheard += 1;
+        },
       });
       const kernel = startFakeKernel({ fileSystem });
       if (name === "READLINK") kernel.send(OP.READLINK, 5);
