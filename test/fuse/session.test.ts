@@ -5,19 +5,7 @@ import type { Caller, FileSystem, Found, Opened } from "../../src/vfs/filesystem
 import { bytesOf, CALLER, gate, initBody, requestBytes, settled, startFakeKernel } from "./fake-kernel.ts";
 import { createMemoryFileSystem } from "./memory-file-system.ts";
 
-const OP = {
-  LOOKUP: 1,
-  GETATTR: 3,
-  READLINK: 5,
-  UNLINK: 10,
-  OPEN: 14,
-  WRITE: 16,
-  FSYNC: 20,
-  INIT: 26,
-  CREATE: 35,
-  INTERRUPT: 36,
-  READ: 15,
-};
+const OP = { LOOKUP: 1, GETATTR: 3, OPEN: 14, WRITE: 16, FSYNC: 20, INIT: 26, CREATE: 35, INTERRUPT: 36, READ: 15 };
 const ERRNO = { ENOENT: 2, EINTR: 4, EIO: 5, EINVAL: 22, ENOSYS: 38, EPROTO: 71, ENOSPC: 28 };
 const GETATTR_BODY = [0, 0, 0n];
 
@@ -218,36 +206,6 @@ describe("a deadline", () => {
     expect(released).toEqual([9]);
     expect(kernel.lines.filter(({ message }) => message === "late result dropped")).toHaveLength(2);
   });
-
-  it.each([
-    ["LOOKUP", 0],
-    ["READLINK", 0],
-    ["UNLINK", 1],
-  ] as const)(
-    "has the kernel ask for everything again only where something was changed: %s",
-    async (name, expected) => {
-      const late = gate<never>();
-      let unheard = 0;
-      const { fileSystem } = withOperations({
-        lookup: () => late.promise,
-        readlink: () => late.promise,
-        unlink: () => late.promise,
-        forget: () => {},
-        unheard() {
-          unheard += 1;
-        },
-      });
-      const kernel = startFakeKernel({ fileSystem });
-      if (name === "READLINK") kernel.send(OP.READLINK, 5);
-      else kernel.send(OP[name], 1, "x");
-      kernel.clock.advance(60_000);
-      late.open((name === "READLINK" ? "target" : { lineage: undefined, entryValidMs: 0 }) as never);
-      await settled();
-      expect(kernel.replies.map(({ error }) => error)).toEqual([-ERRNO.EIO]);
-      expect(kernel.lines.filter(({ message }) => message === "late result dropped")).toHaveLength(1);
-      expect(unheard).toBe(expected);
-    },
-  );
 });
 
 describe("INTERRUPT", () => {
