@@ -49,7 +49,7 @@ import { createSpace } from "./space.ts";
 import { isoToTimeText } from "./stat.ts";
 import { createSyncRows } from "./sync-rows.ts";
 import { createSyncTogether } from "./sync-waiting.ts";
-import { expireEverything, tellKernel } from "./tell-kernel.ts";
+import { absentUnknown, expireEverything, tellKernel } from "./tell-kernel.ts";
 import { createTogether } from "./together.ts";
 import { createToldKernel } from "./told-kernel.ts";
 import { holdForSending } from "./without-folder.ts";
@@ -192,6 +192,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   }
   await disk.restore();
   const resumed = beginMount(metadata, options.mount);
+  if (resumed !== undefined) absentUnknown(context);
   const sweep = await recoverOpenFiles(context, resumed);
   runtime.step("start: recovered");
   metadata.settings.set("boot", settings.boot);
