@@ -26,6 +26,7 @@
       "type": "executable",
       "sources": [
         "supervisor/supervisor.c",
+        "supervisor/starter.c",
         "supervisor/successor.c",
         "supervisor/reload.c",
         "supervisor/adopt.c",

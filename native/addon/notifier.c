@@ -6,8 +6,16 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <uv.h>
+
+/* Newer than the headers of many systems (Linux 5.9). */
+#ifndef SYS_close_range
+#define SYS_close_range 436 /* on every architecture but alpha */
+#endif
+#define UNSHARE_DESCRIPTORS (1U << 1) /* CLOSE_RANGE_UNSHARE */
 
 struct note {
   struct note *next;
@@ -31,7 +39,7 @@ struct notifier {
   napi_env env;
   napi_async_context async_context;
   napi_ref resource;
-  uv_async_t completed;
+  uv_poll_t completed; /* of `wake` */
   size_t pending;
   notifier_closed closed_callback;
   void *closed_context;
@@ -41,7 +49,8 @@ struct notifier {
   struct queue queues[NOTIFIER_QUEUES];
   struct note *done;
   int fd;
-  int writers;
+  int wake;    /* eventfd that tells the event loop of `done`; uv_async_t would not say which descriptor it needs */
+  int writers; /* inside write(2) on the very descriptors of JavaScript */
   bool closed;
   int references; /* the event loop's handle, and each running thread */
 };
@@ -89,10 +98,32 @@ static int write_messages(int fd, const uint8_t *data, size_t length)
   return result;
 }
 
+/*
+ * This thread's descriptors are its own from now on, and only these two. Inside the kernel it cannot
+ * be killed while it waits for a folder's lock or a page's, and who holds that may wait for an answer
+ * of this very process: when the process is killed, everything it shares with the thread would stay
+ * open, its locks and the socket to its supervisor, and nobody could take its place to answer. False:
+ * they are shared as before (a kernel before 5.9).
+ */
+static bool own_descriptors(int one, int other)
+{
+  unsigned low = (unsigned)(one < other ? one : other), high = (unsigned)(one < other ? other : one);
+  if (syscall(SYS_close_range, high + 1, ~0U, UNSHARE_DESCRIPTORS) != 0) return false;
+  if (low > 0) syscall(SYS_close_range, 0, low - 1, 0);
+  if (low + 1 < high) syscall(SYS_close_range, low + 1, high - 1, 0);
+  return true;
+}
+
 static void *run(void *argument)
 {
   struct queue *queue = argument;
   struct notifier *notifier = queue->notifier;
+  pthread_mutex_lock(&notifier->lock);
+  int fd = notifier->fd, wake = notifier->wake;
+  bool closed = notifier->closed;
+  pthread_mutex_unlock(&notifier->lock);
+  /* Closed meanwhile, their numbers are others' by now: nothing is written then. */
+  bool shared = closed || !own_descriptors(fd, wake);
   pthread_mutex_lock(&notifier->lock);
   for (;;) {
     while (queue->first == NULL && !notifier->closed) pthread_cond_wait(&queue->filled, &notifier->lock);
@@ -101,23 +132,22 @@ static void *run(void *argument)
     queue->first = note->next;
     if (queue->first == NULL) queue->last = NULL;
     queue->writing = note;
-    notifier->writers++;
-    int fd = notifier->fd;
+    if (shared) notifier->writers++;
     pthread_mutex_unlock(&notifier->lock);
 
     int error = write_messages(fd, note->data, note->length);
 
     pthread_mutex_lock(&notifier->lock);
     queue->writing = NULL;
-    notifier->writers--;
+    if (shared) notifier->writers--;
     note->error = error;
     if (!notifier->closed) {
+      if (notifier->done == NULL) eventfd_write(wake, 1);
       note->next = notifier->done;
       notifier->done = note;
-      uv_async_send(&notifier->completed);
     } else {
       free(note); /* its promise was settled by the close */
-      if (notifier->writers == 0) close(notifier->fd);
+      if (shared && notifier->writers == 0) close(fd);
     }
   }
   release(notifier);
@@ -138,10 +168,14 @@ static void settle(struct notifier *notifier, struct note *list)
   }
 }
 
-static void on_completed(uv_async_t *handle)
+static void on_completed(uv_poll_t *handle, int status, int events)
 {
+  (void)status;
+  (void)events;
   struct notifier *notifier = handle->data;
+  eventfd_t count;
   pthread_mutex_lock(&notifier->lock);
+  eventfd_read(notifier->wake, &count); /* under the lock: who finds the list empty next writes again */
   struct note *done = notifier->done;
   notifier->done = NULL;
   pthread_mutex_unlock(&notifier->lock);
@@ -178,13 +212,16 @@ struct notifier *notifier_open(napi_env env, napi_async_context async_context, n
   notifier->resource = resource;
   notifier->fd = fd;
   notifier->references = 1;
-  int error = uv_async_init(loop, &notifier->completed, on_completed);
+  notifier->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  int error = notifier->wake < 0 ? -errno : uv_poll_init(loop, &notifier->completed, notifier->wake);
   if (error != 0) {
+    if (notifier->wake >= 0) close(notifier->wake);
     free(notifier);
     errno = -error;
     return NULL;
   }
   notifier->completed.data = notifier;
+  uv_poll_start(&notifier->completed, UV_READABLE, on_completed); /* fails only for a handle that is closing */
   uv_unref((uv_handle_t *)&notifier->completed);
   pthread_mutex_init(&notifier->lock, NULL);
   for (int i = 0; i < NOTIFIER_QUEUES; i++) {
@@ -313,4 +350,5 @@ void notifier_close(struct notifier *notifier, bool settle_promises, notifier_cl
     }
   }
   uv_close((uv_handle_t *)&notifier->completed, on_handle_closed);
+  close(notifier->wake); /* after the loop has let go of it; nobody writes to it once we are closed */
 }

@@ -3,8 +3,11 @@
  * for requests that JavaScript has yet to answer, so neither the JavaScript thread nor libuv's pool
  * may do it. Two queues, one thread each, so that a slow folder does not hold up file contents.
  *
- * It also owns the descriptor's end: closing it while a thread is inside write(2) would let that
- * number be reused under the thread.
+ * A thread inside such a write cannot be killed. It has descriptors of its own, the device's and one
+ * that wakes the event loop, so that nothing else of a process that is killed stays open with it.
+ *
+ * It also owns the descriptor's end: where threads cannot have their own (before Linux 5.9), closing it
+ * while one is inside write(2) would let that number be reused under the thread.
  */
 #ifndef WSFS_NOTIFIER_H
 #define WSFS_NOTIFIER_H
@@ -23,8 +26,8 @@ struct notifier *notifier_open(napi_env env, napi_async_context async_context, n
 /* A promise of 0 or an errno: ECANCELED when the device was closed first. */
 napi_value notifier_send(struct notifier *notifier, int queue, const uint8_t *data, size_t length);
 /*
- * Settles every promise (unless the environment is going away) and closes the descriptor: at once,
- * or when the last write(2) that is inside the kernel returns.
+ * Settles every promise (unless the environment is going away) and closes the descriptor. A thread
+ * closes its own when its write(2) returns: only then is the device closed.
  */
 void notifier_close(struct notifier *notifier, bool settle, notifier_closed closed, void *context);
 

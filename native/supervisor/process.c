@@ -3,9 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,7 +87,7 @@ int start_daemon(char **program, pid_t *pid, int *control)
   return error;
 }
 
-int send_line(int control, const char *line, int descriptor)
+void send_line(int control, const char *line, int descriptor)
 {
   union {
     struct cmsghdr header;
@@ -111,7 +109,10 @@ int send_line(int control, const char *line, int descriptor)
     /* Never waits: a daemon that hangs must not make its supervisor hang. */
     sent = sendmsg(control, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   } while (sent < 0 && errno == EINTR);
-  return sent < 0 ? errno : 0;
+  /* Gone, or so full of unread lines that its reader hangs: its end, or its silence, decides. */
+  if (sent < 0 && errno != EPIPE && errno != ECONNRESET && errno != EAGAIN) {
+    say("cannot talk to the daemon: %s", strerror(errno));
+  }
 }
 
 int receive_line(int control, char *line, size_t size)
@@ -127,20 +128,21 @@ int receive_line(int control, char *line, size_t size)
   return (int)length;
 }
 
-void say(const char *format, ...)
+bool is_dead(pid_t pid, int *status)
 {
-  char line[LINE_LENGTH];
-  va_list values;
-  va_start(values, format);
-  vsnprintf(line, sizeof line, format, values);
-  va_end(values);
-  fprintf(stderr, "wsfs: %s\n", line);
-}
-
-void write_note(int status, const char *text)
-{
-  struct pollfd reader = {.fd = status, .events = POLLOUT};
-  if (poll(&reader, 1, 0) == 1 && reader.revents == POLLOUT) dprintf(status, "note %s\n", text);
+  char path[64], text[1024];
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  ssize_t length = read(file, text, sizeof text - 1);
+  close(file);
+  if (length <= 0) return false;
+  text[length] = '\0';
+  /* The name in brackets may hold anything. The state follows it; the last field is the wait status. */
+  const char *name_end = strrchr(text, ')'), *last = strrchr(text, ' ');
+  if (name_end == NULL || (strncmp(name_end, ") Z ", 4) != 0 && strncmp(name_end, ") X ", 4) != 0)) return false;
+  *status = atoi(last + 1);
+  return true;
 }
 
 void describe_end(int status, char *text, size_t size)
@@ -157,6 +159,14 @@ int64_t now_ms(void)
 }
 
 /* SIGCHLD and what asks for the end, as a descriptor: nothing ever runs in a handler. */
+bool asks_to_end(int signals)
+{
+  struct signalfd_siginfo info;
+  bool asked = false;
+  while (read(signals, &info, sizeof info) == (ssize_t)sizeof info) asked = asked || info.ssi_signo != SIGCHLD;
+  return asked;
+}
+
 int take_signals(void)
 {
   static const int wanted[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD};

@@ -16,16 +16,32 @@ int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms)
   }
   crashes->at[crashes->total % CRASHES_KEPT] = now_ms;
   crashes->total++;
+  crashes->recent = recent;
   if (recent >= limit) return -1;
   if (served) return 0;
   return FIRST_WAIT_MS << (recent - 1 < DOUBLINGS_MAX ? recent - 1 : DOUBLINGS_MAX);
 }
 
+static void describe(bool killed, const char *how, const char *often, const char *cause, char *text, size_t size)
+{
+  snprintf(text, size, "%s (%s)%s%s%s",
+           killed ? "the daemon gave no sign of life and was killed" : "the daemon ended unexpectedly", how, often,
+           *cause == '\0' ? "" : ": ", cause);
+}
+
 void describe_death(bool killed, const char *how, const char *cause, char *text, size_t size)
 {
-  snprintf(text, size, "%s (%s)%s%s",
-           killed ? "the daemon gave no sign of life and was killed" : "the daemon ended unexpectedly", how,
-           *cause == '\0' ? "" : ": ", cause);
+  describe(killed, how, "", cause, text, size);
+}
+
+void describe_loss(const struct crashes *crashes, int limit, bool killed, const char *how, const char *cause,
+                   char *text, size_t size)
+{
+  char often[64] = "";
+  if (crashes->recent > 1 && crashes->recent >= limit) {
+    snprintf(often, sizeof often, ", %d times within a minute", crashes->recent);
+  }
+  describe(killed, how, often, cause, text, size);
 }
 
 int crashes_told(void)

@@ -18,12 +18,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define TICK_MS 1000
 #define SHORT_TICK_MS 10 /* while a successor waits for its turn */
+#define REAP_TICK_MS 100
+#define REAP_PATIENCE_MS 300 /* what is dead is reaped at once, or cannot be for long */
 #define KILL_PATIENCE_MS 5000 /* a killed process can only be stuck in the kernel, waiting for its own mount */
 
 enum phase {
@@ -49,20 +50,12 @@ static struct {
   bool killed, aborted;
   bool watched; /* silence counts */
   int64_t silent_ms;
+  int64_t dead_since; /* a daemon that is dead and not reaped, as now_ms(); 0: none */
   int64_t start_at; /* when a successor is started, as now_ms(); 0: none waits */
   struct crashes crashes;
   char cause[LINE_LENGTH]; /* what a successor said of why it cannot go on */
   int exit_code;
 } self = {.control = -1, .process = -1, .mount = {.device = -1}};
-
-/* Whoever started us waits for this line, the last one. */
-static void write_status(const char *line)
-{
-  if (self.options.status_fd < 0) return;
-  dprintf(self.options.status_fd, "%s\n", line); /* fails only when the reader is gone */
-  close(self.options.status_fd);
-  self.options.status_fd = -1;
-}
 
 static void __attribute__((format(printf, 2, 3))) fail(int code, const char *format, ...)
 {
@@ -75,17 +68,12 @@ static void __attribute__((format(printf, 2, 3))) fail(int code, const char *for
   self.failed = true;
   say("%s", line);
   snprintf(status, sizeof status, "failed %d %s", code, line);
-  write_status(status);
+  write_status(&self.options.status_fd, status);
 }
 
 static void tell(const char *line, int descriptor)
 {
-  if (self.control < 0) return;
-  int error = send_line(self.control, line, descriptor);
-  /* Gone, or so full of unread lines that the daemon hangs: its end, or its silence, decides. */
-  if (error != 0 && error != EPIPE && error != ECONNRESET && error != EAGAIN) {
-    say("cannot talk to the daemon: %s", strerror(error));
-  }
+  if (self.control >= 0) send_line(self.control, line, descriptor);
 }
 
 static void close_device(void)
@@ -213,7 +201,7 @@ static void on_ready(void)
   end_reload();
   snprintf(line, sizeof line, "ready %d", (int)self.daemon);
   step("supervisor: ready");
-  write_status(line);
+  write_status(&self.options.status_fd, line);
   step("supervisor: ready told");
 }
 
@@ -306,7 +294,7 @@ static bool plan_successor(const char *how)
   int wait = count_crash(&self.crashes, self.options.crashes, self.phase == SERVING, now_ms());
   if (wait < 0) return false;
   say("%s; another one takes the mount over", why);
-  tell_successor(self.crashes.total, why);
+  tell_successor(self.crashes.before + self.crashes.total, why);
   await_successor(wait);
   return true;
 }
@@ -314,31 +302,31 @@ static bool plan_successor(const char *how)
 /* Programs may have requests under way. Closing the device fails them, which an unmount may be waiting for. */
 static void on_daemon_lost(const char *how)
 {
-  const char *silent = self.killed ? "the daemon gave no sign of life and was killed" : NULL;
+  char why[LINE_LENGTH + 256];
   if (self.mount.device >= 0) {
-    char often[64] = "", cause[LINE_LENGTH + 8] = "";
-    if (self.crashes.total > 1) snprintf(often, sizeof often, ", %d times within a minute", self.options.crashes);
-    if (*self.cause != '\0') snprintf(cause, sizeof cause, ": %s", self.cause);
-    fail(1, "%s (%s)%s%s; the mount is detached, unsent changes are kept and go on with the next mount",
-         silent != NULL ? silent : "the daemon ended unexpectedly", how, often, cause);
+    describe_loss(&self.crashes, self.options.crashes, self.killed, how, self.cause, why, sizeof why);
+    fail(1, "%s; the mount is detached, unsent changes are kept and go on with the next mount", why);
   } else {
-    fail(1, "%s before the mount was made (%s)", silent != NULL ? silent : "the daemon ended", how);
+    const char *end = self.killed ? "the daemon gave no sign of life and was killed" : "the daemon ended";
+    fail(1, "%s before the mount was made (%s)", end, how);
   }
 }
 
-/* `status` 0 of one that is no child of ours: how it ended is not told. */
+/* Of one that is no child of ours it is not told how it ended. */
 static void on_daemon_end(int status)
 {
   read_control(); /* what it said last */
   step("supervisor: daemon ended");
-  self.daemon = 0;
+  bool adopted = self.daemon == self.options.adopted;
+  self.daemon = self.options.adopted = 0;
+  self.dead_since = 0;
   if (self.control >= 0) close(self.control);
   self.control = -1;
   bool mounted = still_mounted();
-  bool clean = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  bool clean = adopted || (WIFEXITED(status) && WEXITSTATUS(status) == 0);
   char how[64] = "not a child of this supervisor";
-  if (self.process < 0) describe_end(status, how, sizeof how);
-  else close(self.process);
+  if (!adopted) describe_end(status, how, sizeof how);
+  if (self.process >= 0) close(self.process);
   self.process = -1;
   if (mounted && clean && self.phase == SERVING && begin_reload()) {
     await_successor(0);
@@ -367,12 +355,25 @@ static void reap(void)
     if (pid == self.daemon) {
       on_daemon_end(status);
       continue;
-    }
+    } /* one before it may come late, see take_for_ended() */
     if (pid == self.detaching) self.detaching = 0;
     for (int how = 0; how < 3; how++) {
       if (pid == self.unmounts[how]) on_unmount_end(how, status);
     }
   }
+}
+
+/*
+ * A thread of the daemon may wait in the kernel for the lock of a folder whose holder waits for the daemon:
+ * it cannot be killed, the dead daemon not be reaped, and the lock is let go when a successor answers. All
+ * that the daemon had is free: such a thread has the device alone, and the control socket is at its end.
+ */
+static void take_for_ended(void)
+{
+  int status;
+  if (self.daemon == 0 || self.control >= 0 || !is_dead(self.daemon, &status)) return;
+  if (self.dead_since == 0) self.dead_since = now_ms();
+  else if (now_ms() - self.dead_since >= REAP_PATIENCE_MS) on_daemon_end(status);
 }
 
 /* Nobody serves the mount, and nobody is to. */
@@ -408,8 +409,7 @@ static void watch(int64_t passed_ms)
   if (!self.killed && self.silent_ms >= (int64_t)self.options.silence * 1000) {
     self.killed = true;
     self.silent_ms = 0;
-    if (self.process < 0) kill(self.daemon, SIGKILL);
-    else kill_process(self.process);
+    self.process < 0 ? (void)kill(self.daemon, SIGKILL) : kill_process(self.process);
   } else if (self.killed && !self.aborted && self.silent_ms >= KILL_PATIENCE_MS) {
     self.aborted = true;
     if (self.mount.device >= 0) unmount(UNMOUNT_BY_FORCE);
@@ -434,25 +434,25 @@ static void on_starter_gone(void)
   if (self.phase != ENDING) end(UNMOUNT_IF_FREE);
 }
 
-static void read_signals(int signals)
+static int tick_ms(void)
 {
-  struct signalfd_siginfo info;
-  while (read(signals, &info, sizeof info) == (ssize_t)sizeof info) {
-    if (info.ssi_signo != SIGCHLD) on_stop_signal();
-  }
+  return self.start_at != 0 ? SHORT_TICK_MS : self.daemon != 0 && self.control < 0 ? REAP_TICK_MS : TICK_MS;
 }
 
-/* It sees our end of the socket close when this fails, and knows what to do then. */
+/* When this fails the daemon sees our end of the socket close, and knows what to do then. */
 static bool adopt(void)
 {
-  self.process = open_process(self.options.adopted);
-  if (self.process < 0 || !find_mount_of_device(self.options.device_fd, &self.mount)) return false;
+  if (!find_mount_of_device(self.options.device_fd, &self.mount)) return false;
+  self.process = open_parent(self.options.adopted);
+  if (self.process < 0 && errno != ESRCH) return false;
   self.daemon = self.options.adopted;
   self.control = self.options.control_fd;
   self.phase = SERVING;
-  self.crashes.total = crashes_told();
+  self.watched = true;
+  self.crashes.before = crashes_told();
   end_reload();
   say("took the place of a supervisor that died, for %s", self.options.mountpoint);
+  if (self.process < 0) on_daemon_end(0); /* it died in between */
   return true;
 }
 
@@ -479,17 +479,18 @@ int main(int argc, char **argv)
   for (int64_t before = now_ms(); self.daemon != 0 || self.start_at != 0 || unmounting() || self.detaching != 0;) {
     struct pollfd sources[] = {{.fd = signals, .events = POLLIN}, {.fd = self.control, .events = POLLIN},
                                {.fd = self.options.status_fd}, {.fd = self.process, .events = POLLIN}};
-    if (poll(sources, 4, self.start_at == 0 ? TICK_MS : SHORT_TICK_MS) < 0 && errno != EINTR) {
+    if (poll(sources, 4, tick_ms()) < 0 && errno != EINTR) {
       say("cannot wait for events: %s", strerror(errno)); /* out of memory: try again, slowly */
       sleep(1);
     }
     bool starter_gone = (sources[2].revents & (POLLHUP | POLLERR)) != 0;
     int64_t now = now_ms();
-    read_signals(signals);
+    if (asks_to_end(signals)) on_stop_signal();
     read_control();
     if (starter_gone && self.options.status_fd >= 0) on_starter_gone();
     if ((sources[3].revents & POLLIN) != 0) on_daemon_end(0);
     reap();
+    take_for_ended();
     watch(now - before);
     before = now;
   }

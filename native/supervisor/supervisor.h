@@ -32,6 +32,15 @@ struct options {
 /* Ends the process with exit code 2 and one line when the command line is wrong. */
 struct options read_options(int argc, char **argv);
 
+/* starter.c: whoever started us. */
+
+/* One line on standard error. */
+void __attribute__((format(printf, 1, 2))) say(const char *format, ...);
+/* Lost when the reader does not read: it must not make us wait. */
+void write_note(int status_fd, const char *text);
+/* Whoever started us waits for this line, the last one. */
+void write_status(int *status_fd, const char *line);
+
 /* process.c: child processes, and the control socket of the daemon. */
 
 /* Opens descriptors 0 to 2 where the caller left them closed, and closes all others but `keep`. */
@@ -43,16 +52,19 @@ void settle_descriptors(int keep);
 void become_child(int first_closed);
 /* The daemon in a session of its own, its control socket as descriptor 3. 0 or an errno. */
 int start_daemon(char **program, pid_t *pid, int *control);
-/* One line; `descriptor` -1: none. 0 or an errno. */
-int send_line(int control, const char *line, int descriptor);
+/* One line; `descriptor` -1: none. What is wrong with whoever reads it shows otherwise. */
+void send_line(int control, const char *line, int descriptor);
 /* Length of the line (NUL-terminated), 0 when the daemon closed its end, -EAGAIN when none is there, -errno. */
 int receive_line(int control, char *line, size_t size);
-/* One line on stderr. */
-void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* For whoever started us; lost when it does not read: it must not make us wait. */
-void write_note(int status, const char *text);
+/*
+ * Whether this process is dead, though threads of it may still sit in the kernel, where nothing reaches them:
+ * until they return it cannot be waited for. Stores its wait status.
+ */
+bool is_dead(pid_t pid, int *status);
 /* How a process ended, by its wait status. */
 void describe_end(int status, char *text, size_t size);
+/* Whether one of the signals that came on take_signals' descriptor asks us to end. */
+bool asks_to_end(int signals);
 /* A descriptor that tells of children that ended, and of what asks us to end. -1: errno is set. */
 int take_signals(void);
 /* Of a clock that nobody sets. */
@@ -110,8 +122,8 @@ int find_mount_by_unique_id(uint64_t unique, struct table_entry *entry);
 
 /* adopt.c: a daemon that is no child of ours. */
 
-/* A descriptor that is readable once the process has ended. -1: errno is set. */
-int open_process(pid_t pid);
+/* A descriptor that is readable once our parent has ended. -1: errno is set, to ESRCH when this is not our parent (any more). */
+int open_parent(pid_t pid);
 void kill_process(int process);
 
 /* successor.c: how often a daemon that dies is replaced. */
@@ -119,6 +131,8 @@ void kill_process(int process);
 struct crashes {
   int64_t at[CRASHES_KEPT]; /* the last ones, in a ring */
   int total;
+  int recent; /* within a minute, when the last one was counted */
+  int before; /* this supervisor, which a daemon has started */
 };
 /* Milliseconds to wait before the next start, none after a daemon that had `served`; -1: that was one too many. */
 int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms);
@@ -126,7 +140,10 @@ int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms)
 void tell_successor(int crashes, const char *why);
 /* What the log, and those who come after it, are told of a daemon that died; `cause`: its own words, or "". */
 void describe_death(bool killed, const char *how, const char *cause, char *text, size_t size);
-/* How many there were before this supervisor, which a daemon has started. */
+/* The same of the last one, which has no successor; `limit`: as of count_crash. */
+void describe_loss(const struct crashes *crashes, int limit, bool killed, const char *how, const char *cause,
+                   char *text, size_t size);
+/* What the supervisor before has told, of this mount. */
 int crashes_told(void);
 
 /* reload.c: a daemon that gives way to a successor, of its own will. */

@@ -3,6 +3,7 @@ import { statSync } from "node:fs";
 import { homedir } from "node:os";
 import { isAbsolute, join } from "node:path";
 import { bootId } from "../daemon/kernel.ts";
+import { EXIT, Failure } from "./failure.ts";
 
 /** Folders of the user, after the XDG base directory rules. */
 export interface Folders {
@@ -75,9 +76,13 @@ function runtimeFolders(
   return { runtime: session[0] ?? withoutSession, runtimes: [...new Set([...session, withoutSession])] };
 }
 
-/** A mount whose daemon dies so often within a minute ends. Set by tests that let it die all the time. */
+const CRASHES_MAX = 2 ** 31 - 1;
+
+/** A mount whose daemon dies so often within a minute ends; 0: at the first time. Set by tests that let it die all the time. */
 export function crashesAMinute(environment: NodeJS.ProcessEnv = process.env): number {
-  return Number(environment.WSFS_CRASHES ?? 5);
+  const text = environment.WSFS_CRASHES || "5";
+  if (/^\d{1,10}$/.test(text) && Number(text) <= CRASHES_MAX) return Number(text);
+  throw new Failure(`WSFS_CRASHES: expected a number from 0 to ${CRASHES_MAX}, got '${text}'`, EXIT.usage);
 }
 
 /** Whether an error's stack is wanted, known before any flag is parsed. */

@@ -16,6 +16,7 @@ import type { Values } from "./options.ts";
 
 export async function mount(values: Values<"mount">): Promise<number> {
   checkKernel();
+  const crashes = values["no-restart"] ? 0 : crashesAMinute();
   const mountpoint = await prepareMountpoint(values.dir);
   checkApart(values.dir, ownFolders(values["state-dir"]));
   checkTokenFile(values["token-file"]);
@@ -37,7 +38,7 @@ export async function mount(values: Values<"mount">): Promise<number> {
       patienceMs: values.wait * 1000,
       shortenWaits: values["shorten-waits"],
       readOnly: values["read-only"],
-      crashes: values["no-restart"] ? 0 : crashesAMinute(),
+      crashes,
       passthrough: !values["no-passthrough"],
       durability: values.durability,
       logLevel: values.debug ? "debug" : values["log-level"],

@@ -27,6 +27,7 @@ const MAIN = fileURLToPath(new URL("./main.js", import.meta.url));
 
 export async function start(values: Values<"start">): Promise<number> {
   checkKernel();
+  const crashes = crashesAMinute();
   const folders = userFolders();
   const dir = values.dir ?? join(folders.home, "Workspace");
   const data = resolve(values.data ?? join(folders.data, "gateway"));
@@ -57,7 +58,7 @@ export async function start(values: Values<"start">): Promise<number> {
         shortenWaits: 1,
         readOnly: false,
         passthrough: true,
-        crashes: crashesAMinute(),
+        crashes,
         durability: "local",
         logLevel: values.debug ? "debug" : values["log-level"],
       },

@@ -25,7 +25,7 @@ export async function umount(values: Values<"umount">): Promise<number> {
   if (found === undefined) return finishUnmounted(values);
   const { mount } = found;
   if (found.served === undefined) return removeStale(dir, mount);
-  let { served } = found;
+  const { served } = found;
   refuseCopy(dir, mount, served.record);
   if (values.drain !== undefined) {
     const seconds = values.drain === true ? undefined : values.drain;
@@ -36,17 +36,22 @@ export async function umount(values: Values<"umount">): Promise<number> {
       return exitCode;
     }
   }
-  let reply = await askToUnmount(served);
-  // It died, or gave way to another daemon, and the mount goes on.
-  for (let next: Served | undefined; reply === undefined; reply = await askToUnmount(served)) {
-    next = await findSuccessor(served);
-    if (next === undefined) break;
-    served = next;
-  }
+  const { asked, reply } = await askWhoeverServes(served);
   if (reply !== undefined && "busy" in reply) throw new Failure(describeBusy(dir, mount.mountpoint));
-  await ended([served.record.daemon, served.record.supervisor]);
+  await ended([asked.record.daemon, asked.record.supervisor]);
   process.stdout.write(`${dir} unmounted; ${describeUnmounted(reply)}\n`);
   return EXIT.ok;
+}
+
+/** A daemon that dies before it answers, or gives way to another one, has a successor, which has not been asked. */
+async function askWhoeverServes(first: Served): Promise<{ asked: Served; reply?: UnmountReply }> {
+  for (let asked = first; ; ) {
+    const reply = await askToUnmount(asked);
+    if (reply !== undefined) return { asked, reply };
+    const next = await findSuccessor(asked);
+    if (next === undefined) return { asked };
+    asked = next;
+  }
 }
 
 /** Undefined when the daemon ended before it could say what is left. */

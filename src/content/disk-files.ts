@@ -50,6 +50,8 @@ const CLOSE_INLINE = 1 << 20;
 /** The kernel makes callers wait when the disk does not keep up: one wait this long sends the others through the pool for a while. */
 const WAIT_MS = 10;
 const WARY_MS = 1000;
+/** … and one that was longer, for longer. */
+const WARY_TIMES = 50;
 
 /** `elapsed`: milliseconds that never go back. */
 export function createDiskFiles(needs: {
@@ -315,7 +317,7 @@ function inline<T>(pace: Pace, call: () => T): T {
     throw withCode(error);
   } finally {
     const end = pace.elapsed();
-    if (end - start >= WAIT_MS) pace.waryUntil = end + WARY_MS;
+    if (end - start >= WAIT_MS) pace.waryUntil = end + Math.max(WARY_MS, WARY_TIMES * (end - start));
   }
 }
 

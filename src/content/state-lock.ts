@@ -41,9 +41,15 @@ export function lockStateFolder(systemCalls: Pick<SystemCalls, "lockFile">, path
   let locked = false;
   try {
     if (!systemCalls.lockFile(fd)) throw new StateFolderBusy(folder, readPid(fd));
-    fs.ftruncateSync(fd);
-    fs.writeSync(fd, `${process.pid}\n`, 0);
     locked = true;
+    try {
+      const text = `${process.pid}\n`;
+      // In place: a full disk has room for what is there.
+      fs.writeSync(fd, text, 0);
+      fs.ftruncateSync(fd, text.length);
+    } catch {
+      // Nothing depends on it.
+    }
   } finally {
     if (!locked) fs.closeSync(fd);
   }

@@ -12,6 +12,7 @@ import type { AtHand } from "../fuse/at-hand.ts";
 import type { Connection } from "../fuse/init.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
+import { hasCode } from "../lib/system-error.ts";
 import type { HandleTable, KeptHandle } from "../vfs/handle-table.ts";
 
 const HEAD_SIZE = 4096;
@@ -70,10 +71,18 @@ export function openKeptState(path: string, mount: string, isResumed: boolean, l
     writeHead(empty, { mount });
     return keptState(makeFile(path, empty, log), mount, empty, log);
   }
-  const fd = fs.openSync(path, "r+");
+  let fd: number;
+  try {
+    fd = fs.openSync(path, "r+");
+  } catch (error) {
+    if (!hasCode(error, "ENOENT")) throw error;
+    return undefined;
+  }
   const bytes = fs.readFileSync(fd);
   const found = head.safeParse(parse(bytes));
-  if (found.success && found.data.mount === mount && bytes.length >= SLOTS_AT) return keptState(fd, mount, bytes, log);
+  // Before the kernel has agreed on anything nobody uses the mount.
+  const isOurs = found.success && found.data.mount === mount && found.data.connection !== undefined;
+  if (isOurs && bytes.length >= SLOTS_AT) return keptState(fd, mount, bytes, log);
   fs.closeSync(fd);
   return undefined;
 }

@@ -5,6 +5,7 @@ import type { Session } from "../fuse/session.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import type { Engine } from "../vfs/engine.ts";
+import { atMost } from "./at-most.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { Refused, startControlServer } from "./control-server.ts";
 import type { HandOver } from "./hand-over.ts";
@@ -113,11 +114,11 @@ export async function openToCommands(
   writeRecord(runtimeFolder, record);
   removePredecessors(runtimeFolder, record);
   void session.ended.then(() => tellOver(runtimeFolder, record, log));
-  let left = settings.crashes;
+  const mayReplace = atMost(settings.crashes, 60_000, systemClock.elapsed);
   link.replaceWith(() => {
     // A mount that is gone needs nobody to look after it.
-    if (left === 0 || !isConnected(parts.device) || mountsOf(readMountTable(), record.connection).length === 0) return;
-    left -= 1;
+    if (!isConnected(parts.device) || mountsOf(readMountTable(), record.connection).length === 0 || !mayReplace())
+      return;
     const another = startSupervisor(settings, parts.device, log);
     const identity = another === undefined ? undefined : identifyProcess(another.pid);
     if (another === undefined || identity === undefined) return;

@@ -63,6 +63,11 @@ export function removePredecessors(folder: string, { mountId, daemon }: MountRec
   }
 }
 
+/** Where a mount that is taken over has its state. */
+export function stateDirOf(folder: string, mountId: string): string | undefined {
+  return listRecords(folder).find((record) => record.mountId === mountId)?.stateDir;
+}
+
 /** Undefined when there is none, or none that can be read. */
 export function readRecord(folder: string, pid: number): MountRecord | undefined {
   try {

@@ -46,7 +46,7 @@ import { openToCommands } from "./open-to-commands.ts";
 import { identifyProcess } from "./processes.ts";
 import { createRowSync } from "./row-sync.ts";
 import { createRuntime } from "./runtime.ts";
-import type { MountRecord } from "./runtime-folder.ts";
+import { type MountRecord, stateDirOf } from "./runtime-folder.ts";
 import type { DaemonSettings, Reload, Restarts } from "./settings.ts";
 import { ownerOtherThan, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
@@ -163,7 +163,8 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
         `the gateway ${settings.baseUrl} fails (${error.message}); asking again for ${settings.patienceMs / 1000} s`,
       ),
   };
-  const stateDir = settings.stateDir ?? (await chooseStateFolder(settings, client, patience, log));
+  const before = restarts === undefined ? undefined : stateDirOf(settings.runtimeFolder, settings.mountId);
+  const stateDir = before ?? settings.stateDir ?? (await chooseStateFolder(settings, client, patience, log));
   const hashWorkers = createHashWorkers();
   closers.push(() => hashWorkers.close());
   const runtime = createRuntime(createDiskFiles({ systemCalls, hashWorkers, elapsed: systemClock.elapsed }));

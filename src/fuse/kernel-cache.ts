@@ -4,31 +4,38 @@
  * messages and what they cost, not why anything changed.
  */
 import type { Logger } from "../lib/log.ts";
-import type { Clock } from "../lib/runtime.ts";
+import type { Clock, Timer } from "../lib/runtime.ts";
 import type { ChangedName, KernelCache, KnownRows } from "../vfs/kernel-cache.ts";
 import { CONNECTION_ERRNO, ERRNO } from "./errno.ts";
-import { notifyExpireInodes, notifyIncEpoch, notifyInvalEntry, notifyInvalInode } from "./notifications.ts";
+import { notifyExpireInodes, notifyInvalEntry, notifyInvalInode } from "./notifications.ts";
 
 /** Sends messages, one after the other, from a thread of its own. Resolves to 0 or an errno. */
 export type Notify = (way: "entry" | "inode", messages: Uint8Array) => Promise<number>;
 
 export interface KernelCacheOfDevice extends KernelCache {
-  /** There is a kernel, which speaks this minor version. Until then there is nobody to tell. */
+  /**
+   * There is a kernel, which speaks this minor version. What was told before is told to it now: it may be one
+   * that knows of us by a daemon before this one.
+   */
   use(notify: Notify, kernelMinor: number): void;
   close(): void;
 }
 
 /** Messages in one go. */
 const BATCH = 500;
-/** Names that wait; when there are more, the kernel is to look all up again. */
-const NAMES_MAX = 10_000;
 /**
  * What changes at about the same moment goes together. It also lets callers run that were answered just
  * before: an answer the kernel has but not yet looked at would undo what it is told here.
  */
 const GATHER_MS = 3;
-/** Linux 6.16. */
-const MINOR_OF_EPOCHS = 44;
+/**
+ * A caller may not be run for longer than that: who asks whether a name still holds has no lock on its folder,
+ * and may trust an old answer after the name was made to be asked for again. So such names are told once more,
+ * after this or up to twice as long.
+ */
+const AGAIN_MS = 1_000;
+/** Linux 6.2. Before, all that is below a name is taken down with it, other mounts too. */
+const MINOR_OF_EXPIRY = 38;
 /** Nothing is wrong: it does not know it, the connection is over, we are. */
 const USUAL: ReadonlySet<number> = new Set([
   ERRNO.ENOENT,
@@ -46,33 +53,56 @@ interface Way {
 
 export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): KernelCacheOfDevice {
   let notify: Notify | undefined;
-  let hasEpochs = false;
+  let isClosed = false;
+  let expiresNames = false;
   const names = new Map<string, ChangedName>();
   const inodes = new Set<number>();
   const listings = new Set<number>();
-  let isEpochOver = false;
+  /** Told, to be told once more: since the last look, and those whose turn is at the next one. */
+  const lately = new Map<string, ChangedName>();
+  let ripe: ChangedName[] = [];
+  let againTimer: Timer | undefined;
   /** Where the ways through everything that is known have come to; undefined: not on one. */
   let known: KnownRows | undefined;
   let nameAt: number | undefined;
   let lineageAt: number | undefined;
+  /** Ways through all names still to go after this one. */
+  let ways = 0;
 
   function takeNames(): Uint8Array | undefined {
-    if (isEpochOver) {
-      isEpochOver = false;
-      return joined(notifyIncEpoch());
-    }
     const parts: Uint8Array[] = [];
-    for (const [key, { parent, name, isGone }] of names) {
+    for (const [key, one] of names) {
       if (parts.length >= 2 * BATCH) break;
       names.delete(key);
-      parts.push(...notifyInvalEntry(parent, name, !isGone));
+      // Gone when it was told, and meanwhile somebody's again: who works in it is not to be disturbed.
+      const isGone = one.isGone();
+      parts.push(...entry(one, isGone));
+      if (!isGone && one.wasThere && expiresNames) lately.set(key, one);
     }
-    if (parts.length === 0 && nameAt !== undefined) {
+    for (const one of ripe.splice(0, parts.length === 0 ? BATCH : 0)) parts.push(...entry(one, false));
+    if (parts.length === 0 && nameAt !== undefined && expiresNames) {
       const rows = known?.names(nameAt, BATCH) ?? [];
       nameAt = rows.at(-1)?.id;
-      for (const { parent, name } of rows) parts.push(...notifyInvalEntry(parent, name, true));
+      for (const row of rows) parts.push(...entry(row, false));
     }
+    if (lately.size > 0 || (ways > 0 && nameAt === undefined)) againTimer ??= clock.setTimer(AGAIN_MS, again);
     return parts.length === 0 ? undefined : joined(parts);
+  }
+
+  function entry({ parent, name }: Pick<ChangedName, "parent" | "name">, isGone: boolean): readonly Uint8Array[] {
+    // Where names cannot be expired the kernel keeps none for long.
+    return isGone || expiresNames ? notifyInvalEntry(parent, name, !isGone) : [];
+  }
+
+  function again(): void {
+    againTimer = undefined;
+    ripe = [...ripe, ...lately.values()];
+    lately.clear();
+    if (ways > 0 && nameAt === undefined) {
+      ways -= 1;
+      nameAt = 0;
+    }
+    nameWay.wake();
   }
 
   function takeInodes(): Uint8Array | undefined {
@@ -102,17 +132,20 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
 
     async function go(): Promise<void> {
       try {
-        for (;;) {
-          const messages = notify === undefined ? undefined : take();
-          if (notify === undefined || messages === undefined) return;
-          const errno = await notify(way, messages);
-          if (errno !== 0 && !USUAL.has(errno)) log.warn({ way, errno }, "the kernel was not told of a change");
+        const messages = notify === undefined ? undefined : take();
+        if (notify === undefined || messages === undefined) {
+          isGoing = false;
+          return;
         }
+        const errno = await notify(way, messages);
+        if (errno !== 0 && !USUAL.has(errno)) log.warn({ way, errno }, "the kernel was not told of a change");
       } catch (error) {
         log.error({ err: error, way }, "the kernel could not be told of changes");
-      } finally {
         isGoing = false;
+        return;
       }
+      // What came meanwhile gathers too.
+      clock.setTimer(GATHER_MS, () => void go());
     }
 
     return {
@@ -127,45 +160,41 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   const nameWay = createWay("entry", takeNames);
   const inodeWay = createWay("inode", takeInodes);
 
-  function everyName(rows: KnownRows): void {
-    names.clear();
-    if (hasEpochs) isEpochOver = true;
-    else [known, nameAt] = [rows, 0];
-    nameWay.wake();
-  }
-
   return {
-    get forgetsAbsent() {
-      return hasEpochs;
+    get expiresNames() {
+      return expiresNames;
     },
     tell(news) {
-      if (notify === undefined) return;
-      for (const one of news.names) names.set(`${one.parent}/${one.name}`, one);
+      if (isClosed) return;
+      for (const one of news.names) {
+        const key = `${one.parent}/${one.name}`;
+        names.set(key, names.get(key)?.wasThere === true ? { ...one, wasThere: true } : one);
+      }
       for (const lineage of news.listings) listings.add(lineage);
       for (const lineage of news.inodes) inodes.add(lineage);
-      if (names.size > NAMES_MAX && hasEpochs) {
-        names.clear();
-        isEpochOver = true;
-      }
       nameWay.wake();
       inodeWay.wake();
     },
     everything(rows) {
-      if (notify === undefined) return;
-      known = rows;
-      lineageAt = 0;
-      everyName(rows);
+      if (isClosed) return;
+      [known, nameAt, ways, lineageAt] = [rows, 0, 1, 0];
+      nameWay.wake();
       inodeWay.wake();
     },
     use(send, kernelMinor) {
       notify = send;
-      hasEpochs = kernelMinor >= MINOR_OF_EPOCHS;
+      expiresNames = kernelMinor >= MINOR_OF_EXPIRY;
+      nameWay.wake();
+      inodeWay.wake();
     },
     close() {
+      isClosed = true;
       notify = undefined;
-      hasEpochs = false;
+      expiresNames = false;
       known = undefined;
-      for (const kept of [names, listings, inodes]) kept.clear();
+      againTimer?.cancel();
+      ripe = [];
+      for (const kept of [names, lately, listings, inodes]) kept.clear();
     },
   };
 }

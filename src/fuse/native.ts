@@ -2,6 +2,7 @@
  * The typed face of the addon for the kernel side: the device and the supervisor's control socket.
  * It knows messages and descriptors, no opcode and no line of the control protocol.
  */
+import { closeSync, openSync } from "node:fs";
 import { loadAddon } from "../lib/addon.ts";
 
 declare const handleOf: unique symbol;
@@ -158,9 +159,21 @@ export function socketPair(type: "seqpacket" | "stream"): [number, number] {
   return addon.socketPair(type === "seqpacket" ? 0 : 1);
 }
 
-/** Registers an open file for passthrough: its backing id (> 0), or -errno. */
+/** Linux's, which Node does not name. */
+const O_PATH = 0o10000000;
+
+/**
+ * Registers an open file for passthrough: its backing id (> 0), or -errno. The kernel opens the file anew for each
+ * program, and keeps what it is given, for longer than this process where that dies: so it is given one that
+ * can only be opened, and does not count as somebody who writes to the file.
+ */
 export function backingOpen(deviceFd: number, fd: number): number {
-  return addon.backingOpen(deviceFd, fd);
+  const place = openSync(`/proc/self/fd/${fd}`, O_PATH);
+  try {
+    return addon.backingOpen(deviceFd, place);
+  } finally {
+    closeSync(place);
+  }
 }
 
 /** 0 or -errno. Opens that use the id go on. */

@@ -83,7 +83,10 @@ export function notifyExpireInodes(lineages: readonly number[]): Uint8Array {
   return bytes;
 }
 
-/** Every name the kernel knows is looked up again. */
+/**
+ * Every name the kernel knows is thrown away at its next use, as with INVAL_ENTRY without EXPIRE_ONLY: what is
+ * mounted inside is taken off, in every mount namespace, which /proc/self/mountinfo does not show.
+ */
 export function notifyIncEpoch(): Parts {
   return notification(NOTIFY.INC_EPOCH, []);
 }

@@ -208,7 +208,8 @@ export function createSession(options: SessionOptions): Session {
     }
     if (request.answered) {
       log.warn({ op: request.name, id: request.id, ms: clock.elapsed() - request.started }, "late result dropped");
-      fileSystem.unheard();
+      // What only asks has changed nothing.
+      if (operation.again !== undefined) fileSystem.unheard();
       return takeBack(operation, reply);
     }
     request.answered = true;

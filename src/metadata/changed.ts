@@ -7,6 +7,8 @@ import type { Connection } from "./database.ts";
 export interface Changed {
   /** By their folder; each with the inode it had before, null where there was no such name. */
   readonly names: ReadonlyMap<number, ReadonlyMap<string, number | null>>;
+  /** Folders in which names changed as all who were told of them know. */
+  readonly heardIn: ReadonlySet<number>;
   /** New ones: nobody was told of them. */
   readonly made: ReadonlySet<number>;
   /** Attributes, or the number of names. Not of new ones. */
@@ -19,6 +21,7 @@ export interface Changed {
 
 export function createChanged(database: Connection) {
   let names = new Map<number, Map<string, number | null>>();
+  let heardIn = new Set<number>();
   let made = new Set<number>();
   let inodes = new Set<number>();
   let switched = new Set<number>();
@@ -28,6 +31,7 @@ export function createChanged(database: Connection) {
 
   function drop(): void {
     names = new Map();
+    heardIn = new Set();
     made = new Set();
     inodes = new Set();
     switched = new Set();
@@ -35,8 +39,8 @@ export function createChanged(database: Connection) {
   }
 
   function tell(): void {
-    const changed = { names, made, inodes, switched, nodesOf };
-    const isAny = names.size + inodes.size + nodesOf.size > 0;
+    const changed = { names, heardIn, made, inodes, switched, nodesOf };
+    const isAny = names.size + heardIn.size + inodes.size + nodesOf.size > 0;
     if (isAny || made.size > 0) drop();
     if (isAny) listener(changed);
   }
@@ -48,10 +52,13 @@ export function createChanged(database: Connection) {
 
   return {
     name(folder: number, name: string, before: number | null): void {
-      if (isHeard) return;
-      const known = names.get(folder) ?? new Map<string, number | null>();
-      names.set(folder, known);
-      if (!known.has(name)) known.set(name, before);
+      if (isHeard) {
+        heardIn.add(folder);
+      } else {
+        const known = names.get(folder) ?? new Map<string, number | null>();
+        names.set(folder, known);
+        if (!known.has(name)) known.set(name, before);
+      }
       noted();
     },
     madeInode(id: number): void {

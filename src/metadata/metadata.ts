@@ -62,7 +62,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     depth += 1;
     try {
       const result = change();
-      if (database.inTransaction) {
+      if (wanted.begin === undefined) {
         writers.tellEnded();
         commit.run();
         writers.told();

@@ -38,7 +38,7 @@ export async function setattr(
     });
     if (isChanged) markInode(context, current.id);
   };
-  commit(context, caller, set, () => lineage);
+  commit(context, caller, set, { about: () => lineage, by: lineage });
   context.runtime.step("setattr: set");
   return attributed(context, inodeOf(context, lineage), lineage);
 }
@@ -117,14 +117,15 @@ function changeXattrs(
   lineage: Lineage,
   change: (xattrs: Record<string, string>) => Record<string, string>,
 ): void {
-  commit(context, caller, () => {
+  const set = () => {
     const inode = inodeOf(context, lineage);
     const { xattrs: current = {}, ...others } = inode.attributes;
     const xattrs = change(current);
     const attributes = Object.keys(xattrs).length === 0 ? others : { ...others, xattrs };
     context.metadata.inodes.update(inode.id, { attributes, ctime: nowText(context) });
     markInode(context, inode.id);
-  });
+  };
+  commit(context, caller, set, { by: lineage });
   context.runtime.step("xattr: set");
 }
 

@@ -8,20 +8,28 @@ import type { Context } from "./context.ts";
 import type { Caller, Lineage } from "./filesystem.ts";
 import { asAsked } from "./tell-kernel.ts";
 
-/** `about` says what the answer shows; undefined: this was no more than a part, and will be tried again. */
+/** Of the change that `commit` writes down. */
+export interface Asked<T> {
+  /** What the answer shows; undefined: this was no more than a part, and will be tried again. */
+  readonly about?: (result: T) => Lineage | undefined;
+  /** The lineage whose attributes it changes. */
+  readonly by?: Lineage;
+}
+
 export function commit<T>(
   context: Pick<Context, "metadata" | "runtime">,
   caller: Caller,
   change: () => T,
-  about: (result: T) => Lineage | undefined = () => 0,
+  { about = () => 0, by }: Asked<T> = {},
 ): T {
   const { metadata, runtime } = context;
   runtime.step("commit: about to");
-  return asAsked(context, () => {
+  const noted = () => {
     const result = change();
     const lineage = about(result);
     const { mark } = caller;
     if (mark !== undefined && lineage !== undefined) metadata.done.put(mark.place, mark.id, lineage);
     return result;
-  });
+  };
+  return asAsked(context, noted, by);
 }

@@ -85,7 +85,7 @@ async function make(
     addName(context, folder.id, name, inode.id, kind === "folder" ? "folder" : "file");
     return inode;
   };
-  const made = commit(context, caller, makeIt, ({ lineage }) => lineage);
+  const made = commit(context, caller, makeIt, { about: ({ lineage }) => lineage });
   context.runtime.step("make: named");
   return made;
 }
@@ -113,7 +113,7 @@ export async function create(
     addName(context, folder.id, name, inode.id, "file");
     return prepareOpen(context, inode, flags);
   };
-  const made = commit(context, caller, makeIt, ({ inode }) => inode.lineage);
+  const made = commit(context, caller, makeIt, { about: ({ inode }) => inode.lineage });
   context.runtime.step("create: named");
   const { inode } = made;
   try {
@@ -219,7 +219,7 @@ export async function link(
     if (source.linkGroup === null) markInode(context, source.id);
     return linked;
   };
-  const inode = commit(context, caller, linkIt, () => lineage);
+  const inode = commit(context, caller, linkIt, { about: () => lineage, by: lineage });
   context.runtime.step("link: named");
   return found(context, inode);
 }

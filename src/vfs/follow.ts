@@ -137,12 +137,14 @@ export async function followOnce(context: Context, signal: AbortSignal): Promise
   const page = await client.readJournal(workspace.id, cursor, { pageSize: PAGE, signal });
   network.answered();
   fresh.heard();
+  if (page.items.length > 0) fresh.came();
   // A gateway may allow smaller pages than were asked for.
   const isFull = page.items.length >= PAGE || page.items.length < page.totalCount;
   const end = isFull
     ? (page.items.at(-1)?.position ?? cursor)
     : Math.max(page.asOf, page.items.at(-1)?.position ?? cursor);
   if (end > cursor) await follow(context, page.items, end, signal);
+  fresh.applied(true);
   const isMore = isFull && end > cursor;
   if (!isMore) fresh.caughtUp(asked);
   return isMore;

@@ -9,7 +9,12 @@ import type { Runtime, Timer } from "../lib/runtime.ts";
 export const SHORT_MS = 1000;
 /** While the journal is live. Not for ever: a word to the kernel that was lost is made good after this. */
 export const LIVE_MS = 5 * 60_000;
-/** Without a word for so long (three heartbeats of the gateway), nobody knows. */
+/**
+ * The same of names that are there. A daemon that dies between a removal made elsewhere and its word to the
+ * kernel leaves a name that its successor cannot know of: this is how long it shows.
+ */
+export const LIVE_NAME_MS = 60_000;
+/** Without a word for so long (three heartbeats of the gateway), or without applying what it says, nobody knows. */
 const SILENCE_MS = 30_000;
 const WATCH_MS = 5_000;
 /** What two clocks may drift apart between two looks. */
@@ -22,6 +27,10 @@ export interface Freshness {
   readonly staleSince: number | undefined;
   /** Something came of the journal, a heartbeat or a page. */
   heard(): void;
+  /** Something came that is to be applied. */
+  came(): void;
+  /** It was: all, or the oldest of it. */
+  applied(isAll: boolean): void;
   /** Before the journal is asked: what `caughtUp` is given, so that an answer from before a gap counts for nothing. */
   asking(): number;
   /** Everything the journal showed when it was asked was applied. */
@@ -37,6 +46,8 @@ export interface Freshness {
 export function createFreshness(runtime: Pick<Runtime, "now" | "elapsed" | "setTimer">): Freshness {
   let isCaughtUp = false;
   let heardAt = Number.NEGATIVE_INFINITY;
+  /** Since when something waits, and nothing was applied. */
+  let waitingSince = Number.POSITIVE_INFINITY;
   let lookedAt = runtime.elapsed();
   let offset = runtime.now() - lookedAt;
   let staleSince: number | undefined = runtime.now();
@@ -64,7 +75,7 @@ export function createFreshness(runtime: Pick<Runtime, "now" | "elapsed" | "setT
 
   function isLive(): boolean {
     if (hasSlept()) end();
-    else if (isCaughtUp && runtime.elapsed() - heardAt > SILENCE_MS) end();
+    else if (isCaughtUp && runtime.elapsed() - Math.min(heardAt, waitingSince) > SILENCE_MS) end();
     return isCaughtUp;
   }
 
@@ -82,10 +93,17 @@ export function createFreshness(runtime: Pick<Runtime, "now" | "elapsed" | "setT
       if (hasSlept()) end();
       heardAt = runtime.elapsed();
     },
+    came() {
+      waitingSince = Math.min(waitingSince, runtime.elapsed());
+    },
+    applied(isAll) {
+      waitingSince = isAll ? Number.POSITIVE_INFINITY : runtime.elapsed();
+    },
     asking: () => gaps,
     caughtUp(asked) {
       if (asked !== gaps) return;
       heardAt = runtime.elapsed();
+      waitingSince = Number.POSITIVE_INFINITY;
       isCaughtUp = true;
       staleSince = undefined;
     },

@@ -1,8 +1,9 @@
 /**
  * The journal is followed: by its stream, and in pages where that is not there, or says too little.
  * When the gateway does not know the position we have come to, its past is another one than it was
- * (its data were replaced by older ones): then everything that is known is looked at again. What it lost meanwhile is taken for changed or deleted there, what is unsent
- * here stays so. Never undoes what a program did.
+ * (its data were replaced by older ones): then everything that is known is looked at again. What it lost
+ * meanwhile is taken for changed or deleted there, what is unsent here stays so. Never undoes what a
+ * program did.
  */
 import { RemoteError } from "../client/errors.ts";
 import type { JournalEntry } from "../contract/resources.ts";

@@ -32,6 +32,16 @@ export interface JournalStream {
   stop(): Promise<void>;
 }
 
+/** Undefined once the signal aborts. Leaves nothing behind at the signal, which lasts as long as the connection. */
+export function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  return new Promise((resolve, reject) => {
+    const abort = () => resolve(undefined);
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+  });
+}
+
 export function createJournalStream(context: Context): JournalStream {
   const { client, runtime, metadata, network, fresh, workspace, log } = context;
   const stopped = new AbortController();
@@ -72,17 +82,15 @@ export function createJournalStream(context: Context): JournalStream {
     };
     let position = metadata.settings.getNumber("cursor");
     const told = client.streamJournal(position, { workspace: workspace.id, onHeard, signal });
-    const aborted = new Promise<undefined>((resolve) => {
-      signal.addEventListener("abort", () => resolve(undefined), { once: true });
-    });
     try {
       for (;;) {
-        const next = await Promise.race([told.next(), aborted]);
+        const next = await unlessAborted(told.next(), signal);
         if (next === undefined || next.done === true) return;
         // A gateway that begins too early.
         if (next.value.position <= position) continue;
         position = next.value.position;
         entries.push(next.value);
+        fresh.came();
         wake();
         while (entries.length >= WAITING_MAX && !signal.aborted) await sleep(runtime, FULL_MS, signal);
       }
@@ -126,7 +134,9 @@ export function createJournalStream(context: Context): JournalStream {
     },
     applied(upTo) {
       // By position: meanwhile another connection may have begun anew.
-      entries = entries.filter(({ position }) => position > upTo);
+      const left = entries.filter(({ position }) => position > upTo);
+      if (left.length < entries.length) fresh.applied(left.length === 0);
+      entries = left;
     },
     news,
     renew: () => connection.abort(),

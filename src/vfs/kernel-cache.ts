@@ -8,8 +8,13 @@ import type { Lineage } from "./filesystem.ts";
 export interface ChangedName {
   readonly parent: Lineage;
   readonly name: string;
-  /** What had the name is nowhere any more. Else who works in it is not to be disturbed. */
-  readonly isGone: boolean;
+  /**
+   * What had the name is nowhere any more; else who works in it is not to be disturbed. Asked when the name is
+   * sent: it may have waited, and somebody have taken it meanwhile.
+   */
+  isGone(): boolean;
+  /** It was no absent name: who asks whether it still holds has no lock on the folder. */
+  readonly wasThere: boolean;
 }
 
 export interface KernelNews {
@@ -21,19 +26,22 @@ export interface KernelNews {
   readonly inodes: Iterable<Lineage>;
 }
 
-/** All the kernel may have been told of, in slices by growing numbers. */
+/** All there is that the kernel may have been told of, in slices by growing numbers. */
 export interface KnownRows {
   lineages(after: number, limit: number): readonly Lineage[];
   names(after: number, limit: number): readonly { id: number; parent: Lineage; name: string }[];
 }
 
 export interface KernelCache {
-  /** Whether absent names are among what `everything` makes it ask for again. Else it must not be let remember any. */
-  readonly forgetsAbsent: boolean;
+  /**
+   * Whether a name can be made to be looked up again while it is used. Else the kernel must not remember names
+   * for long, and absent ones not at all.
+   */
+  readonly expiresNames: boolean;
   tell(news: KernelNews): void;
-  /** Nothing it was told counts any more: each name and attribute is asked for again. */
+  /** Nothing it was told counts any more: each of these names and attributes is asked for again. */
   everything(known: KnownRows): void;
 }
 
 /** Where there is no kernel, or none that can be told. */
-export const NO_KERNEL_CACHE: KernelCache = { forgetsAbsent: false, tell() {}, everything() {} };
+export const NO_KERNEL_CACHE: KernelCache = { expiresNames: false, tell() {}, everything() {} };

@@ -75,6 +75,11 @@ async function hold(context: Context, lineage: number, isNew: boolean): Promise<
     }
     const openAlone = () =>
       alone(context, lineage, async () => {
+        const there = lives.get(lineage);
+        if (there !== undefined) {
+          there.opens += 1;
+          return there;
+        }
         const made = isNew ? await openNewFile(context, lineage) : await openFile(context, lineage, mayBeAbsent);
         lives.set(lineage, made);
         return made;
@@ -173,8 +178,6 @@ function writersLeft(context: Context, live: LiveFile): void {
   live.cutTimer = undefined;
   const wasSynced = noticed !== undefined && syncedAs !== undefined && isSameStat(noticed, syncedAs);
   metadata.transaction(() => {
-    // What the rows could not be told is found out after a crash, or at the next close.
-    if (!live.isUnrecorded) metadata.writers.end(live.inode);
     const inode = metadata.inodes.get(live.inode);
     if (inode === undefined || inode.lineage !== live.lineage) return;
     if (inode.content === "open" && !live.isUnrecorded) {
@@ -186,6 +189,8 @@ function writersLeft(context: Context, live: LiveFile): void {
     if (live.firstWriteAt !== undefined) markInode(context, inode.id);
     else lookAfterQuiet(context, inode.id);
   });
+  // What the rows could not be told is found out after a crash, or at the next close.
+  if (!live.isUnrecorded) metadata.writers.end(live.inode);
   Object.assign(live, { firstWriteAt: undefined, noticed: undefined, syncedAs: undefined });
   if (wasSynced) {
     // Nobody can change it any more without our being asked.

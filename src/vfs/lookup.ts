@@ -20,7 +20,7 @@ export async function lookup(context: Context, caller: Caller, parent: Lineage, 
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
   if (inode === undefined) {
     // Remembered as absent only where the kernel is told when it is there: the journal may tell any moment.
-    if (context.fresh.isLive() && noteAbsent(context, folder.id)) {
+    if (context.fresh.isLive() && noteAbsent(context, folder.id, name)) {
       return { lineage: undefined, entryValidMs: validMs(context) };
     }
     throw new FsError("ENOENT", `no ${JSON.stringify(name)} in folder ${folder.id}`);

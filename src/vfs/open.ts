@@ -84,18 +84,20 @@ async function openInode(
   if (write) requireWritable(context);
   const live = await openLive(context, inode.lineage, { write, isNew });
   let backing: number | undefined;
+  let handle: HandleId;
   try {
     if (flags.truncate) await truncateBytes(context, live, 0);
     backing = await passOn(context, live, write);
+    const opened = { kind: "file", live, write, append: flags.append, reader: createReader() } as const;
+    handle = addHandle(context, caller, live.lineage, opened);
   } catch (error) {
+    if (backing !== undefined) endPassing(context, live, write);
     await closeLive(context, live, { write });
     throw fromDisk(error, `live file ${live.lineage} cannot be opened`);
   }
   // What an earlier writer left uncut is not to wait for this one's end.
   if (write) cutWhenQuiet(context, live);
   else siblings.opened(context, live);
-  const opened = { kind: "file", live, write, append: flags.append, reader: createReader() } as const;
-  const handle = addHandle(context, caller, live.lineage, opened);
   // A lineage has one content only, so pages the kernel has of it are right, unless what they were
   // made of turned out not to be what the gateway said it was.
   const keepCache = !context.bytes.distrusted.delete(live.lineage);

@@ -41,7 +41,8 @@ export async function readdir(
   if (handle.pass === undefined || cookie === 0) {
     endPass(context, handle);
     handle.pass = metadata.entries.beginPass(known.id);
-    noteListed(context, known.id);
+    // A listing that is taken up in the middle is not one the kernel may keep whole.
+    if (cookie === 0) noteListed(context, known.id);
   }
   const listed: FolderEntry[] = [];
   if (cookie < DOT) listed.push({ name: ".", inode: known.id, kind: "folder", cookie: DOT });

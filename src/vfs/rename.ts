@@ -93,7 +93,7 @@ function renameNow(
     replaceTarget(context, source.entry, target.entry);
     return [source.inode.id, target.inode.id];
   };
-  return commit(context, caller, change, (renamed) => (renamed === undefined ? undefined : 0));
+  return commit(context, caller, change, { about: (renamed) => (renamed === undefined ? undefined : 0) });
 }
 
 async function requireTargetKnown(context: Context, caller: Caller, to: Place): Promise<void> {

@@ -61,7 +61,14 @@ async function resumeFile(context: Context, lineage: number, handles: readonly K
   live.handles = handles.length;
   live.backing = handles.find(({ backing }) => backing > 0)?.backing;
   if (live.backing !== undefined) live.passedWriters = writers;
-  if (writers > 0) await resumeWriting(context, live, live.backing !== undefined);
+  try {
+    if (writers > 0) await resumeWriting(context, live, live.backing !== undefined);
+  } catch (error) {
+    // Nobody would ever close it. That it may have been written to stays in the rows, for the next start.
+    context.lives.delete(lineage);
+    await live.file.close().catch(() => {});
+    throw error;
+  }
   for (const { id, write, append } of handles) {
     context.handles.set(id, { kind: "file", live, write, append, reader: createReader() });
   }
@@ -72,7 +79,12 @@ async function resumeFile(context: Context, lineage: number, handles: readonly K
  * before did.
  */
 export async function resumeMapped(context: Context, lineage: number): Promise<void> {
-  const live = await reopen(context, lineage, 1);
+  const read = context.lives.get(lineage);
+  const live = read ?? (await reopen(context, lineage, 1));
+  if (read !== undefined) {
+    read.opens += 1;
+    read.writers += 1;
+  }
   await resumeWriting(context, live, true);
   await closePassed(context, live);
 }

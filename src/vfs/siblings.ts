@@ -24,8 +24,16 @@ const LOOKED_AT = 32;
 /** Folders whose last open is remembered. */
 const FOLDERS = 64;
 
-/** A program opened the file to read it. */
+/** A program opened the file to read it. Never fails: what is wrong with others is none of its business. */
 export function opened(context: Context, live: LiveFile): void {
+  try {
+    follow(context, live);
+  } catch (error) {
+    context.log.debug({ err: error, lineage: live.lineage }, "the next files of a folder are not fetched ahead");
+  }
+}
+
+function follow(context: Context, live: LiveFile): void {
   const { siblings } = context.bytes;
   const names = context.metadata.entries.ofInode(live.inode);
   const [entry] = names;

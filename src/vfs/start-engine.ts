@@ -49,7 +49,7 @@ import { createSpace } from "./space.ts";
 import { isoToTimeText } from "./stat.ts";
 import { createSyncRows } from "./sync-rows.ts";
 import { createSyncTogether } from "./sync-waiting.ts";
-import { expireEverything, tellKernel } from "./tell-kernel.ts";
+import { absentUnknown, expireEverything, tellKernel } from "./tell-kernel.ts";
 import { createTogether } from "./together.ts";
 import { createToldKernel } from "./told-kernel.ts";
 import { holdForSending } from "./without-folder.ts";
@@ -118,7 +118,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       : undefined;
 
   const staged = await openStaged(runtime.files, paths.staged, log);
-  const start = await findOut(metadata, runtime, client, options.workspace, scopes, log, options.patience);
+  const start =
+    goOn(metadata, client, options.mount) ??
+    (await findOut(metadata, runtime, client, options.workspace, scopes, log, options.patience));
   const network = createNetwork(runtime, {
     scopes,
     isOnline: start.trouble === undefined,
@@ -171,7 +173,15 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     }),
   };
   running = context;
-  metadata.changed.onTell((changed) => tellKernel(context, changed));
+  metadata.changed.onTell((changed) => {
+    try {
+      tellKernel(context, changed);
+    } catch (error) {
+      // It is committed all the same.
+      log.error({ err: error }, "what changed could not be read for the kernel, which asks for everything again");
+      expireEverything(context);
+    }
+  });
   const { fresh } = context;
   runtime.step("start: workspace known");
   const space = createSpace(context);
@@ -182,6 +192,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   }
   await disk.restore();
   const resumed = beginMount(metadata, options.mount);
+  if (resumed !== undefined) absentUnknown(context);
   const sweep = await recoverOpenFiles(context, resumed);
   runtime.step("start: recovered");
   metadata.settings.set("boot", settings.boot);
@@ -334,6 +345,19 @@ interface Start {
   readonly trouble: unknown;
   /** It is long in answering what it knows of the workspace. */
   readonly asked?: Promise<Workspace | undefined>;
+}
+
+/**
+ * For a mount that is in use already: whatever the gateway and the token say by now, programs go on, with
+ * what is known here, as they would have with the daemon before.
+ */
+function goOn(metadata: Metadata<Request>, client: Client, mount: EngineOptions["mount"]): Start | undefined {
+  const known = mount?.resumed === undefined ? undefined : knownWorkspace(metadata);
+  if (known === undefined) return undefined;
+  // By its id: its name may be another one by now.
+  const asked = client.findWorkspace(known.id);
+  asked.catch(() => {});
+  return { workspace: known, trouble: undefined, asked };
 }
 
 async function findOut(

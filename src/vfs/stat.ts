@@ -7,7 +7,7 @@ import { ROOT_INODE } from "../metadata/metadata.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { Attributed, Found, Lineage, Stat } from "./filesystem.ts";
-import { LIVE_MS, SHORT_MS } from "./freshness.ts";
+import { LIVE_MS, LIVE_NAME_MS, SHORT_MS } from "./freshness.ts";
 import { liveStat, writersOf } from "./live.ts";
 import { mtimeOf } from "./mtime.ts";
 
@@ -95,7 +95,7 @@ export async function found(context: Context, inode: Inode): Promise<Found> {
     stat: await statOf(context, inode),
     lineage: inode.lineage,
     validMs: attributesValidMs(context, inode),
-    entryValidMs: validMs(context),
+    entryValidMs: context.kernel.cache.expiresNames ? Math.min(validMs(context), LIVE_NAME_MS) : SHORT_MS,
   };
 }
 

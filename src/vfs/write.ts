@@ -34,7 +34,8 @@ function dropPrivileges(context: Context, live: LiveFile): void {
   const inode = context.metadata.inodes.get(live.inode);
   const mode = withoutPrivileges(inode?.attributes.mode);
   if (inode === undefined || mode === undefined) return;
-  asAsked(context, () => context.metadata.inodes.update(inode.id, { attributes: { ...inode.attributes, mode } }));
+  const attributes = { ...inode.attributes, mode };
+  asAsked(context, () => context.metadata.inodes.update(inode.id, { attributes }), live.lineage);
 }
 
 export async function truncate(

@@ -33,6 +33,12 @@ const begin = (path: string, mount = "m") => {
   if (kept === undefined) throw new Error("not opened");
   return kept;
 };
+/** … and the kernel has agreed. */
+const beginAgreed = (path: string) => {
+  const kept = begin(path);
+  kept.agreed(CONNECTION);
+  return kept;
+};
 const resume = (path: string, mount = "m") => openKeptState(path, mount, true, LOG);
 
 test("what is open, agreed and at hand is there for a successor, which ends as kill -9 does", async () => {
@@ -59,7 +65,7 @@ test("what is open, agreed and at hand is there for a successor, which ends as k
 test("no number comes back, whichever daemon gives it out", async () => {
   const path = await pathIn();
   const given = new Set<number>();
-  const first = begin(path);
+  const first = beginAgreed(path);
   for (let i = 0; i < 3000; i += 1) given.add(first.handleTable.add(FILE));
   for (const id of given) if (id % 3 !== 0) first.handleTable.remove(id);
   const second = resume(path);
@@ -71,20 +77,20 @@ test("no number comes back, whichever daemon gives it out", async () => {
 
 test("what is of another mount, or is no such file, is not taken over; a new mount begins empty", async () => {
   const path = await pathIn();
-  begin(path).handleTable.add(FILE);
+  beginAgreed(path).handleTable.add(FILE);
   expect(resume(path, "other")).toBe(undefined);
   expect(begin(path, "other").handles).toEqual([]);
   expect(resume(path)).toBe(undefined);
   writeFileSync(path, "{");
   expect(resume(path)).toBe(undefined);
-  begin(path);
+  beginAgreed(path);
   truncateSync(path, 5000);
   expect(resume(path)).toBe(undefined);
 });
 
 test("lists longer than there is room for are cut short", async () => {
   const path = await pathIn();
-  const first = begin(path);
+  const first = beginAgreed(path);
   const many = Array.from({ length: 20_000 }, (_, index) => 2 * index);
   first.atHand.inFlight(many);
   const left = resume(path)?.atHand.left ?? [];

@@ -7,7 +7,10 @@ import type { KernelNews, KnownRows } from "../../src/vfs/kernel-cache.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 
 const NOTHING: KernelNews = { names: [], listings: [], inodes: [] };
-const EPOCHS = 44;
+/** Linux 6.2. */
+const EXPIRES = 38;
+const no = () => false;
+const yes = () => true;
 
 interface Told {
   readonly way: "entry" | "inode";
@@ -56,11 +59,11 @@ const KNOWN: KnownRows = {
 };
 
 it("names that exist expire, those that are gone are dropped; attributes and listings go the other way", async () => {
-  const { clock, cache, texts, told } = start(EPOCHS);
+  const { clock, cache, texts, told } = start(EXPIRES);
   cache.tell({
     names: [
-      { parent: 1, name: "kept", isGone: false },
-      { parent: 2, name: "göne", isGone: true },
+      { parent: 1, name: "kept", isGone: no, wasThere: true },
+      { parent: 2, name: "göne", isGone: yes, wasThere: true },
     ],
     listings: [2],
     inodes: [7, 2],
@@ -78,8 +81,12 @@ it("what waits is told once, and a way that waits holds nothing up on the other"
   const held = new Promise<number>((resolve) => {
     release = resolve;
   });
-  const { clock, cache, texts } = start(EPOCHS, { entry: held });
-  const again: KernelNews = { names: [{ parent: 1, name: "a", isGone: false }], listings: [], inodes: [3] };
+  const { clock, cache, texts } = start(EXPIRES, { entry: held });
+  const again: KernelNews = {
+    names: [{ parent: 1, name: "a", isGone: no, wasThere: true }],
+    listings: [],
+    inodes: [3],
+  };
   for (let round = 0; round < 5; round += 1) {
     cache.tell(again);
     await clock.advance(100);
@@ -91,44 +98,109 @@ it("what waits is told once, and a way that waits holds nothing up on the other"
   expect(texts("entry")).toEqual(["expire 1/a", "expire 1/a"]);
 });
 
-it("more names than are worth it are one word, where the kernel has it", async () => {
-  for (const [minor, expected] of [
-    [EPOCHS, 1],
-    [EPOCHS - 1, 10_001],
-  ] as const) {
+it("everything: what exists is named by the rows, what is gone or absent still waits; never the word that unmounts", async () => {
+  for (const minor of [EXPIRES, 45]) {
     const { clock, cache, texts } = start(minor);
-    const names = Array.from({ length: 10_001 }, (_, i) => ({ parent: 1, name: `${i}`, isGone: false }));
+    cache.tell({ ...NOTHING, names: [{ parent: 1, name: "gone", isGone: yes, wasThere: true }] });
+    cache.everything(KNOWN);
+    cache.tell({ ...NOTHING, names: [{ parent: 1, name: "absent", isGone: no, wasThere: true }] });
+    await clock.advance(100);
+    expect(texts("entry")).toEqual(["drop 1/gone", "expire 1/absent", "expire 1/a", "expire 5/b"]);
+    expect(texts("inode")).toEqual(["attributes 1", "attributes 5", "attributes 9"]);
+    const names = Array.from({ length: 10_001 }, (_, i) => ({ parent: 1, name: `${i}`, isGone: no, wasThere: true }));
     cache.tell({ ...NOTHING, names });
-    await clock.advance(1_000);
-    expect(texts("entry")).toHaveLength(expected);
+    await clock.advance(500);
+    expect(texts("entry")).toHaveLength(4 + 10_001);
   }
 });
 
-it("everything: names by an epoch, or each; attributes each", async () => {
-  const { clock, cache, texts } = start(EPOCHS);
-  cache.tell({ ...NOTHING, names: [{ parent: 1, name: "a", isGone: false }] });
+it("a name that expires is told once more: a caller may have had an old answer in its hands", async () => {
+  const { clock, cache, texts } = start(EXPIRES);
+  cache.tell({
+    ...NOTHING,
+    names: [
+      { parent: 1, name: "kept", isGone: no, wasThere: true },
+      { parent: 1, name: "gone", isGone: yes, wasThere: true },
+      { parent: 1, name: "absent", isGone: no, wasThere: false },
+    ],
+  });
   cache.everything(KNOWN);
   await clock.advance(100);
-  expect(texts("entry")).toEqual(["epoch"]);
-  expect(texts("inode")).toEqual(["attributes 1", "attributes 5", "attributes 9"]);
-  const older = start(EPOCHS - 1);
-  older.cache.everything(KNOWN);
-  await older.clock.advance(100);
-  expect(older.texts("entry")).toEqual(["expire 1/a", "expire 5/b"]);
-  expect(older.texts("inode")).toEqual(["attributes 1", "attributes 5", "attributes 9"]);
+  const first = texts("entry");
+  expect(first).toEqual(["expire 1/kept", "drop 1/gone", "expire 1/absent", "expire 1/a", "expire 5/b"]);
+  await clock.advance(500);
+  expect(texts("entry")).toEqual(first);
+  await clock.advance(3_000);
+  expect(texts("entry").slice(first.length)).toEqual(["expire 1/kept", "expire 1/a", "expire 5/b"]);
+  await clock.advance(10_000);
+  expect(texts("entry")).toHaveLength(8);
 });
 
-it("absent names are remembered only where all can be made to be asked for again; nobody is told before there is a kernel, or after", async () => {
-  expect(start(EPOCHS).cache.forgetsAbsent).toBe(true);
-  const { cache, clock, told } = start(EPOCHS - 1);
-  expect(cache.forgetsAbsent).toBe(false);
+it("each round gathers, not only the first", async () => {
+  const { clock, cache, told } = start(EXPIRES);
+  const at: number[] = [];
+  cache.use(async (way, messages) => {
+    if (way === "entry") at.push(clock.elapsed());
+    for (const text of wordsOf(messages)) told.push({ way, text });
+    if (told.length === 1) cache.tell({ ...NOTHING, names: [{ parent: 1, name: "b", isGone: yes, wasThere: true }] });
+    return 0;
+  }, EXPIRES);
+  cache.tell({ ...NOTHING, names: [{ parent: 1, name: "a", isGone: yes, wasThere: true }] });
+  await clock.advance(100);
+  const [first = 0, second = 0] = at;
+  expect(told.map(({ text }) => text)).toEqual(["drop 1/a", "drop 1/b"]);
+  expect(second - first).toBeGreaterThanOrEqual(3);
+});
+
+it("whether a name is gone is asked when it is sent: made anew meanwhile, it is left to who uses it", async () => {
+  let release: (errno: number) => void = () => {};
+  const held = new Promise<number>((resolve) => {
+    release = resolve;
+  });
+  const { clock, cache, texts } = start(EXPIRES, { entry: held });
+  let isGone = true;
+  cache.tell({ ...NOTHING, names: [{ parent: 2, name: "slow", isGone: no, wasThere: true }] });
+  await clock.advance(100);
+  cache.tell({ ...NOTHING, names: [{ parent: 1, name: "a", isGone: () => isGone, wasThere: true }] });
+  await clock.advance(100);
+  isGone = false;
+  release(0);
+  await clock.advance(100);
+  expect(texts("entry")).toEqual(["expire 2/slow", "expire 1/a"]);
+});
+
+it("where names cannot expire (Linux before 6.2) what exists is not taken down: only what is gone is told", async () => {
+  const { clock, cache, texts } = start(EXPIRES - 1);
+  expect([cache.expiresNames, start(EXPIRES).cache.expiresNames]).toEqual([false, true]);
+  cache.tell({
+    ...NOTHING,
+    names: [
+      { parent: 1, name: "kept", isGone: no, wasThere: true },
+      { parent: 1, name: "gone", isGone: yes, wasThere: true },
+    ],
+  });
+  cache.everything(KNOWN);
+  await clock.advance(10_000);
+  expect(texts("entry")).toEqual(["drop 1/gone"]);
+  expect(texts("inode")).toEqual(["attributes 1", "attributes 5", "attributes 9"]);
+});
+
+it("what is told before there is a kernel is told to it then; nobody is told at the end", async () => {
+  const clock = createVirtualClock();
+  const cache = createKernelCache(clock, SILENT);
+  expect(cache.expiresNames).toBe(false);
+  cache.tell({ names: [{ parent: 1, name: "gone", isGone: yes, wasThere: true }], listings: [], inodes: [7] });
+  await clock.advance(100);
+  const told: string[] = [];
+  cache.use(async (_, messages) => {
+    told.push(...wordsOf(messages));
+    return 0;
+  }, EXPIRES);
+  await clock.advance(100);
+  expect(told.sort()).toEqual(["attributes 7", "drop 1/gone"]);
   cache.close();
   cache.tell({ ...NOTHING, inodes: [1] });
   cache.everything(KNOWN);
   await clock.advance(100);
-  expect(told).toEqual([]);
-  const early = createKernelCache(clock, SILENT);
-  expect(early.forgetsAbsent).toBe(false);
-  early.tell({ ...NOTHING, inodes: [1] });
-  early.everything(KNOWN);
+  expect([told.length, cache.expiresNames]).toEqual([2, false]);
 });

@@ -117,9 +117,8 @@ for i in range(100):
   const list = `${LOOK}
 print(sorted(os.listdir(".")))
 `;
-  await python(there, list);
-  // Reading a folder touches its time of access, which is asked for once more.
-  await python(there, list);
+  // A listing is kept from the second time on; reading it touches its time of access, which is asked for once more.
+  for (let time = 0; time < 3; time += 1) await python(there, list);
   expect(await asked(there, () => python(there, list))).toEqual({ OPENDIR: 1, RELEASEDIR: 1 });
 
   const read = `${LOOK}
@@ -218,11 +217,16 @@ test("without the stream the journal is asked for; without the journal nothing i
   await python(there, WATCH, "size('late') == 2");
   expect(await asked(there, () => python(there, look))).toEqual({});
 
+  // Only root mounts; what is mounted in a folder of ours stays there when all names are asked for again.
+  const isRoot = process.getuid?.() === 0;
+  if (isRoot) check(await there.sh("mkdir nested && mount -t tmpfs nested nested && touch nested/inside"));
+
   await setFaults({ streamJournal: cut, readJournal: cut });
   await until("it is known that nobody is heard", async () => !(await live()), 60_000);
   expect(check(await place.wsfs(["status", there.dir])).stdout).toMatch(/changes +not live for /);
   const { LOOKUP = 0, GETATTR = 0 } = await asked(there, () => python(there, look));
   expect(LOOKUP + GETATTR).toBeGreaterThan(0);
+  if (isRoot) expect(check(await there.sh("stat nested >&2; ls nested && umount nested")).stdout).toBe("inside\n");
   check(await here.sh("printf 123 > late"));
   await setFaults({});
   await python(there, WATCH, "size('late') == 3");

@@ -6,10 +6,14 @@
  *
  * Every line from the supervisor is appended to LOG, and one of each thing it does. SIGUSR2 makes
  * it ask for the unmount, or say that it is prepared when it is "late" with that. One that takes over
- * asks for what was not answered, and behaves well, but for "-again" behaviours.
+ * asks for what was not answered, and behaves well, but for "-again" behaviours. "stuck-notify" leaves the
+ * name "slow" unanswered, and tells the kernel of a name in the same folder, which is locked.
+ * The "adopt-" ones start a supervisor in the place of one that dies, and are silent or dead by then.
  */
-import { appendFileSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { appendFileSync, closeSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
 
 const [addonPath, logPath, first] = process.argv.slice(2);
 const restarts = process.env.WSFS_RESTARTS ?? "";
@@ -45,7 +49,7 @@ if (restarts !== "") {
 }
 
 const send = (line) => addon.controlSend(control, line, -1);
-let device;
+let device, deviceFd;
 
 function attributes(buffer, offset) {
   buffer.writeBigUInt64LE(1n, offset); // ino
@@ -91,10 +95,25 @@ function answer(opcode) {
   }
 }
 
+/** FUSE_NOTIFY_INVAL_ENTRY */
+function invalidate(parent, name) {
+  const message = Buffer.alloc(32 + name.length + 1);
+  message.writeUInt32LE(message.length, 0);
+  message.writeInt32LE(3, 4);
+  message.writeBigUInt64LE(BigInt(parent), 16);
+  message.writeUInt32LE(name.length, 24);
+  message.write(name, 32);
+  return addon.deviceNotify(device, 0, message);
+}
+
 function serve(messages) {
   for (const message of messages) {
     const opcode = message.readUInt32LE(4);
     if (behaviour === "hang-getattr") log(`request ${opcode}`);
+    if (behaviour === "stuck-notify" && opcode === 1 && message.toString("latin1", 40, message.length - 1) === "slow") {
+      invalidate(1, "other");
+      continue;
+    }
     const result = answer(opcode);
     if (result === undefined) continue;
     const head = Buffer.alloc(16);
@@ -126,6 +145,7 @@ const control = addon.openControl(
     log(`line ${line}`);
     if (line.startsWith("mounted ")) {
       if (behaviour === "die-on-mounted") process.exit(3);
+      deviceFd = descriptor;
       log(`connection ${addon.connectionNumber(descriptor)}`);
       device = addon.openDevice(
         descriptor,
@@ -155,7 +175,10 @@ const control = addon.openControl(
     }
     if (line === "stop" && behaviour !== "deaf" && behaviour !== "slow-end") finish("stop");
   },
-  () => finish("control closed"),
+  () => {
+    if (behaviour.startsWith("adopt-")) startSupervisor();
+    else finish("control closed");
+  },
 );
 
 /** It gives way to one with settings of this length. */
@@ -166,8 +189,29 @@ function giveWay(settings) {
 
 if (first === "reload") process.on("SIGUSR1", () => giveWay("good".padEnd(100_000, "x")));
 if (first === "reload-bad") process.on("SIGUSR1", () => giveWay("bad"));
+function startSupervisor() {
+  clearInterval(beating);
+  const [own, theirs] = addon.socketPair(0);
+  const program = join(dirname(addonPath), "wsfs-supervisor");
+  const adopting = ["--adopt", `${process.pid}`, "--control-fd", "3", "--device-fd", "4", "--mountpoint", "/nowhere"];
+  const rest = ["--crashes", "5", "--silence", "2", "--", process.execPath, ...process.argv.slice(1)];
+  const afterUs = `while [ "$(cut -d " " -f 4 /proc/$$/stat)" = ${process.pid} ]; do sleep 0.02; done; exec "$0" "$@"`;
+  const isLate = behaviour === "adopt-late";
+  const [command, ...words] = [...(isLate ? ["sh", "-c", afterUs] : []), program, ...adopting, ...rest];
+  const child = spawn(command, words, { detached: true, stdio: ["ignore", "ignore", "inherit", theirs, deviceFd] });
+  log(`supervisor ${child.pid}`);
+  closeSync(theirs);
+  if (isLate) process.kill(process.pid, "SIGKILL");
+  addon.openControl(
+    own,
+    () => {},
+    () => finish("control closed"),
+  );
+}
+
 process.on("SIGUSR2", () => send(behaviour === "late" ? "prepared" : "unmount"));
-if (behaviour !== "silent" && behaviour !== "deaf") setInterval(() => send("heartbeat"), 200);
+const beats = behaviour !== "silent" && behaviour !== "deaf";
+const beating = beats ? setInterval(() => send("heartbeat"), 200) : undefined;
 switch (behaviour) {
   case "refuse":
     send("failed 2 some text about what is wrong");

@@ -1,4 +1,6 @@
 /** The supervisor with a daemon that dies while it serves: who comes after it, on the same device, and when nobody does. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import {
   canMount,
@@ -101,6 +103,88 @@ describe.skipIf(!canMount)("a daemon that dies while it serves (root and /dev/fu
     expectNothingLeft(trial);
   });
 });
+
+describe.skipIf(!canMount)("a supervisor in the place of one that died", () => {
+  const adopted = (trial: Trial) => Number(/^supervisor (\d+)$/m.exec(trial.log())?.[1]);
+  const end = async (trial: Trial) => {
+    process.kill(adopted(trial), "SIGTERM");
+    await trial.exited(); // all that have its standard error
+    expect(trial.mounts()).toEqual([]); // a daemon without a parent is reaped by others
+  };
+
+  it("replaces a daemon that has never given it a sign of life, and counts on", async () => {
+    const trial = start("adopt-silent-again", { options: [...OPTIONS, "--crashes", "5"] });
+    await ready(trial);
+    process.kill(trial.daemonPid(), "SIGKILL");
+    await resumed(trial, 1);
+    trial.supervisor.kill("SIGKILL");
+    await resumed(trial, 2);
+    const why = "the daemon gave no sign of life and was killed (not a child of this supervisor)";
+    expect(trial.log()).toContain(`restarts 2 ${why}\n`);
+    expect((await run("ls", trial.dir)).code).toBe(0);
+    await end(trial);
+  });
+
+  it("replaces a daemon that has died before it looked", async () => {
+    const trial = start("adopt-late", { options: [...OPTIONS, "--crashes", "5"] });
+    await ready(trial);
+    trial.supervisor.kill("SIGKILL");
+    await resumed(trial, 1);
+    expect(trial.log()).toContain("restarts 1 the daemon ended unexpectedly (not a child of this supervisor)\n");
+    expect((await run("ls", trial.dir)).code).toBe(0);
+    await end(trial);
+  });
+});
+
+/** A thread of the dead would have to let go of what only a successor can free. */
+describe.skipIf(!canMount)("a daemon that is killed while the kernel holds on to a notification of it", () => {
+  const stuck = async (options: readonly string[]) => {
+    const trial = start("stuck-notify", { options: [...OPTIONS, ...options] });
+    await ready(trial);
+    const program = run("stat", join(trial.dir, "slow"));
+    await vi.waitFor(() => expect(threadsOf(trial.daemonPid())).toContain("wsfs-notify D"), patiently);
+    return { trial, program };
+  };
+
+  it.each([
+    ["from outside", "SIGKILL", [], REPLACED],
+    [
+      "for its silence",
+      "SIGSTOP",
+      ["--silence", "2"],
+      REPLACED.replace("ended unexpectedly", "gave no sign of life and was killed"),
+    ],
+  ] as const)("%s is replaced as any other", async (_, signal, options, line) => {
+    const { trial, program } = await stuck(["--crashes", "5", ...options]);
+    process.kill(trial.daemonPid(), signal);
+    expect(await program).toMatchObject({ code: 1, stderr: expect.stringContaining("No such file") });
+    expect(trial.stderr()).toBe(`wsfs: ${line}\n`);
+    expect((await run("ls", trial.dir)).code).toBe(0);
+    await vi.waitFor(() => expect(existsSync(`/proc/${trial.daemonPid()}`)).toBe(false), patiently);
+    expect((await run("ls", trial.dir)).code).toBe(0);
+    trial.supervisor.kill("SIGTERM");
+    expect(await trial.exited()).toBe(0);
+    expect(trial.log().match(/^restarts /gm)).toHaveLength(1);
+    expectNothingLeft(trial);
+  });
+
+  it("and is not to be replaced leaves no mount, and nobody waits", async () => {
+    const { trial, program } = await stuck([]);
+    process.kill(trial.daemonPid(), "SIGKILL");
+    expect((await program).code).toBe(1);
+    expect(await trial.exited()).toBe(1);
+    expect(trial.stderr()).toContain("the daemon ended unexpectedly (signal 9); the mount is detached");
+    expect(trial.mounts()).toEqual([]);
+  });
+});
+
+/** Name and state of each. */
+function threadsOf(pid: number): string[] {
+  return readdirSync(`/proc/${pid}/task`).map((thread) => {
+    const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, "utf8");
+    return stat.replace(/^\d+ \((.*)\) (.) .*$/s, "$1 $2");
+  });
+}
 
 describe.skipIf(!canMount)("a daemon that gives way (root and /dev/fuse)", () => {
   const given = (trial: Trial) => [...trial.log().matchAll(/^settings (.*)$/gm)].map(([, text]) => text);

@@ -22,7 +22,7 @@ export const LINKED: readonly Conflict[] = [
     before: linked,
     left: (at) => at.save("a", "one's"),
     right: (at) => at.save("b", "the other's"),
-    ends: { a: "one's, 2 names", b: "one's, 2 names", "b (conflict)": "the other's" },
+    ends: { a: "one's, 2 names", b: "one's, 2 names", "a (conflict)": "the other's" },
     otherFirst: { a: "the other's, 2 names", b: "the other's, 2 names", "b (conflict)": "one's" },
     same: { a: "a", b: "b" },
   },

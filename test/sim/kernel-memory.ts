@@ -74,7 +74,7 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
 
   const memory: KernelMemory = {
     cache: {
-      forgetsAbsent: true,
+      expiresNames: true,
       tell({ names, listings: folders, inodes }) {
         // By a thread: what is said now is heard a little later.
         const told = { names: [...names], folders: [...folders], inodes: [...inodes] };
@@ -84,7 +84,7 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
             absents.delete(key);
             const dentry = dentries.get(key);
             if (dentry !== undefined) dentry.until = -1;
-            if (isGone) dentries.delete(key);
+            if (isGone()) dentries.delete(key);
           }
           for (const folder of told.folders) spoil(folder);
           for (const lineage of told.inodes) attributes.delete(lineage);
@@ -93,7 +93,17 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
       },
       everything(known) {
         clock.soon(() => {
-          memory.expireNames();
+          // Only what the rows name: absent names are told by themselves.
+          for (let after = 0; ; ) {
+            const rows = known.names(after, 7);
+            for (const { parent, name } of rows) {
+              const dentry = dentries.get(keyOf(parent, name));
+              if (dentry !== undefined) dentry.until = -1;
+            }
+            const last = rows.at(-1);
+            if (last === undefined) break;
+            after = last.id;
+          }
           for (let after = 0; ; ) {
             const lineages = known.lineages(after, 7);
             for (const lineage of lineages) attributes.delete(lineage);

@@ -8,7 +8,7 @@ import { createWorld, type World } from "./world.ts";
 
 const POLL_MS = 20_000;
 
-async function begin(streams: () => Fault | undefined) {
+async function begin(streams: () => Fault | undefined, nodes: () => Fault | undefined = () => undefined) {
   const asked: string[] = [];
   const world = await createWorld({
     seed: 1,
@@ -17,6 +17,7 @@ async function begin(streams: () => Fault | undefined) {
     sabotage: {
       choose({ path }) {
         if (path.startsWith("/v1/journal")) asked.push(path);
+        if (path.startsWith("/v1/nodes/")) return nodes() ?? "none";
         return path === "/v1/journal/stream" ? (streams() ?? "none") : "none";
       },
     },
@@ -39,7 +40,7 @@ async function begin(streams: () => Fault | undefined) {
   await world.clock.advance(5_000);
   expect(await world.run(kernel.list(""))).toEqual([]);
   asked.length = 0;
-  return { world, asked, ms, isThere };
+  return { world, asked, ms, isThere, fresh };
 }
 
 const make = (world: World, name: string) => world.run(world.outside.createFolder(world.workspace.root, name));
@@ -88,6 +89,28 @@ test("a stream that broke is taken up where it was", async () => {
     await make(world, "b");
     expect(await ms(isThere("b"))).toBeLessThan(500);
     expect(asked).toEqual([]);
+    world.check();
+  } finally {
+    world.end();
+  }
+});
+
+test.each([
+  ["by the stream", undefined],
+  ["in pages", "unavailable"],
+] as const)("what is told %s and cannot be applied is not live, though the journal is heard of", async (_, stream) => {
+  let fault: Fault | undefined;
+  const { world, ms, isThere, fresh } = await begin(
+    () => stream,
+    () => fault,
+  );
+  try {
+    fault = "unavailable";
+    await make(world, "a");
+    expect(await ms(async () => !fresh.isLive())).toBeLessThan(2 * 60_000);
+    fault = undefined;
+    await ms(isThere("a"));
+    await ms(async () => fresh.isLive());
     world.check();
   } finally {
     world.end();

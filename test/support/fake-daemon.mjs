@@ -82,6 +82,7 @@ await runDaemonProcess(async ({ workspace: name, settings, database, log, paths 
       parked: 0,
       bytesPending: dirty * 1024,
       settled: dirty === 0,
+      live: false,
       conflicts: 0,
       cacheBytes: 0,
       cacheLimit: settings.cacheLimit,

@@ -68,3 +68,34 @@ test("a gap is noticed by what is heard after it", async () => {
   fresh.heard();
   expect([fresh.isLive(), ends.length]).toEqual([false, 1]);
 });
+
+test("what came and is not applied ends it, whatever else is heard; applying some of it is progress", async () => {
+  const { clock, fresh, ends, live } = start();
+  fresh.start();
+  live();
+  const beats = async (count: number) => {
+    for (let beat = 0; beat < count; beat += 1) {
+      await clock.advance(5_000);
+      fresh.heard();
+    }
+  };
+  fresh.came();
+  await beats(4);
+  fresh.applied(false);
+  await beats(4);
+  fresh.came();
+  fresh.applied(true);
+  await beats(10);
+  expect([fresh.isLive(), ends]).toEqual([true, []]);
+  fresh.came();
+  await beats(4);
+  fresh.came();
+  await beats(4);
+  expect([fresh.isLive(), ends.length]).toEqual([false, 1]);
+  await beats(4);
+  expect(fresh.isLive()).toBe(false);
+  live();
+  await beats(10);
+  expect([fresh.isLive(), ends.length]).toEqual([true, 1]);
+  fresh.stop();
+});

@@ -14,6 +14,7 @@ async function createFolder() {
   return {
     entries,
     lineage: root.lineage,
+    isKept: () => context.kernel.listed.has(ROOT_INODE),
     open: async () => (await opendir(context, CALLER, root.lineage)).handle,
     close: (handle: number) => releasedir(context, handle),
     make: (name: string) => entries.create(ROOT_INODE, name, ROOT_INODE),
@@ -189,4 +190,14 @@ test("names that were passed and left are looked at once, however often the pass
     if (listed.length < 10) break;
   }
   expect([removed, looks]).toEqual([400, 0]);
+});
+
+test("a listing that goes on where another handle was is not taken for the whole folder", async () => {
+  const folder = await createFolder();
+  for (const name of ["a", "b", "c"]) folder.make(name);
+  const handle = await folder.open();
+  expect((await folder.list(handle, 2, 10)).names).toEqual(["a", "b", "c"]);
+  expect(folder.isKept()).toBe(false);
+  await folder.list(handle, 0, 3);
+  expect(folder.isKept()).toBe(true);
 });

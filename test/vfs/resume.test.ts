@@ -228,3 +228,48 @@ test("a change that is refused, or given up half way, leaves no word of it", asy
   await expect(mkdir(context, asking(40), ROOT, "d", 0o755)).rejects.toMatchObject({ code: "EEXIST" });
   expect(doneBefore(context, 40)).toBe(undefined);
 });
+
+/** The kernel, or somebody's mapping, still counts as a writer of each file. */
+function neverAlone({ context }: BytesWorld): void {
+  const { files } = context.runtime;
+  const open = files.open.bind(files);
+  Object.assign(files, {
+    open: async (...args: Parameters<typeof open>) =>
+      Object.assign(await open(...args), { isOnlyWriter: async () => false }),
+  });
+}
+
+test("a file that one reads and another has mapped, or was just closing, is one file", async () => {
+  const { world, table, successor } = await worldWith(true);
+  const inode = world.addRemote(TEXT);
+  await world.readAll(inode);
+  await world.clock.advance(1000);
+  const reading = await world.open(inode);
+  table.remove(await world.open(inode, { write: true }));
+  const next = await successor(async (there) => neverAlone(there));
+  const handle = next.context.handles.get(reading);
+  expect(handle?.kind === "file" && handle.live === next.context.lives.get(inode.lineage)).toBe(true);
+  const opened = await next.open(inode);
+  expect(table.kept.get(opened)?.backing).toBe(table.kept.get(reading)?.backing);
+  next.context.bytes.stopped.abort();
+});
+
+test("a file that cannot be taken over is not kept half open", async () => {
+  const { world, successor } = await worldWith();
+  const { inode, handle } = await world.create();
+  await world.write(handle, 0, TEXT);
+  const next = await successor(async ({ context }) => {
+    const { begin } = context.metadata.writers;
+    let count = 0;
+    Object.assign(context.metadata.writers, {
+      begin(id: number) {
+        count += 1;
+        if (count === 2) throw new Error("disk full");
+        begin(id);
+      },
+    });
+  });
+  expect(next.context.lives.get(inode.lineage)).toBeUndefined();
+  expect(next.context.handles.size).toBe(0);
+  expect(next.complaints).toEqual(["an open file could not be taken over: disk full"]);
+});

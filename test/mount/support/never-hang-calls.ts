@@ -30,10 +30,10 @@ export const CALLS: Readonly<Record<string, Call>> = {
   "stat a name that is not there": { needs: "local", script: 'os.stat("known/none")' },
   "stat in an unknown folder": { needs: "metadata", script: 'os.stat("elsewhere/f")' },
   "open, read, close: cached": { needs: "local", script: READ("known/cached") },
-  "open, read, close: not cached": { needs: "content", script: READ("known/far") },
+  "open, read, close: not cached": { needs: "content", script: READ("distant/far") },
   "read by mmap: not cached": {
     needs: "content",
-    script: 'fd = os.open("known/mapped", os.O_RDONLY); mmap.mmap(fd, 0, prot=mmap.PROT_READ)[5]',
+    script: 'fd = os.open("distant/mapped", os.O_RDONLY); mmap.mmap(fd, 0, prot=mmap.PROT_READ)[5]',
   },
   // What is not overwritten may be fetched later.
   "open for writing: not cached": {
@@ -71,8 +71,9 @@ export const CALLS: Readonly<Record<string, Call>> = {
 export async function prepare(place: Place, dir: string, names: readonly string[]): Promise<void> {
   check(
     await place.sh(
-      `cd '${dir}' && mkdir ${names[0]} && cd ${names[0]} && mkdir known known/empty unknown elsewhere other third
-for f in cached far mapped rewritten appended cut emptied old removed; do head -c 300000 /dev/urandom > known/$f; done
+      `cd '${dir}' && mkdir ${names[0]} && cd ${names[0]} && mkdir known known/empty distant unknown elsewhere other third
+for f in cached rewritten appended cut emptied old removed; do head -c 300000 /dev/urandom > known/$f; done
+for f in far mapped; do head -c 300000 /dev/urandom > distant/$f; done
 for d in unknown elsewhere other third; do head -c 1000 /dev/urandom > $d/f; done
 ln -s target known/link; setfattr -n user.a -v 1 known/cached
 cd .. && for name in ${names.slice(1).join(" ")}; do cp -a ${names[0]} $name; done`,
@@ -82,9 +83,10 @@ cd .. && for name in ${names.slice(1).join(" ")}; do cp -a ${names[0]} $name; do
 
 /** On the mount that is tried: what it knows and has before the trouble comes. */
 export async function learn(place: Place, dir: string): Promise<void> {
-  const names = "test -e known/far && test -L known/link && getfattr -n user.a known/cached";
+  const names = "test -e distant/far && test -L known/link && getfattr -n user.a known/cached";
+  // Files beside them come too: a folder that is read in order is read ahead.
   const bytes = "cat known/cached known/appended known/emptied";
-  check(await place.sh(`cd '${dir}' && ls -l . known known/empty && ${names} && ${bytes} > /dev/null`));
+  check(await place.sh(`cd '${dir}' && ls -l . known known/empty distant && ${names} && ${bytes} > /dev/null`));
 }
 
 export interface Outcome {

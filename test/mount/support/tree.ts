@@ -21,6 +21,8 @@ export interface TreeEntry {
 
 const READ_TREE = `
 import base64, hashlib, json, os, stat, sys
+# Root can look at all there is.
+def may(path, how): return os.getuid() == 0 or os.access(path, how)
 tree = {}
 def look(path, shown):
     s = os.lstat(path)
@@ -30,15 +32,15 @@ def look(path, shown):
     if kind == "symlink": entry["target"] = os.readlink(path)
     if kind == "file":
         digest = hashlib.sha256()
-        if os.access(path, os.R_OK):
+        if may(path, os.R_OK):
             with open(path, "rb", buffering=0) as f:
                 while data := f.read(1 << 20): digest.update(data)
             entry["sha256"] = digest.hexdigest()
-    if kind in ("file", "folder") and os.access(path, os.R_OK):
+    if kind in ("file", "folder") and may(path, os.R_OK):
         found = {n: base64.b64encode(os.getxattr(path, n)).decode() for n in os.listxattr(path) if n.startswith("user.")}
         if found: entry["xattrs"] = found
     tree[shown] = entry
-    if kind == "folder" and os.access(path, os.R_OK | os.X_OK):
+    if kind == "folder" and may(path, os.R_OK | os.X_OK):
         for name in sorted(os.listdir(path)): look(path + "/" + name, name if shown == "." else shown + "/" + name)
 look(sys.argv[1], ".")
 print(json.dumps(tree))

@@ -84,7 +84,7 @@ export async function takeTurns(place: Place, { chance, goesOn, isKilled }: Turn
   const plain = place.path("plain");
   mkdirSync(plain);
   const mounts = new Map<string, TestMount>();
-  for (const name of NAMES) mounts.set(name, await place.mount(gateway, { name }));
+  for (const name of NAMES) mounts.set(name, await place.mount(gateway, { name, args: ["--no-restart"] }));
   let turn = 0;
 
   const mounted = (name: string): TestMount => {
@@ -106,11 +106,11 @@ export async function takeTurns(place: Place, { chance, goesOn, isKilled }: Turn
     const armed = { NODE_OPTIONS: `--import ${DIE_AT_STEP}`, WSFS_DIE_AT: "request: answered", WSFS_DIE_ONCE: mark };
     Object.assign(place.env, armed);
     // It may be dead before the command has seen it serve.
-    await place.mount(gateway, { name }).catch(() => undefined);
+    await place.mount(gateway, { name, args: ["--no-restart"] }).catch(() => undefined);
     delete place.env.NODE_OPTIONS;
     await until("its successor dies, too", () => existsSync(mark), LIMIT_MS);
     await until("the mount of the successor is gone", isGone, LIMIT_MS);
-    mounts.set(name, await place.mount(gateway, { name }));
+    mounts.set(name, await place.mount(gateway, { name, args: ["--no-restart"] }));
   }
 
   /** While remote changes take place, a name may vanish between its listing and its reading. */
