@@ -354,6 +354,8 @@ interface Start {
 function goOn(metadata: Metadata<Request>, client: Client, mount: EngineOptions["mount"]): Start | undefined {
   const known = mount?.resumed === undefined ? undefined : knownWorkspace(metadata);
   if (known === undefined) return undefined;
+  // A profile may have come with a reload.
+  requireSameCounting(metadata, client, true);
   // By its id: its name may be another one by now.
   const asked = client.findWorkspace(known.id);
   asked.catch(() => {});
