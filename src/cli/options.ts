@@ -20,6 +20,18 @@ export interface Command {
   readonly examples: readonly (readonly [string, string])[];
 }
 
+/** Flags of a mount that its reload refuses. */
+const FIXED = [
+  "base-url",
+  "workspace",
+  "state-dir",
+  "read-only",
+  "no-passthrough",
+  "no-restart",
+  "background",
+  "allow-other",
+] as const;
+
 export const COMMANDS = {
   start: {
     dir: "optional",
@@ -128,26 +140,10 @@ export const COMMANDS = {
       "log-level",
       "json",
       "debug",
-      "base-url",
-      "workspace",
-      "state-dir",
-      "read-only",
-      "no-passthrough",
-      "no-restart",
-      "background",
-      "allow-other",
+      ...FIXED,
     ],
     // Refused, with the reason.
-    hidden: [
-      "base-url",
-      "workspace",
-      "state-dir",
-      "read-only",
-      "no-passthrough",
-      "no-restart",
-      "background",
-      "allow-other",
-    ],
+    hidden: FIXED,
     examples: [
       ["wsfs reload ~/work", "after an upgrade of wsfs: the same settings"],
       ["wsfs reload ~/work --cache-size 20G --log-level debug", "other settings; what is not given stays"],

@@ -154,7 +154,7 @@ describe.skipIf(!canMount)("a daemon that is killed while the kernel holds on to
       ["--silence", "2"],
       REPLACED.replace("ended unexpectedly", "gave no sign of life and was killed"),
     ],
-  ] as const)("%s is replaced as any other", async (_, signal, options, line) => {
+  ] as const)("%s is replaced, and programs go on", async (_, signal, options, line) => {
     const { trial, program } = await stuck(["--crashes", "5", ...options]);
     process.kill(trial.daemonPid(), signal);
     expect(await program).toMatchObject({ code: 1, stderr: expect.stringContaining("No such file") });

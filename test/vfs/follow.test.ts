@@ -12,29 +12,12 @@ import { followOnce } from "../../src/vfs/follow.ts";
 import { observeNode } from "../../src/vfs/observe.ts";
 import { pollFolders } from "../../src/vfs/poll.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
+import { nodeOf as anyNodeOf } from "../support/rows-world.ts";
 
 const SIGNAL = new AbortController().signal;
 const TIME = "2026-01-01T00:00:00.000Z";
 
-function nodeOf(id: string, change: Partial<Node> = {}): Node {
-  return {
-    id,
-    kind: "folder",
-    path: `/${id}`,
-    name: id,
-    parentId: "root",
-    mimeType: null,
-    size: 0,
-    head: null,
-    contentHash: null,
-    lastKey: null,
-    revision: 1,
-    createdAt: TIME,
-    modifiedAt: TIME,
-    attributes: {},
-    ...change,
-  };
-}
+const nodeOf = (id: string, change: Partial<Node> = {}) => anyNodeOf(id, { kind: "folder", path: `/${id}`, ...change });
 
 function entryOf({ id, revision, parentId, name }: Node, position: number, kind = "updated"): JournalEntry {
   return { position, time: TIME, kind, nodeId: id, revision, parentId, name };

@@ -82,7 +82,7 @@ async function inTrouble(
     const mount = await place.mount({ ...gateway, baseUrl: way.baseUrl }, { name, args });
     const folder = join(mount.dir, name);
     if (learns) await learn(place, folder);
-    if (trouble === "full") check(await place.sh(`head -c 1G /dev/zero > '${mount.stateDir}/filler' || true`));
+    if (trouble === "full") check(await place.sh(`! head -c 1G /dev/zero > '${mount.stateDir}/filler'`));
     else if (trouble === "stopped") process.kill(mount.pid, "SIGSTOP");
     else await way.become(trouble satisfies Trouble);
     await use(mount, folder);
