@@ -74,21 +74,35 @@ function markedLate({ context }: Engine): void {
   });
 }
 
-const SABOTAGES: readonly { name: string; mounts: 1 | 2; sabotage: Sabotage }[] = [
+const SABOTAGES: readonly { name: string; mounts: 1 | 2; sabotage: Sabotage; lacks?: ["journal"] }[] = [
   {
     name: "new versions go without If-Match",
     mounts: 2,
     sabotage: withoutHeader("if-match", ({ method }) => method === "PUT"),
   },
   { name: "uploads go without If-None-Match", mounts: 2, sabotage: withoutHeader("if-none-match") },
+  {
+    name: "repeated requests have other keys, without the journal",
+    mounts: 1,
+    sabotage: { request: withOtherKey },
+    lacks: ["journal"],
+  },
   { name: "a call is answered before its commit", mounts: 1, sabotage: { losesLastCall: true } },
   { name: "a file is marked dirty late", mounts: 1, sabotage: { engine: markedLate } },
   { name: "content is sent before it is whole", mounts: 2, sabotage: { request: halved } },
 ];
 
-test.each(SABOTAGES)("$name: noticed", { timeout: 600_000 }, async ({ name, mounts, sabotage }) => {
+test.each(SABOTAGES)("$name: noticed", { timeout: 600_000 }, async ({ name, mounts, sabotage, lacks = [] }) => {
   const lag = mounts === 1 ? { lag: { path: 3_000, journal: 5_000, id: 0 } } : {};
-  const failure = await playHistories({ mounts, ...lag, sabotage, seed: SEED, count: HISTORIES_MAX, shrinkMs: 0 });
+  const failure = await playHistories({
+    mounts,
+    lacks,
+    ...lag,
+    sabotage,
+    seed: SEED,
+    count: HISTORIES_MAX,
+    shrinkMs: 0,
+  });
   console.log(`${name}: history ${failure?.runs}: ${failure?.error.message.split("\n")[0]?.slice(0, 150)}`);
   expect(failure).toBeDefined();
 });
