@@ -3,6 +3,7 @@
  * asking twice, and what does not change is not asked for again. Times are limits, generous ones.
  */
 import { writeFileSync } from "node:fs";
+import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { run, spawnUntilLine, until } from "../support/child.ts";
 import { check, createPlace, type Place, type TestGateway, type TestMount } from "../support/wsfs.ts";
@@ -37,6 +38,17 @@ async function asked(mount: TestMount, work: () => Promise<unknown>): Promise<Co
   const after = (await mount.status()).operations as Counts;
   const more = Object.entries(after).map(([name, count]) => [name, count - (before[name] ?? 0)] as const);
   return Object.fromEntries(more.filter(([, count]) => count > 0));
+}
+
+/**
+ * From some moment on the kernel asks just that for `work`. Not at once: a name is made to be asked for again a
+ * second time, a second or two after the first (fuse/kernel-cache.ts), and what was changed may be told in parts.
+ */
+async function comesToAsk(mount: TestMount, work: () => Promise<unknown>, expected: Counts): Promise<void> {
+  const end = performance.now() + 30_000;
+  let counts = await asked(mount, work);
+  while (!isDeepStrictEqual(counts, expected) && performance.now() < end) counts = await asked(mount, work);
+  expect(counts).toEqual(expected);
 }
 
 async function setFaults(faults: object): Promise<void> {
@@ -111,15 +123,13 @@ os.chdir(sys.argv[1] + "/warm")
 for i in range(100):
     os.stat("file"); os.lstat("link"); os.readlink("link"); os.path.exists("absent")
 `;
-  await python(there, warm);
-  expect(await asked(there, () => python(there, warm))).toEqual({});
+  await comesToAsk(there, () => python(there, warm), {});
 
   const list = `${LOOK}
 print(sorted(os.listdir(".")))
 `;
   // A listing is kept from the second time on; reading it touches its time of access, which is asked for once more.
-  for (let time = 0; time < 3; time += 1) await python(there, list);
-  expect(await asked(there, () => python(there, list))).toEqual({ OPENDIR: 1, RELEASEDIR: 1 });
+  await comesToAsk(there, () => python(there, list), { OPENDIR: 1, RELEASEDIR: 1 });
 
   const read = `${LOOK}
 with open("file") as file:
@@ -215,7 +225,7 @@ test("without the stream the journal is asked for; without the journal nothing i
   await python(there, WATCH, "size('late') == 1");
   check(await here.sh("printf 12 > late"));
   await python(there, WATCH, "size('late') == 2");
-  expect(await asked(there, () => python(there, look))).toEqual({});
+  await comesToAsk(there, () => python(there, look), {});
 
   // Only root mounts; what is mounted in a folder of ours stays there when all names are asked for again.
   const isRoot = process.getuid?.() === 0;
