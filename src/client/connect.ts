@@ -56,9 +56,10 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-/** Sends nothing yet. Throws a TypeError when the base URL is none. */
+/** Sends nothing yet. Throws a TypeError when the base URL or the credentials are none. */
 export function connect(options: ConnectOptions): Gateway {
   const { credentials, workspace, log = SILENT, clock = systemClock, limits, connections } = options;
+  checkCredentials(credentials);
   const transport =
     options.transport ??
     createHttpTransport({
@@ -85,6 +86,15 @@ export function connect(options: ConnectOptions): Gateway {
       await transport.close();
     },
   };
+}
+
+/** What a program without types gave. It may be the token itself: nothing of it is shown. */
+function checkCredentials(given: unknown): void {
+  const has = (name: keyof Credentials) =>
+    typeof given === "object" && given !== null && typeof Reflect.get(given, name) === "function";
+  if (has("token") && has("renew")) return;
+  const kind = given === null ? "null" : typeof given;
+  throw new TypeError(`credentials: expected staticToken(…), tokenFile(…) or tokenCommand(…), got ${kind}`);
 }
 
 async function loadClient(options: ClientOptions, profile: ProfileFile | undefined): Promise<Client> {

@@ -2,6 +2,7 @@ import { mkdtemp, rename, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { connect } from "../../src/client/connect.ts";
 import { type Credentials, staticToken, tokenFile } from "../../src/client/credentials.ts";
 import { exampleNode, exampleWritten, textSource } from "./support/examples.ts";
 import { readMultipart } from "./support/multipart-reader.ts";
@@ -195,4 +196,14 @@ test("credentials that fail are unauthorized and say why", async () => {
   expect(error.code).toBe("unauthorized");
   expect(error.message).toContain("helper ended with 1");
   onTestFinished(() => client.close());
+});
+
+test("what is no source of tokens is refused when it is given, in words that do not show it", () => {
+  const secret = "a-token-in-clear";
+  // As a program without types may do.
+  const given: readonly unknown[] = [secret, null, { token: secret }];
+  for (const credentials of given as readonly Credentials[]) {
+    const connecting = () => connect({ baseUrl: "http://127.0.0.1:1", credentials });
+    expect(connecting).toThrow(/^(?!.*clear)credentials: expected staticToken/);
+  }
 });
