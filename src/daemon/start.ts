@@ -56,8 +56,11 @@ import { withLimit } from "./with-limit.ts";
 /** The engine closes the database when it stops. */
 export type StartEngine = (options: EngineOptions) => Promise<Engine>;
 
-/** Write-back waits this long for more changes of the same file, … */
-const DEBOUNCE_MS = 1000;
+/**
+ * Write-back waits this long for more changes of the same file: longer than an editor takes from one step of a
+ * save to the next, and short enough for other mounts to show the change within a second; …
+ */
+const DEBOUNCE_MS = 750;
 /** … but no longer than this. */
 const MAXIMUM_AGE_MS = 10_000;
 const POLL_MS = 1000;
