@@ -9,6 +9,7 @@ import { check, type Place } from "../support/wsfs.ts";
 import { runBench } from "./support/bench.ts";
 import { compileCalls } from "./support/calls.ts";
 import { COLD_WORKLOADS, coldWorkloads, LATENCY_MS } from "./support/cold-workloads.ts";
+import { type FarContent, putContent } from "./support/far-content.ts";
 import type { Figures, Report, Skipped } from "./support/figures.ts";
 import { LOCAL_WORKLOADS, localWorkloads, type Tools } from "./support/local-workloads.ts";
 import { type BenchOptions, describeMachine } from "./support/options.ts";
@@ -33,9 +34,11 @@ async function bench(place: Place, options: BenchOptions): Promise<Report> {
   const skipped = await findMissing(place, asked);
   const isToRun = ({ name }: { name: string }) =>
     asked.includes(name) && !skipped.some(({ workload }) => workload === name);
+  const cold = coldWorkloads(tools).filter(isToRun);
+  const contents = new Set(cold.map(({ content }) => content));
   const results = [
     ...(await runAll(localWorkloads(tools).filter(isToRun), () => nearSides(place, options), options)),
-    ...(await runAll(coldWorkloads(tools).filter(isToRun), () => farSides(tools, options), options)),
+    ...(await runAll(cold, () => farSides(tools, contents, options), options)),
   ];
   const disk = check(await place.sh(`stat -f -c %T '${place.folder}'`)).stdout.trim();
   return {
@@ -81,24 +84,24 @@ async function nearSides(place: Place, { control }: BenchOptions): Promise<reado
   return [plain, await mountSide(place, await place.gateway({ name: "near" }), "mount")];
 }
 
-/** Both hold the sample tree. */
-async function farSides(tools: Tools, { control }: BenchOptions): Promise<readonly [ColdSide, ColdSide]> {
-  const { place, sampleTar } = tools;
-  const plain = plainSide(place, "far-plain");
-  const untar = async (side: Side) => {
-    check(await place.sh(`tar -xf '${sampleTar}' -C '${side.folder}'`));
+/** Both hold the same. */
+async function farSides(
+  tools: Tools,
+  contents: ReadonlySet<FarContent>,
+  { control }: BenchOptions,
+): Promise<readonly [ColdSide, ColdSide]> {
+  const { place } = tools;
+  const filled = async <S extends Side>(side: S): Promise<S> => {
+    await putContent(tools, side.folder, contents);
     await side.settle();
+    return side;
   };
-  await untar(plain);
-  if (control) {
-    const second = plainSide(place, "far-control");
-    await untar(second);
-    return [plain, second];
-  }
+  const plain = await filled(plainSide(place, "far-plain"));
+  if (control) return [plain, await filled(plainSide(place, "far-control"))];
   const near = await place.gateway({ name: "far" });
   const mount = await place.mount(near, { name: "far-filler" });
-  check(await mount.sh(`tar -xf '${sampleTar}'`));
-  await mount.umount("--drain=300");
+  await putContent(tools, mount.dir, contents);
+  await mount.umount("--drain=600");
   check(await near.stop());
   // The same data again, from now on far away.
   const gateway = await place.gateway({ name: "far", args: ["--latency", String(LATENCY_MS)] });

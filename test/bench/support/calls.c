@@ -4,6 +4,7 @@
  *
  *   calls write FILE BYTES BLOCK      create, write calls of BLOCK bytes, close; counts bytes
  *   calls read FILE BLOCK             open, read to the end, close; counts bytes
+ *   calls random FILE BLOCK READS     open, READS reads of BLOCK bytes at places drawn the same each time, close
  *   calls stat DIR FILES PASSES       stat of each of the files, after one pass that is not timed
  *   calls open DIR FILES              open, read whole, close of each, after one pass that is not timed
  *   calls create DIR FILES BYTES      create, one write, close of each
@@ -100,6 +101,28 @@ static long read_whole(const char *path, char *buffer, long block)
   return total;
 }
 
+/* Places are multiples of the block, drawn by xorshift. */
+static void read_randomly(const char *path, char *buffer, long block, long reads)
+{
+  int fd = open_or_fail(path, O_RDONLY);
+  struct stat status;
+  if (fstat(fd, &status) != 0)
+    fail("fstat", path);
+  unsigned long blocks = (unsigned long)(status.st_size / block), state = 88172645463325252UL;
+  if (blocks == 0) {
+    fprintf(stderr, "calls: %s has no whole block\n", path);
+    exit(1);
+  }
+  for (long index = 0; index < reads; index++) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    if (pread(fd, buffer, (size_t)block, (off_t)(state % blocks) * block) != block)
+      fail("pread", path);
+  }
+  close_or_fail(fd, path);
+}
+
 static void stat_each(const char *dir, long files)
 {
   struct stat status;
@@ -176,6 +199,13 @@ int main(int argc, char **argv)
     started = now();
     long total = read_whole(where, buffer, block);
     return report(started, total);
+  }
+  if (strcmp(what, "random") == 0 && argc == 5) {
+    long block = number(argv[3]), reads = number(argv[4]);
+    char *buffer = buffer_of(block);
+    started = now();
+    read_randomly(where, buffer, block, reads);
+    return report(started, reads);
   }
   if (strcmp(what, "stat") == 0 && argc == 5) {
     long files = number(argv[3]), passes = number(argv[4]);

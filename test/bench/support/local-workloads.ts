@@ -20,6 +20,8 @@ export const LOCAL_WORKLOADS = [
   "read-512m",
   "read-64m-dropped",
   "read-512m-dropped",
+  "random-64m",
+  "random-512m-dropped",
   "stat",
   "open-read-close",
   "create-write-close",
@@ -33,6 +35,7 @@ type Local = Workload<Side> & { readonly name: (typeof LOCAL_WORKLOADS)[number] 
 const MIB = 1024 ** 2;
 const BLOCK = 4096;
 const READ_BLOCK = 128 * 1024;
+const RANDOM_READS = 10_000;
 const FILES = 1000;
 const STAT_PASSES = 20;
 
@@ -59,6 +62,8 @@ export function localWorkloads(tools: Tools): Local[] {
     readWorkload(tools, { name: "read-512m", size: 512 * MIB, isDropped: false }),
     readWorkload(tools, { name: "read-64m-dropped", size: 64 * MIB, isDropped: true }),
     readWorkload(tools, { name: "read-512m-dropped", size: 512 * MIB, isDropped: true }),
+    randomWorkload(tools, { name: "random-64m", size: 64 * MIB, isDropped: false }),
+    randomWorkload(tools, { name: "random-512m-dropped", size: 512 * MIB, isDropped: true }),
     {
       name: "stat",
       measures: `stat(2), warm, a call (${FILES} files in turn)`,
@@ -144,33 +149,63 @@ export function localWorkloads(tools: Tools): Local[] {
   ];
 }
 
-function readWorkload(
-  { place, calls }: Tools,
-  { name, size, isDropped }: { name: Local["name"]; size: number; isDropped: boolean },
-): Local {
-  const fileOf = (side: Side) => join(side.folder, "file");
-  const what = `read of a file of ${size / MIB} MiB that is here`;
+interface ReadOptions {
+  readonly name: Local["name"];
+  readonly size: number;
+  /** The machine's caches are dropped before each round; else the file is in the page cache. */
+  readonly isDropped: boolean;
+}
+
+const DROP = "echo 3 > /proc/sys/vm/drop_caches";
+
+function readWorkload(tools: Tools, options: ReadOptions): Local {
+  const { size, isDropped } = options;
   return {
-    name,
-    measures: isDropped ? `${what}, the machine's caches dropped` : `${what}, in the page cache`,
-    command: isDropped ? "echo 3 > /proc/sys/vm/drop_caches; cat DIR/file" : "cat DIR/file; cat DIR/file",
-    unit: "s",
-    rounds: 5,
-    async setUp(side) {
-      await calls("write", fileOf(side), size, READ_BLOCK);
-      await side.settle();
-    },
-    async ready(side) {
-      if (isDropped) await dropCaches(place);
-      else await calls("read", fileOf(side), READ_BLOCK);
-    },
+    ...readingOf(tools, options),
+    measures: `read of ${whatIsRead(options)}`,
+    command: isDropped ? `${DROP}; cat DIR/file` : "cat DIR/file; cat DIR/file",
     async measure(side) {
-      const { seconds, count } = await calls("read", fileOf(side), READ_BLOCK);
+      const { seconds, count } = await tools.calls("read", join(side.folder, "file"), READ_BLOCK);
       expectCount(count, size);
       return seconds;
     },
-    cleanUp: (side) => empty(place, side),
   };
+}
+
+function randomWorkload(tools: Tools, options: ReadOptions): Local {
+  return {
+    ...readingOf(tools, options),
+    measures: `${RANDOM_READS} reads of 4 KiB anywhere in ${whatIsRead(options)}, a read`,
+    command: `${options.isDropped ? `${DROP}; ` : ""}pread(4 KiB) of DIR/file at random`,
+    async measure(side) {
+      const { seconds, count } = await tools.calls("random", join(side.folder, "file"), BLOCK, RANDOM_READS);
+      return seconds / count;
+    },
+  };
+}
+
+function whatIsRead({ size, isDropped }: ReadOptions): string {
+  const where = isDropped ? "the machine's caches dropped" : "in the page cache";
+  return `a file of ${size / MIB} MiB that is here, ${where}`;
+}
+
+/** All but what is read of the file. */
+function readingOf({ place, calls }: Tools, { name, size, isDropped }: ReadOptions) {
+  const fileOf = (side: Side) => join(side.folder, "file");
+  return {
+    name,
+    unit: "s",
+    rounds: 5,
+    async setUp(side: Side) {
+      await calls("write", fileOf(side), size, READ_BLOCK);
+      await side.settle();
+    },
+    async ready(side: Side) {
+      if (isDropped) await dropCaches(place);
+      else await calls("read", fileOf(side), READ_BLOCK);
+    },
+    cleanUp: (side: Side) => empty(place, side),
+  } as const satisfies Partial<Local>;
 }
 
 async function makeFiles({ place, calls }: Tools, side: Side): Promise<void> {
