@@ -9,7 +9,6 @@ import type { JournalEntry, Node } from "../contract/resources.ts";
 import { sleep } from "../lib/runtime.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import type { Reread } from "../metadata/rereads.ts";
-import { mindClock } from "./clock-set.ts";
 import type { Context } from "./context.ts";
 import { forgetEchoes } from "./echo.ts";
 import { notVisible, readNode, refreshNode } from "./fetch-node.ts";
@@ -63,7 +62,6 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
       let isWell = false;
       const wasOnline = network.isOnline && network.loginNeeded === undefined;
       try {
-        mindClock(context);
         const isMore = await hear(context, stopped.signal);
         forgetEchoes(context);
         await refreshAll(context, stopped.signal);

@@ -43,7 +43,7 @@ const NO_ROOM_MS = 10_000;
 export function acknowledge(context: Context, attempt: Sent, told: Node, toldPosition: number): void {
   const { metadata, client, runtime } = context;
   metadata.transaction(() => {
-    const position = client.features.positions ? toldPosition : runtime.now();
+    const position = client.features.positions ? toldPosition : runtime.wallClock();
     notePosition(context, position);
     const known = metadata.nodes.get(attempt.node);
     if (known === undefined || metadata.attempts.ofKey(attempt.key) === undefined) {
@@ -422,7 +422,7 @@ function join(context: Context, row: NodeRow, entry: Entry, node: Node): boolean
     ...(sameValue(attributes, inode.attributes) ? {} : { attributes }),
     ...(isFolder ? { listed: null } : { content: "clean", originNode: node.id, originVersion: node.head }),
   });
-  const position = context.client.features.positions ? 0 : context.runtime.now();
+  const position = context.client.features.positions ? 0 : context.runtime.wallClock();
   metadata.nodes.update(row.id, { nodeId: node.id, base: baseOf(node, position), seen: null, seenAt: null });
   metadata.arrivals.remove(node.id);
   if (isFolder) context.activity.hasten(inode.id);
