@@ -227,7 +227,7 @@ function isWanted(context: Context, entry: JournalEntry): boolean {
 export function readAgain(context: Context, entries: readonly JournalEntry[], nodes: News): void {
   for (const entry of entries) {
     if (entry.kind !== "deleted" && !nodes.has(entry.nodeId) && isNews(context, entry))
-      context.metadata.rereads.add(entry.nodeId);
+      context.metadata.rereads.add(entry.nodeId, entry.parentId);
   }
 }
 
@@ -245,14 +245,14 @@ export function applyEntries(context: Context, entries: readonly JournalEntry[],
     } catch (error) {
       // One node must not keep the journal from being followed: it is read again by itself.
       context.log.error({ err: error, entry }, "a change could not be applied");
-      context.metadata.rereads.add(entry.nodeId);
+      context.metadata.rereads.add(entry.nodeId, entry.parentId);
     }
   }
 }
 
 function applyEntry(context: Context, entry: JournalEntry, node: Node | "hidden" | undefined): void {
   if (node === "hidden") {
-    context.metadata.rereads.add(entry.nodeId);
+    context.metadata.rereads.add(entry.nodeId, entry.parentId);
     return;
   }
   if (entry.kind === "deleted" && !context.client.features.revisions) {

@@ -135,6 +135,17 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
+    name: "refused for longer than lists are late, what was made elsewhere meanwhile is seen when that is over",
+    options: { mounts: 2, seed: 1 },
+    steps: [
+      ...TWO_FILES,
+      LIST,
+      { do: "weather", mount: 1, isOffline: false, latencyMs: 0, faultShare: 0, refusal: 403 },
+      save(0, "c"),
+      { do: "wait", ms: 400_000 },
+    ],
+  },
+  {
     name: "removed while its birth is under way, refused when it is sent again: nothing of it is kept waiting",
     options: { mounts: 1, seed: 1 },
     steps: [
