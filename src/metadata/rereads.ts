@@ -22,7 +22,7 @@ export function createRereads(database: Connection) {
   );
   const due = prepare<Reread>(
     database,
-    "SELECT id, node_id AS nodeId, folder FROM reread WHERE due <= ? ORDER BY due, id LIMIT ?",
+    "SELECT id, node_id AS nodeId, folder FROM reread WHERE due <= ? ORDER BY due, id LIMIT +?",
   );
   const missing = prepare(database, "UPDATE reread SET missing_since = @since WHERE node_id = @nodeId");
   const postpone = prepare(database, "UPDATE reread SET due = ? WHERE id = ?");

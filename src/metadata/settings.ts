@@ -39,7 +39,7 @@ export function createArrivals(database: Connection) {
   const byId = prepare<{ node: string }>(database, "SELECT node FROM arrival WHERE node_id = ?");
   const all = prepare<{ node: string }>(
     database,
-    "SELECT node FROM arrival WHERE node_id > ? ORDER BY node_id LIMIT ?",
+    "SELECT node FROM arrival WHERE node_id > ? ORDER BY node_id LIMIT +?",
   );
   const remove = prepare(database, "DELETE FROM arrival WHERE node_id = ?");
   const count = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM arrival");
