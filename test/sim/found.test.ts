@@ -146,6 +146,16 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
+    name: "without keys, saved anew while its birth is under way: no conflict with ourselves, though no list shows it yet",
+    options: { mounts: 1, seed: 1, lacks: KEYS, lag: { path: 3_000, journal: 5_000, id: 0 } },
+    steps: [
+      save(0, "b", 99),
+      { do: "weather", mount: 0, isOffline: false, latencyMs: 50, faultShare: 0.3 },
+      { do: "wait", ms: 600 },
+      save(0, "b", 1),
+    ],
+  },
+  {
     name: "removed while its birth is under way, refused when it is sent again: nothing of it is kept waiting",
     options: { mounts: 1, seed: 1 },
     steps: [
