@@ -67,6 +67,15 @@ const examples: Record<keyof typeof RULES, [path: string, wrong: string, right: 
     ["src/metadata/a.ts", "const a = process.env.HOME ?? Math.random();", "// not process.env"],
     ["src/content/disk-files.ts", "setTimeout(a, 1);", 'import { open } from "node:fs/promises";'],
   ],
+  "limits of queries are numbers or expressions": [
+    ["src/metadata/a.ts", 'const a = "SELECT id FROM a LIMIT ?";', 'const a = "SELECT id FROM a LIMIT +?";'],
+    ["src/gateway/a.ts", 'const a = "SELECT id FROM a LIMIT @limit";', 'const a = "SELECT id FROM a LIMIT 20";'],
+    [
+      "src/gateway/b.ts",
+      'const a = "SELECT id FROM a LIMIT 1 OFFSET ?";',
+      'const a = "SELECT id FROM a LIMIT 1 OFFSET +?";',
+    ],
+  ],
   "files are under 500 lines": [
     ["src/lib/a.ts", "a\n".repeat(500), "a\n".repeat(499)],
     ["native/a.c", "a\n".repeat(500), "a\n".repeat(499)],

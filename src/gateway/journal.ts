@@ -65,7 +65,7 @@ export function entriesBetween(
   return store
     .prepare<EntryRow>(
       `SELECT ${ENTRY_COLUMNS} FROM change c LEFT JOIN version v ON v.id = c.head
-       WHERE c.workspace = ? AND c.entry IS NOT NULL AND c.position > ? AND c.position <= ? ORDER BY c.position LIMIT ?`,
+       WHERE c.workspace = ? AND c.entry IS NOT NULL AND c.position > ? AND c.position <= ? ORDER BY c.position LIMIT +?`,
     )
     .all(workspace, after, end, limit)
     .map(showEntry);

@@ -148,7 +148,7 @@ function scan(store: Store, page: MarkedPage, from: Key | undefined, inclusive: 
   const there = (columns: string) => `SELECT ${columns} FROM place
      WHERE parent = ? ${field === "name" ? "" : "AND big = 1"}
      AND ${b === "''" ? `${a} ${operator} ?` : `(${a}, ${b}) ${operator} (?, ?)`} AND since <= ?
-     ORDER BY ${a} ${direction}${b === "''" ? "" : `, ${b} ${direction}`} LIMIT ? OFFSET ?`;
+     ORDER BY ${a} ${direction}${b === "''" ? "" : `, ${b} ${direction}`} LIMIT +? OFFSET +?`;
   const range = [folder, ...(b === "''" ? [start[0]] : start), asOf];
   const gone = delta.gone.filter(({ key }) => isAfter(key));
   if (gone.length === 0) {

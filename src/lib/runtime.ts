@@ -13,7 +13,7 @@ export interface Timer {
 export interface Clock {
   /** Wall clock, milliseconds since the epoch. May jump. */
   now(): number;
-  /** Milliseconds from an arbitrary start. Never goes back. */
+  /** Milliseconds from an arbitrary start, the same for all processes of one boot. Never goes back. */
   elapsed(): number;
   /** Calls back once after `milliseconds`; never synchronously. */
   setTimer(milliseconds: number, callback: () => void): Timer;

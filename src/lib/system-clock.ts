@@ -2,9 +2,12 @@
 import { randomUUID } from "node:crypto";
 import type { Clock } from "./runtime.ts";
 
+/** From the start of the monotonic clock to that of this process. */
+const BEGUN = Number(process.hrtime.bigint()) / 1e6 - performance.now();
+
 export const systemClock: Clock = {
   now: () => Date.now(),
-  elapsed: () => performance.now(),
+  elapsed: () => BEGUN + performance.now(),
   setTimer(milliseconds, callback) {
     const timer = setTimeout(callback, milliseconds);
     return { cancel: () => clearTimeout(timer) };

@@ -41,7 +41,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   );
   const due = prepare<{ id: number; node: number }>(
     database,
-    "SELECT id, node FROM attempt WHERE state = 'open' AND bulk = ? AND next_at <= ? ORDER BY next_at, id LIMIT ?",
+    "SELECT id, node FROM attempt WHERE state = 'open' AND bulk = ? AND next_at <= ? ORDER BY next_at, id LIMIT +?",
   );
   const next = prepare<{ at: number | null }>(
     database,
@@ -70,7 +70,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   const rush = prepare(
     database,
     `UPDATE attempt SET next_at = @at WHERE id IN (SELECT id FROM attempt WHERE state = 'open' AND next_at > @at
-       ORDER BY next_at LIMIT @limit)`,
+       ORDER BY next_at LIMIT +@limit)`,
   );
   const rushOne = prepare(database, "UPDATE attempt SET next_at = min(next_at, ?) WHERE state = 'open' AND node = ?");
   const newest = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'attempt'");

@@ -41,16 +41,16 @@ export function createEntries(database: Connection, changed: ChangedRows) {
   const byName = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE parent = ? AND name = ?`);
   const after = prepare<Entry>(
     database,
-    `SELECT ${COLUMNS} FROM entry WHERE parent = ? AND id > ? ORDER BY id LIMIT ?`,
+    `SELECT ${COLUMNS} FROM entry WHERE parent = ? AND id > ? ORDER BY id LIMIT +?`,
   );
   const between = prepare<Entry>(
     database,
-    `SELECT ${COLUMNS} FROM entry WHERE parent = ? AND id > ? AND id <= ? ORDER BY id LIMIT ?`,
+    `SELECT ${COLUMNS} FROM entry WHERE parent = ? AND id > ? AND id <= ? ORDER BY id LIMIT +?`,
   );
   const names = prepare<{ id: number; parent: number; name: string }>(
     database,
     `SELECT entry.id, inode.lineage AS parent, entry.name FROM entry JOIN inode ON inode.id = entry.parent
-     WHERE entry.id > ? AND entry.name <> '' ORDER BY entry.id LIMIT ?`,
+     WHERE entry.id > ? AND entry.name <> '' ORDER BY entry.id LIMIT +?`,
   );
   const newest = prepare<{ id: number | null }>(database, "SELECT max(id) AS id FROM entry");
   const ofInode = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE inode = ? ORDER BY id`);

@@ -11,7 +11,7 @@ export interface GoneFile {
 export function createGoneFiles(database: Connection) {
   const insert = prepare(database, "INSERT OR IGNORE INTO gone (kind, id) VALUES (@kind, @id)");
   const one = prepare(database, "SELECT 1 FROM gone WHERE kind = @kind AND id = @id");
-  const some = prepare<GoneFile>(database, "SELECT kind, id FROM gone LIMIT ?");
+  const some = prepare<GoneFile>(database, "SELECT kind, id FROM gone LIMIT +?");
   const remove = prepare(database, "DELETE FROM gone WHERE kind = @kind AND id = @id");
   return {
     add({ kind, id }: GoneFile): void {

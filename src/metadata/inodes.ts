@@ -88,7 +88,7 @@ export function createInodes(database: Connection, changed: ChangedRows) {
   const lineageInode = prepare<{ inode: number }>(database, "SELECT inode FROM lineage WHERE id = ?");
   const removeLineage = prepare(database, "DELETE FROM lineage WHERE id = ?");
   const lineagesOf = prepare<{ id: number }>(database, "SELECT id FROM lineage WHERE inode = ?");
-  const lineagesAfter = prepare<{ id: number }>(database, "SELECT id FROM lineage WHERE id > ? ORDER BY id LIMIT ?");
+  const lineagesAfter = prepare<{ id: number }>(database, "SELECT id FROM lineage WHERE id > ? ORDER BY id LIMIT +?");
   const supersede = prepare(database, "INSERT OR REPLACE INTO superseded (lineage) VALUES (?)");
   const newestSuperseded = prepare<{ seq: number }>(
     database,
@@ -96,12 +96,12 @@ export function createInodes(database: Connection, changed: ChangedRows) {
   );
   const superseded = prepare<{ id: number; lineage: number }>(
     database,
-    "SELECT id, lineage FROM superseded WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
+    "SELECT id, lineage FROM superseded WHERE id > ? AND id <= ? ORDER BY id LIMIT +?",
   );
   const newestNameless = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'nameless'");
   const nameless = prepare<{ id: number; inode: number }>(
     database,
-    "SELECT id, inode FROM nameless WHERE id > ? AND id <= ? ORDER BY id LIMIT ?",
+    "SELECT id, inode FROM nameless WHERE id > ? AND id <= ? ORDER BY id LIMIT +?",
   );
   const hasName = prepare(database, "DELETE FROM nameless WHERE inode = ?");
   const UNFINISHED = "content <> 'clean' AND (content = 'open' OR hash IS NULL) AND kind = 'file'";
@@ -112,7 +112,7 @@ export function createInodes(database: Connection, changed: ChangedRows) {
   );
   const unclean = prepare<Row>(
     database,
-    `SELECT ${COLUMNS} FROM inode WHERE content <> 'clean' AND kind = 'file' AND id > ? ORDER BY id LIMIT ?`,
+    `SELECT ${COLUMNS} FROM inode WHERE content <> 'clean' AND kind = 'file' AND id > ? ORDER BY id LIMIT +?`,
   );
   const knownFolderAfter = prepare<{ id: number | null }>(
     database,

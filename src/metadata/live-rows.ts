@@ -26,7 +26,7 @@ export function createLiveRows(database: Connection) {
        AND NOT EXISTS (SELECT 1 FROM generation WHERE generation.lineage = live.lineage)`;
   const evictable = prepare<LiveRow>(
     database,
-    `SELECT ${COLUMNS} ${fromEvictable} AND live.used_at <= ? ORDER BY live.used_at LIMIT ?`,
+    `SELECT ${COLUMNS} ${fromEvictable} AND live.used_at <= ? ORDER BY live.used_at LIMIT +?`,
   );
   const oneEvictable = prepare(database, `SELECT 1 ${fromEvictable} AND live.lineage = ?`);
   const total = prepare<{ bytes: number }>(database, "SELECT bytes FROM held");

@@ -201,14 +201,14 @@ export function createNodes(database: Connection, changed: ChangedRows) {
   // The index has all of it: no row is read.
   const dueNow = prepare<{ id: number; due: number }>(
     database,
-    "SELECT id, due FROM node WHERE bulk = ? AND due <= ? ORDER BY due, id LIMIT ?",
+    "SELECT id, due FROM node WHERE bulk = ? AND due <= ? ORDER BY due, id LIMIT +?",
   );
   const nextDue = prepare<{ due: number }>(database, "SELECT due FROM node WHERE due IS NOT NULL ORDER BY due LIMIT 1");
   const nextDueAfter = prepare<{ due: number }>(database, "SELECT due FROM node WHERE due > ? ORDER BY due LIMIT 1");
   const dirty = inOrder((after) =>
-    select(`dirty_since IS NOT NULL AND ${after} ORDER BY dirty_since, id LIMIT @limit`),
+    select(`dirty_since IS NOT NULL AND ${after} ORDER BY dirty_since, id LIMIT +@limit`),
   );
-  const parked = inOrder((after) => select(`parked IS NOT NULL AND ${after} ORDER BY dirty_since, id LIMIT @limit`));
+  const parked = inOrder((after) => select(`parked IS NOT NULL AND ${after} ORDER BY dirty_since, id LIMIT +@limit`));
   const counts = prepare<{ dirty: number; parked: number; oldest: number | null }>(
     database,
     `SELECT (SELECT count(*) FROM node WHERE dirty_since IS NOT NULL) AS dirty,
@@ -226,7 +226,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
         database,
         `SELECT node.dirty_since AS since, node.id AS id, ${bytes} AS bytes
          FROM node LEFT JOIN entry ON entry.id = node.entry LEFT JOIN inode ON inode.id = entry.inode
-         WHERE node.dirty_since IS NOT NULL AND ${after} ORDER BY node.dirty_since, node.id LIMIT @limit`,
+         WHERE node.dirty_since IS NOT NULL AND ${after} ORDER BY node.dirty_since, node.id LIMIT +@limit`,
       ),
     );
   const pendingBytes = pending(
@@ -237,11 +237,11 @@ export function createNodes(database: Connection, changed: ChangedRows) {
   const hasten = prepare(
     database,
     `UPDATE node SET due = @now WHERE id IN (SELECT id FROM node INDEXED BY node_next
-       WHERE due > @now AND dirty_since IS NOT NULL AND parked IS NULL ORDER BY due LIMIT @limit)`,
+       WHERE due > @now AND dirty_since IS NOT NULL AND parked IS NULL ORDER BY due LIMIT +@limit)`,
   );
   const entriesIn = prepare<{ id: number }>(
     database,
-    "SELECT id FROM entry WHERE parent = ? AND id > ? ORDER BY id LIMIT ?",
+    "SELECT id FROM entry WHERE parent = ? AND id > ? ORDER BY id LIMIT +?",
   );
   const hastenEntry = prepare(
     database,

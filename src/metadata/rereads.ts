@@ -7,19 +7,22 @@ import { type Connection, prepare } from "./database.ts";
 export interface Reread {
   readonly id: number;
   readonly nodeId: string;
+  /** Node id of the folder it was last heard to be in, where that was told. */
+  readonly folder: string | null;
 }
 
 export function createRereads(database: Connection) {
   // Asked for again, it gets another id: a read that is under way does not answer for it.
   const insert = prepare(
     database,
-    `INSERT OR REPLACE INTO reread (node_id, due, missing_since, hidden_since)
+    `INSERT OR REPLACE INTO reread (node_id, due, missing_since, hidden_since, folder)
      VALUES (@nodeId, 0, (SELECT missing_since FROM reread WHERE node_id = @nodeId),
-       (SELECT hidden_since FROM reread WHERE node_id = @nodeId))`,
+       (SELECT hidden_since FROM reread WHERE node_id = @nodeId),
+       coalesce(@folder, (SELECT folder FROM reread WHERE node_id = @nodeId)))`,
   );
   const due = prepare<Reread>(
     database,
-    "SELECT id, node_id AS nodeId FROM reread WHERE due <= ? ORDER BY due, id LIMIT ?",
+    "SELECT id, node_id AS nodeId, folder FROM reread WHERE due <= ? ORDER BY due, id LIMIT +?",
   );
   const missing = prepare(database, "UPDATE reread SET missing_since = @since WHERE node_id = @nodeId");
   const postpone = prepare(database, "UPDATE reread SET due = ? WHERE id = ?");
@@ -40,9 +43,9 @@ export function createRereads(database: Connection) {
   const count = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM reread");
   return {
     count: (): number => count.get()?.count ?? 0,
-    /** To be read at once. */
-    add(nodeId: string): void {
-      insert.run({ nodeId });
+    /** To be read at once. `folder`: node id of the one it is heard to be in. */
+    add(nodeId: string, folder: string | null = null): void {
+      insert.run({ nodeId, folder });
     },
     due: (now: number, limit: number): Reread[] => due.all(now, limit),
     /** What was read is in the rows. Asked for again meanwhile, it stays. */

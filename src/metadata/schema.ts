@@ -261,4 +261,7 @@ export const MIGRATIONS: readonly string[] = [
     lineage INTEGER NOT NULL            -- what the answer is about; 0: nothing
   ) STRICT;
   `,
+  `
+  ALTER TABLE reread ADD COLUMN folder TEXT;  -- node id of the folder it was heard to be in, where it has no row
+  `,
 ];

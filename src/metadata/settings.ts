@@ -2,7 +2,7 @@
 import type { Node } from "../contract/resources.ts";
 import { type Connection, prepare, remember } from "./database.ts";
 
-/** workspace: id; workspaceName; root: node id; cursor: journal position everything is applied up to; boot: id of the last boot; indexed: position the path index showed; written: position of our newest acknowledged write; counting: whose revisions and positions the rows hold; relist: the folder up to which all are listed again, empty: none is to be; mount: id of the mount that the rows of done are of; restored: why the rows are older than the files, until that is made up for. */
+/** workspace: id; workspaceName; root: node id; cursor: journal position everything is applied up to; boot: id of the last boot; indexed: position the path index showed; written: position of our newest acknowledged write; counting: whose revisions and positions the rows hold; relist: the folder up to which all are listed again, empty: none is to be; mount: id of the mount that the rows of done are of; restored: why the rows are older than the files, until that is made up for; time: of the rows, see vfs/even-time.ts. */
 export type SettingKey =
   | "workspace"
   | "workspaceName"
@@ -14,7 +14,8 @@ export type SettingKey =
   | "counting"
   | "relist"
   | "mount"
-  | "restored";
+  | "restored"
+  | "time";
 
 export function createSettings(database: Connection) {
   const byKey = prepare<{ value: string }>(database, "SELECT value FROM setting WHERE key = ?");
@@ -38,7 +39,7 @@ export function createArrivals(database: Connection) {
   const byId = prepare<{ node: string }>(database, "SELECT node FROM arrival WHERE node_id = ?");
   const all = prepare<{ node: string }>(
     database,
-    "SELECT node FROM arrival WHERE node_id > ? ORDER BY node_id LIMIT ?",
+    "SELECT node FROM arrival WHERE node_id > ? ORDER BY node_id LIMIT +?",
   );
   const remove = prepare(database, "DELETE FROM arrival WHERE node_id = ?");
   const count = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM arrival");

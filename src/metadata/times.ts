@@ -1,4 +1,4 @@
-/** Times of the wall clock in all tables, for when that clock is set back. */
+/** Times of all tables, for when the clock they are of begins again earlier than it was. */
 import { type Connection, prepare } from "./database.ts";
 
 /**

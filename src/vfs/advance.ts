@@ -150,7 +150,7 @@ export function bury(context: Context, { nodeId, seen, base }: NodeRow): void {
   const { metadata, client, runtime } = context;
   leaveState(context, nodeId, base, null);
   // Without a journal nothing will tell where it was: from here on, by what counts for positions.
-  const here = client.features.positions ? metadata.settings.getNumber("indexed") + 1 : runtime.now();
+  const here = client.features.positions ? metadata.settings.getNumber("indexed") + 1 : runtime.wallClock();
   const position = deletion?.position ?? (client.features.journal ? null : here);
   metadata.tombstones.add({ nodeId, revision, position });
 }

@@ -8,14 +8,13 @@ import type { Layout } from "../content/layout.ts";
 import type { Staged } from "../content/staged.ts";
 import type { Workspace } from "../contract/resources.ts";
 import type { Logger } from "../lib/log.ts";
-import type { Runtime } from "../lib/runtime.ts";
 import type { SingleFlight } from "../lib/single-flight.ts";
 import type { Pass } from "../metadata/entries.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import type { Activity } from "./activity.ts";
 import type { ByteState } from "./byte-state.ts";
-import type { ClockState } from "./clock-set.ts";
 import type { Disk, Space } from "./disk.ts";
+import type { EvenRuntime } from "./even-time.ts";
 import type { HandleId } from "./filesystem.ts";
 import type { Freshness } from "./freshness.ts";
 import type { HandleTable } from "./handle-table.ts";
@@ -71,7 +70,7 @@ export type Handle =
 export interface Context {
   readonly metadata: Metadata<Request>;
   readonly client: Client;
-  readonly runtime: Runtime;
+  readonly runtime: EvenRuntime;
   readonly paths: Layout;
   /** Which files programs wrote to, beside the rows; see staged-files.ts. */
   readonly staged: Staged;
@@ -108,8 +107,6 @@ export interface Context {
   readonly polled: PollState;
   /** Folders removed here, by node id, that the gateway does not delete because something is in them; see look-inside.ts. */
   readonly notEmpty: Map<string, { readonly since: number; readonly isAsked: boolean }>;
-  /** What tells that the wall clock was set; see clock-set.ts. */
-  readonly clock: ClockState;
   readonly disk: Disk;
   readonly space: Space;
   /** Why the rows were older than the files at the start, and how many files the list of changed ones brought back. */

@@ -93,7 +93,7 @@ async function cutCopy(context: Context, live: LiveFile, signal: AbortSignal): P
   if (before === undefined) return "busy";
   const { writes } = before;
   const first = await live.file.stat();
-  const age = runtime.now() - toMilliseconds(first.mtime);
+  const age = runtime.wallClock() - toMilliseconds(first.mtime);
   if (age >= 0 && age < TICK_MS) return "busy";
   // Write-protects mapped pages, so that the next store into one changes the times.
   await live.sync();

@@ -2,7 +2,6 @@
 import { sleep } from "../lib/runtime.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import type { Backlog } from "./backlog.ts";
-import { mindClock } from "./clock-set.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import type { DrainProgress, DrainResult } from "./engine.ts";
@@ -40,7 +39,7 @@ export async function drain(
   options: DrainOptions,
 ): Promise<DrainResult> {
   const { metadata, runtime, activity } = context;
-  let start = runtime.now();
+  const start = runtime.now();
   const sentBefore = writeBack.bytesSent;
   activity.hasten();
   runtime.step("drain: begun");
@@ -54,8 +53,6 @@ export async function drain(
   let seenBefore = "";
   let seenAt = movedAt;
   for (;;) {
-    mindClock(context);
-    start = Math.min(start, runtime.now());
     // Not at each progress: a refusal is one too.
     const pause = Math.min(HASTEN_MAX_MS, Math.max(LOOK_MS, runtime.elapsed() - doneAt));
     if (runtime.elapsed() - hastenedAt >= pause) {

@@ -4,6 +4,7 @@ import { SETTLE_MS } from "../contract/features.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Reread } from "../metadata/rereads.ts";
 import type { Context } from "./context.ts";
+import { folderOfNode } from "./from-node.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
 /** Folders of folders nobody knows yet; deeper is taken for a circle in what a gateway tells. */
@@ -106,15 +107,23 @@ function isSettled({ metadata, runtime }: Context, { nodeId }: Reread): boolean 
   return since !== undefined && runtime.now() - since >= SETTLE_MS;
 }
 
-/** It is asked for again, ever more seldom; one nobody here has a row of until it is settled that it is gone. */
+/**
+ * It is asked for again, ever more seldom; one nobody here has a row of until it is settled that it is gone,
+ * or nothing for us. Nothing would tell that it is to be seen after all but a list of its folder.
+ */
 function waitOrForget(context: Context, reread: Reread): void {
   const { metadata, runtime } = context;
   const now = runtime.now();
   const since = metadata.rereads.missingSince(reread.nodeId) ?? now;
   const isOurs = metadata.nodes.ofNodeId(reread.nodeId) !== undefined;
-  const isOver = metadata.tombstones.get(reread.nodeId) !== undefined || now - since >= SETTLE_MS;
-  if (!isOurs && isOver) metadata.rereads.done(reread);
-  else metadata.rereads.missing(reread, since, nextAsk(since, now));
+  const isDeleted = metadata.tombstones.get(reread.nodeId) !== undefined;
+  if (isOurs || (!isDeleted && now - since < SETTLE_MS)) {
+    metadata.rereads.missing(reread, since, nextAsk(since, now));
+    return;
+  }
+  metadata.rereads.done(reread);
+  const folder = isDeleted || reread.folder === null ? undefined : folderOfNode(context, reread.folder);
+  if (folder !== undefined) metadata.inodes.update(folder, { listed: null });
 }
 
 /** Each time after twice as long, but also when it is settled. */

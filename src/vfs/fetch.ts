@@ -330,7 +330,7 @@ async function fill(context: Context, live: LiveFile, chunk: Uint8Array, positio
     }
     if (mtime !== undefined) {
       const isUnchanged = live.writes === writes && live.inFlight === 0;
-      await file.setTimes(isUnchanged ? mtime : timeFromMilliseconds(context.runtime.now()));
+      await file.setTimes(isUnchanged ? mtime : timeFromMilliseconds(context.runtime.wallClock()));
     }
     arrivedAndChecked(context, live, position, end);
   } catch (error) {

@@ -9,7 +9,6 @@ import type { JournalEntry, Node } from "../contract/resources.ts";
 import { sleep } from "../lib/runtime.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import type { Reread } from "../metadata/rereads.ts";
-import { mindClock } from "./clock-set.ts";
 import type { Context } from "./context.ts";
 import { forgetEchoes } from "./echo.ts";
 import { notVisible, readNode, refreshNode } from "./fetch-node.ts";
@@ -63,7 +62,6 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
       let isWell = false;
       const wasOnline = network.isOnline && network.loginNeeded === undefined;
       try {
-        mindClock(context);
         const isMore = await hear(context, stopped.signal);
         forgetEchoes(context);
         await refreshAll(context, stopped.signal);
@@ -229,7 +227,7 @@ function isWanted(context: Context, entry: JournalEntry): boolean {
 export function readAgain(context: Context, entries: readonly JournalEntry[], nodes: News): void {
   for (const entry of entries) {
     if (entry.kind !== "deleted" && !nodes.has(entry.nodeId) && isNews(context, entry))
-      context.metadata.rereads.add(entry.nodeId);
+      context.metadata.rereads.add(entry.nodeId, entry.parentId);
   }
 }
 
@@ -247,14 +245,14 @@ export function applyEntries(context: Context, entries: readonly JournalEntry[],
     } catch (error) {
       // One node must not keep the journal from being followed: it is read again by itself.
       context.log.error({ err: error, entry }, "a change could not be applied");
-      context.metadata.rereads.add(entry.nodeId);
+      context.metadata.rereads.add(entry.nodeId, entry.parentId);
     }
   }
 }
 
 function applyEntry(context: Context, entry: JournalEntry, node: Node | "hidden" | undefined): void {
   if (node === "hidden") {
-    context.metadata.rereads.add(entry.nodeId);
+    context.metadata.rereads.add(entry.nodeId, entry.parentId);
     return;
   }
   if (entry.kind === "deleted" && !context.client.features.revisions) {

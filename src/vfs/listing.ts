@@ -152,7 +152,7 @@ async function readMissed(context: Context, entries: readonly JournalEntry[], si
     if (context.metadata.nodes.ofNodeId(entry.nodeId) !== undefined) continue;
     const node = await readOrHidden(context, entry.nodeId, signal);
     if (node !== undefined) nodes.set(entry.nodeId, node);
-    else context.metadata.rereads.add(entry.nodeId);
+    else context.metadata.rereads.add(entry.nodeId, entry.parentId);
   }
   return nodes;
 }

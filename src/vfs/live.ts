@@ -253,7 +253,7 @@ function recordStat(context: Context, live: LiveFile, stat: FileStat): void {
     metadata.inodes.update(inode.id, {
       size: stat.size,
       attributes: { ...inode.attributes, mtime: formatTime(stat.mtime) },
-      ctime: formatTime(timeFromMilliseconds(runtime.now())),
+      ctime: formatTime(timeFromMilliseconds(runtime.wallClock())),
     });
     markInode(context, inode.id);
   });

@@ -11,7 +11,7 @@ export function freeConflictName(context: Needs, folder: number, name: string, w
   return conflictName(
     name,
     context.settings.hostName,
-    context.runtime.now(),
+    context.runtime.wallClock(),
     (candidate) => context.metadata.entries.find(folder, candidate) !== undefined,
     why,
   );

@@ -24,6 +24,6 @@ export async function lookAtFile(
   live: LiveFile,
 ): Promise<{ noticed: FileStat; isNoticedExactly: boolean }> {
   const noticed = await live.file.stat();
-  const age = context.runtime.now() - toMilliseconds(noticed.mtime);
+  const age = context.runtime.wallClock() - toMilliseconds(noticed.mtime);
   return { noticed, isNoticedExactly: context.passthrough.timesAreExact || age >= TICK_MS || age < 0 };
 }

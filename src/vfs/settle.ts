@@ -43,7 +43,7 @@ const NO_ROOM_MS = 10_000;
 export function acknowledge(context: Context, attempt: Sent, told: Node, toldPosition: number): void {
   const { metadata, client, runtime } = context;
   metadata.transaction(() => {
-    const position = client.features.positions ? toldPosition : runtime.now();
+    const position = client.features.positions ? toldPosition : runtime.wallClock();
     notePosition(context, position);
     const known = metadata.nodes.get(attempt.node);
     if (known === undefined || metadata.attempts.ofKey(attempt.key) === undefined) {
@@ -288,7 +288,7 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
     const isOther = attempt.request.do === "exchange" && node?.id === attempt.request.with;
     if (
       (node?.lastKey === attempt.key && !isOther) ||
-      (node !== undefined && isRemovedBirth(context, row, attempt, error, node))
+      (node !== undefined && isEarlierTry(context, row, attempt, error, node))
     ) {
       acknowledge(context, attempt, node, 0);
       return { retry: false };
@@ -304,15 +304,17 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
 }
 
 /**
- * Removed since, and a folder that was asked for before without an answer or a key is in the way: it is
- * the one, though no listing showed it yet. Taken for somebody's it would come back for good.
+ * Asked for before without an answer or a key, and what is in the way is what that made, though no listing
+ * showed it yet. A file by its content: taken for somebody's, newer content here would be in conflict with our
+ * own. A folder only if it was removed here since: taken for somebody's it would come back for good.
  */
-function isRemovedBirth({ metadata, client }: Context, row: NodeRow, sent: Sent, error: RemoteError, node: Node) {
-  if (row.entry !== null || row.nodeId !== null || error.code !== "conflict" || sent.request.do !== "folder") {
-    return false;
-  }
-  if (sent.tries === 0 || isKeyed(sent.request, client.features) || node.kind !== "folder") return false;
-  return metadata.nodes.ofNodeId(node.id) === undefined;
+function isEarlierTry({ metadata, client }: Context, row: NodeRow, sent: Sent, error: RemoteError, node: Node) {
+  const { request, tries } = sent;
+  if (tries === 0 || isKeyed(request, client.features)) return false;
+  if (error.code !== "conflict" && error.code !== "changed") return false;
+  if (metadata.nodes.ofNodeId(node.id)?.id !== (row.nodeId === null ? undefined : row.id)) return false;
+  if (request.do === "folder") return node.kind === "folder" && row.entry === null;
+  return "hash" in request && request.hash !== null && node.contentHash === request.hash;
 }
 
 /** The request certainly had no effect. What does the refusal tell? */
@@ -422,7 +424,7 @@ function join(context: Context, row: NodeRow, entry: Entry, node: Node): boolean
     ...(sameValue(attributes, inode.attributes) ? {} : { attributes }),
     ...(isFolder ? { listed: null } : { content: "clean", originNode: node.id, originVersion: node.head }),
   });
-  const position = context.client.features.positions ? 0 : context.runtime.now();
+  const position = context.client.features.positions ? 0 : context.runtime.wallClock();
   metadata.nodes.update(row.id, { nodeId: node.id, base: baseOf(node, position), seen: null, seenAt: null });
   metadata.arrivals.remove(node.id);
   if (isFolder) context.activity.hasten(inode.id);

@@ -18,11 +18,11 @@ import { born } from "../metadata/nodes.ts";
 import { createActivity } from "./activity.ts";
 import { createBacklog } from "./backlog.ts";
 import { createByteState, inBackground, stopBytes } from "./byte-state.ts";
-import { createClockState } from "./clock-set.ts";
 import type { Context, EngineSettings } from "./context.ts";
 import { createDisk, type Disk, type DiskLimits } from "./disk.ts";
 import { drain } from "./drain.ts";
 import { type Engine, type EngineStatus, StartError } from "./engine.ts";
+import { createEvenTime } from "./even-time.ts";
 import { createFollower } from "./follow.ts";
 import { passedToWriters } from "./former-writers.ts";
 import { createFreshness } from "./freshness.ts";
@@ -89,8 +89,10 @@ export interface EngineOptions {
 }
 
 export async function startEngine(options: EngineOptions): Promise<Engine> {
-  const { runtime, client, log, paths, settings, scopes } = options;
+  const { client, log, paths, settings, scopes } = options;
   const metadata = createMetadata<Request>(options.database, parseRequest);
+  const time = createEvenTime(options.runtime, metadata, settings.boot);
+  const { runtime } = time;
   const activity = createActivity();
   /** Undefined: nothing is open yet. */
   let running: Context | undefined;
@@ -154,7 +156,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     lives: new Map(),
     passthrough: options.passthrough ?? NO_PASSTHROUGH,
     kernel: createToldKernel(options.kernelCache ?? NO_KERNEL_CACHE),
-    fresh: createFreshness(runtime),
+    fresh: createFreshness(options.runtime),
     bytes: { ...createByteState(), ignoresRanges: !client.features.ranges },
     interruptions: new Map(),
     listings: createSingleFlight(),
@@ -165,7 +167,6 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     cuts: new Map(),
     polled: createPollState(),
     notEmpty: new Map(),
-    clock: createClockState(runtime),
     network,
     activity,
     syncRows: createSyncRows(metadata, async () => {
@@ -198,8 +199,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   metadata.settings.set("boot", settings.boot);
   // From here on bytes may be newer than the rows that power loss would leave.
   await context.syncRows();
-  // The clock may have been set back meanwhile.
-  metadata.times.notAfter(runtime.now());
+  time.keep();
   metadata.rereads.add(start.workspace.rootId);
 
   const writeBack = createWriteBack(context);
@@ -319,7 +319,7 @@ function beginMount(
 
 function staleness({ fresh, runtime }: Context): { staleMs?: number } {
   const { staleSince } = fresh;
-  return staleSince === undefined ? {} : { staleMs: Math.max(0, runtime.now() - staleSince) };
+  return staleSince === undefined ? {} : { staleMs: Math.max(0, runtime.wallClock() - staleSince) };
 }
 
 function diskStatus(disk: Disk): NonNullable<EngineStatus["disk"]> {

@@ -22,7 +22,7 @@ export function kindOf(node: Node): InodeKind {
 }
 
 export function now(context: Pick<Context, "runtime">): Time {
-  return timeFromMilliseconds(context.runtime.now());
+  return timeFromMilliseconds(context.runtime.wallClock());
 }
 
 export function nowText(context: Pick<Context, "runtime">): string {

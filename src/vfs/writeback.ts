@@ -13,7 +13,6 @@ import { isDamage } from "../metadata/damage.ts";
 import { isDiskFailure } from "../metadata/database.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import { advance, type Pending } from "./advance.ts";
-import { mindClock } from "./clock-set.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import { createWaitingCuts } from "./cut-waiting.ts";
@@ -100,7 +99,6 @@ export function createWriteBack(context: Context): WriteBack {
     nextLook = Number.POSITIVE_INFINITY;
     if (isStopping) return;
     try {
-      mindClock(context);
       if (haste.goOn()) lookSoon();
       arrivalsTurn = retryArrivals(context, arrivalsTurn, ARRIVALS);
       if (arrivalsTurn !== "") lookSoon();

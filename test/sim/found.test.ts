@@ -121,6 +121,41 @@ const FOUND: readonly Found[] = [
     steps: [...setBack(-3_600_000).slice(0, 2), { do: "remount", mount: 0 }, { do: "drain", mount: 0 }],
   },
   {
+    name: "set forward by an hour, what was made elsewhere is asked for until its id answers",
+    options: { mounts: 2, seed: 1 },
+    steps: [
+      { do: "run", mount: 0, program: { do: "mkdir", path: "d" } },
+      { do: "wait", ms: 4_000 },
+      { do: "run", mount: 0, program: { do: "list", path: "d" } },
+      { do: "lag", path: 0, journal: 0, id: 9_000 },
+      { do: "outside", edit: "write", path: "d/c", to: "d" },
+      { do: "wait", ms: 4_000 },
+      { do: "clock", mount: 0, skewMs: 3_600_000 },
+      { do: "wait", ms: 12_000 },
+    ],
+  },
+  {
+    name: "refused for longer than lists are late, what was made elsewhere meanwhile is seen when that is over",
+    options: { mounts: 2, seed: 1 },
+    steps: [
+      ...TWO_FILES,
+      LIST,
+      { do: "weather", mount: 1, isOffline: false, latencyMs: 0, faultShare: 0, refusal: 403 },
+      save(0, "c"),
+      { do: "wait", ms: 400_000 },
+    ],
+  },
+  {
+    name: "without keys, saved anew while its birth is under way: no conflict with ourselves, though no list shows it yet",
+    options: { mounts: 1, seed: 1, lacks: KEYS, lag: { path: 3_000, journal: 5_000, id: 0 } },
+    steps: [
+      save(0, "b", 99),
+      { do: "weather", mount: 0, isOffline: false, latencyMs: 50, faultShare: 0.3 },
+      { do: "wait", ms: 600 },
+      save(0, "b", 1),
+    ],
+  },
+  {
     name: "removed while its birth is under way, refused when it is sent again: nothing of it is kept waiting",
     options: { mounts: 1, seed: 1 },
     steps: [

@@ -16,7 +16,6 @@ import { createMetadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, unborn } from "../../src/metadata/nodes.ts";
 import { createActivity } from "../../src/vfs/activity.ts";
 import { createByteState } from "../../src/vfs/byte-state.ts";
-import { createClockState } from "../../src/vfs/clock-set.ts";
 import type { Context, EngineSettings } from "../../src/vfs/context.ts";
 import { createDisk } from "../../src/vfs/disk.ts";
 import type { Caller, HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
@@ -148,7 +147,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
   const log: Logger = { debug() {}, info() {}, warn: complain, error: complain, isLevelEnabled: () => true };
   const slow = slowFiles(files, remains.turns);
   const passthrough = remains.isPassing ? createMemoryPassthrough(files) : undefined;
-  const runtime = { ...clock, files: slow };
+  const runtime = { ...clock, wallClock: clock.now, files: slow };
   const metadata = createMetadata<Request>(database, parseRequest);
   const activity = createActivity();
   const network = createNetwork(runtime, {
@@ -207,7 +206,6 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     sending: new Map(),
     polled: createPollState(),
     notEmpty: new Map(),
-    clock: createClockState(runtime),
     network,
     activity,
   };

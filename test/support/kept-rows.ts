@@ -74,24 +74,33 @@ function rowsIn({ tables, prepare }: Pick<Kept, "tables" | "prepare">): Rows {
   return tables.map((table) => [table, prepare(`SELECT * FROM "${table}"`, "exact").all() as unknown[][]]);
 }
 
-/** What counts the rows of the others comes last. */
+/** Those that others refer to come first; what counts the rows of the others comes last. */
 function tablesOf(connection: Connection): string[] {
   const tables = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name = 'sqlite_sequence', rowid";
-  return connection.prepare(tables).pluck().all() as string[];
+  const referred = connection.prepare('SELECT "table" FROM pragma_foreign_key_list(?)').pluck();
+  const ordered = new Set<string>();
+  const add = (table: string, above: readonly string[]) => {
+    if (above.includes(table)) throw new Error(`tables refer to each other: ${above.join(", ")}`);
+    for (const other of referred.all(table) as string[]) if (other !== table) add(other, [...above, table]);
+    ordered.add(table);
+  };
+  for (const table of connection.prepare(tables).pluck().all() as string[]) add(table, []);
+  return [...ordered];
 }
 
+/** References hold throughout: were they switched off for it, all that is prepared would have to be prepared again. */
 function fill({ connection, tables, prepare }: Kept, rows: Rows): void {
-  connection.pragma("foreign_keys = OFF");
   connection.exec("BEGIN");
   const given = new Map(rows);
+  for (const table of tables.toReversed()) prepare(`DELETE FROM "${table}"`, "rows").run();
+  // What triggers have put there meanwhile goes before its own rows come.
   for (const table of tables) {
-    prepare(`DELETE FROM "${table}"`, "rows").run();
+    if (given.has(table)) prepare(`DELETE FROM "${table}"`, "rows").run();
     for (const row of given.get(table) ?? []) {
       prepare(`INSERT INTO "${table}" VALUES (${row.map(() => "?").join()})`, "rows").run(...row);
     }
   }
   connection.exec("COMMIT");
-  connection.pragma("foreign_keys = ON");
 }
 
 function lend(kept: Kept, giveBack: () => void): Connection {

@@ -43,6 +43,7 @@ const FROM_THE_RUNTIME =
 const ASYNCHRONOUS = /\b(?:async|await|Promise|setTimeout|setInterval|setImmediate|queueMicrotask)\b/;
 const ANY = /(?<![.\w$])any\b(?!\s*\()(?!\s*:)/;
 const UNCHECKED = /@ts-(?:ignore|nocheck)/;
+const BARE_LIMIT = /\b(?:LIMIT|OFFSET) [?:@]\w*/;
 const LINES = 500;
 const MACHINE_PATH = /(?<![\w.~\-@$*})\]])\/(?:work|root)\b(?![-.\w])/;
 
@@ -120,6 +121,10 @@ export const RULES = {
         .filter((specifier) => !(specifier.includes("fs") && FILE_ACCESS.includes(path)))
         .map((specifier) => `${path} imports ${specifier}`),
     ]),
+
+  // SQLite looks at the value of a bare one, and prepares the statement again each time it is bound.
+  "limits of queries are numbers or expressions": (project) =>
+    sources(project).flatMap(([path, text]) => matches(path, text, BARE_LIMIT)),
 
   "files are under 500 lines": (project) =>
     [...project]
