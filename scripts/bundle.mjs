@@ -7,14 +7,14 @@
  * means the same in each. Source maps lie beside them; `node --enable-source-maps` reads them.
  */
 import { readdirSync, rmSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { rolldown } from "rolldown";
 
 /** What shares modules is bundled together. `whole`: all in one file, as nothing in it is ever needed alone. */
 const BUNDLES = [
   { entries: ["cli/main"] },
   {
-    // A daemon that runs reads nothing of a build that came after it. Tests put another engine into it.
+    // Its pieces are not read later, when there may be another build. Tests put another engine into it.
     entries: ["daemon/main", "daemon/process", "vfs/engine", "vfs/errors"],
     whole: "bundle",
   },
@@ -88,5 +88,5 @@ const inAscii = {
   }),
 };
 
-const [source, dist] = process.argv.slice(2);
+const [source = "", dist = ""] = process.argv.slice(2).map((path) => resolve(path));
 await bundle(source, dist);
