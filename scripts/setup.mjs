@@ -145,7 +145,9 @@ export function buildNative(progress) {
 // compile
 
 function compileHash() {
-  const configs = ["tsconfig.json", "src/tsconfig.json", "package-lock.json"].map((name) => join(projectFolder, name));
+  const configs = ["tsconfig.json", "src/tsconfig.json", "package-lock.json", "scripts/bundle.mjs"].map((name) =>
+    join(projectFolder, name),
+  );
   return hash([...configs, ...filesBelow(source, (path) => path.endsWith(".ts"))]);
 }
 
@@ -153,17 +155,18 @@ function compileWanted() {
   return !isStamped(distStamp, compileHash()) || !existsSync(mainFile);
 }
 
-/** Compiles src/ to dist/; only what changed, unless `afresh` or the program is missing. */
+/** Compiles src/ to dist/: tsc checks the types and writes them down, bundle.mjs makes the programs. */
 export function compile(progress, { afresh = false } = {}) {
-  progress("compile (tsc -p src/tsconfig.json)");
+  progress("compile (tsc -p src/tsconfig.json; node scripts/bundle.mjs src dist)");
   const before = compileHash();
   rmSync(distStamp, { force: true });
   if (afresh || !existsSync(mainFile)) rmSync(join(dist, ".tsbuildinfo"), { force: true });
   run(process.execPath, [join(modules, "typescript/bin/tsc"), "-p", join(source, "tsconfig.json")]);
-  for (const file of filesBelow(dist, (path) => /\.(js|js\.map|d\.ts)$/.test(path))) {
-    const from = relative(dist, file).replace(/\.(js|js\.map|d\.ts)$/, ".ts");
+  for (const file of filesBelow(dist, (path) => path.endsWith(".d.ts"))) {
+    const from = relative(dist, file).replace(/\.d\.ts$/, ".ts");
     if (!existsSync(join(source, from))) rmSync(file);
   }
+  run(process.execPath, [join(projectFolder, "scripts/bundle.mjs"), source, dist]);
   chmodSync(mainFile, 0o755);
   // The hash from before: a file saved during the compile is compiled next time.
   writeFileSync(distStamp, before);

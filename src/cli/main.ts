@@ -38,11 +38,14 @@ const RUN: { readonly [C in CommandName]: () => Promise<Run<C>> } = {
 };
 
 async function main(argv: readonly string[]): Promise<number> {
-  let exitCode: number = EXIT.ok;
-  const run = async <C extends CommandName>(name: C, given: Given) => {
-    const values = resolveValues(name, given);
-    const command = await RUN[name]();
-    exitCode = await command(values);
+  // Run once the line is parsed: of a command that takes its time, yargs would write the help first.
+  let chosen: () => Promise<number> = async () => EXIT.ok;
+  const choose = <C extends CommandName>(name: C, given: Given) => {
+    chosen = async () => {
+      const values = resolveValues(name, given);
+      const command = await RUN[name]();
+      return command(values);
+    };
   };
   const program = yargs(explicitArguments(argv))
     .scriptName("wsfs")
@@ -74,15 +77,15 @@ async function main(argv: readonly string[]): Promise<number> {
             usageOf(child, word),
             COMMANDS[child].summary,
             (inner) => declare(inner, child),
-            (given) => run(child, given),
+            (given) => choose(child, given),
           );
         }
       },
-      (given) => run(name, given),
+      (given) => choose(name, given),
     );
   }
-  await program.parseAsync();
-  return exitCode;
+  program.parse();
+  return chosen();
 }
 
 /** The parser's words in ours, with the dashes the user typed. */

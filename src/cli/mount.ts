@@ -8,7 +8,7 @@ import type { DaemonSettings } from "../daemon/settings.ts";
 import { checkApart, type OwnFolder } from "./apart.ts";
 import { detachDead } from "./dead-mount.ts";
 import { crashesAMinute, userFolders } from "./environment.ts";
-import { EXIT, Failure, lineOf } from "./failure.ts";
+import { EXIT, Failure } from "./failure.ts";
 import { findMount, serving } from "./find-mount.ts";
 import { type Launched, launch } from "./launch.ts";
 import { checkMountpoint, findPlace } from "./mountpoint.ts";
@@ -112,7 +112,6 @@ export async function mountAndStay(options: {
   const stopForwarding = forwardSignals(launched);
   try {
     const pid = await launched.ready;
-    await tellNotes(options.dir);
     options.onReady(pid);
     if (background) return EXIT.ok;
     const code = await launched.ended;
@@ -141,22 +140,6 @@ function forwardSignals(launched: Launched): () => void {
   return () => {
     for (const signal of signals) process.off(signal, forward);
   };
-}
-
-/** What a user should know of a mount that is not quite what was asked for. */
-async function tellNotes(dir: string): Promise<void> {
-  const socket = findMount(dir)?.served?.socket;
-  if (socket === undefined) return;
-  const { getStatus } = await import("../daemon/control-client.ts");
-  try {
-    const state = await getStatus(socket);
-    if (!state.online)
-      note(`the gateway ${state.baseUrl} cannot be used now; the mount goes on from what this machine has`);
-    if (state.paused !== undefined) note(`nothing is uploaded for now: ${state.paused}`);
-    if (state.readOnly !== undefined) note(`mounted read-only: ${state.readOnly}`);
-  } catch (error) {
-    note(`the mount is usable, but could not be asked how it is doing: ${lineOf(error)}`);
-  }
 }
 
 function note(text: string): void {

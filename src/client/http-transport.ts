@@ -57,9 +57,9 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
   let isClosed = false;
 
   const open = async (): Promise<Lanes> => {
-    const undici = await import("undici");
+    const { default: Pool } = await import("undici/lib/dispatcher/pool.js");
     const lane = (limits: Omit<ExchangeLimits, "connect">, connections: number | null = options.connections ?? 16) => ({
-      pool: new undici.Pool(origin, { connections, pipelining: 1, connect: { timeout: connect } }),
+      pool: new Pool(origin, { connections, pipelining: 1, connect: { timeout: connect } }),
       activity: { last: Number.NEGATIVE_INFINITY },
       limits: { connect, ...limits },
     });

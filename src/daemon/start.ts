@@ -22,12 +22,13 @@ import { backingClose, backingOpen, isConnected, openControl } from "../fuse/nat
 import { createPassthrough } from "../fuse/passthrough.ts";
 import { createSession, type Session } from "../fuse/session.ts";
 import { startCheckpoints } from "../lib/checkpoints.ts";
+import { deferred } from "../lib/deferred.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { createDone } from "../metadata/done.ts";
 import { createSettings } from "../metadata/settings.ts";
 import type { EngineSettings } from "../vfs/context.ts";
-import { type Engine, StartError } from "../vfs/engine.ts";
+import { type Engine, type EngineCondition, StartError } from "../vfs/engine.ts";
 import type { Patience } from "../vfs/insist.ts";
 import type { EngineOptions } from "../vfs/start-engine.ts";
 import { chooseStateFolder, lockState } from "./choose-state-folder.ts";
@@ -218,6 +219,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   if (kept === undefined) throw new StartError("the state dir holds nothing of this mount: it cannot be taken over");
   closers.push(() => kept.close());
   const kernelCache = createKernelCache(systemClock, log);
+  const inUse = deferred<undefined>();
   const engine = await startEngine({
     mount: {
       id: settings.mountId,
@@ -232,6 +234,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     stateDisk,
     limits,
     onDamage: (error) => noteDamage(copying, error instanceof Error ? error.message : String(error)),
+    inUse: inUse.promise,
     syncRows: rowSync.sync,
     passthrough,
     kernelCache,
@@ -242,13 +245,14 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   });
   running = engine;
   closers.push(() => engine.stop());
+  closers.push(() => inUse.resolve(undefined));
   closers.push(() => copies.stop());
   const worker = new Worker(new URL("../metadata/checkpoint-worker.js", import.meta.url), {
     workerData: { path: databasePath },
   });
   const checkpoints = startCheckpoints({ worker, databasePath, lookMs: 1_000, logBytes: 4 * 1024 * 1024, log });
   closers.push(() => checkpoints.close());
-  const { workspace } = engine.status();
+  const { workspace } = engine.condition();
   writeOwner(stateDir, { ...workspace, baseUrl: settings.baseUrl });
 
   systemClock.step("daemon: prepared");
@@ -325,10 +329,19 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   };
   await openToCommands(settings, record, parts, log, link, closers);
   systemClock.step("daemon: recorded");
+  if (restarts === undefined) noteCondition(engine.condition(), settings.baseUrl, link);
   link.ready();
+  inUse.resolve(undefined);
   systemClock.step("daemon: ready");
   log.info({ mountpoint: settings.mountpoint, connection, workspace: workspace.name }, "mounted");
   return { engine, session, mount, mountOver, handOver };
+}
+
+/** What a user should know of a mount that is not quite what was asked for. */
+function noteCondition({ online, paused, readOnly }: EngineCondition, baseUrl: string, link: SupervisorLink): void {
+  if (!online) link.note(`the gateway ${baseUrl} cannot be used now; the mount goes on from what this machine has`);
+  if (paused !== undefined) link.note(`nothing is uploaded for now: ${paused}`);
+  if (readOnly !== undefined) link.note(`mounted read-only: ${readOnly}`);
 }
 
 function cameBy({ id, since, failed }: Reload): MountRecord["reload"] {

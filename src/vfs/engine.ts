@@ -79,6 +79,8 @@ export interface EngineStatus {
   readonly oldestPendingMs: number;
 }
 
+export type EngineCondition = Pick<EngineStatus, "workspace" | "online" | "readOnly" | "paused">;
+
 export interface DrainProgress {
   readonly dirty: number;
   /** Of these, refused by the gateway. */
@@ -110,6 +112,8 @@ export interface Engine {
   /** The state behind it, for tests that check its invariants. */
   readonly context: Context;
   status(): EngineStatus;
+  /** The part of it that costs no more with a long queue. */
+  condition(): EngineCondition;
   /** The kernel asks for each name and attribute again: it may hold what another daemon told it. */
   expireKernel(): void;
   /** Resolves when `bytesPending` of the status is of now; of a long queue it may be two seconds old. */

@@ -8,12 +8,14 @@ import { type Clock, sleep } from "../lib/runtime.ts";
 export interface Patience {
   /** How long to ask again; less than a moment counts as one. */
   readonly limitMs: number;
+  /** Where no connection was taken it is not asked again: that may last for hours. */
+  readonly givesUpUnheard?: true;
   /** Called before the first wait that somebody would notice. */
   readonly onWait?: (error: RemoteError) => void;
 }
 
 /** For a start that can do without the gateway: only one broken connection is bridged. */
-export const A_MOMENT: Patience = { limitMs: 0 };
+export const A_MOMENT: Patience = { limitMs: 0, givesUpUnheard: true };
 
 /** A start that can do without an answer waits for one no longer than this. */
 const ANSWER_MS = 250;
@@ -43,6 +45,7 @@ export async function insist<T>(clock: Clock, patience: Patience, ask: () => Pro
       return await ask();
     } catch (error) {
       if (!(error instanceof RemoteError) || !isPassing(error)) throw error;
+      if (patience.givesUpUnheard && error.code === "offline" && error.details.isUnsent) throw error;
       // To wait in silence was patience too.
       const spent = error.code === "silent" ? Math.max(waited, clock.elapsed() - start) : waited;
       if (spent >= limit) throw error;

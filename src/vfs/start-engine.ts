@@ -3,33 +3,29 @@
  * sets the loops going. A state dir that knows the workspace starts without the gateway.
  */
 import type { Client } from "../client/client.ts";
-import { RemoteError } from "../client/errors.ts";
 import type { Layout } from "../content/layout.ts";
 import { openStaged } from "../content/staged.ts";
 import type { StateDisk } from "../content/state-disk.ts";
-import type { Node, Workspace } from "../contract/resources.ts";
 import { type Scope, UPLOAD_SCOPES } from "../contract/scopes.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Runtime } from "../lib/runtime.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { type Connection, onDamage, onDiskFailure } from "../metadata/database.ts";
 import { createMetadata, type Metadata } from "../metadata/metadata.ts";
-import { born } from "../metadata/nodes.ts";
 import { createActivity } from "./activity.ts";
 import { createBacklog } from "./backlog.ts";
 import { createByteState, inBackground, stopBytes } from "./byte-state.ts";
 import type { Context, EngineSettings } from "./context.ts";
 import { createDisk, type Disk, type DiskLimits } from "./disk.ts";
 import { drain } from "./drain.ts";
-import { type Engine, type EngineStatus, StartError } from "./engine.ts";
+import { type Engine, type EngineCondition, type EngineStatus, StartError } from "./engine.ts";
 import { createEvenTime } from "./even-time.ts";
 import { createFollower } from "./follow.ts";
 import { passedToWriters } from "./former-writers.ts";
 import { createFreshness } from "./freshness.ts";
-import { contentOfNode } from "./from-node.ts";
 import { countHandles, type HandleTable } from "./handle-table.ts";
 import { createHearing } from "./hear-journal.ts";
-import { A_MOMENT, atOnce, insist, type Patience } from "./insist.ts";
+import type { Patience } from "./insist.ts";
 import { createJournalStream } from "./journal-stream.ts";
 import { type KernelCache, NO_KERNEL_CACHE } from "./kernel-cache.ts";
 import { closeLive } from "./live.ts";
@@ -46,16 +42,15 @@ import { parseRequest, type Request } from "./request.ts";
 import type { Resumed } from "./resume.ts";
 import { retryNow } from "./retry.ts";
 import { createSpace } from "./space.ts";
-import { isoToTimeText } from "./stat.ts";
 import { createSyncRows } from "./sync-rows.ts";
 import { createSyncTogether } from "./sync-waiting.ts";
 import { absentUnknown, expireEverything, tellKernel } from "./tell-kernel.ts";
 import { createTogether } from "./together.ts";
 import { createToldKernel } from "./told-kernel.ts";
+import { findOut, goOn, hearLater, missingScopes } from "./which-workspace.ts";
 import { holdForSending } from "./without-folder.ts";
 import { createWriteBack } from "./writeback.ts";
 
-const READ_SCOPES = ["account.workspace.read", "node.node.read-all", "node.file.read"] as const satisfies Scope[];
 const WRITE_SCOPES = [...new Set<Scope>([...UPLOAD_SCOPES, "node.node.update"])];
 
 export interface EngineOptions {
@@ -86,6 +81,8 @@ export interface EngineOptions {
   /** Absent: nobody looks at the disk. */
   readonly stateDisk?: StateDisk;
   readonly limits?: DiskLimits;
+  /** What nobody waits for begins then. Absent: at once. */
+  readonly inUse?: Promise<unknown>;
 }
 
 export async function startEngine(options: EngineOptions): Promise<Engine> {
@@ -121,7 +118,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 
   const staged = await openStaged(runtime.files, paths.staged, log);
   const start =
-    goOn(metadata, client, options.mount) ??
+    (options.mount?.resumed === undefined ? undefined : goOn(metadata, client)) ??
     (await findOut(metadata, runtime, client, options.workspace, scopes, log, options.patience));
   const network = createNetwork(runtime, {
     scopes,
@@ -212,6 +209,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     expireEverything(context);
   });
   inBackground(context, "looking through what the mount before left", async () => {
+    await options.inUse;
     await sweep?.().finally(() => writeBack.start());
   });
   if (sweep === undefined) writeBack.start();
@@ -222,11 +220,23 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   if (options.stateDisk !== undefined) space.start();
   const fileSystem = createFileSystem(context);
 
+  function condition(): EngineCondition {
+    const held = network.isOnline ? heldBack(context)?.why : undefined;
+    const paused = [...(held === undefined || context.settings.readOnly ? [] : [held]), ...pausedKinds(context)];
+    return {
+      workspace: { id: start.workspace.id, name: start.workspace.name },
+      online: network.isOnline,
+      ...(readOnly === undefined ? {} : { readOnly }),
+      ...(paused.length === 0 ? {} : { paused: paused.join("; ") }),
+    };
+  }
+
   return {
     fileSystem,
     context,
     measure: backlog.measure,
     expireKernel: () => expireEverything(context),
+    condition,
     queue: (limit) => listQueue(context, writeBack.inFlight, limit),
     retry: (paths) => retryNow(context, paths),
     drain: (drainOptions) => drain(context, writeBack, backlog, drainOptions),
@@ -234,17 +244,12 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       const { dirty, parked, oldest } = metadata.nodes.counts();
       const written = metadata.settings.getNumber("written");
       const shown = Math.min(metadata.settings.getNumber("cursor"), metadata.settings.getNumber("indexed"));
-      const held = network.isOnline ? heldBack(context)?.why : undefined;
-      const paused = [...(held === undefined || context.settings.readOnly ? [] : [held]), ...pausedKinds(context)];
       const { offlineSince } = network;
       const { restored } = context;
       return {
-        workspace: { id: start.workspace.id, name: start.workspace.name },
-        online: network.isOnline,
+        ...condition(),
         live: fresh.staleSince === undefined,
         ...staleness(context),
-        ...(readOnly === undefined ? {} : { readOnly }),
-        ...(paused.length === 0 ? {} : { paused: paused.join("; ") }),
         ...(offlineSince === undefined ? {} : { offlineMs: Math.max(0, runtime.now() - offlineSince) }),
         dirty,
         uploading: writeBack.inFlight().length,
@@ -333,160 +338,4 @@ function diskStatus(disk: Disk): NonNullable<EngineStatus["disk"]> {
     keepFree,
     ...(unsentLimit === undefined ? {} : { unsentLimit }),
   };
-}
-
-function missingScopes(scopes: ReadonlySet<string> | undefined, needed: readonly Scope[]): Scope[] {
-  return scopes === undefined ? [] : needed.filter((scope) => !scopes.has(scope));
-}
-
-interface Start {
-  readonly workspace: Workspace;
-  /** Why the gateway could not be asked; the rows know enough. */
-  readonly trouble: unknown;
-  /** It is long in answering what it knows of the workspace. */
-  readonly asked?: Promise<Workspace | undefined>;
-}
-
-/**
- * For a mount that is in use already: whatever the gateway and the token say by now, programs go on, with
- * what is known here, as they would have with the daemon before.
- */
-function goOn(metadata: Metadata<Request>, client: Client, mount: EngineOptions["mount"]): Start | undefined {
-  const known = mount?.resumed === undefined ? undefined : knownWorkspace(metadata);
-  if (known === undefined) return undefined;
-  // A profile may have come with a reload.
-  requireSameCounting(metadata, client, true);
-  // By its id: its name may be another one by now.
-  const asked = client.findWorkspace(known.id);
-  asked.catch(() => {});
-  return { workspace: known, trouble: undefined, asked };
-}
-
-async function findOut(
-  metadata: Metadata<Request>,
-  runtime: Runtime,
-  client: Client,
-  name: string,
-  scopes: ReadonlySet<string> | undefined,
-  log: Logger,
-  patience: Patience = A_MOMENT,
-): Promise<Start> {
-  const known = knownWorkspace(metadata);
-  const counting = requireSameCounting(metadata, client, known !== undefined);
-  const insistently = <T>(ask: () => Promise<T>) => insist(runtime, known === undefined ? patience : A_MOMENT, ask);
-  const missing = missingScopes(scopes, READ_SCOPES);
-  if (missing.length > 0)
-    throw new StartError(`the token lacks ${missing.join(", ")}, without which nothing can be read`);
-  if (known !== undefined && name !== known.id && name !== known.name) {
-    throw new StartError(
-      `the state dir belongs to workspace "${known.name}", not to "${name}": give another --state-dir`,
-    );
-  }
-  try {
-    const asked = insistently(() => client.findWorkspace(name));
-    const told = known === undefined ? { value: await asked } : await atOnce(runtime, asked);
-    if (known !== undefined && told === undefined) return { workspace: known, trouble: undefined, asked };
-    const workspace = told?.value;
-    if (workspace === undefined) throw new StartError(`no workspace "${name}" is visible to this token`);
-    if (known !== undefined && known.id !== workspace.id) {
-      throw new StartError(
-        `the state dir belongs to workspace "${known.name}" (${known.id}), not to "${workspace.name}" (${workspace.id})`,
-      );
-    }
-    if (known === undefined) {
-      const root = await insistently(() => client.getNode(workspace.rootId));
-      const { asOf } = await insistently(() => client.listFolder(workspace.rootId, { pageSize: 1 }));
-      firstStart(metadata, workspace, root, asOf, counting);
-    }
-    metadata.settings.set("workspaceName", workspace.name);
-    return { workspace, trouble: undefined };
-  } catch (error) {
-    if (error instanceof StartError || !(error instanceof RemoteError)) throw error;
-    const isPassing = error.isTransient || error.code === "unauthorized" || error.code === "throttled";
-    if (known === undefined || !isPassing) throw new StartError(startProblem(error), 1, { cause: error });
-    log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");
-    return { workspace: known, trouble: error };
-  }
-}
-
-/** What would have kept the mount from starting, had it been told at once, now keeps it from sending. */
-async function hearLater(
-  { network, bytes, log, workspace, metadata }: Context,
-  asked: Promise<Workspace | undefined>,
-): Promise<void> {
-  try {
-    const told = await asked;
-    if (bytes.stopped.signal.aborted) return;
-    network.answered();
-    if (told?.id === workspace.id) {
-      metadata.settings.set("workspaceName", told.name);
-      network.doubts(undefined);
-      return;
-    }
-    network.doubts(
-      told === undefined
-        ? `no workspace "${workspace.name}" is visible to this token any more; mount again`
-        : `"${told.name}" is another workspace now than that of the state dir; mount again`,
-    );
-    log.error({ workspace, told }, "the gateway does not know the workspace of the state dir by its name");
-  } catch (error) {
-    if (bytes.stopped.signal.aborted) return;
-    network.failed(error);
-    network.doubts(undefined);
-    log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");
-  }
-}
-
-/** Revisions and positions of a gateway and those made here cannot be compared. */
-function requireSameCounting({ settings }: Metadata<Request>, { features }: Client, isKnown: boolean): string {
-  const counting = `revisions ${features.revisions ? "there" : "here"}, positions ${features.positions ? "there" : "here"}`;
-  // Where nothing is in the rows yet, nothing was counted.
-  const before = isKnown ? (settings.get("counting") ?? "revisions there, positions there") : counting;
-  if (before !== counting) {
-    throw new StartError(
-      `the state dir was used with another profile (${before}, now ${counting}): give another --state-dir`,
-    );
-  }
-  return counting;
-}
-
-function startProblem(error: RemoteError): string {
-  switch (error.code) {
-    case "unauthorized":
-      return `the token was refused: ${error.message}`;
-    case "forbidden":
-      return error.details.scope === undefined ? error.message : `the token lacks ${error.details.scope}`;
-    case "offline":
-    case "silent":
-      return `the gateway cannot be reached: ${error.message}`;
-    default:
-      return `the gateway answered: ${error.message}`;
-  }
-}
-
-function knownWorkspace(metadata: Metadata<Request>): Workspace | undefined {
-  const { settings } = metadata;
-  const [id, name, rootId] = [settings.get("workspace"), settings.get("workspaceName"), settings.get("root")];
-  return id === undefined || name === undefined || rootId === undefined ? undefined : { id, name, rootId };
-}
-
-/** The root, not listed yet; the journal counts from what a listing shows now. */
-function firstStart(
-  metadata: Metadata<Request>,
-  workspace: Workspace,
-  root: Node,
-  asOf: number,
-  counting: string,
-): void {
-  metadata.transaction(() => {
-    const { settings, inodes, nodes } = metadata;
-    settings.set("workspace", workspace.id);
-    settings.set("workspaceName", workspace.name);
-    settings.set("root", workspace.rootId);
-    settings.set("counting", counting);
-    settings.set("cursor", String(asOf));
-    settings.set("indexed", String(asOf));
-    inodes.create({ kind: "folder", ...contentOfNode(root), atime: isoToTimeText(root.modifiedAt) });
-    nodes.create(born(metadata.createRootEntry(), root));
-  });
 }

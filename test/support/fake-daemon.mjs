@@ -88,6 +88,7 @@ await runDaemonProcess(async ({ workspace: name, settings, database, log, paths 
       cacheLimit: settings.cacheLimit,
       oldestPendingMs: 0,
     }),
+    condition: () => ({ workspace: { id: `id-of-${name}`, name }, online: true }),
     async measure() {},
     async *queue() {},
     retry: async () => ({ retried: 0, unknown: [] }),

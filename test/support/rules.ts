@@ -24,7 +24,7 @@ const MAY_IMPORT: ReadonlyMap<string, readonly string[]> = new Map([
 
 /** Packages that only some folders may import. */
 const OWNERS: readonly { package: RegExp; folders: readonly string[] }[] = [
-  { package: /^undici$/, folders: ["client"] },
+  { package: /^undici(\/|$)/, folders: ["client"] },
   { package: /^(fastify|@fastify\/.*)$/, folders: ["gateway"] },
   { package: /^(better-sqlite3|kysely)$/, folders: ["metadata", "gateway"] },
   { package: /^yargs$/, folders: ["cli"] },

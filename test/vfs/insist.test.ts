@@ -4,14 +4,20 @@ import { A_MOMENT, insist, type Patience } from "../../src/vfs/insist.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 
 /** Asks a gateway that fails `failures` times, each after `takesMs`; what came of it, and when. */
-async function ask(patience: Patience, code: RemoteErrorCode, failures: number, takesMs = 0, retryAfterMs?: number) {
+async function ask(
+  patience: Patience,
+  code: RemoteErrorCode,
+  failures: number,
+  takesMs = 0,
+  details: ConstructorParameters<typeof RemoteError>[2] = {},
+) {
   const clock = createVirtualClock();
   let calls = 0;
   const asked = insist(clock, patience, async () => {
     calls += 1;
     if (takesMs > 0) await new Promise<void>((resolve) => void clock.setTimer(takesMs, resolve));
     if (calls <= failures) {
-      throw new RemoteError(code, "it fails", retryAfterMs === undefined ? {} : { retryAfterMs });
+      throw new RemoteError(code, "it fails", details);
     }
     return "answer";
   }).catch((error: unknown) => String(error));
@@ -48,15 +54,21 @@ describe("a gateway that fails", () => {
     expect(told).toEqual([]);
   });
 
+  it("is not asked again where it can be done without and no connection was taken", async () => {
+    const unheard = { isUnsent: true } as const;
+    expect(await ask(A_MOMENT, "offline", 1, 0, unheard)).toMatchObject({ outcome: "RemoteError: it fails", calls: 1 });
+    expect(await ask({ limitMs: 0 }, "offline", 1, 0, unheard)).toMatchObject({ outcome: "answer", calls: 2 });
+  });
+
   it("has used up the patience by a long silence", async () => {
     expect(await ask({ limitMs: 5000 }, "silent", 1e9, 6000)).toMatchObject({ calls: 1 });
     expect(await ask({ limitMs: 5000 }, "silent", 1, 3000)).toMatchObject({ outcome: "answer", calls: 2 });
   });
 
   it("says itself when to come again, within the patience", async () => {
-    const late = await ask({ limitMs: 5000 }, "throttled", 1, 0, 2000);
+    const late = await ask({ limitMs: 5000 }, "throttled", 1, 0, { retryAfterMs: 2000 });
     expect([late.outcome, late.calls, Math.round(late.ms / 100)]).toEqual(["answer", 2, 20]);
-    const never = await ask({ limitMs: 1000 }, "throttled", 1e9, 0, 1e9);
+    const never = await ask({ limitMs: 1000 }, "throttled", 1e9, 0, { retryAfterMs: 1e9 });
     expect([never.calls, Math.round(never.ms / 100)]).toEqual([2, 10]);
   });
 

@@ -1,0 +1,92 @@
+/**
+ * Bundles the programs: a start reads a few files instead of hundreds. Types are removed, not checked.
+ *
+ *   node scripts/bundle.mjs SRC DIST
+ *
+ * Every file lies in a folder of dist/, as those of src/ do: `new URL("../metadata/…", import.meta.url)`
+ * means the same in each. Source maps lie beside them; `node --enable-source-maps` reads them.
+ */
+import { readdirSync, rmSync } from "node:fs";
+import { dirname, join, resolve } from "node:path";
+import { rolldown } from "rolldown";
+
+/** What shares modules is bundled together. `whole`: all in one file, as nothing in it is ever needed alone. */
+const BUNDLES = [
+  { entries: ["cli/main"] },
+  {
+    // Its pieces are not read later, when there may be another build. Tests put another engine into it.
+    entries: ["daemon/main", "daemon/process", "vfs/engine", "vfs/errors"],
+    whole: "bundle",
+  },
+  { entries: ["metadata/checkpoint-worker"] },
+  { entries: ["metadata/copy-worker"] },
+  { entries: ["client/index"] },
+  { entries: ["lib/system-clock"] },
+];
+
+/** Installed beside us: they have files of their own, or are loaded by few commands. */
+const PACKAGES = [/^fastify$/, /^@fastify\//, /^file-type$/, /^cli-progress$/];
+
+const SQLITE_ADDON = "better-sqlite3/build/Release/better_sqlite3.node";
+
+/** One module in all programs of a process: whoever is loaded before one may change it (fault points of tests). */
+const CLOCK = "lib/system-clock";
+
+/** In place: until a file is there anew, the one from before is. */
+async function bundle(source, dist) {
+  const made = new Set();
+  for (const { entries, whole } of BUNDLES) {
+    const bundled = await rolldown({
+      input: Object.fromEntries(entries.map((name) => [name, join(source, `${name}.ts`)])),
+      platform: "node",
+      external: [...PACKAGES, SQLITE_ADDON],
+      plugins: [sharedClock(join(source, `${CLOCK}.ts`)), sqliteBinding, inAscii],
+    });
+    const isInWhole = (path) => path !== join(source, `${entries[0]}.ts`);
+    const { output } = await bundled.write({
+      dir: dist,
+      entryFileNames: "[name].js",
+      chunkFileNames: `${dirname(entries[0])}/[name].js`,
+      sourcemap: true,
+      // Who loads a file late may find that of another build.
+      minifyInternalExports: false,
+      comments: { legal: false, jsdoc: false, annotation: false },
+      ...(whole === undefined ? {} : { codeSplitting: { groups: [{ name: whole, test: isInWhole }] } }),
+    });
+    for (const { fileName } of output) made.add(fileName);
+    await bundled.close();
+  }
+  for (const path of readdirSync(dist, { recursive: true })) {
+    if (/\.js(\.map)?$/.test(path) && !made.has(path)) rmSync(join(dist, path));
+  }
+}
+
+function sharedClock(path) {
+  return {
+    name: "shared-clock",
+    async resolveId(id, importer, options) {
+      if (importer === undefined || !id.endsWith("/system-clock.ts")) return null;
+      const resolved = await this.resolve(id, importer, { ...options, skipSelf: true });
+      return resolved?.id === path ? { id: `../${CLOCK}.js`, external: true } : resolved;
+    },
+  };
+}
+
+/** `bindings` looks for the addon beside the file that asks for it, which is ours now. */
+const sqliteBinding = {
+  name: "sqlite-binding",
+  resolveId: (id) => (id === "bindings" ? "\0bindings" : null),
+  load: (id) => (id === "\0bindings" ? `module.exports = () => require("${SQLITE_ADDON}");` : null),
+};
+
+/** A text of one byte a character is read and compiled several times as fast. */
+const inAscii = {
+  name: "in-ascii",
+  renderChunk: (text) => ({
+    code: text.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`),
+    map: null,
+  }),
+};
+
+const [source = "", dist = ""] = process.argv.slice(2).map((path) => resolve(path));
+await bundle(source, dist);
