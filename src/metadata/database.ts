@@ -112,8 +112,9 @@ export function prepare<Row = unknown>(database: Connection, sql: string, touche
   const wanted = wantedTransaction(database);
   const change = (parameters: unknown[]) => {
     if (table === undefined) throw new Error(`no table is named as the one that changes: ${sql}`);
-    for (const counter of touched) counter.count += 1;
-    return statement.run(...parameters);
+    const result = statement.run(...parameters);
+    if (result.changes > 0) for (const counter of touched) counter.count += 1;
+    return result;
   };
   const isChange = table !== undefined;
   return {

@@ -144,8 +144,10 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
     },
     waiting: backlog.bytes,
     measure,
-    excess(growth = backlog.bytes()) {
-      if (limit === undefined || growth <= 0 || growth <= room()) return undefined;
+    excess(asked) {
+      if (limit === undefined) return undefined;
+      const growth = asked ?? backlog.bytes();
+      if (growth <= 0 || growth <= room()) return undefined;
       return `the workspace is over quota by ${growth - room()} bytes (it holds ${used()} of ${limit}, ${growth} more are to come)`;
     },
     takes: (growth) => growth <= 0 || growth <= room(),

@@ -120,7 +120,7 @@ test("what is remembered is what is there", () => {
       };
       for (const one of changes) {
         all();
-        if (one.undo === "part") metadata.transaction(() => attempt(() => valueOf(metadata.part(() => run(one)))));
+        if (one.undo === "part") metadata.transaction(() => attempt(() => resultOf(metadata.part(() => run(one)))));
         else attempt(() => metadata.transaction(() => run(one)));
         const remembered = all();
         forgetRead(database);
@@ -147,7 +147,7 @@ function attempt(work: () => unknown): void {
   }
 }
 
-function valueOf<T>(part: Part<T>): T {
+function resultOf<T>(part: Part<T>): T {
   if ("error" in part) throw part.error;
   return part.value;
 }
