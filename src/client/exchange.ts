@@ -33,6 +33,8 @@ export interface ExchangeRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: Uint8Array | AsyncGenerator<Uint8Array, void, undefined>;
+  /** Of a streamed body, in all. */
+  readonly size?: number | undefined;
   readonly signal?: AbortSignal;
 }
 
@@ -40,7 +42,7 @@ export interface ExchangeRequest {
 const PIECE_BYTES = 64 * 1024;
 
 export function exchange(
-  pool: Dispatcher,
+  pool: Pick<Dispatcher, "dispatch">,
   activity: PoolActivity,
   request: ExchangeRequest,
   limits: ExchangeLimits,
@@ -105,15 +107,18 @@ export function exchange(
       }
       if (!isAnswered) silence.expect(limits.answer, "answer to what was sent");
     }
-    const isStream = request.body !== undefined && !(request.body instanceof Uint8Array);
-    const outgoing = isStream ? pieces(request.body) : undefined;
+    const source = request.body === undefined || request.body instanceof Uint8Array ? undefined : request.body;
+    // What the connection takes in one piece goes in one piece, the head of the request with it.
+    const isShort = request.size !== undefined && request.size <= PIECE_BYTES;
+    const outgoing = source === undefined || isShort ? source : pieces(source);
 
     const handler: Dispatcher.DispatchHandler = {
       onRequestStart(started) {
         // Given up while waiting for a connection: throwing drops the request and keeps the connection, abort() would not.
         if (isOver) throw new RemoteError("aborted", "the call was given up");
         controller = started;
-        silence.expect(outgoing === undefined ? limits.answer : limits.send, "answer");
+        if (isShort) silence.expect(limits.answer, "answer to what was sent");
+        else silence.expect(outgoing === undefined ? limits.answer : limits.send, "answer");
       },
       onResponseStart(_, status, headers) {
         move();
@@ -153,19 +158,30 @@ export function exchange(
       return;
     }
     signal?.addEventListener("abort", onAbort, { once: true });
-    silence.expect(limits.connect, "connection");
-    pool.dispatch(
-      {
-        method: request.method,
-        path: request.path,
-        headers: { ...request.headers },
-        body: dispatchBody(outgoing ?? request.body),
-        headersTimeout: 0,
-        bodyTimeout: 0,
-      },
-      handler,
-    );
+    const dispatch = (body: unknown) => {
+      if (isOver) return;
+      silence.expect(limits.connect, "connection");
+      pool.dispatch(
+        {
+          method: request.method,
+          path: request.path,
+          headers: { ...request.headers },
+          body: dispatchBody(body),
+          headersTimeout: 0,
+          bodyTimeout: 0,
+        },
+        handler,
+      );
+    };
+    if (outgoing === undefined || !isShort) dispatch(outgoing ?? request.body);
+    else gather(outgoing).then(dispatch, (error: Error) => fail(transportError(error)));
   });
+}
+
+async function gather(body: AsyncGenerator<Uint8Array, void, undefined>): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of body) chunks.push(chunk);
+  return Buffer.concat(chunks);
 }
 
 /** Nothing of the request went out: no connection took it. */

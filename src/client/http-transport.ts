@@ -130,5 +130,6 @@ function translate(request: HttpRequest, prefix: string): ExchangeRequest {
       ...(framed.size === undefined ? undefined : { "content-length": String(framed.size) }),
     },
     body: framed.read(),
+    size: framed.size,
   };
 }

@@ -72,6 +72,8 @@ export async function openStaged(files: Files, path: string, log: Logger): Promi
   let hasBegun = !isNew;
   let waiting: string[] = [];
   let isSynced = true;
+  /** Of what waits: a file that is changed. That one is done need not survive power loss: it is looked at once more. */
+  let isNaming = false;
   let hasFailed = false;
   let last: Promise<unknown> = Promise.resolve();
   let turns = 0;
@@ -102,7 +104,8 @@ export async function openStaged(files: Files, path: string, log: Logger): Promi
     waiting = [];
     const bytes = Buffer.from(lines.join(""));
     try {
-      isSynced = false;
+      if (isNaming) isSynced = false;
+      isNaming = false;
       await file.write(bytes, size);
       size += bytes.length;
       since?.push(...lines);
@@ -173,6 +176,7 @@ export async function openStaged(files: Files, path: string, log: Logger): Promi
   return {
     isNew,
     add(told) {
+      isNaming ||= !("done" in told);
       waiting.push(encode(JSON.stringify(told)));
     },
     flush,

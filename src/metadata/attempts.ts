@@ -29,15 +29,15 @@ const COLUMNS = `id, node, state, key, request, generation, tries, next_at AS ne
 export function createAttempts<Request>(database: Connection, parse: (value: unknown) => Request) {
   const byId = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE id = ?`);
   const openOfNode = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE node = ? AND state = 'open'`);
-  const byKey = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE key = ?`);
+  const byKey = prepare<{ id: number }>(database, "SELECT id FROM attempt WHERE key = ?");
   const all = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE state = 'open' ORDER BY id`);
   const nodesWanting = prepare<{ node: number }>(
     database,
-    "SELECT node FROM attempt WHERE state = 'open' AND json_extract(request, '$.parent') = ?",
+    "SELECT node FROM attempt WHERE state = 'open' AND parent = ?",
   );
   const nodesCopying = prepare<{ node: number }>(
     database,
-    "SELECT node FROM attempt WHERE state = 'open' AND json_extract(request, '$.copyOf') = ?",
+    "SELECT node FROM attempt WHERE state = 'open' AND copy_of = ?",
   );
   const due = prepare<{ id: number; node: number }>(
     database,
@@ -51,19 +51,20 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   const openCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM attempt WHERE state = 'open'");
   const filling = prepare<{ one: number }>(
     database,
-    `SELECT 1 AS one FROM attempt WHERE state = 'open' AND node <> ?
-     AND json_extract(request, '$.parent') = ? AND json_extract(request, '$.name') = ? LIMIT 1`,
+    "SELECT 1 AS one FROM attempt WHERE state = 'open' AND node <> ? AND parent = ? AND name = ? LIMIT 1",
   );
   const exchanging = prepare<Row>(
     database,
-    `SELECT ${COLUMNS} FROM attempt WHERE state = 'open'
-     AND json_extract(request, '$.parent') = @parent AND json_extract(request, '$.name') = @name
-     AND json_extract(request, '$.with') = @nodeId LIMIT 1`,
+    `SELECT ${COLUMNS} FROM attempt INDEXED BY attempt_partner
+     WHERE state = 'open' AND partner = @nodeId AND parent = @parent AND name = @name LIMIT 1`,
   );
   const insert = prepare(
     database,
-    `INSERT INTO attempt (node, state, key, request, generation, tries, next_at, last_error, created_at, bulk)
-     VALUES (@node, 'open', @key, @request, @generation, 0, @nextAt, NULL, @createdAt, @bulk)`,
+    `INSERT INTO attempt (node, state, key, request, generation, tries, next_at, last_error, created_at, bulk,
+       parent, name, copy_of, partner)
+     VALUES (@node, 'open', @key, @request, @generation, 0, @nextAt, NULL, @createdAt, @bulk,
+       json_extract(@request, '$.parent'), json_extract(@request, '$.name'), json_extract(@request, '$.copyOf'),
+       json_extract(@request, '$.with'))`,
     [],
   );
   const failed = prepare(database, "UPDATE attempt SET tries = tries + 1, next_at = ?, last_error = ? WHERE id = ?");
@@ -101,13 +102,17 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   const decode = (row: Row | undefined) => (row === undefined ? undefined : decodeRow(row));
   const get = remember(database, ["attempt"], (id: number) => decode(byId.get(id)));
   const openOf = remember(database, ["attempt"], (node: number) => decode(openOfNode.get(node)));
+  const idOfKey = remember(database, ["attempt"], (key: string) => byKey.get(key)?.id);
   const ofGeneration = remember(database, ["attempt"], (generation: number): readonly Attempt<Request>[] =>
     sending.all(generation).map(decodeRow),
   );
 
   return {
     openOf: (node: number) => openOf(node),
-    ofKey: (key: string) => decode(byKey.get(key)),
+    ofKey(key: string): Attempt<Request> | undefined {
+      const id = idOfKey(key);
+      return id === undefined ? undefined : get(id);
+    },
     /** Several, when the names of one inode are sent at the same time. */
     ofGeneration: (generation: number): readonly Attempt<Request>[] => ofGeneration(generation),
     open: (): Attempt<Request>[] => all.all().map(decodeRow),
@@ -144,6 +149,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       const rest = { state: "open", tries: 0, lastError: null } as const;
       const created = { id, node, key, request, generation, nextAt, createdAt, bulk, ...rest };
       get.tell(id, created);
+      idOfKey.tell(key, id);
       openOf.tell(node, created);
       if (generation !== null) ofGeneration.drop(generation);
       return created;
@@ -166,6 +172,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       remove.run(id);
       get.tell(id, undefined);
       if (current === undefined) return;
+      idOfKey.tell(current.key, undefined);
       if (current.state === "open") openOf.tell(current.node, undefined);
       if (current.generation !== null) ofGeneration.drop(current.generation);
     },
@@ -275,11 +282,15 @@ export function createGenerations(database: Connection) {
     },
     create(generation: Omit<Generation, "id"> & { readonly id?: number }): Generation {
       const row = { ...generation, id: generation.id ?? this.reserveId() };
+      const before = newestOf(row.inode);
       insert.run(row);
-      drop(row);
       const { id, inode, changes, lineage, size, hash, mtime, synced, boot } = row;
-      get.tell(id, { id, inode, changes, lineage, size, hash, mtime, synced, boot });
-      return row;
+      const created = { id, inode, changes, lineage, size, hash, mtime, synced, boot };
+      get.tell(id, created);
+      // One whose id was reserved may come after a later one.
+      newestOf.tell(inode, before !== undefined && before.id > id ? before : created);
+      if (lineage !== null) cutsOf.drop(lineage);
+      return created;
     },
     /** The cut has become a file of its own. */
     detach(id: number): void {

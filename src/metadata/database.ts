@@ -112,8 +112,9 @@ export function prepare<Row = unknown>(database: Connection, sql: string, touche
   const wanted = wantedTransaction(database);
   const change = (parameters: unknown[]) => {
     if (table === undefined) throw new Error(`no table is named as the one that changes: ${sql}`);
-    for (const counter of touched) counter.count += 1;
-    return statement.run(...parameters);
+    const result = statement.run(...parameters);
+    if (result.changes > 0) for (const counter of touched) counter.count += 1;
+    return result;
   };
   const isChange = table !== undefined;
   return {
@@ -238,6 +239,8 @@ export function openDatabase(path: string): Connection {
   database.pragma(`journal_size_limit = ${64 * 1024 * 1024}`);
   database.pragma("foreign_keys = ON");
   database.pragma("cache_size = -65536");
+  // What a change was before, kept to undo it alone, is a few pages: no file is made for them.
+  database.pragma("temp_store = MEMORY");
   migrate(database);
   return database;
 }

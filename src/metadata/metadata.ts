@@ -4,10 +4,12 @@
  */
 import { createAttempts, createGenerations, createTombstones } from "./attempts.ts";
 import { createChanged } from "./changed.ts";
+import { isDamage } from "./damage.ts";
 import {
   type Connection,
   despiteDisk,
   forgetRead,
+  isDiskFailure,
   noticingDamage,
   openDatabase,
   prepare,
@@ -33,9 +35,16 @@ const ROOT_ENTRY = 3;
 /** More than are given out between two copies of the database. */
 const NUMBERS_GAP = 10_000_000;
 
+/** A part failed where parts are not kept apart yet: all of it is undone, and done again with parts that are. */
+class NotApart extends Error {}
+
+/** What became of a part of a transaction. */
+export type Part<T> = { readonly value: T } | { readonly error: unknown };
+
 /** `parseRequest` checks a stored request of an attempt. */
 export function createMetadata<Request>(database: Connection, parseRequest: (value: unknown) => Request) {
   let depth = 0;
+  let isApart = false;
   const changed = createChanged(database);
   const begin = database.prepare("BEGIN IMMEDIATE");
   const commit = database.prepare("COMMIT");
@@ -79,10 +88,51 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     }
   }
 
+  /** To undo a part, SQLite keeps each page it changes as it was: only where one has failed. */
+  function inParts<T>(change: () => T): T {
+    try {
+      return once(change);
+    } catch (error) {
+      if (!(error instanceof NotApart)) throw error;
+    }
+    isApart = true;
+    try {
+      return once(change);
+    } finally {
+      isApart = false;
+    }
+  }
+
   function outermost<T>(change: () => T): T {
-    const result = noticingDamage(database, () => despiteDisk(database, () => once(change)));
+    const result = noticingDamage(database, () => despiteDisk(database, () => inParts(change)));
     changed.tell();
     return result;
+  }
+
+  /** Of these no part fails alone: all of it is tried again, or fails. */
+  const isOfAll = (error: unknown) => isDiskFailure(error) || isDamage(error);
+
+  function undivided<T>(change: () => T): Part<T> {
+    try {
+      return { value: change() };
+    } catch (cause) {
+      throw isOfAll(cause) ? cause : new NotApart("a part failed", { cause });
+    }
+  }
+
+  function apart<T>(change: () => T): Part<T> {
+    wanted.begin?.();
+    beginPart.run();
+    try {
+      return { value: change() };
+    } catch (error) {
+      if (database.inTransaction) undoPart.run();
+      forgetRead(database);
+      if (isOfAll(error)) throw error;
+      return { error };
+    } finally {
+      if (database.inTransaction) endPart.run();
+    }
   }
 
   return {
@@ -128,19 +178,12 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
       }
     },
 
-    /** Within a transaction, which goes on whatever becomes of it: all of `change` or nothing. Not within another part. */
-    part<T>(change: () => T): T {
-      wanted.begin?.();
-      beginPart.run();
-      try {
-        return change();
-      } catch (error) {
-        if (database.inTransaction) undoPart.run();
-        forgetRead(database);
-        throw error;
-      } finally {
-        if (database.inTransaction) endPart.run();
-      }
+    /**
+     * Within a transaction, which goes on whatever becomes of it: all of `change` or nothing. Not within
+     * another part. Throws what the whole transaction fails with.
+     */
+    part<T>(change: () => T): Part<T> {
+      return isApart ? apart(change) : undivided(change);
     },
 
     /** Copies what the write-ahead log holds into the database file. */

@@ -261,7 +261,11 @@ export function createNodes(database: Connection, changed: ChangedRows) {
   const one = (row: Row | undefined): NodeRow | undefined => (row === undefined ? undefined : decode(row));
   // An entry that goes is taken out of its node row.
   const tables = ["node", ENTRIES_GONE];
-  const get = remember(database, tables, (id: number) => one(byId.get(id)));
+  const get = remember(database, tables, (id: number) => {
+    const node = one(byId.get(id));
+    if (node?.entry != null) ofEntry.tell(node.entry, id);
+    return node;
+  });
   const idOf = <Key extends number | string>(by: Statement<Row>) =>
     remember(database, tables, (key: Key) => {
       const node = one(by.get(key));

@@ -264,4 +264,19 @@ export const MIGRATIONS: readonly string[] = [
   `
   ALTER TABLE reread ADD COLUMN folder TEXT;  -- node id of the folder it was heard to be in, where it has no row
   `,
+  `
+  -- What is looked for in the requests of attempts stands beside them: an index over parts of JSON reads all of it at
+  -- each change of the row. Most requests are no copies and no exchanges, and are in none of these.
+  ALTER TABLE attempt ADD COLUMN parent TEXT;   -- the place it wants
+  ALTER TABLE attempt ADD COLUMN name TEXT;
+  ALTER TABLE attempt ADD COLUMN copy_of TEXT;  -- the node a version of which it takes its content from
+  ALTER TABLE attempt ADD COLUMN partner TEXT;  -- the node it exchanges its own with
+  UPDATE attempt SET parent = json_extract(request, '$.parent'), name = json_extract(request, '$.name'),
+    copy_of = json_extract(request, '$.copyOf'), partner = json_extract(request, '$.with');
+  DROP INDEX attempt_place;
+  DROP INDEX attempt_copy;
+  CREATE INDEX attempt_place ON attempt(parent, name) WHERE state = 'open' AND parent IS NOT NULL;
+  CREATE INDEX attempt_copy ON attempt(copy_of) WHERE state = 'open' AND copy_of IS NOT NULL;
+  CREATE INDEX attempt_partner ON attempt(partner) WHERE state = 'open' AND partner IS NOT NULL;
+  `,
 ];

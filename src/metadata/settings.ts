@@ -19,7 +19,7 @@ export type SettingKey =
 
 export function createSettings(database: Connection) {
   const byKey = prepare<{ value: string }>(database, "SELECT value FROM setting WHERE key = ?");
-  const put = prepare(database, "INSERT OR REPLACE INTO setting (key, value) VALUES (?, ?)");
+  const put = prepare(database, "INSERT OR REPLACE INTO setting (key, value) VALUES (?, ?)", []);
   const get = remember(database, ["setting"], (key: SettingKey) => byKey.get(key)?.value);
   return {
     get: (key: SettingKey): string | undefined => get(key),

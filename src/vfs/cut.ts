@@ -44,7 +44,7 @@ export async function cutGeneration(context: Context, inodeId: number, signal: A
   if (inode.size === 0 && !lives.has(inode.lineage) && metadata.lives.get(inode.lineage) === undefined) {
     return settle(context, inode, { hash: EMPTY_HASH, size: 0, lineage: null, isOwn }, undefined);
   }
-  const live = await openLive(context, inode.lineage, { write: false });
+  const live = await openLive(context, inode.lineage, { write: false, isUse: false });
   try {
     await makeWhole(context, live, signal);
     return live.writers === 0 ? await cutItself(context, live, isOwn, signal) : await cutCopy(context, live, signal);

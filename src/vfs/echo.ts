@@ -59,9 +59,9 @@ export function afterWrite(context: Needs, row: NodeRow, node: Node): Node {
 }
 
 /** The answer shows our request and nothing else. `expected`: base after exactly our request. */
-export function isOnlyOurs(context: Needs, before: Base | null, expected: Base, node: Node): boolean {
+export function isOnlyOurs(context: Needs, before: Base | null, expected: () => Base, node: Node): boolean {
   if (context.client.features.revisions) return node.revision === (before?.revision ?? 0) + 1;
-  return isSame(stateOf(node), expected);
+  return isSame(stateOf(node), expected());
 }
 
 /** A write of ours moved the node away from this state, or (`after` null) removed it. */

@@ -72,6 +72,8 @@ export interface LiveFile {
 
   /** Handles, and whoever else needs the file open for a moment. */
   opens: number;
+  /** By a program, since it was opened. */
+  isUsed: boolean;
   writers: number;
   /** The row says that the content changed since the last cut or clean state: its hash is null. */
   isWritten: boolean;

@@ -35,9 +35,12 @@ export async function openLive(
     write: boolean;
     /** Its row was made with the inode's, and there is no file yet. */
     isNew?: boolean;
+    /** False: to be sent, which is no reason to keep it here for longer. */
+    isUse?: boolean;
   },
 ): Promise<LiveFile> {
   const live = await hold(context, lineage, options.isNew ?? false);
+  live.isUsed ||= options.isUse ?? true;
   try {
     if (!live.isKept) await haveFile(context, live, options.write);
     if (options.write) await becomeWriter(context, live);
@@ -211,9 +214,11 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
     if (isRemembered) await recordArrived(context, live);
     const { size, allocated } = await live.file.stat();
     const row = isRemembered ? metadata.lives.get(live.lineage) : undefined;
-    const isKnown = row?.size === size && row.bytes === allocated && Math.abs(runtime.now() - row.usedAt) < USED_MS;
+    const isUseKnown = !live.isUsed || (row !== undefined && Math.abs(runtime.now() - row.usedAt) < USED_MS);
+    const isKnown = row?.size === size && row.bytes === allocated && isUseKnown;
     if (row !== undefined && !isKnown) {
-      metadata.lives.update(live.lineage, { size, bytes: allocated, usedAt: runtime.now() });
+      const usedAt = isUseKnown ? row.usedAt : runtime.now();
+      metadata.lives.update(live.lineage, { size, bytes: allocated, usedAt });
     }
     runtime.step("release: recorded");
   } finally {

@@ -221,6 +221,7 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
     downloads: new Set(),
     waiting: new Set(),
     opens: 1,
+    isUsed: false,
     writers: 0,
     isWritten: isUncut(inode),
     isSafe: isCalledSafe(metadata, inode),

@@ -64,10 +64,10 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
       return;
     }
     absorbStranger(context, row, node.id);
-    const effect = effectOf(row.base, attempt, node, position, client.features);
+    const effect = () => effectOf(row.base, attempt, node, position, client.features);
     const isOurs = isOnlyOurs(context, row.base, effect, node);
     // A gateway that tells no hashes has what was sent.
-    const base = isOurs ? { ...baseOf(node, position), hash: node.contentHash ?? effect.hash } : effect;
+    const base = isOurs ? { ...baseOf(node, position), hash: node.contentHash ?? effect().hash } : effect();
     const isSeenOlder = row.seen === null || (!("deleted" in row.seen) && row.seen.node.revision <= node.revision);
     const seen = deletedSince(context, node) ?? (isSeenOlder ? (isOurs ? null : { node }) : row.seen);
     metadata.nodes.update(row.id, { nodeId: node.id, base, seen, parked: null });
@@ -75,7 +75,8 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     context.quota.grew(attempt, base.size - (row.base?.size ?? 0));
     metadata.rereads.found(node.id);
     // A repeated request gets its first answer, however old: what was heard of the node since then is news.
-    if ((metadata.arrivals.get(node.id)?.revision ?? 0) <= node.revision) metadata.arrivals.remove(node.id);
+    const waiting = metadata.arrivals.get(node.id);
+    if (waiting !== undefined && waiting.revision <= node.revision) metadata.arrivals.remove(node.id);
     if (row.base === null && position <= metadata.settings.getNumber("cursor")) metadata.rereads.add(node.id);
     contentArrived(context, row, attempt, base, node.id);
     closeAttempt(context, attempt);

@@ -4,8 +4,6 @@
  * another. What a program waits for is committed at once, and not here.
  */
 import type { Runtime } from "../lib/runtime.ts";
-import { isDamage } from "../metadata/damage.ts";
-import { isDiskFailure } from "../metadata/database.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import type { Request } from "./request.ts";
 
@@ -36,14 +34,8 @@ export function createTogether(runtime: Runtime, metadata: Metadata<Request>): T
   return (change) =>
     new Promise((resolve, reject) => {
       const attempt = (): Outcome => {
-        try {
-          const result = metadata.part(change);
-          return () => resolve(result);
-        } catch (error) {
-          // Of a disk that takes nothing the whole commit is tried again.
-          if (isDiskFailure(error) || isDamage(error)) throw error;
-          return () => reject(error);
-        }
+        const part = metadata.part(change);
+        return "error" in part ? () => reject(part.error) : () => resolve(part.value);
       };
       waiting.push({ attempt, reject });
       if (waiting.length === 1) runtime.soon(commit);

@@ -9,8 +9,6 @@
 import { setMaxListeners } from "node:events";
 import { sleep, type Timer } from "../lib/runtime.ts";
 import type { Attempt } from "../metadata/attempts.ts";
-import { isDamage } from "../metadata/damage.ts";
-import { isDiskFailure } from "../metadata/database.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import { advance, type Pending } from "./advance.ts";
 import type { Context } from "./context.ts";
@@ -181,25 +179,22 @@ export function createWriteBack(context: Context): WriteBack {
 
   /** What is to be done next for the row; undefined: nothing, not now, or on the other lane. */
   function begin(lane: Lane, id: number, now: number, hasRoom: boolean): Next | undefined {
-    try {
-      return metadata.part(() => {
-        const row = metadata.nodes.get(id);
-        // It may have changed while it was ready, and have its time again.
-        if (row?.due == null || row.due > now) return undefined;
-        const actual = laneOf(bytesOf(row));
-        if (row.bulk !== actual) {
-          // It goes on its own lane, with its time.
-          metadata.nodes.update(row.id, { bulk: actual });
-          lookSoon();
-          if (actual !== lane) return undefined;
-        }
-        return nextOf(id, hasRoom);
-      });
-    } catch (error) {
-      if (isDiskFailure(error) || isDamage(error)) throw error;
-      putOff(id, error);
-      return undefined;
-    }
+    const part = metadata.part(() => {
+      const row = metadata.nodes.get(id);
+      // It may have changed while it was ready, and have its time again.
+      if (row?.due == null || row.due > now) return undefined;
+      const actual = laneOf(bytesOf(row));
+      if (row.bulk !== actual) {
+        // It goes on its own lane, with its time.
+        metadata.nodes.update(row.id, { bulk: actual });
+        lookSoon();
+        if (actual !== lane) return undefined;
+      }
+      return nextOf(id, hasRoom);
+    });
+    if ("value" in part) return part.value;
+    putOff(id, part.error);
+    return undefined;
   }
 
   /** A mistake of ours. One row must not keep the others from being sent. */

@@ -123,3 +123,35 @@ test("it is long when much was said since it was written anew", async () => {
   await staged.replace(noLines);
   expect(staged.isLong()).toBe(false);
 });
+
+test("that a file is done need not survive power loss: a sync is for those that are named", async () => {
+  let syncs = 0;
+  const { open } = files;
+  Object.assign(files, {
+    open: async (...args: Parameters<typeof open>) => {
+      const file = await open(...args);
+      const { sync } = file;
+      return Object.assign(file, {
+        sync: () => {
+          syncs += 1;
+          return sync.call(file);
+        },
+      });
+    },
+  });
+  const list = await openStaged(files, PATH, SILENT);
+  const synced = async (...told: Parameters<Staged["add"]>[0][]) => {
+    for (const one of told) list.add(one);
+    const before = syncs;
+    await list.sync();
+    return syncs - before;
+  };
+  expect(await synced(word(1))).toBe(1);
+  expect(await synced()).toBe(0);
+  expect(await synced({ lineage: 1, done: true })).toBe(0);
+  expect(await synced({ lineage: 1, done: true }, word(2))).toBe(1);
+  list.add(word(3));
+  await list.flush();
+  expect(await synced({ lineage: 2, done: true })).toBe(1);
+  await list.close();
+});

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { forgetRead, openDatabase } from "../../src/metadata/database.ts";
-import { createMetadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
+import { createMetadata, type Part, ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, unborn } from "../../src/metadata/nodes.ts";
 
 const NEW = {
@@ -120,7 +120,7 @@ test("what is remembered is what is there", () => {
       };
       for (const one of changes) {
         all();
-        if (one.undo === "part") metadata.transaction(() => attempt(() => metadata.part(() => run(one))));
+        if (one.undo === "part") metadata.transaction(() => attempt(() => resultOf(metadata.part(() => run(one)))));
         else attempt(() => metadata.transaction(() => run(one)));
         const remembered = all();
         forgetRead(database);
@@ -145,6 +145,11 @@ function attempt(work: () => unknown): void {
       error instanceof Error && /^(SQLITE_CONSTRAINT|no (inode|node row|live file))/.test(codeOf(error));
     if (error !== UNDONE && !isRefused) throw error;
   }
+}
+
+function resultOf<T>(part: Part<T>): T {
+  if ("error" in part) throw part.error;
+  return part.value;
 }
 
 const codeOf = (error: Error) => ("code" in error ? String(error.code) : error.message);

@@ -74,9 +74,32 @@ test("a transaction begins with its first change", () => {
     metadata.nodes.get(2);
     metadata.part(() => metadata.settings.set("cursor", "1"));
   });
-  expect(statements.filter((sql) => /BEGIN|SAVEPOINT|COMMIT/.test(sql))).toEqual([
-    "BEGIN IMMEDIATE",
-    "SAVEPOINT part",
-    "COMMIT",
-  ]);
+  expect(statements.filter((sql) => /BEGIN|COMMIT/.test(sql))).toEqual(["BEGIN IMMEDIATE", "COMMIT"]);
+});
+
+test("parts are kept apart once one has failed, and only then", () => {
+  const { metadata, statements } = opened();
+  const add = (name: "cursor" | "indexed" | "written", isFailing: boolean) =>
+    metadata.part(() => {
+      metadata.settings.set(name, "1");
+      if (isFailing) throw new Error(name);
+      return name;
+    });
+  const run = (isFailing: boolean) => {
+    statements.length = 0;
+    const parts = metadata.transaction(() => [add("cursor", false), add("indexed", isFailing), add("written", false)]);
+    return { parts, statements: statements.filter((sql) => /BEGIN|SAVEPOINT|RELEASE|ROLLBACK|COMMIT/.test(sql)) };
+  };
+  expect(run(false)).toEqual({
+    parts: [{ value: "cursor" }, { value: "indexed" }, { value: "written" }],
+    statements: ["BEGIN IMMEDIATE", "COMMIT"],
+  });
+  for (const key of ["cursor", "indexed", "written"] as const) metadata.settings.set(key, "0");
+  const failing = run(true);
+  expect(failing.parts).toEqual([{ value: "cursor" }, { error: new Error("indexed") }, { value: "written" }]);
+  expect(failing.statements.slice(0, 4)).toEqual(["BEGIN IMMEDIATE", "ROLLBACK", "BEGIN IMMEDIATE", "SAVEPOINT part"]);
+  expect([metadata.settings.get("cursor"), metadata.settings.get("indexed"), metadata.settings.get("written")]).toEqual(
+    ["1", "0", "1"],
+  );
+  expect(run(false).statements).toEqual(["BEGIN IMMEDIATE", "COMMIT"]);
 });

@@ -2,6 +2,7 @@
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { create } from "../../src/vfs/create.ts";
+import { cutGeneration } from "../../src/vfs/cut.ts";
 import { release } from "../../src/vfs/open.ts";
 import { flush } from "../../src/vfs/write.ts";
 import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
@@ -61,4 +62,23 @@ test("served, the first write is one more", async () => {
   const second = await commitsOf(() => world.write(handle, 10, pattern(10)));
   const closed = await commitsOf(() => world.close(handle));
   expect([made, first, second, closed].map(({ commits }) => commits)).toEqual([1, 1, 0, 1]);
+});
+
+test("many cuts are one commit, and none makes a file one that was used lately", async () => {
+  const { world, context, root, commitsOf } = await countingWorld(false);
+  const inodes: number[] = [];
+  for (const name of ["a", "b", "c"]) {
+    const { handle, lineage } = await create(context, CALLER, root, name, 0o644, WRITING);
+    await world.write(handle, 0, pattern(10));
+    await world.close(handle);
+    inodes.push(context.metadata.inodes.ofLineage(lineage)?.id ?? 0);
+  }
+  const usedAt = () => inodes.map((id) => context.metadata.lives.get(world.inode(id).lineage)?.usedAt);
+  const before = usedAt();
+  await world.clock.advance(60_000);
+  const cut = await commitsOf(() => Promise.all(inodes.map((id) => cutGeneration(context, id, CALLER.signal))));
+  expect(cut).toEqual({ result: ["cut", "cut", "cut"], commits: 1 });
+  expect(usedAt()).toEqual(before);
+  for (const id of inodes) await world.close(await world.open(world.inode(id)));
+  expect(usedAt().map((at, index) => (at ?? 0) - (before[index] ?? 0) >= 60_000)).toEqual([true, true, true]);
 });
