@@ -63,6 +63,7 @@ export async function openToCommands(
     version,
     uptime: Math.max(0, Math.floor((systemClock.now() - since) / 1000)),
     ...(restarts === undefined || restarts.count === 0 ? {} : { restarts }),
+    transport: settings.fuseNative === undefined ? "kernel" : "fuse-native",
     passthrough: passthrough.isOn,
     ...(passthrough.whyOff === undefined ? {} : { passthroughOff: passthrough.whyOff }),
     operations: session.operations(),

@@ -34,6 +34,7 @@ import { diskLimits, reserveSize } from "./disk-limits.ts";
 import { startCopies } from "./good-copies.ts";
 import { openKeptState } from "./kept-state.ts";
 import { bootId } from "./kernel.ts";
+import { openLibrary } from "./library-transport.ts";
 import type { DaemonLog } from "./log-file.ts";
 import { noticeTokens } from "./notice-tokens.ts";
 import { noteDamage, openMetadata } from "./open-metadata.ts";
@@ -126,6 +127,7 @@ interface Started {
 
 async function start(options: DaemonOptions, link: SupervisorLink, closers: Closer[]): Promise<Started> {
   const { settings, umask, startEngine, restarts, reload, log } = options;
+  const openTransport = settings.fuseNative === undefined ? deviceTransport : await openLibrary(settings.mountpoint);
   const supervisor = identifyProcess(process.ppid);
   const self = identifyProcess(process.pid);
   if (supervisor === undefined || self === undefined) throw new StartError("the supervisor is gone");
@@ -200,7 +202,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   const kept = openKeptState(join(stateDir, KEPT), settings.mountId, restarts !== undefined, log);
   if (kept === undefined) throw new StartError("the state dir holds nothing of this mount: it cannot be taken over");
   closers.push(() => kept.close());
-  const transport = deviceTransport({
+  const transport = openTransport({
     ...{ settings, stateDir, runtime, log, kept },
     takesOver: restarts !== undefined,
     noResend: options.noResend,
