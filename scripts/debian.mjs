@@ -29,6 +29,10 @@ const PACKAGES = [
   { name: "tar", brings: "tar", when: "test" },
   { name: "util-linux", brings: "findmnt", when: "test" },
   { name: "vim", brings: "vim", when: "test" },
+  // The package fuse-native has a build for this machine alone.
+  ...(process.arch === "x64"
+    ? [{ name: "libfuse2", brings: "/usr/lib/x86_64-linux-gnu/libfuse.so.2", when: "test" }]
+    : []),
 ];
 
 /** `toBuild`: something has to be compiled now. The tests compile too. */

@@ -56,6 +56,10 @@ const examples: Record<keyof typeof RULES, [path: string, wrong: string, right: 
     ["src/fuse/session.ts", 'import { addon } from "../lib/addon.ts";', 'import { open } from "./native.ts";'],
     ["src/daemon/a.ts", 'require("../../native/build/Release/wsfs.node");', 'import "node:fs";'],
   ],
+  "the optional library has one door, and is loaded when it is asked for": [
+    ["src/daemon/a.ts", 'const a = await import("fuse-native");', 'import { a } from "../fuse-native/library.ts";'],
+    ["src/fuse-native/library.ts", 'import a from "fuse-native";', 'import type a from "fuse-native";'],
+  ],
   "metadata is synchronous": [
     ["src/metadata/a.ts", "export async function a() {}", "// never async\nexport function a() {}"],
     ["src/metadata/b.ts", "let a: Promise<void>;", 'const a = "Promise";'],
@@ -90,7 +94,11 @@ const examples: Record<keyof typeof RULES, [path: string, wrong: string, right: 
     ["src/cli/main.ts", '#!/usr/bin/env node\nimport "./b.ts";', '#!/usr/bin/env node\n/** A. */\nimport "./b.ts";'],
   ],
   "src/README.md names every folder": [
-    ["src/README.md", "lib/ and others", "cli/ daemon/ fuse/ gateway/ vfs/ metadata/ content/ client/ contract/ lib/"],
+    [
+      "src/README.md",
+      "lib/ and others",
+      "cli/ daemon/ fuse/ fuse-native/ gateway/ vfs/ metadata/ content/ client/ contract/ lib/",
+    ],
   ],
   "no path of somebody's machine": [
     ["README.md", `cd ${["", "work", "wsfs"].join("/")}`, "cd ~/work/wsfs"],

@@ -1,4 +1,4 @@
-/* Mounting: by mount(2) as root, by fusermount3 otherwise. One clear line for each thing that can be wrong. */
+/* Mounting: by mount(2) as root, by fusermount3 otherwise, or by a daemon that does it itself. One clear line for each thing that can be wrong. */
 #include "supervisor.h"
 
 #include <errno.h>
@@ -132,20 +132,28 @@ static void undo(const struct mount *mount)
   else run_fusermount(arguments, NULL, message, sizeof message);
 }
 
-bool mount_device(const struct options *options, struct mount *mount, char *text, size_t size)
+static bool make_mount(const struct options *options, char *folder, int *device, struct reason reason)
 {
-  struct reason reason = {.text = text, .size = size};
   if (access("/dev/fuse", F_OK) < 0) {
     return refuse(reason, "cannot mount: there is no /dev/fuse (load it with 'modprobe fuse'; give a container '--device /dev/fuse')");
   }
-  char folder[PATH_MAX];
   if (realpath(options->mountpoint, folder) == NULL) {
     return refuse(reason, "cannot mount on %s: %s", options->mountpoint, strerror(errno));
   }
-  int device;
-  bool mounted = geteuid() == 0 ? mount_as_root(options, folder, &device, reason)
-                                : mount_as_user(options, folder, &device, reason);
-  if (!mounted) return false;
+  return geteuid() == 0 ? mount_as_root(options, folder, device, reason) : mount_as_user(options, folder, device, reason);
+}
+
+bool mount_device(const struct options *options, struct mount *mount, char *text, size_t size)
+{
+  struct reason reason = {.text = text, .size = size};
+  char folder[PATH_MAX];
+  int device = options->device_fd;
+  if (device >= 0) {
+    /* As it was given: to look at it would ask the daemon, which waits for us. */
+    snprintf(folder, sizeof folder, "%s", options->mountpoint);
+  } else if (!make_mount(options, folder, &device, reason)) {
+    return false;
+  }
   struct table_entry entry;
   struct mount made;
   if (!find_new_mount(folder, device, &made, &entry)) {

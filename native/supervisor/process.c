@@ -115,14 +115,25 @@ void send_line(int control, const char *line, int descriptor)
   }
 }
 
-int receive_line(int control, char *line, size_t size)
+int receive_line(int control, char *line, size_t size, int *descriptor)
 {
+  union {
+    struct cmsghdr header;
+    char space[CMSG_SPACE(sizeof(int))];
+  } extra;
+  struct iovec part = {.iov_base = line, .iov_len = size - 1};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &extra, .msg_controllen = sizeof extra};
   ssize_t length;
   do {
-    length = recv(control, line, size - 1, MSG_DONTWAIT);
+    length = recvmsg(control, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   } while (length < 0 && errno == EINTR);
   if (length < 0) return -errno;
   line[length] = '\0';
+  struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+  if (header != NULL && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+    if (*descriptor >= 0) close(*descriptor);
+    memcpy(descriptor, CMSG_DATA(header), sizeof *descriptor);
+  }
   char *newline = strchr(line, '\n');
   if (newline != NULL) *newline = '\0';
   return (int)length;

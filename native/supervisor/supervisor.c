@@ -1,10 +1,10 @@
 /*
  * The supervisor's life: start the daemon, mount when it is prepared, pass the device on, watch it, start
  * a successor on the same device when it dies (successor.c says how often) or gives way (reload.c), detach the
- * mount. Lines from the daemon: prepared, ready, failed CODE TEXT, note TEXT, heartbeat, unmount, reload TAG
- * SETTINGS (its last word: it ends now, and they are for the next). Lines to it: mounted N (with
- * the device), stop, unmounted [elsewhere: not], busy TEXT. Lines on the status descriptor, for whoever
- * started us: note TEXT, and at last ready PID or failed CODE TEXT.
+ * mount. Lines from the daemon: prepared (with the device, if it has mounted itself), ready, failed CODE TEXT,
+ * note TEXT, heartbeat, unmount, reload TAG SETTINGS (its last word: it ends now, and they are for the next). Lines
+ * to it: mounted N (with the device), stop, unmounted [elsewhere: not], busy TEXT. Lines on the status descriptor,
+ * for whoever started us: note TEXT, and at last ready PID or failed CODE TEXT.
  */
 #include "supervisor.h"
 
@@ -248,7 +248,7 @@ static void read_control(void)
 {
   static char line[RELOAD_LENGTH + 64];
   while (self.control >= 0) {
-    int length = receive_line(self.control, line, sizeof line);
+    int length = receive_line(self.control, line, sizeof line, &self.options.device_fd);
     if (length == -EAGAIN) return;
     if (length > 0) {
       on_line(line);

@@ -24,7 +24,8 @@ struct options {
   int status_fd; /* -1: none */
   /* A daemon that serves already, its supervisor having died; 0: none */
   pid_t adopted;
-  int control_fd, device_fd; /* of that daemon */
+  int control_fd; /* of that daemon */
+  int device_fd;  /* of that daemon, or one that a daemon has mounted itself; -1: none */
   int crashes;   /* so many within a minute end the mount; before, a daemon that dies gets a successor */
   int silence;   /* seconds without a sign of life after which the daemon is killed */
   char **program; /* argv of the daemon */
@@ -54,8 +55,11 @@ void become_child(int first_closed);
 int start_daemon(char **program, pid_t *pid, int *control);
 /* One line; `descriptor` -1: none. What is wrong with whoever reads it shows otherwise. */
 void send_line(int control, const char *line, int descriptor);
-/* Length of the line (NUL-terminated), 0 when the daemon closed its end, -EAGAIN when none is there, -errno. */
-int receive_line(int control, char *line, size_t size);
+/*
+ * Length of the line (NUL-terminated), 0 when the daemon closed its end, -EAGAIN when none is there, -errno.
+ * A descriptor that came with it is stored, and the one that stood there closed.
+ */
+int receive_line(int control, char *line, size_t size, int *descriptor);
 /*
  * Whether this process is dead, though threads of it may still sit in the kernel, where nothing reaches them:
  * until they return it cannot be waited for. Stores its wait status.
@@ -86,7 +90,7 @@ struct mount {
   int id;              /* of the mount, as in mountinfo */
   uint64_t unique;     /* of the mount, never given again; 0: the kernel does not tell */
 };
-/* False: `reason` holds one line without newline; nothing is mounted then. */
+/* Or takes the mount of options->device_fd over. False: `reason` holds one line without newline; nothing is mounted by us then. */
 bool mount_device(const struct options *options, struct mount *mount, char *reason, size_t size);
 /* The mount of this device, which somebody else has made; false: it is not there any more. */
 bool find_mount_of_device(int device, struct mount *mount);

@@ -83,6 +83,13 @@ export const FLAGS = {
     help: "How many bytes may wait to be uploaded; a program that writes more gets ENOSPC",
   },
   "read-only": { type: "switch", variable: true, help: "Refuse every change" },
+  transport: {
+    type: "value",
+    kind: values.oneOf("kernel", "fuse-native"),
+    variable: true,
+    default: "kernel",
+    help: "How the kernel is spoken to: directly, or by libfuse 2, which can do less",
+  },
   "no-passthrough": {
     type: "switch",
     variable: true,

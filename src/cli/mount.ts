@@ -16,7 +16,8 @@ import type { Values } from "./options.ts";
 
 export async function mount(values: Values<"mount">): Promise<number> {
   checkKernel();
-  const crashes = values["no-restart"] ? 0 : crashesAMinute();
+  const byLibrary = values.transport === "fuse-native";
+  const crashes = values["no-restart"] || byLibrary ? 0 : crashesAMinute();
   const mountpoint = await prepareMountpoint(values.dir);
   checkApart(values.dir, ownFolders(values["state-dir"]));
   checkTokenFile(values["token-file"]);
@@ -39,6 +40,9 @@ export async function mount(values: Values<"mount">): Promise<number> {
       shortenWaits: values["shorten-waits"],
       readOnly: values["read-only"],
       crashes,
+      ...(byLibrary && {
+        fuseNative: { source: sourceName(values.workspace), allowOther: values["allow-other"] },
+      }),
       passthrough: !values["no-passthrough"],
       durability: values.durability,
       logLevel: values.debug ? "debug" : values["log-level"],

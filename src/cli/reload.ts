@@ -20,6 +20,7 @@ const REFUSED = {
   workspace: ON_RELOAD.workspace,
   "state-dir": ON_RELOAD.stateDir,
   "read-only": ON_RELOAD.readOnly,
+  transport: ON_RELOAD.fuseNative,
   "no-passthrough": ON_RELOAD.passthrough,
   "no-restart": ON_RELOAD.crashes,
   background: ON_RELOAD.foreground,

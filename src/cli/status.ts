@@ -41,6 +41,12 @@ export function describeStatus(state: MountStatus): string {
     ["disk", describeDisk(state)],
     ["restarts", describeRestarts(state)],
     [
+      "transport",
+      state.transport === "fuse-native"
+        ? "fuse-native: a crash of the daemon ends the mount, reload is refused"
+        : undefined,
+    ],
+    [
       "bytes",
       state.passthroughOff === undefined
         ? undefined
@@ -62,7 +68,8 @@ function describeGateway({ online, offlineMs }: MountStatus): string {
 }
 
 /** Of what others change. */
-function describeFreshness({ live, staleMs = 0 }: MountStatus): string {
+function describeFreshness({ live, staleMs = 0, transport }: MountStatus): string {
+  if (live && transport === "fuse-native") return "live: what others change is shown within a second or two";
   if (live) return "live: what others change is shown at once";
   return `not live for ${formatDuration(staleMs)}: looked at again each second`;
 }

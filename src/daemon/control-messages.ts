@@ -62,6 +62,7 @@ export const mountStatus = engineStatus.extend({
   uptime: count,
   /** How often the daemon was replaced since the mount was made, and why the last time. */
   restarts: z.object({ count, cause: z.string() }).optional(),
+  transport: z.enum(["kernel", "fuse-native"]).optional(),
   /** The kernel reads and writes local files itself. */
   passthrough: z.boolean(),
   /** Why not. */

@@ -119,6 +119,18 @@ export function createHandOver(
   };
 }
 
+/** Of a mount that no other daemon can serve: every wish for it is refused. */
+export function noHandOver(why: string): HandOver {
+  return {
+    isUnderWay: false,
+    begun: new Promise(() => {}),
+    prepare: () => Promise.reject(new Refused(why)),
+    begin() {},
+    rest: () => Promise.resolve(),
+    tell: () => false,
+  };
+}
+
 /** The program as it is on the disk now, and these settings. */
 async function checkProgram(settings: DaemonSettings): Promise<void> {
   const text = JSON.stringify(settings);

@@ -1,14 +1,11 @@
 /** What commands may ask of a daemon that serves, and the record by which they find it. */
 import { isConnected } from "../fuse/native.ts";
-import type { KernelPassthrough } from "../fuse/passthrough.ts";
-import type { Session } from "../fuse/session.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import type { Engine } from "../vfs/engine.ts";
 import { atMost } from "./at-most.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { Refused, startControlServer } from "./control-server.ts";
-import type { HandOver } from "./hand-over.ts";
 import { mountsOf, readMountTable } from "./mount-table.ts";
 import { identifyProcess } from "./processes.ts";
 import {
@@ -22,19 +19,17 @@ import {
 import type { DaemonSettings, Restarts } from "./settings.ts";
 import { startSupervisor } from "./start-supervisor.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";
+import type { Serving, Transport } from "./transport.ts";
 import { packageVersion } from "./version.ts";
 import { DRAIN_LIMIT_MS } from "./waiting.ts";
 import { withLimit } from "./with-limit.ts";
 
 export interface ServedParts {
   readonly engine: Engine;
-  readonly session: Session;
-  readonly passthrough: KernelPassthrough;
+  readonly serving: Serving;
+  readonly passthrough: Transport["passthrough"];
   readonly mountOver: Promise<void>;
-  readonly handOver: HandOver;
   readonly since: number;
-  /** The descriptor. */
-  readonly device: number;
   readonly restarts: Restarts | undefined;
 }
 
@@ -47,7 +42,8 @@ export async function openToCommands(
   link: SupervisorLink,
   closers: (() => unknown)[],
 ): Promise<void> {
-  const { engine, session, passthrough, mountOver, handOver, since, restarts } = parts;
+  const { engine, passthrough, mountOver, since, restarts } = parts;
+  const { session, handOver, mount } = parts.serving;
   const { runtimeFolder } = settings;
   const version = packageVersion();
   let isUnmounting = false;
@@ -67,6 +63,7 @@ export async function openToCommands(
     version,
     uptime: Math.max(0, Math.floor((systemClock.now() - since) / 1000)),
     ...(restarts === undefined || restarts.count === 0 ? {} : { restarts }),
+    transport: settings.fuseNative === undefined ? "kernel" : "fuse-native",
     passthrough: passthrough.isOn,
     ...(passthrough.whyOff === undefined ? {} : { passthroughOff: passthrough.whyOff }),
     operations: session.operations(),
@@ -117,9 +114,9 @@ export async function openToCommands(
   const mayReplace = atMost(settings.crashes, 60_000, systemClock.elapsed);
   link.replaceWith(() => {
     // A mount that is gone needs nobody to look after it.
-    if (!isConnected(parts.device) || mountsOf(readMountTable(), record.connection).length === 0 || !mayReplace())
+    if (!isConnected(mount.descriptor) || mountsOf(readMountTable(), record.connection).length === 0 || !mayReplace())
       return;
-    const another = startSupervisor(settings, parts.device, log);
+    const another = startSupervisor(settings, mount.descriptor, log);
     const identity = another === undefined ? undefined : identifyProcess(another.pid);
     if (another === undefined || identity === undefined) return;
     record = { ...record, supervisor: identity };

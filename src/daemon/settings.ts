@@ -47,6 +47,8 @@ export const daemonSettings = z.object({
   readOnly: z.boolean(),
   /** A daemon that dies is replaced, until that happened so often within a minute; 0: never. */
   crashes: z.number().int().min(0),
+  /** The daemon mounts by libfuse (--transport fuse-native); absent: the supervisor does. */
+  fuseNative: z.object({ source: z.string(), allowOther: z.boolean() }).optional(),
   /** Let the kernel read and write local files itself, where it can. */
   passthrough: z.boolean(),
   durability: z.enum(["local", "remote"]),

@@ -3,7 +3,7 @@
  * reverse. It knows what each needs of the others and nothing of what they do.
  */
 
-import { hostname, release, uptime } from "node:os";
+import { hostname, uptime } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { createClient } from "../client/create-client.ts";
@@ -17,10 +17,7 @@ import { createLayout } from "../content/layout.ts";
 import { createReserve } from "../content/reserve.ts";
 import { createStateDisk, removeNow, spaceAt } from "../content/state-disk.ts";
 import * as systemCalls from "../content/system-calls.ts";
-import { createKernelCache } from "../fuse/kernel-cache.ts";
-import { backingClose, backingOpen, isConnected, openControl } from "../fuse/native.ts";
-import { createPassthrough } from "../fuse/passthrough.ts";
-import { createSession, type Session } from "../fuse/session.ts";
+import { openControl } from "../fuse/native.ts";
 import { startCheckpoints } from "../lib/checkpoints.ts";
 import { deferred } from "../lib/deferred.ts";
 import type { Logger } from "../lib/log.ts";
@@ -32,15 +29,14 @@ import { type Engine, type EngineCondition, StartError } from "../vfs/engine.ts"
 import type { Patience } from "../vfs/insist.ts";
 import type { EngineOptions } from "../vfs/start-engine.ts";
 import { chooseStateFolder, lockState } from "./choose-state-folder.ts";
-import { detach } from "./detach.ts";
+import { detachMounts } from "./detach-mounts.ts";
+import { deviceTransport } from "./device-transport.ts";
 import { diskLimits, reserveSize } from "./disk-limits.ts";
 import { startCopies } from "./good-copies.ts";
-import { createHandOver, type HandOver } from "./hand-over.ts";
 import { openKeptState } from "./kept-state.ts";
-import { bootId, stackDepth, timesAreExact, whyNoPassthrough } from "./kernel.ts";
-import { kernelDevice } from "./kernel-device.ts";
+import { bootId } from "./kernel.ts";
+import { openLibrary } from "./library-transport.ts";
 import type { DaemonLog } from "./log-file.ts";
-import { mountsOf, readMountTable } from "./mount-table.ts";
 import { noticeTokens } from "./notice-tokens.ts";
 import { noteDamage, openMetadata } from "./open-metadata.ts";
 import { openToCommands } from "./open-to-commands.ts";
@@ -51,7 +47,8 @@ import { type MountRecord, stateDirOf } from "./runtime-folder.ts";
 import type { DaemonSettings, Reload, Restarts } from "./settings.ts";
 import { ownerOtherThan, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
-import { DRAIN_LIMIT_MS, requestLimitMs, silenceLimits } from "./waiting.ts";
+import type { Serving } from "./transport.ts";
+import { DRAIN_LIMIT_MS, silenceLimits } from "./waiting.ts";
 import { withLimit } from "./with-limit.ts";
 
 /** The engine closes the database when it stops. */
@@ -110,7 +107,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
       log.info({}, "told to end before the mount was usable");
       return 0;
     }
-    isHandedOver = (await serve(outcome, log, link, stopped)) && outcome.handOver.tell(link);
+    isHandedOver = (await serve(outcome, log, link, stopped)) && outcome.serving.handOver.tell(link);
     return 0;
   } catch (error) {
     const exitCode = error instanceof StartError ? error.exitCode : 1;
@@ -126,22 +123,15 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   }
 }
 
-interface ServedMount {
-  readonly connection: number;
-  readonly descriptor: number;
-}
-
 interface Started {
-  readonly engine: Engine;
-  readonly session: Session;
-  readonly mount: ServedMount;
-  readonly handOver: HandOver;
+  readonly serving: Serving;
   /** Resolves once the mount is gone and all that came of it is done. */
   readonly mountOver: Promise<void>;
 }
 
 async function start(options: DaemonOptions, link: SupervisorLink, closers: Closer[]): Promise<Started> {
   const { settings, umask, startEngine, restarts, reload, log } = options;
+  const openTransport = settings.fuseNative === undefined ? deviceTransport : await openLibrary(settings.mountpoint);
   const supervisor = identifyProcess(process.ppid);
   const self = identifyProcess(process.pid);
   if (supervisor === undefined || self === undefined) throw new StartError("the supervisor is gone");
@@ -213,12 +203,15 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     },
   });
   closers.push(() => copies.atEnd());
-  const whyNot = whyNoPassthrough(settings.passthrough, stateDir, systemCalls.isOnlyWriter);
-  const passthrough = createPassthrough({ backingOpen, backingClose }, log, timesAreExact(release(), stateDir));
   const kept = openKeptState(join(stateDir, KEPT), settings.mountId, restarts !== undefined, log);
   if (kept === undefined) throw new StartError("the state dir holds nothing of this mount: it cannot be taken over");
   closers.push(() => kept.close());
-  const kernelCache = createKernelCache(systemClock, log);
+  const transport = openTransport({
+    ...{ settings, stateDir, runtime, log, kept },
+    takesOver: restarts !== undefined,
+    noResend: options.noResend,
+    firstPlace: () => createDone(database).end(),
+  });
   const inUse = deferred<undefined>();
   const engine = await startEngine({
     mount: {
@@ -236,8 +229,8 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     onDamage: (error) => noteDamage(copying, error instanceof Error ? error.message : String(error)),
     inUse: inUse.promise,
     syncRows: rowSync.sync,
-    passthrough,
-    kernelCache,
+    passthrough: transport.passthrough,
+    kernelCache: transport.kernelCache,
     settings: engineSettings(settings, umask, boot),
     workspace: settings.workspace,
     scopes: await scopesOf(credentials, log),
@@ -256,37 +249,9 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   writeOwner(stateDir, { ...workspace, baseUrl: settings.baseUrl });
 
   systemClock.step("daemon: prepared");
-  const mount = await link.prepared();
-  systemClock.step("daemon: has the device");
-  const { connection, descriptor } = mount;
-  const device = kernelDevice(descriptor);
-  const session = createSession({
-    device: device.open,
-    fileSystem: engine.fileSystem,
-    log,
-    clock: runtime,
-    deadlineMs: requestLimitMs(settings.shortenWaits),
-    stackDepth: whyNot === undefined ? stackDepth(stateDir) : 0,
-    step: (label) => systemClock.step(label),
-    noResend: options.noResend,
-    atHand: kept.atHand,
-    firstPlace: createDone(database).end(),
-    ...(restarts === undefined || kept.connection === undefined ? {} : { connection: kept.connection }),
-  });
-  closers.push(() => session.close());
-  closers.push(() => passthrough.close());
-  closers.push(() => kernelCache.close());
-  // Before the session is closed: the device says whether the mount is still ours.
-  closers.push(() => link.isGone() && detachMounts(mount, log));
-  const agreed = await session.initialized;
-  if (agreed.passthrough) passthrough.use(descriptor);
-  else passthrough.doWithout(whyNot ?? "it needs Linux 6.9");
-  if (kept.connection === undefined) kept.agreed(agreed);
-  const tellKernel = () => kernelCache.use(device.notify, agreed.kernelMinor);
-  tellKernel();
-  // The daemon before may have died between a change and its word to the kernel.
-  if (restarts !== undefined) engine.expireKernel();
-  systemClock.step("daemon: kernel answered");
+  const serving = await transport.serve(engine, link, closers);
+  const { session } = serving;
+  const { connection } = serving.mount;
 
   const record: MountRecord = {
     connection,
@@ -299,34 +264,12 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     workspace,
     ...(reload === undefined ? {} : { reload: cameBy(reload) }),
   };
-  const handOver = createHandOver(
-    settings,
-    {
-      hushKernel() {
-        kernelCache.close();
-        return device.told();
-      },
-      unhushKernel() {
-        tellKernel();
-        engine.expireKernel();
-      },
-      pause: () => device.pause(),
-      drained: () => session.drained(),
-      resend: agreed.resend,
-      forgive: () => session.handOver(),
-      leave: (quiet) => engine.leave(quiet),
-    },
-    kept.isWritten,
-    log,
-  );
   const mountOver = session.ended.then(async (reason) => {
     log.info({ reason }, "the mount is gone");
     await withLimit(session.drained(), DRAIN_LIMIT_MS);
   });
-  const parts = {
-    ...{ engine, session, passthrough, mountOver, handOver },
-    ...{ since: kept.since, restarts, device: descriptor },
-  };
+  const { passthrough } = transport;
+  const parts = { engine, serving, passthrough, mountOver, since: kept.since, restarts };
   await openToCommands(settings, record, parts, log, link, closers);
   systemClock.step("daemon: recorded");
   if (restarts === undefined) noteCondition(engine.condition(), settings.baseUrl, link);
@@ -334,7 +277,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   inUse.resolve(undefined);
   systemClock.step("daemon: ready");
   log.info({ mountpoint: settings.mountpoint, connection, workspace: workspace.name }, "mounted");
-  return { engine, session, mount, mountOver, handOver };
+  return { serving, mountOver };
 }
 
 /** What a user should know of a mount that is not quite what was asked for. */
@@ -356,7 +299,8 @@ async function serve(
   link: SupervisorLink,
   stopped: Promise<"stop" | "unmounted" | "gone" | "signal">,
 ): Promise<boolean> {
-  const { handOver, mountOver } = started;
+  const { serving, mountOver } = started;
+  const { handOver, mount, session } = serving;
   let why = await Promise.race([stopped, mountOver, handOver.begun]);
   if (why === "handOver") {
     log.info({}, "gives way to a successor");
@@ -367,8 +311,8 @@ async function serve(
   if (why === "signal" && (await isBusy(link))) {
     log.warn({}, "told to end while programs use the mount; it is detached");
   }
-  if (why === "gone" || why === "signal") await detachMounts(started.mount, log);
-  await withLimit(started.session.drained(), DRAIN_LIMIT_MS);
+  if (why === "gone" || why === "signal") await detachMounts(mount, log);
+  await withLimit(session.drained(), DRAIN_LIMIT_MS);
   return false;
 }
 
@@ -378,19 +322,6 @@ async function isBusy(link: SupervisorLink): Promise<boolean> {
     return "busy" in (await link.unmount());
   } catch {
     return true;
-  }
-}
-
-/** Every mount of the connection: while the device is connected, its number is no other's. */
-async function detachMounts({ connection, descriptor }: ServedMount, log: Logger): Promise<void> {
-  const mounts = mountsOf(readMountTable(), connection);
-  if (!isConnected(descriptor)) return;
-  for (const { mountpoint } of mounts.toReversed()) {
-    try {
-      await detach(mountpoint);
-    } catch (error) {
-      log.error({ err: error }, "the mount could not be detached");
-    }
   }
 }
 

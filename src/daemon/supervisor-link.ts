@@ -8,7 +8,7 @@ import type { Logger } from "../lib/log.ts";
 /** How the addon carries lines. */
 export interface LineSocket {
   /** 0, or an errno: EAGAIN when the supervisor does not read, EPIPE when it is gone. */
-  send(line: string): number;
+  send(line: string, descriptor?: number): number;
   close(): void;
 }
 export type OpenLineSocket = (
@@ -20,8 +20,11 @@ export type OpenLineSocket = (
 export type UnmountResult = { readonly busy: string } | { readonly isOver: boolean };
 
 export interface SupervisorLink {
-  /** All is ready for a mount. Resolves with the connection's number and the /dev/fuse descriptor, now ours. */
-  prepared(): Promise<{ connection: number; descriptor: number }>;
+  /**
+   * All is ready for a mount, or is mounted already, on this device. Resolves with the connection's number and the
+   * /dev/fuse descriptor, now ours: one more, when we had one.
+   */
+  prepared(device?: number): Promise<{ connection: number; descriptor: number }>;
   /** The mount is usable. */
   ready(): void;
   /** The daemon cannot live: the supervisor shows the text and ends with the code. */
@@ -95,15 +98,15 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger): Superviso
     }
   }
 
-  function send(line: string): void {
-    const error = socket.send(line.replace(/\s*\n\s*/g, " ").slice(0, TEXT_LENGTH));
+  function send(line: string, descriptor?: number): void {
+    const error = socket.send(line.replace(/\s*\n\s*/g, " ").slice(0, TEXT_LENGTH), descriptor);
     // A supervisor that is gone is told by the end of the socket; a full one gets the next heartbeat.
     if (error !== 0) log.debug({ line: line.split(" ", 1)[0], errno: error }, "the supervisor did not take a line");
   }
 
   return {
-    prepared() {
-      send("prepared");
+    prepared(device) {
+      send("prepared", device);
       return mounted.promise;
     },
     ready: () => send("ready"),

@@ -9,10 +9,13 @@ import type { Message } from "./message.ts";
 
 export type Clock = Pick<Runtime, "elapsed" | "setTimer">;
 
+/** What of a request says who asks: of a message of the device all of it, of a library's call what it tells. */
+export type Origin = Pick<Message, "id" | "nodeid" | "uid" | "gid" | "pid" | "answerable">;
+
 /** A class for its lazy signal: an AbortController a request would cost more than most requests. */
-export class InFlight implements Caller {
+export class InFlight<From extends Origin = Message> implements Caller {
   readonly name: string;
-  readonly message: Message;
+  readonly message: From;
   readonly request: unknown;
   /** Clock.elapsed() when it was read. */
   readonly started: number;
@@ -26,7 +29,7 @@ export class InFlight implements Caller {
   #controller: AbortController | undefined;
   #reason: FsError | undefined;
 
-  constructor(name: string, message: Message, request: unknown, started: number, hasDeadline: boolean) {
+  constructor(name: string, message: From, request: unknown, started: number, hasDeadline: boolean) {
     this.name = name;
     this.message = message;
     this.request = request;
@@ -82,13 +85,13 @@ export class InFlight implements Caller {
   }
 }
 
-export interface InFlightTable {
+export interface InFlightTable<From extends Origin = Message> {
   /** False when a request of this id is at hand already. */
-  add(request: InFlight): boolean;
-  find(id: number): InFlight | undefined;
-  remove(request: InFlight): void;
+  add(request: InFlight<From>): boolean;
+  find(id: number): InFlight<From> | undefined;
+  remove(request: InFlight<From>): void;
   /** Oldest first. */
-  list(): InFlight[];
+  list(): InFlight<From>[];
   /** Resolves when the table is empty, at once if it is. */
   drained(): Promise<void>;
   /** No deadline fires after this. */
@@ -96,14 +99,14 @@ export interface InFlightTable {
 }
 
 /** Places count from `firstPlace`: those below are of a daemon before. `onExpired` is called for each request not removed within `deadlineMs` of its start. */
-export function createInFlightTable(
+export function createInFlightTable<From extends Origin = Message>(
   clock: Clock,
   deadlineMs: number,
-  onExpired: (request: InFlight) => void,
+  onExpired: (request: InFlight<From>) => void,
   firstPlace = 0,
-): InFlightTable {
+): InFlightTable<From> {
   // In the order they came, which is also the order of their deadlines.
-  const requests = new Map<number, InFlight>();
+  const requests = new Map<number, InFlight<From>>();
   let waiters: (() => void)[] = [];
   let timer: Timer | undefined;
   let stopped = false;
@@ -113,7 +116,7 @@ export function createInFlightTable(
   function sweep(): void {
     timer = undefined;
     const now = clock.elapsed();
-    const due: InFlight[] = [];
+    const due: InFlight<From>[] = [];
     let next: number | undefined;
     for (const request of requests.values()) {
       if (!request.hasDeadline) continue;

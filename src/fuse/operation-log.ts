@@ -5,7 +5,7 @@
  */
 import { describeError, type Logger } from "../lib/log.ts";
 import { FsError } from "../vfs/errors.ts";
-import type { InFlight } from "./in-flight.ts";
+import type { InFlight, Origin } from "./in-flight.ts";
 
 export interface Outcome {
   /** An errno name, or "ok". */
@@ -18,7 +18,7 @@ export interface Outcome {
 const QUIET_MS = 1000;
 
 export interface OperationLog {
-  done(request: InFlight, outcome: Outcome, now: number): void;
+  done(request: InFlight<Origin>, outcome: Outcome, now: number): void;
 }
 
 export function createOperationLog(log: Logger, slowMs: number): OperationLog {
@@ -49,7 +49,7 @@ export function createOperationLog(log: Logger, slowMs: number): OperationLog {
   };
 }
 
-function fields(request: InFlight, { result, reply, error }: Outcome, milliseconds: number): object {
+function fields(request: InFlight<Origin>, { result, reply, error }: Outcome, milliseconds: number): object {
   return {
     op: request.name,
     id: request.id,

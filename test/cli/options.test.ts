@@ -28,6 +28,7 @@ describe("values of a command", () => {
       "cache-size": 10 * 1024 ** 3,
       "read-only": false,
       "shorten-waits": 1,
+      transport: "kernel",
       "no-passthrough": false,
       "no-restart": false,
       background: false,

@@ -18,7 +18,8 @@ const MAY_IMPORT: ReadonlyMap<string, readonly string[]> = new Map([
   ["gateway", ["contract", "lib"]],
   ["vfs", ["metadata", "content", "client", "contract", "lib"]],
   ["fuse", ["vfs", "lib"]],
-  ["daemon", ["fuse", "vfs", "metadata", "content", "client", "contract", "lib"]],
+  ["fuse-native", ["fuse", "vfs", "lib"]],
+  ["daemon", ["fuse-native", "fuse", "vfs", "metadata", "content", "client", "contract", "lib"]],
   ["cli", ["daemon", "gateway", "client", "contract", "lib"]],
 ]);
 
@@ -32,6 +33,8 @@ const OWNERS: readonly { package: RegExp; folders: readonly string[] }[] = [
 
 const ADDON = "src/lib/addon.ts";
 const ADDON_USERS = ["src/fuse/native.ts", "src/content/system-calls.ts"];
+const LIBRARY = /^fuse-native(?:\/|$)/;
+const LIBRARY_DOOR = "src/fuse-native/library.ts";
 const FILE_ACCESS = [
   "src/content/disk-files.ts",
   "src/content/state-disk.ts",
@@ -108,6 +111,11 @@ export const RULES = {
     ...sources(project).flatMap(([path, text]) =>
       path === ADDON ? [] : matches(path, text, /\bdlopen\b|\w\.node["']/),
     ),
+  ],
+
+  "the optional library has one door, and is loaded when it is asked for": (project) => [
+    ...importViolations(project, (path, specifier) => !LIBRARY.test(specifier) || path === LIBRARY_DOOR),
+    ...matches(LIBRARY_DOOR, project.get(LIBRARY_DOOR) ?? "", /^(?:import|export) (?!type\b).*"fuse-native"/),
   ],
 
   "metadata is synchronous": (project) =>

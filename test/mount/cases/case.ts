@@ -87,9 +87,13 @@ def not_here(why):
     print("not here:", why); sys.exit(77)
 `;
 
+export function withPreamble(script: string): string {
+  return PREAMBLE + script;
+}
+
 /** Runs the script in `dir`; its failed assertions are ours. */
 export function python(dir: string, script: string): void {
-  finish(spawnSync(PYTHON, ["-c", `${PREAMBLE}${script}`], { cwd: dir, encoding: "utf8" }));
+  finish(spawnSync(PYTHON, ["-c", withPreamble(script)], { cwd: dir, encoding: "utf8" }));
 }
 
 /** Runs a bash script in `dir`, which must succeed; its output. */

@@ -1,0 +1,98 @@
+/** The mount as the supervisor makes it: its device is read here, and outlives this daemon. */
+import { release } from "node:os";
+import * as systemCalls from "../content/system-calls.ts";
+import { createKernelCache } from "../fuse/kernel-cache.ts";
+import { backingClose, backingOpen } from "../fuse/native.ts";
+import { createPassthrough } from "../fuse/passthrough.ts";
+import { createSession } from "../fuse/session.ts";
+import type { Logger } from "../lib/log.ts";
+import type { Runtime } from "../lib/runtime.ts";
+import { systemClock } from "../lib/system-clock.ts";
+import { detachMounts } from "./detach-mounts.ts";
+import { createHandOver } from "./hand-over.ts";
+import type { KeptState } from "./kept-state.ts";
+import { stackDepth, timesAreExact, whyNoPassthrough } from "./kernel.ts";
+import { kernelDevice } from "./kernel-device.ts";
+import type { DaemonSettings } from "./settings.ts";
+import type { Transport } from "./transport.ts";
+import { requestLimitMs } from "./waiting.ts";
+
+export interface DeviceOptions {
+  readonly settings: DaemonSettings;
+  readonly stateDir: string;
+  readonly runtime: Runtime;
+  readonly log: Logger;
+  readonly kept: KeptState;
+  /** This daemon takes over from another one. */
+  readonly takesOver: boolean;
+  /** Behave as with a kernel that sends nothing again. */
+  readonly noResend: boolean;
+  /** See SessionOptions. */
+  readonly firstPlace: () => number;
+}
+
+export function deviceTransport(options: DeviceOptions): Transport {
+  const { settings, stateDir, runtime, log, kept, takesOver } = options;
+  const whyNot = whyNoPassthrough(settings.passthrough, stateDir, systemCalls.isOnlyWriter);
+  const passthrough = createPassthrough({ backingOpen, backingClose }, log, timesAreExact(release(), stateDir));
+  const kernelCache = createKernelCache(systemClock, log);
+
+  return {
+    passthrough,
+    kernelCache,
+    async serve(engine, link, closers) {
+      const mount = await link.prepared();
+      systemClock.step("daemon: has the device");
+      const { descriptor } = mount;
+      const device = kernelDevice(descriptor);
+      const session = createSession({
+        device: device.open,
+        fileSystem: engine.fileSystem,
+        log,
+        clock: runtime,
+        deadlineMs: requestLimitMs(settings.shortenWaits),
+        stackDepth: whyNot === undefined ? stackDepth(stateDir) : 0,
+        step: (label) => systemClock.step(label),
+        noResend: options.noResend,
+        atHand: kept.atHand,
+        firstPlace: options.firstPlace(),
+        ...(!takesOver || kept.connection === undefined ? {} : { connection: kept.connection }),
+      });
+      closers.push(() => session.close());
+      closers.push(() => passthrough.close());
+      closers.push(() => kernelCache.close());
+      // Before the session is closed: the device says whether the mount is still ours.
+      closers.push(() => link.isGone() && detachMounts(mount, log));
+      const agreed = await session.initialized;
+      if (agreed.passthrough) passthrough.use(descriptor);
+      else passthrough.doWithout(whyNot ?? "it needs Linux 6.9");
+      if (kept.connection === undefined) kept.agreed(agreed);
+      const tellKernel = () => kernelCache.use(device.notify, agreed.kernelMinor);
+      tellKernel();
+      // The daemon before may have died between a change and its word to the kernel.
+      if (takesOver) engine.expireKernel();
+      systemClock.step("daemon: kernel answered");
+      const handOver = createHandOver(
+        settings,
+        {
+          hushKernel() {
+            kernelCache.close();
+            return device.told();
+          },
+          unhushKernel() {
+            tellKernel();
+            engine.expireKernel();
+          },
+          pause: () => device.pause(),
+          drained: () => session.drained(),
+          resend: agreed.resend,
+          forgive: () => session.handOver(),
+          leave: (quiet) => engine.leave(quiet),
+        },
+        kept.isWritten,
+        log,
+      );
+      return { mount, session, handOver };
+    },
+  };
+}

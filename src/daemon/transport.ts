@@ -1,0 +1,28 @@
+/** What stands between kernel and engine: /dev/fuse itself (device-transport.ts), or libfuse (library-transport.ts). */
+import type { KernelPassthrough } from "../fuse/passthrough.ts";
+import type { Session } from "../fuse/session.ts";
+import type { Engine } from "../vfs/engine.ts";
+import type { KernelCache } from "../vfs/kernel-cache.ts";
+import type { HandOver } from "./hand-over.ts";
+import type { SupervisorLink } from "./supervisor-link.ts";
+
+export interface Transport {
+  /** Both before there is a mount: the engine is made with them. */
+  readonly passthrough: KernelPassthrough;
+  readonly kernelCache: KernelCache;
+  /** All is ready: makes the mount, or has it made, and serves it. What is to be ended with it goes to `closers` at once. */
+  serve(engine: Engine, link: SupervisorLink, closers: (() => unknown)[]): Promise<Serving>;
+}
+
+export interface ServedMount {
+  /** The number of the connection. */
+  readonly connection: number;
+  /** Of the device. */
+  readonly descriptor: number;
+}
+
+export interface Serving {
+  readonly mount: ServedMount;
+  readonly session: Pick<Session, "ended" | "operations" | "drained">;
+  readonly handOver: HandOver;
+}

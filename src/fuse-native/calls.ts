@@ -1,0 +1,278 @@
+/**
+ * Per call of libfuse: from paths and numbers of open files to calls of the FileSystem. Knows no callback, no errno
+ * and no limit in time. What a call does not tell though the kernel knows it (flags of create, one of two times) is
+ * decided here.
+ */
+import { kindOfMode } from "../fuse/attributes.ts";
+import { XATTR_CREATE, XATTR_REPLACE } from "../fuse/flags.ts";
+import { openFlags } from "../fuse/handlers.ts";
+import { timeFromMilliseconds } from "../lib/time.ts";
+import { FsError } from "../vfs/errors.ts";
+import type { Caller, FileSystem, FolderEntry, HandleId, Lineage, SetAttributes, Stat } from "../vfs/filesystem.ts";
+import type { Paths } from "./paths.ts";
+
+/** An open file, by a number of ours: the library takes 31 bits. */
+interface Open {
+  lineage: Lineage;
+  handle: HandleId;
+  readonly mayWrite: boolean;
+  /** FileSystem.changes when it was known that its path still leads to it. */
+  seen: number;
+  /** Reads under way, after which `former` are closed. */
+  reads: number;
+  former: { lineage: Lineage; handle: HandleId }[];
+}
+
+/** chown(2): leave it. */
+const UNCHANGED = 0xffff_ffff;
+const LISTED_AT_ONCE = 1000;
+/** What cannot be decoded comes as this; a name made of it would be another. */
+const NOT_UTF8 = "\ufffd";
+
+export type Calls = ReturnType<typeof createCalls>;
+
+export function createCalls(fileSystem: FileSystem, paths: Paths) {
+  const opens = new Map<number, Open>();
+  let lastNumber = 0;
+
+  function add(lineage: Lineage, handle: HandleId, mayWrite: boolean): number {
+    lastNumber += 1;
+    paths.hold(lineage);
+    opens.set(lastNumber, { lineage, handle, mayWrite, seen: fileSystem.changes, reads: 0, former: [] });
+    return lastNumber;
+  }
+
+  function openOf(number: number): Open {
+    const open = opens.get(number);
+    if (open === undefined) throw new FsError("EBADF", `no open file ${number}`);
+    return open;
+  }
+
+  async function isOpen(lineage: Lineage): Promise<boolean> {
+    return [...opens.values()].some((open) => open.lineage === lineage);
+  }
+
+  async function close({ lineage, handle }: { lineage: Lineage; handle: HandleId }): Promise<void> {
+    await fileSystem.release(handle);
+    paths.letGo(lineage);
+  }
+
+  /**
+   * Somebody elsewhere may have changed what is at the path. To the kernel it is the same file, whose pages all who
+   * have it open share: so that they never mix two contents, who only reads goes on in the new one. What is gone,
+   * or no file any more, is read to its end.
+   */
+  async function follow(caller: Caller, path: string, open: Open): Promise<void> {
+    if (open.mayWrite || open.seen === fileSystem.changes) return;
+    const { changes } = fileSystem;
+    try {
+      await paths.at(caller, path, async (lineage) => {
+        if (lineage === open.lineage) return;
+        const { handle } = await fileSystem.open(caller, lineage, openFlags(0));
+        paths.hold(lineage);
+        open.former.push({ lineage: open.lineage, handle: open.handle });
+        open.lineage = lineage;
+        open.handle = handle;
+      });
+    } catch (error) {
+      if (!(error instanceof FsError) || caller.signal.aborted) throw error;
+    }
+    open.seen = changes;
+  }
+
+  function set(caller: Caller, path: string, change: SetAttributes): Promise<unknown> {
+    return paths.at(caller, path, (lineage) => fileSystem.setattr(caller, lineage, change));
+  }
+
+  /** A new name, of the last part of the path. */
+  function make<T>(caller: Caller, path: string, action: (parent: Lineage, name: string) => Promise<T>): Promise<T> {
+    if (path.includes(NOT_UTF8)) throw new FsError("EILSEQ", `${path}: not UTF-8`);
+    return paths.below(caller, path, action);
+  }
+
+  /** libfuse has yet to come for what it removed in there while it was open. */
+  async function requireNothingHidden(caller: Caller, path: string): Promise<void> {
+    await paths.at(caller, path, async (lineage) => {
+      if (paths.hides(lineage)) throw new FsError("ENOTEMPTY", `${path}: an open file was removed in it`);
+    });
+  }
+
+  async function isFolder(caller: Caller, path: string): Promise<boolean> {
+    try {
+      const { stat } = await paths.at(caller, path, (lineage) => fileSystem.getattr(caller, lineage));
+      return stat.kind === "folder";
+    } catch (error) {
+      if (error instanceof FsError && error.code === "ENOENT") return false;
+      throw error;
+    }
+  }
+
+  return {
+    async getattr(caller: Caller, path: string): Promise<Stat> {
+      const { stat } = await paths.at(caller, path, (lineage) => fileSystem.getattr(caller, lineage));
+      return stat;
+    },
+
+    /** All of it: the library keeps it until the folder is closed. */
+    readdir: (caller: Caller, path: string): Promise<FolderEntry[]> =>
+      paths.at(caller, path, async (lineage) => {
+        const { handle } = await fileSystem.opendir(caller, lineage);
+        const all: FolderEntry[] = [];
+        try {
+          for (let cookie = 0; ; ) {
+            const entries = await fileSystem.readdir(caller, handle, cookie, LISTED_AT_ONCE, false);
+            const last = entries.at(-1);
+            if (last === undefined) return all;
+            all.push(...entries);
+            cookie = last.cookie;
+          }
+        } finally {
+          await fileSystem.releasedir(handle);
+        }
+      }),
+
+    readlink: (caller: Caller, path: string) =>
+      paths.at(caller, path, (lineage) => fileSystem.readlink(caller, lineage)),
+    statfs: (caller: Caller) => fileSystem.statfs(caller),
+    chmod: (caller: Caller, path: string, mode: number) => set(caller, path, { mode: mode & 0o7777 }),
+
+    chown: (caller: Caller, path: string, uid: number, gid: number) =>
+      set(caller, path, { ...(uid !== UNCHANGED && { uid }), ...(gid !== UNCHANGED && { gid }) }),
+
+    utimens(caller: Caller, path: string, atime: number, mtime: number): Promise<unknown> {
+      if (!Number.isSafeInteger(atime) || !Number.isSafeInteger(mtime)) throw new FsError("EINVAL", "no such time");
+      return set(caller, path, { atime: timeFromMilliseconds(atime), mtime: timeFromMilliseconds(mtime) });
+    },
+
+    truncate(caller: Caller, path: string, size: number, number?: number): Promise<unknown> {
+      if (!Number.isSafeInteger(size)) throw new FsError("EFBIG", `${size} is over 2^53`);
+      if (number === undefined) return set(caller, path, { size });
+      const { lineage, handle } = openOf(number);
+      return fileSystem.setattr(caller, lineage, { size, handle });
+    },
+
+    mknod(caller: Caller, path: string, mode: number, device: number): Promise<unknown> {
+      const kind = kindOfMode(mode);
+      if (kind === undefined || kind === "folder" || kind === "symlink") throw new FsError("EINVAL", `mode ${mode}`);
+      return make(caller, path, (parent, name) => fileSystem.mknod(caller, parent, name, kind, mode & 0o7777, device));
+    },
+
+    mkdir: (caller: Caller, path: string, mode: number): Promise<unknown> =>
+      make(caller, path, (parent, name) => fileSystem.mkdir(caller, parent, name, mode & 0o7777)),
+
+    symlink(caller: Caller, target: string, path: string): Promise<unknown> {
+      if (target.includes(NOT_UTF8)) throw new FsError("EILSEQ", `${target}: not UTF-8`);
+      return make(caller, path, (parent, name) => fileSystem.symlink(caller, parent, name, target));
+    },
+
+    link: (caller: Caller, from: string, to: string): Promise<unknown> =>
+      paths.at(caller, from, (lineage) =>
+        make(caller, to, (parent, name) => fileSystem.link(caller, lineage, parent, name)),
+      ),
+
+    async rename(caller: Caller, from: string, to: string): Promise<void> {
+      if (paths.looksHidden(from, to) && (await paths.at(caller, from, isOpen))) {
+        return paths.hide(caller, from, to, (parent, name) => fileSystem.unlink(caller, parent, name));
+      }
+      const movesFolder = await isFolder(caller, from);
+      if (movesFolder && (await isFolder(caller, to))) await requireNothingHidden(caller, to);
+      await paths.below(caller, from, (parent, name) =>
+        make(caller, to, (newParent, newName) =>
+          fileSystem.rename(
+            caller,
+            { parent, name },
+            { parent: newParent, name: newName },
+            { noReplace: false, exchange: false },
+          ),
+        ),
+      );
+      if (movesFolder) paths.forgetFolders();
+    },
+
+    async unlink(caller: Caller, path: string): Promise<void> {
+      if (paths.unhide(path)) return;
+      // Held until the name is gone, so that what was behind it goes too.
+      await paths.at(caller, path, () =>
+        paths.below(caller, path, (parent, name) => fileSystem.unlink(caller, parent, name)),
+      );
+    },
+
+    async rmdir(caller: Caller, path: string): Promise<void> {
+      await requireNothingHidden(caller, path);
+      await paths.at(caller, path, () =>
+        paths.below(caller, path, (parent, name) => fileSystem.rmdir(caller, parent, name)),
+      );
+      paths.forgetFolders();
+    },
+
+    open: (caller: Caller, path: string, flags: number): Promise<number> =>
+      paths.at(caller, path, async (lineage) => {
+        const asked = openFlags(flags);
+        const { handle } = await fileSystem.open(caller, lineage, asked);
+        return add(lineage, handle, asked.write);
+      }),
+
+    /**
+     * The flags are not told. The kernel saw no such name a moment ago: whoever made one meanwhile keeps it, with
+     * what is in it.
+     */
+    create: (caller: Caller, path: string, mode: number): Promise<number> =>
+      make(caller, path, async (parent, name) => {
+        const flags = { read: true, write: true, append: false, truncate: false, exclusive: true };
+        const { lineage, handle } = await fileSystem.create(caller, parent, name, mode & 0o7777, flags);
+        return add(lineage, handle, true);
+      }),
+
+    async read(caller: Caller, path: string, number: number, offset: number, length: number): Promise<Uint8Array> {
+      const open = openOf(number);
+      await follow(caller, path, open);
+      open.reads += 1;
+      try {
+        return await fileSystem.read(caller, open.handle, offset, length);
+      } finally {
+        open.reads -= 1;
+        if (open.reads === 0) for (const former of open.former.splice(0)) await close(former);
+      }
+    },
+
+    write(caller: Caller, number: number, offset: number, bytes: Uint8Array): Promise<number> {
+      if (!Number.isSafeInteger(offset + bytes.length)) throw new FsError("EFBIG", `${offset} is over 2^53`);
+      return fileSystem.write(caller, openOf(number).handle, offset, bytes, { killPrivileges: false });
+    },
+
+    flush: (caller: Caller, number: number) => fileSystem.flush(caller, openOf(number).handle),
+    fsync: (caller: Caller, number: number, dataOnly: boolean) =>
+      fileSystem.fsync(caller, openOf(number).handle, dataOnly),
+
+    fsyncdir: (caller: Caller, path: string): Promise<void> =>
+      paths.at(caller, path, async (lineage) => {
+        const { handle } = await fileSystem.opendir(caller, lineage);
+        try {
+          await fileSystem.fsyncdir(caller, handle);
+        } finally {
+          await fileSystem.releasedir(handle);
+        }
+      }),
+
+    async release(number: number): Promise<void> {
+      const open = opens.get(number);
+      if (open === undefined) return;
+      opens.delete(number);
+      for (const one of [...open.former.splice(0), open]) await close(one);
+    },
+
+    setxattr: (caller: Caller, path: string, name: string, value: Uint8Array, flags: number) =>
+      paths.at(caller, path, (lineage) =>
+        fileSystem.setxattr(caller, lineage, name, value, {
+          create: (flags & XATTR_CREATE) !== 0,
+          replace: (flags & XATTR_REPLACE) !== 0,
+        }),
+      ),
+    getxattr: (caller: Caller, path: string, name: string) =>
+      paths.at(caller, path, (lineage) => fileSystem.getxattr(caller, lineage, name)),
+    listxattr: (caller: Caller, path: string) =>
+      paths.at(caller, path, (lineage) => fileSystem.listxattr(caller, lineage)),
+    removexattr: (caller: Caller, path: string, name: string) =>
+      paths.at(caller, path, (lineage) => fileSystem.removexattr(caller, lineage, name)),
+  };
+}

@@ -1,0 +1,168 @@
+/**
+ * libfuse 2 speaks of paths, the file system of lineages. A path is followed name by name; what it led to counts as
+ * known for as long as anything is done with it, and is forgotten then, as the kernel does it itself elsewhere.
+ * Folders are remembered until some name changes that nobody here asked for, or a folder moves or goes.
+ *
+ * A file that is open and removed libfuse renames to ".fuse_hidden…" and removes when it is closed. Here it loses its
+ * name at once, as its program wanted: the hidden name is known to libfuse alone, nobody lists or uploads it.
+ */
+import { LRUCache } from "lru-cache";
+import { FsError } from "../vfs/errors.ts";
+import type { Caller, FileSystem, Lineage } from "../vfs/filesystem.ts";
+
+const ROOT: Lineage = 1;
+const NAME_MAX = 255;
+const FOLDERS_MAX = 1000;
+
+const HIDDEN = /^\.fuse_hidden[0-9a-f]{8,}([0-9a-f]{8})$/;
+/** libfuse tries so many names for one file. */
+const HIDDEN_TRIES = 10;
+
+export interface Paths {
+  /** Calls with what is at the path. It is looked up once more where it is superseded at this moment (ESTALE). */
+  at<T>(caller: Caller, path: string, action: (lineage: Lineage) => Promise<T>): Promise<T>;
+  /** Calls with the folder and the name at the path's end, which need not be there. */
+  below<T>(caller: Caller, path: string, action: (parent: Lineage, name: string) => Promise<T>): Promise<T>;
+  /** It stays known until it is let go as often. */
+  hold(lineage: Lineage): void;
+  letGo(lineage: Lineage): void;
+  /** Folders are looked up again. */
+  forgetFolders(): void;
+  /** Whether libfuse would so hide an open file now, told by how it counts: such a name may be somebody's own. */
+  looksHidden(from: string, to: string): boolean;
+  /** What `action` takes the name off goes on under the hidden one. */
+  hide(
+    caller: Caller,
+    from: string,
+    to: string,
+    action: (parent: Lineage, name: string) => Promise<void>,
+  ): Promise<void>;
+  /** False: there is none of that name. */
+  unhide(path: string): boolean;
+  /** Whether libfuse will still come for something hidden in this folder. */
+  hides(folder: Lineage): boolean;
+}
+
+interface Hidden {
+  readonly lineage: Lineage;
+  readonly folder: Lineage;
+}
+
+export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): Paths {
+  const held = new Map<Lineage, number>();
+  const folders = new LRUCache<string, Lineage>({ max: FOLDERS_MAX, dispose: letGo });
+  /** By name: libfuse gives none twice. */
+  const hidden = new Map<string, Hidden>();
+  let lastHidden = 0;
+  let forgotten = 0;
+
+  function hold(lineage: Lineage): void {
+    held.set(lineage, (held.get(lineage) ?? 0) + 1);
+  }
+
+  function letGo(lineage: Lineage): void {
+    const left = (held.get(lineage) ?? 1) - 1;
+    if (left > 0) {
+      held.set(lineage, left);
+      return;
+    }
+    held.delete(lineage);
+    fileSystem.forget([{ lineage, count: 1 }]);
+  }
+
+  async function find(caller: Caller, path: string): Promise<Lineage> {
+    const { folder, name } = split(path);
+    const known = name === "" ? ROOT : hidden.get(name)?.lineage;
+    if (known !== undefined) return known;
+    const then = forgotten;
+    const parent = await findFolder(caller, folder);
+    const { lineage, ...found } = await fileSystem.lookup(caller, parent, name);
+    if (lineage === undefined || !("stat" in found)) throw new FsError("ENOENT", `no ${path}`);
+    if (found.stat.kind === "folder" && then === forgotten && !folders.has(path)) {
+      hold(lineage);
+      folders.set(path, lineage);
+    }
+    return lineage;
+  }
+
+  async function findFolder(caller: Caller, path: string): Promise<Lineage> {
+    return folders.get(path) ?? find(caller, path);
+  }
+
+  async function at<T>(caller: Caller, path: string, action: (lineage: Lineage) => Promise<T>): Promise<T> {
+    for (let isFirst = true; ; isFirst = false) {
+      const lineage = await find(caller, path);
+      hold(lineage);
+      try {
+        return await action(lineage);
+      } catch (error) {
+        if (!isFirst || !(error instanceof FsError) || error.code !== "ESTALE") throw error;
+      } finally {
+        letGo(lineage);
+      }
+    }
+  }
+
+  async function below<T>(
+    caller: Caller,
+    path: string,
+    action: (parent: Lineage, name: string) => Promise<T>,
+  ): Promise<T> {
+    const { folder, name } = split(path);
+    const parent = await findFolder(caller, folder);
+    hold(parent);
+    try {
+      return await action(parent, name);
+    } finally {
+      letGo(parent);
+    }
+  }
+
+  return {
+    at,
+    below,
+    hold,
+    letGo,
+    forgetFolders() {
+      forgotten += 1;
+      folders.clear();
+    },
+    looksHidden(from, to) {
+      const counter = counterOf(to);
+      return split(from).folder === split(to).folder && counter > lastHidden && counter <= lastHidden + HIDDEN_TRIES;
+    },
+    hide: (caller, from, to, action) =>
+      below(caller, from, async (folder, name) => {
+        lastHidden = counterOf(to);
+        const lineage = await find(caller, from);
+        hold(lineage);
+        try {
+          await action(folder, name);
+        } catch (error) {
+          letGo(lineage);
+          throw error;
+        }
+        hidden.set(split(to).name, { lineage, folder });
+      }),
+    unhide(path) {
+      const { name } = split(path);
+      const found = hidden.get(name);
+      if (found === undefined) return false;
+      hidden.delete(name);
+      letGo(found.lineage);
+      return true;
+    },
+    hides: (folder) => [...hidden.values()].some((one) => one.folder === folder),
+  };
+}
+
+function counterOf(path: string): number {
+  return Number.parseInt(HIDDEN.exec(split(path).name)?.[1] ?? "", 16);
+}
+
+function split(path: string): { folder: string; name: string } {
+  const slash = path.lastIndexOf("/");
+  const name = path.slice(slash + 1);
+  if (Buffer.byteLength(name) > NAME_MAX) throw new FsError("ENAMETOOLONG", `a name of over ${NAME_MAX} bytes`);
+  return { folder: path.slice(0, slash) || "/", name };
+}

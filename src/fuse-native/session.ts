@@ -1,0 +1,135 @@
+/**
+ * A mount that libfuse serves: its calls to those of the file system, and when it is over. What the calls mean is
+ * calls.ts's, what becomes of them in time requests.ts's; here is one line for each, and how it is answered.
+ */
+
+import type { Logger } from "../lib/log.ts";
+import type { Clock, Timer } from "../lib/runtime.ts";
+import { FsError } from "../vfs/errors.ts";
+import type { FileSystem } from "../vfs/filesystem.ts";
+import type { KernelCache } from "../vfs/kernel-cache.ts";
+import { createCalls } from "./calls.ts";
+import type { Done, Operations } from "./library.ts";
+import { createPaths } from "./paths.ts";
+import { nativeEntry, nativeSpace, nativeStat } from "./replies.ts";
+import { createRequests, type Kind } from "./requests.ts";
+
+export interface LibrarySessionOptions {
+  readonly fileSystem: FileSystem;
+  readonly log: Logger;
+  readonly clock: Clock;
+  /** Milliseconds an operation that may ask the network has. */
+  readonly deadlineMs: number;
+}
+
+export interface LibrarySession {
+  /** What libfuse calls. */
+  readonly operations: Operations;
+  /** What the paths are told of changes made elsewhere. The kernel cannot be told. */
+  readonly kernelCache: KernelCache;
+  /** How many requests came, by the protocol's names. */
+  counts(): Record<string, number>;
+  drained(): Promise<void>;
+  /** Asked of `isConnected` until it says no: libfuse does not tell. Resolves with why it ended. */
+  watch(isConnected: () => boolean): Promise<string>;
+  close(): void;
+}
+
+/** Between two looks whether the mount is still there. */
+const LOOK_MS = 100;
+
+export function createLibrarySession(options: LibrarySessionOptions): LibrarySession {
+  const { fileSystem, log, clock, deadlineMs } = options;
+  const paths = createPaths(fileSystem);
+  const calls = createCalls(fileSystem, paths);
+  const requests = createRequests({ clock, deadlineMs, log, unheard: () => fileSystem.unheard() });
+  let timer: Timer | undefined;
+  let isOver = false;
+  let end: (why: string) => void = () => {};
+  const ended = new Promise<string>((resolve) => {
+    end = (why) => {
+      if (isOver) return;
+      isOver = true;
+      timer?.cancel();
+      log.info({ reason: why, inFlight: requests.count() }, "no more requests");
+      requests.cancel(new FsError("EIO", `the mount ended: ${why}`));
+      resolve(why);
+    };
+  });
+
+  const local = { local: true } as const;
+  const changes = { changes: true } as const;
+  const release = { undo: (number: number) => calls.release(number) };
+  const { begin } = requests;
+
+  /** Its answer is that it is done. */
+  function plain(
+    kind: Kind<unknown>,
+    values: readonly unknown[],
+    done: Done,
+    action: Parameters<typeof begin<unknown>>[2],
+  ): void {
+    begin(kind, values, action, () => done(0), done);
+  }
+
+  // biome-ignore format: a table is read by its columns
+  const operations: Operations = {
+    getattr: (path, done) => begin({ name: "GETATTR" }, [path], (c) => calls.getattr(c, path), (stat) => done(0, nativeStat(stat)), done),
+    readdir: (path, done) =>
+      begin({ name: "READDIR" }, [path], (c) => calls.readdir(c, path), (all) => done(0, all.map(({ name }) => name), all.map(nativeEntry)), done),
+    readlink: (path, done) => begin({ name: "READLINK" }, [path], (c) => calls.readlink(c, path), (target) => done(0, target), done),
+    statfs: (_path, done) => begin({ name: "STATFS" }, [], (c) => calls.statfs(c), (space) => done(0, nativeSpace(space)), done),
+
+    chmod: (path, mode, done) => plain({ name: "SETATTR", ...changes }, [path, mode], done, (c) => calls.chmod(c, path, mode)),
+    chown: (path, uid, gid, done) => plain({ name: "SETATTR", ...changes }, [path, uid, gid], done, (c) => calls.chown(c, path, uid, gid)),
+    utimens: (path, atime, mtime, done) => plain({ name: "SETATTR", ...changes }, [path, atime, mtime], done, (c) => calls.utimens(c, path, atime, mtime)),
+    truncate: (path, size, done) => plain({ name: "SETATTR", ...changes }, [path, size], done, (c) => calls.truncate(c, path, size)),
+    ftruncate: (path, fd, size, done) => plain({ name: "SETATTR", ...changes }, [path, fd, size], done, (c) => calls.truncate(c, path, size, fd)),
+
+    mknod: (path, mode, device, done) => plain({ name: "MKNOD", ...changes }, [path, mode, device], done, (c) => calls.mknod(c, path, mode, device)),
+    mkdir: (path, mode, done) => plain({ name: "MKDIR", ...changes }, [path, mode], done, (c) => calls.mkdir(c, path, mode)),
+    symlink: (target, path, done) => plain({ name: "SYMLINK", ...changes }, [target, path], done, (c) => calls.symlink(c, target, path)),
+    link: (from, to, done) => plain({ name: "LINK", ...changes }, [from, to], done, (c) => calls.link(c, from, to)),
+    rename: (from, to, done) => plain({ name: "RENAME", ...changes }, [from, to], done, (c) => calls.rename(c, from, to)),
+    unlink: (path, done) => plain({ name: "UNLINK", ...changes }, [path], done, (c) => calls.unlink(c, path)),
+    rmdir: (path, done) => plain({ name: "RMDIR", ...changes }, [path], done, (c) => calls.rmdir(c, path)),
+
+    open: (path, flags, done) => begin({ name: "OPEN", ...changes, ...release }, [path, flags], (c) => calls.open(c, path, flags), (fd) => done(0, fd), done),
+    create: (path, mode, done) => begin({ name: "CREATE", ...changes, ...release }, [path, mode], (c) => calls.create(c, path, mode), (fd) => done(0, fd), done),
+    read: (path, fd, into, length, offset, done) =>
+      begin({ name: "READ" }, [path, fd, length, offset], (c) => calls.read(c, path, fd, offset, length), (bytes) => { into.set(bytes); done(bytes.length); }, done),
+    write: (path, fd, from, length, offset, done) =>
+      begin({ name: "WRITE", ...local }, [path, fd, length, offset], (c) => calls.write(c, fd, offset, from.subarray(0, length)), done, done),
+    flush: (path, fd, done) => plain({ name: "FLUSH", ...local }, [path, fd], done, (c) => calls.flush(c, fd)),
+    fsync: (path, dataOnly, fd, done) => plain({ name: "FSYNC", ...local }, [path, fd, dataOnly], done, (c) => calls.fsync(c, fd, dataOnly !== 0)),
+    fsyncdir: (path, _dataOnly, _fd, done) => plain({ name: "FSYNCDIR", ...local }, [path], done, (c) => calls.fsyncdir(c, path)),
+    release: (path, fd, done) => plain({ name: "RELEASE", ...local }, [path, fd], done, () => calls.release(fd)),
+
+    setxattr: (path, name, value, _position, flags, done) => {
+      // What is lent is gone when a deadline is over.
+      const own = Buffer.from(value);
+      plain({ name: "SETXATTR", ...changes }, [path, name, own, flags], done, (c) => calls.setxattr(c, path, name, own, flags));
+    },
+    getxattr: (path, name, _position, done) =>
+      begin({ name: "GETXATTR" }, [path, name], (c) => calls.getxattr(c, path, name), (value) => done(0, Buffer.from(value)), done),
+    listxattr: (path, done) => begin({ name: "LISTXATTR" }, [path], (c) => calls.listxattr(c, path), (names) => done(0, names), done),
+    removexattr: (path, name, done) => plain({ name: "REMOVEXATTR", ...changes }, [path, name], done, (c) => calls.removexattr(c, path, name)),
+  };
+
+  return {
+    operations,
+    kernelCache: { expiresNames: false, tell: () => paths.forgetFolders(), everything: () => paths.forgetFolders() },
+    counts: () => requests.counts(),
+    drained: () => requests.drained(),
+    watch(isConnected) {
+      const look = (): void => {
+        if (isOver) return;
+        if (isConnected()) timer = clock.setTimer(LOOK_MS, look);
+        else end("ENODEV");
+      };
+      look();
+      return ended;
+    },
+    close: () => end("closed"),
+  };
+}
