@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { listServed } from "../../src/daemon/runtime-folder.ts";
 import { until } from "../support/child.ts";
 import { check, createPlace, mountsBelow, type Place } from "../support/wsfs.ts";
-import { daemonOf } from "./support/restart.ts";
+import { daemonOf } from "./support/replaced.ts";
 
 let place: Place;
 beforeEach(() => {
