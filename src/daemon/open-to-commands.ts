@@ -1,16 +1,13 @@
 /** What commands may ask of a daemon that serves, and the record by which they find it. */
-import { isConnected } from "../fuse/native.ts";
 import type { KernelPassthrough } from "../fuse/passthrough.ts";
 import type { Session } from "../fuse/session.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import type { Engine } from "../vfs/engine.ts";
-import { atMost } from "./at-most.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { Refused, startControlServer } from "./control-server.ts";
 import type { HandOver } from "./hand-over.ts";
-import { mountsOf, readMountTable } from "./mount-table.ts";
-import { identifyProcess } from "./processes.ts";
+import type { Overseer } from "./look-after.ts";
 import {
   type MountRecord,
   makeRuntimeFolder,
@@ -20,7 +17,6 @@ import {
   writeRecord,
 } from "./runtime-folder.ts";
 import type { DaemonSettings, Restarts } from "./settings.ts";
-import { startSupervisor } from "./start-supervisor.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";
 import { packageVersion } from "./version.ts";
 import { DRAIN_LIMIT_MS } from "./waiting.ts";
@@ -33,8 +29,7 @@ export interface ServedParts {
   readonly mountOver: Promise<void>;
   readonly handOver: HandOver;
   readonly since: number;
-  /** The descriptor. */
-  readonly device: number;
+  readonly overseer: Overseer;
   readonly restarts: Restarts | undefined;
 }
 
@@ -47,7 +42,7 @@ export async function openToCommands(
   link: SupervisorLink,
   closers: (() => unknown)[],
 ): Promise<void> {
-  const { engine, session, passthrough, mountOver, handOver, since, restarts } = parts;
+  const { engine, session, passthrough, mountOver, handOver, overseer, since, restarts } = parts;
   const { runtimeFolder } = settings;
   const version = packageVersion();
   let isUnmounting = false;
@@ -102,9 +97,9 @@ export async function openToCommands(
       retry: (paths) => engine.retry(paths),
       drain: (settle, signal, onProgress) => engine.drain({ settle, signal, onProgress }),
       unmount,
-      async reload({ id, changes }) {
+      async reload(request) {
         if (isUnmounting) throw new Refused("it is being unmounted");
-        await handOver.prepare(id, changes);
+        await handOver.prepare(request);
         return () => handOver.begin();
       },
     },
@@ -114,17 +109,9 @@ export async function openToCommands(
   writeRecord(runtimeFolder, record);
   removePredecessors(runtimeFolder, record);
   void session.ended.then(() => tellOver(runtimeFolder, record, log));
-  const mayReplace = atMost(settings.crashes, 60_000, systemClock.elapsed);
-  link.replaceWith(() => {
-    // A mount that is gone needs nobody to look after it.
-    if (!isConnected(parts.device) || mountsOf(readMountTable(), record.connection).length === 0 || !mayReplace())
-      return;
-    const another = startSupervisor(settings, parts.device, log);
-    const identity = another === undefined ? undefined : identifyProcess(another.pid);
-    if (another === undefined || identity === undefined) return;
-    record = { ...record, supervisor: identity };
+  overseer.onChange((supervisor) => {
+    record = { ...record, supervisor };
     writeRecord(runtimeFolder, record);
-    return another.open;
   });
 }
 

@@ -39,6 +39,7 @@ import { openKeptState } from "./kept-state.ts";
 import { bootId, stackDepth, timesAreExact, whyNoPassthrough } from "./kernel.ts";
 import { kernelDevice } from "./kernel-device.ts";
 import type { DaemonLog } from "./log-file.ts";
+import { createOverseer } from "./look-after.ts";
 import { mountsOf, readMountTable } from "./mount-table.ts";
 import { noticeTokens } from "./notice-tokens.ts";
 import { noteDamage, openMetadata } from "./open-metadata.ts";
@@ -90,7 +91,8 @@ export interface DaemonOptions {
 export async function runDaemon(options: DaemonOptions): Promise<number> {
   const { controlDescriptor, log, signaled } = options;
   const closers: Closer[] = [];
-  const link = openSupervisorLink((onLine, onEnd) => openControl(controlDescriptor, onLine, onEnd), log);
+  const takesOver = options.restarts !== undefined;
+  const link = openSupervisorLink((onLine, onEnd) => openControl(controlDescriptor, onLine, onEnd), log, takesOver);
   closers.push(() => link.close());
   const heartbeat = setInterval(() => link.heartbeat(), HEARTBEAT_MS);
   closers.push(() => clearInterval(heartbeat));
@@ -106,7 +108,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
       log.info({}, "told to end before the mount was usable");
       return 0;
     }
-    isHandedOver = (await serve(outcome, log, link, stopped)) && outcome.handOver.tell(link);
+    isHandedOver = (await serve(outcome, log, link, stopped)) && (await outcome.handOver.tell(link));
     return 0;
   } catch (error) {
     const exitCode = error instanceof StartError ? error.exitCode : 1;
@@ -252,6 +254,9 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   const mount = await link.prepared();
   systemClock.step("daemon: has the device");
   const { connection, descriptor } = mount;
+  const overseer = createOverseer(settings, supervisor, log);
+  // The command that waits for a first daemon is to hear that there is no mount.
+  if (restarts !== undefined) overseer.replace(link, descriptor, connection);
   const device = kernelDevice(descriptor);
   const session = createSession({
     device: device.open,
@@ -286,7 +291,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     mountId: settings.mountId,
     mountpoint: settings.mountpoint,
     daemon: self,
-    supervisor,
+    supervisor: overseer.identity,
     stateDir,
     baseUrl: settings.baseUrl,
     workspace,
@@ -318,9 +323,10 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   });
   const parts = {
     ...{ engine, session, passthrough, mountOver, handOver },
-    ...{ since: kept.since, restarts, device: descriptor },
+    ...{ since: kept.since, restarts, overseer },
   };
   await openToCommands(settings, record, parts, log, link, closers);
+  if (restarts === undefined) overseer.replace(link, descriptor, connection);
   systemClock.step("daemon: recorded");
   link.ready();
   systemClock.step("daemon: ready");
