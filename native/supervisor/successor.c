@@ -22,6 +22,12 @@ int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms)
   return FIRST_WAIT_MS << (recent - 1 < DOUBLINGS_MAX ? recent - 1 : DOUBLINGS_MAX);
 }
 
+void forget_crashes(struct crashes *crashes)
+{
+  crashes->before += crashes->total;
+  crashes->total = crashes->recent = 0;
+}
+
 static void describe(bool killed, const char *how, const char *often, const char *cause, char *text, size_t size)
 {
   snprintf(text, size, "%s (%s)%s%s%s",

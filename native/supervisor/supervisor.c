@@ -2,9 +2,9 @@
  * The supervisor's life: start the daemon, mount when it is prepared, pass the device on, watch it, start
  * a successor on the same device when it dies (successor.c says how often) or gives way (reload.c), detach the
  * mount. Lines from the daemon: prepared (with the device, if it has mounted itself), ready, failed CODE TEXT,
- * note TEXT, heartbeat, unmount, reload TAG SETTINGS (its last word: it ends now, and they are for the next). Lines
- * to it: mounted N (with the device), stop, unmounted [elsewhere: not], busy TEXT. Lines on the status descriptor,
- * for whoever started us: note TEXT, and at last ready PID or failed CODE TEXT.
+ * note TEXT, heartbeat, unmount, reload TAG SETTINGS [PROGRAM] (its last word: it ends now, and they are for the
+ * next). Lines to it: mounted N (with the device), stop, unmounted [elsewhere: not], busy TEXT. Lines on the status
+ * descriptor, for whoever started us: note TEXT, and at last ready PID or failed CODE TEXT.
  */
 #include "supervisor.h"
 
@@ -25,6 +25,7 @@
 #define SHORT_TICK_MS 10 /* while a successor waits for its turn */
 #define REAP_TICK_MS 100
 #define REAP_PATIENCE_MS 300 /* what is dead is reaped at once, or cannot be for long */
+#define RELOAD_WAIT_MS 2000 /* between daemons none of which can serve what was given up for them */
 #define KILL_PATIENCE_MS 5000 /* a killed process can only be stuck in the kernel, waiting for its own mount */
 
 enum phase {
@@ -45,10 +46,9 @@ static struct {
   pid_t unmounts[3]; /* children at work, by enum unmount_how */
   pid_t detaching;   /* a child that takes off copies of the mount; 0: none */
   bool unmount_asked; /* the daemon waits for the answer */
-  bool signaled;
   bool failed; /* the reason has been printed */
-  bool killed, aborted;
-  bool watched; /* silence counts */
+  bool signaled, killed, aborted;
+  bool watched; /* its silence counts */
   int64_t silent_ms;
   int64_t dead_since; /* a daemon that is dead and not reaped, as now_ms(); 0: none */
   int64_t start_at; /* when a successor is started, as now_ms(); 0: none waits */
@@ -198,7 +198,7 @@ static void on_ready(void)
 {
   char line[32];
   self.phase = SERVING;
-  end_reload();
+  close_reload(now_ms());
   snprintf(line, sizeof line, "ready %d", (int)self.daemon);
   step("supervisor: ready");
   write_status(&self.options.status_fd, line);
@@ -225,7 +225,6 @@ static void on_line(const char *line)
   if (strcmp(line, "heartbeat") == 0) return;
   if (strcmp(line, "prepared") == 0) {
     if (self.phase == PREPARING) on_prepared();
-    else if (self.phase == RESUMING) pass_device();
   } else if (strcmp(line, "ready") == 0) {
     if (self.phase == MOUNTED || self.phase == RESUMING) on_ready();
   } else if (strncmp(line, "note ", 5) == 0) {
@@ -270,11 +269,11 @@ static void await_successor(int wait_ms)
   *self.cause = '\0';
 }
 
-/* One with settings that it cannot live with, or of a release that cannot: no crash, and tried once. */
 static bool go_back(const char *why)
 {
-  if (self.failed || self.aborted || !take_reload_back(why)) return false;
-  say("the daemon that was to take over cannot: %s; one with the settings of before takes over", why);
+  if (!take_reload_back(why, now_ms())) return false;
+  say("the daemon that took over cannot: %s; one as before takes over", why);
+  forget_crashes(&self.crashes);
   await_successor(0);
   return true;
 }
@@ -282,20 +281,21 @@ static bool go_back(const char *why)
 /*
  * What programs asked for meanwhile, and what they wait for, is kept by the kernel for as long as we hold
  * the device. Only a mount that was usable is taken over: before that nobody uses it, and the command
- * that wants it hears why there is none.
+ * that wants it hears why there is none. One whose daemon gave way waits until somebody can serve it again.
  */
 static bool plan_successor(const char *how)
 {
   char why[LINE_LENGTH + 128];
   describe_death(self.killed, how, self.cause, why, sizeof why);
-  if (go_back(*self.cause == '\0' ? why : self.cause)) return true;
-  if (self.options.crashes == 0 || self.failed || self.aborted || self.mount.device < 0) return false;
+  if (self.failed || self.aborted || self.mount.device < 0) return false;
   if (self.phase != SERVING && self.phase != RESUMING) return false;
+  if (self.phase == RESUMING && reload_is_open() && go_back(*self.cause == '\0' ? why : self.cause)) return true;
   int wait = count_crash(&self.crashes, self.options.crashes, self.phase == SERVING, now_ms());
-  if (wait < 0) return false;
+  if (wait < 0 && go_back(why)) return true;
+  if (wait < 0 && !reload_is_open()) return false;
   say("%s; another one takes the mount over", why);
   tell_successor(self.crashes.before + self.crashes.total, why);
-  await_successor(wait);
+  await_successor(wait < 0 ? RELOAD_WAIT_MS : wait);
   return true;
 }
 
@@ -388,8 +388,9 @@ static void give_up_waiting(void)
 static void start_successor(void)
 {
   self.start_at = 0;
-  int error = start_daemon(self.options.program, &self.daemon, &self.control);
+  int error = start_daemon(program_in_use(self.options.program), &self.daemon, &self.control);
   self.watched = error == 0;
+  if (error == 0) pass_device(); /* before it asks: if we die, it has all that it takes to go on */
   if (error == 0) return;
   snprintf(self.cause, sizeof self.cause, "cannot start the daemon: %s", strerror(error));
   if (plan_successor("no process")) return;
@@ -450,7 +451,6 @@ static bool adopt(void)
   self.phase = SERVING;
   self.watched = true;
   self.crashes.before = crashes_told();
-  end_reload();
   say("took the place of a supervisor that died, for %s", self.options.mountpoint);
   if (self.process < 0) on_daemon_end(0); /* it died in between */
   return true;

@@ -140,6 +140,8 @@ struct crashes {
 };
 /* Milliseconds to wait before the next start, none after a daemon that had `served`; -1: that was one too many. */
 int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms);
+/* Those of a daemon with other settings say nothing of the next; they stay counted as restarts. */
+void forget_crashes(struct crashes *crashes);
 /* Puts it into the environment of the daemon that is started next. */
 void tell_successor(int crashes, const char *why);
 /* What the log, and those who come after it, are told of a daemon that died; `cause`: its own words, or "". */
@@ -152,14 +154,18 @@ int crashes_told(void);
 
 /* reload.c: a daemon that gives way to a successor, of its own will. */
 #define RELOAD_LENGTH (128 * 1024) /* of its word for that: the longest string an environment takes */
-/* "TAG SETTINGS"; TAG is told to whoever comes next. */
+/* "TAG SETTINGS", and the words of a program, each after a unit separator; TAG is told to whoever comes next. */
 void keep_reload(const char *values);
-/* For the daemon that is started next: the settings that were asked for. False: nothing was. */
+/* For the daemon that is started next: what was asked for. False: nothing was. */
 bool begin_reload(void);
-/* For the daemon that is started next: the settings of before. False: they are in use. */
-bool take_reload_back(const char *why);
-/* A daemon serves: its settings are those of all that follow. */
-void end_reload(void);
+/* `named`: on the command line. */
+char **program_in_use(char **named);
+/* Nobody has served since one gave way. */
+bool reload_is_open(void);
+/* For the daemon that is started next: as the one that gave way. False: it is so already, or that of now has proved good. */
+bool take_reload_back(const char *why, int64_t now_ms);
+/* A daemon serves. */
+void close_reload(int64_t now_ms);
 
 /* unmount.c */
 enum unmount_how {

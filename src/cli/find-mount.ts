@@ -1,6 +1,6 @@
 /** From a folder to the daemon that serves it: the mount table says which connection, the runtime folder who has it. */
 import { type MountEntry, mountedBy, mountsOf, readMountTable } from "../daemon/mount-table.ts";
-import { isAlive } from "../daemon/processes.ts";
+import { isAlive, type ProcessIdentity } from "../daemon/processes.ts";
 import { listServed, type MountRecord, socketPath } from "../daemon/runtime-folder.ts";
 import { userFolders } from "./environment.ts";
 import { EXIT, Failure } from "./failure.ts";
@@ -46,15 +46,18 @@ export async function findSuccessor({ record }: Served): Promise<Served | undefi
   const [entry] = mountsOf(readMountTable(), record.connection);
   if (mountId === undefined || entry === undefined) return undefined;
   const find = () => serving(entry).served;
-  // One that has broken off an answer is about to end.
-  await pollUntil(() => !isAlive(daemon), ENDING_MS);
-  if (isAlive(daemon)) return undefined;
+  if (!(await hasEnded(daemon))) return undefined;
   await pollUntil(() => {
     const served = find();
     return served === undefined || isAlive(served.record.daemon);
   }, REPLACED_MS);
   const served = find();
   return served?.record.mountId === mountId && isAlive(served.record.daemon) ? served : undefined;
+}
+
+/** One that has broken off an answer is about to. */
+export function hasEnded(daemon: ProcessIdentity): Promise<boolean> {
+  return pollUntil(() => !isAlive(daemon), ENDING_MS);
 }
 
 /** For commands that need an answer from the daemon. */

@@ -37,7 +37,8 @@ export interface Launched {
 const STATUS_FD = 3;
 /** Threads for file access: the syncs of several uploads must not keep a program's read waiting. */
 const POOL_THREADS = "24";
-const DAEMON = fileURLToPath(new URL("../daemon/main.js", import.meta.url));
+/** The command line of a daemon of this release. */
+export const DAEMON = [process.execPath, fileURLToPath(new URL("../daemon/main.js", import.meta.url))] as const;
 
 export function launch(options: LaunchOptions): Launched {
   const { settings, source, mountOptions, background } = options;
@@ -52,7 +53,7 @@ export function launch(options: LaunchOptions): Launched {
       ...(settings.readOnly ? ["--read-only"] : []),
       ...(settings.crashes > 0 ? ["--crashes", String(settings.crashes)] : []),
       ...["--silence", String(heartbeatLimitSeconds(settings.shortenWaits))],
-      ...["--status-fd", String(STATUS_FD), "--", process.execPath, DAEMON],
+      ...["--status-fd", String(STATUS_FD), "--", ...DAEMON],
     ],
     {
       // Not the caller's folder, which could then not be unmounted.

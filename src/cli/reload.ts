@@ -1,12 +1,14 @@
 /** `wsfs reload`: has the daemon of a mount give way to a new one, and waits until that one serves. */
 import { randomUUID } from "node:crypto";
 import { dirname, resolve } from "node:path";
+import type { ReloadRequest } from "../daemon/control-messages.ts";
 import { mountsOf, readMountTable } from "../daemon/mount-table.ts";
 import { isAlive, isSame } from "../daemon/processes.ts";
 import { ON_RELOAD, type SettingsChange } from "../daemon/reload-settings.ts";
 import { listServed, type MountRecord, socketPath } from "../daemon/runtime-folder.ts";
 import { EXIT, Failure } from "./failure.ts";
-import { requireServed, type Served } from "./find-mount.ts";
+import { hasEnded, requireServed, type Served } from "./find-mount.ts";
+import { DAEMON } from "./launch.ts";
 import { checkTokenFile, readProfile } from "./mount.ts";
 import type { Values } from "./options.ts";
 import { pollUntil } from "./poll.ts";
@@ -33,18 +35,17 @@ export async function reload(values: Values<"reload">): Promise<number> {
   const { served } = await requireServed(dir);
   const { mountId } = served.record;
   if (mountId === undefined) throw new Failure(`the daemon of ${dir} is of a release that knows no reload`);
-  const { getStatus, postReload } = await import("../daemon/control-client.ts");
   const id = randomUUID();
-  await postReload(served.socket, { id, changes });
-  const record = await successor(dir, served, mountId);
+  await ask(served, { id, changes, program: [...DAEMON] });
+  const { record, version } = await successor(dir, served, mountId);
   if (record.reload?.id !== id) {
     throw new Failure(`the daemon of ${dir} ended before it could give way; another one serves it as before`);
   }
   const { failed, waitedMs } = record.reload;
   if (failed !== undefined) {
-    throw new Failure(`${dir} is served with the settings of before, since a new daemon could not serve: ${failed}`);
+    throw new Failure(`${dir} is served as before, since a new daemon could not: ${failed}`);
   }
-  const { version, pid } = await getStatus(socketPath(dirname(served.socket), record.daemon.pid));
+  const { pid } = record.daemon;
   const result = { release: version, pid, waitedMs };
   const line = `${dir} is served by a new daemon (release ${version}, pid ${pid}); programs waited for ${formatWait(waitedMs)}`;
   process.stdout.write(values.json === true ? `${JSON.stringify(result)}\n` : `${line}\n`);
@@ -72,8 +73,34 @@ function changesOf(values: Values<"reload">): SettingsChange {
   return Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined));
 }
 
-/** Of the daemon after the one that was asked. */
-async function successor(dir: string, { record, socket }: Served, mountId: string): Promise<MountRecord> {
+async function ask({ record, socket }: Served, request: ReloadRequest): Promise<void> {
+  const { ControlError, postReload } = await import("../daemon/control-client.ts");
+  try {
+    await postReload(socket, request);
+  } catch (error) {
+    // Who comes after it says how far it got.
+    if (!(error instanceof ControlError) || !(await hasEnded(record.daemon))) throw error;
+  }
+}
+
+/** The daemon after the one that was asked, once it has said to its supervisor that it serves: an answer comes after that. */
+async function successor(
+  dir: string,
+  asked: Served,
+  mountId: string,
+): Promise<{ record: MountRecord; version: string }> {
+  const { ControlError, getStatus } = await import("../daemon/control-client.ts");
+  for (;;) {
+    const record = await findNext(dir, asked, mountId);
+    try {
+      return { record, ...(await getStatus(socketPath(dirname(asked.socket), record.daemon.pid))) };
+    } catch (error) {
+      if (!(error instanceof ControlError) || !(await hasEnded(record.daemon))) throw error;
+    }
+  }
+}
+
+async function findNext(dir: string, { record, socket }: Served, mountId: string): Promise<MountRecord> {
   let next: MountRecord | undefined;
   const isThere = () => {
     next = listServed(dirname(socket)).find(

@@ -38,6 +38,7 @@ export async function umount(values: Values<"umount">): Promise<number> {
   }
   const { asked, reply } = await askWhoeverServes(served);
   if (reply !== undefined && "busy" in reply) throw new Failure(describeBusy(dir, mount.mountpoint));
+  if (reply === undefined) stopLookingFor(asked.record);
   await ended([asked.record.daemon, asked.record.supervisor]);
   process.stdout.write(`${dir} unmounted; ${describeUnmounted(reply)}\n`);
   return EXIT.ok;
@@ -66,6 +67,12 @@ async function askToUnmount({ record, socket }: Served): Promise<UnmountReply | 
     if (!(await pollUntil(isGoing, GOING_LIMIT_MS))) throw error;
     return undefined;
   }
+}
+
+/** After a reload that no daemon came to serve of, its supervisor keeps the mount until one can. */
+function stopLookingFor({ connection, supervisor }: MountRecord): void {
+  const isMounted = mountsOf(readMountTable(), connection).length > 0;
+  if (isMounted && isAlive(supervisor)) process.kill(supervisor.pid, "SIGTERM");
 }
 
 function describeUnmounted(reply: UnmountReply | undefined): string {

@@ -12,6 +12,7 @@
 import { z } from "zod";
 import type { DrainProgress, DrainResult, EngineStatus, QueueItem, RetryResult } from "../vfs/engine.ts";
 import { settingsChange } from "./reload-settings.ts";
+import { WORD_END } from "./supervisor-link.ts";
 
 export type { DrainProgress, DrainResult, QueueItem, RetryResult };
 
@@ -137,8 +138,17 @@ export type Unmounted = z.infer<typeof unmounted>;
 export const unmountReply = z.union([z.object({ unmounted }), z.object({ busy: z.string() })]);
 export type UnmountReply = z.infer<typeof unmountReply>;
 
-/** `id` is to be found in the record of the daemon that comes by it. */
-export const reloadRequest = z.strictObject({ id: z.uuid(), changes: settingsChange });
+/** No word may hold what ends one. */
+const programWord = z.string().refine((word) => word !== "" && !word.includes("\n") && !word.includes(WORD_END));
+/**
+ * `id` is to be found in the record of the daemon that comes by it. `program`: of the release that asks; undefined:
+ * the daemon's own, as it is on the disk now.
+ */
+export const reloadRequest = z.strictObject({
+  id: z.uuid(),
+  changes: settingsChange,
+  program: z.array(programWord).min(1).max(16).optional(),
+});
 export type ReloadRequest = z.infer<typeof reloadRequest>;
 export const reloadReply = z.object({});
 

@@ -14,7 +14,7 @@ import type { KeptState } from "./kept-state.ts";
 import { stackDepth, timesAreExact, whyNoPassthrough } from "./kernel.ts";
 import { kernelDevice } from "./kernel-device.ts";
 import type { DaemonSettings } from "./settings.ts";
-import type { Transport } from "./transport.ts";
+import type { ServedMount, Transport } from "./transport.ts";
 import { requestLimitMs } from "./waiting.ts";
 
 export interface DeviceOptions {
@@ -29,6 +29,8 @@ export interface DeviceOptions {
   readonly noResend: boolean;
   /** See SessionOptions. */
   readonly firstPlace: () => number;
+  /** The device has come. */
+  readonly hasMount: (mount: ServedMount) => unknown;
 }
 
 export function deviceTransport(options: DeviceOptions): Transport {
@@ -43,6 +45,7 @@ export function deviceTransport(options: DeviceOptions): Transport {
     async serve(engine, link, closers) {
       const mount = await link.prepared();
       systemClock.step("daemon: has the device");
+      options.hasMount(mount);
       const { descriptor } = mount;
       const device = kernelDevice(descriptor);
       const session = createSession({

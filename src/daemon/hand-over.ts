@@ -8,10 +8,12 @@
 import { execFile } from "node:child_process";
 import { deferred } from "../lib/deferred.ts";
 import type { Logger } from "../lib/log.ts";
+import { systemClock } from "../lib/system-clock.ts";
+import type { ReloadRequest } from "./control-messages.ts";
 import { Refused } from "./control-server.ts";
-import { changed, type SettingsChange } from "./reload-settings.ts";
+import { changed } from "./reload-settings.ts";
 import { type DaemonSettings, reloadTag, SETTINGS_VARIABLE } from "./settings.ts";
-import type { SupervisorLink } from "./supervisor-link.ts";
+import { type SupervisorLink, WORD_END } from "./supervisor-link.ts";
 import { withLimit } from "./with-limit.ts";
 
 /** For requests at hand: those that take longer come to the successor again. */
@@ -24,6 +26,8 @@ const TOLD_LIMIT_MS = 10_000;
 const SETTINGS_BYTES_MAX = 120 * 1024;
 /** To the daemon's program: say whether you could start, and end. */
 export const CHECK_ARGUMENT = "--check";
+
+type Program = NonNullable<ReloadRequest["program"]>;
 
 export interface Served {
   /** The kernel is told nothing any more; resolves when it has taken in all that it was told. */
@@ -43,7 +47,7 @@ export interface Served {
 
 export interface HandOver {
   /** All that may fail. Rejects with Refused, and everything is as before. */
-  prepare(id: string, changes: SettingsChange): Promise<void>;
+  prepare(request: ReloadRequest): Promise<void>;
   /** After `prepare`. */
   begin(): void;
   readonly isUnderWay: boolean;
@@ -51,7 +55,7 @@ export interface HandOver {
   /** Brings all to rest; the process is to end when it resolves. Never rejects. */
   rest(): Promise<void>;
   /** The last word to the supervisor. False: it has not taken it, and will take our end for a death. */
-  tell(link: SupervisorLink): boolean;
+  tell(link: SupervisorLink): Promise<boolean>;
 }
 
 export function createHandOver(
@@ -62,7 +66,7 @@ export function createHandOver(
   log: Logger,
 ): HandOver {
   const begun = deferred<"handOver">();
-  let next: { readonly id: string; readonly settings: DaemonSettings } | undefined;
+  let next: { readonly id: string; readonly settings: DaemonSettings; readonly program?: Program } | undefined;
   let since = 0;
   const atHandMs = AT_HAND_LIMIT_MS / settings.shortenWaits;
 
@@ -78,17 +82,19 @@ export function createHandOver(
       return next !== undefined;
     },
     begun: begun.promise,
-    async prepare(id, changes) {
+    async prepare({ id, changes, program }) {
       if (next !== undefined) throw new Refused("another reload is under way");
       if (!canBeTakenOver()) throw new Refused("what programs have open could not be written down");
-      next = { id, settings: changed(settings, changes) };
+      next = { id, settings: changed(settings, changes), ...(program === undefined ? {} : { program }) };
       try {
-        await checkProgram(next.settings);
+        await checkProgram(next.settings, next.program ?? ownProgram());
+        systemClock.step("reload: checked");
         // A notification may wait for a program, and that for an answer: we could not end before the successor begins.
         if (!(await withLimit(served.hushKernel(), TOLD_LIMIT_MS))) {
           served.unhushKernel();
           throw new Refused(`the kernel has been busy for ${TOLD_LIMIT_MS / 1000} s; try again`);
         }
+        systemClock.step("reload: kernel told");
       } catch (error) {
         next = undefined;
         throw error;
@@ -108,12 +114,14 @@ export function createHandOver(
         log.error({ err: error }, "not all came to rest");
       }
       await quiet();
+      systemClock.step("reload: at rest");
     },
-    tell(link) {
+    async tell(link) {
       if (next === undefined) return false;
       served.forgive();
-      const errno = link.reload(reloadTag({ id: next.id, since }), JSON.stringify(next.settings));
+      const errno = await link.reload(reloadTag({ id: next.id, since }), JSON.stringify(next.settings), next.program);
       if (errno !== 0) log.error({ errno }, "the supervisor could not be told of the reload");
+      systemClock.step("reload: said");
       return errno === 0;
     },
   };
@@ -127,20 +135,25 @@ export function noHandOver(why: string): HandOver {
     prepare: () => Promise.reject(new Refused(why)),
     begin() {},
     rest: () => Promise.resolve(),
-    tell: () => false,
+    tell: () => Promise.resolve(false),
   };
 }
 
+/** As we were started. */
+function ownProgram(): Program {
+  return [process.execPath, ...process.execArgv, ...process.argv.slice(1)];
+}
+
 /** The program as it is on the disk now, and these settings. */
-async function checkProgram(settings: DaemonSettings): Promise<void> {
+async function checkProgram(settings: DaemonSettings, program: Program): Promise<void> {
   const text = JSON.stringify(settings);
-  if (Buffer.byteLength(text) > SETTINGS_BYTES_MAX) throw new Refused("the profile is too long for a reload");
-  const [program = "", ...args] = process.argv.slice(1);
+  if (Buffer.byteLength(text + program.join(WORD_END)) > SETTINGS_BYTES_MAX)
+    throw new Refused("the profile is too long for a reload");
   const env = { ...process.env, [SETTINGS_VARIABLE]: text };
-  const command = [...process.execArgv, program, ...args, CHECK_ARGUMENT];
+  const [node = "", ...args] = program;
   const options = { cwd: "/", env, timeout: CHECK_LIMIT_MS, killSignal: "SIGKILL" } as const;
   await new Promise<void>((resolve, reject) => {
-    execFile(process.execPath, command, options, (error, _, stderr) => {
+    execFile(node, [...args, CHECK_ARGUMENT], options, (error, _, stderr) => {
       if (error === null) return resolve();
       const said = stderr.split("\n").find((line) => /^\w*Error\b/.test(line)) ?? error.message;
       reject(new Refused(`a daemon of the program as it is now cannot start: ${said.trim()}`));

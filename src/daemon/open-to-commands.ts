@@ -1,13 +1,10 @@
 /** What commands may ask of a daemon that serves, and the record by which they find it. */
-import { isConnected } from "../fuse/native.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import type { Engine } from "../vfs/engine.ts";
-import { atMost } from "./at-most.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { Refused, startControlServer } from "./control-server.ts";
-import { mountsOf, readMountTable } from "./mount-table.ts";
-import { identifyProcess } from "./processes.ts";
+import type { Overseer } from "./look-after.ts";
 import {
   type MountRecord,
   makeRuntimeFolder,
@@ -17,7 +14,6 @@ import {
   writeRecord,
 } from "./runtime-folder.ts";
 import type { DaemonSettings, Restarts } from "./settings.ts";
-import { startSupervisor } from "./start-supervisor.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";
 import type { Serving, Transport } from "./transport.ts";
 import { packageVersion } from "./version.ts";
@@ -30,6 +26,7 @@ export interface ServedParts {
   readonly passthrough: Transport["passthrough"];
   readonly mountOver: Promise<void>;
   readonly since: number;
+  readonly overseer: Overseer;
   readonly restarts: Restarts | undefined;
 }
 
@@ -42,8 +39,8 @@ export async function openToCommands(
   link: SupervisorLink,
   closers: (() => unknown)[],
 ): Promise<void> {
-  const { engine, passthrough, mountOver, since, restarts } = parts;
-  const { session, handOver, mount } = parts.serving;
+  const { engine, passthrough, mountOver, overseer, since, restarts } = parts;
+  const { session, handOver } = parts.serving;
   const { runtimeFolder } = settings;
   const version = packageVersion();
   let isUnmounting = false;
@@ -99,9 +96,9 @@ export async function openToCommands(
       retry: (paths) => engine.retry(paths),
       drain: (settle, signal, onProgress) => engine.drain({ settle, signal, onProgress }),
       unmount,
-      async reload({ id, changes }) {
+      async reload(request) {
         if (isUnmounting) throw new Refused("it is being unmounted");
-        await handOver.prepare(id, changes);
+        await handOver.prepare(request);
         return () => handOver.begin();
       },
     },
@@ -111,17 +108,9 @@ export async function openToCommands(
   writeRecord(runtimeFolder, record);
   removePredecessors(runtimeFolder, record);
   void session.ended.then(() => tellOver(runtimeFolder, record, log));
-  const mayReplace = atMost(settings.crashes, 60_000, systemClock.elapsed);
-  link.replaceWith(() => {
-    // A mount that is gone needs nobody to look after it.
-    if (!isConnected(mount.descriptor) || mountsOf(readMountTable(), record.connection).length === 0 || !mayReplace())
-      return;
-    const another = startSupervisor(settings, mount.descriptor, log);
-    const identity = another === undefined ? undefined : identifyProcess(another.pid);
-    if (another === undefined || identity === undefined) return;
-    record = { ...record, supervisor: identity };
+  overseer.onChange((supervisor) => {
+    record = { ...record, supervisor };
     writeRecord(runtimeFolder, record);
-    return another.open;
   });
 }
 

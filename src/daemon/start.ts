@@ -37,6 +37,7 @@ import { openKeptState } from "./kept-state.ts";
 import { bootId } from "./kernel.ts";
 import { openLibrary } from "./library-transport.ts";
 import type { DaemonLog } from "./log-file.ts";
+import { createOverseer } from "./look-after.ts";
 import { noticeTokens } from "./notice-tokens.ts";
 import { noteDamage, openMetadata } from "./open-metadata.ts";
 import { openToCommands } from "./open-to-commands.ts";
@@ -47,7 +48,7 @@ import { type MountRecord, stateDirOf } from "./runtime-folder.ts";
 import type { DaemonSettings, Reload, Restarts } from "./settings.ts";
 import { ownerOtherThan, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
-import type { Serving } from "./transport.ts";
+import type { ServedMount, Serving } from "./transport.ts";
 import { DRAIN_LIMIT_MS, silenceLimits } from "./waiting.ts";
 import { withLimit } from "./with-limit.ts";
 
@@ -91,7 +92,8 @@ export interface DaemonOptions {
 export async function runDaemon(options: DaemonOptions): Promise<number> {
   const { controlDescriptor, log, signaled } = options;
   const closers: Closer[] = [];
-  const link = openSupervisorLink((onLine, onEnd) => openControl(controlDescriptor, onLine, onEnd), log);
+  const takesOver = options.restarts !== undefined;
+  const link = openSupervisorLink((onLine, onEnd) => openControl(controlDescriptor, onLine, onEnd), log, takesOver);
   closers.push(() => link.close());
   const heartbeat = setInterval(() => link.heartbeat(), HEARTBEAT_MS);
   closers.push(() => clearInterval(heartbeat));
@@ -107,7 +109,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
       log.info({}, "told to end before the mount was usable");
       return 0;
     }
-    isHandedOver = (await serve(outcome, log, link, stopped)) && outcome.serving.handOver.tell(link);
+    isHandedOver = (await serve(outcome, log, link, stopped)) && (await outcome.serving.handOver.tell(link));
     return 0;
   } catch (error) {
     const exitCode = error instanceof StartError ? error.exitCode : 1;
@@ -206,11 +208,15 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   const kept = openKeptState(join(stateDir, KEPT), settings.mountId, restarts !== undefined, log);
   if (kept === undefined) throw new StartError("the state dir holds nothing of this mount: it cannot be taken over");
   closers.push(() => kept.close());
+  const overseer = createOverseer(settings, supervisor, log);
+  const lookAfter = (mount: ServedMount) => overseer.replace(link, mount.descriptor, mount.connection);
   const transport = openTransport({
     ...{ settings, stateDir, runtime, log, kept },
     takesOver: restarts !== undefined,
     noResend: options.noResend,
     firstPlace: () => createDone(database).end(),
+    // The command that waits for a first daemon is to hear that there is no mount.
+    hasMount: (mount) => restarts !== undefined && lookAfter(mount),
   });
   const inUse = deferred<undefined>();
   const engine = await startEngine({
@@ -258,7 +264,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     mountId: settings.mountId,
     mountpoint: settings.mountpoint,
     daemon: self,
-    supervisor,
+    supervisor: overseer.identity,
     stateDir,
     baseUrl: settings.baseUrl,
     workspace,
@@ -269,8 +275,9 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     await withLimit(session.drained(), DRAIN_LIMIT_MS);
   });
   const { passthrough } = transport;
-  const parts = { engine, serving, passthrough, mountOver, since: kept.since, restarts };
+  const parts = { engine, serving, passthrough, mountOver, since: kept.since, restarts, overseer };
   await openToCommands(settings, record, parts, log, link, closers);
+  if (restarts === undefined) lookAfter(serving.mount);
   systemClock.step("daemon: recorded");
   if (restarts === undefined) noteCondition(engine.condition(), settings.baseUrl, link);
   link.ready();

@@ -4,6 +4,7 @@
  */
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import type { Logger } from "../lib/log.ts";
+import { withLimit } from "./with-limit.ts";
 
 /** How the addon carries lines. */
 export interface LineSocket {
@@ -32,38 +33,61 @@ export interface SupervisorLink {
   /** Whoever started the mount is told, before it is usable. */
   note(text: string): void;
   heartbeat(): void;
-  /** Our last word: this daemon ends now, and the next one has these settings; `tag` is told to it. 0 or an errno. */
-  reload(tag: string, settings: string): number;
+  /**
+   * Our last word: this daemon ends now, and the next one is of this program (undefined: of the same) and has these
+   * settings; `tag` is told to it. Resolves with 0 or an errno.
+   */
+  reload(tag: string, settings: string, program: readonly string[] | undefined): Promise<number>;
   /** Asks for the mount to be taken off. */
   unmount(): Promise<UnmountResult>;
   /** The supervisor wants an end ("stop"), has taken the mount off ("unmounted"), or is gone ("gone"). */
   readonly ending: Promise<"stop" | "unmounted" | "gone">;
   /** The supervisor has ended before us. */
   isGone(): boolean;
-  /** From here on one that is gone is replaced, if it can be: what was asked of it is asked of the next. */
+  /**
+   * From here on one that is gone is replaced, if it can be: what was asked of it is asked of the next. One that
+   * went before is, too, for a daemon that takes over.
+   */
   replaceWith(startAnother: () => OpenLineSocket | undefined): void;
   close(): void;
 }
 
+/** EPIPE: there is no supervisor at the other end. */
+const GONE = 32;
+/** Until that is heard. */
+const GONE_LIMIT_MS = 1000;
+/** The unit separator: in no JSON, and in no path that is asked for. */
+export const WORD_END = "\x1f";
+
 /** Lines are cut where the socket would refuse them. */
 const TEXT_LENGTH = 2000;
 
-export function openSupervisorLink(open: OpenLineSocket, log: Logger): SupervisorLink {
+/** `takesOver`: the device came with its start, so that it need not end with a supervisor that dies meanwhile. */
+export function openSupervisorLink(open: OpenLineSocket, log: Logger, takesOver = false): SupervisorLink {
   const mounted = deferred<{ connection: number; descriptor: number }>();
   const ending = deferred<"stop" | "unmounted" | "gone">();
   let unmounting: Deferred<UnmountResult> | undefined;
+  let ended = deferred<void>();
 
+  let hasDevice = false;
   let gone = false;
-  let startAnother: () => OpenLineSocket | undefined = () => undefined;
+  let startAnother: (() => OpenLineSocket | undefined) | undefined;
 
   let socket = open(onLine, onEnd);
 
   function onEnd(): void {
-    const another = startAnother();
+    ended.resolve();
+    ended = deferred();
+    if (startAnother === undefined && takesOver && hasDevice) {
+      gone = true;
+      return;
+    }
+    const another = startAnother?.();
     if (another !== undefined) {
       log.warn({}, "the supervisor is gone; another one takes its place");
       socket.close();
       socket = another(onLine, onEnd);
+      gone = false;
       if (unmounting !== undefined) send("unmount");
       return;
     }
@@ -78,6 +102,7 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger): Superviso
     const text = rest.join(" ");
     switch (word) {
       case "mounted":
+        hasDevice = descriptor !== undefined;
         if (descriptor !== undefined) mounted.resolve({ connection: Number(text), descriptor });
         else mounted.reject(new Error("the supervisor sent no descriptor of the mount"));
         break;
@@ -113,7 +138,14 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger): Superviso
     failed: (exitCode, text) => send(`failed ${exitCode} ${text}`),
     note: (text) => send(`note ${text}`),
     heartbeat: () => send("heartbeat"),
-    reload: (tag, values) => socket.send(`reload ${tag} ${values}`),
+    async reload(tag, settings, program = []) {
+      const line = `reload ${tag} ${[settings, ...program].join(WORD_END)}`;
+      const errno = socket.send(line);
+      if (errno !== GONE) return errno;
+      // It has died, and nobody has told us yet: the one in its place takes the word.
+      await withLimit(ended.promise, GONE_LIMIT_MS);
+      return socket.send(line);
+    },
     unmount() {
       if (unmounting === undefined) {
         unmounting = deferred();
@@ -125,6 +157,7 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger): Superviso
     isGone: () => gone,
     replaceWith(start) {
       startAnother = start;
+      if (gone) onEnd();
     },
     close: () => socket.close(),
   };

@@ -1,13 +1,15 @@
 /**
- * `npm run soak -- crash [KILLS] [SEED]`: daemon, supervisor or gateway is killed with -9 at a
- * drawn moment while programs append with fsync, fill a database, commit with git and copy with dd.
- * A dead daemon or supervisor fails the programs' calls, and the next mount has all that was
- * acknowledged; a dead gateway fails nothing. In the end a mount that knows nothing has it, too.
+ * `npm run soak -- crash [KILLS] [SEED] [gone|replaced]`: daemon, supervisor or gateway is killed with -9 at a
+ * drawn moment while programs append with fsync, fill a database, commit with git and copy with dd. Where the mount
+ * is gone with them, a dead daemon or supervisor fails the programs' calls, and the next mount has all that was
+ * acknowledged; where they are replaced nobody sees anything. A dead gateway fails nothing. In the end a mount that
+ * knows nothing has it, too.
  */
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { PROGRAM, PROGRAMS, VERIFY } from "../mount/support/promises.ts";
+import { killDaemon, killSupervisor } from "../mount/support/replaced.ts";
 import { contentsOf, readGateway, readTree } from "../mount/support/tree.ts";
 import { type Finished, run, until } from "../support/child.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
@@ -18,12 +20,15 @@ const LIMIT_MS = 180_000;
 /** Below those the system gives out. */
 const PORT = 20_000 + (process.pid % 10_000);
 
-const [kills = 50, seed = 1] = process.argv.slice(2).map(Number);
-if (!Number.isInteger(kills) || kills < 1 || !Number.isInteger(seed)) throw new Error("expected KILLS and SEED");
+const [kills = 50, seed = 1] = process.argv.slice(2, 4).map(Number);
+const mode = process.argv[4] ?? "gone";
+if (!Number.isInteger(kills) || kills < 1 || !Number.isInteger(seed) || !/^(gone|replaced)$/.test(mode)) {
+  throw new Error("expected KILLS, SEED, and gone or replaced");
+}
 const chance = seededRandom(seed);
 const place = createPlace();
-// What is kept of a mount that is gone, daemon and all, is shown here.
-place.env.WSFS_NO_RESTART = "1";
+if (mode === "gone") place.env.WSFS_NO_RESTART = "1";
+else place.env.WSFS_CRASHES = "1000000";
 const logs = place.path("logs");
 const stop = place.path("stop");
 mkdirSync(logs);
@@ -91,6 +96,8 @@ try {
       await gateway.stop();
       await pause(chance() * 1500);
       gateway = await startGateway();
+    } else if (mode === "replaced") {
+      await (victim === "daemon" ? killDaemon(place, mount) : killSupervisor(place, mount));
     } else {
       process.kill(victim === "daemon" ? mount.pid : mount.supervisorPid, "SIGKILL");
       failedCalls += (await endOf(programs)).length;
@@ -117,7 +124,7 @@ try {
   await other.umount();
   const seconds = Math.round((performance.now() - begun) / 1000);
   process.stdout.write(
-    `${JSON.stringify({ seed, killed, lives, failedCalls, acknowledged, seconds })}\nnothing is lost\n`,
+    `${JSON.stringify({ mode, seed, killed, lives, failedCalls, acknowledged, seconds })}\nnothing is lost\n`,
   );
 } catch (error) {
   process.stdout.write(`seed ${seed}, after ${JSON.stringify(killed)}\n`);

@@ -1,8 +1,9 @@
 /**
  * The crash matrix of test/sim/crash.test.ts, whole: every place of every script, each alone and `N`
  * times with a second death drawn by STEPS_SEED, and every change with every fault, alone and with a
- * death on top. Argument: N. A process for each processor has its share; in the end there is a table:
- * how often was died at each kind of place and at each fault, and what came of it.
+ * death on top. Arguments: N, and the runs from FROM until before UNTIL, where one that was stopped goes on: it has
+ * said how far it came. A process for each processor has its share; in the end there is a table: how often was died
+ * at each kind of place and at each fault, and what came of it.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { availableParallelism } from "node:os";
@@ -16,24 +17,34 @@ import { seededRandom } from "../support/virtual-clock.ts";
 /** Steps from a request that meets a fault to the death. */
 const DEATHS = [0, 2, 5];
 
-const twice = Number(process.argv[2] ?? 0);
-if (!Number.isInteger(twice) || twice < 0) throw new Error(`expected a number, got ${process.argv[2]}`);
+const [twice = 0, from = 0, end = Number.POSITIVE_INFINITY] = process.argv.slice(2).map(Number);
+if (!Number.isInteger(twice) || twice < 0 || !Number.isInteger(from) || !(from < end)) {
+  throw new Error("expected N, FROM and UNTIL");
+}
 const seed = Number(process.env.STEPS_SEED ?? 1);
 const only = process.env.STEPS_SCRIPT;
 const part = process.env.STEPS_PART;
 
-const answer = z.object({ script: z.string(), place: z.string(), problem: z.string().optional() });
+const answer = z.object({
+  turn: z.number(),
+  script: z.string(),
+  place: z.string(),
+  problem: z.string().optional(),
+});
 type Answer = z.infer<typeof answer>;
 
 /** Every run there is, in turns to `parts` processes; this is one of them. */
 async function playPart(index: number, parts: number, tell: (told: Answer) => void): Promise<void> {
   const random = seededRandom(seed);
-  let turn = 0;
-  const isOurs = () => turn++ % parts === index;
+  let turn = -1;
+  const isOurs = () => {
+    turn += 1;
+    return turn >= from && turn < end && turn % parts === index;
+  };
   for (const script of SCRIPTS.filter(({ name }) => only === undefined || name === only)) {
     const { labels, requests } = await playScript(script);
     const said = (place: string, problem: string | undefined) =>
-      tell({ script: script.name, place, ...(problem === undefined ? {} : { problem }) });
+      tell({ turn, script: script.name, place, ...(problem === undefined ? {} : { problem }) });
     for (const [place, label] of labels.entries()) {
       if (isOurs()) said(label, await playKills(script, labels, [place + 1]));
       for (let count = 0; count < twice; count += 1) {
@@ -59,7 +70,7 @@ async function playPart(index: number, parts: number, tell: (told: Answer) => vo
 /** Its answers, until it ends. */
 function childOf(index: number, parts: number, hear: (told: Answer) => void): Promise<void> {
   const env = { ...process.env, STEPS_PART: `${index}/${parts}` };
-  const child: ChildProcess = fork(fileURLToPath(import.meta.url), [String(twice)], { env });
+  const child: ChildProcess = fork(fileURLToPath(import.meta.url), process.argv.slice(2), { env });
   child.on("message", (message) => hear(answer.parse(message)));
   return new Promise((resolve, reject) => {
     child.once("exit", (code) => (code === 0 ? resolve() : reject(new Error(`a part ended with ${code}`))));
@@ -71,7 +82,10 @@ async function playAll(): Promise<void> {
   const scripts = new Map<string, number>();
   let runs = 0;
   let failures = 0;
-  const hear = ({ script, place, problem }: Answer) => {
+  const parts = availableParallelism();
+  const next: number[] = Array.from({ length: parts }, () => from);
+  const hear = ({ turn, script, place, problem }: Answer) => {
+    next[turn % parts] = turn;
     const row = table.get(place) ?? { runs: 0, failed: 0 };
     const failed = problem === undefined ? 0 : 1;
     table.set(place, { runs: row.runs + 1, failed: row.failed + failed });
@@ -79,9 +93,10 @@ async function playAll(): Promise<void> {
     runs += 1;
     failures += failed;
     if (problem !== undefined) process.stdout.write(`${problem}\n`);
-    if (runs % 500 === 0) process.stdout.write(`${runs} runs, ${failures} failures, at "${script}"\n`);
+    if (runs % 500 === 0) {
+      process.stdout.write(`${runs} runs, ${failures} failures, all before ${Math.min(...next)}, at "${script}"\n`);
+    }
   };
-  const parts = availableParallelism();
   await Promise.all(Array.from({ length: parts }, (_, index) => childOf(index, parts, hear)));
   const width = Math.max(...[...table.keys()].map((place) => place.length));
   process.stdout.write(`\n${"died at".padEnd(width)}    runs  failed\n`);
@@ -89,7 +104,7 @@ async function playAll(): Promise<void> {
     const numbers = `${String(row.runs).padStart(8)}${String(row.failed).padStart(8)}`;
     process.stdout.write(`${place.padEnd(width)}${numbers}\n`);
   }
-  process.stdout.write(`${JSON.stringify({ seed, scripts: Object.fromEntries(scripts), runs, failures })}\n`);
+  process.stdout.write(`${JSON.stringify({ seed, from, scripts: Object.fromEntries(scripts), runs, failures })}\n`);
   if (failures > 0) process.exitCode = 1;
 }
 

@@ -106,11 +106,22 @@ async function allIsThere(chain: Chain, gateway: TestGateway, mount: TestMount):
 /** A fault point of writes that the daemon makes itself. */
 const SERVED = "write: bytes in the file";
 
+/** One of a file of which this machine has nothing yet. */
+const FAR = "live file: row made";
+
+/** Enough files that only the gateway has, for a program in each life. */
+async function putFar(place: Place, gateway: TestGateway, count: number): Promise<void> {
+  const mount = await place.mount(gateway, { name: "far" });
+  check(await mount.sh(`mkdir far; for i in $(seq ${count}); do echo $i > far/$i; done`));
+  check(await mount.umount("--drain=60"));
+}
+
 /** Answers the labels nobody came by. */
 export async function killDaemonAt(place: Place, labels: readonly string[]): Promise<string[]> {
   const chain = begin(place);
   const gateway = await place.gateway();
   const missed: string[] = [];
+  if (labels.includes(FAR)) await putFar(place, gateway, labels.length + 1);
   for (const label of labels) {
     const isDead = arm(chain, label);
     const args = label === SERVED ? ["--no-passthrough"] : [];
@@ -123,6 +134,7 @@ export async function killDaemonAt(place: Place, labels: readonly string[]): Pro
     await work(chain, mount.dir, manyFor(label), isDead);
     if (!isDead() && manyFor(label) > 0) await until(`it dies at "${label}"`, isDead);
     if (!isDead()) await place.wsfs(["drain", mount.dir, "--timeout", "60"], { timeoutMs: 90_000 });
+    if (!isDead() && label.startsWith("reload: ")) await place.wsfs(["reload", mount.dir], { timeoutMs: 90_000 });
     if (!isDead()) await place.wsfs(["umount", mount.dir], { timeoutMs: 90_000 });
     if (!isDead()) missed.push(label);
     const { dir } = mount;

@@ -1,6 +1,6 @@
 /**
  * Several mounts of one workspace edited at random at the same time, behind a gateway whose listings
- * and journal are late; the gateway and daemons are killed meanwhile. When all is drained and quiet,
+ * and journal are late; the gateway, daemons and supervisors are killed meanwhile. When all is drained and quiet,
  * all mounts and the gateway show the same, and every content that was acknowledged and not removed
  * by its own mount is a version at the gateway. Throws what it found otherwise.
  */
@@ -11,13 +11,15 @@ import { drawSeed } from "../../support/seed.ts";
 import { check, mountsBelow, type Place, type TestMount } from "../../support/wsfs.ts";
 import { EDITOR } from "./editor.ts";
 import { contentsEver } from "./nodes.ts";
+import { killDaemon, killSupervisor } from "./replaced.ts";
 import { contentsOf, readGateway, readTree, type Tree } from "./tree.ts";
 
 const LATE = ["--path-lag", "200+300", "--journal-lag", "300+300"];
 /** A linked file that was left half changed is completed by others after two minutes; an id that is gone is believed after five. */
 const LIMIT_MS = 600_000;
 
-export type Victim = "daemon" | "gateway";
+/** A daemon dies with its mount, or is replaced; a supervisor is replaced, or its mount goes with it. */
+export type Victim = "daemon" | "supervisor" | "gateway";
 
 export interface Parallel {
   readonly chance: () => number;
@@ -27,6 +29,8 @@ export interface Parallel {
   /** Who dies while the programs are at work, one after another; one list a round. */
   readonly rounds: Iterable<readonly Victim[]>;
   readonly port: number;
+  /** Daemons and supervisors that die are replaced, and no program sees anything of it. */
+  readonly isReplaced: boolean;
 }
 
 export interface Counts {
@@ -50,7 +54,7 @@ interface Line {
 }
 
 export async function editInParallel(place: Place, options: Parallel): Promise<Counts> {
-  const { chance, edits, port } = options;
+  const { chance, edits, port, isReplaced } = options;
   const names = Array.from({ length: options.mounts }, (_, index) => `m${index}`);
   const counts: Counts = {
     rounds: 0,
@@ -59,7 +63,7 @@ export async function editInParallel(place: Place, options: Parallel): Promise<C
     withoutGateway: 0,
     kept: 0,
     conflicts: 0,
-    killed: { daemon: 0, gateway: 0 },
+    killed: { daemon: 0, supervisor: 0, gateway: 0 },
   };
   const startGateway = () => place.gateway({ args: ["--port", String(port), ...LATE] });
   let gateway = await startGateway();
@@ -68,7 +72,9 @@ export async function editInParallel(place: Place, options: Parallel): Promise<C
   const mounts = new Map<string, TestMount>();
   const programs = new Map<string, Promise<Finished>>();
   let lives = 0;
-  for (const name of names) mounts.set(name, await place.mount(gateway, { name, args: ["--no-restart"] }));
+  if (isReplaced) place.env.WSFS_CRASHES = "1000000";
+  const mountArgs = isReplaced ? [] : ["--no-restart"];
+  for (const name of names) mounts.set(name, await place.mount(gateway, { name, args: mountArgs }));
 
   const logOf = (name: string) => place.path(`${name}.log`);
   const linesOf = (name: string): Line[] => {
@@ -99,7 +105,7 @@ export async function editInParallel(place: Place, options: Parallel): Promise<C
     await until(`${name} is gone`, () => !mountsBelow(place.folder).some(({ mountpoint }) => mountpoint === dir));
     await until(`${name} is mounted again`, async () => {
       try {
-        mounts.set(name, await place.mount(gateway, { name, args: ["--no-restart"] }));
+        mounts.set(name, await place.mount(gateway, { name, args: mountArgs }));
         return true;
       } catch (error) {
         if (/is in use by process|is already a mount|was a mount whose daemon/.test(String(error))) return false;
@@ -126,7 +132,11 @@ export async function editInParallel(place: Place, options: Parallel): Promise<C
       outages.push({ from, to: Number.POSITIVE_INFINITY });
       return;
     }
-    process.kill(mountOf(name).pid, "SIGKILL");
+    if (isReplaced) {
+      await (victim === "daemon" ? killDaemon : killSupervisor)(place, mountOf(name));
+      return;
+    }
+    process.kill(victim === "daemon" ? mountOf(name).pid : mountOf(name).supervisorPid, "SIGKILL");
     check((await programs.get(name)) as Finished);
     await mountAgain(name);
     edit(name, Math.max(0, edits - done()));

@@ -4,14 +4,13 @@
  * it found otherwise; the seconds of the machine decide nothing.
  */
 import assert from "node:assert/strict";
-import { closeSync, existsSync, openSync, readFileSync, readSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { listServed } from "../../../src/daemon/runtime-folder.ts";
 import { run, until } from "../../support/child.ts";
 import { check, type Place, type TestMount } from "../../support/wsfs.ts";
 import { MUTATIONS } from "./mutations.ts";
+import { daemonOf, killDaemon } from "./replaced.ts";
 
 const DIE_AFTER_STEPS = fileURLToPath(new URL("../../support/die-after-steps.mjs", import.meta.url));
 
@@ -29,13 +28,6 @@ export function armed(place: Place): string {
     WSFS_CRASHES: "1000000",
   });
   return file;
-}
-
-export function daemonOf(place: Place, mount: TestMount): number {
-  const served = listServed(place.path("run")).filter(({ mountpoint }) => mountpoint === mount.dir);
-  const [newest] = served.sort((a, b) => Number(b.daemon.startTime) - Number(a.daemon.startTime));
-  if (newest === undefined) throw new Error(`nobody serves ${mount.dir}`);
-  return newest.daemon.pid;
 }
 
 async function mutate(place: Place, mount: TestMount, name: string): Promise<string> {
@@ -82,23 +74,8 @@ export async function dieInTurn(
   return deaths;
 }
 
-/** Where daemon/kept-state.ts has the number of requests that came to a daemon again, and are at hand. */
-const AGAIN_AT = 4096 + 64 * 1024;
-
-function comeAgain({ stateDir }: TestMount): number {
-  const file = openSync(join(stateDir, "handles"), "r");
-  try {
-    const bytes = Buffer.alloc(8);
-    readSync(file, bytes, 0, bytes.length, AGAIN_AT);
-    return bytes.readDoubleLE(0);
-  } finally {
-    closeSync(file);
-  }
-}
-
 /**
- * Kills the daemon that serves it now and then, at most so often, until `work` has ended; answers how often. Not before what came
- * to it again is answered: at hand at two deaths, a request fails.
+ * Kills the daemon that serves it now and then, at most so often, until `work` has ended; answers how often.
  */
 export async function killDuring(
   place: Place,
@@ -113,14 +90,11 @@ export async function killDuring(
   });
   ended.catch(() => {});
   for (let kills = 0; ; kills += 1) {
-    // Asked once, it has looked for requests as well.
-    await mount.status();
-    await until("what came again is answered", () => comeAgain(mount) === 0);
     await pause(chance() * 500);
     if (isOver || kills === most) {
       await ended;
       return kills;
     }
-    process.kill(daemonOf(place, mount), "SIGKILL");
+    await killDaemon(place, mount);
   }
 }

@@ -1,0 +1,47 @@
+/**
+ * Who looks after this daemon: the supervisor that started it, or one in the place of that. Knows when another one is
+ * wanted, not how it is started.
+ */
+import { isConnected } from "../fuse/native.ts";
+import type { Logger } from "../lib/log.ts";
+import { systemClock } from "../lib/system-clock.ts";
+import { atMost } from "./at-most.ts";
+import { mountsOf, readMountTable } from "./mount-table.ts";
+import { identifyProcess, type ProcessIdentity } from "./processes.ts";
+import type { DaemonSettings } from "./settings.ts";
+import { startSupervisor } from "./start-supervisor.ts";
+import type { SupervisorLink } from "./supervisor-link.ts";
+
+export interface Overseer {
+  readonly identity: ProcessIdentity;
+  /** From here on it is replaced when it dies. */
+  replace(link: SupervisorLink, device: number, connection: number): void;
+  /** Is told of each other one. */
+  onChange(tell: (identity: ProcessIdentity) => void): void;
+}
+
+export function createOverseer(settings: DaemonSettings, first: ProcessIdentity, log: Logger): Overseer {
+  const mayReplace = atMost(settings.crashes, 60_000, systemClock.elapsed);
+  let identity = first;
+  let tell: (identity: ProcessIdentity) => void = () => {};
+  return {
+    get identity() {
+      return identity;
+    },
+    replace(link, device, connection) {
+      link.replaceWith(() => {
+        // A mount that is gone needs nobody to look after it.
+        if (!isConnected(device) || mountsOf(readMountTable(), connection).length === 0 || !mayReplace()) return;
+        const another = startSupervisor(settings, device, log);
+        const next = another === undefined ? undefined : identifyProcess(another.pid);
+        if (another === undefined || next === undefined) return;
+        identity = next;
+        tell(next);
+        return another.open;
+      });
+    },
+    onChange(then) {
+      tell = then;
+    },
+  };
+}

@@ -1,0 +1,202 @@
+/** `wsfs reload` when something is wrong: whoever dies, and whatever is installed by then, programs see a pause. */
+import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { run, until } from "../support/child.ts";
+import { becomeOrdinaryUser, whyNoOrdinaryUser } from "../support/ordinary-user.ts";
+import { check, createPlace, mountsBelow, type Place, type TestMount } from "../support/wsfs.ts";
+import { install, prepare, work } from "./support/reload.ts";
+import { daemonOf, recordOf } from "./support/replaced.ts";
+import { buildWithSteps } from "./support/steps-build.ts";
+
+let place: Place;
+beforeEach(() => {
+  place = createPlace();
+});
+afterEach(() => place.cleanUp());
+
+const reload = (mount: TestMount, ...args: string[]) =>
+  place.wsfs(["reload", mount.dir, ...args], { timeoutMs: 60_000 });
+
+async function begin(wsfs = place, args: readonly string[] = []) {
+  const gateway = await wsfs.gateway();
+  await prepare(wsfs, gateway);
+  const mount = await wsfs.mount(gateway, { args });
+  return { mount, program: await work(wsfs, mount) };
+}
+
+const ENDED = "ended before it could give way; another one serves it as before";
+const AS_BEFORE = "is served as before, since a new daemon could not: the daemon ended unexpectedly (signal 9)";
+/** Where the daemon that gives way dies, or the one that comes, and what the command says then. */
+const DEATHS = [
+  ["reload: checked", ENDED],
+  ["reload: kernel told", ENDED],
+  ["reload: at rest", ENDED],
+  ["reload: said", ENDED],
+  ["daemon: prepared", AS_BEFORE],
+  ["daemon: has the device", AS_BEFORE],
+  ["daemon: kernel answered", AS_BEFORE],
+  ["daemon: recorded", AS_BEFORE],
+  ["daemon: ready", undefined],
+] as const;
+
+test("whoever of the two dies on the way, the command says what is served", { timeout: 240_000 }, async () => {
+  const installed = install(place);
+  place.env.WSFS_CRASHES = "1000";
+  const { mount, program } = await begin();
+  let cacheLimit = (await mount.status()).cacheLimit;
+  for (const [index, [label, said]] of DEATHS.entries()) {
+    installed(`dies ${label}`);
+    const size = 1024 ** 3 + index;
+    const { code, stderr } = await reload(mount, "--cache-size", String(size));
+    expect([label, code, stderr]).toEqual([label, said === undefined ? 0 : 1, expect.stringContaining(said ?? "")]);
+    if (code === 0) cacheLimit = size;
+    expect([label, (await mount.status()).cacheLimit]).toEqual([label, cacheLimit]);
+    await program.goesOn();
+  }
+  await program.end();
+  check(await mount.umount("--drain=60"));
+  expect(mountsBelow(place.folder)).toEqual([]);
+});
+
+test("a supervisor that dies while a daemon takes over is replaced by that one", { timeout: 240_000 }, async () => {
+  const build = place.path("build");
+  const steps = createPlace(buildWithSteps(build));
+  try {
+    const mark = steps.path("died");
+    Object.assign(steps.env, { WSFS_DIE_AT: "supervisor: device passed", WSFS_DIE_ONCE: mark, WSFS_CRASHES: "1000" });
+    check(await steps.sh(`touch '${mark}'`));
+    const { mount, program } = await begin(steps);
+    rmSync(mark);
+    const told = check(await steps.wsfs(["reload", mount.dir, "--json"], { timeoutMs: 60_000 })).stdout;
+    expect(JSON.parse(told)).toMatchObject({ pid: daemonOf(steps, mount) });
+    check(await steps.sh(`test -e '${mark}'`));
+    expect(recordOf(steps, mount).supervisor.pid).not.toBe(mount.supervisorPid);
+    process.kill(daemonOf(steps, mount), "SIGKILL");
+    await program.goesOn();
+    await program.end();
+    await mount.umount("--drain=60");
+  } finally {
+    await steps.cleanUp();
+  }
+});
+
+test("a mount nobody can serve any more waits for the release that can", { timeout: 240_000 }, async () => {
+  const installed = install(place);
+  place.env.WSFS_CRASHES = "2";
+  const { mount, program } = await begin();
+  installed("half");
+  expect(await reload(mount)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("cannot start: Error: half of the build is missing"),
+  });
+  expect(daemonOf(place, mount)).toBe(mount.pid);
+  installed("dead");
+  const reloading = reload(mount, "--cache-size", "1G");
+  // More often than daemons may die.
+  const log = () => readFileSync(place.path("run/background.log"), "utf8");
+  await until("daemons have died", () => (log().match(/another one takes the mount over/g)?.length ?? 0) > 2);
+  rmSync(place.path("installed"));
+  expect(await reloading).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(
+      "served as before, since a new daemon could not: the daemon ended unexpectedly (exit code 70)",
+    ),
+  });
+  await program.goesOn();
+  await program.end();
+  await mount.umount("--drain=60");
+});
+
+const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
+
+/** Another release beside ours; `first` is the first line of its daemon. Answers its folder. */
+function release(name: string, first = ""): string {
+  const folder = place.path(name);
+  mkdirSync(folder);
+  cpSync(join(PROJECT, "dist"), join(folder, "dist"), { recursive: true });
+  for (const shared of ["package.json", "node_modules", "native"]) {
+    symlinkSync(join(PROJECT, shared), join(folder, shared));
+  }
+  const main = join(folder, "dist/daemon/main.js");
+  writeFileSync(main, `${first}\n${readFileSync(main, "utf8")}`);
+  return folder;
+}
+
+const reloadFrom = (folder: string, mount: TestMount, ...args: string[]) =>
+  run(process.execPath, [join(folder, "dist/cli/main.js"), "reload", mount.dir, ...args], {
+    env: place.env,
+    timeoutMs: 60_000,
+  });
+
+/** Of the daemon that serves it. */
+const programOf = (mount: TestMount) =>
+  readFileSync(`/proc/${daemonOf(place, mount)}/cmdline`, "utf8").split("\0")[1] ?? "";
+
+const DEAD = 'if (!process.argv.includes("--check")) process.exit(70);';
+const SICK = `
+const { systemClock } = await import("../lib/system-clock.js");
+systemClock.step = (label) => label === "daemon: ready" && setImmediate(() => process.exit(70));
+`;
+
+test("a release that cannot serve, or not for long, gives way to the one before", { timeout: 240_000 }, async () => {
+  place.env.WSFS_CRASHES = "3";
+  const { mount, program } = await begin();
+  const { cacheLimit } = await mount.status();
+  const ours = programOf(mount);
+  const refused = await reloadFrom(release("dead", DEAD), mount, "--cache-size", "1G");
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("(exit code 70)")]);
+  expect(programOf(mount)).toBe(ours);
+  await program.goesOn();
+
+  const sound = release("sound");
+  check(await reloadFrom(sound, mount));
+  expect(programOf(mount)).toBe(join(sound, "dist/daemon/main.js"));
+  await program.goesOn();
+
+  await reloadFrom(release("sick", SICK), mount, "--cache-size", "1G");
+  await until("the release before serves", () => programOf(mount) === join(sound, "dist/daemon/main.js"));
+  await program.goesOn();
+  expect(await mount.status()).toMatchObject({ cacheLimit });
+  await program.end();
+  check(await mount.umount("--drain=60"));
+});
+
+test("two reloads and an unmount at once", { timeout: 240_000 }, async () => {
+  const { mount, program } = await begin();
+  const both = await Promise.all([reload(mount, "--cache-size", "1G"), reload(mount, "--cache-size", "1G")]);
+  const codes = both.map(({ code }) => code).sort();
+  expect(codes[0]).toBe(0);
+  for (const { code, stderr } of both) {
+    if (code !== 0) expect(stderr).toBe("wsfs: the daemon refused: another reload is under way\n");
+  }
+  await program.goesOn();
+  await program.end();
+  await Promise.all([reload(mount), mount.umount()]);
+  expect(mountsBelow(place.folder)).toEqual([]);
+});
+
+const whyNot = whyNoOrdinaryUser();
+test.skipIf(whyNot !== undefined)(
+  "an ordinary user on a kernel that sends nothing again, and close waits for the gateway",
+  { timeout: 240_000 },
+  async () => {
+    const user = await becomeOrdinaryUser("");
+    const theirs = createPlace(undefined, user);
+    try {
+      theirs.env.WSFS_NO_RESEND = "1";
+      const { mount, program } = await begin(theirs, ["--durability", "remote"]);
+      for (const size of [1, 2, 3]) {
+        check(await theirs.wsfs(["reload", mount.dir, "--cache-size", `${size}G`], { timeoutMs: 60_000 }));
+        expect(await mount.status()).toMatchObject({ cacheLimit: size * 1024 ** 3 });
+        await program.goesOn();
+      }
+      await program.end();
+      check(await mount.umount("--drain=60"));
+    } finally {
+      await theirs.cleanUp();
+      await user.end();
+    }
+  },
+);

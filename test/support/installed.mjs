@@ -1,0 +1,36 @@
+/**
+ * Loaded before each daemon (`node --import`): the file WSFS_INSTALLED says what is wrong with the program that is
+ * installed by now, as far as a mount that goes on notices it; without that file nothing is.
+ *
+ *   half          a part of it is missing: it does not stand its own check
+ *   dead          it stands that, and ends at its start
+ *   sick          it ends as soon as it serves
+ *   dies LABEL    it dies by kill -9 at this fault point, once; also one that runs already
+ */
+import { readFileSync, rmSync } from "node:fs";
+import { isMainThread } from "node:worker_threads";
+import { systemClock } from "../../dist/lib/system-clock.js";
+
+const CRASH = 70;
+const { WSFS_INSTALLED: file } = process.env;
+
+const wrong = () => {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
+};
+
+if (isMainThread && file !== undefined && process.argv[1]?.endsWith("/daemon/main.js")) {
+  const isCheck = process.argv.includes("--check");
+  const atStart = wrong();
+  if (atStart === "half" && isCheck) throw new Error("half of the build is missing");
+  if (atStart === "dead" && !isCheck) process.exit(CRASH);
+  systemClock.step = (label) => {
+    if (label === "daemon: ready" && atStart === "sick") setImmediate(() => process.exit(CRASH));
+    if (wrong() !== `dies ${label}`) return;
+    rmSync(file);
+    process.kill(process.pid, "SIGKILL");
+  };
+}
