@@ -32,7 +32,13 @@ function* kinds(): Generator<WorldKind, never> {
 
 const tally = createTally();
 const begun = performance.now();
-const played = () => `${describeTally(tally)}\n${((performance.now() - begun) / 60_000).toFixed(1)} minutes\n`;
+const minutes = () => `${((performance.now() - begun) / 60_000).toFixed(1)} minutes`;
+const played = () => `${describeTally(tally)}\n${minutes()}\n`;
+/** Memory too, for a run of hours is to stay as large as it is. */
+const progress = () => {
+  const megabytes = Math.round(process.memoryUsage.rss() / 2 ** 20);
+  return `${minutes()}: ${describeTally(tally).split("\n")[0]}; ${megabytes} MiB\n`;
+};
 /** One that fails, while it is made shorter. */
 let failing: string | undefined;
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -56,6 +62,6 @@ for (const kind of kinds()) {
   }
   if (performance.now() - reportedAt < REPORT_MS) continue;
   reportedAt = performance.now();
-  process.stdout.write(`${describeTally(tally).split("\n")[0]}\n`);
+  process.stdout.write(progress());
 }
 process.stdout.write(`${played()}all hold\n`);
