@@ -4,6 +4,7 @@ import { ROOT_INODE } from "../metadata/metadata.ts";
 import type { Context } from "./context.ts";
 import { removeGeneration } from "./generation.ts";
 import { forgetLineage } from "./live.ts";
+import { forgetFailures } from "./unreadable.ts";
 
 /**
  * The kernel forgot the lineage. If it is superseded, its bytes go; if the inode has no name left,
@@ -53,6 +54,7 @@ export function removeInode(context: Context, inode: Inode): void {
   });
   context.cuts.delete(inode.id);
   context.interruptions.delete(inode.id);
+  forgetFailures(context, inode);
 }
 
 function isOpenFolder(context: Context, inode: number): boolean {

@@ -43,6 +43,8 @@ export interface Network {
   /** False: the gateway refused to take the content of this version for another node. Its bytes are sent instead. */
   mayRefer(version: string): boolean;
   cannotRefer(version: string): void;
+  /** It is wanted tried again, or nobody has it as his content any more. */
+  forgetReference(version: string): void;
   /** Somebody wants what was refused tried again. */
   retry(): void;
   /** Another token is in use; `scopes` as of createNetwork. */
@@ -144,6 +146,9 @@ export function createNetwork(
     mayRefer: (version) => !unreferable.has(version),
     cannotRefer(version) {
       unreferable.add(version);
+    },
+    forgetReference(version) {
+      unreferable.delete(version);
     },
     get pauseMs() {
       return Math.max(0, pausedUntilMs - runtime.elapsed());

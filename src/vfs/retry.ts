@@ -5,6 +5,7 @@ import type { Context } from "./context.ts";
 import type { RetryResult } from "./engine.ts";
 import { inSlices, pathOfEntry } from "./pending.ts";
 import { exchangeOf } from "./rings.ts";
+import { forgetFailures } from "./unreadable.ts";
 
 /** All, or what is at these paths ("/a/b") and below. A pause the gateway asked for is kept all the same. */
 export async function retryNow(context: Context, paths?: readonly string[]): Promise<RetryResult> {
@@ -34,11 +35,14 @@ export async function retryNow(context: Context, paths?: readonly string[]): Pro
   return { retried, unknown: (paths ?? []).filter((path) => !found.has(path)) };
 }
 
-/** What was held after power loss is to be sent as it is. */
-function letGo({ metadata }: Context, row: NodeRow): void {
+/** What was held after power loss is to be sent as it is; what failed counts no more. */
+function letGo(context: Context, row: NodeRow): void {
+  const { metadata } = context;
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
-  if (inode?.synced === HELD) metadata.inodes.update(inode.id, { synced: 0 });
+  if (inode === undefined) return;
+  forgetFailures(context, inode);
+  if (inode.synced === HELD) metadata.inodes.update(inode.id, { synced: 0 });
 }
 
 function isAsked(context: Context, row: NodeRow, paths: readonly string[], found: Set<string>): boolean {

@@ -4,6 +4,7 @@
  * somebody may know better, and the name can be removed.
  */
 import { RemoteError } from "../client/errors.ts";
+import type { Inode } from "../metadata/inodes.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 
@@ -22,6 +23,12 @@ export function couldNotRead(context: Context, row: NodeRow, inode: number, erro
   bytes.unreadable.delete(inode);
   metadata.nodes.update(row.id, { parked: `what is missing of its content cannot be had: ${why}`, due: null });
   return undefined;
+}
+
+/** What went wrong with the inode's content says nothing any more: it goes, or is wanted tried again. */
+export function forgetFailures({ bytes, network }: Pick<Context, "bytes" | "network">, inode: Inode): void {
+  bytes.unreadable.delete(inode.id);
+  if (inode.originVersion !== null) network.forgetReference(inode.originVersion);
 }
 
 /** The gateway answers, and says no. */
