@@ -50,7 +50,7 @@ async function bundle(source, dist) {
       sourcemap: true,
       // Who loads a file late may find that of another build.
       minifyInternalExports: false,
-      comments: { legal: false, jsdoc: false, annotation: false },
+      comments: { jsdoc: false, annotation: false },
       ...(whole === undefined ? {} : { codeSplitting: { groups: [{ name: whole, test: isInWhole }] } }),
     });
     for (const { fileName } of output) made.add(fileName);
@@ -79,14 +79,17 @@ const sqliteBinding = {
   load: (id) => (id === "\0bindings" ? `module.exports = () => require("${SQLITE_ADDON}");` : null),
 };
 
-/** A text of one byte a character is read and compiled several times as fast. */
+/** Node reads a text at once where each character is one byte; another one of this length takes it longer than to compile it. */
 const inAscii = {
   name: "in-ascii",
-  renderChunk: (text) => ({
-    code: text.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`),
-    map: null,
-  }),
+  generateBundle(_options, files) {
+    for (const file of Object.values(files)) if (file.type === "chunk") file.code = escaped(file.code);
+  },
 };
+
+function escaped(code) {
+  return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+}
 
 const [source = "", dist = ""] = process.argv.slice(2).map((path) => resolve(path));
 await bundle(source, dist);

@@ -4,7 +4,7 @@
  *
  *   node --import ./scripts/typescript.mjs FILE.ts
  *
- * Types are removed by rolldown, which vitest brings; nothing is checked. Worker threads inherit it.
+ * Types are removed by rolldown; nothing is checked. Worker threads inherit it.
  */
 import { register } from "node:module";
 

@@ -37,15 +37,22 @@ const RUN: { readonly [C in CommandName]: () => Promise<Run<C>> } = {
   "gateway token": async () => (await import("./gateway-token.ts")).gatewayToken,
 };
 
+/** The line is read. Thrown, as yargs writes the help of a command once it has run, whoever asked for it. */
+class Chosen extends Error {
+  readonly run: () => Promise<number>;
+  constructor(run: () => Promise<number>) {
+    super("a command was chosen");
+    this.run = run;
+  }
+}
+
 async function main(argv: readonly string[]): Promise<number> {
-  // Run once the line is parsed: of a command that takes its time, yargs would write the help first.
-  let chosen: () => Promise<number> = async () => EXIT.ok;
-  const choose = <C extends CommandName>(name: C, given: Given) => {
-    chosen = async () => {
+  const choose = <C extends CommandName>(name: C, given: Given): never => {
+    throw new Chosen(async () => {
       const values = resolveValues(name, given);
       const command = await RUN[name]();
       return command(values);
-    };
+    });
   };
   const program = yargs(explicitArguments(argv))
     .scriptName("wsfs")
@@ -84,8 +91,13 @@ async function main(argv: readonly string[]): Promise<number> {
       (given) => choose(name, given),
     );
   }
-  program.parse();
-  return chosen();
+  try {
+    program.parse();
+  } catch (error) {
+    if (error instanceof Chosen) return error.run();
+    throw error;
+  }
+  return EXIT.ok;
 }
 
 /** The parser's words in ours, with the dashes the user typed. */
