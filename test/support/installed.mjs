@@ -6,6 +6,7 @@
  *   dead          it stands that, and ends at its start
  *   sick          it ends as soon as it serves
  *   dies LABEL    it dies by kill -9 at this fault point, once; also one that runs already
+ *   next LABEL    one that is started by then does
  */
 import { readFileSync, rmSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
@@ -29,7 +30,8 @@ if (isMainThread && file !== undefined && process.argv[1]?.endsWith("/daemon/mai
   if (atStart === "dead" && !isCheck) process.exit(CRASH);
   systemClock.step = (label) => {
     if (label === "daemon: ready" && atStart === "sick") setImmediate(() => process.exit(CRASH));
-    if (wrong() !== `dies ${label}`) return;
+    const now = wrong();
+    if (now !== `dies ${label}` && !(now === `next ${label}` && now === atStart)) return;
     rmSync(file);
     process.kill(process.pid, "SIGKILL");
   };
