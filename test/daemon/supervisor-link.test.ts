@@ -1,6 +1,8 @@
 import { expect, it } from "vitest";
-import { openSupervisorLink } from "../../src/daemon/supervisor-link.ts";
+import { type OpenLineSocket, openSupervisorLink } from "../../src/daemon/supervisor-link.ts";
 import { SILENT } from "../../src/lib/log.ts";
+
+const EPIPE = 32;
 
 function linked() {
   const sent: string[] = [];
@@ -71,4 +73,43 @@ it("does not wait for an answer of a supervisor that is gone", async () => {
 it("does not mind a word of a later release", () => {
   const { say } = linked();
   expect(() => say("reload now")).not.toThrow();
+});
+
+/** One after the other; those in `gone` take no word. */
+function several(takesOver: boolean) {
+  const sent: string[][] = [];
+  const leave: (() => void)[] = [];
+  let say: (line: string, descriptor?: number) => void = () => {};
+  const gone = new Set<number>();
+  const open: OpenLineSocket = (onLine, onEnd) => {
+    const index = sent.push([]) - 1;
+    leave.push(onEnd);
+    say = (line, descriptor) => onLine(line, descriptor);
+    const send = (line: string) => (gone.has(index) ? EPIPE : Math.min(0, sent[index]?.push(line) ?? 0));
+    return { send, close() {} };
+  };
+  const link = openSupervisorLink(open, SILENT, takesOver);
+  return { link, open, sent, leave, gone, say: (line: string, descriptor?: number) => say(line, descriptor) };
+}
+
+it("of a daemon that takes over, replaces a supervisor that went before it could be", async () => {
+  const { link, open, sent, leave, say } = several(true);
+  say("mounted 39", 12);
+  leave[0]?.();
+  expect(await link.prepared()).toEqual({ connection: 39, descriptor: 12 });
+  expect(link.isGone()).toBe(true);
+  link.replaceWith(() => open);
+  expect(link.isGone()).toBe(false);
+  link.ready();
+  expect(sent[1]).toEqual(["ready"]);
+});
+
+it("says its last word to the next supervisor when the one that was asked has just died", async () => {
+  const { link, open, sent, leave, gone } = several(false);
+  link.replaceWith(() => open);
+  gone.add(0);
+  const said = link.reload("tag", "{}", ["node", "a b"]);
+  leave[0]?.();
+  expect(await said).toBe(0);
+  expect(sent).toEqual([[], ["reload tag {}\x1fnode\x1fa b"]]);
 });

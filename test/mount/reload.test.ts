@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { listServed } from "../../src/daemon/runtime-folder.ts";
 import { until } from "../support/child.ts";
 import { check, createPlace, mountsBelow, type Place } from "../support/wsfs.ts";
-import { prepare, work } from "./support/reload.ts";
+import { makeFiles, work } from "./support/reload.ts";
 import { daemonOf } from "./support/replaced.ts";
 
 let place: Place;
@@ -14,17 +14,27 @@ afterEach(() => place.cleanUp());
 
 test("a program that has files open and changes everything sees no reload", { timeout: 120_000 }, async () => {
   const gateway = await place.gateway();
-  await prepare(place, gateway);
+  const first = await place.mount(gateway, { name: "first" });
+  await makeFiles(first);
+  check(await first.umount("--drain=60"));
   const mount = await place.mount(gateway);
   const program = await work(place, mount);
   const reload = (...args: string[]) => place.wsfs(["reload", mount.dir, ...args], { timeoutMs: 60_000 });
 
   const plain = check(await reload()).stdout;
-  const second = daemonOf(place, mount);
-  expect(second).not.toBe(mount.pid);
+  const next = daemonOf(place, mount);
+  expect(next).not.toBe(mount.pid);
   expect(plain).toMatch(
-    new RegExp(`^${mount.dir} is served by a new daemon \\(release .*, pid ${second}\\); programs waited for .* s\\n$`),
+    new RegExp(`^${mount.dir} is served by a new daemon \\(release .*, pid ${next}\\); programs waited for .* s\\n$`),
   );
+  await program.goesOn();
+
+  const both = await Promise.all([reload("--durability", "remote"), reload("--durability", "remote")]);
+  expect(Math.min(...both.map(({ code }) => code ?? 1))).toBe(0);
+  for (const { code, stderr } of both) {
+    if (code !== 0) expect(stderr).toBe("wsfs: the daemon refused: another reload is under way\n");
+  }
+  const second = daemonOf(place, mount);
   await program.goesOn();
 
   expect(await reload("--no-passthrough")).toMatchObject({

@@ -8,10 +8,11 @@
  * it ask for the unmount, or say that it is prepared when it is "late" with that. One that takes over
  * asks for what was not answered, and behaves well, but for "-again" behaviours. "stuck-notify" leaves the
  * name "slow" unanswered, and tells the kernel of a name in the same folder, which is locked.
+ * After "reload-dead" gave way none can serve until LOG.dead is removed.
  * The "adopt-" ones start a supervisor in the place of one that dies, and are silent or dead by then.
  */
 import { spawn } from "node:child_process";
-import { appendFileSync, closeSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { appendFileSync, closeSync, existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 
@@ -43,7 +44,7 @@ if (restarts !== "") {
   log(`restarts ${restarts}`);
   const { WSFS_DAEMON_SETTINGS: settings, WSFS_RELOAD: reload } = process.env;
   if (settings !== undefined) log(`settings ${settings.slice(0, 20)} ${settings.length} reload ${reload}`);
-  if (settings?.startsWith("bad") === true) process.exit(70);
+  if (settings?.startsWith("bad") === true || existsSync(`${logPath}.dead`)) process.exit(70);
   if (behaviour === "die-again") process.exit(70);
   if (behaviour === "wait-again") log("waiting again");
 }
@@ -143,7 +144,7 @@ const control = addon.openControl(
   Number(process.env.WSFS_CONTROL_FD),
   (line, descriptor) => {
     log(`line ${line}`);
-    if (line.startsWith("mounted ")) {
+    if (line.startsWith("mounted ") && !(behaviour === "wait-again" && restarts !== "")) {
       if (behaviour === "die-on-mounted") process.exit(3);
       deviceFd = descriptor;
       log(`connection ${addon.connectionNumber(descriptor)}`);
@@ -189,6 +190,12 @@ function giveWay(settings) {
 
 if (first === "reload") process.on("SIGUSR1", () => giveWay("good".padEnd(100_000, "x")));
 if (first === "reload-bad") process.on("SIGUSR1", () => giveWay("bad"));
+if (first === "reload-dead") {
+  process.on("SIGUSR1", () => {
+    writeFileSync(`${logPath}.dead`, "");
+    giveWay("other");
+  });
+}
 function startSupervisor() {
   clearInterval(beating);
   const [own, theirs] = addon.socketPair(0);

@@ -1,5 +1,5 @@
 /** The supervisor with a daemon that dies while it serves: who comes after it, on the same device, and when nobody does. */
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import {
@@ -228,9 +228,44 @@ describe.skipIf(!canMount)("a daemon that gives way (root and /dev/fuse)", () =>
     const why = "the daemon ended unexpectedly (exit code 70)";
     expect(given(trial)).toEqual(["bad 3 reload tag:1", `first 5 reload tag:1 ${why}`]);
     expect(trial.log().match(/^restarts .*$/gm)).toEqual(["restarts 0", "restarts 0"]);
-    expect(trial.stderr()).toContain(`the daemon that was to take over cannot: ${why}`);
+    expect(trial.stderr()).toContain(`the daemon that took over cannot: ${why}`);
     expect((await run("ls", trial.dir)).code).toBe(0);
     await end(trial);
+  });
+
+  /** Nobody can serve after it, whatever the settings; deaths are counted as ever. */
+  const beginDead = async () => {
+    const trial = await begin("reload-dead", ["--crashes", "2"]);
+    const user = await useMount(trial.dir);
+    const waiting = run("stat", trial.dir);
+    process.kill(trial.daemonPid(), "SIGUSR1");
+    await vi.waitFor(() => expect(given(trial).length).toBeGreaterThan(3), patiently);
+    return { trial, user, waiting };
+  };
+
+  it("and after which nobody can serve leaves a mount that waits for one who can", async () => {
+    const { trial, user, waiting } = await beginDead();
+    const why = "the daemon ended unexpectedly (exit code 70)";
+    expect(given(trial).slice(0, 3)).toEqual([
+      "other 5 reload tag:1",
+      `first 5 reload tag:1 ${why}`,
+      `first 5 reload tag:1 ${why}`,
+    ]);
+    rmSync(join(trial.folder, "log.dead"));
+    await resumed(trial, 1);
+    expect((await waiting).code).toBe(0);
+    expect((await run("ls", trial.dir)).code).toBe(0);
+    await leaveMount(user);
+    await end(trial);
+  });
+
+  it("and after which nobody can serve ends at a signal", async () => {
+    const { trial, user, waiting } = await beginDead();
+    trial.supervisor.kill("SIGTERM");
+    await trial.exited();
+    await waiting;
+    await leaveMount(user);
+    expectNothingLeft(trial);
   });
 
   it("and whose successor dies later has one with the same settings after it, which is a crash", async () => {
@@ -240,7 +275,7 @@ describe.skipIf(!canMount)("a daemon that gives way (root and /dev/fuse)", () =>
     await vi.waitFor(async () => expect((await run("ls", trial.dir)).code).toBe(0), patiently);
     process.kill(lastPid(trial), "SIGKILL");
     await resumed(trial, 2);
-    expect(given(trial)[1]).toBe("goodxxxxxxxxxxxxxxxx 100000 reload undefined");
+    expect(given(trial)[1]).toBe("goodxxxxxxxxxxxxxxxx 100000 reload tag:1");
     expect(trial.log()).toContain("restarts 1 the daemon ended unexpectedly (signal 9)\n");
     await end(trial);
   });

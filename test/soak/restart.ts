@@ -4,7 +4,8 @@
  * from 20 places on; half of them with a daemon that reads and writes files itself. Fails where a program saw an
  * error, or something else than without deaths.
  */
-import { armed, dieInTurn } from "../mount/support/restart.ts";
+import { armed, dieInTurn, dieTakingOver } from "../mount/support/restart.ts";
+import { daemonLabels, engineLabels } from "../support/step-labels.ts";
 import { check, createPlace } from "../support/wsfs.ts";
 
 /** More than the places of the longest call and of those that end beside it: it must not be at hand at two deaths. */
@@ -39,4 +40,15 @@ try {
   process.stdout.write(`${JSON.stringify({ programs, labels: all.size, deaths })}\n`);
 } finally {
   await place.cleanUp();
+}
+
+for (const args of [[], ["--no-passthrough"]]) {
+  const another = createPlace();
+  another.env.WSFS_CRASHES = "1000000";
+  try {
+    const passed = await dieTakingOver(another, [...daemonLabels(), ...engineLabels()], args);
+    process.stdout.write(`taking over ${args}: ${JSON.stringify(passed)}\n`);
+  } finally {
+    await another.cleanUp();
+  }
 }

@@ -42,7 +42,7 @@ async function playPart(index: number, parts: number, tell: (told: Answer) => vo
     return turn >= from && turn < end && turn % parts === index;
   };
   for (const script of SCRIPTS.filter(({ name }) => only === undefined || name === only)) {
-    const { labels, requests } = await playScript(script);
+    const { labels } = await playScript(script);
     const said = (place: string, problem: string | undefined) =>
       tell({ turn, script: script.name, place, ...(problem === undefined ? {} : { problem }) });
     for (const [place, label] of labels.entries()) {
@@ -52,10 +52,12 @@ async function playPart(index: number, parts: number, tell: (told: Answer) => vo
         if (isOurs()) said(`${label}, and again`, await playKills(script, labels, [place + 1, second]));
       }
     }
-    const changes = requests.length - (script.fault === undefined ? 0 : 1);
-    for (let request = 1; request <= changes; request += 1) {
-      for (const what of FAULTS_OF_CHANGES) {
-        for (const hasKeys of [true, false]) {
+    for (const hasKeys of [true, false]) {
+      // Without keys it is asked whether a change arrived, and others are made of the rest.
+      const { requests } = await playScript(script, { hasKeys });
+      const changes = requests.length - (script.fault === undefined ? 0 : 1);
+      for (let request = 1; request <= changes; request += 1) {
+        for (const what of FAULTS_OF_CHANGES) {
           if (!isOurs()) continue;
           const answers = await playFault(script, { request, what, hasKeys, deaths: DEATHS });
           for (const [death, problem] of answers.entries()) {

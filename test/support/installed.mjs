@@ -5,7 +5,9 @@
  *   half          a part of it is missing: it does not stand its own check
  *   dead          it stands that, and ends at its start
  *   sick          it ends as soon as it serves
+ *   orphan        it kills its supervisor first of all, once
  *   dies LABEL    it dies by kill -9 at this fault point, once; also one that runs already
+ *   next LABEL    one that is started by then does
  */
 import { readFileSync, rmSync } from "node:fs";
 import { isMainThread } from "node:worker_threads";
@@ -27,9 +29,14 @@ if (isMainThread && file !== undefined && process.argv[1]?.endsWith("/daemon/mai
   const atStart = wrong();
   if (atStart === "half" && isCheck) throw new Error("half of the build is missing");
   if (atStart === "dead" && !isCheck) process.exit(CRASH);
+  if (atStart === "orphan" && !isCheck) {
+    rmSync(file);
+    process.kill(process.ppid, "SIGKILL");
+  }
   systemClock.step = (label) => {
     if (label === "daemon: ready" && atStart === "sick") setImmediate(() => process.exit(CRASH));
-    if (wrong() !== `dies ${label}`) return;
+    const now = wrong();
+    if (now !== `dies ${label}` && !(now === `next ${label}` && now === atStart)) return;
     rmSync(file);
     process.kill(process.pid, "SIGKILL");
   };

@@ -1,9 +1,9 @@
-/** A program on a mount that is reloaded: it has files open all the time, and changes everything in turn. */
+/** A program on a mount whose daemons change: it has files open all the time, and changes everything in turn. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import { until } from "../../support/child.ts";
-import { check, type Place, type TestGateway, type TestMount } from "../../support/wsfs.ts";
+import { check, type Place, type TestMount } from "../../support/wsfs.ts";
 
 const INSTALLED = fileURLToPath(new URL("../../support/installed.mjs", import.meta.url));
 
@@ -47,18 +47,17 @@ export interface ProgramAtWork {
 }
 
 /** What the program needs that is not of its own making. */
-export async function prepare(place: Place, gateway: TestGateway): Promise<void> {
-  const first = await place.mount(gateway, { name: "first" });
-  const script = "for i in $(seq 100000); do printf 0123456789; done > far; mkdir listed; touch listed/{1..30}";
-  check(await first.sh(`${script}; echo known > known`));
-  check(await first.umount("--drain=60"));
+export async function makeFiles(mount: TestMount): Promise<void> {
+  const far = "yes 0123456789 | tr -d '\\n' | head -c 1000000 > far";
+  check(await mount.sh(`${far}; mkdir listed; touch listed/{1..30}; echo known > known`));
 }
 
+/** After makeFiles(), here or in an earlier mount. */
 export async function work(place: Place, mount: TestMount): Promise<ProgramAtWork> {
   const [flag, beat] = [place.path("flag"), place.path("beat")];
   writeFileSync(place.path("program.py"), PROGRAM);
   const command = `/usr/bin/python3 '${place.path("program.py")}' '${flag}' '${beat}'`;
-  const program = mount.sh(command, { timeoutMs: 110_000 });
+  const program = mount.sh(command, { timeoutMs: 900_000 });
   let over: string | undefined;
   void program.then(({ stdout, stderr }) => {
     over = `${stdout}${stderr}`;
@@ -81,9 +80,15 @@ export async function work(place: Place, mount: TestMount): Promise<ProgramAtWor
   };
 }
 
-/** For the daemons that are started from now on: answers how to say what is wrong with the program (installed.mjs). */
-export function install(place: Place): (wrong: string) => void {
+/**
+ * For the daemons that are started from now on: answers how to say what is wrong with the program (installed.mjs),
+ * and that answers whether it still is.
+ */
+export function install(place: Place): (wrong: string) => () => boolean {
   const file = place.path("installed");
   Object.assign(place.env, { NODE_OPTIONS: `--import ${INSTALLED}`, WSFS_INSTALLED: file });
-  return (wrong) => writeFileSync(file, wrong);
+  return (wrong) => {
+    writeFileSync(file, wrong);
+    return () => existsSync(file);
+  };
 }

@@ -6,6 +6,7 @@ import { closeSync, openSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { isSame } from "../../../src/daemon/processes.ts";
 import { listServed, type MountRecord } from "../../../src/daemon/runtime-folder.ts";
+import { hasCode } from "../../../src/lib/system-error.ts";
 import { until } from "../../support/child.ts";
 import type { Place, TestMount } from "../../support/wsfs.ts";
 
@@ -15,6 +16,16 @@ export function recordOf(place: Place, { dir }: TestMount): MountRecord {
   const [newest] = served.sort((a, b) => Number(b.daemon.startTime) - Number(a.daemon.startTime));
   if (newest === undefined) throw new Error(`nobody serves ${dir}`);
   return newest;
+}
+
+/** False: it has died by itself meanwhile. */
+export function signalDaemon(place: Place, mount: TestMount, signal: NodeJS.Signals): boolean {
+  try {
+    return process.kill(daemonOf(place, mount), signal);
+  } catch (error) {
+    if (!hasCode(error, "ESRCH")) throw error;
+    return false;
+  }
 }
 
 export const daemonOf = (place: Place, mount: TestMount): number => recordOf(place, mount).daemon.pid;

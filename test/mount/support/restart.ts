@@ -10,7 +10,8 @@ import { fileURLToPath } from "node:url";
 import { run, until } from "../../support/child.ts";
 import { check, type Place, type TestMount } from "../../support/wsfs.ts";
 import { MUTATIONS } from "./mutations.ts";
-import { daemonOf, killDaemon } from "./replaced.ts";
+import { install, makeFiles, work } from "./reload.ts";
+import { killDaemon, signalDaemon } from "./replaced.ts";
 
 const DIE_AFTER_STEPS = fileURLToPath(new URL("../../support/die-after-steps.mjs", import.meta.url));
 
@@ -42,7 +43,7 @@ async function tellToDie(place: Place, mount: TestMount, file: string, every: nu
   else rmSync(file, { force: true });
   rmSync(`${file}.heard`, { force: true });
   await until("a daemon is told when to die", () => {
-    process.kill(daemonOf(place, mount), "SIGUSR2");
+    signalDaemon(place, mount, "SIGUSR2");
     return existsSync(`${file}.heard`);
   });
 }
@@ -72,6 +73,29 @@ export async function dieInTurn(
     assert.deepEqual(JSON.parse(told), JSON.parse(undisturbed), `died at every ${every}th place: ${died()}`);
   }
   return deaths;
+}
+
+/**
+ * Kills the daemon that serves it, and the one that takes over at a fault point, for each of them; answers those that
+ * one came by before it could be asked for the mount's status.
+ */
+export async function dieTakingOver(place: Place, labels: readonly string[], args: readonly string[]) {
+  const gateway = await place.gateway();
+  const installed = install(place);
+  const mount = await place.mount(gateway, { args });
+  await makeFiles(mount);
+  const program = await work(place, mount);
+  const passed: string[] = [];
+  for (const label of labels) {
+    const isWaiting = installed(`next ${label}`);
+    await killDaemon(place, mount);
+    await program.goesOn();
+    await mount.status();
+    if (!isWaiting()) passed.push(label);
+  }
+  await program.end();
+  check(await mount.umount("--drain=120"));
+  return passed;
 }
 
 /**
