@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
 const MOUNT_TESTS = "test/mount/**/*.test.ts";
-const INWARD_TESTS = "test/{contract,fuse,lib,metadata,sim,vfs}/**/*.test.ts";
+const INWARD_TESTS = "test/{contract,fuse,fuse-native,lib,metadata,sim,vfs}/**/*.test.ts";
 
 export default defineConfig({
   root: fileURLToPath(new URL("..", import.meta.url)),

@@ -8,7 +8,16 @@ import { XATTR_CREATE, XATTR_REPLACE } from "../fuse/flags.ts";
 import { openFlags } from "../fuse/handlers.ts";
 import { timeFromMilliseconds } from "../lib/time.ts";
 import { FsError } from "../vfs/errors.ts";
-import type { Caller, FileSystem, FolderEntry, HandleId, Lineage, SetAttributes, Stat } from "../vfs/filesystem.ts";
+import type {
+  Caller,
+  FileSystem,
+  FolderEntry,
+  Found,
+  HandleId,
+  Lineage,
+  SetAttributes,
+  Stat,
+} from "../vfs/filesystem.ts";
 import type { Paths } from "./paths.ts";
 
 /** An open file, by a number of ours: the library takes 31 bits. */
@@ -35,9 +44,9 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
   const opens = new Map<number, Open>();
   let lastNumber = 0;
 
-  function add(lineage: Lineage, handle: HandleId, mayWrite: boolean): number {
+  function add(lineage: Lineage, handle: HandleId, mayWrite: boolean, answers = 0): number {
     lastNumber += 1;
-    paths.hold(lineage);
+    paths.hold(lineage, answers);
     opens.set(lastNumber, { lineage, handle, mayWrite, seen: fileSystem.changes, reads: 0, former: [] });
     return lastNumber;
   }
@@ -85,9 +94,20 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
   }
 
   /** A new name, of the last part of the path. */
-  function make<T>(caller: Caller, path: string, action: (parent: Lineage, name: string) => Promise<T>): Promise<T> {
+  function named<T>(caller: Caller, path: string, action: (parent: Lineage, name: string) => Promise<T>): Promise<T> {
     if (path.includes(NOT_UTF8)) throw new FsError("EILSEQ", `${path}: not UTF-8`);
     return paths.below(caller, path, action);
+  }
+
+  /** Of something new that nobody has open. */
+  async function make(
+    caller: Caller,
+    path: string,
+    action: (parent: Lineage, name: string) => Promise<Found>,
+  ): Promise<void> {
+    const { lineage } = await named(caller, path, action);
+    paths.hold(lineage, 1);
+    paths.letGo(lineage);
   }
 
   /** libfuse has yet to come for what it removed in there while it was open. */
@@ -177,7 +197,7 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
       const movesFolder = await isFolder(caller, from);
       if (movesFolder && (await isFolder(caller, to))) await requireNothingHidden(caller, to);
       await paths.below(caller, from, (parent, name) =>
-        make(caller, to, (newParent, newName) =>
+        named(caller, to, (newParent, newName) =>
           fileSystem.rename(
             caller,
             { parent, name },
@@ -217,10 +237,10 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
      * what is in it.
      */
     create: (caller: Caller, path: string, mode: number): Promise<number> =>
-      make(caller, path, async (parent, name) => {
+      named(caller, path, async (parent, name) => {
         const flags = { read: true, write: true, append: false, truncate: false, exclusive: true };
         const { lineage, handle } = await fileSystem.create(caller, parent, name, mode & 0o7777, flags);
-        return add(lineage, handle, true);
+        return add(lineage, handle, true, 1);
       }),
 
     async read(caller: Caller, path: string, number: number, offset: number, length: number): Promise<Uint8Array> {

@@ -23,8 +23,8 @@ export interface Paths {
   at<T>(caller: Caller, path: string, action: (lineage: Lineage) => Promise<T>): Promise<T>;
   /** Calls with the folder and the name at the path's end, which need not be there. */
   below<T>(caller: Caller, path: string, action: (parent: Lineage, name: string) => Promise<T>): Promise<T>;
-  /** It stays known until it is let go as often. */
-  hold(lineage: Lineage): void;
+  /** It stays known until it is let go as often; then all `answers` that named it are given back. */
+  hold(lineage: Lineage, answers?: number): void;
   letGo(lineage: Lineage): void;
   /** Folders are looked up again. */
   forgetFolders(): void;
@@ -49,50 +49,62 @@ interface Hidden {
 }
 
 export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): Paths {
-  const held = new Map<Lineage, number>();
+  const held = new Map<Lineage, { uses: number; answers: number }>();
   const folders = new LRUCache<string, Lineage>({ max: FOLDERS_MAX, dispose: letGo });
   /** By name: libfuse gives none twice. */
   const hidden = new Map<string, Hidden>();
   let lastHidden = 0;
   let forgotten = 0;
 
-  function hold(lineage: Lineage): void {
-    held.set(lineage, (held.get(lineage) ?? 0) + 1);
+  function hold(lineage: Lineage, answers = 0): void {
+    const now = held.get(lineage) ?? { uses: 0, answers: 0 };
+    held.set(lineage, { uses: now.uses + 1, answers: now.answers + answers });
   }
 
   function letGo(lineage: Lineage): void {
-    const left = (held.get(lineage) ?? 1) - 1;
-    if (left > 0) {
-      held.set(lineage, left);
+    const { uses, answers } = held.get(lineage) ?? { uses: 0, answers: 0 };
+    if (uses > 1) {
+      held.set(lineage, { uses: uses - 1, answers });
       return;
     }
     held.delete(lineage);
-    fileSystem.forget([{ lineage, count: 1 }]);
+    if (answers > 0) fileSystem.forget([{ lineage, count: answers }]);
   }
 
+  /** What it finds is to be let go, here and in `findFolder`. */
   async function find(caller: Caller, path: string): Promise<Lineage> {
     const { folder, name } = split(path);
     const known = name === "" ? ROOT : hidden.get(name)?.lineage;
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      hold(known);
+      return known;
+    }
     const then = forgotten;
     const parent = await findFolder(caller, folder);
-    const { lineage, ...found } = await fileSystem.lookup(caller, parent, name);
-    if (lineage === undefined || !("stat" in found)) throw new FsError("ENOENT", `no ${path}`);
-    if (found.stat.kind === "folder" && then === forgotten && !folders.has(path)) {
-      hold(lineage);
-      folders.set(path, lineage);
+    try {
+      const { lineage, ...found } = await fileSystem.lookup(caller, parent, name);
+      if (lineage === undefined || !("stat" in found)) throw new FsError("ENOENT", `no ${path}`);
+      hold(lineage, 1);
+      if (found.stat.kind === "folder" && then === forgotten && !folders.has(path)) {
+        hold(lineage);
+        folders.set(path, lineage);
+      }
+      return lineage;
+    } finally {
+      letGo(parent);
     }
-    return lineage;
   }
 
   async function findFolder(caller: Caller, path: string): Promise<Lineage> {
-    return folders.get(path) ?? find(caller, path);
+    const known = folders.get(path);
+    if (known === undefined) return find(caller, path);
+    hold(known);
+    return known;
   }
 
   async function at<T>(caller: Caller, path: string, action: (lineage: Lineage) => Promise<T>): Promise<T> {
     for (let isFirst = true; ; isFirst = false) {
       const lineage = await find(caller, path);
-      hold(lineage);
       try {
         return await action(lineage);
       } catch (error) {
@@ -110,7 +122,6 @@ export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): 
   ): Promise<T> {
     const { folder, name } = split(path);
     const parent = await findFolder(caller, folder);
-    hold(parent);
     try {
       return await action(parent, name);
     } finally {
@@ -135,7 +146,6 @@ export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): 
       below(caller, from, async (folder, name) => {
         lastHidden = counterOf(to);
         const lineage = await find(caller, from);
-        hold(lineage);
         try {
           await action(folder, name);
         } catch (error) {

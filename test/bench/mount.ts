@@ -30,7 +30,8 @@ async function bench(place: Place, options: BenchOptions): Promise<Report> {
     sampleTar: await makeSampleTar(place),
     repository: PROJECT,
   };
-  const asked = WORKLOADS.filter((name) => isAsked(name, options));
+  const known = options.library ? LOCAL_WORKLOADS : WORKLOADS;
+  const asked = known.filter((name) => isAsked(name, options));
   const skipped = await findMissing(place, asked);
   const isToRun = ({ name }: { name: string }) =>
     asked.includes(name) && !skipped.some(({ workload }) => workload === name);
@@ -43,9 +44,9 @@ async function bench(place: Place, options: BenchOptions): Promise<Report> {
   const disk = check(await place.sh(`stat -f -c %T '${place.folder}'`)).stdout.trim();
   return {
     bench: "mount",
-    measures: "a mount beside a plain folder on the same disk; figures are the median (smallest-largest)",
+    measures: `${options.library ? "a mount by fuse-native beside one by the own transport" : "a mount beside a plain folder on the same disk"}; figures are the median (smallest-largest)`,
     machine: describeMachine(),
-    sides: ["plain", options.control ? "control" : "mount"],
+    sides: options.library ? ["kernel", "fuse-native"] : ["plain", options.control ? "control" : "mount"],
     notes: [`disk: ${disk}; gateway: a process of this machine`],
     results,
     skipped,
@@ -78,7 +79,12 @@ async function runAll<S extends Side>(
   return results;
 }
 
-async function nearSides(place: Place, { control }: BenchOptions): Promise<readonly [Side, Side]> {
+async function nearSides(place: Place, { control, library }: BenchOptions): Promise<readonly [Side, Side]> {
+  if (library) {
+    const by = async (transport: string) =>
+      mountSide(place, await place.gateway({ name: `near-${transport}` }), transport, ["--transport", transport]);
+    return [await by("kernel"), await by("fuse-native")];
+  }
   const plain = plainSide(place, "plain");
   if (control) return [plain, plainSide(place, "control")];
   return [plain, await mountSide(place, await place.gateway({ name: "near" }), "mount")];

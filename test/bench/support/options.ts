@@ -10,6 +10,8 @@ export interface BenchOptions {
   readonly rounds: number | undefined;
   /** The same on both sides: what differs then is noise. */
   readonly control: boolean;
+  /** Of the local workloads: a mount by fuse-native beside one by the own transport. */
+  readonly library: boolean;
   /** After the table, what the mount's daemon did in each workload. */
   readonly daemon: boolean;
   /** Where to put CPU profiles of the product's processes. */
@@ -20,6 +22,7 @@ export const HELP = `flags: --json              one JSON document instead of the
        --only NAME,NAME    these workloads
        --rounds N          rounds of each workload
        --control           the same on both sides, to see the noise
+       --fuse-native       a mount by fuse-native beside one that speaks to the kernel itself (local workloads alone)
        --daemon            the daemon's processor time and requests in each workload as well
        --profile DIR       CPU profiles of daemons, gateways and commands, for Chrome's developer tools
 `;
@@ -28,7 +31,7 @@ export class UsageError extends Error {}
 
 /** Throws a UsageError when the arguments are not understood or name no workload of `known`. */
 export function readOptions(args: readonly string[], known: readonly string[]): BenchOptions {
-  const { json, only: lists, rounds, control, daemon, profile } = parse(args);
+  const { json, only: lists, rounds, control, daemon, profile, "fuse-native": library } = parse(args);
   const only = lists.flatMap((names) => names.split(","));
   const stranger = only.find((name) => !known.includes(name));
   if (stranger !== undefined) {
@@ -37,7 +40,7 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
   if (rounds !== undefined && !/^[1-9]\d{0,3}$/.test(rounds)) {
     throw new UsageError(`--rounds: expected a number from 1 to 9999, got "${rounds}"`);
   }
-  return { json, only, rounds: rounds === undefined ? undefined : Number(rounds), control, daemon, profile };
+  return { json, only, rounds: rounds === undefined ? undefined : Number(rounds), control, library, daemon, profile };
 }
 
 function parse(args: readonly string[]) {
@@ -49,6 +52,7 @@ function parse(args: readonly string[]) {
         only: { type: "string", multiple: true, default: [] },
         rounds: { type: "string" },
         control: { type: "boolean", default: false },
+        "fuse-native": { type: "boolean", default: false },
         daemon: { type: "boolean", default: false },
         profile: { type: "string" },
       },

@@ -43,8 +43,13 @@ export function plainSide(place: Place, name: string): ColdSide {
   };
 }
 
-export async function mountSide(place: Place, gateway: TestGateway, name: string): Promise<Side> {
-  return sideOf(place, await place.mount(gateway, { name }));
+export async function mountSide(
+  place: Place,
+  gateway: TestGateway,
+  name: string,
+  args: readonly string[] = [],
+): Promise<Side> {
+  return sideOf(place, await place.mount(gateway, { name, args }));
 }
 
 /** `forget` mounts anew, with an empty state dir. */
