@@ -42,6 +42,7 @@ async function bundle(source, dist) {
       external: [...PACKAGES, SQLITE_ADDON],
       plugins: [sharedClock(join(source, `${CLOCK}.ts`)), sqliteBinding, inAscii],
     });
+    // Not the program itself: it waits to its end, and so would whoever imports from its file later.
     const isInWhole = (path) => path !== join(source, `${entries[0]}.ts`);
     const { output } = await bundled.write({
       dir: dist,
