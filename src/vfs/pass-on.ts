@@ -17,10 +17,12 @@ import { isTight } from "./space.ts";
 import { tellWritten } from "./staged-files.ts";
 
 const SET_ID = 0o6000;
+/** Bytes of the disk. With fewer a writer may hear that it is full before anybody looks, and cached files make way. */
+const WRITERS_ROOM = 1024 ** 3;
 
 /** For each handle, once the file is open: the id to answer with, or undefined: we serve it. */
 export async function passOn(context: Context, live: LiveFile, write: boolean): Promise<number | undefined> {
-  if (live.handles === 0 && mayPass(context, live)) {
+  if (live.handles === 0 && mayPass(context, live) && (!write || context.disk.available >= WRITERS_ROOM)) {
     live.backing = context.passthrough.register(live.file.descriptor ?? -1);
   }
   live.handles += 1;

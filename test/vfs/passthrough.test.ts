@@ -1,8 +1,10 @@
 /** Files that the kernel reads and writes itself: what is passed on, and that no write of it goes unnoticed. */
 import { expect, test } from "vitest";
+import { SILENT } from "../../src/lib/log.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
 import { setattr } from "../../src/vfs/attributes.ts";
 import { cutGeneration } from "../../src/vfs/cut.ts";
+import { createDisk } from "../../src/vfs/disk.ts";
 import type { HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
 import { open, release } from "../../src/vfs/open.ts";
 import { fits } from "../../src/vfs/quota.ts";
@@ -275,4 +277,22 @@ test("a writer passed on beside a reader of before there was a quota: what he ad
   expect(fits(context, row)).toBe(false);
   expect(await text(world, inode)).toBe("n".repeat(150));
   expect(await isPassed(world, inode)).toBe(false);
+});
+
+test("on a disk with little room nobody begins to write unheard: cached files could not make way in time", async () => {
+  const world = await passing();
+  const inode = await whole(world);
+  let available = 2 ** 30;
+  const reserve = { size: 0, held: () => 0, restore: async () => true, giveUp: async () => false };
+  const stateDisk = {
+    reserve: { ...reserve, giveUpNow: () => false },
+    look: () => ({ problem: undefined, total: 2 ** 40, available }),
+  };
+  const disk = createDisk({ stateDisk, limits: undefined, folder: "/state", log: SILENT, onChange() {} });
+  Object.assign(world.context, { disk });
+  disk.look();
+  expect(await isPassed(world, inode, WRITING)).toBe(true);
+  available -= 1;
+  disk.look();
+  expect([await isPassed(world, inode, WRITING), await isPassed(world, inode, READING)]).toEqual([false, true]);
 });
