@@ -60,6 +60,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
 
   const wanted = wantedTransaction(database);
   const writers = createWriters(database);
+  let beforeCommit = () => {};
 
   function beginWanted(): void {
     begin.run();
@@ -73,6 +74,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
       const result = change();
       if (wanted.begin === undefined) {
         writers.tellEnded();
+        beforeCommit();
         commit.run();
         writers.told();
       }
@@ -160,6 +162,11 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
      */
     transaction<T>(change: () => T): T {
       return depth > 0 ? change() : outermost(change);
+    },
+
+    /** From now on part of each transaction that changes anything, at its end. */
+    beforeCommit(change: () => void): void {
+      beforeCommit = change;
     },
 
     /**

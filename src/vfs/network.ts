@@ -20,7 +20,7 @@ const OUTAGE_MAX_MS = 30_000;
 
 export interface Network {
   readonly isOnline: boolean;
-  /** Since when it does not answer, wall clock; undefined while it does. */
+  /** Since when it does not answer, time of the rows (even-time.ts); undefined while it does. */
   readonly offlineSince: number | undefined;
   /** The token was refused; nothing is sent until a new one works. */
   readonly loginNeeded: string | undefined;

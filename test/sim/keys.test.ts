@@ -3,7 +3,7 @@
  * answer and what it asks for: histories made for them, at gateways with and without keys of changes.
  */
 import { expect, test } from "vitest";
-import type { Feature } from "../../src/contract/features.ts";
+import { FEATURE_NAMES, type Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { isMove, movedLate } from "./late-move.ts";
@@ -430,5 +430,32 @@ test.each(["crash", "remount", undefined] as const)(
     it.mount.weather.isOffline = false;
     await it.ends(["a"]);
     expect(await it.content("a")).toBe(bytesOf("third", 40).toString("latin1"));
+  },
+);
+
+test.each([0, 8 * 3_600_000])(
+  "slept for %i ms, then another boot: what old lists show of something removed does not come back",
+  async (slept) => {
+    let boot = "before";
+    const it = await begin(
+      true,
+      {},
+      { lacks: FEATURE_NAMES, engine: (_, __, own) => ({ settings: { ...own.settings, boot } }) },
+    );
+    await it.save("b");
+    await it.save("c");
+    await it.drain();
+    await it.world.clock.advance(400_000);
+    expect(await it.names()).toEqual(["b", "c"]);
+    it.mount.skewMs = slept;
+    it.world.setLag({ path: 120_000, journal: 0, id: 0 });
+    await it.unlink("b");
+    await it.world.clock.advance(10_000);
+    boot = "after";
+    await it.again("remount");
+    for (let shown = 0; shown < 10; shown += 1) {
+      await it.world.clock.advance(3_000);
+      expect(await it.names()).toEqual(["c"]);
+    }
   },
 );
