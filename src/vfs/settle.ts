@@ -402,7 +402,7 @@ function nameIsTaken(context: Context, row: NodeRow, told: Node): void {
   if (entry !== undefined && isThere && row.nodeId === null && join(context, row, entry, node)) return;
   if (entry !== undefined && isThere) {
     moveAside(context, entry);
-    context.activity.conflicted();
+    metadata.afterCommit(context.activity.conflicted);
   }
   arrive(context, node);
 }
