@@ -8,6 +8,7 @@
 import type { Runtime } from "../lib/runtime.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 
+/** Never to be handed to who asks a Runtime what the wall clock shows: types do not tell the two apart. */
 export interface EvenRuntime extends Runtime {
   /** The time of the rows, whole milliseconds. */
   now(): number;

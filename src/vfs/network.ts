@@ -5,8 +5,8 @@
 import type { Client } from "../client/client.ts";
 import { RemoteError } from "../client/errors.ts";
 import type { Scope } from "../contract/scopes.ts";
-import type { Runtime } from "../lib/runtime.ts";
 import { FsError } from "./errors.ts";
+import type { EvenRuntime } from "./even-time.ts";
 
 /** Once known to be offline, a program waits no longer than this for an answer. */
 const OFFLINE_PATIENCE_MS = 1000;
@@ -73,7 +73,7 @@ interface Refusal {
  * says otherwise. `onChange`: with "scopes" when something may be done now that was refused.
  */
 export function createNetwork(
-  runtime: Runtime,
+  runtime: EvenRuntime,
   options: {
     scopes: ReadonlySet<string> | undefined;
     isOnline: boolean;
