@@ -161,17 +161,19 @@ export function exchange(
     const dispatch = (body: unknown) => {
       if (isOver) return;
       silence.expect(limits.connect, "connection");
-      pool.dispatch(
-        {
-          method: request.method,
-          path: request.path,
-          headers: { ...request.headers },
-          body: dispatchBody(body),
-          headersTimeout: 0,
-          bodyTimeout: 0,
-        },
-        handler,
-      );
+      const options = {
+        method: request.method,
+        path: request.path,
+        headers: { ...request.headers },
+        body: dispatchBody(body),
+        headersTimeout: 0,
+        bodyTimeout: 0,
+      };
+      try {
+        pool.dispatch(options, handler);
+      } catch (error) {
+        fail(transportError(error instanceof Error ? error : new Error(String(error))));
+      }
     };
     if (outgoing === undefined || !isShort) dispatch(outgoing ?? request.body);
     else gather(outgoing).then(dispatch, (error: Error) => fail(transportError(error)));

@@ -101,11 +101,12 @@ export async function openStaged(files: Files, path: string, log: Logger): Promi
   async function write(): Promise<void> {
     if (waiting.length === 0) return;
     const lines = waiting;
+    const isNamed = isNaming;
     waiting = [];
+    isNaming = false;
     const bytes = Buffer.from(lines.join(""));
     try {
-      if (isNaming) isSynced = false;
-      isNaming = false;
+      if (isNamed) isSynced = false;
       await file.write(bytes, size);
       size += bytes.length;
       since?.push(...lines);
@@ -114,6 +115,7 @@ export async function openStaged(files: Files, path: string, log: Logger): Promi
     } catch (error) {
       // What was written already is told once more: the last word of a file counts.
       waiting = [...lines, ...waiting];
+      isNaming ||= isNamed;
       if (!hasFailed) log.warn({ err: error }, "the list of changed files cannot be kept");
       hasFailed = true;
       await markWhole(false).catch(() => {});

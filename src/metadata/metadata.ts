@@ -45,6 +45,9 @@ export type Part<T> = { readonly value: T } | { readonly error: unknown };
 export function createMetadata<Request>(database: Connection, parseRequest: (value: unknown) => Request) {
   let depth = 0;
   let isApart = false;
+  /** Whoever catches it on its way here, what was done so far is not committed. */
+  let failed: NotApart | undefined;
+  let afterCommit: (() => void)[] = [];
   const changed = createChanged(database);
   const begin = database.prepare("BEGIN IMMEDIATE");
   const commit = database.prepare("COMMIT");
@@ -60,6 +63,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
 
   const wanted = wantedTransaction(database);
   const writers = createWriters(database);
+  let beforeCommit = () => {};
 
   function beginWanted(): void {
     begin.run();
@@ -69,10 +73,14 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
   function once<T>(change: () => T): T {
     wanted.begin = beginWanted;
     depth += 1;
+    failed = undefined;
+    afterCommit = [];
     try {
       const result = change();
+      if (failed !== undefined) throw failed;
       if (wanted.begin === undefined) {
         writers.tellEnded();
+        beforeCommit();
         commit.run();
         writers.told();
       }
@@ -105,7 +113,10 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
 
   function outermost<T>(change: () => T): T {
     const result = noticingDamage(database, () => despiteDisk(database, () => inParts(change)));
+    const effects = afterCommit;
+    afterCommit = [];
     changed.tell();
+    for (const effect of effects) effect();
     return result;
   }
 
@@ -116,17 +127,21 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     try {
       return { value: change() };
     } catch (cause) {
-      throw isOfAll(cause) ? cause : new NotApart("a part failed", { cause });
+      if (isOfAll(cause)) throw cause;
+      failed = new NotApart("a part failed", { cause });
+      throw failed;
     }
   }
 
   function apart<T>(change: () => T): Part<T> {
     wanted.begin?.();
     beginPart.run();
+    const before = afterCommit.length;
     try {
       return { value: change() };
     } catch (error) {
       if (database.inTransaction) undoPart.run();
+      afterCommit.length = before;
       forgetRead(database);
       if (isOfAll(error)) throw error;
       return { error };
@@ -160,6 +175,16 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
      */
     transaction<T>(change: () => T): T {
       return depth > 0 ? change() : outermost(change);
+    },
+
+    /** Within a transaction: done once, and only if what it belongs to is committed. Must not throw. */
+    afterCommit(effect: () => void): void {
+      afterCommit.push(effect);
+    },
+
+    /** From now on part of each transaction that changes anything, at its end. */
+    beforeCommit(change: () => void): void {
+      beforeCommit = change;
     },
 
     /**

@@ -1,7 +1,7 @@
 /**
  * The tables of what we know, as numbered migrations. A migration that has shipped never changes;
- * a new one is added below it. Words are those of src/README.md. Times are milliseconds of the wall
- * clock, or "seconds.nnnnnnnnn" text where a file system shows them.
+ * a new one is added below it. Words are those of src/README.md. Times are milliseconds of the
+ * rows' own time (vfs/even-time.ts), or "seconds.nnnnnnnnn" text where a file system shows them.
  */
 
 export const MIGRATIONS: readonly string[] = [

@@ -2,7 +2,7 @@
 import type { Node } from "../contract/resources.ts";
 import { type Connection, prepare, remember } from "./database.ts";
 
-/** workspace: id; workspaceName; root: node id; cursor: journal position everything is applied up to; boot: id of the last boot; indexed: position the path index showed; written: position of our newest acknowledged write; counting: whose revisions and positions the rows hold; relist: the folder up to which all are listed again, empty: none is to be; mount: id of the mount that the rows of done are of; restored: why the rows are older than the files, until that is made up for; time: of the rows, see vfs/even-time.ts. */
+/** workspace: id; workspaceName; root: node id; cursor: journal position everything is applied up to; boot: id of the last boot; indexed: position the path index showed; written: position of our newest acknowledged write; counting: whose revisions and positions the rows hold; relist: the folder up to which all are listed again, empty: none is to be; mount: id of the mount that the rows of done are of; restored: why the rows are older than the files, until that is made up for; time, latest: of the rows, see vfs/even-time.ts. */
 export type SettingKey =
   | "workspace"
   | "workspaceName"
@@ -15,7 +15,8 @@ export type SettingKey =
   | "relist"
   | "mount"
   | "restored"
-  | "time";
+  | "time"
+  | "latest";
 
 export function createSettings(database: Connection) {
   const byKey = prepare<{ value: string }>(database, "SELECT value FROM setting WHERE key = ?");

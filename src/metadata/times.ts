@@ -1,8 +1,8 @@
-/** Times of all tables, for when the clock they are of begins again earlier than it was. */
+/** Times of all tables, for when their clock begins anew: machines do not wait while they are off. */
 import { type Connection, prepare } from "./database.ts";
 
 /**
- * What happened cannot lie ahead; what waits is looked at now. Each finds its rows by an index.
+ * What waits is looked at now; what happened cannot lie ahead (rows of releases that had the wall clock's time). Each finds its rows by an index.
  * Positions are none of these, nor are times of files.
  */
 const UPDATES: readonly string[] = [

@@ -3,7 +3,7 @@
  * durable close) hear that something was done.
  */
 export interface Activity {
-  /** The write-back loop should look at the table: now, or at this time of the wall clock, when the change is due. */
+  /** The write-back loop should look at the table: now, or at this time of the rows (even-time.ts), when the change is due. */
   wake(at?: number): void;
   onWake(listener: (at: number) => void): () => void;
   /** Dirty rows, all or those in one folder (an inode), need not wait for their time: the loop looks at them in turn. */

@@ -227,6 +227,6 @@ function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: 
 /** What was written here, in an inode no name shows any more, as a new node under a conflict name. */
 function setAside(context: Context, row: NodeRow, entry: Entry): void {
   const name = keepBeside(context, entry, row, "conflict");
-  context.activity.conflicted();
+  context.metadata.afterCommit(context.activity.conflicted);
   context.log.warn({ name: entry.name, copy: name }, "changed here and elsewhere: both are kept");
 }

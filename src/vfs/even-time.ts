@@ -1,13 +1,14 @@
 /**
- * The time of the rows: what the wall clock showed when this boot of the machine was first met, and even
- * from there on, whoever sets that clock, for all daemons of the boot. How long ago something was and how
- * long it still waits stays true; a settle time never ends early, and nothing waits for an old time to come
- * again. What is shown to programs and people, and compared with times of files, is of the wall clock. While
- * the machine sleeps this time stands still, as timers do.
+ * The time of the rows: even from the first start on, whoever sets the wall clock, for all daemons and boots of
+ * the machine. A boot goes on where the rows of the one before end, so nothing is held to be older than it is: a
+ * settle time never ends early. It stands still while the machine sleeps or is off, so ages made of it that people
+ * are shown leave that out. What else is shown to programs and people, and compared with times of files, is of the
+ * wall clock. Times of what happened are written in transactions, each of which says how late it is.
  */
 import type { Runtime } from "../lib/runtime.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 
+/** Never to be handed to who asks a Runtime what the wall clock shows: types do not tell the two apart. */
 export interface EvenRuntime extends Runtime {
   /** The time of the rows, whole milliseconds. */
   now(): number;
@@ -21,23 +22,32 @@ interface EvenTime {
   keep(): void;
 }
 
-type Needs = Pick<Metadata<unknown>, "settings" | "times" | "transaction">;
+type Needs = Pick<Metadata<unknown>, "settings" | "times" | "transaction" | "beforeCommit">;
 
-export function createEvenTime(machine: Runtime, { settings, times, transaction }: Needs, boot: string): EvenTime {
+/** Rows are later than what is kept of how late it is by less than this; a machine takes longer to go down and come up. */
+const KEPT_MS = 1_000;
+
+export function createEvenTime(machine: Runtime, metadata: Needs, boot: string): EvenTime {
+  const { settings, times, transaction } = metadata;
   const known = parse(settings.get("time"));
   const isKnown = known?.boot === boot;
-  const offset = isKnown ? known.offset : machine.now() - machine.elapsed();
+  const latest = settings.get("latest");
+  const begin = latest === undefined ? machine.now() : Number(latest) + KEPT_MS;
+  const offset = isKnown ? known.offset : begin - machine.elapsed();
   const runtime: EvenRuntime = {
     ...machine,
     now: () => Math.floor(machine.elapsed() + offset),
     wallClock: machine.now,
   };
+  metadata.beforeCommit(() => {
+    const now = runtime.now();
+    if (now - settings.getNumber("latest") >= KEPT_MS) settings.set("latest", String(now));
+  });
   return {
     runtime,
     keep() {
       if (isKnown) return;
       transaction(() => {
-        // Since the boot before, the wall clock may have been set back.
         times.notAfter(runtime.now());
         settings.set("time", JSON.stringify({ boot, offset }));
       });

@@ -55,8 +55,10 @@ export async function refreshNode(context: Context, reread: Reread, signal: Abor
 /** It is kept as it is here until it can be placed. Each time after half as long again as it has been so. */
 function waitForFolder({ metadata, runtime }: Context, reread: Reread): void {
   const now = runtime.now();
-  const since = metadata.rereads.hidden(reread, now);
-  metadata.rereads.postpone(reread, now + Math.min(SETTLE_MS, Math.max(FOLDER_HIDDEN_MS, (now - since) / 2)));
+  metadata.transaction(() => {
+    const since = metadata.rereads.hidden(reread, now);
+    metadata.rereads.postpone(reread, now + Math.min(SETTLE_MS, Math.max(FOLDER_HIDDEN_MS, (now - since) / 2)));
+  });
 }
 
 /**

@@ -17,11 +17,14 @@ export interface Patience {
 /** For a start that can do without the gateway: only one broken connection is bridged. */
 export const A_MOMENT: Patience = { limitMs: 0, givesUpUnheard: true };
 
+/** What it takes to wait; what time it is nobody asks. */
+export type Waits = Pick<Clock, "elapsed" | "setTimer">;
+
 /** A start that can do without an answer waits for one no longer than this. */
 const ANSWER_MS = 250;
 
 /** The answer, or, where it is long in coming, undefined. Rejects as `asked` does, if that is at once. */
-export async function atOnce<T>(clock: Clock, asked: Promise<T>): Promise<{ readonly value: T } | undefined> {
+export async function atOnce<T>(clock: Waits, asked: Promise<T>): Promise<{ readonly value: T } | undefined> {
   const over = new AbortController();
   const answer = asked.then((value) => ({ value }));
   const limit = sleep(clock, ANSWER_MS, over.signal).then(() => undefined);
@@ -36,7 +39,7 @@ const FIRST_WAIT_MS = 50;
 const MOMENT_MS = 350;
 const LAST_WAIT_MS = 1000;
 
-export async function insist<T>(clock: Clock, patience: Patience, ask: () => Promise<T>): Promise<T> {
+export async function insist<T>(clock: Waits, patience: Patience, ask: () => Promise<T>): Promise<T> {
   const limit = Math.max(patience.limitMs, MOMENT_MS);
   const start = clock.elapsed();
   let waited = 0;

@@ -218,7 +218,7 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
     const isKnown = row?.size === size && row.bytes === allocated && isUseKnown;
     if (row !== undefined && !isKnown) {
       const usedAt = isUseKnown ? row.usedAt : runtime.now();
-      metadata.lives.update(live.lineage, { size, bytes: allocated, usedAt });
+      metadata.transaction(() => metadata.lives.update(live.lineage, { size, bytes: allocated, usedAt }));
     }
     runtime.step("release: recorded");
   } finally {

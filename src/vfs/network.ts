@@ -5,8 +5,8 @@
 import type { Client } from "../client/client.ts";
 import { RemoteError } from "../client/errors.ts";
 import type { Scope } from "../contract/scopes.ts";
-import type { Runtime } from "../lib/runtime.ts";
 import { FsError } from "./errors.ts";
+import type { EvenRuntime } from "./even-time.ts";
 
 /** Once known to be offline, a program waits no longer than this for an answer. */
 const OFFLINE_PATIENCE_MS = 1000;
@@ -20,7 +20,7 @@ const OUTAGE_MAX_MS = 30_000;
 
 export interface Network {
   readonly isOnline: boolean;
-  /** Since when it does not answer, wall clock; undefined while it does. */
+  /** Since when it does not answer, time of the rows (even-time.ts); undefined while it does. */
   readonly offlineSince: number | undefined;
   /** The token was refused; nothing is sent until a new one works. */
   readonly loginNeeded: string | undefined;
@@ -73,7 +73,7 @@ interface Refusal {
  * says otherwise. `onChange`: with "scopes" when something may be done now that was refused.
  */
 export function createNetwork(
-  runtime: Runtime,
+  runtime: EvenRuntime,
   options: {
     scopes: ReadonlySet<string> | undefined;
     isOnline: boolean;

@@ -17,8 +17,7 @@ export function observeNode(context: Context, told: Node, source: Source = "othe
   const { metadata } = context;
   metadata.transaction(() => {
     const node = withRevision(context, told, source);
-    const tombstone = metadata.tombstones.get(node.id);
-    if (node.revision < 0 || (tombstone !== undefined && node.revision <= tombstone.revision)) return;
+    if (isPast(context, node)) return;
     const row = metadata.nodes.ofNodeId(node.id);
     if (row === undefined) {
       const aside = isOwnBirth(context, node) ? undefined : arrive(context, node);
@@ -33,6 +32,12 @@ export function observeNode(context: Context, told: Node, source: Source = "othe
     const seen = isNews ? metadata.nodes.update(row.id, { seen: { node }, seenAt: context.runtime.now() }) : row;
     advance(context, seen.id);
   });
+}
+
+/** Lag, or what the node was before a deletion that is known here. `node`: as `withRevision` gives it. */
+export function isPast({ metadata }: Pick<Context, "metadata">, node: Node): boolean {
+  const tombstone = metadata.tombstones.get(node.id);
+  return node.revision < 0 || (tombstone !== undefined && node.revision <= tombstone.revision);
 }
 
 /** The gateway no longer has the node: its journal said so at `position`, or asking for its id (null). */

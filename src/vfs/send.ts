@@ -9,7 +9,7 @@ import type { Attempt } from "../metadata/attempts.ts";
 import type { Context } from "./context.ts";
 import { withRevision } from "./echo.ts";
 import { generationSource } from "./generation.ts";
-import { observeNode } from "./observe.ts";
+import { isPast, observeNode } from "./observe.ts";
 import { isKeyed, type Request, scopesOf } from "./request.ts";
 import { acknowledge, deletionIsDone, refused, type Verdict } from "./settle.ts";
 
@@ -112,6 +112,8 @@ async function settleByReading(context: Context, attempt: Attempt<Request>, sign
   context.network.answered();
   const [found] = items;
   if (found === undefined || context.metadata.nodes.ofNodeId(found.id) !== undefined) return false;
+  // Deleted since: an old list, which does not show yet what this request may have made.
+  if (isPast(context, withRevision(context, found, "others"))) return false;
   const node = await hashed(context, request, found, signal);
   if (request.do === "folder" ? node.kind !== "folder" : node.contentHash !== request.hash) {
     throw new RemoteError("conflict", `${request.do}: the name is taken`, { node });

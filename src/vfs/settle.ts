@@ -15,7 +15,7 @@ import { advance, bury, leftPlace } from "./advance.ts";
 import { arrive } from "./arrival.ts";
 import { lookAgain } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { afterWrite, isOnlyOurs, leaveState } from "./echo.ts";
+import { afterWrite, isOnlyOurs, leaveState, withRevision } from "./echo.ts";
 import { effectOf, isStandIn } from "./effect.ts";
 import { groupOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
@@ -26,7 +26,7 @@ import { writersOf } from "./live.ts";
 import { folderIsNotEmpty } from "./look-inside.ts";
 import { moveAside } from "./make-room.ts";
 import { handOver } from "./nameless.ts";
-import { observeNode, revisionOf } from "./observe.ts";
+import { isPast, observeNode, revisionOf } from "./observe.ts";
 import { takeOwn } from "./own.ts";
 import { isKeyed, type Request } from "./request.ts";
 import { tellDone } from "./staged-files.ts";
@@ -287,10 +287,13 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
     }
     const { node } = error.details;
     const isOther = attempt.request.do === "exchange" && node?.id === attempt.request.with;
-    if (
-      (node?.lastKey === attempt.key && !isOther) ||
-      (node !== undefined && isEarlierTry(context, row, attempt, error, node))
-    ) {
+    const isOurs = node?.lastKey === attempt.key && !isOther;
+    const mayBeOurs = !isOurs && node !== undefined && mayBeEarlierTry(context, attempt, error);
+    // An old list: what is at the name by now it does not show.
+    if (mayBeOurs && isPast(context, withRevision(context, node, "others"))) {
+      return { retry: true, afterMs: LOOK_AGAIN_MS };
+    }
+    if (isOurs || (mayBeOurs && isEarlierTry(context, row, attempt, node))) {
       acknowledge(context, attempt, node, 0);
       return { retry: false };
     }
@@ -304,15 +307,17 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
   });
 }
 
+/** Asked for before without an answer or a key: what that made may be what is in the way now. */
+function mayBeEarlierTry({ client }: Context, { request, tries }: Sent, { code }: RemoteError): boolean {
+  return tries > 0 && !isKeyed(request, client.features) && (code === "conflict" || code === "changed");
+}
+
 /**
- * Asked for before without an answer or a key, and what is in the way is what that made, though no listing
- * showed it yet. A file by its content: taken for somebody's, newer content here would be in conflict with our
- * own. A folder only if it was removed here since: taken for somebody's it would come back for good.
+ * Of one that may be: it is, though no listing showed it yet. A file by its content: taken for somebody's, newer
+ * content here would be in conflict with our own. A folder only if it was removed here since: taken for
+ * somebody's it would come back for good.
  */
-function isEarlierTry({ metadata, client }: Context, row: NodeRow, sent: Sent, error: RemoteError, node: Node) {
-  const { request, tries } = sent;
-  if (tries === 0 || isKeyed(request, client.features)) return false;
-  if (error.code !== "conflict" && error.code !== "changed") return false;
+function isEarlierTry({ metadata }: Context, row: NodeRow, { request }: Sent, node: Node): boolean {
   if (metadata.nodes.ofNodeId(node.id)?.id !== (row.nodeId === null ? undefined : row.id)) return false;
   if (request.do === "folder") return node.kind === "folder" && row.entry === null;
   return "hash" in request && request.hash !== null && node.contentHash === request.hash;
@@ -383,9 +388,7 @@ function nameIsTaken(context: Context, row: NodeRow, told: Node): void {
   // The answer may be older than what was heard of the node meanwhile.
   const waiting = metadata.arrivals.get(told.id);
   const node = waiting !== undefined && waiting.revision > told.revision ? waiting : told;
-  const tombstone = metadata.tombstones.get(node.id);
-  const isPast = tombstone !== undefined && node.revision <= tombstone.revision;
-  if (isPast || metadata.nodes.ofNodeId(node.id) !== undefined) {
+  if (isPast(context, node) || metadata.nodes.ofNodeId(node.id) !== undefined) {
     // A known node is still, or again, there: it has to leave first, or has news. One that is gone was there once.
     observeNode(context, node);
     metadata.nodes.update(row.id, { due: context.runtime.now() + LOOK_AGAIN_MS });
@@ -399,7 +402,7 @@ function nameIsTaken(context: Context, row: NodeRow, told: Node): void {
   if (entry !== undefined && isThere && row.nodeId === null && join(context, row, entry, node)) return;
   if (entry !== undefined && isThere) {
     moveAside(context, entry);
-    context.activity.conflicted();
+    metadata.afterCommit(context.activity.conflicted);
   }
   arrive(context, node);
 }

@@ -12,7 +12,7 @@ export type Together = <T>(change: () => T) => Promise<T>;
 
 type Outcome = () => void;
 
-export function createTogether(runtime: Runtime, metadata: Metadata<Request>): Together {
+export function createTogether(runtime: Pick<Runtime, "soon">, metadata: Metadata<Request>): Together {
   let waiting: { attempt: () => Outcome; reject: (error: unknown) => void }[] = [];
 
   function commit(): void {

@@ -7,13 +7,12 @@ import { RemoteError } from "../client/errors.ts";
 import type { Node, Workspace } from "../contract/resources.ts";
 import type { Scope } from "../contract/scopes.ts";
 import type { Logger } from "../lib/log.ts";
-import type { Runtime } from "../lib/runtime.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import { born } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 import { StartError } from "./engine.ts";
 import { contentOfNode } from "./from-node.ts";
-import { A_MOMENT, atOnce, insist, type Patience } from "./insist.ts";
+import { A_MOMENT, atOnce, insist, type Patience, type Waits } from "./insist.ts";
 import type { Request } from "./request.ts";
 import { isoToTimeText } from "./stat.ts";
 
@@ -48,7 +47,7 @@ export function goOn(metadata: Metadata<Request>, client: Client): Start | undef
 
 export async function findOut(
   metadata: Metadata<Request>,
-  runtime: Runtime,
+  runtime: Waits,
   client: Client,
   name: string,
   scopes: ReadonlySet<string> | undefined,

@@ -73,3 +73,16 @@ test("content that cannot be read fails it, unsent", async () => {
   await expect(answer).rejects.toMatchObject({ message: "no such file", details: { isUnsent: true } });
   expect(bodies).toEqual([]);
 });
+
+test("a connection that takes nothing at all fails it, unsent, whatever its length", async () => {
+  const pool: Pick<Dispatcher, "dispatch"> = {
+    dispatch() {
+      throw new TypeError("invalid header");
+    },
+  };
+  for (const size of [8, undefined]) {
+    const request = { method: "POST", path: "/", headers: {}, body: chunks("content"), size };
+    const answer = exchange(pool, { last: 0 }, request, LIMITS);
+    await expect(answer).rejects.toMatchObject({ name: "RemoteError", details: { isUnsent: true } });
+  }
+});

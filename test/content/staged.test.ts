@@ -124,7 +124,8 @@ test("it is long when much was said since it was written anew", async () => {
   expect(staged.isLong()).toBe(false);
 });
 
-test("that a file is done need not survive power loss: a sync is for those that are named", async () => {
+/** A list whose syncs are counted. */
+async function counted() {
   let syncs = 0;
   const { open } = files;
   Object.assign(files, {
@@ -140,12 +141,18 @@ test("that a file is done need not survive power loss: a sync is for those that 
     },
   });
   const list = await openStaged(files, PATH, SILENT);
+  /** How many syncs it takes to say this. */
   const synced = async (...told: Parameters<Staged["add"]>[0][]) => {
     for (const one of told) list.add(one);
     const before = syncs;
     await list.sync();
     return syncs - before;
   };
+  return { list, synced };
+}
+
+test("that a file is done need not survive power loss: a sync is for those that are named", async () => {
+  const { list, synced } = await counted();
   expect(await synced(word(1))).toBe(1);
   expect(await synced()).toBe(0);
   expect(await synced({ lineage: 1, done: true })).toBe(0);
@@ -154,4 +161,15 @@ test("that a file is done need not survive power loss: a sync is for those that 
   await list.flush();
   expect(await synced({ lineage: 2, done: true })).toBe(1);
   await list.close();
+});
+
+test("what could not be written while it was written anew is synced once it is", async () => {
+  const { list, synced } = await counted();
+  await list.replace(async function* () {
+    list.add(word(2));
+    files.fail({ path: /staged$/, code: "ENOSPC", on: ["write"], times: 1 });
+    yield word(1);
+  });
+  expect(await synced()).toBe(1);
+  expect(await found()).toEqual({ lineages: [1, 2], isWhole: true });
 });

@@ -3,6 +3,7 @@
  * answer and what it asks for: histories made for them, at gateways with and without keys of changes.
  */
 import { expect, test } from "vitest";
+import { FEATURE_NAMES, type Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { isMove, movedLate } from "./late-move.ts";
@@ -62,6 +63,40 @@ test.each(CASES)("$kind: a deletion that arrives after a $how takes nothing made
   await it.ends(["a"]);
   expect(await it.content("a")).toBe(bytesOf("the same", 40).toString("latin1"));
 });
+
+const NO_KEYS = ["uploadKeys", "folderKeys", "changeKeys", "lastKey"] as const;
+const LATE_LISTS: readonly {
+  lacks: readonly Feature[];
+  kind: string;
+  made: "file" | "folder";
+  how: "lost" | "crash";
+}[] = [
+  { lacks: NO_KEYS, kind: "keys", made: "file", how: "lost" },
+  { lacks: NO_KEYS, kind: "keys", made: "folder", how: "lost" },
+  { lacks: [...NO_KEYS, "conditions"], kind: "keys and conditions", made: "file", how: "crash" },
+];
+
+test.each(LATE_LISTS)(
+  "without $kind: a $made that late lists still show after its removal is not the one made anew ($how)",
+  async ({ lacks, made, how }) => {
+    const it = await begin(true, {}, { lacks });
+    const { mkdir, rmdir } = it.calls();
+    const make = () => (made === "file" ? it.save("b", "the same") : it.world.run(mkdir("b")));
+    await make();
+    await it.drain();
+    await it.world.clock.advance(20_000);
+    it.world.setLag({ path: 10_000, journal: 0, id: 0 });
+    await (made === "file" ? it.unlink("b") : it.world.run(rmdir("b")));
+    await it.until(() => it.asked.some((line) => line.startsWith("DELETE")));
+    const isBirth = ({ method, path }: HttpRequest) => method === "POST" && /^\/v1\/(files|nodes)/.test(path);
+    if (how === "crash") it.mount.weather.latencyMs = 300;
+    const birth = how === "lost" ? it.once("lost-before", isBirth) : undefined;
+    await make();
+    await it.until(birth?.isSent ?? (() => it.metadata().attempts.countOpen() > 0));
+    if (how === "crash") await it.again("crash");
+    await it.ends(["b"]);
+  },
+);
 
 test.each(CASES)("$kind: a lost answer to a move is found again after a $how and a further move", async (options) => {
   const it = await begin(options.hasKeys);
@@ -395,5 +430,32 @@ test.each(["crash", "remount", undefined] as const)(
     it.mount.weather.isOffline = false;
     await it.ends(["a"]);
     expect(await it.content("a")).toBe(bytesOf("third", 40).toString("latin1"));
+  },
+);
+
+test.each([0, 8 * 3_600_000])(
+  "slept for %i ms, then another boot: what old lists show of something removed does not come back",
+  async (slept) => {
+    let boot = "before";
+    const it = await begin(
+      true,
+      {},
+      { lacks: FEATURE_NAMES, engine: (_, __, own) => ({ settings: { ...own.settings, boot } }) },
+    );
+    await it.save("b");
+    await it.save("c");
+    await it.drain();
+    await it.world.clock.advance(400_000);
+    expect(await it.names()).toEqual(["b", "c"]);
+    it.mount.skewMs = slept;
+    it.world.setLag({ path: 120_000, journal: 0, id: 0 });
+    await it.unlink("b");
+    await it.world.clock.advance(10_000);
+    boot = "after";
+    await it.again("remount");
+    for (let shown = 0; shown < 10; shown += 1) {
+      await it.world.clock.advance(3_000);
+      expect(await it.names()).toEqual(["c"]);
+    }
   },
 );

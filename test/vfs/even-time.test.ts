@@ -42,18 +42,55 @@ test.each([HOUR, -HOUR])("set by %i ms while no daemon was there: the next one g
   expect(start("boot").now()).toBe(begun + 1_000);
 });
 
-test("after another boot it is the wall clock's again, and no row is later than that", async () => {
+test.each([0, 8 * HOUR, -HOUR])(
+  "another boot, the wall clock %i ms off: it goes on where the rows end, and what waits is looked at",
+  async (by) => {
+    const { clock, metadata, start } = machine();
+    const before = start("boot");
+    await clock.advance(5 * HOUR);
+    const happened = before.now();
+    metadata.transaction(() => {
+      metadata.rereads.add("node");
+      const [reread] = metadata.rereads.due(happened, 1);
+      if (reread !== undefined) metadata.rereads.missing(reread, happened, happened + HOUR);
+    });
+    clock.jump(by);
+    const now = start("another boot").now();
+    expect(now - happened).toBeGreaterThanOrEqual(0);
+    expect(now - happened).toBeLessThanOrEqual(1_000);
+    expect(metadata.rereads.missingSince("node")).toBe(happened);
+    expect(metadata.rereads.due(now, 1)).toHaveLength(1);
+    await clock.advance(1_500);
+    expect(start("another boot").now()).toBe(now + 1_500);
+  },
+);
+
+test("whatever a commit says happened, another boot is no earlier and at most a second later", async () => {
   const { clock, metadata, start } = machine();
-  const begun = start("boot").now();
-  const row = metadata.transaction(() => {
+  for (let boot = 0; boot < 20; boot += 1) {
+    const runtime = start(`boot ${boot}`);
+    let happened = 0;
+    for (const after of [1, 400, 998, 1, 1_000, boot * 97]) {
+      await clock.advance(after);
+      happened = runtime.now();
+      metadata.transaction(() => metadata.settings.set("cursor", String(happened)));
+    }
+    const later = start(`boot ${boot + 1}`).now() - happened;
+    expect(later).toBeGreaterThanOrEqual(0);
+    expect(later).toBeLessThanOrEqual(1_000);
+  }
+});
+
+test("rows of a release that had the wall clock's time: none is later than now", () => {
+  const { clock, metadata, start } = machine();
+  const then = clock.now() + HOUR;
+  metadata.transaction(() => {
     metadata.rereads.add("node");
-    const [reread] = metadata.rereads.due(begun, 1);
-    if (reread !== undefined) metadata.rereads.missing(reread, begun, begun);
-    return reread;
+    const [reread] = metadata.rereads.due(then, 1);
+    if (reread !== undefined) metadata.rereads.missing(reread, then, then);
   });
-  clock.jump(-HOUR);
-  const runtime = start("another boot");
-  expect(runtime.now()).toBe(begun - HOUR);
-  expect(metadata.rereads.missingSince("node")).toBe(begun - HOUR);
-  expect(metadata.rereads.due(begun - HOUR, 1)).toEqual([row]);
+  const now = start("boot").now();
+  expect(now).toBe(clock.now());
+  expect(metadata.rereads.missingSince("node")).toBe(now);
+  expect(metadata.rereads.due(now, 1)).toHaveLength(1);
 });
