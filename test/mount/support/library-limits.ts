@@ -114,6 +114,16 @@ equal(os.path.exists("d"), False)`,
     cases: ["folders/telldir and seekdir come back to the same place, also after changes"],
   },
   {
+    what: "a name may hold U+FFFD",
+    instead:
+      "EILSEQ for all that is done with it: the package gives this for bytes that are not UTF-8, whichever they were",
+    script: String.raw`
+for name in ("a\ufffd", b"a\xff"):
+    for action in (os.lstat, os.unlink, os.rmdir, os.mkdir, open, lambda n: os.truncate(n, 0), lambda n: os.rename(n, "other")):
+        equal(code(action, name), "EILSEQ")
+put("one"); equal(code(os.rename, "one", "b\ufffd"), "EILSEQ"); equal(code(os.link, "one", b"b\xff"), "EILSEQ")`,
+  },
+  {
     what: "fallocate, and holes found by lseek",
     instead: "EOPNOTSUPP; the whole file counts as data",
     script: `
