@@ -52,6 +52,19 @@ export const LIMITS: readonly Limit[] = [
     what: "rename over a file that somebody has open, in one step",
     instead: "it is removed, then the other one takes its name: there is a moment without it",
     sometimes: ["together/50 processes save one file over: it always has one whole content"],
+    script: `
+import threading
+missed = []
+def save(i):
+    for k in range(500):
+        if missed: return
+        put(f"t{i}"); os.rename(f"t{i}", "over")
+        if code(get, "over") == "ENOENT": missed.append(i)
+threads = [threading.Thread(target=save, args=(i,)) for i in range(20)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+equal(missed != [], True)
+equal(os.path.exists("over"), True)`,
   },
   {
     what: "times to the nanosecond, and before 1970",
