@@ -25,7 +25,7 @@ const BUNDLES = [
 ];
 
 /** Installed beside us: they have files of their own, or are loaded by few commands. */
-const PACKAGES = [/^fastify$/, /^@fastify\//, /^file-type$/, /^cli-progress$/];
+const PACKAGES = [/^fastify$/, /^@fastify\//, /^file-type$/, /^cli-progress$/, /^fuse-native$/];
 
 const SQLITE_ADDON = "better-sqlite3/build/Release/better_sqlite3.node";
 

@@ -46,16 +46,27 @@ export function missingDebianPackages({ toBuild, forTests }) {
  * only without a compiler nothing can go on, so only then `fail` is called.
  */
 export function installDebianPackages(missing, progress, fail) {
-  const names = missing.map(({ name }) => name);
+  let left = missing;
   let why = "not root";
   if (process.getuid?.() === 0) {
-    progress(`Debian packages (apt-get install ${names.join(" ")})`);
-    why = aptGet(["update"]) ?? aptGet(["install", "-y", "--no-install-recommends", ...names]);
+    progress(`Debian packages (apt-get install ${namesOf(missing)})`);
+    why = aptGet(["update"]) ?? install(missing);
     if (why === undefined) return;
+    // apt-get installs none where it cannot install one.
+    if (missing.length > 1) left = missing.filter((one) => !isThere(one.brings) && install([one]) !== undefined);
+    if (left.length === 0) return;
   }
-  const line = `missing: ${missing.map(({ name, brings }) => `${brings} (${name})`).join(", ")}; ${why}. Install with: sudo apt-get install -y ${names.join(" ")}`;
-  if (missing.some(({ when }) => when === "build")) fail(line);
+  const line = `missing: ${left.map(({ name, brings }) => `${brings} (${name})`).join(", ")}; ${why}. Install with: sudo apt-get install -y ${namesOf(left)}`;
+  if (left.some(({ when }) => when === "build")) fail(line);
   process.stderr.write(`setup: ${line}\n`);
+}
+
+function namesOf(packages) {
+  return packages.map(({ name }) => name).join(" ");
+}
+
+function install(packages) {
+  return aptGet(["install", "-y", "--no-install-recommends", ...packages.map(({ name }) => name)]);
 }
 
 /** What went wrong, in a line; undefined when nothing did. */

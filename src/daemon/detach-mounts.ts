@@ -1,8 +1,9 @@
 /** Takes off all mounts of a connection, for a daemon whose supervisor does not. */
+import { readFileSync } from "node:fs";
 import { isConnected } from "../fuse/native.ts";
 import type { Logger } from "../lib/log.ts";
 import { detach } from "./detach.ts";
-import { mountsOf, readMountTable } from "./mount-table.ts";
+import { isOurs, mountAt, mountsOf, readMountTable } from "./mount-table.ts";
 import type { ServedMount } from "./transport.ts";
 
 /** While the device is connected, the number of its connection is no other's. */
@@ -16,4 +17,21 @@ export async function detachMounts({ connection, descriptor }: ServedMount, log:
       log.error({ err: error }, "the mount could not be detached");
     }
   }
+}
+
+/** What was mounted from the device at the folder; another mount that is there by now stays. */
+export async function detachDevice(descriptor: number, mountpoint: string, log: Logger): Promise<void> {
+  const connection = connectionOf(descriptor) ?? connectionAt(mountpoint);
+  if (connection !== undefined) await detachMounts({ connection, descriptor }, log);
+}
+
+/** Undefined where the kernel does not tell (older ones). */
+function connectionOf(descriptor: number): number | undefined {
+  const found = /^fuse_connection:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, "utf8"));
+  return found === null ? undefined : Number(found[1]);
+}
+
+function connectionAt(mountpoint: string): number | undefined {
+  const mount = mountAt(readMountTable(), mountpoint);
+  return isOurs(mount) ? mount.connection : undefined;
 }

@@ -6,14 +6,13 @@ import { existsSync, fstatSync, readdirSync, statSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { backingClose, backingOpen, isConnected } from "../fuse/native.ts";
 import { createPassthrough } from "../fuse/passthrough.ts";
-import { LibraryError, loadLibrary } from "../fuse-native/library.ts";
+import { LibraryError, loadLibrary, whyNotMounted } from "../fuse-native/library.ts";
 import { createLibrarySession } from "../fuse-native/session.ts";
 import type { Logger } from "../lib/log.ts";
 import type { Runtime } from "../lib/runtime.ts";
 import { StartError } from "../vfs/engine.ts";
 import { NO_KERNEL_CACHE } from "../vfs/kernel-cache.ts";
-import { detach } from "./detach.ts";
-import { detachMounts } from "./detach-mounts.ts";
+import { detachDevice, detachMounts } from "./detach-mounts.ts";
 import { noHandOver } from "./hand-over.ts";
 import type { DaemonSettings } from "./settings.ts";
 import type { Transport } from "./transport.ts";
@@ -74,12 +73,15 @@ function libraryTransport(
       ({ tell, everything } = session.kernelCache);
       closers.push(() => session.close());
       let isTaken = false;
-      closers.push(() => !isTaken && ownDevice() !== undefined && detach(mountpoint));
+      closers.push(async () => {
+        const device = isTaken ? undefined : ownDevice();
+        if (device !== undefined) await detachDevice(device, mountpoint, log);
+      });
       try {
         await library.mount(mountpoint, mountOptions(settings), session.operations);
       } catch (error) {
         log.error({ err: error }, "libfuse cannot mount");
-        throw new StartError(`libfuse cannot mount on ${mountpoint}; it has said why on standard error`);
+        throw new StartError(`libfuse cannot mount on ${mountpoint}: ${whyNotMounted(error)}`);
       }
       const mount = await link.prepared(ownDevice());
       isTaken = true;

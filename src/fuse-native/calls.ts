@@ -18,10 +18,12 @@ import type {
   SetAttributes,
   Stat,
 } from "../vfs/filesystem.ts";
-import type { Paths } from "./paths.ts";
+import { type Paths, requireUtf8 } from "./paths.ts";
 
 /** An open file, by a number of ours: the library takes 31 bits. */
 interface Open {
+  /** Where libfuse has it: what other mounts do to the name does not count. */
+  path: string;
   lineage: Lineage;
   handle: HandleId;
   readonly mayWrite: boolean;
@@ -35,8 +37,6 @@ interface Open {
 /** chown(2): leave it. */
 const UNCHANGED = 0xffff_ffff;
 const LISTED_AT_ONCE = 1000;
-/** What cannot be decoded comes as this; a name made of it would be another. */
-const NOT_UTF8 = "\ufffd";
 
 export type Calls = ReturnType<typeof createCalls>;
 
@@ -44,10 +44,10 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
   const opens = new Map<number, Open>();
   let lastNumber = 0;
 
-  function add(lineage: Lineage, handle: HandleId, mayWrite: boolean, answers = 0): number {
+  function add(path: string, lineage: Lineage, handle: HandleId, mayWrite: boolean, answers = 0): number {
     lastNumber += 1;
     paths.hold(lineage, answers);
-    opens.set(lastNumber, { lineage, handle, mayWrite, seen: fileSystem.changes, reads: 0, former: [] });
+    opens.set(lastNumber, { path, lineage, handle, mayWrite, seen: fileSystem.changes, reads: 0, former: [] });
     return lastNumber;
   }
 
@@ -57,8 +57,17 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     return open;
   }
 
-  async function isOpen(lineage: Lineage): Promise<boolean> {
-    return [...opens.values()].some((open) => open.lineage === lineage);
+  /** As libfuse sees it, which hides by its own paths and not by what they lead to now. */
+  function isOpen(path: string): boolean {
+    return [...opens.values()].some((open) => open.path === path);
+  }
+
+  function moved({ signal }: Caller, from: string, to: string): void {
+    // libfuse was told that it failed, and has them where they were.
+    if (signal.aborted) return;
+    for (const open of opens.values()) {
+      if (open.path === from || open.path.startsWith(`${from}/`)) open.path = to + open.path.slice(from.length);
+    }
   }
 
   async function close({ lineage, handle }: { lineage: Lineage; handle: HandleId }): Promise<void> {
@@ -71,13 +80,15 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
    * have it open share: so that they never mix two contents, who only reads goes on in the new one. What is gone,
    * or no file any more, is read to its end.
    */
-  async function follow(caller: Caller, path: string, open: Open): Promise<void> {
+  async function follow(caller: Caller, path: string, number: number, open: Open): Promise<void> {
     if (open.mayWrite || open.seen === fileSystem.changes) return;
     const { changes } = fileSystem;
     try {
       await paths.at(caller, path, async (lineage) => {
         if (lineage === open.lineage) return;
         const { handle } = await fileSystem.open(caller, lineage, openFlags(0));
+        // Closed meanwhile, as one may whose read was given up: nobody would close this one.
+        if (!opens.has(number)) return fileSystem.release(handle);
         paths.hold(lineage);
         open.former.push({ lineage: open.lineage, handle: open.handle });
         open.lineage = lineage;
@@ -93,10 +104,14 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     return paths.at(caller, path, (lineage) => fileSystem.setattr(caller, lineage, change));
   }
 
-  /** A new name, of the last part of the path. */
-  function named<T>(caller: Caller, path: string, action: (parent: Lineage, name: string) => Promise<T>): Promise<T> {
-    if (path.includes(NOT_UTF8)) throw new FsError("EILSEQ", `${path}: not UTF-8`);
-    return paths.below(caller, path, action);
+  async function attribute<T>(
+    caller: Caller,
+    path: string,
+    name: string,
+    action: (lineage: Lineage) => Promise<T>,
+  ): Promise<T> {
+    requireUtf8(name);
+    return paths.at(caller, path, action);
   }
 
   /** Of something new that nobody has open. */
@@ -105,7 +120,7 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     path: string,
     action: (parent: Lineage, name: string) => Promise<Found>,
   ): Promise<void> {
-    const { lineage } = await named(caller, path, action);
+    const { lineage } = await paths.below(caller, path, action);
     paths.hold(lineage, 1);
     paths.letGo(lineage);
   }
@@ -181,7 +196,7 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
       make(caller, path, (parent, name) => fileSystem.mkdir(caller, parent, name, mode & 0o7777)),
 
     symlink(caller: Caller, target: string, path: string): Promise<unknown> {
-      if (target.includes(NOT_UTF8)) throw new FsError("EILSEQ", `${target}: not UTF-8`);
+      requireUtf8(target);
       return make(caller, path, (parent, name) => fileSystem.symlink(caller, parent, name, target));
     },
 
@@ -191,13 +206,15 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
       ),
 
     async rename(caller: Caller, from: string, to: string): Promise<void> {
-      if (paths.looksHidden(from, to) && (await paths.at(caller, from, isOpen))) {
-        return paths.hide(caller, from, to, (parent, name) => fileSystem.unlink(caller, parent, name));
+      if (isOpen(from) && paths.looksHidden(from, to)) {
+        await paths.hide(caller, from, to, (parent, name) => fileSystem.unlink(caller, parent, name));
+        moved(caller, from, to);
+        return;
       }
       const movesFolder = await isFolder(caller, from);
       if (movesFolder && (await isFolder(caller, to))) await requireNothingHidden(caller, to);
       await paths.below(caller, from, (parent, name) =>
-        named(caller, to, (newParent, newName) =>
+        paths.below(caller, to, (newParent, newName) =>
           fileSystem.rename(
             caller,
             { parent, name },
@@ -207,6 +224,7 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
         ),
       );
       if (movesFolder) paths.forgetFolders();
+      moved(caller, from, to);
     },
 
     async unlink(caller: Caller, path: string): Promise<void> {
@@ -229,7 +247,7 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
       paths.at(caller, path, async (lineage) => {
         const asked = openFlags(flags);
         const { handle } = await fileSystem.open(caller, lineage, asked);
-        return add(lineage, handle, asked.write);
+        return add(path, lineage, handle, asked.write);
       }),
 
     /**
@@ -237,15 +255,15 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
      * what is in it.
      */
     create: (caller: Caller, path: string, mode: number): Promise<number> =>
-      named(caller, path, async (parent, name) => {
+      paths.below(caller, path, async (parent, name) => {
         const flags = { read: true, write: true, append: false, truncate: false, exclusive: true };
         const { lineage, handle } = await fileSystem.create(caller, parent, name, mode & 0o7777, flags);
-        return add(lineage, handle, true, 1);
+        return add(path, lineage, handle, true, 1);
       }),
 
     async read(caller: Caller, path: string, number: number, offset: number, length: number): Promise<Uint8Array> {
       const open = openOf(number);
-      await follow(caller, path, open);
+      await follow(caller, path, number, open);
       open.reads += 1;
       try {
         return await fileSystem.read(caller, open.handle, offset, length);
@@ -282,17 +300,17 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     },
 
     setxattr: (caller: Caller, path: string, name: string, value: Uint8Array, flags: number) =>
-      paths.at(caller, path, (lineage) =>
+      attribute(caller, path, name, (lineage) =>
         fileSystem.setxattr(caller, lineage, name, value, {
           create: (flags & XATTR_CREATE) !== 0,
           replace: (flags & XATTR_REPLACE) !== 0,
         }),
       ),
     getxattr: (caller: Caller, path: string, name: string) =>
-      paths.at(caller, path, (lineage) => fileSystem.getxattr(caller, lineage, name)),
+      attribute(caller, path, name, (lineage) => fileSystem.getxattr(caller, lineage, name)),
     listxattr: (caller: Caller, path: string) =>
       paths.at(caller, path, (lineage) => fileSystem.listxattr(caller, lineage)),
     removexattr: (caller: Caller, path: string, name: string) =>
-      paths.at(caller, path, (lineage) => fileSystem.removexattr(caller, lineage, name)),
+      attribute(caller, path, name, (lineage) => fileSystem.removexattr(caller, lineage, name)),
   };
 }

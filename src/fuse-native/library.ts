@@ -54,6 +54,12 @@ export function whyNotLoaded(said: string): string {
   return `the package fuse-native does not load: ${said.split("\n", 1)[0]}`;
 }
 
+/** Of what the package says. */
+export function whyNotMounted(error: unknown): string {
+  const said = error instanceof Error ? error.message : String(error);
+  return said === "fuse failed" ? "it has said why on standard error" : said;
+}
+
 /** Another release may not have what is mended below, or have it elsewhere. */
 function checkRelease({ prototype }: typeof Fuse): void {
   const needed = ["mount", "_fuseOptions", "_op_getxattr", "_op_listxattr"] as const;

@@ -14,6 +14,9 @@ const ROOT: Lineage = 1;
 const NAME_MAX = 255;
 const FOLDERS_MAX = 1000;
 
+/** What cannot be decoded comes as this: which bytes it was is not told, and they may name another file than this does. */
+const NOT_UTF8 = "\ufffd";
+
 const HIDDEN = /^\.fuse_hidden[0-9a-f]{8,}([0-9a-f]{8})$/;
 /** libfuse tries so many names for one file. */
 const HIDDEN_TRIES = 10;
@@ -142,9 +145,10 @@ export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): 
       const counter = counterOf(to);
       return split(from).folder === split(to).folder && counter > lastHidden && counter <= lastHidden + HIDDEN_TRIES;
     },
-    hide: (caller, from, to, action) =>
-      below(caller, from, async (folder, name) => {
-        lastHidden = counterOf(to);
+    hide(caller, from, to, action) {
+      // Also where it fails: libfuse does not count back.
+      lastHidden = counterOf(to);
+      return below(caller, from, async (folder, name) => {
         const lineage = await find(caller, from);
         try {
           await action(folder, name);
@@ -153,7 +157,8 @@ export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): 
           throw error;
         }
         hidden.set(split(to).name, { lineage, folder });
-      }),
+      });
+    },
     unhide(path) {
       const { name } = split(path);
       const found = hidden.get(name);
@@ -170,7 +175,13 @@ function counterOf(path: string): number {
   return Number.parseInt(HIDDEN.exec(split(path).name)?.[1] ?? "", 16);
 }
 
+/** Throws EILSEQ. */
+export function requireUtf8(text: string): void {
+  if (text.includes(NOT_UTF8)) throw new FsError("EILSEQ", `${text}: not UTF-8`);
+}
+
 function split(path: string): { folder: string; name: string } {
+  requireUtf8(path);
   const slash = path.lastIndexOf("/");
   const name = path.slice(slash + 1);
   if (Buffer.byteLength(name) > NAME_MAX) throw new FsError("ENAMETOOLONG", `a name of over ${NAME_MAX} bytes`);

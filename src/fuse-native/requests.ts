@@ -91,14 +91,20 @@ export function createRequests({ clock, deadlineMs, log, unheard }: RequestsOpti
     }
     if (request.answered) {
       log.warn({ op: kind.name, id: request.id, ms: clock.elapsed() - request.started }, "late result dropped");
-      if (kind.changes === true) unheard();
-      await kind.undo?.(value);
-      return;
+    } else {
+      try {
+        answer(value);
+        request.answered = true;
+        forget(request);
+        operationLog.done(request, { result: "ok", reply: value }, clock.elapsed());
+        return;
+      } catch (error) {
+        // It could not be put into the library's form; its thread waits all the same.
+        settle(request, error);
+      }
     }
-    request.answered = true;
-    answer(value);
-    forget(request);
-    operationLog.done(request, { result: "ok", reply: value }, clock.elapsed());
+    if (kind.changes === true) unheard();
+    await kind.undo?.(value);
   }
 
   return {

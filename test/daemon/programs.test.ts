@@ -28,6 +28,12 @@ test("a daemon is one file, besides the clock that tests may change", () => {
   expect(loadedBy("daemon/main.js")).toEqual(["daemon/bundle.js", "daemon/main.js", "lib/system-clock.js"]);
 });
 
+test("the optional package is asked for when it is needed, and is in no file of ours", () => {
+  const text = readFileSync(join(DIST, "daemon/bundle.js"), "utf8");
+  expect(text.includes('import("fuse-native")')).toBe(true);
+  expect(text.includes("node_modules/fuse-native")).toBe(false);
+});
+
 test.each(["checkpoint-worker", "copy-worker"])("a thread is one file: %s", (name) => {
   expect(loadedBy(`metadata/${name}.js`)).toEqual([`metadata/${name}.js`]);
 });

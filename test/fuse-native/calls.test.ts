@@ -52,6 +52,40 @@ describe("a file that libfuse hides, since it is open", () => {
     await calls.rmdir(caller, "/d");
   });
 
+  it("is hidden too where others changed or moved what its path led to", async () => {
+    const { calls, put, names, fileSystem } = mounted();
+    await calls.mkdir(caller, "/d", 0o755);
+    await put("/d/f", "one");
+    const number = await calls.open(caller, "/d/f", 0);
+    const plain = { noReplace: false, exchange: false };
+    await put("/new", "two");
+    const { lineage = 0 } = await fileSystem.lookup(caller, 1, "d");
+    await fileSystem.rename(caller, { parent: 1, name: "new" }, { parent: lineage, name: "f" }, plain);
+    await calls.rename(caller, "/d", "/e");
+    await calls.rename(caller, "/e/f", `/e/${hiddenName(1)}`);
+    expect(await names("/e")).toEqual([]);
+    await calls.release(number);
+    await calls.unlink(caller, `/e/${hiddenName(1)}`);
+    expect(await names("/e")).toEqual([]);
+  });
+
+  it("is hidden too after many that could not be", async () => {
+    const { calls, put, paths, names, fileSystem } = mounted();
+    await calls.mkdir(caller, "/d", 0o755);
+    await put("/d/f", "x");
+    const number = await calls.open(caller, "/d/f", 0);
+    const { lookup } = fileSystem;
+    fileSystem.lookup = () => Promise.reject(new FsError("EIO", "no answer"));
+    paths.forgetFolders();
+    for (let i = 1; i <= 20; i += 1) {
+      await expect(calls.rename(caller, "/d/f", `/d/${hiddenName(i)}`)).rejects.toSatisfy(fails("EIO"));
+    }
+    fileSystem.lookup = lookup;
+    await calls.rename(caller, "/d/f", `/d/${hiddenName(21)}`);
+    expect(await names("/d")).toEqual([]);
+    await calls.release(number);
+  });
+
   it("is told from a file that somebody calls so", async () => {
     const { calls, put, names } = mounted();
     await put("/closed", "kept");
@@ -94,4 +128,57 @@ it("a folder's path leads to another folder once somebody else moved it", async 
   paths.forgetFolders();
   await expect(calls.getattr(caller, "/a/f")).rejects.toSatisfy(fails("ENOENT"));
   expect(await names("/b")).toEqual(["f"]);
+});
+
+it("a name whose bytes nobody knows names nothing", async () => {
+  const { calls, fileSystem, names, known } = mounted();
+  const name = "a\ufffd";
+  const flags = { read: true, write: true, append: false, truncate: false, exclusive: true };
+  const { handle, lineage } = await fileSystem.create(caller, 1, name, 0o644, flags);
+  await fileSystem.release(handle);
+  fileSystem.forget([{ lineage, count: 1 }]);
+  const all: (() => Promise<unknown>)[] = [
+    () => calls.getattr(caller, `/${name}`),
+    () => calls.open(caller, `/${name}`, 0),
+    () => calls.open(caller, `/${name}`, 1),
+    () => calls.create(caller, `/${name}`, 0o644),
+    () => calls.truncate(caller, `/${name}`, 0),
+    () => calls.chmod(caller, `/${name}`, 0),
+    () => calls.mkdir(caller, `/${name}/d`, 0o755),
+    async () => calls.symlink(caller, name, "/l"),
+    () => calls.rename(caller, `/${name}`, "/b"),
+    () => calls.link(caller, `/${name}`, "/b"),
+    () => calls.rmdir(caller, `/${name}`),
+    () => calls.unlink(caller, `/${name}`),
+    () => calls.setxattr(caller, "/", `user.${name}`, Buffer.from("x"), 0),
+    () => calls.getxattr(caller, "/", `user.${name}`),
+    () => calls.removexattr(caller, "/", `user.${name}`),
+  ];
+  for (const action of all) await expect(action()).rejects.toSatisfy(fails("EILSEQ"));
+  expect(await names("/")).toEqual([name]);
+  expect(known()).toEqual([]);
+});
+
+it("what a read opens after its file was closed is closed again", async () => {
+  const { calls, put, known, fileSystem, paths } = mounted();
+  await put("/f", "one");
+  const number = await calls.open(caller, "/f", 0);
+  await put("/new", "two");
+  await fileSystem.rename(
+    caller,
+    { parent: 1, name: "new" },
+    { parent: 1, name: "f" },
+    { noReplace: false, exchange: false },
+  );
+  Object.assign(fileSystem, { changes: fileSystem.changes + 1 });
+  const { open } = fileSystem;
+  fileSystem.open = async (...parameters) => {
+    const opened = await open(...parameters);
+    await calls.release(number);
+    return opened;
+  };
+  await expect(calls.read(caller, "/f", number, 0, 9)).rejects.toSatisfy(fails("EBADF"));
+  paths.forgetFolders();
+  expect(fileSystem.handles.size).toBe(0);
+  expect(known()).toEqual([]);
 });

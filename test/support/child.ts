@@ -15,18 +15,28 @@ export interface RunOptions {
   readonly env?: NodeJS.ProcessEnv;
   readonly cwd?: string;
   readonly input?: string;
-  /** Then it gets SIGKILL. Default 60,000. */
+  /** Then it and all it has begun get SIGKILL. Default 60,000. */
   readonly timeoutMs?: number;
 }
 
 /** Resolves when the process has ended and its output is read; never rejects for what it did. */
 export function run(program: string, args: readonly string[], options: RunOptions = {}): Promise<Finished> {
   const { timeoutMs = 60_000, input, ...rest } = options;
-  const child = spawn(program, args, { ...rest, stdio: ["pipe", "pipe", "pipe"] });
+  // A process group of its own: what it has begun would hold its output open when it alone is killed.
+  const child = spawn(program, args, { ...rest, detached: true, stdio: ["pipe", "pipe", "pipe"] });
   child.stdin.on("error", () => {});
   child.stdin.end(input);
-  const timer = setTimeout(() => child.kill("SIGKILL"), timeoutMs);
+  const timer = setTimeout(() => killGroup(child), timeoutMs);
   return finished(child).finally(() => clearTimeout(timer));
+}
+
+/** The group is there as long as one of it is, and until then its number is given to no other. */
+function killGroup({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, "SIGKILL");
+  } catch (error) {
+    if (!hasCode(error, "ESRCH")) throw error;
+  }
 }
 
 /** Pids of the processes it has begun and that are still its own; none when it has ended. */

@@ -52,6 +52,19 @@ export const LIMITS: readonly Limit[] = [
     what: "rename over a file that somebody has open, in one step",
     instead: "it is removed, then the other one takes its name: there is a moment without it",
     sometimes: ["together/50 processes save one file over: it always has one whole content"],
+    script: `
+import threading
+missed = []
+def save(i):
+    for k in range(500):
+        if missed: return
+        put(f"t{i}"); os.rename(f"t{i}", "over")
+        if code(get, "over") == "ENOENT": missed.append(i)
+threads = [threading.Thread(target=save, args=(i,)) for i in range(20)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+equal(missed != [], True)
+equal(os.path.exists("over"), True)`,
   },
   {
     what: "times to the nanosecond, and before 1970",
@@ -112,6 +125,16 @@ equal(os.path.exists("d"), False)`,
     what: "a listing that is under way shows changes made meanwhile, seekdir comes back to its place",
     instead: "it is as the folder was when it was begun",
     cases: ["folders/telldir and seekdir come back to the same place, also after changes"],
+  },
+  {
+    what: "a name may hold U+FFFD",
+    instead:
+      "EILSEQ for all that is done with it: the package gives this for bytes that are not UTF-8, whichever they were",
+    script: String.raw`
+for name in ("a\ufffd", b"a\xff"):
+    for action in (os.lstat, os.unlink, os.rmdir, os.mkdir, open, lambda n: os.truncate(n, 0), lambda n: os.rename(n, "other")):
+        equal(code(action, name), "EILSEQ")
+put("one"); equal(code(os.rename, "one", "b\ufffd"), "EILSEQ"); equal(code(os.link, "one", b"b\xff"), "EILSEQ")`,
   },
   {
     what: "fallocate, and holes found by lseek",

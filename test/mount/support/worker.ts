@@ -16,6 +16,9 @@ export type Outcome =
   /** Cannot be shown here, and why. */
   | { readonly notHere: string };
 
+/** How the error of a case begins that has not come to its own end. */
+export const WAS_KILLED = /^(?:did not come back|it died)/;
+
 export interface Worker {
   run(name: string, limitMs?: number): Promise<Outcome>;
   end(): void;
