@@ -271,7 +271,7 @@ static void await_successor(int wait_ms)
 
 static bool go_back(const char *why)
 {
-  if (!take_reload_back(why, now_ms())) return false;
+  if (!take_reload_back(why)) return false;
   say("the daemon that took over cannot: %s; one as before takes over", why);
   forget_crashes(&self.crashes);
   await_successor(0);
@@ -289,10 +289,11 @@ static bool plan_successor(const char *how)
   describe_death(self.killed, how, self.cause, why, sizeof why);
   if (self.failed || self.aborted || self.mount.device < 0) return false;
   if (self.phase != SERVING && self.phase != RESUMING) return false;
-  if (self.phase == RESUMING && reload_is_open() && go_back(*self.cause == '\0' ? why : self.cause)) return true;
+  if (self.phase == SERVING) judge_reload(now_ms());
+  else if (reload_is_open() && go_back(*self.cause == '\0' ? why : self.cause)) return true;
   int wait = count_crash(&self.crashes, self.options.crashes, self.phase == SERVING, now_ms());
   if (wait < 0 && go_back(why)) return true;
-  if (wait < 0 && !reload_is_open()) return false;
+  if (wait < 0 && !reload_is_on_trial()) return false;
   say("%s; another one takes the mount over", why);
   tell_successor(self.crashes.before + self.crashes.total, why);
   await_successor(wait < 0 ? RELOAD_WAIT_MS : wait);

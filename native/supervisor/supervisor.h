@@ -162,10 +162,14 @@ bool begin_reload(void);
 char **program_in_use(char **named);
 /* Nobody has served since one gave way. */
 bool reload_is_open(void);
-/* For the daemon that is started next: as the one that gave way. False: it is so already, or that of now has proved good. */
-bool take_reload_back(const char *why, int64_t now_ms);
+/* Nobody has served for long since one gave way: the mount is kept until somebody does. */
+bool reload_is_on_trial(void);
+/* For the daemon that is started next: as the one that gave way. False: it is so already, or one has proved good since. */
+bool take_reload_back(const char *why);
 /* A daemon serves. */
 void close_reload(int64_t now_ms);
+/* The daemon that serves has died: one that did for long has proved good. */
+void judge_reload(int64_t now_ms);
 
 /* unmount.c */
 enum unmount_how {
