@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #define SETTINGS "WSFS_DAEMON_SETTINGS"
 #define RELOAD "WSFS_RELOAD" /* "TAG", or "TAG WHY": it failed; of the last one */
@@ -79,6 +80,7 @@ bool begin_reload(void)
   forget(&self.next);
   self.on_trial = true;
   self.served = false;
+  prctl(PR_SET_NAME, NAME_WAITING);
   return true;
 }
 
@@ -114,11 +116,14 @@ void close_reload(int64_t now_ms)
   forget(&self.next);
   self.served = true;
   self.served_at = now_ms;
+  prctl(PR_SET_NAME, NAME);
 }
 
 void judge_reload(int64_t now_ms)
 {
-  if (!self.served || now_ms - self.served_at < TRIAL_MS) return;
-  forget(&self.before);
-  self.on_trial = false;
+  if (self.on_trial && now_ms - self.served_at >= TRIAL_MS) {
+    forget(&self.before);
+    self.on_trial = false;
+  }
+  if (self.on_trial) prctl(PR_SET_NAME, NAME_WAITING);
 }

@@ -59,16 +59,12 @@ static struct {
 
 static void __attribute__((format(printf, 2, 3))) fail(int code, const char *format, ...)
 {
-  char line[LINE_LENGTH], status[LINE_LENGTH + 32];
   va_list values;
   va_start(values, format);
-  vsnprintf(line, sizeof line, format, values);
+  write_failure(&self.options.status_fd, code, format, values);
   va_end(values);
   if (!self.failed) self.exit_code = code;
   self.failed = true;
-  say("%s", line);
-  snprintf(status, sizeof status, "failed %d %s", code, line);
-  write_status(&self.options.status_fd, status);
 }
 
 static void tell(const char *line, int descriptor)
@@ -449,7 +445,7 @@ static bool adopt(void)
   if (self.process < 0 && errno != ESRCH) return false;
   self.daemon = self.options.adopted;
   self.control = self.options.control_fd;
-  self.phase = SERVING;
+  self.phase = self.options.resuming ? RESUMING : SERVING;
   self.watched = true;
   self.crashes.before = crashes_told();
   say("took the place of a supervisor that died, for %s", self.options.mountpoint);
@@ -461,7 +457,7 @@ int main(int argc, char **argv)
 {
   self.options = read_options(argc, argv);
   if (self.options.adopted == 0) settle_descriptors(self.options.status_fd);
-  prctl(PR_SET_NAME, "wsfs-supervisor");
+  prctl(PR_SET_NAME, NAME);
   int signals = take_signals();
   if (signals < 0) {
     fail(1, "cannot receive signals: %s", strerror(errno));
