@@ -7,6 +7,7 @@
  *   stuck         it stands that, and does nothing as long as that file is there
  *   sick          it ends as soon as it serves
  *   orphan        it kills its supervisor first of all, once
+ *   orphan LABEL  it does so at this fault point
  *   dies LABEL    it dies by kill -9 at this fault point, once; also one that runs already
  *   next LABEL    one that is started by then does
  */
@@ -39,6 +40,10 @@ if (isMainThread && file !== undefined && process.argv[1]?.endsWith("/daemon/mai
   systemClock.step = (label) => {
     if (label === "daemon: ready" && atStart === "sick") setImmediate(() => process.exit(CRASH));
     const now = wrong();
+    if (now === `orphan ${label}` && now === atStart) {
+      rmSync(file);
+      process.kill(process.ppid, "SIGKILL");
+    }
     if (now !== `dies ${label}` && !(now === `next ${label}` && now === atStart)) return;
     rmSync(file);
     process.kill(process.pid, "SIGKILL");
