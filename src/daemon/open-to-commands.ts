@@ -81,6 +81,7 @@ export async function openToCommands(
   };
   makeRuntimeFolder(runtimeFolder);
   closers.unshift(() => removeRecord(runtimeFolder, record.daemon.pid));
+  systemClock.step("daemon: about to listen");
   const control = await startControlServer({
     path: socketPath(runtimeFolder, record.daemon.pid),
     handlers: {

@@ -61,7 +61,7 @@ test("a daemon whose supervisor dies while it starts takes over, and says who lo
 }, async () => {
   const installed = install(place);
   const { mount, program } = await begin();
-  for (const orphan of ["orphan", "orphan daemon: kernel answered"]) {
+  for (const orphan of ["orphan", "orphan daemon: about to listen"]) {
     const isWaiting = installed(orphan);
     const before = recordOf(place, mount).supervisor;
     const told = check(await reload(mount, "--json")).stdout;
