@@ -6,7 +6,7 @@
  * Every file lies in a folder of dist/, as those of src/ do: `new URL("../metadata/…", import.meta.url)`
  * means the same in each. Source maps lie beside them; `node --enable-source-maps` reads them.
  */
-import { readdirSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { rolldown } from "rolldown";
 
@@ -32,7 +32,24 @@ const SQLITE_ADDON = "better-sqlite3/build/Release/better_sqlite3.node";
 /** One module in all programs of a process: whoever is loaded before one may change it (fault points of tests). */
 const CLOCK = "lib/system-clock";
 
-/** In place: until a file is there anew, the one from before is. */
+/** Whoever starts meanwhile reads whole files: each takes the place of the one from before at once. */
+async function bundleInto(dist, source) {
+  const beside = mkdtempSync(`${dist}.`);
+  try {
+    const made = await bundle(source, beside);
+    for (const file of made) {
+      mkdirSync(dirname(join(dist, file)), { recursive: true });
+      renameSync(join(beside, file), join(dist, file));
+    }
+    for (const path of readdirSync(dist, { recursive: true })) {
+      if (/\.js(\.map)?$/.test(path) && !made.has(path)) rmSync(join(dist, path));
+    }
+  } finally {
+    rmSync(beside, { recursive: true });
+  }
+}
+
+/** Answers the paths of what it made. */
 async function bundle(source, dist) {
   const made = new Set();
   for (const { entries, whole } of BUNDLES) {
@@ -57,9 +74,7 @@ async function bundle(source, dist) {
     for (const { fileName } of output) made.add(fileName);
     await bundled.close();
   }
-  for (const path of readdirSync(dist, { recursive: true })) {
-    if (/\.js(\.map)?$/.test(path) && !made.has(path)) rmSync(join(dist, path));
-  }
+  return made;
 }
 
 function sharedClock(path) {
@@ -93,4 +108,4 @@ function escaped(code) {
 }
 
 const [source = "", dist = ""] = process.argv.slice(2).map((path) => resolve(path));
-await bundle(source, dist);
+await bundleInto(dist, source);

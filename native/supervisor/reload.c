@@ -8,12 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #define SETTINGS "WSFS_DAEMON_SETTINGS"
 #define RELOAD "WSFS_RELOAD" /* "TAG", or "TAG WHY": it failed; of the last one */
 #define WORD_END "\x1f"
 #define PROGRAM_WORDS 16
-#define TRIAL_MS 60000 /* one that has served for so long can */
+#define TRIAL_MS 60000 /* one that has served for so long, in a row, can */
 
 /* Of a daemon; program NULL: what the command line names. */
 struct how {
@@ -25,8 +26,9 @@ static struct {
   struct how next;   /* what was asked for; settings NULL: nothing */
   struct how before; /* of the one that gave way; settings NULL: that is in use, or nobody did */
   char **program;    /* in use */
-  bool open;         /* nobody has served since */
-  int64_t served_at; /* when somebody did, as now_ms() */
+  bool on_trial;     /* since one gave way nobody has proved good */
+  bool served;       /* since then somebody has been ready */
+  int64_t served_at; /* when the last one was, as now_ms() */
 } self;
 
 static void set(char **text, char *value)
@@ -76,7 +78,9 @@ bool begin_reload(void)
   setenv(SETTINGS, self.next.settings, 1);
   setenv(RELOAD, self.tag, 1);
   forget(&self.next);
-  self.open = true;
+  self.on_trial = true;
+  self.served = false;
+  prctl(PR_SET_NAME, NAME_WAITING);
   return true;
 }
 
@@ -87,12 +91,17 @@ char **program_in_use(char **named)
 
 bool reload_is_open(void)
 {
-  return self.open;
+  return self.on_trial && !self.served;
 }
 
-bool take_reload_back(const char *why, int64_t now_ms)
+bool reload_is_on_trial(void)
 {
-  if (self.before.settings == NULL || (!self.open && now_ms - self.served_at >= TRIAL_MS)) return false;
+  return self.on_trial;
+}
+
+bool take_reload_back(const char *why)
+{
+  if (self.before.settings == NULL) return false;
   char text[LINE_LENGTH];
   snprintf(text, sizeof text, "%s %s", self.tag, why);
   setenv(RELOAD, text, 1);
@@ -105,6 +114,16 @@ bool take_reload_back(const char *why, int64_t now_ms)
 void close_reload(int64_t now_ms)
 {
   forget(&self.next);
-  if (self.open) self.served_at = now_ms;
-  self.open = false;
+  self.served = true;
+  self.served_at = now_ms;
+  prctl(PR_SET_NAME, NAME);
+}
+
+void judge_reload(int64_t now_ms)
+{
+  if (self.on_trial && now_ms - self.served_at >= TRIAL_MS) {
+    forget(&self.before);
+    self.on_trial = false;
+  }
+  if (self.on_trial) prctl(PR_SET_NAME, NAME_WAITING);
 }

@@ -29,3 +29,12 @@ void write_status(int *status_fd, const char *line)
   close(*status_fd);
   *status_fd = -1;
 }
+
+void write_failure(int *status_fd, int code, const char *format, va_list values)
+{
+  char line[LINE_LENGTH], status[LINE_LENGTH + 32];
+  vsnprintf(line, sizeof line, format, values);
+  say("%s", line);
+  snprintf(status, sizeof status, "failed %d %s", code, line);
+  write_status(status_fd, status);
+}

@@ -59,16 +59,12 @@ static struct {
 
 static void __attribute__((format(printf, 2, 3))) fail(int code, const char *format, ...)
 {
-  char line[LINE_LENGTH], status[LINE_LENGTH + 32];
   va_list values;
   va_start(values, format);
-  vsnprintf(line, sizeof line, format, values);
+  write_failure(&self.options.status_fd, code, format, values);
   va_end(values);
   if (!self.failed) self.exit_code = code;
   self.failed = true;
-  say("%s", line);
-  snprintf(status, sizeof status, "failed %d %s", code, line);
-  write_status(&self.options.status_fd, status);
 }
 
 static void tell(const char *line, int descriptor)
@@ -271,7 +267,7 @@ static void await_successor(int wait_ms)
 
 static bool go_back(const char *why)
 {
-  if (!take_reload_back(why, now_ms())) return false;
+  if (!take_reload_back(why)) return false;
   say("the daemon that took over cannot: %s; one as before takes over", why);
   forget_crashes(&self.crashes);
   await_successor(0);
@@ -289,10 +285,11 @@ static bool plan_successor(const char *how)
   describe_death(self.killed, how, self.cause, why, sizeof why);
   if (self.failed || self.aborted || self.mount.device < 0) return false;
   if (self.phase != SERVING && self.phase != RESUMING) return false;
-  if (self.phase == RESUMING && reload_is_open() && go_back(*self.cause == '\0' ? why : self.cause)) return true;
+  if (self.phase == SERVING) judge_reload(now_ms());
+  else if (reload_is_open() && go_back(*self.cause == '\0' ? why : self.cause)) return true;
   int wait = count_crash(&self.crashes, self.options.crashes, self.phase == SERVING, now_ms());
   if (wait < 0 && go_back(why)) return true;
-  if (wait < 0 && !reload_is_open()) return false;
+  if (wait < 0 && !reload_is_on_trial()) return false;
   say("%s; another one takes the mount over", why);
   tell_successor(self.crashes.before + self.crashes.total, why);
   await_successor(wait < 0 ? RELOAD_WAIT_MS : wait);
@@ -448,7 +445,7 @@ static bool adopt(void)
   if (self.process < 0 && errno != ESRCH) return false;
   self.daemon = self.options.adopted;
   self.control = self.options.control_fd;
-  self.phase = SERVING;
+  self.phase = self.options.resuming ? RESUMING : SERVING;
   self.watched = true;
   self.crashes.before = crashes_told();
   say("took the place of a supervisor that died, for %s", self.options.mountpoint);
@@ -460,7 +457,7 @@ int main(int argc, char **argv)
 {
   self.options = read_options(argc, argv);
   if (self.options.adopted == 0) settle_descriptors(self.options.status_fd);
-  prctl(PR_SET_NAME, "wsfs-supervisor");
+  prctl(PR_SET_NAME, NAME);
   int signals = take_signals();
   if (signals < 0) {
     fail(1, "cannot receive signals: %s", strerror(errno));

@@ -8,12 +8,16 @@
 #define WSFS_SUPERVISOR_H
 
 #include <limits.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #define LINE_LENGTH 4096 /* of a message on the control socket, and of one on stderr */
+
+#define NAME "wsfs-supervisor"
+#define NAME_WAITING "wsfs-waiting" /* while nobody serves after a reload; commands look for it */
 
 /* options.c */
 struct options {
@@ -25,6 +29,7 @@ struct options {
   /* A daemon that serves already, its supervisor having died; 0: none */
   pid_t adopted;
   int control_fd; /* of that daemon */
+  bool resuming;  /* that daemon has not said yet that it serves */
   int device_fd;  /* of that daemon, or one that a daemon has mounted itself; -1: none */
   int crashes;   /* so many within a minute end the mount; before, a daemon that dies gets a successor */
   int silence;   /* seconds without a sign of life after which the daemon is killed */
@@ -41,6 +46,8 @@ void __attribute__((format(printf, 1, 2))) say(const char *format, ...);
 void write_note(int status_fd, const char *text);
 /* Whoever started us waits for this line, the last one. */
 void write_status(int *status_fd, const char *line);
+/* Both: why there is no mount, or none any more. */
+void __attribute__((format(printf, 3, 0))) write_failure(int *status_fd, int code, const char *format, va_list values);
 
 /* process.c: child processes, and the control socket of the daemon. */
 
@@ -162,10 +169,14 @@ bool begin_reload(void);
 char **program_in_use(char **named);
 /* Nobody has served since one gave way. */
 bool reload_is_open(void);
-/* For the daemon that is started next: as the one that gave way. False: it is so already, or that of now has proved good. */
-bool take_reload_back(const char *why, int64_t now_ms);
+/* Nobody has served for long since one gave way: the mount is kept until somebody does. */
+bool reload_is_on_trial(void);
+/* For the daemon that is started next: as the one that gave way. False: it is so already, or one has proved good since. */
+bool take_reload_back(const char *why);
 /* A daemon serves. */
 void close_reload(int64_t now_ms);
+/* The daemon that serves has died: one that did for long has proved good. */
+void judge_reload(int64_t now_ms);
 
 /* unmount.c */
 enum unmount_how {

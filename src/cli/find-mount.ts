@@ -41,7 +41,7 @@ export async function findServed(dir: string): Promise<FoundMount | undefined> {
 }
 
 /** Who serves this mount now, after a daemon that ended while it was asked; undefined: nobody else does. */
-export async function findSuccessor({ record }: Served): Promise<Served | undefined> {
+export async function findSuccessor({ record }: Served, limitMs = REPLACED_MS): Promise<Served | undefined> {
   const { mountId, daemon } = record;
   const [entry] = mountsOf(readMountTable(), record.connection);
   if (mountId === undefined || entry === undefined) return undefined;
@@ -50,7 +50,7 @@ export async function findSuccessor({ record }: Served): Promise<Served | undefi
   await pollUntil(() => {
     const served = find();
     return served === undefined || isAlive(served.record.daemon);
-  }, REPLACED_MS);
+  }, limitMs);
   const served = find();
   return served?.record.mountId === mountId && isAlive(served.record.daemon) ? served : undefined;
 }

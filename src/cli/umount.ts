@@ -3,10 +3,11 @@ import type { UnmountReply } from "../daemon/control-messages.ts";
 import { type MountEntry, mountsOf, readMountTable } from "../daemon/mount-table.ts";
 import { isAlive, type MountUser, type ProcessIdentity, usersOf } from "../daemon/processes.ts";
 import type { MountRecord } from "../daemon/runtime-folder.ts";
+import { waitsForRelease } from "../daemon/supervisor-name.ts";
 import { detachDead } from "./dead-mount.ts";
 import { drainWithProgress, reportDrain } from "./drain.ts";
 import { EXIT, Failure } from "./failure.ts";
-import { findServed, findSuccessor, type Served, servedFrom } from "./find-mount.ts";
+import { findMount, findSuccessor, type Served, servedFrom } from "./find-mount.ts";
 import { findPlace } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
 import { pollUntil } from "./poll.ts";
@@ -15,13 +16,15 @@ import { describeLeft } from "./wording.ts";
 /** What programs wrote last is taken in before the answer: no disk is slower than that. */
 const UNMOUNT_LIMIT_MS = 60_000;
 const END_LIMIT_MS = 60_000;
+/** Of a daemon that died: what lies in a state dir is looked through. */
+const SUCCESSOR_LIMIT_MS = 60_000;
 /** A daemon that breaks off an answer ends at once. */
 const GOING_LIMIT_MS = 10_000;
 const USERS_SHOWN = 5;
 
 export async function umount(values: Values<"umount">): Promise<number> {
   const { dir } = values;
-  const found = await findServed(dir);
+  const found = findMount(dir);
   if (found === undefined) return finishUnmounted(values);
   const { mount } = found;
   if (found.served === undefined) return removeStale(dir, mount);
@@ -36,20 +39,23 @@ export async function umount(values: Values<"umount">): Promise<number> {
       return exitCode;
     }
   }
-  const { asked, reply } = await askWhoeverServes(served);
+  const { asked, reply } = await askWhoeverServes(served, dir, mount);
   if (reply !== undefined && "busy" in reply) throw new Failure(describeBusy(dir, mount.mountpoint));
-  if (reply === undefined) stopLookingFor(asked.record);
   await ended([asked.record.daemon, asked.record.supervisor]);
   process.stdout.write(`${dir} unmounted; ${describeUnmounted(reply)}\n`);
   return EXIT.ok;
 }
 
 /** A daemon that dies before it answers, or gives way to another one, has a successor, which has not been asked. */
-async function askWhoeverServes(first: Served): Promise<{ asked: Served; reply?: UnmountReply }> {
+async function askWhoeverServes(
+  first: Served,
+  dir: string,
+  mount: MountEntry,
+): Promise<{ asked: Served; reply?: UnmountReply }> {
   for (let asked = first; ; ) {
     const reply = await askToUnmount(asked);
     if (reply !== undefined) return { asked, reply };
-    const next = await findSuccessor(asked);
+    const next = (await findSuccessor(asked)) ?? (await waitForSuccessor(asked, dir, mount));
     if (next === undefined) return { asked };
     asked = next;
   }
@@ -69,10 +75,23 @@ async function askToUnmount({ record, socket }: Served): Promise<UnmountReply | 
   }
 }
 
-/** After a reload that no daemon came to serve of, its supervisor keeps the mount until one can. */
-function stopLookingFor({ connection, supervisor }: MountRecord): void {
-  const isMounted = mountsOf(readMountTable(), connection).length > 0;
-  if (isMounted && isAlive(supervisor)) process.kill(supervisor.pid, "SIGTERM");
+/**
+ * Of a daemon that has none after some seconds. Undefined: the mount is gone, or its supervisor, which keeps it until a
+ * release is installed that can serve, takes it off.
+ */
+async function waitForSuccessor(asked: Served, dir: string, mount: MountEntry): Promise<Served | undefined> {
+  const { connection, supervisor } = asked.record;
+  const isMounted = () => mountsOf(readMountTable(), connection).length > 0;
+  if (!isMounted()) return undefined;
+  // Who looks after it would detach it under them.
+  if (usersOf(mount.mountpoint).length > 0) throw new Failure(describeBusy(dir, mount.mountpoint));
+  if (waitsForRelease(supervisor)) {
+    process.kill(supervisor.pid, "SIGTERM");
+    return undefined;
+  }
+  const next = await findSuccessor(asked, SUCCESSOR_LIMIT_MS);
+  if (next !== undefined || !isMounted()) return next;
+  throw new Failure(`${dir} is still mounted: its daemon died, and no other one serves it yet`);
 }
 
 function describeUnmounted(reply: UnmountReply | undefined): string {

@@ -16,7 +16,7 @@ export interface Overseer {
   readonly identity: ProcessIdentity;
   /** From here on it is replaced when it dies. */
   replace(link: SupervisorLink, device: number, connection: number): void;
-  /** Is told of each other one. */
+  /** Is told of each other one, from now on. */
   onChange(tell: (identity: ProcessIdentity) => void): void;
 }
 
@@ -32,7 +32,7 @@ export function createOverseer(settings: DaemonSettings, first: ProcessIdentity,
       link.replaceWith(() => {
         // A mount that is gone needs nobody to look after it.
         if (!isConnected(device) || mountsOf(readMountTable(), connection).length === 0 || !mayReplace()) return;
-        const another = startSupervisor(settings, device, log);
+        const another = startSupervisor(settings, device, link.isReady, log);
         const next = another === undefined ? undefined : identifyProcess(another.pid);
         if (another === undefined || next === undefined) return;
         identity = next;

@@ -5,6 +5,7 @@ import type { Engine } from "../vfs/engine.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
 import { Refused, startControlServer } from "./control-server.ts";
 import type { Overseer } from "./look-after.ts";
+import type { ProcessIdentity } from "./processes.ts";
 import {
   type MountRecord,
   makeRuntimeFolder,
@@ -80,6 +81,7 @@ export async function openToCommands(
   };
   makeRuntimeFolder(runtimeFolder);
   closers.unshift(() => removeRecord(runtimeFolder, record.daemon.pid));
+  systemClock.step("daemon: about to listen");
   const control = await startControlServer({
     path: socketPath(runtimeFolder, record.daemon.pid),
     handlers: {
@@ -105,13 +107,15 @@ export async function openToCommands(
     log,
   });
   closers.push(() => control.close());
-  writeRecord(runtimeFolder, record);
-  removePredecessors(runtimeFolder, record);
-  void session.ended.then(() => tellOver(runtimeFolder, record, log));
-  overseer.onChange((supervisor) => {
+  const tellOf = (supervisor: ProcessIdentity) => {
     record = { ...record, supervisor };
     writeRecord(runtimeFolder, record);
-  });
+  };
+  overseer.onChange(tellOf);
+  // Another one may have taken the place of that in the first record.
+  tellOf(overseer.identity);
+  removePredecessors(runtimeFolder, record);
+  void session.ended.then(() => tellOver(runtimeFolder, record, log));
 }
 
 /** The number of the connection is another mount's from now on. */

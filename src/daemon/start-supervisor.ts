@@ -20,7 +20,13 @@ export interface NewSupervisor {
 }
 
 /** Undefined, and the log says why: there is none. */
-export function startSupervisor(settings: DaemonSettings, device: number, log: Logger): NewSupervisor | undefined {
+export function startSupervisor(
+  settings: DaemonSettings,
+  device: number,
+  /** Whether we have said that we serve; else we still do. */
+  isServed: boolean,
+  log: Logger,
+): NewSupervisor | undefined {
   const [own, theirs] = socketPair("seqpacket");
   try {
     const child = spawn(
@@ -28,6 +34,7 @@ export function startSupervisor(settings: DaemonSettings, device: number, log: L
       [
         ...["--adopt", String(process.pid), "--control-fd", String(CONTROL_FD), "--device-fd", String(DEVICE_FD)],
         ...["--mountpoint", settings.mountpoint, "--crashes", String(settings.crashes)],
+        ...(isServed ? [] : ["--resuming"]),
         ...["--silence", String(heartbeatLimitSeconds(settings.shortenWaits))],
         ...["--", process.execPath, ...process.execArgv, ...process.argv.slice(1)],
       ],

@@ -28,6 +28,8 @@ export interface SupervisorLink {
   prepared(device?: number): Promise<{ connection: number; descriptor: number }>;
   /** The mount is usable. */
   ready(): void;
+  /** It has been said. */
+  readonly isReady: boolean;
   /** The daemon cannot live: the supervisor shows the text and ends with the code. */
   failed(exitCode: number, text: string): void;
   /** Whoever started the mount is told, before it is usable. */
@@ -71,6 +73,7 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger, takesOver 
 
   let hasDevice = false;
   let gone = false;
+  let isReady = false;
   let startAnother: (() => OpenLineSocket | undefined) | undefined;
 
   let socket = open(onLine, onEnd);
@@ -134,7 +137,13 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger, takesOver 
       send("prepared", device);
       return mounted.promise;
     },
-    ready: () => send("ready"),
+    ready() {
+      isReady = true;
+      send("ready");
+    },
+    get isReady() {
+      return isReady;
+    },
     failed: (exitCode, text) => send(`failed ${exitCode} ${text}`),
     note: (text) => send(`note ${text}`),
     heartbeat: () => send("heartbeat"),

@@ -3,6 +3,7 @@ import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } f
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { isAlive, isSame } from "../../src/daemon/processes.ts";
 import { run, until } from "../support/child.ts";
 import { becomeOrdinaryUser, whyNoOrdinaryUser } from "../support/ordinary-user.ts";
 import { check, createPlace, mountsBelow, type Place, type TestMount } from "../support/wsfs.ts";
@@ -29,9 +30,13 @@ const ENDED = "ended before it could give way; another one serves it as before";
 const AS_BEFORE = "is served as before, since a new daemon could not: the daemon ended unexpectedly (signal 9)";
 /** Where the daemon that gives way dies, or the one that comes, and what the command says then. More of it is in the soaks. */
 const DEATHS = [
+  ["reload: checked", ENDED],
   ["reload: kernel told", ENDED],
+  ["reload: at rest", ENDED],
   ["reload: said", ENDED],
+  ["daemon: prepared", AS_BEFORE],
   ["daemon: has the device", AS_BEFORE],
+  ["daemon: kernel answered", AS_BEFORE],
   ["daemon: recorded", AS_BEFORE],
   ["daemon: ready", undefined],
 ] as const;
@@ -55,14 +60,22 @@ test("whoever of the two dies on the way, the command says what is served", { ti
   expect(mountsBelow(place.folder)).toEqual([]);
 });
 
-test("a daemon whose supervisor dies when it has just been started takes over", { timeout: 240_000 }, async () => {
+test("a daemon whose supervisor dies while it starts takes over, and says who looks after it", {
+  timeout: 240_000,
+}, async () => {
   const installed = install(place);
   const { mount, program } = await begin();
-  const isWaiting = installed("orphan");
-  const told = check(await reload(mount, "--json")).stdout;
-  expect(JSON.parse(told)).toMatchObject({ pid: daemonOf(place, mount) });
-  expect(isWaiting()).toBe(false);
-  expect(recordOf(place, mount).supervisor.pid).not.toBe(mount.supervisorPid);
+  for (const orphan of ["orphan", "orphan daemon: about to listen"]) {
+    const isWaiting = installed(orphan);
+    const before = recordOf(place, mount).supervisor;
+    const told = check(await reload(mount, "--json")).stdout;
+    expect(JSON.parse(told)).toMatchObject({ pid: daemonOf(place, mount) });
+    expect(isWaiting()).toBe(false);
+    const { supervisor } = recordOf(place, mount);
+    expect(isSame(supervisor, before)).toBe(false);
+    expect(isAlive(supervisor)).toBe(true);
+    await program.goesOn();
+  }
   process.kill(daemonOf(place, mount), "SIGKILL");
   await program.goesOn();
   await program.end();

@@ -9,7 +9,8 @@
  * asks for what was not answered, and behaves well, but for "-again" behaviours. "stuck-notify" leaves the
  * name "slow" unanswered, and tells the kernel of a name in the same folder, which is locked.
  * After "reload-dead" gave way none can serve until LOG.dead is removed.
- * The "adopt-" ones start a supervisor in the place of one that dies, and are silent or dead by then.
+ * The "adopt-" ones start a supervisor in the place of one that dies, and are silent or dead by then; the first
+ * successor of "adopt-fails-again" does before it serves, and says then that it cannot.
  */
 import { spawn } from "node:child_process";
 import { appendFileSync, closeSync, existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
@@ -19,6 +20,7 @@ import { dirname, join } from "node:path";
 const [addonPath, logPath, first] = process.argv.slice(2);
 const restarts = process.env.WSFS_RESTARTS ?? "";
 const behaviour = restarts === "" || first.endsWith("-again") ? first : "serve";
+const failsAdopted = behaviour === "adopt-fails-again" && restarts.startsWith("1 ");
 const addon = createRequire(import.meta.url)(addonPath);
 const log = (text) => appendFileSync(logPath, `${text}\n`);
 const BUFFER_SIZE = 1024 * 1024 + 4096;
@@ -170,6 +172,7 @@ const control = addon.openControl(
         resend.writeUInt32LE(16, 0);
         resend.writeInt32LE(7, 4);
         log(`resend ${addon.deviceReply(device, [resend])}`);
+        if (failsAdopted) return;
         send("ready");
       }
       addon.deviceResume(device);
@@ -201,6 +204,7 @@ function startSupervisor() {
   const [own, theirs] = addon.socketPair(0);
   const program = join(dirname(addonPath), "wsfs-supervisor");
   const adopting = ["--adopt", `${process.pid}`, "--control-fd", "3", "--device-fd", "4", "--mountpoint", "/nowhere"];
+  if (failsAdopted) adopting.push("--resuming");
   const rest = ["--crashes", "5", "--silence", "2", "--", process.execPath, ...process.argv.slice(1)];
   const afterUs = `while [ "$(cut -d " " -f 4 /proc/$$/stat)" = ${process.pid} ]; do sleep 0.02; done; exec "$0" "$@"`;
   const isLate = behaviour === "adopt-late";
@@ -209,11 +213,14 @@ function startSupervisor() {
   log(`supervisor ${child.pid}`);
   closeSync(theirs);
   if (isLate) process.kill(process.pid, "SIGKILL");
-  addon.openControl(
+  const another = addon.openControl(
     own,
     () => {},
     () => finish("control closed"),
   );
+  if (!failsAdopted) return;
+  addon.controlSend(another, "failed 5 no room for its record", -1);
+  process.exit(5);
 }
 
 process.on("SIGUSR2", () => send(behaviour === "late" ? "prepared" : "unmount"));

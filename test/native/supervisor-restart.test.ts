@@ -125,6 +125,20 @@ describe.skipIf(!canMount)("a supervisor in the place of one that died", () => {
     await end(trial);
   });
 
+  it("replaces a daemon that was about to take over, and says that it cannot", async () => {
+    const trial = start("adopt-fails-again", { options: [...OPTIONS, "--crashes", "5"] });
+    await ready(trial);
+    const user = await useMount(trial.dir);
+    process.kill(trial.daemonPid(), "SIGKILL");
+    await resumed(trial, 1);
+    trial.supervisor.kill("SIGKILL");
+    await resumed(trial, 2);
+    expect(trial.log()).toMatch(/^restarts 2 .*: no room for its record$/m);
+    expect((await run("ls", trial.dir)).code).toBe(0);
+    await leaveMount(user);
+    await end(trial);
+  });
+
   it("replaces a daemon that has died before it looked", async () => {
     const trial = start("adopt-late", { options: [...OPTIONS, "--crashes", "5"] });
     await ready(trial);

@@ -102,6 +102,8 @@ export interface Setup {
   readonly extraFd?: number;
   /** Leads a process group (and session) of its own. */
   readonly detached?: boolean;
+  /** Another build of the program. */
+  readonly supervisor?: string;
   /** A program that runs the supervisor in other surroundings. */
   readonly wrapper?: readonly string[];
   /** Whose mount namespace it mounts in. */
@@ -137,7 +139,7 @@ export function start(behaviour: string, setup: Setup = {}): Trial {
     chownSync(dir, setup.owner, setup.owner);
     chownSync(logPath, setup.owner, setup.owner);
   }
-  const [first = "", ...rest] = [...(setup.wrapper ?? []), supervisorProgram()];
+  const [first = "", ...rest] = [...(setup.wrapper ?? []), setup.supervisor ?? supervisorProgram()];
   const supervisor = spawn(
     first,
     [

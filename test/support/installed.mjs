@@ -4,8 +4,10 @@
  *
  *   half          a part of it is missing: it does not stand its own check
  *   dead          it stands that, and ends at its start
+ *   stuck         it stands that, and does nothing as long as that file is there
  *   sick          it ends as soon as it serves
  *   orphan        it kills its supervisor first of all, once
+ *   orphan LABEL  it does so at this fault point
  *   dies LABEL    it dies by kill -9 at this fault point, once; also one that runs already
  *   next LABEL    one that is started by then does
  */
@@ -29,6 +31,8 @@ if (isMainThread && file !== undefined && process.argv[1]?.endsWith("/daemon/mai
   const atStart = wrong();
   if (atStart === "half" && isCheck) throw new Error("half of the build is missing");
   if (atStart === "dead" && !isCheck) process.exit(CRASH);
+  const clock = new Int32Array(new SharedArrayBuffer(4));
+  while (!isCheck && wrong() === "stuck") Atomics.wait(clock, 0, 0, 20);
   if (atStart === "orphan" && !isCheck) {
     rmSync(file);
     process.kill(process.ppid, "SIGKILL");
@@ -36,6 +40,10 @@ if (isMainThread && file !== undefined && process.argv[1]?.endsWith("/daemon/mai
   systemClock.step = (label) => {
     if (label === "daemon: ready" && atStart === "sick") setImmediate(() => process.exit(CRASH));
     const now = wrong();
+    if (now === `orphan ${label}` && now === atStart) {
+      rmSync(file);
+      process.kill(process.ppid, "SIGKILL");
+    }
     if (now !== `dies ${label}` && !(now === `next ${label}` && now === atStart)) return;
     rmSync(file);
     process.kill(process.pid, "SIGKILL");

@@ -1,0 +1,17 @@
+/** What a supervisor says by its name, in `ps` and to commands: nobody else can be asked while no daemon serves. */
+import { readFileSync } from "node:fs";
+import { hasCode } from "../lib/system-error.ts";
+import { isAlive, type ProcessIdentity } from "./processes.ts";
+
+/** As native/supervisor/supervisor.c has it. */
+const WAITING = "wsfs-waiting";
+
+/** After a reload that no daemon has come to serve of: it keeps the mount until one can. */
+export function waitsForRelease(supervisor: ProcessIdentity): boolean {
+  try {
+    return readFileSync(`/proc/${supervisor.pid}/comm`, "utf8").trimEnd() === WAITING && isAlive(supervisor);
+  } catch (error) {
+    if (hasCode(error, "ENOENT", "ESRCH")) return false;
+    throw error;
+  }
+}

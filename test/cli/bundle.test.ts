@@ -1,0 +1,34 @@
+/** A build that takes the place of another one while programs start. */
+import { execFileSync } from "node:child_process";
+import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, expect, it } from "vitest";
+
+const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "wsfs-bundle-"));
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+it("leaves whoever reads a file of the one before with all of that", { timeout: 60_000 }, () => {
+  const dist = join(folder, "dist");
+  const file = join(dist, "daemon/bundle.js");
+  const before = "before\n".repeat(100_000);
+  mkdirSync(join(dist, "daemon"), { recursive: true });
+  writeFileSync(file, before);
+  writeFileSync(join(dist, "daemon/gone.js"), before);
+  const reader = openSync(file, "r");
+  try {
+    execFileSync(process.execPath, [join(PROJECT, "scripts/bundle.mjs"), join(PROJECT, "src"), dist]);
+    expect(readFileSync(reader, "utf8") === before).toBe(true);
+  } finally {
+    closeSync(reader);
+  }
+  expect(readFileSync(file, "utf8")).toContain("about to listen");
+  expect(readdirSync(folder)).toEqual(["dist"]);
+  expect(readdirSync(join(dist, "daemon"))).not.toContain("gone.js");
+});

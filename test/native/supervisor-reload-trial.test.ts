@@ -1,0 +1,147 @@
+/** What a daemon that came by a reload, and served, is worth when it dies: by a clock that the test sets. */
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import {
+  canMount,
+  expectNothingLeft,
+  leaveMount,
+  patiently,
+  ready,
+  run,
+  start,
+  type Trial,
+  useMount,
+} from "./supervisor-trial.ts";
+
+const SOURCES = join(import.meta.dirname, "../../native/supervisor");
+
+let folder: string;
+let supervisor: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "wsfs-supervisor-clock-"));
+  supervisor = join(folder, "wsfs-supervisor");
+  const sources = readdirSync(SOURCES).filter((name) => name.endsWith(".c"));
+  const clock = join(import.meta.dirname, "set-clock.c");
+  execFileSync("cc", ["-std=gnu11", "-D_GNU_SOURCE", "-Wl,--wrap=now_ms", "-o", supervisor, clock, ...sources], {
+    cwd: SOURCES,
+  });
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const count = (trial: Trial, line: RegExp) => trial.log().match(line)?.length ?? 0;
+
+/** A mount in use whose daemon has given way, and its clock. */
+async function begin(crashes: number) {
+  const ahead = join(folder, "ahead");
+  let passed = 0;
+  const pass = (ms: number) => {
+    passed += ms;
+    writeFileSync(`${ahead}.new`, String(passed));
+    renameSync(`${ahead}.new`, ahead);
+  };
+  pass(0);
+  const trial = start("reload", {
+    supervisor,
+    wrapper: ["env", "WSFS_DAEMON_SETTINGS=first", `WSFS_AHEAD_FILE=${ahead}`],
+    options: ["--options", "default_permissions", "--crashes", String(crashes)],
+  });
+  await ready(trial);
+  const user = await useMount(trial.dir);
+  const lastPid = () => Number([...trial.log().matchAll(/ pid (\d+)/g)].at(-1)?.[1]);
+  let resumed = 0;
+  const serves = async () => {
+    resumed++;
+    await vi.waitFor(() => expect(count(trial, /^resend 0$/gm)).toBe(resumed), patiently);
+    // Answered after "ready" was read.
+    process.kill(lastPid(), "SIGUSR2");
+    await vi.waitFor(() => expect(count(trial, /^line busy/gm)).toBe(resumed), patiently);
+  };
+  process.kill(lastPid(), "SIGUSR1");
+  await serves();
+  return {
+    trial,
+    user,
+    pass,
+    serves,
+    kill: () => process.kill(lastPid(), "SIGKILL"),
+    /** As the daemons were given them, one after another. */
+    settings: () => [...trial.log().matchAll(/^settings (.*)$/gm)].map(([, text]) => text?.slice(0, 4)),
+  };
+}
+
+describe.skipIf(!canMount)("a daemon that came by a reload (root and /dev/fuse)", () => {
+  const end = async ({ trial, user }: Awaited<ReturnType<typeof begin>>) => {
+    expect((await run("ls", trial.dir)).code).toBe(0);
+    await leaveMount(user);
+    trial.supervisor.kill("SIGTERM");
+    expect(await trial.exited()).toBe(0);
+    expectNothingLeft(trial);
+  };
+
+  it.each([
+    ["again and again", [12_500, 12_500, 12_500, 12_500, 12_500]],
+    ["for almost a minute, and then not at all", [58_000, 1_000, 1_000, 1_000, 1_000]],
+  ])("and serves %s is taken back", async (_, served) => {
+    const life = await begin(5);
+    for (const ms of served) {
+      life.pass(ms);
+      life.kill();
+      await life.serves();
+    }
+    expect(life.settings()).toEqual([...served.map(() => "good"), "firs"]);
+    await end(life);
+  });
+
+  it("and serves for a minute is as good as any: five deaths after that end the mount", async () => {
+    const { trial, user, pass, kill, serves, settings } = await begin(5);
+    pass(60_000);
+    for (let deaths = 1; deaths < 5; deaths++) {
+      kill();
+      await serves();
+    }
+    kill();
+    expect(await trial.exited()).toBe(1);
+    expect(settings()).toEqual(["good", "good", "good", "good", "good"]);
+    await leaveMount(user);
+    expectNothingLeft(trial);
+  });
+
+  it("and the one of before, which both die soon, leave a mount that is kept until one serves for a minute", async () => {
+    const life = await begin(2);
+    const { pass, kill, serves, settings, trial, user } = life;
+    const said = () => trial.stderr().split("\n").length;
+    for (let deaths = 0; deaths < 6; deaths++) {
+      const before = said();
+      kill();
+      await vi.waitFor(() => expect(said()).toBeGreaterThan(before), patiently);
+      pass(2_000);
+      await serves();
+    }
+    expect(settings()).toEqual(["good", "good", "firs", "firs", "firs", "firs", "firs"]);
+    pass(60_000);
+    kill();
+    await serves();
+    kill();
+    expect(await trial.exited()).toBe(1);
+    await leaveMount(user);
+    expectNothingLeft(trial);
+  });
+
+  it("and the one of before, which does not come to serve, leave a mount that waits for one that can", async () => {
+    const life = await begin(2);
+    const dead = join(life.trial.folder, "log.dead");
+    writeFileSync(dead, "");
+    life.kill();
+    await vi.waitFor(() => {
+      life.pass(2_000);
+      expect(life.settings().filter((text) => text === "firs").length).toBeGreaterThan(3);
+    }, patiently);
+    rmSync(dead);
+    life.pass(2_000);
+    await life.serves();
+    await end(life);
+  });
+});
