@@ -52,7 +52,7 @@ test("git clones this repository, finds it clean and whole, and commits", async 
   await sh("cd clone; echo a line >> README.md; git mv LICENSE COPYING; git commit --quiet -am change; git gc --quiet");
   expect(await sh("cd clone; git status --porcelain; git show --stat --format=%s HEAD")).toMatch(/^change\n/);
   await sh("cd clone; git checkout --quiet -b other HEAD~1; test -e LICENSE; git checkout --quiet -; test -e COPYING");
-});
+}, 600_000);
 
 test("cp -a of a package folder is equal, with modes, times and links", async () => {
   await sh(

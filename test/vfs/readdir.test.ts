@@ -151,7 +151,7 @@ test("whatever happens meanwhile: no name twice, and each that nobody touched on
     seed: Number(process.env.WSFS_READDIR_SEED ?? 1),
     numRuns: Number(process.env.WSFS_READDIR_RUNS ?? 500),
   });
-});
+}, 180_000);
 
 test("a pass that goes back hands out a name again that was passed and left", async () => {
   const { entries, make, remove, move } = await createFolder();
