@@ -30,9 +30,13 @@ const ENDED = "ended before it could give way; another one serves it as before";
 const AS_BEFORE = "is served as before, since a new daemon could not: the daemon ended unexpectedly (signal 9)";
 /** Where the daemon that gives way dies, or the one that comes, and what the command says then. More of it is in the soaks. */
 const DEATHS = [
+  ["reload: checked", ENDED],
   ["reload: kernel told", ENDED],
+  ["reload: at rest", ENDED],
   ["reload: said", ENDED],
+  ["daemon: prepared", AS_BEFORE],
   ["daemon: has the device", AS_BEFORE],
+  ["daemon: kernel answered", AS_BEFORE],
   ["daemon: recorded", AS_BEFORE],
   ["daemon: ready", undefined],
 ] as const;
