@@ -6,7 +6,7 @@
  * Every file lies in a folder of dist/, as those of src/ do: `new URL("../metadata/…", import.meta.url)`
  * means the same in each. Source maps lie beside them; `node --enable-source-maps` reads them.
  */
-import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { rolldown } from "rolldown";
 
@@ -32,6 +32,9 @@ const SQLITE_ADDON = "better-sqlite3/build/Release/better_sqlite3.node";
 /** One module in all programs of a process: whoever is loaded before one may change it (fault points of tests). */
 const CLOCK = "lib/system-clock";
 
+/** What the packages whose code is in the bundles ask to come with it. */
+const LICENSES = "THIRD-PARTY-LICENSES";
+
 /** Whoever starts meanwhile reads whole files: each takes the place of the one from before at once. */
 async function bundleInto(dist, source) {
   const beside = mkdtempSync(`${dist}.`);
@@ -52,6 +55,7 @@ async function bundleInto(dist, source) {
 /** Answers the paths of what it made. */
 async function bundle(source, dist) {
   const made = new Set();
+  const packages = new Set();
   for (const { entries, whole } of BUNDLES) {
     const bundled = await rolldown({
       input: Object.fromEntries(entries.map((name) => [name, join(source, `${name}.ts`)])),
@@ -71,10 +75,23 @@ async function bundle(source, dist) {
       comments: { jsdoc: false, annotation: false },
       ...(whole === undefined ? {} : { codeSplitting: { groups: [{ name: whole, test: isInWhole }] } }),
     });
-    for (const { fileName } of output) made.add(fileName);
+    for (const { fileName, moduleIds = [] } of output) {
+      made.add(fileName);
+      for (const id of moduleIds) packages.add(/^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(id)?.[0]);
+    }
     await bundled.close();
   }
-  return made;
+  packages.delete(undefined);
+  writeFileSync(join(dist, LICENSES), [...new Set([...packages].map(licenseOf))].sort().join("\n\n"));
+  return made.add(LICENSES);
+}
+
+/** `folder`: of an installed package. */
+function licenseOf(folder) {
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+  const files = readdirSync(folder).filter((file) => /^(licen[cs]e|copying|notice)/i.test(file));
+  const texts = files.map((file) => readFileSync(join(folder, file), "utf8").trim());
+  return [`${name} ${version} (${license})`, ...texts].join("\n\n");
 }
 
 function sharedClock(path) {

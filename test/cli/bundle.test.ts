@@ -29,6 +29,10 @@ it("leaves whoever reads a file of the one before with all of that", { timeout: 
     closeSync(reader);
   }
   expect(readFileSync(file, "utf8")).toContain("about to listen");
+  const licenses = readFileSync(join(dist, "THIRD-PARTY-LICENSES"), "utf8");
+  for (const name of ["undici", "zod", "yargs", "better-sqlite3"])
+    expect(licenses).toMatch(new RegExp(`^${name} \\d`, "m"));
+  expect(licenses).toContain("Permission is hereby granted");
   expect(readdirSync(folder)).toEqual(["dist"]);
   expect(readdirSync(join(dist, "daemon"))).not.toContain("gone.js");
 });
