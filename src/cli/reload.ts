@@ -38,10 +38,13 @@ export async function reload(values: Values<"reload">): Promise<number> {
   const id = randomUUID();
   await ask(served, { id, changes, program: [...DAEMON] });
   const { record, version } = await successor(dir, served, mountId);
-  if (record.reload?.id !== id) {
+  const { reload } = record;
+  if (reload?.id !== id) {
+    // It gave way to another one's wish, and had no answer left for ours. A record names the last reload for good.
+    if (reload !== undefined && reload.id !== served.record.reload?.id) throw new Failure("another reload is under way");
     throw new Failure(`the daemon of ${dir} ended before it could give way; another one serves it as before`);
   }
-  const { failed, waitedMs } = record.reload;
+  const { failed, waitedMs } = reload;
   if (failed !== undefined) {
     throw new Failure(`${dir} is served as before, since a new daemon could not: ${failed}`);
   }

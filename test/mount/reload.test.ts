@@ -32,7 +32,8 @@ test("a program that has files open and changes everything sees no reload", { ti
   const both = await Promise.all([reload("--durability", "remote"), reload("--durability", "remote")]);
   expect(Math.min(...both.map(({ code }) => code ?? 1))).toBe(0);
   for (const { code, stderr } of both) {
-    if (code !== 0) expect(stderr).toBe("wsfs: the daemon refused: another reload is under way\n");
+    // The daemon says so, or has no answer left when it has given way.
+    if (code !== 0) expect(stderr).toMatch(/^wsfs: (the daemon refused: )?another reload is under way\n$/);
   }
   const second = daemonOf(place, mount);
   await program.goesOn();
