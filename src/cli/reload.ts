@@ -41,7 +41,8 @@ export async function reload(values: Values<"reload">): Promise<number> {
   const { reload } = record;
   if (reload?.id !== id) {
     // It gave way to another one's wish, and had no answer left for ours. A record names the last reload for good.
-    if (reload !== undefined && reload.id !== served.record.reload?.id) throw new Failure("another reload is under way");
+    if (reload !== undefined && reload.id !== served.record.reload?.id)
+      throw new Failure("another reload is under way");
     throw new Failure(`the daemon of ${dir} ended before it could give way; another one serves it as before`);
   }
   const { failed, waitedMs } = reload;
