@@ -20,18 +20,11 @@ export interface Command {
   readonly examples: readonly (readonly [string, string])[];
 }
 
+/** How the kernel comes by a mount and what it may do there. */
+const OF_THE_MOUNT = ["read-only", "transport", "no-passthrough", "no-restart", "background", "allow-other"] as const;
+
 /** Flags of a mount that its reload refuses. */
-const FIXED = [
-  "base-url",
-  "workspace",
-  "state-dir",
-  "read-only",
-  "transport",
-  "no-passthrough",
-  "no-restart",
-  "background",
-  "allow-other",
-] as const;
+const FIXED = ["base-url", "workspace", "state-dir", ...OF_THE_MOUNT] as const;
 
 export const COMMANDS = {
   start: {
@@ -55,12 +48,7 @@ export const COMMANDS = {
       "cache-size",
       "keep-free",
       "unsent-limit",
-      "read-only",
-      "transport",
-      "no-passthrough",
-      "no-restart",
-      "background",
-      "allow-other",
+      ...OF_THE_MOUNT,
       "durability",
       "wait",
       "shorten-waits",

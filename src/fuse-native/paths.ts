@@ -1,6 +1,6 @@
 /**
  * libfuse 2 speaks of paths, the file system of lineages. A path is followed name by name; what it led to counts as
- * known for as long as anything is done with it, and is forgotten then, as the kernel does it itself elsewhere.
+ * known for as long as anything is done with it, and is forgotten then.
  * Folders are remembered until some name changes that nobody here asked for, or a folder moves or goes.
  *
  * A file that is open and removed libfuse renames to ".fuse_hidden…" and removes when it is closed. Here it loses its
