@@ -52,7 +52,9 @@ const paging = {
 const after = z
   .string()
   .optional()
-  .describe("The `next` of the page before, empty for the first page: all these pages show one snapshot");
+  .describe(
+    "The `next` of the page before, empty for the first page: all these pages show one snapshot. `pageNo` means nothing then",
+  );
 const branch = branchName.optional().describe('Content as it is on this branch; "main" when absent');
 const flag = z
   .enum(["true", "false"], 'expected "true" or "false"')

@@ -27,7 +27,9 @@ export const NODE_FIELDS = {
   revision: { column: "n.revision", of: "state" },
   createdAt: { column: "n.created_at", of: "node" },
   modifiedAt: { column: "ifnull(n.head_time, n.created_at)", of: "content" },
-} as const satisfies Partial<Record<keyof Node, { column: string; of: "node" | "place" | "state" | "content" }>>;
+  // By their JSON text, as the item shows it. With the content, for a branch has an mtime of its own.
+  attributes: { column: "n.attributes", of: "content" },
+} as const satisfies Record<keyof Node, { column: string; of: "node" | "place" | "state" | "content" }>;
 
 export type NodeField = keyof typeof NODE_FIELDS;
 
@@ -80,7 +82,8 @@ function sortValueOf(store: Store, scope: Scope, field: NodeField, place: PlaceR
   const row = nodeAt(store, place.id, scope.asOf);
   if (row === undefined) throw new Error(`Node ${place.id} was not there at ${scope.asOf}.`);
   const then = onBranch(store, row, scope.branch, scope.asOf);
-  return field === "modifiedAt" ? (then.headTime ?? then.createdAt) : showNode(then, path)[field];
+  if (field === "modifiedAt") return then.headTime ?? then.createdAt;
+  return field === "attributes" ? then.attributes : showNode(then, path)[field];
 }
 
 function* placesOf(store: Store, folder: string, asOf: number, field: NodeField): Generator<readonly PlaceRow[]> {

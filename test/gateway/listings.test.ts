@@ -21,7 +21,7 @@ async function allPages(query: Record<string, string>, between: () => Promise<un
   return pages;
 }
 
-test("pages by number are ordered by any field, ties by id, and know their total", async () => {
+test("pages by number are in the order asked for, ties by id, and know their total", async () => {
   // Ids go up with each node here.
   for (const [name, size] of Object.entries({ b: 2, a: 2, c: 1, ä: 3, Z: 2 })) {
     await core.file(`/${encodeURIComponent(name)}`, "x".repeat(size));
@@ -35,12 +35,6 @@ test("pages by number are ordered by any field, ties by id, and know their total
   expect(namesOf(page)).toEqual(["a", "b"]);
   expect(page.json).toMatchObject({ totalCount: 5, pageNo: 2, pageSize: 2 });
   expect(namesOf(await list({ path: "/", pageNo: "9" }))).toEqual([]);
-  const fields = "id kind path name parentId mimeType size head contentHash lastKey revision createdAt modifiedAt";
-  for (const field of fields.split(" ")) {
-    for (const orderBy of [field, `-${field}`]) {
-      expect([orderBy, namesOf(await list({ path: "/", orderBy })).length]).toEqual([orderBy, 5]);
-    }
-  }
 });
 
 test("each item is the node as it is by its id, whatever its texts are made of", async () => {
@@ -72,7 +66,7 @@ test("bad queries are refused by field", async () => {
     ["pageSize", { path: "/", pageSize: "1001" }],
     ["pageSize", { path: "/", pageSize: "0" }],
     ["pageSize", { path: "/", pageSize: "" }],
-    ["orderBy", { path: "/", orderBy: "attributes" }],
+    ["orderBy", { path: "/", orderBy: "colour" }],
     ["orderBy", { path: "/", orderBy: "constructor" }],
     ["after", { path: "/", after: "nonsense" }],
     ["after", { path: "/", after: Buffer.from('[99999999,1,1,1,null,""]').toString("base64url") }],

@@ -1,4 +1,4 @@
-/** Versions, workspaces and the journal are paged as nodes are: any field, any page, one snapshot. */
+/** Nodes, versions, workspaces and the journal are paged alike: any field, any page, one snapshot. */
 import { beforeEach, expect, test } from "vitest";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 
@@ -35,14 +35,23 @@ function sorted(items: readonly Item[], orderBy: string, tie: string): Item[] {
     if (a === b) return 0;
     if (a === null || a === undefined) return b === null || b === undefined ? 0 : -1;
     if (b === null || b === undefined) return 1;
-    return typeof a === "number" && typeof b === "number" ? a - b : String(a) < String(b) ? -1 : 1;
+    if (typeof a === "number" && typeof b === "number") return a - b;
+    const [first, second] = [a, b].map((value) => (typeof value === "object" ? JSON.stringify(value) : String(value)));
+    if (first === second) return 0;
+    return String(first) < String(second) ? -1 : 1;
   };
   const order = [...items].sort((a, b) => compare(a[field], b[field]) || compare(a[tie], b[tie]));
   return orderBy.startsWith("-") ? order.reverse() : order;
 }
 
-async function checkList(path: string, fields: readonly string[], tie: string, change: () => Promise<unknown>) {
-  const query = { workspace: core.workspace.id };
+async function checkList(
+  path: string,
+  fields: readonly string[],
+  tie: string,
+  change: () => Promise<unknown>,
+  more: Record<string, string> = {},
+) {
+  const query = { workspace: core.workspace.id, ...more };
   for (const field of fields) {
     for (const orderBy of [field, `-${field}`]) {
       const all = (await page(path, { ...query, pageSize: "1000" })).items;
@@ -58,6 +67,38 @@ async function checkList(path: string, fields: readonly string[], tie: string, c
     }
   }
 }
+
+test("nodes, those of a branch and all below a folder too", async () => {
+  for (let index = 0; index < 10; index++) {
+    const attributes = {
+      mode: [0o644, 0o600, 0o755][index % 3],
+      ...(index % 4 === 0 && { mtime: `${index}.000000000` }),
+    };
+    const file = await core.file(`/d/${index % 2 === 0 ? "" : "e/"}${index}`, "x".repeat((index * 7) % 5), {
+      metadata: { attributes, ...(index % 3 === 0 && { idempotencyKey: `k${index}` }) },
+    });
+    if (index % 4 < 2) {
+      const metadata = { branch: "b", attributes: { mtime: `${9 - index}.000000000` } };
+      await core.upload(`/v1/nodes/${file.id}/content`, "branch", { method: "PUT", metadata });
+    }
+    if (index % 2 === 0) await core.clock.advance(3);
+  }
+  const fields = Object.keys(await core.node((await core.file("/d/f", "x")).id));
+  expect(fields).toContain("attributes");
+  let changes = 0;
+  const change = async () => {
+    changes += 1;
+    if (changes % 7 === 0) await core.file(`/d/${changes % 10}`, "z".repeat(changes % 11));
+  };
+  for (const query of [{}, { branch: "b" }, { recursive: "true", branch: "b" }]) {
+    const where = { path: "/d", ...query };
+    await checkList("/v1/nodes", fields, "id", change, where);
+    const at = new Date(core.clock.now()).toISOString();
+    await core.clock.advance(3);
+    await core.file("/d/0", `newer ${changes}`, { metadata: { attributes: { mode: 0o400 } } });
+    await checkList("/v1/nodes", ["attributes", "modifiedAt"], "id", change, { ...where, at });
+  }
+});
 
 test("versions", async () => {
   const file = await core.file("/f", "x");
