@@ -1,4 +1,6 @@
 /** The time of last modification as the rows have it; while a file is open for writing its live file knows better. */
+import type { Attributes } from "../contract/attributes.ts";
+import type { Node } from "../contract/resources.ts";
 import { formatTime, parseTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import type { Context } from "./context.ts";
@@ -14,6 +16,11 @@ export function pinMtime(context: Pick<Context, "metadata">, inodeId: number): v
   if (inode === undefined || inode.kind === "folder" || inode.attributes.mtime !== undefined) return;
   const mtime = formatTime(mtimeOf(context, inode));
   context.metadata.inodes.update(inodeId, { attributes: { ...inode.attributes, mtime } });
+}
+
+/** The same of a node's attributes, whose content is taken over and will go on to other nodes. */
+export function withPinnedMtime(attributes: Attributes, { modifiedAt }: Node): Attributes {
+  return { mtime: formatTime(timeFromMilliseconds(Date.parse(modifiedAt))), ...attributes };
 }
 
 /** One that nobody set is the time the gateway changed the node. */

@@ -15,6 +15,7 @@ import { dropGeneration } from "./generation.ts";
 import { gatherNames, joinGroup, keepInOthers, lookLater } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { freeConflictName, moveAside, stepAside } from "./make-room.ts";
+import { withPinnedMtime } from "./mtime.ts";
 import { handOver } from "./nameless.ts";
 import type { Step } from "./plan.ts";
 import { isSeenAway } from "./rings.ts";
@@ -134,7 +135,8 @@ function takeContent(context: Context, entry: Entry, inode: Inode, row: NodeRow,
   const changes = inode.changes + 1;
   metadata.inodes.switchLineage(inode.id, {
     ...contentOfNode(node),
-    attributes: own,
+    // Its other names are nodes of their own, which get this content.
+    attributes: isLinkUnsent ? withPinnedMtime(own, node) : own,
     kind,
     changes,
     linkGroup: isLinkUnsent ? (group ?? inode.linkGroup) : group,

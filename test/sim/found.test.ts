@@ -205,6 +205,16 @@ const FOUND: readonly Found[] = [
       { do: "wait", ms: 4_000 },
     ],
   },
+  {
+    name: "linked, then written elsewhere without a time: the new name has the time of that content too",
+    options: { mounts: 2, seed: 1 },
+    steps: [
+      save(0, "a"),
+      { do: "wait", ms: 4_000 },
+      { do: "run", mount: 0, program: { do: "link", path: "a", to: "b" } },
+      { do: "outside", edit: "write", path: "a", to: "b" },
+    ],
+  },
 ];
 
 test.each(FOUND)("$name", async ({ options, steps }) => {
