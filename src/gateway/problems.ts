@@ -3,7 +3,7 @@
  * which turns them into answers; anything else thrown is a 500 and is logged with its cause.
  */
 import { STATUS_CODES } from "node:http";
-import type { z } from "zod";
+import { z } from "zod";
 import { type Node, OVER_QUOTA } from "../contract/resources.ts";
 
 export interface ProblemDetails {
@@ -102,7 +102,24 @@ export function check<T extends z.ZodType>(schema: T, value: unknown, whole: str
   const issue = result.error.issues[0];
   if (issue === undefined) throw invalid(whole, "is not valid");
   const path = issue.path.map(String);
-  if (issue.code === "unrecognized_keys") path.push(issue.keys[0] ?? "");
-  const field = path.length === 0 ? whole : path.join(".");
-  throw invalid(field, issue.code === "unrecognized_keys" ? `${field}: unknown field` : `${field}: ${issue.message}`);
+  if (issue.code !== "unrecognized_keys") {
+    const field = path.length === 0 ? whole : path.join(".");
+    throw invalid(field, `${field}: ${issue.message}`);
+  }
+  const field = [...path, issue.keys[0]].join(".");
+  const known = fieldsAt(schema, path);
+  const expected = known.length === 0 ? "" : `, expected ${known.length === 1 ? "" : "one of "}${known.join(", ")}`;
+  throw invalid(field, `${field}: unknown field${expected}`);
+}
+
+/** What an object may have at a place of the schema; nothing where the schema has no object there. */
+function fieldsAt(schema: unknown, path: readonly string[]): string[] {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault) {
+    return fieldsAt(schema.unwrap(), path);
+  }
+  if (schema instanceof z.ZodPipe) return fieldsAt(schema.in, path);
+  const [first, ...rest] = path;
+  if (schema instanceof z.ZodRecord) return first === undefined ? [] : fieldsAt(schema.valueType, rest);
+  if (!(schema instanceof z.ZodObject)) return [];
+  return first === undefined ? Object.keys(schema.shape) : fieldsAt(schema.shape[first], rest);
 }
