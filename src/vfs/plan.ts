@@ -148,17 +148,21 @@ function planBirth(view: View, local: Local): Step {
   if (!view.may.create) return wait("scope");
   if (content === null) return { do: "send", request: { do: "folder", parent, name, attributes } };
   const { originNode, originVersion, hash, size } = content;
-  if (isBorrowed(view, content)) return cut(view);
+  if (isBorrowed(view, content)) return cut(view, content);
   if (!view.fits) return wait("quota");
   if (view.features.references && content.state === "clean" && originNode !== null && originVersion !== null) {
     const request = { do: "copy", parent, name, copyOf: originNode, version: originVersion, hash, size } as const;
     return { do: "send", request: { ...request, attributes } };
   }
-  if (hash === null || !content.isCut || content.state === "clean") return cut(view);
+  if (hash === null || !content.isCut || content.state === "clean") return cut(view, content);
   return { do: "send", request: { do: "upload", parent, name, hash, size, attributes } };
 }
 
-const cut = (view: View): Step => (view.writers > 0 ? wait("writer") : { do: "cut" });
+/** Who writes leaves a cut in the end; not who has written nothing since one that is not there any more. */
+function cut(view: View, { state, hash }: LocalContent): Step {
+  const isAsItWasCut = state === "dirty" && hash !== null;
+  return view.writers > 0 && !isAsItWasCut ? wait("writer") : { do: "cut" };
+}
 
 /**
  * A version of another node, and the gateway takes no references: with bytes of its own it does not
@@ -205,7 +209,7 @@ function planExchange({ parent, partner }: ExchangePlace, local: Local, nodeId: 
 
 function planContent(view: View, local: Local, content: LocalContent, nodeId: string, base: Base): Step {
   if (!view.may.update) return wait("scope");
-  if (isBorrowed(view, content)) return cut(view);
+  if (isBorrowed(view, content)) return cut(view, content);
   if (!view.fits) return wait("quota");
   // The version others still need could not be read any more.
   if (view.isReferenced && !view.features.versions) return wait("reference");
@@ -215,7 +219,7 @@ function planContent(view: View, local: Local, content: LocalContent, nodeId: st
   if (view.features.references && content.state === "clean" && originNode !== null && originVersion !== null) {
     return { do: "send", request: { do: "reference", ...common, hash, copyOf: originNode, version: originVersion } };
   }
-  if (hash === null || !content.isCut || content.state === "clean") return cut(view);
+  if (hash === null || !content.isCut || content.state === "clean") return cut(view, content);
   return { do: "send", request: { do: "content", ...common, hash } };
 }
 

@@ -215,6 +215,16 @@ const FOUND: readonly Found[] = [
       { do: "outside", edit: "write", path: "a", to: "b" },
     ],
   },
+  {
+    name: "in conflict while it is open for writing: what was cut of it is cut again, though nothing more is written",
+    options: { mounts: 2, seed: 1 },
+    steps: [
+      save(0, "a"),
+      save(1, "a", 30),
+      { do: "hold", mount: 1, path: "a", write: true },
+      { do: "drain", mount: 1 },
+    ],
+  },
 ];
 
 test.each(FOUND)("$name", async ({ options, steps }) => {

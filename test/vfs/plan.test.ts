@@ -135,7 +135,11 @@ describe("content", () => {
   test("content is cut before it is sent", () =>
     expect(plan(file({}, { content: { ...DIRTY, hash: null, isCut: false } }))).toEqual({ do: "cut" }));
   test("content that is being written waits for its writer", () =>
-    expect(plan(file({ writers: 1 }, { content: { ...DIRTY, isCut: false } }))).toEqual(waitFor("writer")));
+    expect(plan(file({ writers: 1 }, { content: { ...DIRTY, hash: null, isCut: false } }))).toEqual(
+      waitFor("writer"),
+    ));
+  test("content whose cut is gone is cut again, whoever could write to it and has not", () =>
+    expect(plan(file({ writers: 1 }, { content: { ...DIRTY, isCut: false } }))).toEqual({ do: "cut" }));
   test("a name that took over another node's version refers to it", () =>
     expect(plan(file({}, { content: { ...CLEAN, hash: "nine", originNode: "n9", originVersion: "v9" } }))).toEqual(
       sent({ do: "reference", ifHead: "v1", copyOf: "n9", version: "v9" }),
