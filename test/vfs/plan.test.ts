@@ -135,9 +135,7 @@ describe("content", () => {
   test("content is cut before it is sent", () =>
     expect(plan(file({}, { content: { ...DIRTY, hash: null, isCut: false } }))).toEqual({ do: "cut" }));
   test("content that is being written waits for its writer", () =>
-    expect(plan(file({ writers: 1 }, { content: { ...DIRTY, hash: null, isCut: false } }))).toEqual(
-      waitFor("writer"),
-    ));
+    expect(plan(file({ writers: 1 }, { content: { ...DIRTY, hash: null, isCut: false } }))).toEqual(waitFor("writer")));
   test("content whose cut is gone is cut again, whoever could write to it and has not", () =>
     expect(plan(file({ writers: 1 }, { content: { ...DIRTY, isCut: false } }))).toEqual({ do: "cut" }));
   test("a name that took over another node's version refers to it", () =>
