@@ -20,6 +20,8 @@ export interface DiskLook {
 export interface StateDisk {
   readonly reserve: Reserve;
   look(): DiskLook;
+  /** Whether folder and database are where they were. Throws where nobody may look. */
+  isThere(): boolean;
 }
 
 /** `database`: a file in the folder that must be there by now. */
@@ -41,6 +43,7 @@ export function createStateDisk(needs: {
 
   return {
     reserve,
+    isThere,
     look() {
       try {
         if (!isThere()) return { ...last, problem: "gone" };

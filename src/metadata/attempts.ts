@@ -1,5 +1,5 @@
 /** Attempts (requests that are rows before they are sent), generations (what they upload) and tombstones. */
-import { type Connection, prepare, remember } from "./database.ts";
+import { type Connection, earliest, LANES, prepare, remember } from "./database.ts";
 
 export interface Attempt<Request> {
   readonly id: number;
@@ -43,11 +43,10 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     database,
     "SELECT id, node FROM attempt WHERE state = 'open' AND bulk = ? AND next_at <= ? ORDER BY next_at, id LIMIT +?",
   );
-  const next = prepare<{ at: number | null }>(
+  const nextInLane = prepare<{ at: number }>(
     database,
-    "SELECT min(next_at) AS at FROM attempt WHERE state = 'open' AND next_at > ?",
+    "SELECT next_at AS at FROM attempt WHERE state = 'open' AND bulk = ? AND next_at > ? ORDER BY next_at LIMIT 1",
   );
-  const first = prepare<{ at: number | null }>(database, "SELECT min(next_at) AS at FROM attempt WHERE state = 'open'");
   const openCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM attempt WHERE state = 'open'");
   const filling = prepare<{ one: number }>(
     database,
@@ -70,8 +69,8 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
   const failed = prepare(database, "UPDATE attempt SET tries = tries + 1, next_at = ?, last_error = ? WHERE id = ?");
   const rush = prepare(
     database,
-    `UPDATE attempt SET next_at = @at WHERE id IN (SELECT id FROM attempt WHERE state = 'open' AND next_at > @at
-       ORDER BY next_at LIMIT +@limit)`,
+    `UPDATE attempt SET next_at = @at WHERE id IN (SELECT id FROM attempt INDEXED BY attempt_due
+       WHERE state = 'open' AND bulk = @bulk AND next_at > @at ORDER BY next_at LIMIT +@limit)`,
   );
   const rushOne = prepare(database, "UPDATE attempt SET next_at = min(next_at, ?) WHERE state = 'open' AND node = ?");
   const newest = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'attempt'");
@@ -107,6 +106,8 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     sending.all(generation).map(decodeRow),
   );
 
+  const nextAt = (now: number): number | undefined => earliest(LANES.map((bulk) => nextInLane.get(bulk, now)?.at));
+
   return {
     openOf: (node: number) => openOf(node),
     ofKey(key: string): Attempt<Request> | undefined {
@@ -122,9 +123,9 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     nodesCopying: (nodeId: string): number[] => nodesCopying.all(nodeId).map((row) => row.node),
     /** Of one lane, the longest due first. */
     due: (bulk: number, now: number, limit: number): { id: number; node: number }[] => due.all(bulk, now, limit),
-    nextDue: (): number | undefined => first.get()?.at ?? undefined,
+    nextDue: (): number | undefined => nextAt(Number.MIN_SAFE_INTEGER),
     /** When the first one that waits may be sent again. */
-    nextAt: (now: number): number | undefined => next.get(now)?.at ?? undefined,
+    nextAt,
     /** Whether another node may be at this place already: a request of ours put it there, its answer is not known. */
     isPlaceWanted: (node: number, parent: string, name: string): boolean =>
       filling.get(node, parent, name) !== undefined,
@@ -157,8 +158,12 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     failed(id: number, nextAt: number, error: string): void {
       failed.run(nextAt, error, id);
     },
-    /** So many that wait longer wait until `at`, the next ones first. False: there are no more. */
-    rush: (at: number, limit: number): boolean => rush.run({ at, limit }).changes === limit,
+    /** So many that wait longer wait until `at`, of each lane the next ones first. False: there are no more. */
+    rush(at: number, limit: number): boolean {
+      let left = limit;
+      for (const bulk of LANES) if (left > 0) left -= rush.run({ at, bulk, limit: left }).changes;
+      return left === 0;
+    },
     /** That of one node row waits no longer than until `at`. */
     rushOf(node: number, at: number): void {
       rushOne.run(at, node);

@@ -161,6 +161,35 @@ export function prepareUpdates(
   };
 }
 
+/** Adds a row. What is null is not named: a row of few values among many columns is one of few words. */
+export function prepareInserts(
+  database: Connection,
+  table: string,
+  columns: Readonly<Record<string, string>>,
+): (values: Readonly<Record<string, unknown>>) => number {
+  const known = new Map<string, Statement<unknown>>();
+  return (values) => {
+    const fields = Object.keys(columns).filter((field) => values[field] !== null);
+    const choice = fields.join();
+    let statement = known.get(choice);
+    if (statement === undefined) {
+      const names = fields.map((field) => columns[field]).join(", ");
+      const places = fields.map(() => "?").join(", ");
+      statement = prepare(database, `INSERT INTO ${table} (${names}) VALUES (${places})`, []);
+      known.set(choice, statement);
+    }
+    return Number(statement.run(...fields.map((field) => values[field])).lastInsertRowid);
+  };
+}
+
+/** Of rows that wait in lanes: 1, those with much to send. */
+export const LANES = [0, 1] as const;
+
+export function earliest(times: readonly (number | undefined)[]): number | undefined {
+  const known = times.filter((time) => time !== undefined);
+  return known.length === 0 ? undefined : Math.min(...known);
+}
+
 /** What of `next` is not as it was. */
 export function differences<Row extends object>(current: Row, next: Row): Partial<Row> {
   const found: Partial<Row> = {};

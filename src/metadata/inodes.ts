@@ -42,7 +42,8 @@ function isShownElse(before: Inode, after: Inode): boolean {
   return before.attributes !== after.attributes && !sameValue(before.attributes, after.attributes);
 }
 
-export type NewInode = Omit<Inode, "id" | "lineage" | "changes" | "linkGroup" | "listed" | "synced" | "fsynced">;
+export type NewInode = Omit<Inode, "id" | "lineage" | "changes" | "linkGroup" | "listed" | "synced" | "fsynced"> &
+  Partial<Pick<Inode, "changes" | "listed">>;
 
 interface Row extends Omit<Inode, "attributes"> {
   readonly attributes: string;
@@ -75,14 +76,14 @@ export function createInodes(database: Connection, changed: ChangedRows) {
   const byOrigin = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE origin_node = ?`);
   const insert = prepare(
     database,
-    `INSERT INTO inode (kind, lineage, attributes, size, hash, origin_node, origin_version, content, atime, ctime)
-     VALUES (@kind, 0, @attributes, @size, @hash, @originNode, @originVersion, @content, @atime, @ctime)`,
+    `INSERT INTO inode (kind, lineage, attributes, size, hash, origin_node, origin_version, content, changes, atime,
+       ctime, listed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     [],
   );
   const change = prepareUpdates(database, "inode", "id", CHANGEABLE);
   const remove = prepare(database, "DELETE FROM inode WHERE id = ?", ["lineage"]);
   const insertLineage = prepare(database, "INSERT INTO lineage (inode) VALUES (?)", []);
-  const adoptLineage = prepare(database, "INSERT INTO lineage (id, inode) VALUES (?, ?)");
+  const giveLineage = prepare(database, "INSERT INTO lineage (id, inode) VALUES (?, ?)", []);
   const newestLineage = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'lineage'");
   const ofHash = prepare(database, "SELECT 1 FROM inode WHERE hash = ? AND content = 'clean' LIMIT 1");
   const lineageInode = prepare<{ inode: number }>(database, "SELECT inode FROM lineage WHERE id = ?");
@@ -145,20 +146,24 @@ export function createInodes(database: Connection, changed: ChangedRows) {
       next.attributes = JSON.parse(attributes) as Attributes;
     }
     get.tell(id, next);
-    if (current.lineage !== 0 && isShownElse(current, next)) changed.inode(id, current.lineage !== next.lineage);
+    if (isShownElse(current, next)) changed.inode(id, current.lineage !== next.lineage);
     return next;
   }
 
-  /** Its lineage is the caller's to give. */
-  function add(inode: NewInode): number {
+  /** Of this lineage, which no inode has. */
+  function add(inode: NewInode, lineage: number): Inode {
+    const { kind, size, hash, originNode, originVersion, content, changes = 0, atime, ctime, listed = null } = inode;
     const attributes = JSON.stringify(inode.attributes);
-    const id = Number(insert.run({ ...inode, attributes }).lastInsertRowid);
+    const from = [originNode, originVersion] as const;
+    const values = [kind, lineage, attributes, size, hash, ...from, content, changes, atime, ctime, listed];
+    const id = Number(insert.run(...values).lastInsertRowid);
+    giveLineage.run(lineage, id);
     const parsed = JSON.parse(attributes) as Attributes;
-    const { kind, size, hash, originNode, originVersion, content, atime, ctime } = inode;
-    const given = { kind, size, hash, originNode, originVersion, content, atime, ctime };
-    const rest = { changes: 0, linkGroup: null, listed: null, synced: null, fsynced: 0 } as const;
-    get.tell(id, { id, lineage: 0, ...given, attributes: parsed, ...rest });
-    return id;
+    const given = { kind, lineage, attributes: parsed, size, hash, originNode, originVersion, content, changes };
+    const made: Inode = { id, ...given, atime, ctime, linkGroup: null, listed, synced: null, fsynced: 0 };
+    get.tell(id, made);
+    inodeOfLineage.tell(lineage, id);
+    return made;
   }
 
   function newLineage(id: number): number {
@@ -173,9 +178,9 @@ export function createInodes(database: Connection, changed: ChangedRows) {
     formerlySafe,
     /** A new inode with a lineage of its own. */
     create(inode: NewInode): Inode {
-      const id = add(inode);
-      changed.madeInode(id);
-      return update(id, { lineage: newLineage(id) });
+      const made = add(inode, (newestLineage.get()?.seq ?? 0) + 1);
+      changed.madeInode(made.id);
+      return made;
     },
     /** Gives the inode a new lineage; the one before is superseded but still known. */
     switchLineage(id: number, change: Partial<Omit<Inode, "id" | "lineage">>): Inode {
@@ -183,11 +188,7 @@ export function createInodes(database: Connection, changed: ChangedRows) {
       return update(id, { ...change, lineage: newLineage(id) });
     },
     /** A new inode for the file of a lineage that the rows have forgotten. */
-    adopt(inode: NewInode, lineage: number): Inode {
-      const id = add(inode);
-      adoptLineage.run(lineage, id);
-      return update(id, { lineage });
-    },
+    adopt: (inode: NewInode, lineage: number): Inode => add(inode, lineage),
     /** A file of the gateway's has this content. Looks at all of them. */
     isKnownContent: (hash: string): boolean => ofHash.get(hash) !== undefined,
     /** The last that was given out here. */

@@ -3,7 +3,17 @@ import type { Attributes } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
 import { parseTime, toMilliseconds } from "../lib/time.ts";
 import type { ChangedRows } from "./changed.ts";
-import { type Connection, differences, prepare, prepareUpdates, remember, type Statement } from "./database.ts";
+import {
+  type Connection,
+  differences,
+  earliest,
+  LANES,
+  prepare,
+  prepareInserts,
+  prepareUpdates,
+  remember,
+  type Statement,
+} from "./database.ts";
 import { ENTRIES_GONE } from "./entries.ts";
 
 /** What we and the gateway last agreed on. */
@@ -203,8 +213,10 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     database,
     "SELECT id, due FROM node WHERE bulk = ? AND due <= ? ORDER BY due, id LIMIT +?",
   );
-  const nextDue = prepare<{ due: number }>(database, "SELECT due FROM node WHERE due IS NOT NULL ORDER BY due LIMIT 1");
-  const nextDueAfter = prepare<{ due: number }>(database, "SELECT due FROM node WHERE due > ? ORDER BY due LIMIT 1");
+  const nextInLane = prepare<{ due: number }>(
+    database,
+    "SELECT due FROM node WHERE bulk = ? AND due > ? ORDER BY due LIMIT 1",
+  );
   const dirty = inOrder((after) =>
     select(`dirty_since IS NOT NULL AND ${after} ORDER BY dirty_since, id LIMIT +@limit`),
   );
@@ -236,8 +248,8 @@ export function createNodes(database: Connection, changed: ChangedRows) {
   const pendingGrowth = pending("iif(node.kind = 'file', coalesce(inode.size, 0) - coalesce(node.base_size, 0), 0)");
   const hasten = prepare(
     database,
-    `UPDATE node SET due = @now WHERE id IN (SELECT id FROM node INDEXED BY node_next
-       WHERE due > @now AND dirty_since IS NOT NULL AND parked IS NULL ORDER BY due LIMIT +@limit)`,
+    `UPDATE node SET due = @now WHERE id IN (SELECT id FROM node INDEXED BY node_due
+       WHERE bulk = @bulk AND due > @now AND dirty_since IS NOT NULL AND parked IS NULL ORDER BY due LIMIT +@limit)`,
   );
   const entriesIn = prepare<{ id: number }>(
     database,
@@ -247,14 +259,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     database,
     "UPDATE node SET due = @now WHERE entry = @entry AND dirty_since IS NOT NULL AND parked IS NULL AND due > @now",
   );
-  const insert = prepare(
-    database,
-    `INSERT INTO node (entry, kind, node_id, base_parent, base_name, base_head, base_hash, base_size, base_attributes,
-       base_revision, base_position, base_modified, seen, seen_at, changed_at, dirty_since, due, left_parent, left_name, left_at, parked, bulk)
-     VALUES (@entry, @kind, @nodeId, @baseParent, @baseName, @baseHead, @baseHash, @baseSize, @baseAttributes,
-       @baseRevision, @basePosition, @baseModified, @seen, @seenAt, @changedAt, @dirtySince, @due, @leftParent, @leftName, @leftAt, @parked, @bulk)`,
-    [],
-  );
+  const insert = prepareInserts(database, "node", CHANGEABLE);
   const change = prepareUpdates(database, "node", "id", CHANGEABLE);
   const remove = prepare(database, "DELETE FROM node WHERE id = ?", []);
 
@@ -287,6 +292,9 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     if (next?.nodeId != null) ofNodeId.tell(next.nodeId, id);
   }
 
+  const nextDueAfter = (now: number): number | undefined =>
+    earliest(LANES.map((bulk) => nextInLane.get(bulk, now)?.due));
+
   return {
     get,
     ofEntry(entry: number): NodeRow | undefined {
@@ -305,8 +313,8 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     thatLeft: (parent: number, name: string): NodeRow[] => byLeft.all(parent, name).map(decode),
     /** Of one lane, the longest due first. */
     due: (bulk: number, now: number, limit: number): { id: number; due: number }[] => dueNow.all(bulk, now, limit),
-    nextDue: (): number | undefined => nextDue.get()?.due,
-    nextDueAfter: (now: number): number | undefined => nextDueAfter.get(now)?.due,
+    nextDue: (): number | undefined => nextDueAfter(FIRST),
+    nextDueAfter,
     /** Oldest first, `after` a row that was had before. */
     dirty: (limit: number, after?: NodeRow): NodeRow[] => dirty(limit, after && placeOf(after)).map(decode),
     /** What the gateway refused, in the same order. */
@@ -317,8 +325,12 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     pendingBytes,
     /** The same of how many bytes more their files have than at the gateway; less than none of those that go. */
     pendingGrowth,
-    /** So many dirty rows that would be looked at later are to be looked at now, the next ones first. False: there are no more. */
-    hasten: (now: number, limit: number): boolean => hasten.run({ now, limit }).changes === limit,
+    /** So many dirty rows that would be looked at later are to be looked at now, of each lane the next ones first. False: there are no more. */
+    hasten(now: number, limit: number): boolean {
+      let left = limit;
+      for (const bulk of LANES) if (left > 0) left -= hasten.run({ now, bulk, limit: left }).changes;
+      return left === 0;
+    },
     /** The same for so many entries of a folder (an inode), by their ids after the given one. The last one's; undefined: there are no more. */
     hastenIn(folder: number, now: number, after: number, limit: number): number | undefined {
       const entries = entriesIn.all(folder, after, limit);
@@ -327,7 +339,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     },
     create(node: Omit<NodeRow, "id">): NodeRow {
       const row = encode({ ...node, id: 0 });
-      const id = Number(insert.run(row).lastInsertRowid);
+      const id = insert({ ...row });
       const created = decode({ ...row, id });
       tell(id, undefined, created);
       if (node.base !== null) changed.nodeOf(node.entry);

@@ -279,4 +279,13 @@ export const MIGRATIONS: readonly string[] = [
   CREATE INDEX attempt_copy ON attempt(copy_of) WHERE state = 'open' AND copy_of IS NOT NULL;
   CREATE INDEX attempt_partner ON attempt(partner) WHERE state = 'open' AND partner IS NOT NULL;
   `,
+  `
+  -- A file that is made now is in no index that nobody would find it by: the next row that is due is the first of
+  -- one of the two lanes, and what no version of the gateway is behind is not evicted.
+  DROP INDEX node_next;
+  DROP INDEX attempt_next;
+  DROP INDEX live_by_use;
+  UPDATE live SET used_at = unixepoch() * 1000 WHERE origin_version IS NULL AND used_at > unixepoch() * 1000;
+  CREATE INDEX live_by_use ON live(used_at) WHERE origin_version IS NOT NULL;
+  `,
 ];

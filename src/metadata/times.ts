@@ -3,19 +3,21 @@ import { type Connection, prepare } from "./database.ts";
 
 /**
  * What waits is looked at now; what happened cannot lie ahead (rows of releases that had the wall clock's time). Each finds its rows by an index.
+ * A live file without a version has no time of such a release: the schema saw to that.
  * Positions are none of these, nor are times of files.
  */
 const UPDATES: readonly string[] = [
   "UPDATE node SET seen_at = @now WHERE seen_at > @now",
-  "UPDATE node SET due = @now WHERE due > @now",
+  "UPDATE node SET due = @now WHERE bulk IN (0, 1) AND due > @now",
   "UPDATE node SET dirty_since = @now WHERE dirty_since > @now",
   "UPDATE node SET left_at = @now WHERE left_at > @now",
-  "UPDATE attempt SET next_at = @now, created_at = min(created_at, @now) WHERE state = 'open' AND next_at > @now",
+  `UPDATE attempt SET next_at = @now, created_at = min(created_at, @now)
+     WHERE state = 'open' AND bulk IN (0, 1) AND next_at > @now`,
   "UPDATE attempt SET next_at = @now, created_at = min(created_at, @now) WHERE state = 'abandoned' AND next_at > @now",
   "UPDATE reread SET due = @now WHERE due > @now",
   "UPDATE reread SET missing_since = @now WHERE missing_since > @now",
   "UPDATE vacated SET at = @now WHERE at > @now",
-  "UPDATE live SET used_at = @now WHERE used_at > @now",
+  "UPDATE live SET used_at = @now WHERE origin_version IS NOT NULL AND used_at > @now",
 ];
 
 export function createTimes(database: Connection) {

@@ -1,7 +1,7 @@
 /** New names: files, folders, links and special files. */
 import type { Attributes } from "../contract/attributes.ts";
 import { nameProblem } from "../contract/names.ts";
-import type { Inode, InodeKind } from "../metadata/inodes.ts";
+import type { Inode, InodeKind, NewInode } from "../metadata/inodes.ts";
 import { markInode } from "./changes.ts";
 import { commit } from "./commit.ts";
 import type { Context } from "./context.ts";
@@ -11,7 +11,7 @@ import { addName, removeName } from "./identity.ts";
 import { completeFolder } from "./listing.ts";
 import { pinMtime } from "./mtime.ts";
 import { dropIfUnused } from "./nameless.ts";
-import { open, openCreated, prepareOpen } from "./open.ts";
+import { isPassedAtOnce, open, openCreated, prepareOpen } from "./open.ts";
 import { isTight, requireRoom } from "./space.ts";
 import { EMPTY_HASH, folderOf, found, inodeOf, nowText, requireNamed, requireWritable } from "./stat.ts";
 
@@ -51,22 +51,27 @@ export function checkName(name: string): void {
   throw new FsError(Buffer.byteLength(name) > 255 ? "ENAMETOOLONG" : "EINVAL", `the name ${problem}`);
 }
 
-function makeInode(context: Context, kind: InodeKind, attributes: Attributes): Inode {
+function makeInode(context: Context, kind: InodeKind, attributes: Attributes, content: NewContent): Inode {
   const time = nowText(context);
-  const inode = context.metadata.inodes.create({
+  return context.metadata.inodes.create({
     kind,
     attributes: { ...attributes, mtime: time, btime: time },
     size: 0,
-    hash: kind === "folder" ? null : EMPTY_HASH,
     originNode: null,
     originVersion: null,
-    content: kind === "folder" ? "clean" : "dirty",
     atime: time,
     ctime: time,
+    ...content,
   });
-  // Nobody but us can have put something into a folder the gateway does not know yet.
-  return kind === "folder" ? context.metadata.inodes.update(inode.id, { listed: 0 }) : inode;
 }
+
+type NewContent = Pick<NewInode, "content" | "hash" | "changes" | "listed">;
+
+/** Nobody but us can have put something into a folder the gateway does not know yet. */
+const EMPTY_FOLDER: NewContent = { content: "clean", hash: null, listed: 0 };
+const EMPTY: NewContent = { content: "dirty", hash: EMPTY_HASH };
+/** A writer is let in that may write at any moment: the rows say that it has. */
+const WRITTEN: NewContent = { content: "dirty", hash: null, changes: 1 };
 
 async function make(
   context: Context,
@@ -81,7 +86,7 @@ async function make(
     if (context.metadata.entries.find(folder.id, name) !== undefined) {
       throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
     }
-    const inode = makeInode(context, kind, attributes);
+    const inode = makeInode(context, kind, attributes, kind === "folder" ? EMPTY_FOLDER : EMPTY);
     addName(context, folder.id, name, inode.id, kind === "folder" ? "folder" : "file");
     return inode;
   };
@@ -109,9 +114,9 @@ export async function create(
     return { ...(await found(context, inodeOf(context, inode.lineage))), ...opened };
   }
   const makeIt = () => {
-    const inode = makeInode(context, "file", { mode });
+    const inode = makeInode(context, "file", { mode }, isPassedAtOnce(context, flags) ? WRITTEN : EMPTY);
     addName(context, folder.id, name, inode.id, "file");
-    return prepareOpen(context, inode, flags);
+    return { inode, hasRow: prepareOpen(context, inode, flags) };
   };
   const made = commit(context, caller, makeIt, { about: ({ inode }) => inode.lineage });
   context.runtime.step("create: named");

@@ -32,6 +32,8 @@ export interface Disk extends DiskLimits {
   readonly mayKeep: boolean;
   /** Looks at the disk. */
   look(): void;
+  /** Only whether it is still the one that was locked: what each close asks. */
+  lookForFolder(): void;
   /** Takes the reserve again, if there is room for it. */
   restore(): Promise<void>;
   /** A commit failed. Undefined: space was set free, it may be tried again. Else what a program gets to hear. */
@@ -116,6 +118,14 @@ export function createDisk(needs: {
     judge();
   }
 
+  function isThere(): boolean {
+    try {
+      return stateDisk === undefined || stateDisk.isThere();
+    } catch {
+      return false;
+    }
+  }
+
   return {
     ...limits,
     get trouble() {
@@ -141,6 +151,10 @@ export function createDisk(needs: {
       return mayKeep;
     },
     look,
+    lookForFolder() {
+      // What is the matter with it, a whole look tells.
+      if (!isThere()) look();
+    },
     async restore() {
       if (stateDisk === undefined || trouble === "gone") return;
       await stateDisk.reserve.restore();

@@ -9,7 +9,7 @@ import type { Context } from "./context.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import { cutShort, overwritten } from "./holes.ts";
-import type { LiveFile } from "./live-file.ts";
+import { type LiveFile, NOT_SHOWN } from "./live-file.ts";
 import { markWritten, noLongerSafe } from "./mark-written.ts";
 import { isTight, requireRoom } from "./space.ts";
 
@@ -52,6 +52,7 @@ export async function truncateBytes(context: Context, live: LiveFile, size: numb
   }
   await change(context, live, size, END, async () => {
     await live.file.truncate(size);
+    live.shownSize = NOT_SHOWN;
     context.runtime.step("truncate: file cut short");
     cutShort(context, live, size);
   });

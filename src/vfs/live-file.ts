@@ -81,6 +81,8 @@ export interface LiveFile {
   isSafe: boolean;
   /** Size and times in the rows are older than the file's. */
   isUnrecorded: boolean;
+  /** As the kernel was told it last. NOT_SHOWN: since then it has cut the file short itself; SHOWN_ANYHOW: not known. */
+  shownSize: number;
   /** The file's own mtime is the truth, or will be after a crash: fetched bytes must not change it. */
   keepsTimes: boolean;
   /** The mtime that was given to the file for a writer to start from. */
@@ -120,6 +122,9 @@ export interface LiveFile {
   /** fdatasync, shared by those who come while one runs. */
   readonly sync: () => Promise<void>;
 }
+
+export const NOT_SHOWN = -1;
+export const SHOWN_ANYHOW = Number.POSITIVE_INFINITY;
 
 /** Size and time of the rows may be older than the file's. */
 export function mayBeUnrecorded(live: LiveFile): boolean {

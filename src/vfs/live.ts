@@ -22,6 +22,7 @@ import { mtimeOf } from "./mtime.ts";
 import { noticeWrites } from "./notice-writes.ts";
 import { requireDisk } from "./require-disk.ts";
 import { tellDone } from "./staged-files.ts";
+import { asAsked } from "./tell-kernel.ts";
 import { freeForWriter } from "./uploads.ts";
 
 /** When a file was used is known no better than this: a row is not written for less. */
@@ -235,10 +236,12 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
 
 /** Size and mtime of a file that was written, from the file to the rows. */
 export async function rowsFromFile(context: Context, live: LiveFile): Promise<void> {
-  await noticeWrites(context, live);
+  // What passed writers do after this look is another change, which the next look finds.
+  let seen = await noticeWrites(context, live);
   while (live.isUnrecorded) {
     const { writes, inFlight } = live;
-    const stat = await live.file.stat();
+    const stat = seen ?? (await live.file.stat());
+    seen = undefined;
     // Written while it was looked at; while others write, the file is asked anyway.
     if (live.writes !== writes || inFlight > 0) {
       if (live.writers > 1 || live.inFlight > 0) return;
@@ -250,8 +253,7 @@ export async function rowsFromFile(context: Context, live: LiveFile): Promise<vo
 
 function recordStat(context: Context, live: LiveFile, stat: FileStat): void {
   const { metadata, runtime } = context;
-  // The kernel is told: what was written may have been so through a mapping, or before a crash.
-  metadata.transaction(() => {
+  const record = () => {
     metadata.lives.update(live.lineage, { size: stat.size, bytes: stat.allocated });
     const inode = metadata.inodes.get(live.inode);
     if (inode === undefined || inode.lineage !== live.lineage) return;
@@ -261,7 +263,11 @@ function recordStat(context: Context, live: LiveFile, stat: FileStat): void {
       ctime: formatTime(timeFromMilliseconds(runtime.wallClock())),
     });
     markInode(context, inode.id);
-  });
+  };
+  // Only a call that the kernel knows of makes a file longer, and by it the kernel forgets what it was told before.
+  // Of any other change it is told: that may have been made through a mapping.
+  if (stat.size > live.shownSize) asAsked(context, record, live.lineage);
+  else metadata.transaction(record);
   runtime.step("write: size and time recorded");
   live.isUnrecorded = false;
 }
@@ -276,6 +282,7 @@ export async function liveStat(context: Context, inode: Inode): Promise<{ size: 
   const live = context.lives.get(inode.lineage);
   if (live === undefined || live.writers === 0) return undefined;
   const { size, mtime } = await live.file.stat();
+  live.shownSize = size;
   return { size, mtime };
 }
 

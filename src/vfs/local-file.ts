@@ -2,11 +2,12 @@
  * The local file behind a lineage: found, made, or, where the disk has no room for one, absent. What
  * was opened while the disk was in trouble takes its real file once that is over, under its readers.
  */
-import type { OpenFile } from "../lib/files.ts";
+import type { Files, OpenFile } from "../lib/files.ts";
 import { createRangeLock } from "../lib/range-lock.ts";
 import { clipRanges, formatRanges, NO_RANGES, parseRanges, type Ranges, rangeOf } from "../lib/ranges.ts";
 import { shareRuns } from "../lib/shared-run.ts";
 import { hasCode } from "../lib/system-error.ts";
+import { formatTime } from "../lib/time.ts";
 import { HELD, type Inode } from "../metadata/inodes.ts";
 import type { LiveRow } from "../metadata/live-rows.ts";
 import { absentFile } from "./absent-file.ts";
@@ -15,6 +16,7 @@ import type { Context } from "./context.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError } from "./errors.ts";
 import type { LiveFile, Origin } from "./live-file.ts";
+import { mtimeOf } from "./mtime.ts";
 import { setAside } from "./set-aside.ts";
 
 /** A lineage whose inode has moved on takes no new opens: the kernel looks the name up again. */
@@ -29,13 +31,20 @@ export async function openFile(context: Context, lineage: number, mayBeAbsent: b
   return liveFile(context, inode, context.paths.live(lineage), await findFile(context, inode, mayBeAbsent));
 }
 
-/** Whose row is in the transaction that made the inode (rowOfNewFile): without a version, without a byte. */
+/**
+ * Whose row is in the transaction that made the inode (rowOfNewFile): without a version, without a byte. Nobody
+ * else has it: it is ready for a writer.
+ */
 export async function openNewFile(context: Context, lineage: number): Promise<LiveFile> {
   const inode = requireCurrent(context, lineage);
   const path = context.paths.live(lineage);
+  const mtime = mtimeOf(context, inode);
   const file = await makeFile(context, path, 0);
+  await closeIfFailed(file, () => file.setTimes(mtime));
   const found = { file, origin: undefined, missing: NO_RANGES, recorded: NO_RANGES, isNew: true, isKept: true };
-  return liveFile(context, inode, path, found);
+  const live = liveFile(context, inode, path, found);
+  live.preparedTime = formatTime(mtime);
+  return live;
 }
 
 /**
@@ -132,13 +141,25 @@ async function findFile(context: Context, inode: Inode, mayBeAbsent: boolean): P
 /** After its row. */
 async function makeFile({ paths, runtime }: Context, path: string, size: number): Promise<OpenFile> {
   await paths.prepareFolderOf(path);
-  const file = await runtime.files.open(path, "w+");
+  const file = (await openAbsent(runtime.files, path)) ?? (await openEmptied(runtime.files, path));
   runtime.step("live file: made");
-  await closeIfFailed(file, async () => {
-    // One left by a crash may hold anything.
-    if ((await file.stat()).size > 0) await file.truncate(0);
-    if (size > 0) await file.truncate(size);
-  });
+  if (size > 0) await closeIfFailed(file, () => file.truncate(size));
+  return file;
+}
+
+async function openAbsent(files: Files, path: string): Promise<OpenFile | undefined> {
+  try {
+    return await files.open(path, "wx+");
+  } catch (error) {
+    if (hasCode(error, "EEXIST")) return undefined;
+    throw error;
+  }
+}
+
+/** One left by a crash may hold anything. */
+async function openEmptied(files: Files, path: string): Promise<OpenFile> {
+  const file = await files.open(path, "w+");
+  await closeIfFailed(file, () => file.truncate(0));
   return file;
 }
 
@@ -226,6 +247,7 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
     isWritten: isUncut(inode),
     isSafe: isCalledSafe(metadata, inode),
     isUnrecorded: false,
+    shownSize: inode.size,
     keepsTimes: inode.content !== "clean",
     preparedTime: undefined,
     preparing: undefined,

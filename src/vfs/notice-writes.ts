@@ -7,15 +7,16 @@ import { markWritten } from "./mark-written.ts";
 
 /** Before Linux 6.13 two changes within one tick of its clock may leave the same times. */
 const TICK_MS = 20;
-/** What writers that were passed on did since the last look counts as written from here on. */
-export async function noticeWrites(context: Context, live: LiveFile): Promise<void> {
-  if (live.noticed === undefined) return;
+/** What writers that were passed on did since the last look counts as written from here on: the file as it is by then. */
+export async function noticeWrites(context: Context, live: LiveFile): Promise<FileStat | undefined> {
+  if (live.noticed === undefined) return undefined;
   const seen = await lookAtFile(context, live);
-  if (live.isNoticedExactly && isSameStat(live.noticed, seen.noticed)) return;
+  if (live.isNoticedExactly && isSameStat(live.noticed, seen.noticed)) return undefined;
   markWritten(context, live);
   // Where the rows cannot be told, the next look finds the same change.
   Object.assign(live, seen);
   await context.staged.flush();
+  return seen.noticed;
 }
 
 /** As it is now, to be compared with later. */

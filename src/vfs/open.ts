@@ -46,26 +46,28 @@ export async function bringWhole(context: Context, lineage: Lineage, signal: Abo
   }
 }
 
+/** The first open of a file that is made now: served by us, it is empty until the first write comes. */
+export function isPassedAtOnce({ passthrough, bytes }: Context, flags: OpenFlags): boolean {
+  return passthrough.isOn && !bytes.isUnswept && isWriting(flags);
+}
+
+const isWriting = ({ write, truncate }: OpenFlags) => write || truncate;
+
 /**
  * The first open of a file, within the transaction that makes its inode: what the rows have to say before
- * its local file is made, before a writer is let in, and before a first byte changes.
+ * its local file is made, and before a writer is let in. Whether that file has its row.
  */
-export function prepareOpen(context: Context, made: Inode, flags: OpenFlags): { inode: Inode; hasRow: boolean } {
-  const { metadata, passthrough } = context;
+export function prepareOpen(context: Context, made: Inode, flags: OpenFlags): boolean {
   const hasRow = rowOfNewFile(context, made.lineage);
-  if (!hasRow || !(flags.write || flags.truncate)) return { inode: made, hasRow };
-  metadata.writers.begin(made.id);
-  // Served by us, it is an empty file until the first write comes.
-  if (!passthrough.isOn) return { inode: made, hasRow };
-  const inode = metadata.inodes.update(made.id, { hash: null, changes: made.changes + 1 });
-  return { inode, hasRow };
+  if (hasRow && isWriting(flags)) context.metadata.writers.begin(made.id);
+  return hasRow;
 }
 
 /** … and when that is committed. */
 export function openCreated(
   context: Context,
   caller: Caller,
-  { inode, hasRow }: ReturnType<typeof prepareOpen>,
+  { inode, hasRow }: { readonly inode: Inode; readonly hasRow: boolean },
   flags: OpenFlags,
 ): Promise<Opened> {
   if (inode.hash === null) tellWritten(context, inode);
@@ -80,13 +82,14 @@ async function openInode(
   flags: OpenFlags,
   isNew = false,
 ): Promise<Opened> {
-  const write = flags.write || flags.truncate;
+  const write = isWriting(flags);
   if (write) requireWritable(context);
   const live = await openLive(context, inode.lineage, { write, isNew });
   let backing: number | undefined;
   let handle: HandleId;
   try {
-    if (flags.truncate) await truncateBytes(context, live, 0);
+    // One that was made for this open is empty; what another one wrote to it since came later than this.
+    if (flags.truncate && !isNew) await truncateBytes(context, live, 0);
     backing = await passOn(context, live, write);
     const opened = { kind: "file", live, write, append: flags.append, reader: createReader() } as const;
     handle = addHandle(context, caller, live.lineage, opened);

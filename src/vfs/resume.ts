@@ -11,7 +11,7 @@ import { FsError } from "./errors.ts";
 import type { Done, Opened } from "./filesystem.ts";
 import type { KeptHandle } from "./handle-table.ts";
 import { closePassed } from "./lingering.ts";
-import type { LiveFile } from "./live-file.ts";
+import { type LiveFile, SHOWN_ANYHOW } from "./live-file.ts";
 import { isUncut, reopenFile, requireCurrent } from "./local-file.ts";
 import { markWritten } from "./mark-written.ts";
 import { mtimeOf } from "./mtime.ts";
@@ -94,6 +94,7 @@ function reopen(context: Context, lineage: number, writers: number): Promise<Liv
   return alone(context, lineage, async () => {
     const live = await reopenFile(context, lineage, writers > 0);
     live.writers = writers;
+    live.shownSize = SHOWN_ANYHOW;
     context.lives.set(lineage, live);
     return live;
   });

@@ -81,8 +81,8 @@ export async function allocate(
 export async function flush(context: Context, caller: Caller, handleId: HandleId): Promise<void> {
   const { live, write: isWriter } = fileOf(context, handleId);
   if (!isWriter) return;
-  await requireFolder(context, live);
   await onDisk(() => rowsFromFile(context, live));
+  if (live.isWritten) requireFolder(context);
   context.runtime.step("flush: recorded");
   if (context.settings.durability === "remote") await untilGatewayHas(context, live.inode, caller.signal);
 }
@@ -90,8 +90,9 @@ export async function flush(context: Context, caller: Caller, handleId: HandleId
 /** fsync(2): the bytes, the rows and the name also survive power loss. */
 export async function fsync(context: Context, caller: Caller, handleId: HandleId, _dataOnly: boolean): Promise<void> {
   const { live, write: isWriter } = fileOf(context, handleId);
-  await requireFolder(context, live);
   await onDisk(async () => {
+    await noticeWrites(context, live);
+    if (live.isWritten) requireFolder(context);
     await makeSafe(context, live);
     await context.syncRows();
     context.runtime.step("fsync: rows synced");
@@ -102,17 +103,13 @@ export async function fsync(context: Context, caller: Caller, handleId: HandleId
 
 /** fsync of a folder: the names are rows. */
 export function syncNames(context: Context): Promise<void> {
-  context.disk.look();
-  if (context.disk.trouble === "gone") context.disk.requireChangeable();
+  requireFolder(context);
   return onDisk(() => context.syncRows());
 }
 
 /** Rows and bytes that have lost their names are saved for nobody. What was written is sent as long as it is open. */
-async function requireFolder(context: Context, live: LiveFile): Promise<void> {
-  await onDisk(() => noticeWrites(context, live));
-  if (!live.isWritten) return;
-  const { disk } = context;
-  disk.look();
+function requireFolder({ disk }: Context): void {
+  disk.lookForFolder();
   if (disk.trouble === "gone") disk.requireChangeable();
 }
 

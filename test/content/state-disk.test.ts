@@ -49,7 +49,9 @@ test.each([
   ],
 ])("is gone once %s", async (_, take) => {
   const disk = await stateDisk();
+  expect(disk.isThere()).toBe(true);
   take(join(folder, "s"));
+  expect(disk.isThere()).toBe(false);
   expect(disk.look().problem).toBe("gone");
 });
 

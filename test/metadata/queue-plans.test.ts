@@ -1,8 +1,14 @@
 /** However much waits, each turn of the loop reads little: no statement of a turn looks through a table. */
+
+import { join } from "node:path";
+import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import { createMetadata } from "../../src/metadata/metadata.ts";
+import { unborn } from "../../src/metadata/nodes.ts";
+import { MIGRATIONS } from "../../src/metadata/schema.ts";
 import { recordedRows } from "../support/recorded-rows.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 /** Every statement that runs, with the plan it ran by. */
 function recording(database: Connection, plans: Map<string, string[]>): Connection {
@@ -58,4 +64,55 @@ test("a turn of the loop, the start, a drain and a list of the queue find what t
   expect(scans).toEqual([]);
   const sorts = [...plans].filter(([, steps]) => steps.some((step) => step.includes("TEMP B-TREE")));
   expect(sorts.map(([sql]) => sql)).toEqual([]);
+});
+
+test("what is due next is the next of either lane, and hurrying is for both", () => {
+  const { nodes, attempts } = createMetadata(openDatabase(":memory:"), (value) => value);
+  const add = (bulk: 0 | 1, due: number) => {
+    const { id } = nodes.create({ ...unborn(0, "file", 1, due), entry: null, bulk });
+    attempts.create({ node: id, key: `${id}`, request: {}, generation: null, nextAt: due, createdAt: 1, bulk });
+  };
+  expect([nodes.nextDue(), attempts.nextDue()]).toEqual([undefined, undefined]);
+  add(0, 50);
+  expect([nodes.nextDue(), attempts.nextDue()]).toEqual([50, 50]);
+  add(1, 20);
+  add(1, 70);
+  const times = () => [
+    [nodes.nextDue(), nodes.nextDueAfter(20), nodes.nextDueAfter(50), nodes.nextDueAfter(70)],
+    [attempts.nextDue(), attempts.nextAt(20), attempts.nextAt(50), attempts.nextAt(70)],
+  ];
+  const both = (expected: unknown) => [expected, expected];
+  expect(times()).toEqual(both([20, 50, 70, undefined]));
+  expect([nodes.hasten(10, 2), attempts.rush(10, 2)]).toEqual([true, true]);
+  expect(times()).toEqual(both([10, 70, 70, undefined]));
+  expect([nodes.hasten(10, 2), attempts.rush(10, 2)]).toEqual([false, false]);
+  expect(times()).toEqual(both([10, undefined, undefined, undefined]));
+});
+
+test("what the schema before held is found by the indexes of this one, and no live file was used in time to come", async () => {
+  const path = join(await temporaryFolder(), "state.db");
+  const before = new Database(path);
+  for (const sql of MIGRATIONS.slice(0, 12)) before.exec(sql);
+  before.pragma("user_version = 12");
+  before.exec(`
+    INSERT INTO inode (id, kind, lineage, attributes, size, content, atime, ctime)
+      VALUES (1, 'file', 1, '{}', 4, 'clean', '0', '0'), (2, 'file', 2, '{}', 4, 'dirty', '0', '0');
+    INSERT INTO lineage (id, inode) VALUES (1, 1), (2, 2);
+    INSERT INTO live (lineage, origin_node, origin_version, size, bytes, missing, used_at)
+      VALUES (1, 'n', 'v', 4, 4, '[]', 7), (2, NULL, NULL, 4, 4, '[]', 9000000000000000);
+    INSERT INTO node (kind, due, bulk) VALUES ('file', 50, 0), ('file', 20, 1);`);
+  before.close();
+  const started = Date.now();
+  const database = openDatabase(path);
+  const { lives, nodes, inodes } = createMetadata(database, (value) => value);
+  expect(nodes.nextDue()).toBe(20);
+  const now = Date.now() + 1;
+  expect(lives.evictable(now, 10).map(({ lineage }) => lineage)).toEqual([1]);
+  const { usedAt = 0 } = lives.get(2) ?? {};
+  expect([usedAt > started - 2000, usedAt < now]).toEqual([true, true]);
+  // What the gateway has by now may go.
+  inodes.update(2, { content: "clean" });
+  lives.update(2, { originNode: "m", originVersion: "w" });
+  expect(lives.evictable(now, 10).map(({ lineage }) => lineage)).toEqual([1, 2]);
+  database.close();
 });

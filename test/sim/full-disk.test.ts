@@ -111,6 +111,7 @@ async function history(
     const reserve = createReserve(files, "/state/reserve", RESERVE, files.removeNow);
     const stateDisk: StateDisk = {
       reserve,
+      isThere: () => true,
       look: () => ({ problem: undefined, total: 2 ** 30, available: isFull ? 0 : 2 ** 30 }),
     };
     return { stateDisk, limits: { keepFree: 2 ** 20 } };

@@ -25,6 +25,7 @@ test("changes end in EROFS, what is cached and what the gateway has can be read,
     }) as typeof database.prepare;
     const stateDisk: StateDisk = {
       reserve: createReserve(files, "/state/reserve", 4096, () => false),
+      isThere: () => true,
       look: () => ({ problem: isReadOnly ? "readOnly" : undefined, total: 2 ** 30, available: 2 ** 30 }),
     };
     return { stateDisk, limits: { keepFree: 0 } };

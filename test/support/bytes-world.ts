@@ -23,7 +23,7 @@ import { createFreshness } from "../../src/vfs/freshness.ts";
 import { countHandles } from "../../src/vfs/handle-table.ts";
 import { NO_KERNEL_CACHE } from "../../src/vfs/kernel-cache.ts";
 import { createNetwork } from "../../src/vfs/network.ts";
-import { open, openCreated, prepareOpen, release } from "../../src/vfs/open.ts";
+import { isPassedAtOnce, open, openCreated, prepareOpen, release } from "../../src/vfs/open.ts";
 import { NO_PASSTHROUGH } from "../../src/vfs/passthrough.ts";
 import { createPollState } from "../../src/vfs/poll-state.ts";
 import { createQuota } from "../../src/vfs/quota.ts";
@@ -269,12 +269,12 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
           ...EMPTY,
           kind: "file",
           attributes: { mode: 0o644, mtime },
-          hash: EMPTY_HASH,
           content: "dirty",
+          ...(isPassedAtOnce(context, flags) ? { hash: null, changes: 1 } : { hash: EMPTY_HASH }),
         });
         const entry = metadata.entries.create(ROOT_INODE, `made-${inode.id}`, inode.id);
         metadata.nodes.create(unborn(entry.id, "file", clock.now(), clock.now()));
-        return prepareOpen(context, inode, flags);
+        return { inode, hasRow: prepareOpen(context, inode, flags) };
       });
       const { handle } = await openCreated(context, CALLER, made, flags);
       return { inode: world.inode(made.inode.id), handle };

@@ -82,3 +82,47 @@ test("many cuts are one commit, and none makes a file one that was used lately",
   for (const id of inodes) await world.close(await world.open(world.inode(id)));
   expect(usedAt().map((at, index) => (at ?? 0) - (before[index] ?? 0) >= 60_000)).toEqual([true, true, true]);
 });
+
+test("what a create and a close do to the local file, told to truncate it too: nothing waits for the thread pool", async () => {
+  const { world, context, root } = await countingWorld(true);
+  const calls: string[] = [];
+  const { files } = context.runtime;
+  const open: typeof files.open = async (path, mode) => {
+    const file = await files.open(path, mode);
+    calls.push("open");
+    return new Proxy(file, {
+      get(target, name, receiver) {
+        const value = Reflect.get(target, name, receiver) as unknown;
+        if (typeof value !== "function") return value;
+        return (...args: unknown[]) => {
+          calls.push(String(name));
+          return Reflect.apply(value, target, args) as unknown;
+        };
+      },
+    });
+  };
+  Object.assign(context, { runtime: { ...context.runtime, files: { ...files, open } } });
+  const { handle, backing } = await create(context, CALLER, root, "a", 0o644, { ...WRITING, truncate: true });
+  expect(calls.splice(0)).toEqual(["open", "setTimes", "stat", "stat"]);
+  await world.passthrough?.fileOf(backing ?? 0).write(pattern(10), 0);
+  await world.clock.advance(50);
+  await flush(context, CALLER, handle);
+  expect(calls.splice(0)).toEqual(["stat"]);
+  await release(context, handle);
+  expect(calls.splice(0)).toEqual(["stat", "stat", "close"]);
+});
+
+test("a file that a crash left in the place of a new one is none of its content", async () => {
+  const { world, context, root } = await countingWorld(true);
+  const next = context.metadata.inodes.newestLineage() + 1;
+  const path = context.paths.live(next);
+  await context.paths.prepareFolderOf(path);
+  const left = await world.files.open(path, "w+");
+  await left.write(pattern(20), 0);
+  await left.close();
+  const { handle, lineage, stat } = await create(context, CALLER, root, "a", 0o644, WRITING);
+  expect([lineage, stat.size]).toEqual([next, 0]);
+  await world.close(handle);
+  const inode = context.metadata.inodes.ofLineage(lineage);
+  expect(inode === undefined ? undefined : (await world.readAll(inode)).length).toBe(0);
+});

@@ -4,16 +4,17 @@ import type { DiskLook } from "../../src/content/state-disk.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { createDisk } from "../../src/vfs/disk.ts";
 
+const reserve = {
+  size: 0,
+  held: () => 0,
+  restore: async () => true,
+  giveUp: async () => false,
+  giveUpNow: () => false,
+};
+
 test("a disk that cannot even be looked at is no reason to go down, and commits say that nothing works", () => {
   let look = (): DiskLook => ({ problem: undefined, total: 100, available: 50 });
-  const reserve = {
-    size: 0,
-    held: () => 0,
-    restore: async () => true,
-    giveUp: async () => false,
-    giveUpNow: () => false,
-  };
-  const stateDisk = { reserve, look: () => look() };
+  const stateDisk = { reserve, isThere: () => true, look: () => look() };
   const disk = createDisk({ stateDisk, limits: undefined, folder: "state", log: SILENT, onChange() {} });
   disk.look();
   look = () => {
@@ -23,4 +24,28 @@ test("a disk that cannot even be looked at is no reason to go down, and commits 
   expect([disk.trouble, disk.available, disk.hasRows]).toEqual([undefined, 50, true]);
   const told = disk.commitFailed(Object.assign(new Error("disk I/O error"), { code: "SQLITE_IOERR" }));
   expect([told?.code, disk.hasRows]).toEqual(["EIO", false]);
+});
+
+test.each([
+  ["it is not there", () => false],
+  [
+    "nobody may look",
+    () => {
+      throw Object.assign(new Error("no"), { code: "EACCES" });
+    },
+  ],
+])("a look for the folder is a look at the disk only where %s", (_, fails) => {
+  let isThere = () => true;
+  const looks: string[] = [];
+  const look = (): DiskLook => {
+    looks.push("look");
+    return { problem: "gone", total: 100, available: 50 };
+  };
+  const stateDisk = { reserve, isThere: () => isThere(), look };
+  const disk = createDisk({ stateDisk, limits: undefined, folder: "state", log: SILENT, onChange() {} });
+  disk.lookForFolder();
+  expect([looks, disk.trouble]).toEqual([[], undefined]);
+  isThere = fails;
+  disk.lookForFolder();
+  expect([looks, disk.trouble]).toEqual([["look"], "gone"]);
 });

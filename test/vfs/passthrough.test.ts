@@ -6,6 +6,7 @@ import { setattr } from "../../src/vfs/attributes.ts";
 import { cutGeneration } from "../../src/vfs/cut.ts";
 import { createDisk } from "../../src/vfs/disk.ts";
 import type { HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
+import { getattr } from "../../src/vfs/lookup.ts";
 import { open, release } from "../../src/vfs/open.ts";
 import { fits } from "../../src/vfs/quota.ts";
 import { recoverContents } from "../../src/vfs/recover.ts";
@@ -80,6 +81,35 @@ test("what was written is told at close, and sent", async () => {
   expect(await cut(world, inode)).toBe("cut");
   expect(world.inode(inode.id).hash).toBe(hashOf(NEWS));
   expect(world.passthrough?.registered()).toBe(0);
+});
+
+test("of what makes a file longer or shorter the kernel knows itself; of any other change it is told", async () => {
+  const world = await passing();
+  const { id, lineage } = await whole(world);
+  const told: number[] = [];
+  world.context.metadata.changed.onTell(({ inodes }) => told.push(...inodes));
+  const toldAtClose = async (file: Passed) => {
+    await world.clock.advance(1000);
+    await flush(world.context, CALLER, file.handle);
+    return told.splice(0);
+  };
+  const file = await openPassed(world, world.inode(id));
+  told.splice(0);
+  file.write(NEWS, HEAD.length);
+  expect(await toldAtClose(file)).toEqual([]);
+  // Nobody has asked since: the kernel holds no attributes.
+  file.write(NEWS);
+  expect(await toldAtClose(file)).toEqual([]);
+  // It was told, and then a mapping was written to.
+  await getattr(world.context, lineage);
+  file.write(NEWS);
+  expect(await toldAtClose(file)).toEqual([id]);
+  await file.close();
+  const again = await openPassed(world, world.inode(id), { ...WRITING, truncate: true });
+  told.splice(0);
+  again.write(NEWS);
+  expect(await toldAtClose(again)).toEqual([]);
+  expect(world.inode(id).size).toBe(NEWS.length);
 });
 
 test("what is written after the last flush is told when the last handle goes", async () => {
@@ -286,6 +316,7 @@ test("on a disk with little room nobody begins to write unheard: cached files co
   const reserve = { size: 0, held: () => 0, restore: async () => true, giveUp: async () => false };
   const stateDisk = {
     reserve: { ...reserve, giveUpNow: () => false },
+    isThere: () => true,
     look: () => ({ problem: undefined, total: 2 ** 40, available }),
   };
   const disk = createDisk({ stateDisk, limits: undefined, folder: "/state", log: SILENT, onChange() {} });
