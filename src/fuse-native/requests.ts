@@ -43,14 +43,17 @@ export interface RequestsOptions {
   readonly clock: Clock;
   readonly deadlineMs: number;
   readonly log: Logger;
-  /** The file system's: see there. */
+  /** The file system's, both: see there. */
   unheard(): void;
+  attended(milliseconds: number, mayAsk: boolean): void;
 }
 
-export function createRequests({ clock, deadlineMs, log, unheard }: RequestsOptions): Requests {
+export function createRequests({ clock, deadlineMs, log, unheard, attended }: RequestsOptions): Requests {
   const counts = new Map<string, number>();
   const operationLog = createOperationLog(log, SLOW_MS);
-  const table = createInFlightTable<Origin>(clock, deadlineMs, expire);
+  const table = createInFlightTable<Origin>(clock, deadlineMs, expire, ({ hasDeadline }, milliseconds) =>
+    attended(milliseconds, hasDeadline),
+  );
   const fails = new Map<InFlight<Origin>, (result: number) => void>();
   const self = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
   let lastId = 0;

@@ -42,7 +42,13 @@ export function createLibrarySession(options: LibrarySessionOptions): LibrarySes
   const { fileSystem, log, clock, deadlineMs } = options;
   const paths = createPaths(fileSystem);
   const calls = createCalls(fileSystem, paths);
-  const requests = createRequests({ clock, deadlineMs, log, unheard: () => fileSystem.unheard() });
+  const requests = createRequests({
+    clock,
+    deadlineMs,
+    log,
+    unheard: () => fileSystem.unheard(),
+    attended: (milliseconds, mayAsk) => fileSystem.attended(milliseconds, mayAsk),
+  });
   let timer: Timer | undefined;
   let isOver = false;
   let end: (why: string) => void = () => {};

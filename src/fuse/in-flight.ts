@@ -98,11 +98,15 @@ export interface InFlightTable<From extends Origin = Message> {
   stop(): void;
 }
 
-/** Places count from `firstPlace`: those below are of a daemon before. `onExpired` is called for each request not removed within `deadlineMs` of its start. */
+/**
+ * Places count from `firstPlace`: those below are of a daemon before. `onExpired` is called for each request not
+ * removed within `deadlineMs` of its start, `onRemoved` for each that is, with how long it was at hand.
+ */
 export function createInFlightTable<From extends Origin = Message>(
   clock: Clock,
   deadlineMs: number,
   onExpired: (request: InFlight<From>) => void,
+  onRemoved: (request: InFlight<From>, milliseconds: number) => void,
   firstPlace = 0,
 ): InFlightTable<From> {
   // In the order they came, which is also the order of their deadlines.
@@ -148,6 +152,7 @@ export function createInFlightTable<From extends Origin = Message>(
     remove(request) {
       if (requests.get(request.id) !== request) return;
       requests.delete(request.id);
+      onRemoved(request, clock.elapsed() - request.started);
       freePlaces.push(request.place);
       if (requests.size > 0) return;
       const done = waiters;

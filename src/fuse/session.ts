@@ -108,7 +108,7 @@ export function createSession(options: SessionOptions): Session {
   const { fileSystem, log, clock, step = () => {}, deadlineMs = DEADLINE_MS, slowMs = SLOW_MS } = options;
   const counts = new Map<string, number>();
   const operationLog = createOperationLog(log, slowMs);
-  const requests = createInFlightTable(clock, deadlineMs, expire, options.firstPlace);
+  const requests = createInFlightTable(clock, deadlineMs, expire, attended, options.firstPlace);
   const atHand = options.atHand ?? NOTHING_KEPT;
   const secondTries = createSecondTries(atHand, log);
   const initialized = deferred<Connection>();
@@ -253,6 +253,10 @@ export function createSession(options: SessionOptions): Session {
     remove(request);
     const logged = cancelled ? new FsError(result, "cancelled", { cause: error }) : error;
     operationLog.done(request, { result, error: logged }, clock.elapsed());
+  }
+
+  function attended({ hasDeadline }: InFlight, milliseconds: number): void {
+    fileSystem.attended(milliseconds, hasDeadline);
   }
 
   function expire(request: InFlight): void {

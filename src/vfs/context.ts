@@ -24,6 +24,7 @@ import type { Passthrough } from "./passthrough.ts";
 import type { PollState } from "./poll-state.ts";
 import type { Quota } from "./quota-state.ts";
 import type { Request } from "./request.ts";
+import type { RightOfWay } from "./right-of-way.ts";
 import type { SyncTogether } from "./sync-waiting.ts";
 import type { Together } from "./together.ts";
 import type { ToldKernel } from "./told-kernel.ts";
@@ -97,6 +98,8 @@ export interface Context {
   readonly syncing: SyncTogether;
   /** When an inode was last cut while a writer had it open. */
   readonly cuts: Map<number, number>;
+  /** Whether programs go first. */
+  readonly rightOfWay: RightOfWay;
   /** One commit for what the loop changes at about the same moment; see together.ts. */
   readonly together: Together;
   /** Makes committed rows survive power loss. */

@@ -32,7 +32,16 @@ export interface DrainOptions {
   readonly onProgress?: (progress: DrainProgress) => void;
 }
 
-export async function drain(
+export function drain(
+  context: Context,
+  writeBack: WriteBack,
+  backlog: Pick<Backlog, "bytes">,
+  options: DrainOptions,
+): Promise<DrainResult> {
+  return context.rightOfWay.awaited(() => drainAll(context, writeBack, backlog, options));
+}
+
+async function drainAll(
   context: Context,
   writeBack: WriteBack,
   backlog: Pick<Backlog, "bytes">,

@@ -137,6 +137,8 @@ export interface FileSystem {
   readonly changes: number;
   /** A mutation was done after its caller had been told that it failed: what the kernel holds may be wrong. */
   unheard(): void;
+  /** A request was at hand for so long, `mayAsk`: maybe for the gateway's sake. What else this thread does makes way for many. */
+  attended(milliseconds: number, mayAsk: boolean): void;
   lookup(caller: Caller, parent: Lineage, name: string): Promise<Found | Absent>;
   /** The kernel no longer knows these lineages. Never fails, never waits. */
   forget(lineages: readonly { lineage: Lineage; count: number }[]): void;

@@ -20,6 +20,7 @@ export function createFileSystem(context: Context): FileSystem {
       return context.kernel.changes;
     },
     unheard: () => expireEverything(context),
+    attended: (milliseconds, mayAsk) => context.rightOfWay.attended(milliseconds, mayAsk),
     lookup: (caller, parent, name) => lookup.lookup(context, caller, parent, name),
     forget: (lineages) => lookup.forget(context, lineages),
     getattr: (_caller, lineage) => lookup.getattr(context, lineage),

@@ -41,6 +41,7 @@ import { recoverOpenFiles } from "./recover.ts";
 import { parseRequest, type Request } from "./request.ts";
 import type { Resumed } from "./resume.ts";
 import { retryNow } from "./retry.ts";
+import { createRightOfWay } from "./right-of-way.ts";
 import { createSpace } from "./space.ts";
 import { createSyncRows } from "./sync-rows.ts";
 import { createSyncTogether } from "./sync-waiting.ts";
@@ -161,6 +162,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     smallCuts: new Map(),
     syncing: createSyncTogether(),
     together: createTogether(runtime, metadata),
+    rightOfWay: createRightOfWay(runtime, settings.maximumAgeMs),
     cuts: new Map(),
     polled: createPollState(),
     notEmpty: new Map(),

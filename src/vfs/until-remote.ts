@@ -14,7 +14,11 @@ const OFFLINE_PATIENCE_MS = 1000;
 const LOOK_MS = 250;
 
 /** Resolves when the gateway has what was written before the call, also while the file stays open. */
-export async function untilGatewayHas(context: Context, inodeId: number, signal: AbortSignal): Promise<void> {
+export function untilGatewayHas(context: Context, inodeId: number, signal: AbortSignal): Promise<void> {
+  return context.rightOfWay.awaited(() => untilItHas(context, inodeId, signal));
+}
+
+async function untilItHas(context: Context, inodeId: number, signal: AbortSignal): Promise<void> {
   const { metadata, runtime, network, activity } = context;
   let offlineSince: number | undefined;
   let hurried: number | undefined;

@@ -4,7 +4,7 @@
  * Cutting (the disk) goes some way ahead of sending (the network), so that neither waits for the
  * other. The queue is the table; what is in memory is only what is in flight or next in turn. A crash
  * at any point loses at most the knowledge of an answer, and the attempt row repeats it. No stretch
- * of it is long, however much waits.
+ * of it is long, however much waits; how much is begun while programs are busy says right-of-way.ts.
  */
 import { setMaxListeners } from "node:events";
 import { sleep, type Timer } from "../lib/runtime.ts";
@@ -20,6 +20,7 @@ import { createLimit } from "./limit.ts";
 import { retryArrivals } from "./observe.ts";
 import { parkHeld } from "./power-loss.ts";
 import { type Request, scopesOf } from "./request.ts";
+import { LOOK_MS } from "./right-of-way.ts";
 import { backoff, send } from "./send.ts";
 import { couldNotRead } from "./unreadable.ts";
 
@@ -55,7 +56,7 @@ export interface WriteBack {
 type Next = { readonly cut: NodeRow } | { readonly attempt: Attempt<Request> } | "send";
 
 export function createWriteBack(context: Context): WriteBack {
-  const { metadata, runtime, settings, network, activity } = context;
+  const { metadata, runtime, settings, network, activity, rightOfWay } = context;
   const lanes = createLanes();
   const limit = createLimit(LIMIT_FIRST, settings.concurrency);
   const haste = createHaste(context);
@@ -72,6 +73,8 @@ export function createWriteBack(context: Context): WriteBack {
   let timer: Timer | undefined;
   let nextLook = Number.POSITIVE_INFINITY;
   let arrivalsTurn = "";
+  /** Rows that may be begun. */
+  let room = Number.POSITIVE_INFINITY;
   const unsubscribe: (() => void)[] = [];
   const waitingCuts = createWaitingCuts(context, async (row) => {
     if (isStopping || busy.has(row.id)) return;
@@ -119,7 +122,16 @@ export function createWriteBack(context: Context): WriteBack {
     return mightSend() && network.pauseMs === 0;
   }
 
+  /** Who makes more would be refused soon. */
+  function isUrgent(): boolean {
+    const { disk, unsent } = context;
+    return disk.trouble !== undefined || (disk.unsentLimit !== undefined && unsent.mostly > disk.unsentLimit / 2);
+  }
+
   function feed(): void {
+    room = isUrgent()
+      ? Number.POSITIVE_INFINITY
+      : rightOfWay.room(busy.size + ready[SMALL].size + ready[BULK].size === 0);
     // Bulk first: it never takes more than its share, and the rest is for small things.
     for (const lane of [BULK, SMALL] as const) fill(lane);
   }
@@ -131,17 +143,17 @@ export function createWriteBack(context: Context): WriteBack {
     const ids = nextRows(lane, now);
     if (ids.length === 0) return;
     const starts = metadata.transaction(() => {
-      let room = lanes.room(lane, limit.value);
+      let places = lanes.room(lane, limit.value);
       return ids.flatMap((id): (() => void)[] => {
         ready[lane].delete(id);
-        const next = begin(lane, id, now, room > 0);
+        const next = begin(lane, id, now, places > 0);
         if (next === undefined) return [];
         if (next === "send") {
           ready[lane].add(id);
           return [];
         }
         if ("cut" in next) return [() => runCut(lane, next.cut)];
-        room -= 1;
+        places -= 1;
         return [() => run(lane, id, () => sendAttempt(next.attempt))];
       });
     });
@@ -153,23 +165,31 @@ export function createWriteBack(context: Context): WriteBack {
     const sent = [...ready[lane]].slice(0, lanes.room(lane, limit.value));
     const ahead = cutting[lane] + ready[lane].size - sent.length;
     // Many at a time: they share a sync, and a look at the table.
-    if (ahead > AHEAD[lane] / 2) return sent;
+    if (ahead > AHEAD[lane] / 2 || room === 0) return sent;
     const wanted = LOOKED_AT + busy.size + ready[lane].size;
     const rows = metadata.nodes.due(lane, now, wanted).filter(({ id }) => !busy.has(id) && !ready[lane].has(id));
+    const looked = rows.slice(0, Math.min(LOOKED_AT, AHEAD[lane] - ahead, room));
+    took(looked.length, now - (looked[0]?.due ?? now));
     // The others have their turn after this, and whoever else uses this thread.
-    if (rows.length >= LOOKED_AT) lookSoon();
-    const looked = rows.slice(0, Math.min(LOOKED_AT, AHEAD[lane] - ahead));
+    if (rows.length >= LOOKED_AT && room > 0) lookSoon();
     return [...sent, ...looked.map(({ id }) => id)];
   }
 
+  function took(rows: number, lateMs: number): void {
+    if (rows === 0) return;
+    room -= rows;
+    rightOfWay.begun(rows, lateMs);
+  }
+
   function repeat(lane: Lane, now: number): void {
-    const room = lanes.room(lane, limit.value);
+    const places = lanes.room(lane, limit.value);
     // Half of the places are for what was not tried yet.
-    const left = ready[lane].size === 0 ? 0 : Math.floor(room / 2);
-    if (room === left) return;
+    const left = ready[lane].size === 0 ? 0 : Math.floor(places / 2);
+    if (places === left || room === 0) return;
     for (const { id, node } of metadata.attempts.due(lane, now, LOOKED_AT + busy.size)) {
       if (busy.has(node)) continue;
-      if (lanes.room(lane, limit.value) <= left) return;
+      if (room === 0 || lanes.room(lane, limit.value) <= left) return;
+      took(1, 0);
       run(lane, node, async () => {
         const attempt = metadata.attempts.openOf(node);
         if (attempt?.id === id) await sendAttempt(attempt);
@@ -310,12 +330,15 @@ export function createWriteBack(context: Context): WriteBack {
     if (!mightSend()) return;
     const now = runtime.now();
     const { pauseMs } = network;
+    const isLimited = Number.isFinite(room);
     // Whoever is at work looks again when it is done: nothing else can go before that, or it has its own time.
+    const isAny = busy.size === 0 || isLimited;
     const times = [
-      busy.size === 0 ? metadata.attempts.nextDue() : metadata.attempts.nextAt(now),
-      busy.size === 0 ? metadata.nodes.nextDue() : metadata.nodes.nextDueAfter(now),
+      isAny ? metadata.attempts.nextDue() : metadata.attempts.nextAt(now),
+      isAny ? metadata.nodes.nextDue() : metadata.nodes.nextDueAfter(now),
     ];
-    const next = Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY));
+    const first = Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY));
+    const next = isLimited ? Math.max(first, now + LOOK_MS) : first;
     lookAt(pauseMs === 0 ? next : Math.max(next, now + Math.ceil(pauseMs)));
   }
 

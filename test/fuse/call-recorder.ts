@@ -38,7 +38,10 @@ export function recorder(answers: Record<string, unknown>) {
       return name === "forget" ? undefined : Promise.resolve(typeof answer === "function" ? answer(...args) : answer);
     };
   const fileSystem = new Proxy({} as FileSystem, {
-    get: (_, name: string) => (name === "changes" ? 0 : record(name)),
+    get(_, name: string) {
+      if (name === "changes") return 0;
+      return name === "attended" ? () => {} : record(name);
+    },
   });
   return { calls, kernel: startFakeKernel({ fileSystem }) };
 }

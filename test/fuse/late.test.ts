@@ -29,3 +29,26 @@ it.each([
   expect(kernel.lines.filter(({ message }) => message === "late result dropped")).toHaveLength(1);
   expect(unheard).toBe(expected);
 });
+
+it("says of each request how long it was at hand, and whether the gateway may be why", async () => {
+  const slow = gate<undefined>();
+  const told: [number, boolean][] = [];
+  const fileSystem: FileSystem = {
+    ...createMemoryFileSystem(),
+    unlink: () => slow.promise,
+    releasedir: () => slow.promise,
+    attended: (milliseconds, mayAsk) => void told.push([milliseconds, mayAsk]),
+  };
+  const kernel = startFakeKernel({ fileSystem });
+  kernel.send(10, 1, "x");
+  kernel.clock.advance(30);
+  kernel.send(29, 1, new Uint8Array(24));
+  kernel.clock.advance(12);
+  expect(told).toEqual([]);
+  slow.open(undefined);
+  await settled();
+  expect(told.toSorted(([a], [b]) => b - a)).toEqual([
+    [42, true],
+    [12, false],
+  ]);
+});

@@ -172,6 +172,7 @@ export function createMemoryFileSystem(now: () => number = Date.now): MemoryFile
   return {
     changes: 0,
     unheard() {},
+    attended() {},
     counts,
     handles,
     done: () => undefined,

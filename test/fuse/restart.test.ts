@@ -45,6 +45,7 @@ function hasDone(done: Partial<Done>): FileSystem {
     get: (_, name) => {
       if (name === "done") return (request: number) => (request === 40 ? told : undefined);
       if (name === "getattr") return async () => FOUND;
+      if (name === "attended") return () => {};
       return () => Promise.reject(new Error(`${String(name)} was done again`));
     },
   });

@@ -30,6 +30,7 @@ import { createQuota } from "../../src/vfs/quota.ts";
 import { read } from "../../src/vfs/read.ts";
 import { recoverContents } from "../../src/vfs/recover.ts";
 import { parseRequest, type Request } from "../../src/vfs/request.ts";
+import { createRightOfWay } from "../../src/vfs/right-of-way.ts";
 import { createSpace } from "../../src/vfs/space.ts";
 import { EMPTY_HASH, nowText } from "../../src/vfs/stat.ts";
 import { createSyncRows } from "../../src/vfs/sync-rows.ts";
@@ -199,6 +200,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     smallCuts: new Map(),
     syncing: createSyncTogether(),
     together: createTogether(runtime, metadata),
+    rightOfWay: createRightOfWay(runtime, settings.maximumAgeMs),
     cuts: new Map(),
     syncRows: createSyncRows(metadata, async () => {
       syncedRows = database.serialize();
