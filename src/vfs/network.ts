@@ -31,12 +31,14 @@ export interface Network {
   readonly pauseMs: number;
   /** False: the token lacks it, or the gateway said so not long ago. */
   may(scope: Scope): boolean;
-  /** Refused, each with what the gateway said. */
+  /** Refused not long ago, each with what the gateway said. */
   readonly refusals: ReadonlyMap<string, string>;
   /** A request that needs these is about to be sent. Where one of them was refused, it goes alone: its answer counts for all. */
   needs(scopes: readonly Scope[]): void;
   /** A request that needs these was answered as asked. */
   granted(scopes: readonly Scope[]): void;
+  /** It was refused: should that not have been for a scope, the next one that needs it tells. */
+  undecided(scopes: readonly Scope[]): void;
   /** False: the gateway was asked to exchange two nodes, and did not understand. */
   readonly mayExchange: boolean;
   cannotExchange(): void;
@@ -159,7 +161,8 @@ export function createNetwork(
       return refusal === undefined || runtime.elapsed() >= refusal.untilMs;
     },
     get refusals() {
-      return new Map([...refused].map(([scope, { reason }]) => [scope, reason]));
+      const now = runtime.elapsed();
+      return new Map([...refused].flatMap(([scope, { reason, untilMs }]) => (now < untilMs ? [[scope, reason]] : [])));
     },
     needs(needed) {
       for (const scope of needed) {
@@ -173,6 +176,14 @@ export function createNetwork(
       if (refused.size === 0) return;
       const known = needed.filter((scope) => refused.delete(scope));
       if (known.length > 0) options.onChange("scopes");
+    },
+    undecided(needed) {
+      for (const scope of needed) {
+        const refusal = refused.get(scope);
+        if (refusal?.isOnTrial !== true) continue;
+        refused.set(scope, { ...refusal, untilMs: runtime.elapsed(), isOnTrial: false });
+        options.onChange("scopes");
+      }
     },
     retry() {
       for (const [scope, refusal] of refused) refused.set(scope, { ...refusal, untilMs: runtime.elapsed() });

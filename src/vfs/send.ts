@@ -74,6 +74,7 @@ function failed(context: Context, attempt: Attempt<Request>, error: unknown): vo
   if (error instanceof RemoteError) {
     const verdict = isOvertaken(context, attempt, error) ? REREAD : refused(context, attempt, error);
     if (!verdict.retry) {
+      network.undecided(scopesOf(attempt.request.do));
       log.info(fields, "refused");
       return;
     }

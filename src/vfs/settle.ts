@@ -223,7 +223,7 @@ function closeAttempt(context: Context, attempt: Sent, how: "remove" | "abandon"
  * still arrive, when what stood in the way is gone. Its key will say that it was ours.
  */
 function closeRefused(context: Context, attempt: Sent, error: RemoteError): void {
-  const isLast = error.code === "changed" || attempt.tries === 0 || !("nodeId" in attempt.request);
+  const isLast = error.code === "changed" || attempt.tries === 0;
   closeAttempt(context, attempt, isLast || attempt.request.do === "delete" ? "remove" : "abandon");
 }
 

@@ -106,3 +106,40 @@ test("a folder born without an answer, moved by somebody, with something in it: 
   await it.ends(["e", "e/own", "e/x"]);
   expect(await it.content("e/own")).toBe(bytesOf("d/own", 40).toString("latin1"));
 });
+
+/** Asked again, the gateway does not look whether it has done that already: it is not allowed. */
+function refuseAfterBirth(it: Awaited<ReturnType<typeof begin>>): void {
+  const birth = it.once("lost-after", isBirth);
+  const { choose } = it.rules;
+  it.rules.choose = (request) => {
+    if (birth.isSent()) it.mount.weather.refusal = 403;
+    return choose(request);
+  };
+}
+
+async function isRefused(it: Awaited<ReturnType<typeof begin>>): Promise<void> {
+  await it.until(() => it.world.lines.some((line) => /POST .* 403$/.test(line)));
+  Object.assign(it.rules, { choose: () => undefined });
+  it.mount.weather.refusal = undefined;
+}
+
+test("a file born without an answer, then refused, then removed here: it goes, and stays away", async () => {
+  const it = await begin(true);
+  await it.drain();
+  refuseAfterBirth(it);
+  await it.save("a");
+  await isRefused(it);
+  await it.unlink("a");
+  await it.ends([]);
+});
+
+test("a file born without an answer, then refused, then written again: it is one file, without a conflict", async () => {
+  const it = await begin(true);
+  await it.drain();
+  refuseAfterBirth(it);
+  await it.save("a");
+  await isRefused(it);
+  await it.save("a", "second");
+  await it.ends(["a"]);
+  expect(await it.content("a")).toBe(bytesOf("second", 40).toString("latin1"));
+});

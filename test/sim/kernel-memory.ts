@@ -46,6 +46,8 @@ export interface KernelMemory {
   version(folder: Lineage): number;
   keepListing(folder: Lineage, names: readonly string[]): void;
   expireNames(): void;
+  /** The lineage is no longer known: nor is what was, of it and below it. */
+  forget(lineage: Lineage): void;
   clear(): void;
   /** One line for each thing it would answer wrongly. */
   stale(context: Context, fileSystem: FileSystem, caller: Caller): Promise<string[]>;
@@ -160,6 +162,11 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
     expireNames() {
       for (const dentry of dentries.values()) dentry.until = -1;
       absents.clear();
+    },
+    forget(lineage) {
+      attributes.delete(lineage);
+      listings.delete(lineage);
+      for (const [key, { value }] of absents) if (value.parent === lineage) absents.delete(key);
     },
     clear() {
       for (const all of [dentries, absents, attributes, listings]) all.clear();

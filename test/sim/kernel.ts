@@ -109,7 +109,10 @@ export function createKernel(
       for (const dentry of dentries.values()) used.add(dentry.lineage).add(dentry.parent);
       const gone = [...counts].filter(([lineage]) => !used.has(lineage));
       if (gone.length === 0) return;
-      for (const [lineage] of gone) counts.delete(lineage);
+      for (const [lineage] of gone) {
+        counts.delete(lineage);
+        memory.forget(lineage);
+      }
       fileSystem.forget(gone.map(([lineage, count]) => ({ lineage, count })));
       const unreachable = [...dentries].filter(([, { parent }]) => parent !== ROOT && !counts.has(parent));
       if (unreachable.length === 0) return;

@@ -124,6 +124,23 @@ test("a scope the token lacks (403) pauses what needs it after one request, and 
   expect(engine().status().paused).toBe(undefined);
 });
 
+test("the try after a refused scope meets a conflict: the others do not wait for the next one", TIMEOUT, async () => {
+  const { world, calls, withToken, there, tamper, save } = await tampered();
+  withToken(SCOPES.filter((scope) => scope !== "node.node.create"));
+  await world.run(calls().mkdir("a"));
+  await world.clock.advance(2_000);
+  await save("b");
+  await save("c");
+  tamper.change = (request) => request;
+  // The journal is late: what is tried first is in somebody's way.
+  world.setLag({ path: 600_000, journal: 600_000, id: 0 });
+  await world.run(world.outside.createFolder(world.workspace.root, "a"));
+  // Tried again after five minutes, or half as much more.
+  await world.clock.advance(8 * 60_000);
+  world.setLag({ path: 0, journal: 0, id: 0 });
+  expect(await there()).toEqual(["a", "b", "c"]);
+});
+
 test(
   "a token that is refused (401) pauses the queue; the mount goes on, and so does the queue with a good one",
   TIMEOUT,
