@@ -16,8 +16,7 @@ import type { Values } from "./options.ts";
 
 export async function mount(values: Values<"mount">): Promise<number> {
   checkKernel();
-  const byLibrary = values.transport === "fuse-native";
-  const crashes = values["no-restart"] || byLibrary ? 0 : crashesAMinute();
+  const crashes = values["no-restart"] ? 0 : crashesAMinute();
   const mountpoint = await prepareMountpoint(values.dir);
   checkApart(values.dir, ownFolders(values["state-dir"]));
   checkTokenFile(values["token-file"]);
@@ -39,16 +38,23 @@ export async function mount(values: Values<"mount">): Promise<number> {
       patienceMs: values.wait * 1000,
       shortenWaits: values["shorten-waits"],
       readOnly: values["read-only"],
-      crashes,
-      ...(byLibrary && {
-        fuseNative: { source: sourceName(values.workspace), allowOther: values["allow-other"] },
-      }),
+      ...ofTransport(values.transport, crashes, { workspace: values.workspace, allowOther: values["allow-other"] }),
       passthrough: !values["no-passthrough"],
       durability: values.durability,
       logLevel: values.debug ? "debug" : values["log-level"],
     },
     onReady: () => process.stdout.write(`${values.workspace} mounted at ${mountpoint}\n`),
   });
+}
+
+/** Of one that mounts by libfuse no other daemon can take over. */
+export function ofTransport(
+  transport: "kernel" | "fuse-native",
+  crashes: number,
+  { workspace, allowOther }: { readonly workspace: string; readonly allowOther: boolean },
+): Pick<DaemonSettings, "crashes" | "fuseNative"> {
+  if (transport === "kernel") return { crashes };
+  return { crashes: 0, fuseNative: { source: sourceName(workspace), allowOther } };
 }
 
 const FUSERMOUNT = "fusermount3";

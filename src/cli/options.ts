@@ -30,7 +30,7 @@ export const COMMANDS = {
   start: {
     dir: "optional",
     summary: "Local gateway and mount in one",
-    flags: ["data", "state-dir", "profile", "wait", "background", "json", "log-level", "debug"],
+    flags: ["data", "state-dir", "transport", "profile", "wait", "background", "json", "log-level", "debug"],
     examples: [
       ["wsfs start", "mount ~/Workspace; Ctrl-C unmounts"],
       ["wsfs start ~/work --background", "mount ~/work and return"],

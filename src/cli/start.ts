@@ -16,7 +16,7 @@ import { FLAGS } from "./flags.ts";
 import { makeDataFolder } from "./gateway.ts";
 import { type GatewayRecord, runningGateway } from "./gateway-record.ts";
 import { WATCH_FD } from "./gateway-watch.ts";
-import { checkKernel, mountAndStay, ownFolders, prepareMountpoint, readProfile } from "./mount.ts";
+import { checkKernel, mountAndStay, ofTransport, ownFolders, prepareMountpoint, readProfile } from "./mount.ts";
 import { findPlace } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
 
@@ -58,7 +58,7 @@ export async function start(values: Values<"start">): Promise<number> {
         shortenWaits: 1,
         readOnly: false,
         passthrough: true,
-        crashes,
+        ...ofTransport(values.transport, crashes, { workspace, allowOther: false }),
         durability: "local",
         logLevel: values.debug ? "debug" : values["log-level"],
       },

@@ -3,8 +3,7 @@ import type { UnmountReply } from "../daemon/control-messages.ts";
 import { type MountEntry, mountsOf, readMountTable } from "../daemon/mount-table.ts";
 import { isAlive, type MountUser, type ProcessIdentity, usersOf } from "../daemon/processes.ts";
 import type { MountRecord } from "../daemon/runtime-folder.ts";
-import { waitsForRelease } from "../daemon/supervisor-name.ts";
-import { hasCode } from "../lib/system-error.ts";
+import { endWhoWaits } from "../daemon/supervisor-name.ts";
 import { detachDead } from "./dead-mount.ts";
 import { drainWithProgress, reportDrain } from "./drain.ts";
 import { EXIT, Failure } from "./failure.ts";
@@ -86,20 +85,10 @@ async function waitForSuccessor(asked: Served, dir: string, mount: MountEntry): 
   if (!isMounted()) return undefined;
   // Who looks after it would detach it under them.
   if (usersOf(mount.mountpoint).length > 0) throw new Failure(describeBusy(dir, mount.mountpoint));
-  if (waitsForRelease(supervisor) && tellToEnd(supervisor)) return undefined;
+  if (endWhoWaits(supervisor)) return undefined;
   const next = await findSuccessor(asked, SUCCESSOR_LIMIT_MS);
   if (next !== undefined || !isMounted()) return next;
   throw new Failure(`${dir} is still mounted: its daemon died, and no other one serves it yet`);
-}
-
-/** False: it has ended by itself, and its daemon may have started another one. */
-function tellToEnd({ pid }: ProcessIdentity): boolean {
-  try {
-    return process.kill(pid, "SIGTERM");
-  } catch (error) {
-    if (hasCode(error, "ESRCH")) return false;
-    throw error;
-  }
 }
 
 function describeUnmounted(reply: UnmountReply | undefined): string {

@@ -15,3 +15,13 @@ export function waitsForRelease(supervisor: ProcessIdentity): boolean {
     throw error;
   }
 }
+
+/** Tells one that waits so to end. False: it does not, or has ended by itself, and another one may be in its place. */
+export function endWhoWaits(supervisor: ProcessIdentity, kill = process.kill): boolean {
+  try {
+    return waitsForRelease(supervisor) && kill(supervisor.pid, "SIGTERM");
+  } catch (error) {
+    if (hasCode(error, "ESRCH")) return false;
+    throw error;
+  }
+}

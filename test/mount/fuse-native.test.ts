@@ -53,6 +53,14 @@ const ALONE: Record<string, (place: Place, gateway: TestGateway) => Promise<void
     expect(check(await last.sh("cat f; mkdir d; touch d/g; ls")).stdout).toBe("kept\nmore\nd\nf\n");
   },
 
+  async "wsfs start mounts by it as well"(place) {
+    check(await place.wsfs(["start", "work", "--background", ...BY_LIBRARY]));
+    check(await place.sh("echo by libfuse > work/f; cat work/f"));
+    const status = check(await place.wsfs(["status", "work", "--json"])).stdout;
+    expect(JSON.parse(status)).toMatchObject({ transport: "fuse-native", passthrough: false });
+    check(await place.wsfs(["umount", "work", "--drain=60"], { timeoutMs: 90_000 }));
+  },
+
   async "no call hangs on a gateway that is frozen, and umount works"(place, gateway) {
     const mount = await place.mount(gateway, { args: [...BY_LIBRARY, "--shorten-waits", "10"] });
     check(await mount.sh("mkdir known; echo here > known/f"));

@@ -4,8 +4,10 @@
  * `npm run soak -- never-hang` has these.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { becomeOrdinaryUser, type OrdinaryUser, whyNoOrdinaryUser } from "../support/ordinary-user.ts";
 import { createPlace, type Place } from "../support/wsfs.ts";
 import {
+  describeLongest,
   interruptAll,
   isLate,
   makeWorkspace,
@@ -13,6 +15,7 @@ import {
   runTrouble,
   TROUBLES,
   type TroubleName,
+  UMOUNT,
   WAITING,
 } from "./support/never-hang.ts";
 import { CALLS, type Outcome } from "./support/never-hang-calls.ts";
@@ -20,13 +23,22 @@ import { CALLS, type Outcome } from "./support/never-hang-calls.ts";
 const DIVISOR = 10;
 const isRoot = process.getuid?.() === 0;
 
-describe.skipIf(!isRoot)("needs root, for a small disk", () => {
+const whyNoUser = whyNoOrdinaryUser();
+const WHO = [
+  { who: "root", isSkipped: !isRoot },
+  { who: "an ordinary user by fusermount3", isSkipped: whyNoUser !== undefined },
+];
+
+describe.each(WHO)("mounted by $who (root is needed for a small disk)", ({ who, isSkipped }) => {
+  if (isSkipped) return it.skip(`${whyNoUser}`);
+  let user: OrdinaryUser | undefined;
   let place: Place;
   const rows = new Map<string, readonly Row[]>();
   let interrupted: readonly Outcome[] = [];
   beforeAll(async () => {
-    place = createPlace();
-    const workspace = await makeWorkspace(place);
+    user = who === "root" ? undefined : await becomeOrdinaryUser("");
+    place = createPlace(undefined, user);
+    const workspace = await makeWorkspace(place, user);
     // Each waits most of its time.
     const all = (Object.keys(TROUBLES) as TroubleName[]).map(async (trouble) => {
       rows.set(trouble, await runTrouble(place, workspace, trouble, DIVISOR));
@@ -39,7 +51,11 @@ describe.skipIf(!isRoot)("needs root, for a small disk", () => {
     ]);
     for (const result of results) if (result.status === "rejected") throw result.reason;
   });
-  afterAll(() => place.cleanUp());
+  afterAll(async () => {
+    process.stdout.write(`mounted by ${who}: ${describeLongest([...rows.values()].flat())}\n`);
+    await place.cleanUp();
+    await user?.end();
+  });
 
   it.each(Object.entries(TROUBLES))("%s: %s", (trouble) => {
     const found = rows.get(trouble) ?? [];
@@ -58,7 +74,7 @@ describe.skipIf(!isRoot)("needs root, for a small disk", () => {
   it("a signal ends whatever waits for the gateway, close and fsync too, and umount(8) does not wait", () => {
     expect(Object.fromEntries(interrupted.map(({ call, said }) => [call, said]))).toEqual({
       ...Object.fromEntries(WAITING.map((call) => [call, "interrupted"])),
-      "umount(8)": "ok",
+      [UMOUNT]: "ok",
     });
   });
 });

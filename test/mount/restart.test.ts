@@ -8,7 +8,8 @@ import { listServed } from "../../src/daemon/runtime-folder.ts";
 import { until } from "../support/child.ts";
 import { createChance, SEED } from "../support/seed.ts";
 import { check, createPlace, mountsBelow, type Place } from "../support/wsfs.ts";
-import { armed, dieInTurn, killDuring } from "./support/restart.ts";
+import { REAL_PROGRAMS } from "./support/real-programs.ts";
+import { armed, dieEverywhere, killDuring } from "./support/restart.ts";
 
 let place: Place;
 beforeEach(() => {
@@ -18,47 +19,22 @@ afterEach(() => place.cleanUp());
 
 test("a program that makes every change sees no death of the daemon", { timeout: 300_000 }, async () => {
   const gateway = await place.gateway();
-  const file = armed(place);
+  const meet = armed(place);
   const mount = await place.mount(gateway);
-  const deaths = await dieInTurn(place, mount, file, [61]);
-  const count = [...deaths.values()].reduce((sum, one) => sum + one, 0);
-  expect(count).toBeGreaterThan(5);
+  const { died, errors, different } = await dieEverywhere(place, mount, meet, { program: "changes", gap: 61, runs: 1 });
+  expect({ errors, different }).toEqual({ errors: [], different: [] });
+  expect(died.length).toBeGreaterThan(5);
   check(await place.wsfs(["drain", mount.dir, "--timeout", "60"], { timeoutMs: 90_000 }));
   expect(await mount.status()).toMatchObject({ dirty: 0, parked: 0, conflicts: 0 });
 });
-
-const REAL_PROGRAMS = `set -e
-git init -q -b main repository
-cd repository
-git config user.name n; git config user.email e
-for i in 1 2 3 4 5 6; do
-  for f in a b c d; do echo "$i $f" > $f$i; done
-  git add -A
-  git commit -q -m "commit $i"
-done
-git fsck --strict --no-progress
-git status --porcelain
-git log --oneline | wc -l
-cd ..
-dd if=/dev/zero of=zeros bs=64k count=200 conv=fsync status=none
-dd if=zeros bs=64k status=none | sha256sum
-python3 - <<'END'
-import sqlite3
-db = sqlite3.connect("rows.db", isolation_level=None)
-db.execute("CREATE TABLE t (i INTEGER PRIMARY KEY, what TEXT)")
-for i in range(150):
-    db.execute("INSERT INTO t VALUES (?, ?)", (i, "x" * i))
-    if i % 3 == 0: db.execute("UPDATE t SET what = what || 'y' WHERE i = ?", (i,))
-print(db.execute("SELECT count(*), sum(length(what)) FROM t").fetchone())
-print(db.execute("PRAGMA integrity_check").fetchone())
-END
-`;
 
 test("git, sqlite and dd see none either", { timeout: 300_000 }, async () => {
   const gateway = await place.gateway();
   place.env.WSFS_CRASHES = "1000";
   const mount = await place.mount(gateway);
-  const work = (name: string) => mount.sh(`mkdir ${name}; cd ${name}\n${REAL_PROGRAMS}`, { timeoutMs: 200_000 });
+  const env = { ...place.env, SIZE: "3" };
+  const work = (name: string) =>
+    mount.sh(`mkdir ${name}; cd ${name}\n${REAL_PROGRAMS.all}`, { env, timeoutMs: 200_000 });
   const undisturbed = check(await work("undisturbed")).stdout;
   let killed = "";
   const working = work("killed").then((finished) => {

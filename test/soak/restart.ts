@@ -1,54 +1,86 @@
 /**
- * `npm run soak -- restart N`: the daemon of a mount dies at every place of a program that makes every change
- * there is, as test/mount/restart.test.ts has a few. N programs, each with another distance between deaths
- * from 20 places on; half of them with a daemon that reads and writes files itself. Fails where a program saw an
- * error, or something else than without deaths.
+ * `npm run soak -- restart [ONLY]`: the daemon of a mount dies at every place of programs that make every change there
+ * is, as test/mount/restart.test.ts has a few: with a kernel that reads and writes files itself ("passed") and a daemon
+ * that does ("served"). And each daemon that takes over dies at each of its fault points. Two at a time; ONLY: a part
+ * of the name of what is to be run. Ends with a table, and fails where a program saw an error, or something else than
+ * without deaths.
  */
-import { armed, dieInTurn, dieTakingOver } from "../mount/support/restart.ts";
+import { availableParallelism } from "node:os";
+import { armed, type Deaths, dieEverywhere, dieTakingOver, type ProgramName } from "../mount/support/restart.ts";
 import { daemonLabels, engineLabels } from "../support/step-labels.ts";
-import { check, createPlace } from "../support/wsfs.ts";
+import { check, createPlace, type Place } from "../support/wsfs.ts";
 
 /** More than the places of the longest call and of those that end beside it: it must not be at hand at two deaths. */
-const SHORTEST = 20;
+const GAP = 20;
 
-const programs = Number(process.argv[2] ?? 20);
-if (!Number.isInteger(programs) || programs < 1) throw new Error(`expected a number, got ${process.argv[2]}`);
-const first = Number(process.env.RESTART_FROM ?? SHORTEST);
-const place = createPlace();
-const all = new Map<string, number>();
-try {
+const PROGRAMS: readonly ProgramName[] = ["changes", "git", "sqlite", "dd"];
+const MOUNTS = { passed: [], served: ["--no-passthrough"] } as const;
+
+interface Job {
+  readonly name: string;
+  run(place: Place): Promise<Deaths>;
+}
+
+const tell = (line: string) => process.stdout.write(`${line}\n`);
+
+async function dieUnder(place: Place, name: string, program: ProgramName, args: readonly string[]): Promise<Deaths> {
   const gateway = await place.gateway();
-  const file = armed(place);
-  for (const [name, args] of [
-    ["passed", []],
-    ["served", ["--no-passthrough"]],
-  ] as const) {
-    const mount = await place.mount(gateway, { name, args });
-    const half = Math.ceil(programs / 2);
-    const strides = Array.from({ length: half }, (_, index) => first + index + (name === "served" ? half : 0));
-    for (const stride of strides) {
-      const deaths = await dieInTurn(place, mount, file, [stride]);
-      for (const [label, count] of deaths) all.set(label, (all.get(label) ?? 0) + count);
-      const sum = [...deaths.values()].reduce((total, count) => total + count, 0);
-      process.stdout.write(`${name}, at every ${stride}th place: ${sum} deaths\n`);
-    }
-    check(await place.wsfs(["drain", mount.dir, "--timeout", "180"], { timeoutMs: 200_000 }));
-    await mount.umount();
-  }
-  for (const [label, count] of [...all].sort()) process.stdout.write(`${String(count).padStart(6)}  ${label}\n`);
-  const deaths = [...all.values()].reduce((total, count) => total + count, 0);
-  process.stdout.write(`${JSON.stringify({ programs, labels: all.size, deaths })}\n`);
-} finally {
-  await place.cleanUp();
+  const meet = armed(place);
+  const mount = await place.mount(gateway, { args });
+  const deaths = await dieEverywhere(place, mount, meet, { program, gap: GAP }, (count) =>
+    tell(`${name}: ${count} deaths`),
+  );
+  check(await place.wsfs(["drain", mount.dir, "--timeout", "180"], { timeoutMs: 200_000 }));
+  await mount.umount();
+  return deaths;
 }
 
-for (const args of [[], ["--no-passthrough"]]) {
-  const another = createPlace();
-  another.env.WSFS_CRASHES = "1000000";
+async function dieInSuccession(place: Place, args: readonly string[]): Promise<Deaths> {
+  place.env.WSFS_CRASHES = "1000000";
+  const labels = [...daemonLabels(), ...engineLabels()];
+  const died = await dieTakingOver(place, labels, args);
+  return { places: died.length, died, left: [], errors: [], different: [] };
+}
+
+const jobs: Job[] = Object.entries(MOUNTS).flatMap(([how, args]) => [
+  ...PROGRAMS.map((program) => {
+    const name = `${how}, ${program}`;
+    return { name, run: (place: Place) => dieUnder(place, name, program, args) };
+  }),
+  { name: `${how}, taking over`, run: (place: Place) => dieInSuccession(place, args) },
+]);
+
+const table: string[] = [];
+
+async function runJob({ name, run }: Job): Promise<void> {
+  const place = createPlace();
+  const begun = performance.now();
   try {
-    const passed = await dieTakingOver(another, [...daemonLabels(), ...engineLabels()], args);
-    process.stdout.write(`taking over ${args}: ${JSON.stringify(passed)}\n`);
+    const { places, died, left, errors, different } = await run(place);
+    for (const error of errors) tell(`${name}: ERROR ${error}`);
+    for (const difference of different) tell(`${name}: DIFFERENT ${difference}`);
+    for (const one of left) tell(`${name}: only while taking over: ${one}`);
+    const seconds = Math.round((performance.now() - begun) / 1000);
+    const counts = [places, died.length, left.length, errors.length, different.length, seconds];
+    table.push(`| ${[name, ...counts].join(" | ")} |`);
+    if (errors.length + different.length > 0) process.exitCode = 1;
+  } catch (error) {
+    table.push(`| ${name} | failed |`);
+    tell(`${name}: ${error instanceof Error ? error.stack : error}`);
+    process.exitCode = 1;
   } finally {
-    await another.cleanUp();
+    await place.cleanUp();
   }
 }
+
+const [only = ""] = process.argv.slice(2);
+const waiting = jobs.filter(({ name }) => name.includes(only));
+if (waiting.length === 0)
+  throw new Error(`expected a part of one of ${jobs.map(({ name }) => `"${name}"`).join(", ")}`);
+async function work(): Promise<void> {
+  for (let job = waiting.shift(); job !== undefined; job = waiting.shift()) await runJob(job);
+}
+await Promise.all(Array.from({ length: availableParallelism() }, work));
+tell("| mount, program | places | kills | only while taking over | errors | different results | seconds |");
+tell("|---|---|---|---|---|---|---|");
+for (const row of table.sort()) tell(row);

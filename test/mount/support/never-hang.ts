@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { heartbeatLimitSeconds, requestLimitMs, silenceLimits } from "../../../src/daemon/waiting.ts";
 import { run } from "../../support/child.ts";
+import type { OrdinaryUser } from "../../support/ordinary-user.ts";
 import { check, mountsBelow, type Place, type TestGateway, type TestMount } from "../../support/wsfs.ts";
 import { CALLS, learn, type Needs, type Outcome, prepare, runCalls } from "./never-hang-calls.ts";
 import { type Trouble, wayTo } from "./troubled-way.ts";
@@ -57,27 +58,29 @@ export interface Row extends Outcome {
 
 export interface Workspace {
   readonly gateway: TestGateway;
+  /** Who mounts it; absent: we do, as root. */
+  readonly user?: OrdinaryUser;
 }
 
 /** A workspace with what the calls work on, at a gateway of its own. */
-export async function makeWorkspace(place: Place): Promise<Workspace> {
+export async function makeWorkspace(place: Place, user?: OrdinaryUser): Promise<Workspace> {
   const gateway = await place.gateway();
   const writer = await place.mount(gateway, { name: "writer" });
   await prepare(place, writer.dir, [...Object.keys(TROUBLES), INTERRUPTED]);
   await writer.umount("--drain=120");
-  return { gateway };
+  return { gateway, ...(user === undefined ? {} : { user }) };
 }
 
 /** A mount that knows its part of the workspace; then the trouble comes. `use` does the rest; all is taken off after it. */
 async function inTrouble(
   place: Place,
-  { gateway }: Workspace,
+  { gateway, user }: Workspace,
   options: { trouble: TroubleName; name?: string; args: readonly string[]; learns?: boolean },
   use: (mount: TestMount, folder: string) => Promise<void>,
 ): Promise<void> {
   const { trouble, name = trouble, args, learns = true } = options;
   const way = await wayTo(gateway);
-  const disk = trouble === "full" ? await smallDisk(place.path(`${name}.state`)) : undefined;
+  const disk = trouble === "full" ? await smallDisk(place.path(`${name}.state`), user) : undefined;
   try {
     const mount = await place.mount({ ...gateway, baseUrl: way.baseUrl }, { name, args });
     const folder = join(mount.dir, name);
@@ -88,7 +91,7 @@ async function inTrouble(
     await use(mount, folder);
   } finally {
     // What is left of it ends with the test's place.
-    if (mountsBelow(place.folder).some(({ mountpoint }) => mountpoint === place.path(name))) {
+    if (mountsBelow(place.folder, user).some(({ mountpoint }) => mountpoint === place.path(name))) {
       await place.wsfs(["umount", place.path(name)], { timeoutMs: 60_000 });
     }
     await way.end();
@@ -97,12 +100,16 @@ async function inTrouble(
 }
 
 /** At `path`, and what takes it off again. */
-async function smallDisk(path: string): Promise<() => Promise<void>> {
+async function smallDisk(path: string, user: OrdinaryUser | undefined): Promise<() => Promise<void>> {
   const folder = mkdtempSync(join(tmpdir(), "wsfs-disk-"));
   symlinkSync(folder, path);
-  check(await run("mount", ["-t", "tmpfs", "-o", "size=24M,mode=700", "tmpfs", folder]));
+  // Where the user's mounts are.
+  const as = (program: string, args: readonly string[]) =>
+    user === undefined ? run(program, args) : run(...user.asRoot("/", program, args));
+  const owner = user === undefined ? "" : `,uid=${user.uid},gid=${user.uid}`;
+  check(await as("mount", ["-t", "tmpfs", "-o", `size=24M,mode=700${owner}`, "tmpfs", folder]));
   return async () => {
-    await run("umount", ["-l", folder]);
+    await as("umount", ["-l", folder]);
     rmdirSync(folder);
   };
 }
@@ -161,18 +168,29 @@ export const WAITING = [
   "rmdir of an unknown folder",
 ] as const satisfies readonly (keyof typeof CALLS)[];
 
-/** Each waits, is interrupted, and comes back at once; then umount(8). */
+export const UMOUNT = "umount(8)";
+
+/** Each waits, is interrupted, and comes back at once; then umount(8), or what a user has in its place. */
 export async function interruptAll(place: Place, workspace: Workspace): Promise<Outcome[]> {
   let outcomes: Outcome[] = [];
   const options = { trouble: "frozen", name: INTERRUPTED, args: ["--durability", "remote"] } as const;
   await inTrouble(place, workspace, options, async ({ dir }, folder) => {
     outcomes = await runCalls(place, folder, WAITING, { limitMs: INTERRUPTED_MS, interruptMs: 1_000 });
     const start = performance.now();
-    const { code } = await place.sh(`cd / && umount '${dir}'`, { timeoutMs: SLACK_MS });
+    const umount = workspace.user === undefined ? "umount" : "fusermount3 -u";
+    const { code } = await place.sh(`cd / && ${umount} '${dir}'`, { timeoutMs: SLACK_MS });
     const milliseconds = Math.round(performance.now() - start);
-    outcomes.push({ call: "umount(8)", milliseconds, said: code === 0 ? "ok" : `exit code ${code}` });
+    outcomes.push({ call: UMOUNT, milliseconds, said: code === 0 ? "ok" : `exit code ${code}` });
   });
   return outcomes;
+}
+
+/** One line. */
+export function describeLongest(rows: readonly Row[]): string {
+  const [longest] = [...rows].sort((a, b) => b.milliseconds - a.milliseconds);
+  if (longest === undefined) return "no call";
+  const { trouble, call, milliseconds, limitMs, said } = longest;
+  return `longest of ${rows.length} calls: ${milliseconds} ms, limit ${Math.round(limitMs)} ms (${trouble}, ${call}: ${said})`;
 }
 
 /** Lines of a table in Markdown, a row for each call. */

@@ -1,78 +1,109 @@
 /**
- * The daemon of a mount dies by kill -9 at one fault point after the other, each time under a program that makes
- * every change there is (mutations.ts): the program sees no error, and the same as where nobody dies. Throws what
- * it found otherwise; the seconds of the machine decide nothing.
+ * The daemon of a mount dies by kill -9 at one fault point after the other, each time under a program that says where
+ * it is (mutations.ts, real-programs.ts): the program sees no error, and the same as where nobody dies. The seconds
+ * of the machine decide nothing.
  */
-import assert from "node:assert/strict";
-import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { run, until } from "../../support/child.ts";
 import { check, type Place, type TestMount } from "../../support/wsfs.ts";
 import { MUTATIONS } from "./mutations.ts";
+import { REAL_PROGRAMS, type RealProgram } from "./real-programs.ts";
 import { install, makeFiles, work } from "./reload.ts";
 import { killDaemon, signalDaemon } from "./replaced.ts";
 
-const DIE_AFTER_STEPS = fileURLToPath(new URL("../../support/die-after-steps.mjs", import.meta.url));
+const DIE_AT_PLACES = fileURLToPath(new URL("../../support/die-at-places.mjs", import.meta.url));
+const PROGRAM_MS = 900_000;
 
 /** What a program's calls pass, and nothing that is done for no program. */
 const IN_CALLS =
   /^(commit|create|make|link|unlink|rmdir|rename|setattr|xattr|truncate|open|handle|live file|passthrough|flush|fsync): |^write: (?!size)|^(MK|SYM|UN|RM|REN|SET|REM|LINK|CREATE|OPEN|REL|WRITE|FLUSH|FSYNC|FALL|COPY|READDIR).*: /;
 
-/** For the daemons that are started from now on. */
+/** A folder where the program and the daemons that are started from now on meet (die-at-places.mjs). */
 export function armed(place: Place): string {
-  const file = place.path("die-after");
+  const folder = place.path("places");
+  mkdirSync(folder);
+  writeFileSync(join(folder, "at"), "");
   Object.assign(place.env, {
-    NODE_OPTIONS: `--import ${DIE_AFTER_STEPS}`,
+    NODE_OPTIONS: `--import ${DIE_AT_PLACES}`,
     WSFS_DIE_LABELS: IN_CALLS.source,
-    WSFS_DIE_FILE: file,
+    WSFS_DIE_FOLDER: folder,
     WSFS_CRASHES: "1000000",
   });
-  return file;
+  return folder;
 }
 
-async function mutate(place: Place, mount: TestMount, name: string): Promise<string> {
-  const env = { ...place.env, NODE_OPTIONS: "" };
-  const args = ["-c", MUTATIONS, mount.dir, name];
-  return check(await run("/usr/bin/python3", args, { env, timeoutMs: 600_000 })).stdout;
+export type ProgramName = "changes" | RealProgram;
+
+/** In a new folder `name` of the mount; what it told. Throws what it failed with. */
+async function perform(place: Place, mount: TestMount, meet: string, program: ProgramName, name: string) {
+  const env = { ...place.env, NODE_OPTIONS: "", AT: join(meet, "at") };
+  if (program !== "changes") {
+    const script = `mkdir ${name} && cd ${name} || exit\n${REAL_PROGRAMS[program]}`;
+    return check(await mount.sh(script, { env, timeoutMs: PROGRAM_MS })).stdout;
+  }
+  const args = ["-c", MUTATIONS, mount.dir, name, env.AT];
+  return check(await run("/usr/bin/python3", args, { env, timeoutMs: PROGRAM_MS })).stdout;
 }
 
-/** Tells the daemon that serves it: it, and those after it, die at each `every`th place; 0: nobody dies any more. */
-async function tellToDie(place: Place, mount: TestMount, file: string, every: number): Promise<void> {
-  if (every > 0) writeFileSync(file, String(every));
-  else rmSync(file, { force: true });
-  rmSync(`${file}.heard`, { force: true });
+/** Tells the daemon that serves it; undefined: nobody dies any more. */
+async function tellToDie(place: Place, mount: TestMount, meet: string, gap: number | undefined): Promise<void> {
+  if (gap === undefined) rmSync(join(meet, "gap"), { force: true });
+  else writeFileSync(join(meet, "gap"), String(gap));
+  rmSync(join(meet, "heard"), { force: true });
   await until("a daemon is told when to die", () => {
     signalDaemon(place, mount, "SIGUSR2");
-    return existsSync(`${file}.heard`);
+    return existsSync(join(meet, "heard"));
   });
+}
+
+export interface Deaths {
+  /** Of the program, that some daemon came by which was to die. */
+  readonly places: number;
+  /** Where one died: each once. */
+  readonly died: readonly string[];
+  /** The others were come by only soon after a death, by a daemon that took over; dieTakingOver() has those. */
+  readonly left: readonly string[];
+  /** Of a run: that the program failed, or told something else than where nobody died. */
+  readonly errors: readonly string[];
+  readonly different: readonly string[];
 }
 
 /**
- * One program for each of `strides`, whose daemon dies at every so manieth place; the labels it died at. More
- * than the places of one call, or a request would be at hand at two deaths.
+ * Runs `program` again and again, its daemon dying at places where none has died, until one run had no death.
+ * `gap`: more than the places of one call, or a request would be at hand at two deaths.
  */
-export async function dieInTurn(
+export async function dieEverywhere(
   place: Place,
   mount: TestMount,
-  file: string,
-  strides: readonly number[],
-): Promise<Map<string, number>> {
-  const undisturbed = await mutate(place, mount, `undisturbed-${strides.join("-")}`);
-  const deaths = new Map<string, number>();
-  for (const every of strides) {
-    rmSync(`${file}.died`, { force: true });
-    await tellToDie(place, mount, file, every);
-    const died = () => (existsSync(`${file}.died`) ? readFileSync(`${file}.died`, "utf8").trim().split("\n") : []);
-    const told = await mutate(place, mount, `every-${every}`).catch((error: Error) => {
-      const where = `${died().length} deaths, the last at "${died().at(-1)}"`;
-      throw new Error(`died at every ${every}th place, ${where}: ${error.message}`, { cause: error });
-    });
-    await tellToDie(place, mount, file, 0);
-    for (const label of died()) deaths.set(label, (deaths.get(label) ?? 0) + 1);
-    assert.deepEqual(JSON.parse(told), JSON.parse(undisturbed), `died at every ${every}th place: ${died()}`);
+  meet: string,
+  { program, gap, runs = 1000 }: { readonly program: ProgramName; readonly gap: number; readonly runs?: number },
+  onRun: (deaths: number) => void = () => {},
+): Promise<Deaths> {
+  const lines = (name: string) =>
+    existsSync(join(meet, name)) ? readFileSync(join(meet, name), "utf8").split("\n").filter(Boolean) : [];
+  const undisturbed = await perform(place, mount, meet, program, "undisturbed");
+  const errors: string[] = [];
+  const different: string[] = [];
+  for (let turn = 1; turn <= runs; turn += 1) {
+    const before = lines("died").length;
+    await tellToDie(place, mount, meet, gap);
+    const told = await perform(place, mount, meet, program, `run-${turn}`).catch((error: Error) => error);
+    await tellToDie(place, mount, meet, undefined);
+    const died = lines("died").slice(before);
+    if (told instanceof Error) errors.push(`${told.message}\ndied at ${died.join(", ")}`);
+    else if (told !== undisturbed) different.push(`${told}\ninstead of\n${undisturbed}\ndied at ${died.join(", ")}`);
+    onRun(died.length);
+    if (died.length === 0) break;
+    // Nobody is to wait for it to be uploaded.
+    check(await mount.sh(`rm -rf run-${turn}`));
   }
-  return deaths;
+  const died = lines("died");
+  const wasDied = new Set(died);
+  const seen = lines("seen");
+  return { places: seen.length, died, left: seen.filter((one) => !wasDied.has(one)), errors, different };
 }
 
 /**
