@@ -240,8 +240,16 @@ test.skipIf(whyNot !== undefined)(
     const user = await becomeOrdinaryUser("");
     const theirs = createPlace(undefined, user);
     try {
-      theirs.env.WSFS_NO_RESEND = "1";
+      Object.assign(theirs.env, { WSFS_NO_RESEND: "1", WSFS_CRASHES: "1000" });
+      const installed = install(theirs);
       const { mount, program } = await begin(theirs, ["--durability", "remote"]);
+      // From rest on until requests are read again, nobody has one at hand.
+      for (const [label, said] of DEATHS.slice(2, 6)) {
+        installed(`dies ${label}`);
+        const { code, stderr } = await theirs.wsfs(["reload", mount.dir], { timeoutMs: 60_000 });
+        expect([label, code, stderr]).toEqual([label, 1, expect.stringContaining(said ?? "")]);
+        await program.goesOn();
+      }
       check(await theirs.wsfs(["reload", mount.dir, "--cache-size", "1G"], { timeoutMs: 60_000 }));
       expect(await mount.status()).toMatchObject({ cacheLimit: 1024 ** 3 });
       await program.goesOn();
