@@ -37,7 +37,8 @@ static int receive(int fd, int flags, char *line, size_t size, int *descriptor)
   ssize_t length;
   do {
     length = recvmsg(fd, &message, flags | MSG_CMSG_CLOEXEC);
-  } while (length < 0 && errno == EINTR);
+    /* Reset: said once, before the last lines, of an end that was closed with lines of ours unread. */
+  } while (length < 0 && (errno == EINTR || errno == ECONNRESET));
   if (length < 0) return -errno;
   *descriptor = -1;
   for (struct cmsghdr *part_of = CMSG_FIRSTHDR(&message); part_of != NULL; part_of = CMSG_NXTHDR(&message, part_of)) {
@@ -109,18 +110,16 @@ static void call(struct control *control, napi_ref function_reference, size_t co
   if (napi_get_and_clear_last_exception(env, &exception) == napi_ok) napi_fatal_exception(env, exception);
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events)
+/* Hands on one line, or the end. False: neither is there, or nobody wants more. */
+static bool hand_on(struct control *control)
 {
-  (void)status;
-  (void)events;
-  struct control *control = poll->data;
   napi_env env = control->env;
   char line[LINE_LENGTH];
   int descriptor = -1;
   int length = receive(control->fd, MSG_DONTWAIT, line, sizeof line, &descriptor);
-  if (length == -EAGAIN) return;
+  if (length == -EAGAIN) return false;
   napi_handle_scope scope;
-  if (napi_open_handle_scope(env, &scope) != napi_ok) return;
+  if (napi_open_handle_scope(env, &scope) != napi_ok) return false;
   if (length > 0) {
     napi_value values[2];
     if (napi_create_string_utf8(env, line, (size_t)length, &values[0]) == napi_ok &&
@@ -128,10 +127,19 @@ static void on_readable(uv_poll_t *poll, int status, int events)
       call(control, control->on_line, 2, values);
     }
   } else {
-    uv_poll_stop(poll);
+    uv_poll_stop(&control->poll);
     call(control, control->on_end, 0, NULL);
   }
   napi_close_handle_scope(env, scope);
+  return length > 0 && !control->closed;
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+  (void)events;
+  struct control *control = poll->data;
+  /* After an error libuv looks no more: what is there is read now. */
+  while (hand_on(control) && status < 0) continue;
 }
 
 /* openControl(fd, onLine(text, descriptor or -1), onEnd()): takes the descriptor over. */

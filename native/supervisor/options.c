@@ -12,7 +12,7 @@
 static const char usage[] =
   "usage: wsfs-supervisor --mountpoint DIR --source NAME --options OPTS [--read-only] [--status-fd N]\n"
   "       [--silence SECONDS] [--crashes N] -- PROGRAM ARG...\n"
-  "       wsfs-supervisor --adopt PID --control-fd N --device-fd N --mountpoint DIR [--resuming] [--silence SECONDS]\n"
+  "       wsfs-supervisor --adopt PID --control-fd N --device-fd N --mountpoint DIR [--served MS] [--silence SECONDS]\n"
   "       [--crashes N] -- PROGRAM ARG...";
 
 static void __attribute__((noreturn, format(printf, 1, 2))) refuse(const char *format, ...)
@@ -55,11 +55,11 @@ struct options read_options(int argc, char **argv)
     {"adopt", required_argument, NULL, 'p'},
     {"control-fd", required_argument, NULL, 'c'},
     {"device-fd", required_argument, NULL, 'd'},
-    {"resuming", no_argument, NULL, 'u'},
+    {"served", required_argument, NULL, 'u'},
     {"crashes", required_argument, NULL, 'a'},
     {NULL, 0, NULL, 0},
   };
-  struct options options = {.extra = "", .status_fd = -1, .control_fd = -1, .device_fd = -1, .silence = 30};
+  struct options options = {.extra = "", .status_fd = -1, .control_fd = -1, .device_fd = -1, .served_ms = -1, .silence = 30};
   opterr = 0;
   for (int letter; (letter = getopt_long(argc, argv, "+:", known, NULL)) != -1;) {
     switch (letter) {
@@ -71,7 +71,7 @@ struct options read_options(int argc, char **argv)
     case 'p': options.adopted = read_number("--adopt", optarg, 1); break;
     case 'c': options.control_fd = read_descriptor("--control-fd", optarg); break;
     case 'd': options.device_fd = read_descriptor("--device-fd", optarg); break;
-    case 'u': options.resuming = true; break;
+    case 'u': options.served_ms = read_number("--served", optarg, 0); break;
     case 'a': options.crashes = read_number("--crashes", optarg, 1); break;
     case 'q': options.silence = read_number("--silence", optarg, 1); break;
     case ':': refuse("%s needs a value", argv[optind - 1]);

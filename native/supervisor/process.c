@@ -126,7 +126,8 @@ int receive_line(int control, char *line, size_t size, int *descriptor)
   ssize_t length;
   do {
     length = recvmsg(control, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (length < 0 && errno == EINTR);
+    /* Reset: said once, before its last words, of a daemon that has not read all of ours. */
+  } while (length < 0 && (errno == EINTR || errno == ECONNRESET));
   if (length < 0) return -errno;
   line[length] = '\0';
   struct cmsghdr *header = CMSG_FIRSTHDR(&message);

@@ -1,7 +1,8 @@
 /*
  * A daemon that gives way to a successor of its own will: with which settings, and of which program, that one is
  * started, and with which those after it, if it never comes to serve or does not serve for long. Settings are text
- * for the daemon's environment and not looked into.
+ * for the daemon's environment and not looked into. What is on trial stands in that environment too: a supervisor in
+ * our place is started by the daemon, and has it from there.
  */
 #include "supervisor.h"
 
@@ -12,6 +13,9 @@
 
 #define SETTINGS "WSFS_DAEMON_SETTINGS"
 #define RELOAD "WSFS_RELOAD" /* "TAG", or "TAG WHY": it failed; of the last one */
+#define TRIAL "WSFS_TRIAL"   /* while one is on trial: which side is not in use, its settings, and the words of its program */
+#define BEFORE "before "
+#define AFTER "after "
 #define WORD_END "\x1f"
 #define PROGRAM_WORDS 16
 #define TRIAL_MS 60000 /* one that has served for so long, in a row, can */
@@ -24,7 +28,8 @@ struct how {
 static struct {
   char *tag;
   struct how next;   /* what was asked for; settings NULL: nothing */
-  struct how before; /* of the one that gave way; settings NULL: that is in use, or nobody did */
+  struct how other;  /* of the one that gave way, or, once that was taken back, of the one that came; settings NULL: nobody to turn to */
+  bool is_back;      /* it was taken back */
   char **program;    /* in use */
   bool on_trial;     /* since one gave way nobody has proved good */
   bool served;       /* since then somebody has been ready */
@@ -53,25 +58,55 @@ static char **read_program(char *text)
   return count == 0 ? NULL : program;
 }
 
+/* Settings, and the words of a program after them, if there are any. */
+static void read_how(const char *text, struct how *how)
+{
+  char *settings = strdup(text), *program = settings;
+  if (settings == NULL) return;
+  strsep(&program, WORD_END);
+  if (program != NULL) how->program = read_program(strdup(program));
+  how->settings = settings;
+}
+
 void keep_reload(const char *values)
 {
   const char *space = strchr(values, ' ');
   if (space == NULL) return;
   forget(&self.next);
   set(&self.tag, strndup(values, (size_t)(space - values)));
-  char *settings = strdup(space + 1), *program = settings;
-  if (settings == NULL) return;
-  strsep(&program, WORD_END);
-  if (program != NULL) self.next.program = read_program(strdup(program));
-  self.next.settings = settings;
+  read_how(space + 1, &self.next);
 }
 
-bool begin_reload(void)
+/* For whoever is started next. One that is too long for an environment is lost with us. */
+static void tell_trial(void)
+{
+  static char text[RELOAD_LENGTH - sizeof TRIAL - 1];
+  if (!self.on_trial) {
+    unsetenv(TRIAL);
+    return;
+  }
+  size_t length = 0;
+  if (self.other.settings != NULL) {
+    length = (size_t)snprintf(text, sizeof text, "%s%s", self.is_back ? AFTER : BEFORE, self.other.settings);
+    for (char **word = self.other.program; word != NULL && *word != NULL && length < sizeof text; word++) {
+      length += (size_t)snprintf(text + length, sizeof text - length, WORD_END "%s", *word);
+    }
+  }
+  setenv(TRIAL, length < sizeof text ? text : "", 1);
+}
+
+static void await_somebody(void)
+{
+  self.served = false;
+  prctl(PR_SET_NAME, NAME_WAITING);
+}
+
+bool begin_reload(char **named)
 {
   const char *current = getenv(SETTINGS), *crashes = getenv("WSFS_RESTARTS");
   if (self.tag == NULL || self.next.settings == NULL || current == NULL) return false;
-  forget(&self.before);
-  self.before = (struct how){strdup(current), self.program};
+  forget(&self.other);
+  self.other = (struct how){strdup(current), program_in_use(named)};
   if (self.next.program != NULL) self.program = self.next.program;
   /* Without memory for it the daemon goes on with what there is. */
   if (crashes == NULL || *crashes == '\0') setenv("WSFS_RESTARTS", "0", 1);
@@ -79,8 +114,9 @@ bool begin_reload(void)
   setenv(RELOAD, self.tag, 1);
   forget(&self.next);
   self.on_trial = true;
-  self.served = false;
-  prctl(PR_SET_NAME, NAME_WAITING);
+  self.is_back = false;
+  tell_trial();
+  await_somebody();
   return true;
 }
 
@@ -99,15 +135,40 @@ bool reload_is_on_trial(void)
   return self.on_trial;
 }
 
-bool take_reload_back(const char *why)
+/* The other side is used from now on. */
+static void change_sides(char **named)
 {
-  if (self.before.settings == NULL) return false;
+  struct how used = {strdup(getenv(SETTINGS)), program_in_use(named)};
+  setenv(SETTINGS, self.other.settings, 1);
+  self.program = self.other.program;
+  forget(&self.other);
+  self.other = used;
+}
+
+bool take_reload_back(char **named, const char *why)
+{
+  if (self.other.settings == NULL || self.is_back) return false;
   char text[LINE_LENGTH];
   snprintf(text, sizeof text, "%s %s", self.tag, why);
   setenv(RELOAD, text, 1);
-  setenv(SETTINGS, self.before.settings, 1);
-  self.program = self.before.program;
-  forget(&self.before);
+  change_sides(named);
+  self.is_back = true;
+  tell_trial();
+  say("the daemon that took over cannot: %s; one as before takes over", why);
+  return true;
+}
+
+/* What a later release has written is not given up: there would be changes in it that nobody else has. */
+bool stay_with_reload(char **named, const char *why)
+{
+  if (self.other.settings == NULL || !self.is_back) return false;
+  setenv(RELOAD, self.tag, 1);
+  change_sides(named);
+  forget(&self.other);
+  self.is_back = false;
+  tell_trial();
+  await_somebody();
+  say("there is no way back to the release before: %s; the one that took over is tried again", why);
   return true;
 }
 
@@ -122,8 +183,22 @@ void close_reload(int64_t now_ms)
 void judge_reload(int64_t now_ms)
 {
   if (self.on_trial && now_ms - self.served_at >= TRIAL_MS) {
-    forget(&self.before);
+    forget(&self.other);
     self.on_trial = false;
+    tell_trial();
   }
   if (self.on_trial) prctl(PR_SET_NAME, NAME_WAITING);
+}
+
+void adopt_reload(int served_ms, int64_t now_ms)
+{
+  const char *told = getenv(TRIAL), *tag = getenv(RELOAD);
+  if (told == NULL || tag == NULL) return;
+  self.on_trial = true;
+  self.tag = strndup(tag, strcspn(tag, " "));
+  self.is_back = strncmp(told, AFTER, strlen(AFTER)) == 0;
+  const char *space = strchr(told, ' ');
+  if (space != NULL) read_how(space + 1, &self.other);
+  if (served_ms < 0) await_somebody();
+  else close_reload(now_ms - served_ms);
 }

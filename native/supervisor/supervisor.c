@@ -1,10 +1,10 @@
 /*
- * The supervisor's life: start the daemon, mount when it is prepared, pass the device on, watch it, start
- * a successor on the same device when it dies (successor.c says how often) or gives way (reload.c), detach the
- * mount. Lines from the daemon: prepared (with the device, if it has mounted itself), ready, failed CODE TEXT,
- * note TEXT, heartbeat, unmount, reload TAG SETTINGS [PROGRAM] (its last word: it ends now, and they are for the
- * next). Lines to it: mounted N (with the device), stop, unmounted [elsewhere: not], busy TEXT. Lines on the status
- * descriptor, for whoever started us: note TEXT, and at last ready PID or failed CODE TEXT.
+ * The supervisor's life: start the daemon, mount when it is prepared, pass the device on, watch it, start a successor on
+ * the same device when it dies (successor.c says how often) or gives way (reload.c), detach the mount. Lines from the
+ * daemon: prepared (with the device, if it has mounted itself), ready, failed CODE TEXT, outdated CODE TEXT (failed, and
+ * so would all of its release: a later one was here), note TEXT, heartbeat, unmount, reload TAG SETTINGS [PROGRAM] (its
+ * last word: it ends now, and they are for the next). Lines to it: mounted N (with the device), stop, unmounted
+ * [elsewhere: not], busy TEXT. Lines for whoever started us: note TEXT, and at last ready PID or failed CODE TEXT.
  */
 #include "supervisor.h"
 
@@ -54,6 +54,7 @@ static struct {
   int64_t start_at; /* when a successor is started, as now_ms(); 0: none waits */
   struct crashes crashes;
   char cause[LINE_LENGTH]; /* what a successor said of why it cannot go on */
+  bool outdated; /* a later release has left what it cannot read */
   int exit_code;
 } self = {.control = -1, .process = -1, .mount = {.device = -1}};
 
@@ -227,6 +228,9 @@ static void on_line(const char *line)
     write_note(self.options.status_fd, line + 5);
   } else if (strncmp(line, "failed ", 7) == 0) {
     on_failed(line + 7);
+  } else if (strncmp(line, "outdated ", 9) == 0) {
+    self.outdated = true;
+    on_failed(line + 9);
   } else if (strncmp(line, "reload ", 7) == 0) {
     keep_reload(line + 7);
   } else if (strcmp(line, "unmount") == 0) {
@@ -259,16 +263,14 @@ static void await_successor(int wait_ms)
 {
   self.phase = RESUMING;
   self.start_at = now_ms() + wait_ms;
-  self.killed = false;
-  self.watched = false;
+  self.killed = self.watched = self.outdated = false;
   self.silent_ms = 0;
   *self.cause = '\0';
 }
 
-static bool go_back(const char *why)
+/* With another release, of which those that died say nothing. */
+static bool begin_anew(void)
 {
-  if (!take_reload_back(why)) return false;
-  say("the daemon that took over cannot: %s; one as before takes over", why);
   forget_crashes(&self.crashes);
   await_successor(0);
   return true;
@@ -285,10 +287,12 @@ static bool plan_successor(const char *how)
   describe_death(self.killed, how, self.cause, why, sizeof why);
   if (self.failed || self.aborted || self.mount.device < 0) return false;
   if (self.phase != SERVING && self.phase != RESUMING) return false;
+  char **named = self.options.program;
   if (self.phase == SERVING) judge_reload(now_ms());
-  else if (reload_is_open() && go_back(*self.cause == '\0' ? why : self.cause)) return true;
+  else if (self.outdated && stay_with_reload(named, self.cause)) return begin_anew();
+  else if (reload_is_open() && take_reload_back(named, *self.cause == '\0' ? why : self.cause)) return begin_anew();
   int wait = count_crash(&self.crashes, self.options.crashes, self.phase == SERVING, now_ms());
-  if (wait < 0 && go_back(why)) return true;
+  if (wait < 0 && take_reload_back(named, why)) return begin_anew();
   if (wait < 0 && !reload_is_on_trial()) return false;
   say("%s; another one takes the mount over", why);
   tell_successor(self.crashes.before + self.crashes.total, why);
@@ -325,7 +329,7 @@ static void on_daemon_end(int status)
   if (!adopted) describe_end(status, how, sizeof how);
   if (self.process >= 0) close(self.process);
   self.process = -1;
-  if (mounted && clean && self.phase == SERVING && begin_reload()) {
+  if (mounted && clean && self.phase == SERVING && begin_reload(self.options.program)) {
     await_successor(0);
     return;
   }
@@ -445,12 +449,21 @@ static bool adopt(void)
   if (self.process < 0 && errno != ESRCH) return false;
   self.daemon = self.options.adopted;
   self.control = self.options.control_fd;
-  self.phase = self.options.resuming ? RESUMING : SERVING;
+  self.phase = self.options.served_ms < 0 ? RESUMING : SERVING;
+  adopt_reload(self.options.served_ms, now_ms());
   self.watched = true;
   self.crashes.before = crashes_told();
   say("took the place of a supervisor that died, for %s", self.options.mountpoint);
   if (self.process < 0) on_daemon_end(0); /* it died in between */
   return true;
+}
+
+static bool start_first(void)
+{
+  int error = start_daemon(self.options.program, &self.daemon, &self.control);
+  if (error != 0) fail(1, "cannot start the daemon: %s", strerror(error));
+  else step("supervisor: daemon started");
+  return error == 0;
 }
 
 int main(int argc, char **argv)
@@ -459,20 +472,9 @@ int main(int argc, char **argv)
   if (self.options.adopted == 0) settle_descriptors(self.options.status_fd);
   prctl(PR_SET_NAME, NAME);
   int signals = take_signals();
-  if (signals < 0) {
-    fail(1, "cannot receive signals: %s", strerror(errno));
-    return self.exit_code;
-  }
-  if (self.options.adopted != 0) {
-    if (!adopt()) return 1;
-  } else {
-    int error = start_daemon(self.options.program, &self.daemon, &self.control);
-    if (error != 0) {
-      fail(1, "cannot start the daemon: %s", strerror(error));
-      return self.exit_code;
-    }
-    step("supervisor: daemon started");
-  }
+  if (signals < 0) fail(1, "cannot receive signals: %s", strerror(errno));
+  if (signals < 0) return self.exit_code;
+  if (self.options.adopted != 0 ? !adopt() : !start_first()) return 1;
   for (int64_t before = now_ms(); self.daemon != 0 || self.start_at != 0 || unmounting() || self.detaching != 0;) {
     struct pollfd sources[] = {{.fd = signals, .events = POLLIN}, {.fd = self.control, .events = POLLIN},
                                {.fd = self.options.status_fd}, {.fd = self.process, .events = POLLIN}};

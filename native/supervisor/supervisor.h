@@ -29,7 +29,7 @@ struct options {
   /* A daemon that serves already, its supervisor having died; 0: none */
   pid_t adopted;
   int control_fd; /* of that daemon */
-  bool resuming;  /* that daemon has not said yet that it serves */
+  int served_ms;  /* for how long that daemon has served; -1: it has not said yet that it does */
   int device_fd;  /* of that daemon, or one that a daemon has mounted itself; -1: none */
   int crashes;   /* so many within a minute end the mount; before, a daemon that dies gets a successor */
   int silence;   /* seconds without a sign of life after which the daemon is killed */
@@ -163,20 +163,24 @@ int crashes_told(void);
 #define RELOAD_LENGTH (128 * 1024) /* of its word for that: the longest string an environment takes */
 /* "TAG SETTINGS", and the words of a program, each after a unit separator; TAG is told to whoever comes next. */
 void keep_reload(const char *values);
+/* `named`, here and below: the program on the command line. */
 /* For the daemon that is started next: what was asked for. False: nothing was. */
-bool begin_reload(void);
-/* `named`: on the command line. */
+bool begin_reload(char **named);
 char **program_in_use(char **named);
 /* Nobody has served since one gave way. */
 bool reload_is_open(void);
 /* Nobody has served for long since one gave way: the mount is kept until somebody does. */
 bool reload_is_on_trial(void);
 /* For the daemon that is started next: as the one that gave way. False: it is so already, or one has proved good since. */
-bool take_reload_back(const char *why);
+bool take_reload_back(char **named, const char *why);
+/* For the daemon that is started next: after all as the one that was taken back, for none of before can serve. False: none was. */
+bool stay_with_reload(char **named, const char *why);
 /* A daemon serves. */
 void close_reload(int64_t now_ms);
 /* The daemon that serves has died: one that did for long has proved good. */
 void judge_reload(int64_t now_ms);
+/* What the supervisor before us knew of one on trial; `served_ms` as in the options. */
+void adopt_reload(int served_ms, int64_t now_ms);
 
 /* unmount.c */
 enum unmount_how {

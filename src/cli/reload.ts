@@ -45,14 +45,17 @@ export async function reload(values: Values<"reload">): Promise<number> {
       throw new Failure("another reload is under way");
     throw new Failure(`the daemon of ${dir} ended before it could give way; another one serves it as before`);
   }
-  const { failed, waitedMs } = reload;
+  const { failed, waitedMs, isMigrated = false } = reload;
   if (failed !== undefined) {
     throw new Failure(`${dir} is served as before, since a new daemon could not: ${failed}`);
   }
   const { pid } = record.daemon;
-  const result = { release: version, pid, waitedMs };
+  const result = { release: version, pid, waitedMs, isMigrated };
   const line = `${dir} is served by a new daemon (release ${version}, pid ${pid}); programs waited for ${formatWait(waitedMs)}`;
   process.stdout.write(values.json === true ? `${JSON.stringify(result)}\n` : `${line}\n`);
+  if (isMigrated) {
+    process.stderr.write(`wsfs: its database was changed for this release: no earlier one can serve ${dir} any more\n`);
+  }
   return EXIT.ok;
 }
 

@@ -32,7 +32,7 @@ export function createOverseer(settings: DaemonSettings, first: ProcessIdentity,
       link.replaceWith(() => {
         // A mount that is gone needs nobody to look after it.
         if (!isConnected(device) || mountsOf(readMountTable(), connection).length === 0 || !mayReplace()) return;
-        const another = startSupervisor(settings, device, link.isReady, log);
+        const another = startSupervisor(settings, device, link.servedMs(), log);
         const next = another === undefined ? undefined : identifyProcess(another.pid);
         if (another === undefined || next === undefined) return;
         identity = next;

@@ -14,9 +14,9 @@ import type { Reserve } from "../content/reserve.ts";
 import { hasCode } from "../lib/system-error.ts";
 import { toMilliseconds } from "../lib/time.ts";
 import { damageIn, isDamage } from "../metadata/damage.ts";
-import { type Connection, isDiskFailure, openDatabase } from "../metadata/database.ts";
+import { type Connection, isDiskFailure, LaterDatabase, openDatabase } from "../metadata/database.ts";
 import { createSettings } from "../metadata/settings.ts";
-import { StartError } from "../vfs/engine.ts";
+import { OutdatedError, StartError } from "../vfs/engine.ts";
 import { type CopyNeeds, inThread, isGoodCopy, listCopies } from "./good-copies.ts";
 
 const NOTE = "metadata.suspect";
@@ -34,6 +34,8 @@ export interface OpenNeeds extends CopyNeeds {
   /** When it began, milliseconds since 1970. */
   readonly bootedAt: number;
   readonly now: () => number;
+  /** The database was one of an earlier release, which cannot read it from now on. */
+  readonly onMigrated?: () => void;
   /** Right after each step of a repair, for tests that die there. */
   readonly onStep?: (what: string) => void;
 }
@@ -155,12 +157,14 @@ async function lastWritten({ files, database, paths }: OpenNeeds): Promise<numbe
 }
 
 /** What a predecessor kept back is given up where there is no room for the files of the database. */
-function open({ database, folder, reserve }: Pick<OpenNeeds, "database" | "folder" | "reserve">): Connection {
+function open(needs: Pick<OpenNeeds, "database" | "folder" | "reserve" | "onMigrated">): Connection {
+  const { database, folder, reserve, onMigrated } = needs;
   try {
-    return openDatabase(database);
+    return openDatabase(database, onMigrated);
   } catch (error) {
+    if (error instanceof LaterDatabase) throw new OutdatedError(error.message, 1, { cause: error });
     if (!isDiskFailure(error)) throw error;
-    if (reserve.giveUpNow()) return openDatabase(database);
+    if (reserve.giveUpNow()) return openDatabase(database, onMigrated);
     const why = `the state dir ${folder} cannot be used: ${(error as Error).message}`;
     throw new StartError(why, 1, { cause: error });
   }

@@ -24,8 +24,18 @@ export const mountRecord = z.object({
   stateDir: z.string(),
   baseUrl: z.string(),
   workspace: z.object({ id: z.string(), name: z.string() }),
-  /** The `wsfs reload` that this daemon came by, how long programs waited, and why it has the settings of before. */
-  reload: z.object({ id: z.string(), waitedMs: z.number(), failed: z.string().optional() }).optional(),
+  /** The `wsfs reload` that this daemon came by. */
+  reload: z
+    .object({
+      id: z.string(),
+      /** How long programs waited. */
+      waitedMs: z.number(),
+      /** It has changed the database of an earlier release. */
+      isMigrated: z.boolean().optional(),
+      /** Why it has the settings of before. */
+      failed: z.string().optional(),
+    })
+    .optional(),
 });
 export type MountRecord = z.infer<typeof mountRecord>;
 

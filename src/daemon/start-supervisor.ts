@@ -13,6 +13,8 @@ import { heartbeatLimitSeconds } from "./waiting.ts";
 
 const CONTROL_FD = 3;
 const DEVICE_FD = 4;
+/** As the program takes it; longer says no more. */
+const SERVED_MS_MAX = 2 ** 31 - 1;
 
 export interface NewSupervisor {
   readonly open: OpenLineSocket;
@@ -23,8 +25,8 @@ export interface NewSupervisor {
 export function startSupervisor(
   settings: DaemonSettings,
   device: number,
-  /** Whether we have said that we serve; else we still do. */
-  isServed: boolean,
+  /** For how long we have served; undefined: we have not said yet that we do. */
+  servedMs: number | undefined,
   log: Logger,
 ): NewSupervisor | undefined {
   const [own, theirs] = socketPair("seqpacket");
@@ -34,7 +36,7 @@ export function startSupervisor(
       [
         ...["--adopt", String(process.pid), "--control-fd", String(CONTROL_FD), "--device-fd", String(DEVICE_FD)],
         ...["--mountpoint", settings.mountpoint, "--crashes", String(settings.crashes)],
-        ...(isServed ? [] : ["--resuming"]),
+        ...(servedMs === undefined ? [] : ["--served", String(Math.min(Math.floor(servedMs), SERVED_MS_MAX))]),
         ...["--silence", String(heartbeatLimitSeconds(settings.shortenWaits))],
         ...["--", process.execPath, ...process.execArgv, ...process.argv.slice(1)],
       ],

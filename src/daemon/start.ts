@@ -25,7 +25,7 @@ import { systemClock } from "../lib/system-clock.ts";
 import { createDone } from "../metadata/done.ts";
 import { createSettings } from "../metadata/settings.ts";
 import type { EngineSettings } from "../vfs/context.ts";
-import { type Engine, type EngineCondition, StartError } from "../vfs/engine.ts";
+import { type Engine, type EngineCondition, OutdatedError, StartError } from "../vfs/engine.ts";
 import type { Patience } from "../vfs/insist.ts";
 import type { EngineOptions } from "../vfs/start-engine.ts";
 import { chooseStateFolder, lockState } from "./choose-state-folder.ts";
@@ -114,7 +114,9 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   } catch (error) {
     const exitCode = error instanceof StartError ? error.exitCode : 1;
     log.error({ err: error, told: true }, "the daemon cannot go on");
-    link.failed(exitCode, error instanceof Error ? error.message : String(error));
+    const text = error instanceof Error ? error.message : String(error);
+    if (error instanceof OutdatedError) link.outdated(text);
+    else link.failed(exitCode, text);
     return exitCode;
   } finally {
     systemClock.step("daemon: ending");
@@ -176,8 +178,12 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   const reserve = createReserve(runtime.files, paths.reserve, reserveSize(total), removeNow);
   const boot = bootId();
   const copying = { files: runtime.files, folder: stateDir, database: databasePath, log };
+  let isMigrated = false;
   const { connection: database, repaired } = await openMetadata({
     ...copying,
+    onMigrated: () => {
+      isMigrated = true;
+    },
     paths,
     boot,
     bootedAt: systemClock.now() - uptime() * 1000,
@@ -268,7 +274,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     stateDir,
     baseUrl: settings.baseUrl,
     workspace,
-    ...(reload === undefined ? {} : { reload: cameBy(reload) }),
+    ...(reload === undefined ? {} : { reload: cameBy(reload, isMigrated) }),
   };
   const mountOver = session.ended.then(async (reason) => {
     log.info({ reason }, "the mount is gone");
@@ -294,9 +300,9 @@ function noteCondition({ online, paused, readOnly }: EngineCondition, baseUrl: s
   if (readOnly !== undefined) link.note(`mounted read-only: ${readOnly}`);
 }
 
-function cameBy({ id, since, failed }: Reload): MountRecord["reload"] {
+function cameBy({ id, since, failed }: Reload, isMigrated: boolean): MountRecord["reload"] {
   const waitedMs = Math.max(0, systemClock.now() - since);
-  return { id, waitedMs, ...(failed === undefined ? {} : { failed }) };
+  return { id, waitedMs, isMigrated, ...(failed === undefined ? {} : { failed }) };
 }
 
 /** Resolves when it is time to end, and all that programs did before is done. True: a successor is to go on with it. */

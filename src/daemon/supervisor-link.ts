@@ -4,6 +4,7 @@
  */
 import { type Deferred, deferred } from "../lib/deferred.ts";
 import type { Logger } from "../lib/log.ts";
+import { systemClock } from "../lib/system-clock.ts";
 import { withLimit } from "./with-limit.ts";
 
 /** How the addon carries lines. */
@@ -28,10 +29,12 @@ export interface SupervisorLink {
   prepared(device?: number): Promise<{ connection: number; descriptor: number }>;
   /** The mount is usable. */
   ready(): void;
-  /** It has been said. */
-  readonly isReady: boolean;
+  /** For how long it has been said; undefined: not yet. */
+  servedMs(): number | undefined;
   /** The daemon cannot live: the supervisor shows the text and ends with the code. */
   failed(exitCode: number, text: string): void;
+  /** The same, and no daemon of this release can: a later one was here. */
+  outdated(text: string): void;
   /** Whoever started the mount is told, before it is usable. */
   note(text: string): void;
   heartbeat(): void;
@@ -73,7 +76,7 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger, takesOver 
 
   let hasDevice = false;
   let gone = false;
-  let isReady = false;
+  let readyAt: number | undefined;
   let startAnother: (() => OpenLineSocket | undefined) | undefined;
 
   let socket = open(onLine, onEnd);
@@ -138,13 +141,12 @@ export function openSupervisorLink(open: OpenLineSocket, log: Logger, takesOver 
       return mounted.promise;
     },
     ready() {
-      isReady = true;
+      readyAt ??= systemClock.elapsed();
       send("ready");
     },
-    get isReady() {
-      return isReady;
-    },
+    servedMs: () => (readyAt === undefined ? undefined : systemClock.elapsed() - readyAt),
     failed: (exitCode, text) => send(`failed ${exitCode} ${text}`),
+    outdated: (text) => send(`outdated 1 ${text}`),
     note: (text) => send(`note ${text}`),
     heartbeat: () => send("heartbeat"),
     async reload(tag, settings, program = []) {

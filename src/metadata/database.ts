@@ -257,8 +257,14 @@ export function remember<Key extends number | string, Answer>(
   });
 }
 
-/** A path, or ":memory:". Throws an Error that names the cause when the file is no such database. */
-export function openDatabase(path: string): Connection {
+/** A later release has made the database another one: this one cannot read it. */
+export class LaterDatabase extends Error {}
+
+/**
+ * A path, or ":memory:". Throws an Error that names the cause when the file is no such database. `onMigrated`: it was
+ * one of an earlier release, which cannot read it from now on.
+ */
+export function openDatabase(path: string, onMigrated: () => void = () => {}): Connection {
   const database = new Database(path, { timeout: 0 });
   database.pragma("journal_mode = WAL");
   // Commits survive a crash of the process without a sync; fsync(2) of a program syncs the WAL itself.
@@ -270,14 +276,17 @@ export function openDatabase(path: string): Connection {
   database.pragma("cache_size = -65536");
   // What a change was before, kept to undo it alone, is a few pages: no file is made for them.
   database.pragma("temp_store = MEMORY");
-  migrate(database);
+  migrate(database, onMigrated);
   return database;
 }
 
-function migrate(database: Connection): void {
+function migrate(database: Connection, onMigrated: () => void): void {
   const version = Number(database.pragma("user_version", { simple: true }));
   if (version > MIGRATIONS.length) {
-    throw new Error(`the database has schema ${version}, newer than ${MIGRATIONS.length}, the newest this wsfs knows`);
+    database.close();
+    throw new LaterDatabase(
+      `the database has schema ${version}, newer than ${MIGRATIONS.length}, the newest this wsfs knows`,
+    );
   }
   for (const [index, sql] of MIGRATIONS.entries()) {
     if (index < version) continue;
@@ -286,4 +295,5 @@ function migrate(database: Connection): void {
       database.pragma(`user_version = ${index + 1}`);
     })();
   }
+  if (version > 0 && version < MIGRATIONS.length) onMigrated();
 }

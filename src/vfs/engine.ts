@@ -151,3 +151,6 @@ export class StartError extends Error {
     this.exitCode = exitCode;
   }
 }
+
+/** What a later release has left is not for this one. */
+export class OutdatedError extends StartError {}

@@ -10,7 +10,9 @@ import { startCopies } from "../../src/daemon/good-copies.ts";
 import { noteDamage, openMetadata } from "../../src/daemon/open-metadata.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
+import { MIGRATIONS } from "../../src/metadata/schema.ts";
 import { createSettings } from "../../src/metadata/settings.ts";
+import { OutdatedError } from "../../src/vfs/engine.ts";
 import { createDiskUnderTest } from "../support/disk-under-test.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
 
@@ -32,7 +34,7 @@ const path = () => join(disk.root, "metadata.db");
 const inQuarantine = () => readdirSync(join(disk.root, "quarantine"));
 const copies = () => readdirSync(disk.root).filter((name) => name.startsWith("metadata.copy-"));
 
-async function open(onStep: (what: string) => void = () => {}, boot = BOOT, bootedAt = 0) {
+async function open(onStep: (what: string) => void = () => {}, boot = BOOT, bootedAt = 0, onMigrated = () => {}) {
   if (opened?.open) opened.close();
   const found = await openMetadata({
     files: disk.files,
@@ -45,6 +47,7 @@ async function open(onStep: (what: string) => void = () => {}, boot = BOOT, boot
     bootedAt,
     now: () => 0,
     onStep,
+    onMigrated,
   });
   opened = found.connection;
   return { ...found, value: (key: "written" | "restored" | "boot") => createSettings(found.connection).get(key) };
@@ -198,5 +201,30 @@ test("a new folder, and one that is well, are opened as they are", async () => {
   createSettings(first.connection).set("written", "1");
   const again = await open();
   expect([again.repaired, again.value("written")]).toEqual([undefined, "1"]);
+  expect(inQuarantine()).toEqual([]);
+});
+
+test("a database of an earlier release is changed, which is told once, and one of a later release is for that alone", async () => {
+  const database = openDatabase(path());
+  // The last change of it did something that can be undone here.
+  database.exec(`DROP INDEX attempt_partner; DROP INDEX attempt_copy; DROP INDEX attempt_place;
+    ALTER TABLE attempt DROP COLUMN parent; ALTER TABLE attempt DROP COLUMN name;
+    ALTER TABLE attempt DROP COLUMN copy_of; ALTER TABLE attempt DROP COLUMN partner;
+    CREATE INDEX attempt_place ON attempt(id); CREATE INDEX attempt_copy ON attempt(id)`);
+  database.pragma(`user_version = ${MIGRATIONS.length - 1}`);
+  database.close();
+  let migrated = 0;
+  const onMigrated = () => {
+    migrated += 1;
+  };
+  await open(undefined, BOOT, 0, onMigrated);
+  expect(migrated).toBe(1);
+  await open(undefined, BOOT, 0, onMigrated);
+  expect(migrated).toBe(1);
+
+  opened?.pragma(`user_version = ${MIGRATIONS.length + 1}`);
+  const refused = await open().catch((error: unknown) => error);
+  expect(refused).toBeInstanceOf(OutdatedError);
+  expect(String(refused)).toContain(`has schema ${MIGRATIONS.length + 1}, newer than ${MIGRATIONS.length}`);
   expect(inQuarantine()).toEqual([]);
 });

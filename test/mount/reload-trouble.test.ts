@@ -8,7 +8,7 @@ import { run, until } from "../support/child.ts";
 import { becomeOrdinaryUser, whyNoOrdinaryUser } from "../support/ordinary-user.ts";
 import { check, createPlace, mountsBelow, type Place, type TestMount } from "../support/wsfs.ts";
 import { install, makeFiles, work } from "./support/reload.ts";
-import { daemonOf, recordOf } from "./support/replaced.ts";
+import { daemonOf, killDaemon, killSupervisor, recordOf } from "./support/replaced.ts";
 
 let place: Place;
 beforeEach(() => {
@@ -111,8 +111,18 @@ test("a mount nobody can serve any more waits for the release that can", { timeo
 
 const PROJECT = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Another release beside ours; `first` is the first line of its daemon. Answers its folder. */
-function release(name: string, first = ""): string {
+/** What a start does before it changes the database; in each bundle once. */
+const MIGRATES = "if (version > MIGRATIONS.length)";
+const migrateMore = (count: number) =>
+  `while (MIGRATIONS.filter((sql) => sql.startsWith("-- later")).length < ${count})
+     MIGRATIONS.push("-- later\\nCREATE TABLE later_" + MIGRATIONS.length + " (x TEXT) STRICT");
+   ${MIGRATES}`;
+
+/**
+ * Another release beside ours; `first` is the first line of its daemon, `later` how many more changes of the database it
+ * knows. Answers its folder.
+ */
+function release(name: string, first = "", later = 0): string {
   const folder = place.path(name);
   mkdirSync(folder);
   cpSync(join(PROJECT, "dist"), join(folder, "dist"), { recursive: true });
@@ -121,6 +131,10 @@ function release(name: string, first = ""): string {
   }
   const main = join(folder, "dist/daemon/main.js");
   writeFileSync(main, `${first}\n${readFileSync(main, "utf8")}`);
+  const bundle = join(folder, "dist/daemon/bundle.js");
+  const text = readFileSync(bundle, "utf8");
+  expect(text.split(MIGRATES)).toHaveLength(2);
+  if (later > 0) writeFileSync(bundle, text.replace(MIGRATES, migrateMore(later)));
   return folder;
 }
 
@@ -156,9 +170,64 @@ test("a release that cannot serve, or not for long, gives way to the one before"
   await program.goesOn();
 
   await reloadFrom(release("sick", SICK), mount, "--cache-size", "1G");
-  await until("the release before serves", () => programOf(mount) === join(sound, "dist/daemon/main.js"));
+  const isSoundServing = () => programOf(mount) === join(sound, "dist/daemon/main.js");
+  await until("the release before serves", isSoundServing);
   await program.goesOn();
   expect(await mount.status()).toMatchObject({ cacheLimit });
+
+  // A supervisor in the place of one that died knows of the release before as well.
+  const other = release("other");
+  check(await reloadFrom(other, mount, "--cache-size", "2G"));
+  await killSupervisor(place, mount);
+  for (let deaths = 0; deaths < 3; deaths += 1) {
+    expect(programOf(mount)).toBe(join(other, "dist/daemon/main.js"));
+    await killDaemon(place, mount);
+    await program.goesOn();
+    await mount.status();
+  }
+  expect(isSoundServing()).toBe(true);
+  expect(await mount.status()).toMatchObject({ cacheLimit });
+  await program.end();
+  check(await mount.umount("--drain=60"));
+});
+
+/** As long as this file is there, a daemon ends as soon as it serves. */
+const unwell = (file: string) => `
+const { existsSync } = await import("node:fs");
+const { systemClock } = await import("../lib/system-clock.js");
+systemClock.step = (label) =>
+  label === "daemon: ready" && existsSync(${JSON.stringify(file)}) && setImmediate(() => process.exit(70));
+`;
+
+test("a release that has changed the database cannot be taken back, and goes on", { timeout: 240_000 }, async () => {
+  place.env.WSFS_CRASHES = "2";
+  const { mount, program } = await begin();
+  const later = release("later", "", 1);
+  const told = check(await reloadFrom(later, mount));
+  expect(told.stderr).toBe(
+    `wsfs: its database was changed for this release: no earlier one can serve ${mount.dir} any more\n`,
+  );
+  await program.goesOn();
+  // The one of before is refused by what it left, and the later one serves as before.
+  const back = await reload(mount, "--cache-size", "1G");
+  expect([back.code, back.stderr]).toEqual([
+    1,
+    expect.stringMatching(/as before, .* the database has schema \d+, newer/),
+  ]);
+  expect(programOf(mount)).toBe(join(later, "dist/daemon/main.js"));
+  await program.goesOn();
+
+  const file = place.path("unwell");
+  writeFileSync(file, "");
+  const latest = release("latest", unwell(file), 2);
+  const reloading = reloadFrom(latest, mount, "--cache-size", "2G");
+  const log = () => readFileSync(place.path("run/background.log"), "utf8");
+  await until("there is no way back", () => log().includes("there is no way back to the release before: the database"));
+  rmSync(file);
+  check(await reloading);
+  await program.goesOn();
+  expect(programOf(mount)).toBe(join(latest, "dist/daemon/main.js"));
+  expect(await mount.status()).toMatchObject({ cacheLimit: 2 * 1024 ** 3 });
   await program.end();
   check(await mount.umount("--drain=60"));
 });
@@ -171,8 +240,16 @@ test.skipIf(whyNot !== undefined)(
     const user = await becomeOrdinaryUser("");
     const theirs = createPlace(undefined, user);
     try {
-      theirs.env.WSFS_NO_RESEND = "1";
+      Object.assign(theirs.env, { WSFS_NO_RESEND: "1", WSFS_CRASHES: "1000" });
+      const installed = install(theirs);
       const { mount, program } = await begin(theirs, ["--durability", "remote"]);
+      // From rest on until requests are read again, nobody has one at hand.
+      for (const [label, said] of DEATHS.slice(2, 6)) {
+        installed(`dies ${label}`);
+        const { code, stderr } = await theirs.wsfs(["reload", mount.dir], { timeoutMs: 60_000 });
+        expect([label, code, stderr]).toEqual([label, 1, expect.stringContaining(said ?? "")]);
+        await program.goesOn();
+      }
       check(await theirs.wsfs(["reload", mount.dir, "--cache-size", "1G"], { timeoutMs: 60_000 }));
       expect(await mount.status()).toMatchObject({ cacheLimit: 1024 ** 3 });
       await program.goesOn();

@@ -46,7 +46,12 @@ test("a program that has files open and changes everything sees no reload", { ti
 
   const told = check(await reload("--cache-size", "1G", "--json")).stdout;
   const third = daemonOf(place, mount);
-  expect(JSON.parse(told)).toEqual({ release: expect.any(String), pid: third, waitedMs: expect.any(Number) });
+  expect(JSON.parse(told)).toEqual({
+    release: expect.any(String),
+    pid: third,
+    waitedMs: expect.any(Number),
+    isMigrated: false,
+  });
   const status = await mount.status();
   expect(status).toMatchObject({ pid: third, supervisorPid: mount.supervisorPid, cacheLimit: 1024 ** 3 });
   expect(status).not.toHaveProperty("restarts");

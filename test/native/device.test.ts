@@ -409,3 +409,24 @@ async function ended(child: ChildProcess): Promise<number | null> {
   clearTimeout(timer);
   return code;
 }
+
+describe("the control socket", () => {
+  it("has the last lines of an end that was closed with lines unread", async () => {
+    const [mine, theirs] = socketPair("seqpacket");
+    const lines: string[] = [];
+    const ended = new Promise<void>((resolve) => {
+      const control = openControl(mine, (line) => lines.push(line), resolve);
+      closing.push(() => control.close());
+      control.send("never read");
+    });
+    const other = openControl(
+      theirs,
+      () => {},
+      () => {},
+    );
+    other.send("the last word");
+    other.close();
+    await ended;
+    expect(lines).toEqual(["the last word"]);
+  });
+});

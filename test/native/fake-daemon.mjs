@@ -10,7 +10,9 @@
  * name "slow" unanswered, and tells the kernel of a name in the same folder, which is locked.
  * After "reload-dead" gave way none can serve until LOG.dead is removed.
  * The "adopt-" ones start a supervisor in the place of one that dies, and are silent or dead by then; the first
- * successor of "adopt-fails-again" does before it serves, and says then that it cannot.
+ * successor of "adopt-fails-again" does before it serves, and says then that it cannot. "adopt-reload" is as "reload" too;
+ * its time is ahead by what WSFS_AHEAD_FILE says.
+ * Once LOG.later is there, daemons with the first settings say that a later release has been here.
  */
 import { spawn } from "node:child_process";
 import { appendFileSync, closeSync, existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
@@ -20,10 +22,19 @@ import { dirname, join } from "node:path";
 const [addonPath, logPath, first] = process.argv.slice(2);
 const restarts = process.env.WSFS_RESTARTS ?? "";
 const behaviour = restarts === "" || first.endsWith("-again") ? first : "serve";
+/** Starts another supervisor when its own dies. */
+const adopts = first.startsWith("adopt-");
 const failsAdopted = behaviour === "adopt-fails-again" && restarts.startsWith("1 ");
 const addon = createRequire(import.meta.url)(addonPath);
 const log = (text) => appendFileSync(logPath, `${text}\n`);
 const BUFFER_SIZE = 1024 * 1024 + 4096;
+
+/** Until we have ended: it reads our last words when we have not read its own. */
+function stopParent() {
+  process.kill(process.ppid, "SIGSTOP");
+  const afterUs = `until grep -q ") Z" /proc/${process.pid}/stat; do sleep 0.02; done; kill -CONT ${process.ppid}`;
+  spawn("sh", ["-c", afterUs], { detached: true, stdio: "ignore" });
+}
 
 function descriptors() {
   const open = [];
@@ -46,13 +57,32 @@ if (restarts !== "") {
   log(`restarts ${restarts}`);
   const { WSFS_DAEMON_SETTINGS: settings, WSFS_RELOAD: reload } = process.env;
   if (settings !== undefined) log(`settings ${settings.slice(0, 20)} ${settings.length} reload ${reload}`);
+  if (settings?.startsWith("first") === true && existsSync(`${logPath}.later`)) {
+    const early = addon.openControl(
+      Number(process.env.WSFS_CONTROL_FD),
+      () => {},
+      () => {},
+    );
+    stopParent();
+    addon.controlSend(early, "outdated 1 the store is of a later release", -1);
+    process.exit(1);
+  }
   if (settings?.startsWith("bad") === true || existsSync(`${logPath}.dead`)) process.exit(70);
   if (behaviour === "die-again") process.exit(70);
   if (behaviour === "wait-again") log("waiting again");
 }
 
-const send = (line) => addon.controlSend(control, line, -1);
+let readyAt;
+const send = (line) => {
+  if (line === "ready") readyAt = now();
+  return addon.controlSend(control, line, -1);
+};
 let device, deviceFd;
+
+function now() {
+  const { WSFS_AHEAD_FILE: ahead } = process.env;
+  return Math.floor(performance.now()) + (ahead === undefined ? 0 : Number(readFileSync(ahead, "utf8")));
+}
 
 function attributes(buffer, offset) {
   buffer.writeBigUInt64LE(1n, offset); // ino
@@ -142,7 +172,7 @@ function finish(why) {
   process.exit(behaviour === "ends-with-9" ? 9 : 0);
 }
 
-const control = addon.openControl(
+let control = addon.openControl(
   Number(process.env.WSFS_CONTROL_FD),
   (line, descriptor) => {
     log(`line ${line}`);
@@ -180,7 +210,7 @@ const control = addon.openControl(
     if (line === "stop" && behaviour !== "deaf" && behaviour !== "slow-end") finish("stop");
   },
   () => {
-    if (behaviour.startsWith("adopt-")) startSupervisor();
+    if (adopts) startSupervisor();
     else finish("control closed");
   },
 );
@@ -191,7 +221,7 @@ function giveWay(settings) {
   process.exit(0);
 }
 
-if (first === "reload") process.on("SIGUSR1", () => giveWay("good".padEnd(100_000, "x")));
+if (first === "reload" || first === "adopt-reload") process.on("SIGUSR1", () => giveWay("good".padEnd(100_000, "x")));
 if (first === "reload-bad") process.on("SIGUSR1", () => giveWay("bad"));
 if (first === "reload-dead") {
   process.on("SIGUSR1", () => {
@@ -200,12 +230,20 @@ if (first === "reload-dead") {
   });
 }
 function startSupervisor() {
-  clearInterval(beating);
+  if (first !== "adopt-reload") clearInterval(beating);
   const [own, theirs] = addon.socketPair(0);
-  const program = join(dirname(addonPath), "wsfs-supervisor");
+  const program = process.env.WSFS_SUPERVISOR ?? join(dirname(addonPath), "wsfs-supervisor");
   const adopting = ["--adopt", `${process.pid}`, "--control-fd", "3", "--device-fd", "4", "--mountpoint", "/nowhere"];
-  if (failsAdopted) adopting.push("--resuming");
-  const rest = ["--crashes", "5", "--silence", "2", "--", process.execPath, ...process.argv.slice(1)];
+  if (!failsAdopted) adopting.push("--served", `${now() - readyAt}`);
+  const rest = [
+    "--crashes",
+    "5",
+    "--silence",
+    first === "adopt-reload" ? "30" : "2",
+    "--",
+    process.execPath,
+    ...process.argv.slice(1),
+  ];
   const afterUs = `while [ "$(cut -d " " -f 4 /proc/$$/stat)" = ${process.pid} ]; do sleep 0.02; done; exec "$0" "$@"`;
   const isLate = behaviour === "adopt-late";
   const [command, ...words] = [...(isLate ? ["sh", "-c", afterUs] : []), program, ...adopting, ...rest];
@@ -213,13 +251,13 @@ function startSupervisor() {
   log(`supervisor ${child.pid}`);
   closeSync(theirs);
   if (isLate) process.kill(process.pid, "SIGKILL");
-  const another = addon.openControl(
+  control = addon.openControl(
     own,
-    () => {},
+    (line) => log(`line ${line}`),
     () => finish("control closed"),
   );
   if (!failsAdopted) return;
-  addon.controlSend(another, "failed 5 no room for its record", -1);
+  send("failed 5 no room for its record");
   process.exit(5);
 }
 

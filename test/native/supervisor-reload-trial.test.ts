@@ -34,7 +34,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const count = (trial: Trial, line: RegExp) => trial.log().match(line)?.length ?? 0;
 
 /** A mount in use whose daemon has given way, and its clock. */
-async function begin(crashes: number) {
+async function begin(crashes: number, behaviour: "reload" | "adopt-reload" = "reload") {
   const ahead = join(folder, "ahead");
   let passed = 0;
   const pass = (ms: number) => {
@@ -43,9 +43,9 @@ async function begin(crashes: number) {
     renameSync(`${ahead}.new`, ahead);
   };
   pass(0);
-  const trial = start("reload", {
+  const trial = start(behaviour, {
     supervisor,
-    wrapper: ["env", "WSFS_DAEMON_SETTINGS=first", `WSFS_AHEAD_FILE=${ahead}`],
+    wrapper: ["env", "WSFS_DAEMON_SETTINGS=first", `WSFS_AHEAD_FILE=${ahead}`, `WSFS_SUPERVISOR=${supervisor}`],
     options: ["--options", "default_permissions", "--crashes", String(crashes)],
   });
   await ready(trial);
@@ -67,6 +67,18 @@ async function begin(crashes: number) {
     pass,
     serves,
     kill: () => process.kill(lastPid(), "SIGKILL"),
+    /** Its supervisor dies. Answers the pid of the one that the daemon has started. */
+    async replaceSupervisor() {
+      trial.supervisor.kill("SIGKILL");
+      let next = 0;
+      await vi.waitFor(() => {
+        next = Number(/^supervisor (\d+)$/m.exec(trial.log())?.[1]);
+        expect(trial.stderr()).toContain("took the place of a supervisor that died");
+      }, patiently);
+      return next;
+    },
+    /** The daemon of before cannot serve any more. */
+    setLater: () => writeFileSync(join(trial.folder, "log.later"), ""),
     /** As the daemons were given them, one after another. */
     settings: () => [...trial.log().matchAll(/^settings (.*)$/gm)].map(([, text]) => text?.slice(0, 4)),
   };
@@ -79,6 +91,13 @@ describe.skipIf(!canMount)("a daemon that came by a reload (root and /dev/fuse)"
     trial.supervisor.kill("SIGTERM");
     expect(await trial.exited()).toBe(0);
     expectNothingLeft(trial);
+  };
+  const endWith = async ({ trial, user }: Awaited<ReturnType<typeof begin>>, supervisor: number) => {
+    expect((await run("ls", trial.dir)).code).toBe(0);
+    await leaveMount(user);
+    process.kill(supervisor, "SIGTERM");
+    await trial.exited(); // all that have its standard error
+    expect(trial.mounts()).toEqual([]);
   };
 
   it.each([
@@ -107,6 +126,72 @@ describe.skipIf(!canMount)("a daemon that came by a reload (root and /dev/fuse)"
     expect(settings()).toEqual(["good", "good", "good", "good", "good"]);
     await leaveMount(user);
     expectNothingLeft(trial);
+  });
+
+  it("is taken back by a supervisor in the place of one that died as well", async () => {
+    const life = await begin(5, "adopt-reload");
+    const supervisor = await life.replaceSupervisor();
+    for (let deaths = 0; deaths < 5; deaths++) {
+      life.kill();
+      await life.serves();
+    }
+    expect(life.settings()).toEqual(["good", "good", "good", "good", "good", "firs"]);
+    expect(life.trial.log()).toMatch(/^settings first \d+ reload tag:1 the daemon ended unexpectedly/m);
+    await endWith(life, supervisor);
+  });
+
+  it("is not, once it has served for a minute, whoever looked after it", async () => {
+    const { pass, replaceSupervisor, kill, serves, settings, trial, user } = await begin(5, "adopt-reload");
+    pass(60_000);
+    await replaceSupervisor();
+    for (let deaths = 1; deaths < 5; deaths++) {
+      kill();
+      await serves();
+    }
+    kill();
+    await trial.exited();
+    expect(settings()).toEqual(["good", "good", "good", "good", "good"]);
+    await leaveMount(user);
+    expect(trial.mounts()).toEqual([]);
+  });
+
+  it.each([
+    ["it is tried again", false],
+    ["a supervisor in the place of one that died tries it again", true],
+  ])("and is taken back for one that cannot read what it left: %s", async (_, isReplaced) => {
+    const life = await begin(5, "adopt-reload");
+    const { kill, serves, settings, setLater, trial, pass } = life;
+    if (!isReplaced) setLater();
+    for (let deaths = 0; deaths < 5; deaths++) {
+      kill();
+      await serves();
+    }
+    let supervisor = trial.supervisor.pid ?? 0;
+    if (isReplaced) {
+      supervisor = await life.replaceSupervisor();
+      setLater();
+      kill();
+      await serves();
+    }
+    const before = isReplaced ? ["firs", "firs"] : ["firs"];
+    expect(settings()).toEqual(["good", "good", "good", "good", "good", ...before, "good"]);
+    const [last] =
+      trial
+        .log()
+        .match(/^settings .*$/gm)
+        ?.slice(-1) ?? [];
+    expect(last).toMatch(/ reload tag:1$/);
+    expect(trial.stderr()).toContain("there is no way back to the release before: the store is of a later release");
+    // It is kept until somebody serves for a minute.
+    for (let deaths = 0; deaths < 6; deaths++) {
+      const said = trial.stderr().split("\n").length;
+      kill();
+      await vi.waitFor(() => expect(trial.stderr().split("\n").length).toBeGreaterThan(said), patiently);
+      pass(2_000);
+      await serves();
+    }
+    expect(settings().slice(-7)).toEqual(Array(7).fill("good"));
+    await endWith(life, supervisor);
   });
 
   it("and the one of before, which both die soon, leave a mount that is kept until one serves for a minute", async () => {
