@@ -124,6 +124,24 @@ test("a scope the token lacks (403) pauses what needs it after one request, and 
   expect(engine().status().paused).toBe(undefined);
 });
 
+test("a scope nobody expects a request to need (403) does not make it go again and again", TIMEOUT, async () => {
+  const { world, unlink, save, withToken, asked, there, tamper, drain } = await tampered();
+  await save("a");
+  await drain();
+  // Without node.file.delete, this gateway says, it wants another one.
+  withToken(SCOPES.filter((scope) => scope !== "node.node.update"));
+  tamper.change = (
+    (change) => (request) =>
+      request.method === "DELETE" ? { ...change(request), method: "PATCH", body: { kind: "json", value: {} } } : request
+  )(tamper.change);
+  await unlink("a");
+  await world.clock.advance(60_000);
+  expect(asked.filter((line) => line.startsWith("PATCH") && line.endsWith("403")).length).toBeLessThan(10);
+  tamper.change = (request) => request;
+  await world.clock.advance(60_000);
+  expect(await there()).toEqual([]);
+});
+
 test("the try after a refused scope meets a conflict: the others do not wait for the next one", TIMEOUT, async () => {
   const { world, calls, withToken, there, tamper, save } = await tampered();
   withToken(SCOPES.filter((scope) => scope !== "node.node.create"));
