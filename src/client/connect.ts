@@ -70,7 +70,7 @@ export function connect(options: ConnectOptions): Gateway {
   const retrier = createRetrier(clock, options.retries);
   let loaded: Promise<Client> | undefined;
   const load = () => {
-    loaded ??= loadClient({ transport, credentials, log, now: clock.now }, options.profile);
+    loaded ??= loadClient({ transport, credentials, log, now: clock.wallClock }, options.profile);
     return loaded;
   };
   const context: Context = { load, retrier, uuid: clock.uuid, workspace };

@@ -17,7 +17,7 @@ export interface TokenCommandOptions {
   /** Default: this process's. */
   readonly env?: NodeJS.ProcessEnv | undefined;
   /** Time, for tests. */
-  readonly clock?: Pick<Clock, "now"> | undefined;
+  readonly clock?: Pick<Clock, "wallClock"> | undefined;
 }
 
 /** A token is replaced so long before its end, or after half of its life if that is shorter. */
@@ -51,7 +51,7 @@ export function tokenCommand(
   const renewed = (): Promise<Held> => {
     running ??= run(command, args, options)
       .then((output) => {
-        held = readOutput(output, `token command ${basename(command)}`, clock.now());
+        held = readOutput(output, `token command ${basename(command)}`, clock.wallClock());
         return held;
       })
       .finally(() => {
@@ -62,13 +62,13 @@ export function tokenCommand(
 
   return {
     async token() {
-      const now = clock.now();
+      const now = clock.wallClock();
       if (held !== undefined && now < held.replaceAt) return held.token;
       try {
         return (await renewed()).token;
       } catch (error) {
         // The token it gave before is good for a little longer.
-        if (held !== undefined && clock.now() < held.expiresAt) return held.token;
+        if (held !== undefined && clock.wallClock() < held.expiresAt) return held.token;
         throw error;
       }
     },

@@ -145,7 +145,7 @@ function keptState(fd: number, mount: string, left: Buffer, log: Logger): KeptSt
 
   return {
     handles: kept,
-    since: fd === NO_FILE ? systemClock.now() : fs.fstatSync(fd).birthtimeMs,
+    since: fd === NO_FILE ? systemClock.wallClock() : fs.fstatSync(fd).birthtimeMs,
     connection: head.parse(parse(left)).connection,
     isWritten: () => fd !== NO_FILE && !isBroken,
     agreed(connection) {

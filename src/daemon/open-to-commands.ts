@@ -59,7 +59,7 @@ export async function openToCommands(
     stateDir: record.stateDir,
     baseUrl: record.baseUrl,
     version,
-    uptime: Math.max(0, Math.floor((systemClock.now() - since) / 1000)),
+    uptime: Math.max(0, Math.floor((systemClock.wallClock() - since) / 1000)),
     ...(restarts === undefined || restarts.count === 0 ? {} : { restarts }),
     transport: settings.fuseNative === undefined ? "kernel" : "fuse-native",
     passthrough: passthrough.isOn,

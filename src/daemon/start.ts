@@ -186,9 +186,9 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     },
     paths,
     boot,
-    bootedAt: systemClock.now() - uptime() * 1000,
+    bootedAt: systemClock.wallClock() - uptime() * 1000,
     reserve,
-    now: systemClock.now,
+    now: systemClock.wallClock,
   });
   closers.push(() => database.open && database.close());
   if (repaired !== undefined) link.note(`${repaired}; what was damaged is in ${join(stateDir, "quarantine")}`);
@@ -301,7 +301,7 @@ function noteCondition({ online, paused, readOnly }: EngineCondition, baseUrl: s
 }
 
 function cameBy({ id, since, failed }: Reload, isMigrated: boolean): MountRecord["reload"] {
-  const waitedMs = Math.max(0, systemClock.now() - since);
+  const waitedMs = Math.max(0, systemClock.wallClock() - since);
   return { id, waitedMs, isMigrated, ...(failed === undefined ? {} : { failed }) };
 }
 

@@ -34,7 +34,7 @@ export function createBirths(store: Store, clock: Clock, options: Readonly<Fault
 
   // Those of the gateway that ran before: as old as the wall clock says, but not from the future.
   if (isLate()) {
-    const now = clock.now();
+    const now = clock.wallClock();
     const recent = store
       .prepare<{ node: string; time: number }>(
         "SELECT node, time FROM change WHERE kind = 'created' AND activity = 0 ORDER BY position DESC",

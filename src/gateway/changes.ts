@@ -39,7 +39,7 @@ export function beginChange(context: Context, key: string | null | undefined, jo
   const last = lastChange(context.store);
   context.pathLag.begin(last.position);
   context.journalLag.begin(last.position);
-  return { time: Math.max(Math.floor(context.clock.now()), last.time), key: key ?? null, journaled };
+  return { time: Math.max(Math.floor(context.clock.wallClock()), last.time), key: key ?? null, journaled };
 }
 
 interface State {

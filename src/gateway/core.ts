@@ -105,7 +105,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   const news = createSignal();
   const store = createStore(needs.database, needs.turn, log);
   const options: GatewayOptions = { ...DEFAULT_OPTIONS, ...checkedOptions(needs.options ?? {}, DEFAULT_OPTIONS) };
-  const clock: Clock = { ...needs.clock, now: () => needs.clock.now() + options.clockSkewMs };
+  const clock: Clock = { ...needs.clock, wallClock: () => needs.clock.wallClock() + options.clockSkewMs };
   const lists = createSortedLists();
   store.beforeCommit(() => clock.step("gateway: about to commit"));
   store.afterCommit(() => clock.step("gateway: committed"));
@@ -252,7 +252,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     async handle(request, reword = (told) => told) {
       const told = await tell(request, reword);
       if (options.clockSkewMs === 0) return told;
-      return { ...told, headers: { ...told.headers, date: new Date(clock.now()).toUTCString() } };
+      return { ...told, headers: { ...told.headers, date: new Date(clock.wallClock()).toUTCString() } };
     },
     openApi,
     setOptions,

@@ -27,7 +27,7 @@ export interface KeyedRequest {
  * the future, where the clock was set back, begins to age now.
  */
 export function forgetKeys({ store, clock }: Context, after: number): number | undefined {
-  const now = clock.now();
+  const now = clock.wallClock();
   const oldest = now - LIFETIME_MS;
   const keys = store
     .prepare<{ id: number; time: number }>(
@@ -91,7 +91,7 @@ export function once(context: Context, request: KeyedRequest, effect: () => Outc
       key,
       workspace,
       fingerprint,
-      clock.now(),
+      clock.wallClock(),
       outcome.status,
       id ?? null,
       position ?? null,

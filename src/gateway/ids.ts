@@ -6,10 +6,10 @@
  */
 import type { Clock } from "../lib/runtime.ts";
 
-export function createIds(clock: Pick<Clock, "now" | "uuid">): () => string {
+export function createIds(clock: Pick<Clock, "wallClock" | "uuid">): () => string {
   let time = 0;
   return () => {
-    time = Math.max(time, Math.floor(clock.now()));
+    time = Math.max(time, Math.floor(clock.wallClock()));
     const stamp = time.toString(16).padStart(12, "0");
     // What follows the version in a UUID of version 4 is its variant and 74 bits of chance.
     return `${stamp.slice(0, 8)}-${stamp.slice(8)}-7${clock.uuid().slice(15)}`;

@@ -66,7 +66,7 @@ async function* events(
 ): AsyncGenerator<Uint8Array> {
   const { clock, store, journalLag, news, options } = context;
   /** How long tokens live may be set anew meanwhile. */
-  const rest = () => goodUntil(caller, options.tokenSeconds) - clock.now();
+  const rest = () => goodUntil(caller, options.tokenSeconds) - clock.wallClock();
   let position = from;
   // Headers go out with the first bytes.
   yield Buffer.from(": the journal\n\n");

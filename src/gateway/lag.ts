@@ -79,7 +79,7 @@ export function createLag(store: Store, clock: Clock, reader: "path" | "journal"
 
   /** As after a restart: as old as the wall clock says, but nothing is from the future. */
   function load(): void {
-    const now = clock.now();
+    const now = clock.wallClock();
     queue = [];
     first = 0;
     let last = { position: shown, time: Number.NaN };

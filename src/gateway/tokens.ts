@@ -45,8 +45,8 @@ function signature(key: Uint8Array, signed: string): Buffer {
   return createHmac("sha256", key).update(signed).digest();
 }
 
-export function signToken(key: Uint8Array, clock: Pick<Clock, "now" | "uuid">, token: TokenClaims): string {
-  const issuedAt = Math.floor(clock.now() / 1000);
+export function signToken(key: Uint8Array, clock: Pick<Clock, "wallClock" | "uuid">, token: TokenClaims): string {
+  const issuedAt = Math.floor(clock.wallClock() / 1000);
   const payload = {
     scope: token.scopes.join(" "),
     ...(token.workspace === undefined ? {} : { workspace: token.workspace }),
@@ -95,7 +95,7 @@ function readToken(key: Uint8Array, token: string): KnownToken | undefined {
 /** Answers who calls by the Authorization header, or throws a 401. `lifeSeconds` as for `goodUntil`. */
 export function createTokenCheck(
   key: Uint8Array,
-  clock: Pick<Clock, "now">,
+  clock: Pick<Clock, "wallClock">,
   lifeSeconds: () => number,
 ): (header: string | undefined) => Caller {
   const known = new LRUCache<string, KnownToken>({ max: 1000 });
@@ -109,7 +109,7 @@ export function createTokenCheck(
       if (entry === undefined) throw unauthorized("The access token is not one of this gateway's.");
       known.set(token, entry);
     }
-    const now = clock.now();
+    const now = clock.wallClock();
     if (now >= goodUntil(entry.caller, lifeSeconds())) throw unauthorized("The access token has expired.");
     if (now < entry.from) throw unauthorized("The access token is not valid yet.");
     return entry.caller;

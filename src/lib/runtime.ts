@@ -11,8 +11,8 @@ export interface Timer {
 
 /** What a program needs of time and chance; the gateway's core needs no more than this. */
 export interface Clock {
-  /** Wall clock, milliseconds since the epoch. May jump. */
-  now(): number;
+  /** What somebody who looks at the machine's clock sees, milliseconds since the epoch. May jump. */
+  wallClock(): number;
   /** Milliseconds from an arbitrary start, the same for all processes of one boot. Never goes back. */
   elapsed(): number;
   /** Calls back once after `milliseconds`; never synchronously. */

@@ -6,7 +6,7 @@ import type { Clock } from "./runtime.ts";
 const BEGUN = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 
 export const systemClock: Clock = {
-  now: () => Date.now(),
+  wallClock: () => Date.now(),
   elapsed: () => BEGUN + performance.now(),
   setTimer(milliseconds, callback) {
     const timer = setTimeout(callback, milliseconds);

@@ -3,6 +3,12 @@ import type { Logger } from "../lib/log.ts";
 import type { Timer } from "../lib/runtime.ts";
 import type { LiveFile, SiblingRead } from "./live-file.ts";
 
+/** What is being done to the content of a file before it can be sent; `since` by `elapsed`. */
+export interface Cutting {
+  readonly what: "fetched" | "synced to the disk" | "hashed" | "copied";
+  readonly since: number;
+}
+
 interface Unreadable {
   readonly tries: number;
   readonly why: string;
@@ -20,6 +26,8 @@ export interface ByteState {
   evictionTimer: Timer | undefined;
   /** Inodes whose content could not be read for sending: how often so far, and why. */
   readonly unreadable: Map<number, Unreadable>;
+  /** Inodes that are being cut, for who asks what is going on. */
+  readonly cutting: Map<number, Cutting>;
   /** Kept open until the end: their bytes have no other place any more; see without-folder.ts. */
   readonly held: Set<LiveFile>;
   /** Lineages the kernel forgot while the rows could not be changed. */
@@ -47,6 +55,7 @@ export function createByteState(): ByteState {
     ignoresRanges: false,
     evictionTimer: undefined,
     unreadable: new Map(),
+    cutting: new Map(),
     held: new Set(),
     unforgotten: new Set(),
     removedAt: Number.NEGATIVE_INFINITY,

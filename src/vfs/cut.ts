@@ -5,6 +5,7 @@
 import { isSameStat } from "../lib/files.ts";
 import { formatTime, toMilliseconds } from "../lib/time.ts";
 import { HELD, type Inode } from "../metadata/inodes.ts";
+import type { Cutting } from "./byte-state.ts";
 import type { Context } from "./context.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError } from "./errors.ts";
@@ -26,6 +27,9 @@ import { syncCopy } from "./uploads.ts";
 /** cut: its hash is known and its bytes can be sent. clean: it is a version the gateway has. busy: written meanwhile. held: not to be sent. */
 export type CutResult = "cut" | "clean" | "busy" | "held";
 
+/** What is being done is known to who asks why it takes so long. */
+type Tell = (what: Cutting["what"]) => void;
+
 /** Pieces in which missing bytes are fetched. */
 const PIECE = 8 * 1024 * 1024;
 /** A store within one tick of the kernel's clock may leave no trace in the times. */
@@ -45,10 +49,15 @@ export async function cutGeneration(context: Context, inodeId: number, signal: A
     return settle(context, inode, { hash: EMPTY_HASH, size: 0, lineage: null, isOwn }, undefined);
   }
   const live = await openLive(context, inode.lineage, { write: false, isUse: false });
+  const tell: Tell = (what) => void context.bytes.cutting.set(inode.id, { what, since: context.runtime.elapsed() });
   try {
+    tell("fetched");
     await makeWhole(context, live, signal);
-    return live.writers === 0 ? await cutItself(context, live, isOwn, signal) : await cutCopy(context, live, signal);
+    return live.writers === 0
+      ? await cutItself(context, live, isOwn, signal, tell)
+      : await cutCopy(context, live, signal, tell);
   } finally {
+    context.bytes.cutting.delete(inode.id);
     await closeLive(context, live, { write: false });
   }
 }
@@ -71,11 +80,19 @@ export async function makeWhole(context: Context, live: LiveFile, signal: AbortS
 }
 
 /** Nobody can write to it: the live file itself is the cut. */
-async function cutItself(context: Context, live: LiveFile, isOwn: boolean, signal: AbortSignal): Promise<CutResult> {
+async function cutItself(
+  context: Context,
+  live: LiveFile,
+  isOwn: boolean,
+  signal: AbortSignal,
+  tell: Tell,
+): Promise<CutResult> {
   const before = begin(context, live);
   if (before === undefined) return "busy";
+  tell("synced to the disk");
   await syncForCut(context, live, before.inode.size);
   context.runtime.step("cut: synced");
+  tell("hashed");
   const { hash, size, bytes } = await hashLive(context, live, before.inode.size, signal);
   context.runtime.step("cut: hashed");
   if (live.writers > 0) return "busy";
@@ -84,7 +101,7 @@ async function cutItself(context: Context, live: LiveFile, isOwn: boolean, signa
 }
 
 /** A writer has it open: a copy counts only if nothing changed while it was made and looked at. */
-async function cutCopy(context: Context, live: LiveFile, signal: AbortSignal): Promise<CutResult> {
+async function cutCopy(context: Context, live: LiveFile, signal: AbortSignal, tell: Tell): Promise<CutResult> {
   const { runtime, paths, metadata, cuts, disk } = context;
   // What is left of a full disk is for the rows.
   if (disk.trouble !== undefined) throw new FsError("ENOSPC", `no copy of an open file can be made: ${disk.reason}`);
@@ -95,6 +112,7 @@ async function cutCopy(context: Context, live: LiveFile, signal: AbortSignal): P
   const first = await live.file.stat();
   const age = runtime.wallClock() - toMilliseconds(first.mtime);
   if (age >= 0 && age < TICK_MS) return "busy";
+  tell("copied");
   // Write-protects mapped pages, so that the next store into one changes the times.
   await live.sync();
   await syncName(context, live);

@@ -8,12 +8,10 @@
 import type { Runtime } from "../lib/runtime.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 
-/** Never to be handed to who asks a Runtime what the wall clock shows: types do not tell the two apart. */
+/** A Runtime that knows the time of the rows besides. */
 export interface EvenRuntime extends Runtime {
   /** The time of the rows, whole milliseconds. */
   now(): number;
-  /** What somebody who looks at the machine's clock sees. May jump. */
-  wallClock(): number;
 }
 
 interface EvenTime {
@@ -32,12 +30,11 @@ export function createEvenTime(machine: Runtime, metadata: Needs, boot: string):
   const known = parse(settings.get("time"));
   const isKnown = known?.boot === boot;
   const latest = settings.get("latest");
-  const begin = latest === undefined ? machine.now() : Number(latest) + KEPT_MS;
+  const begin = latest === undefined ? machine.wallClock() : Number(latest) + KEPT_MS;
   const offset = isKnown ? known.offset : begin - machine.elapsed();
   const runtime: EvenRuntime = {
     ...machine,
     now: () => Math.floor(machine.elapsed() + offset),
-    wallClock: machine.now,
   };
   metadata.beforeCommit(() => {
     const now = runtime.now();

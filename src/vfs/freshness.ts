@@ -43,14 +43,14 @@ export interface Freshness {
   stop(): void;
 }
 
-export function createFreshness(runtime: Pick<Runtime, "now" | "elapsed" | "setTimer">): Freshness {
+export function createFreshness(runtime: Pick<Runtime, "wallClock" | "elapsed" | "setTimer">): Freshness {
   let isCaughtUp = false;
   let heardAt = Number.NEGATIVE_INFINITY;
   /** Since when something waits, and nothing was applied. */
   let waitingSince = Number.POSITIVE_INFINITY;
   let lookedAt = runtime.elapsed();
-  let offset = runtime.now() - lookedAt;
-  let staleSince: number | undefined = runtime.now();
+  let offset = runtime.wallClock() - lookedAt;
+  let staleSince: number | undefined = runtime.wallClock();
   let timer: Timer | undefined;
   let gaps = 0;
   let ended: () => void = () => {};
@@ -58,7 +58,7 @@ export function createFreshness(runtime: Pick<Runtime, "now" | "elapsed" | "setT
   /** The wall clock goes on while the machine sleeps, the other one does not; this process looks every few seconds. */
   function hasSlept(): boolean {
     const elapsed = runtime.elapsed();
-    const now = runtime.now() - elapsed;
+    const now = runtime.wallClock() - elapsed;
     const slept = Math.abs(now - offset) > DRIFT_MS || elapsed - lookedAt > 3 * WATCH_MS;
     offset = now;
     lookedAt = elapsed;
@@ -69,7 +69,7 @@ export function createFreshness(runtime: Pick<Runtime, "now" | "elapsed" | "setT
     isCaughtUp = false;
     gaps += 1;
     if (staleSince !== undefined) return;
-    staleSince = runtime.now();
+    staleSince = runtime.wallClock();
     ended();
   }
 

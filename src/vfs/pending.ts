@@ -160,6 +160,11 @@ function stateOf(
     return held === undefined ? { state: "retry", why, at: attempt.nextAt } : { ...held, why: `${held.why}; ${why}` };
   }
   if (held !== undefined) return held;
+  const cutting = attempt === undefined ? context.bytes.cutting.get(inodeOf(context, row)?.id ?? 0) : undefined;
+  if (cutting !== undefined) {
+    const seconds = ((runtime.elapsed() - cutting.since) / 1000).toFixed(1);
+    return { state: "due", why: `its content is being ${cutting.what} before it is sent, for ${seconds} s` };
+  }
   const at = attempt?.nextAt ?? row.due ?? runtime.now();
   if (attempt === undefined && at > runtime.now()) {
     if (isOpen(context, row)) return { state: "open", why: WAITING.writer, at };

@@ -28,7 +28,7 @@ import { moveAside } from "./make-room.ts";
 import { handOver } from "./nameless.ts";
 import { isPast, observeNode, revisionOf } from "./observe.ts";
 import { takeOwn } from "./own.ts";
-import { isKeyed, type Request } from "./request.ts";
+import { isKeyed, type Request, scopesOf } from "./request.ts";
 import { tellDone } from "./staged-files.ts";
 import { kindOf } from "./stat.ts";
 
@@ -36,8 +36,8 @@ type Sent = Attempt<Request>;
 
 /** After a refusal that says the world is not as thought: time for it to be looked at again. */
 const LOOK_AGAIN_MS = 1_000;
-/** After a refusal for want of room. */
-const NO_ROOM_MS = 10_000;
+/** After a refusal for want of room, or of a scope that only this request needs. */
+const LATER_MS = 10_000;
 
 /** The request was carried out; `node` is the node after it, in the journal at `position` (0: not told). */
 export function acknowledge(context: Context, attempt: Sent, told: Node, toldPosition: number): void {
@@ -352,10 +352,13 @@ function tellApart(context: Context, row: NodeRow, request: Request, error: Remo
   } else if (error.code === "overQuota" && error.details.excess !== undefined) {
     // The plan makes it wait now. Should it not, for what is known here is not what the gateway counts: not at once.
     context.quota.refused(error.details.excess);
-    context.metadata.nodes.update(row.id, { due: context.runtime.now() + NO_ROOM_MS });
+    context.metadata.nodes.update(row.id, { due: context.runtime.now() + LATER_MS });
   } else if (!isScope) {
     // A missing scope makes the plan wait, and only for what needs it; anything else is about this node.
     park(context, row, error);
+  } else if (!scopesOf(request.do).some((scope) => scope === error.details.scope)) {
+    // The plan knows nothing of it: of looking at the node first, or of what this gateway wants besides.
+    context.metadata.nodes.update(row.id, { due: context.runtime.now() + LATER_MS });
   }
 }
 

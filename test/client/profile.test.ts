@@ -95,7 +95,7 @@ function start(profile: Profile, isBare: boolean) {
     },
     close: () => inner.close(),
   };
-  const { now } = core.clock;
+  const { wallClock: now } = core.clock;
   const client = createClient({ transport, credentials: staticToken(core.token()), now, profile });
   return { core, client, requests };
 }
@@ -108,7 +108,7 @@ test("a bare gateway is used through its profile: all that a mount asks", async 
   const root = workspace?.rootId ?? "";
   const folder = await client.createFolder(root, "d é", { attributes: { mode: 0o700 }, idempotencyKey: "k" });
   expect(folder).toMatchObject({ kind: "folder", name: "d é", parentId: root, attributes: {}, revision: 0 });
-  expect(folder.position).toBe(core.clock.now());
+  expect(folder.position).toBe(core.clock.wallClock());
   const file = await client.upload(folder.id, "a b", contentOf("one"), {
     idempotencyKey: "u",
     attributes: { mode: 1 },

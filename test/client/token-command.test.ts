@@ -43,12 +43,12 @@ test("it is run once for many calls, and not again while its token is good", asy
   expect(await runs()).toBe(1);
 });
 
-const inAnHour = new Date(createVirtualClock().now() + 3_600_000).toISOString();
+const inAnHour = new Date(createVirtualClock().wallClock() + 3_600_000).toISOString();
 
 test.each([
   ["its JSON", JSON.stringify({ token: "one", expiresAt: inAnHour }), "one"],
   ["OAuth's JSON", JSON.stringify({ access_token: "one", expires_in: 3600, token_type: "Bearer" }), "one"],
-  ["the token itself", jwt({ exp: (createVirtualClock().now() + 3_600_000) / 1000 }), undefined],
+  ["the token itself", jwt({ exp: (createVirtualClock().wallClock() + 3_600_000) / 1000 }), undefined],
 ])("it is run again a little before the end that %s tells", async (_, output, token = output) => {
   const { credentials, clock, runs } = await program([output, "two"]);
   expect(await credentials.token()).toBe(token);

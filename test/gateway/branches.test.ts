@@ -141,7 +141,7 @@ test("content by reference goes to a branch, and a past moment shows the heads i
   const moments: [string, string, string][] = [];
   const remember = async () => {
     const contents = [(await read(file.id))[0] ?? "", (await read(file.id, { branch: "b" }))[0] ?? ""] as const;
-    moments.push([new Date(core.clock.now()).toISOString(), ...contents]);
+    moments.push([new Date(core.clock.wallClock()).toISOString(), ...contents]);
     await core.clock.advance(5);
   };
   await remember();

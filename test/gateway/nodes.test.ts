@@ -200,7 +200,7 @@ test("a deleted node is gone but for its versions, and comes back to its place",
 
 test("what a node was is told apart from what it is, by id and by moment", async () => {
   const file = await core.file("/a", "one");
-  const then = new Date(core.clock.now()).toISOString();
+  const then = new Date(core.clock.wallClock()).toISOString();
   await core.clock.advance(1000);
   await core.upload("/v1/files/a", "two");
   await patch(file.id, { name: "b" });
@@ -220,7 +220,7 @@ test("what a node was is told apart from what it is, by id and by moment", async
   core.gateway.setOptions({ pathLagMs: 60_000 });
   await core.clock.advance(1000);
   await core.upload("/v1/files/b", "three");
-  const now = new Date(core.clock.now()).toISOString();
+  const now = new Date(core.clock.wallClock()).toISOString();
   expect((await core.call("GET", "/v1/files/b", { query: { at: now } })).json.size).toBe(3);
   expect((await content(now)).bytes.toString()).toBe("three");
 });

@@ -125,7 +125,7 @@ const REFUSED = "refused by the gateway, kept here";
 
 export function createMount(options: MountOptions): Mount {
   const { name, clock, seed } = options;
-  const wallClock = () => clock.now() + mount.skewMs;
+  const wallClock = () => clock.wallClock() + mount.skewMs;
   const now = () => timeFromMilliseconds(wallClock());
   const weather: Weather = { isOffline: false, latencyMs: 0, faultShare: 0 };
   const settings: EngineSettings = {
@@ -171,7 +171,7 @@ export function createMount(options: MountOptions): Mount {
         if (isAlive()) options.onStep?.(mount, label);
       };
       const runtime: Runtime = {
-        now: wallClock,
+        wallClock,
         elapsed: clock.elapsed,
         setTimer: (milliseconds, callback) => clock.setTimer(milliseconds, () => isAlive() && callback()),
         soon: (callback) => clock.soon(() => isAlive() && callback()),

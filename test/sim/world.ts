@@ -154,7 +154,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       note: () => {},
     }),
     credentials: staticToken(tokenFor(30 * 86400)),
-    now: clock.now,
+    now: clock.wallClock,
   });
 
   const world: World = {

@@ -93,7 +93,7 @@ export async function createBytesWorld(
   } = {},
 ): Promise<BytesWorld> {
   const clock = createVirtualClock();
-  const now = () => timeFromMilliseconds(clock.now());
+  const now = () => timeFromMilliseconds(clock.wallClock());
   const { capacity, turns = () => 0, isPassing = false, rows = (database) => database } = options;
   const files = createMemoryFiles({ now, ...(capacity === undefined ? {} : { capacity }) });
   const database = rows(openDatabase(":memory:"));
@@ -148,7 +148,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
   const log: Logger = { debug() {}, info() {}, warn: complain, error: complain, isLevelEnabled: () => true };
   const slow = slowFiles(files, remains.turns);
   const passthrough = remains.isPassing ? createMemoryPassthrough(files) : undefined;
-  const runtime = { ...clock, wallClock: clock.now, files: slow };
+  const runtime = { ...clock, now: clock.wallClock, files: slow };
   const metadata = createMetadata<Request>(database, parseRequest);
   const activity = createActivity();
   const network = createNetwork(runtime, {
@@ -275,7 +275,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
           ...(isPassedAtOnce(context, flags) ? { hash: null, changes: 1 } : { hash: EMPTY_HASH }),
         });
         const entry = metadata.entries.create(ROOT_INODE, `made-${inode.id}`, inode.id);
-        metadata.nodes.create(unborn(entry.id, "file", clock.now(), clock.now()));
+        metadata.nodes.create(unborn(entry.id, "file", clock.wallClock(), clock.wallClock()));
         return { inode, hasRow: prepareOpen(context, inode, flags) };
       });
       const { handle } = await openCreated(context, CALLER, made, flags);
@@ -313,7 +313,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
       copy.pragma("foreign_keys = ON");
       const snapshot = files.snapshot();
       files.kill();
-      const now = () => timeFromMilliseconds(clock.now());
+      const now = () => timeFromMilliseconds(clock.wallClock());
       return build({ ...remains, database: copy, files: createMemoryFiles({ now, snapshot }) }, { ...settings, boot });
     },
   };

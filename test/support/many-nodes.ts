@@ -11,7 +11,7 @@ const CHUNK = 10_000;
 
 export interface FilledFolder {
   readonly database: Database;
-  readonly clock: Pick<Clock, "now" | "uuid">;
+  readonly clock: Pick<Clock, "wallClock" | "uuid">;
   readonly workspace: string;
   readonly parent: string;
   readonly name: string;
@@ -42,7 +42,7 @@ export function makeFilledFolder(folder: FilledFolder): string {
   for (let start = 0; start === 0 || start < count; start += CHUNK) {
     const files = Array.from({ length: Math.min(CHUNK, count - start) }, (_, index) => fileOf(start + index));
     store.transaction(() => {
-      const time = Math.max(Math.floor(clock.now()), lastChange(store).time);
+      const time = Math.max(Math.floor(clock.wallClock()), lastChange(store).time);
       const change = { time, key: null, journaled: true };
       createTreeRows({ store, options: DEFAULT_OPTIONS }, change, workspace, start === 0 ? [own, ...files] : files);
     });

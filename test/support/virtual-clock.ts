@@ -59,7 +59,7 @@ export function createVirtualClock(seed = 1): VirtualClock {
   const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
 
   return {
-    now: () => Math.floor(offset + elapsed),
+    wallClock: () => Math.floor(offset + elapsed),
     elapsed: () => elapsed,
     setTimer(milliseconds, callback) {
       const timer = { due: elapsed + Math.max(0, milliseconds), order: order++, callback };

@@ -1,4 +1,5 @@
 /** Cuts, the uploads that read them, and writers that arrive meanwhile. */
+
 import { parse } from "node:path";
 import { expect, test } from "vitest";
 import type { Attempt } from "../../src/metadata/attempts.ts";
@@ -117,6 +118,24 @@ test("a write during a cut makes it count for nothing", async () => {
     expect(await cut(world, inode.id)).toBe("cut");
     expect(hashOf(await bytesOf(world, inode.id))).toBe(world.inode(inode.id).hash);
   }
+});
+
+test("what is being done to a file that is cut is known for as long as it is", async () => {
+  const world = await createBytesWorld();
+  const id = await written(world);
+  const { cutting } = world.context.bytes;
+  const said = new Set<string | undefined>();
+  let isOver = false;
+  const done = cut(world, id).finally(() => {
+    isOver = true;
+  });
+  while (!isOver) {
+    said.add(cutting.get(id)?.what);
+    await undefined;
+  }
+  await done;
+  expect([...said]).toEqual(expect.arrayContaining(["synced to the disk", "hashed"]));
+  expect(cutting.size).toBe(0);
 });
 
 test("a writer that is let in while a cut waits for its commit: the cut counts for nothing", async () => {

@@ -26,7 +26,7 @@ test.each([HOUR, -HOUR])(
   async (by) => {
     const { clock, start } = machine();
     const runtime = start("boot");
-    const begun = clock.now();
+    const begun = clock.wallClock();
     expect(runtime.now()).toBe(begun);
     await clock.advance(1_500.5);
     clock.jump(by);
@@ -83,14 +83,14 @@ test("whatever a commit says happened, another boot is no earlier and at most a 
 
 test("rows of a release that had the wall clock's time: none is later than now", () => {
   const { clock, metadata, start } = machine();
-  const then = clock.now() + HOUR;
+  const then = clock.wallClock() + HOUR;
   metadata.transaction(() => {
     metadata.rereads.add("node");
     const [reread] = metadata.rereads.due(then, 1);
     if (reread !== undefined) metadata.rereads.missing(reread, then, then);
   });
   const now = start("boot").now();
-  expect(now).toBe(clock.now());
+  expect(now).toBe(clock.wallClock());
   expect(metadata.rereads.missingSince("node")).toBe(now);
   expect(metadata.rereads.due(now, 1)).toHaveLength(1);
 });

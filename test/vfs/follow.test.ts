@@ -83,7 +83,7 @@ test("what may not be read and nobody here has a row of is not asked for for eve
   const { context, metadata, clock } = await begin({});
   for (const id of ["a", "unknown"]) metadata.rereads.add(id);
   for (let minutes = 0; minutes <= 10; minutes += 1) {
-    for (const reread of metadata.rereads.due(clock.now(), 9)) notVisible(context, reread);
+    for (const reread of metadata.rereads.due(clock.wallClock(), 9)) notVisible(context, reread);
     await clock.advance(60_000);
   }
   expect(metadata.rereads.due(Number.MAX_SAFE_INTEGER, 9).map(({ nodeId }) => nodeId)).toEqual(["a"]);

@@ -15,7 +15,7 @@ function start() {
 test("it begins with catching up, and lasts while something is heard", async () => {
   const { clock, fresh, ends, live } = start();
   fresh.heard();
-  expect([fresh.isLive(), fresh.staleSince]).toEqual([false, clock.now()]);
+  expect([fresh.isLive(), fresh.staleSince]).toEqual([false, clock.wallClock()]);
   live();
   expect([fresh.isLive(), fresh.staleSince]).toEqual([true, undefined]);
   fresh.start();

@@ -55,7 +55,8 @@ async function removedFolder() {
   world.metadata.inodes.update(inodeOfFolder(world, "f"), { listed: 0 });
   remove(world, ROOT_INODE, "f");
   const row = rowOf(world, "f");
-  const refuse = () => refused(world.context, sendNext(world, row, `delete-${world.clock.now()}`), refusal("conflict"));
+  const refuse = () =>
+    refused(world.context, sendNext(world, row, `delete-${world.clock.wallClock()}`), refusal("conflict"));
   return { world, row, refuse };
 }
 
@@ -63,7 +64,7 @@ test("a folder that was not empty stays removed until it is known what for", asy
   const { world, row, refuse } = await removedFolder();
   refuse();
   expect(namesIn(world, ROOT_INODE)).toEqual([]);
-  expect(world.metadata.nodes.get(row.id)?.due).toBe(world.clock.now() + 1000);
+  expect(world.metadata.nodes.get(row.id)?.due).toBe(world.clock.wallClock() + 1000);
   // The listing is late.
   await lookInside(listing(world, []), SIGNAL);
   expect(namesIn(world, ROOT_INODE)).toEqual([]);
@@ -161,7 +162,7 @@ async function givenUp() {
   const world = await makeWorld();
   const row = make(world, ROOT_INODE, "a");
   const first = sendNext(world, row, "first");
-  world.metadata.attempts.abandon(first.id, world.clock.now());
+  world.metadata.attempts.abandon(first.id, world.clock.wallClock());
   rename(world, row, ROOT_INODE, "b");
   const arrived = nodeOf("older", { name: "a", lastKey: "first" });
   return { world, row, arrived };
@@ -234,8 +235,8 @@ test("a given-up request is remembered from when it was given up, not from when 
   acknowledge(world.context, sendNext(world, row, "second"), secondNode, 3);
   const long = sendNextTo(world, "long");
   await world.clock.advance(2 * OWN_KEY_MS);
-  world.metadata.attempts.abandon(long.id, world.clock.now());
-  world.metadata.attempts.removeAbandonedBefore(world.clock.now() - OWN_KEY_MS);
+  world.metadata.attempts.abandon(long.id, world.clock.wallClock());
+  world.metadata.attempts.removeAbandonedBefore(world.clock.wallClock() - OWN_KEY_MS);
   expect(world.metadata.attempts.ofKey("long")?.state).toBe("abandoned");
   // The other one can no longer arrive; a node with its key is taken for anybody's.
   expect(world.metadata.attempts.ofKey("first")).toBeUndefined();
@@ -270,7 +271,7 @@ test("a row nobody needs goes when nothing of it can arrive any more", async () 
   expect(nextOf(world, row)).toEqual({ do: "wait", for: "answer" });
   expect(world.metadata.nodes.counts().dirty).toBe(1);
   await world.clock.advance(OWN_KEY_MS + 1);
-  world.metadata.attempts.removeAbandonedBefore(world.clock.now() - OWN_KEY_MS);
+  world.metadata.attempts.removeAbandonedBefore(world.clock.wallClock() - OWN_KEY_MS);
   expect(nextOf(world, row)).toBeUndefined();
   expect(world.metadata.nodes.get(row.id)).toBeUndefined();
 });
@@ -348,7 +349,10 @@ test.each(["seen beside it", "changed here since"])(
     await world.clock.advance(1);
     if (how === "changed here since") {
       hearOfIt();
-      world.metadata.nodes.update(rowOf(world, "n").id, { dirtySince: world.clock.now(), due: world.clock.now() });
+      world.metadata.nodes.update(rowOf(world, "n").id, {
+        dirtySince: world.clock.wallClock(),
+        due: world.clock.wallClock(),
+      });
     }
     answer();
     expect(namesIn(world, ROOT_INODE)).toEqual(["z"]);
@@ -376,7 +380,7 @@ test("a move that was given up is no birth: its row goes with the node", async (
   observeNode(world.context, nodeOf("n"));
   const row = rowOf(world, "n");
   rename(world, row, ROOT_INODE, "moved");
-  world.metadata.attempts.abandon(sendNext(world, row, "move").id, world.clock.now());
+  world.metadata.attempts.abandon(sendNext(world, row, "move").id, world.clock.wallClock());
   rename(world, row, ROOT_INODE, "n");
   observeDeletion(world.context, "n", 2, 5);
   expect(world.metadata.nodes.get(row.id)).toBeUndefined();
@@ -402,7 +406,7 @@ test("while an id is not to be found, what is wanted of it is asked for ever mor
   remove(world, ROOT_INODE, "n");
   const waits: number[] = [];
   for (let count = 0; count < 12; count += 1) {
-    const now = world.clock.now();
+    const now = world.clock.wallClock();
     refused(world.context, sendNext(world, row, `delete ${count}`), new RemoteError("notFound", "not there"));
     const [reread] = world.metadata.rereads.due(now, 1);
     if (reread === undefined) throw new Error("its id is not asked for");

@@ -125,7 +125,7 @@ export async function problemsAfter(
   const problems: string[] = [];
   const clock = createVirtualClock();
   // Some minutes later; rows and files have wall times of the recording.
-  clock.jump(Number(time / 1_000_000n) + 180_000 - clock.now());
+  clock.jump(Number(time / 1_000_000n) + 180_000 - clock.wallClock());
   const run = runner(clock);
 
   const { database: store, blobs } = gatewayAt(recording, promises.gateway);
@@ -143,7 +143,7 @@ export async function problemsAfter(
   const client = createClient({
     transport,
     credentials: staticToken(gateway.issueToken({ scopes: SCOPES, ttlSeconds: 86400, workspace })),
-    now: clock.now,
+    now: clock.wallClock,
   });
   const before = await run(gatewayTree(client, root));
   for (const [name, hash] of promises.sent) {
@@ -158,7 +158,7 @@ export async function problemsAfter(
     problems.push(`logged: ${message}${err === undefined ? "" : `: ${describeError(err)}`} ${JSON.stringify(fields)}`);
   };
   const log: Logger = { ...SILENT, error: complain };
-  const files = createMemoryFiles({ now: () => timeFromMilliseconds(clock.now()) });
+  const files = createMemoryFiles({ now: () => timeFromMilliseconds(clock.wallClock()) });
   await fill(files, disk);
   const paths = createLayout(files, `/${STATE}`);
   await paths.prepare();
