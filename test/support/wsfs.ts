@@ -57,6 +57,8 @@ export interface Place {
   /** With --background, into a fresh folder. */
   mount(gateway: TestGateway, options?: { name?: string; args?: readonly string[] }): Promise<TestMount>;
   sh(script: string, options?: RunOptions): Promise<Finished>;
+  /** Any program. */
+  run(program: string, args: readonly string[], options?: RunOptions): Promise<Finished>;
   cleanUp(): Promise<void>;
 }
 
@@ -152,8 +154,10 @@ export function createPlace(program = MAIN, user?: OrdinaryUser): Place {
     },
 
     // The folder is changed by the shell: spawn's `cwd` would wait for it in this process.
-    sh: (script, options = {}) =>
-      run(...as("bash", ["-c", script], options.cwd), { cwd: folder, ...options, env: { ...env, ...options.env } }),
+    sh: (script, options) => place.run("bash", ["-c", script], options),
+
+    run: (file, args, options = {}) =>
+      run(...as(file, args, options.cwd), { cwd: folder, ...options, env: { ...env, ...options.env } }),
 
     async cleanUp() {
       const rememberServed = () => {

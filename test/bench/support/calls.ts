@@ -1,7 +1,7 @@
 /** calls.c, compiled, as a function: what it times happens in its process, never in this one. */
 import { fileURLToPath } from "node:url";
 import { run } from "../../support/child.ts";
-import { check } from "../../support/wsfs.ts";
+import { check, type Place } from "../../support/wsfs.ts";
 
 export interface Timed {
   readonly seconds: number;
@@ -15,11 +15,11 @@ export type Calls = (...args: readonly (string | number)[]) => Promise<Timed>;
 const SOURCE = fileURLToPath(new URL("calls.c", import.meta.url));
 const LIMIT_MS = 600_000;
 
-/** `program`: where to put it. */
-export async function compileCalls(program: string, env: NodeJS.ProcessEnv): Promise<Calls> {
-  check(await run("cc", ["-O2", "-Wall", "-Wextra", "-o", program, SOURCE], { env }));
+export async function compileCalls(place: Place): Promise<Calls> {
+  const program = place.path("calls");
+  check(await run("cc", ["-O2", "-Wall", "-Wextra", "-o", program, SOURCE]));
   return async (...args) => {
-    const { stdout } = check(await run(program, args.map(String), { env, timeoutMs: LIMIT_MS }));
+    const { stdout } = check(await place.run(program, args.map(String), { timeoutMs: LIMIT_MS }));
     const lines = stdout.trimEnd().split("\n");
     const { seconds, count } = readTimed(lines.pop() ?? "");
     return { seconds, count, output: lines.join("\n") };

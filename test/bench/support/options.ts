@@ -12,6 +12,12 @@ export interface BenchOptions {
   readonly control: boolean;
   /** Of the local workloads: a mount by fuse-native beside one by the own transport. */
   readonly library: boolean;
+  /** Of the local workloads: a mount by the build with this command beside one by ours. */
+  readonly beside: string | undefined;
+  /** The kernel reads and writes no file of the mount by itself. */
+  readonly noPassthrough: boolean;
+  /** Everything belongs to, and is done by, a user who is not root. */
+  readonly asUser: boolean;
   /** After the table, what the mount's daemon did in each workload. */
   readonly daemon: boolean;
   /** Where to put CPU profiles of the product's processes. */
@@ -23,6 +29,9 @@ export const HELP = `flags: --json              one JSON document instead of the
        --rounds N          rounds of each workload
        --control           the same on both sides, to see the noise
        --fuse-native       a mount by fuse-native beside one that speaks to the kernel itself (local workloads alone)
+       --beside MAIN       a mount by another build (its dist/cli/main.js) beside one by this (local workloads alone)
+       --no-passthrough    the mount's daemon serves all bytes
+       --as-user           as an ordinary user (needs root, to become one)
        --daemon            the daemon's processor time and requests in each workload as well
        --profile DIR       CPU profiles of daemons, gateways and commands, for Chrome's developer tools
 `;
@@ -31,7 +40,8 @@ export class UsageError extends Error {}
 
 /** Throws a UsageError when the arguments are not understood or name no workload of `known`. */
 export function readOptions(args: readonly string[], known: readonly string[]): BenchOptions {
-  const { json, only: lists, rounds, control, daemon, profile, "fuse-native": library } = parse(args);
+  const { only: lists, rounds, "fuse-native": library, "no-passthrough": noPassthrough, ...rest } = parse(args);
+  const { "as-user": asUser, json, control, beside, daemon, profile } = rest;
   const only = lists.flatMap((names) => names.split(","));
   const stranger = only.find((name) => !known.includes(name));
   if (stranger !== undefined) {
@@ -40,7 +50,8 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
   if (rounds !== undefined && !/^[1-9]\d{0,3}$/.test(rounds)) {
     throw new UsageError(`--rounds: expected a number from 1 to 9999, got "${rounds}"`);
   }
-  return { json, only, rounds: rounds === undefined ? undefined : Number(rounds), control, library, daemon, profile };
+  const count = rounds === undefined ? undefined : Number(rounds);
+  return { json, only, rounds: count, control, library, beside, noPassthrough, asUser, daemon, profile };
 }
 
 function parse(args: readonly string[]) {
@@ -53,6 +64,9 @@ function parse(args: readonly string[]) {
         rounds: { type: "string" },
         control: { type: "boolean", default: false },
         "fuse-native": { type: "boolean", default: false },
+        beside: { type: "string" },
+        "no-passthrough": { type: "boolean", default: false },
+        "as-user": { type: "boolean", default: false },
         daemon: { type: "boolean", default: false },
         profile: { type: "string" },
       },

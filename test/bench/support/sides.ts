@@ -2,8 +2,9 @@
  * The two places a workload runs in: a plain folder, and a mount whose state lies on the same disk.
  * Each can be brought to rest, so that what one round leaves behind does not slow the next one.
  */
-import { mkdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { run } from "../../support/child.ts";
 import { check, type Place, type TestGateway, type TestMount } from "../../support/wsfs.ts";
 
 export interface Side {
@@ -31,9 +32,9 @@ export interface ColdSide extends Side {
 
 const DRAIN_LIMIT_MS = 600_000;
 
-export function plainSide(place: Place, name: string): ColdSide {
+export async function plainSide(place: Place, name: string): Promise<ColdSide> {
   const folder = place.path(name);
-  mkdirSync(folder, { recursive: true });
+  check(await place.sh(`mkdir -p '${folder}'`));
   return {
     kind: "plain",
     folder,
@@ -53,7 +54,12 @@ export async function mountSide(
 }
 
 /** `forget` mounts anew, with an empty state dir. */
-export function coldMountSide(place: Place, gateway: TestGateway, name: string): ColdSide {
+export function coldMountSide(
+  place: Place,
+  gateway: TestGateway,
+  name: string,
+  args: readonly string[] = [],
+): ColdSide {
   let number = 0;
   let mount: TestMount | undefined;
   let side: Side | undefined;
@@ -71,7 +77,7 @@ export function coldMountSide(place: Place, gateway: TestGateway, name: string):
     async forget() {
       await mount?.umount();
       number += 1;
-      mount = await place.mount(gateway, { name: `${name}-${number}` });
+      mount = await place.mount(gateway, { name: `${name}-${number}`, args });
       side = sideOf(place, mount);
       await dropCaches(place);
     },
@@ -106,9 +112,9 @@ async function syncDisk(place: Place, folder: string): Promise<void> {
   check(await place.sh(`sync -f '${folder}'`));
 }
 
-/** Page cache, names and inodes of the whole machine. */
+/** Page cache, names and inodes of the whole machine. By us: root alone may. */
 export async function dropCaches(place: Place): Promise<void> {
-  check(await place.sh(`sync -f '${place.folder}' && echo 3 > /proc/sys/vm/drop_caches`));
+  check(await run("bash", ["-c", `sync -f '${place.folder}' && echo 3 > /proc/sys/vm/drop_caches`]));
 }
 
 /** All of a side's files, so that the next workload finds it empty. */
