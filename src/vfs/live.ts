@@ -14,6 +14,7 @@ import { despiteFullDisk } from "./despite-full-disk.ts";
 import { fromDisk } from "./errors.ts";
 import { evictSoon } from "./evict.ts";
 import { removeSoon } from "./gone-files.ts";
+import { hearWrites } from "./hear-writes.ts";
 import { recordArrived } from "./holes.ts";
 import { type LiveFile, mayBeUnrecorded } from "./live-file.ts";
 import { isUncut, openFile, openNewFile, regain, requireCurrent } from "./local-file.ts";
@@ -237,6 +238,7 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
 export async function rowsFromFile(context: Context, live: LiveFile): Promise<void> {
   await noticeWrites(context, live);
   while (live.isUnrecorded) {
+    hearWrites(context, live);
     const { writes, inFlight } = live;
     const stat = await live.file.stat();
     // Written while it was looked at; while others write, the file is asked anyway.
