@@ -14,6 +14,7 @@
         "addon/addon.c",
         "addon/values.c",
         "addon/device.c",
+        "addon/mover.c",
         "addon/notifier.c",
         "addon/control.c",
         "addon/calls.c",

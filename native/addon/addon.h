@@ -1,7 +1,7 @@
 /*
  * What the files of the addon share: reading arguments, making errors, and the functions each file
  * exports to JavaScript. The addon knows descriptors, buffers and system calls, and no opcode of
- * the FUSE protocol. src/fuse/native.ts and src/content/system-calls.ts are its only callers; they
+ * the FUSE protocol but the two of mover.h. src/fuse/native.ts and src/content/system-calls.ts are its only callers; they
  * give the types, so here arguments are checked only as far as a wrong one could harm the process.
  */
 #ifndef WSFS_ADDON_H
@@ -47,6 +47,11 @@ napi_value device_resume(napi_env env, napi_callback_info info);
 napi_value device_pause(napi_env env, napi_callback_info info);
 napi_value device_reply(napi_env env, napi_callback_info info);
 napi_value device_notify(napi_env env, napi_callback_info info);
+napi_value device_let_read(napi_env env, napi_callback_info info);
+napi_value device_let_write(napi_env env, napi_callback_info info);
+napi_value device_stop_writing(napi_env env, napi_callback_info info);
+napi_value device_end_handle(napi_env env, napi_callback_info info);
+napi_value device_moved(napi_env env, napi_callback_info info);
 napi_value device_close(napi_env env, napi_callback_info info);
 
 napi_value open_control(napi_env env, napi_callback_info info);

@@ -4,10 +4,11 @@
  * hands all messages that are there to JavaScript in one call, up to a budget, so that timers and
  * other descriptors get their turn under load.
  *
- * Small messages are packed into one slab per wake; JavaScript makes the Buffers on it, from pairs
+ * What mover.h answers right here, JavaScript never sees. Of the rest small messages are packed into one slab per wake; JavaScript makes the Buffers on it, from pairs
  * of (offset, length). Large ones (file contents) leave in the memory they were read into.
  */
 #include "addon.h"
+#include "mover.h"
 #include "notifier.h"
 
 #include <errno.h>
@@ -37,6 +38,7 @@ struct device {
   uint32_t *spans_data; /* offset (or NOT_IN_SLAB) and length of each message of a wake */
   uint8_t *landing;     /* where the next message is read to */
   size_t capacity;
+  struct mover mover;
   int fd;
   uv_poll_t poll;
   struct notifier *notifier;
@@ -56,6 +58,7 @@ static void free_device(struct device *device)
 {
   if (device->handles > 0 || !device->forgotten) return;
   free(device->landing);
+  mover_close(&device->mover);
   free(device);
 }
 
@@ -163,6 +166,7 @@ static bool keep_message(struct device *device, struct wake *wake, size_t length
 static void read_messages(struct device *device, struct wake *wake)
 {
   size_t bytes = 0;
+  long waits = mover_waits();
   for (int tries = 0; tries < WAKE_MESSAGES && bytes < WAKE_BYTES; tries++) {
     if (SLAB_SIZE - device->slab_used < SMALL_LENGTH) {
       if (wake->count > 0) return; /* one slab a wake; the loop wakes us again at once */
@@ -177,7 +181,9 @@ static void read_messages(struct device *device, struct wake *wake)
     }
     ssize_t length = read(device->fd, device->landing, device->capacity);
     if (length > 0) {
-      bytes += (size_t)length;
+      size_t moved = mover_answer(&device->mover, device->fd, device->landing, (size_t)length, waits);
+      bytes += moved > 0 ? moved : (size_t)length;
+      if (moved > 0) continue;
       if (!keep_message(device, wake, (size_t)length)) {
         wake->end = ENOMEM;
         return;
@@ -289,11 +295,12 @@ napi_value open_device(napi_env env, napi_callback_info info)
     throw_node_api_error(env);
     return NULL;
   }
-  int error = 0;
-  if (fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) error = errno;
+  int error = mover_open(&device->mover, device->capacity) ? 0 : ENOMEM;
+  if (error == 0 && (fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)) error = errno;
   if (error == 0) error = -uv_poll_init(loop, &device->poll, fd);
   if (error != 0) {
     drop_references(device);
+    mover_close(&device->mover);
     free(device);
     return throw_system_error(env, error, "openDevice");
   }
@@ -398,6 +405,74 @@ napi_value device_notify(napi_env env, napi_callback_info info)
     return promise;
   }
   return notifier_send(device->notifier, queue, data, length);
+}
+
+/* The device, unless it is closed, and a number after it. */
+static struct device *get_open_device(napi_env env, const napi_value *values, int64_t *number)
+{
+  struct device *device = get_device(env, values[0]);
+  if (device == NULL || !get_int64(env, values[1], number)) return NULL;
+  return device->closed ? NULL : device;
+}
+
+/* deviceLetRead(device, handle, fd) */
+napi_value device_let_read(napi_env env, napi_callback_info info)
+{
+  napi_value values[3];
+  int64_t handle;
+  int fd;
+  if (!get_arguments(env, info, values, 3) || !get_int(env, values[2], &fd)) return NULL;
+  struct device *device = get_open_device(env, values, &handle);
+  if (device != NULL) mover_let_read(&device->mover, (uint64_t)handle, fd);
+  return NULL;
+}
+
+/* deviceLetWrite(device, handle, fd, milliseconds) */
+napi_value device_let_write(napi_env env, napi_callback_info info)
+{
+  napi_value values[4];
+  int64_t handle;
+  int fd, milliseconds;
+  if (!get_arguments(env, info, values, 4)) return NULL;
+  if (!get_int(env, values[2], &fd) || !get_int(env, values[3], &milliseconds)) return NULL;
+  struct device *device = get_open_device(env, values, &handle);
+  if (device != NULL) mover_let_write(&device->mover, (uint64_t)handle, fd, (uint64_t)milliseconds * 1000000);
+  return NULL;
+}
+
+/* deviceStopWriting(device, fd): whichever handles write to it. */
+napi_value device_stop_writing(napi_env env, napi_callback_info info)
+{
+  napi_value values[2];
+  int64_t fd;
+  if (!get_arguments(env, info, values, 2)) return NULL;
+  struct device *device = get_open_device(env, values, &fd);
+  if (device != NULL) mover_stop_writing(&device->mover, (int)fd);
+  return NULL;
+}
+
+/* deviceEndHandle(device, handle) */
+napi_value device_end_handle(napi_env env, napi_callback_info info)
+{
+  napi_value values[2];
+  int64_t handle;
+  if (!get_arguments(env, info, values, 2)) return NULL;
+  struct device *device = get_open_device(env, values, &handle);
+  if (device != NULL) mover_end(&device->mover, (uint64_t)handle);
+  return NULL;
+}
+
+/* deviceMoved(device): how many READs and WRITEs JavaScript did not see. */
+napi_value device_moved(napi_env env, napi_callback_info info)
+{
+  napi_value value, result;
+  if (!get_arguments(env, info, &value, 1)) return NULL;
+  struct device *device = get_device(env, value);
+  if (device == NULL) return NULL;
+  CHECK(env, napi_create_array_with_length(env, 2, &result));
+  CHECK(env, napi_set_element(env, result, 0, make_number(env, (double)device->mover.reads)));
+  CHECK(env, napi_set_element(env, result, 1, make_number(env, (double)device->mover.writes)));
+  return result;
 }
 
 /* deviceClose(device): no callback comes after it; the descriptor is closed, see notifier.h. */

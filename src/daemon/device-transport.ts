@@ -2,6 +2,7 @@
 import { release } from "node:os";
 import * as systemCalls from "../content/system-calls.ts";
 import { createKernelCache } from "../fuse/kernel-cache.ts";
+import { createMover } from "../fuse/mover.ts";
 import { backingClose, backingOpen } from "../fuse/native.ts";
 import { createPassthrough } from "../fuse/passthrough.ts";
 import { createSession } from "../fuse/session.ts";
@@ -38,10 +39,12 @@ export function deviceTransport(options: DeviceOptions): Transport {
   const whyNot = whyNoPassthrough(settings.passthrough, stateDir, systemCalls.isOnlyWriter);
   const passthrough = createPassthrough({ backingOpen, backingClose }, log, timesAreExact(release(), stateDir));
   const kernelCache = createKernelCache(systemClock, log);
+  const mover = createMover();
 
   return {
     passthrough,
     kernelCache,
+    mover,
     async serve(engine, link, closers) {
       const mount = await link.prepared();
       systemClock.step("daemon: has the device");
@@ -70,6 +73,8 @@ export function deviceTransport(options: DeviceOptions): Transport {
       if (agreed.passthrough) passthrough.use(descriptor);
       else passthrough.doWithout(whyNot ?? "it needs Linux 6.9");
       if (kept.connection === undefined) kept.agreed(agreed);
+      // Where the kernel sends nothing again, what was read must be written down before it is begun.
+      if (agreed.resend) device.moveBy(mover);
       const tellKernel = () => kernelCache.use(device.notify, agreed.kernelMinor);
       tellKernel();
       // The daemon before may have died between a change and its word to the kernel.

@@ -1,12 +1,15 @@
 /** The mount's device: requests come and replies go by it, and notifications, which may wait, from its threads. */
 import type { OpenDevice } from "../fuse/device.ts";
 import type { Notify } from "../fuse/kernel-cache.ts";
+import type { DeviceMover } from "../fuse/mover.ts";
 import { DEVICE_BUFFER_SIZE, type Device, openDevice } from "../fuse/native.ts";
 
 export interface KernelDevice {
   readonly open: OpenDevice;
   /** Once it is open. */
   readonly notify: Notify;
+  /** Once it is open: it moves bytes by itself as far as the mover lets it. */
+  moveBy(mover: DeviceMover): void;
   /** Resolves when the kernel has taken in all it was told. */
   told(): Promise<unknown>;
   /** What comes from now on waits in the kernel. */
@@ -23,7 +26,11 @@ export function kernelDevice(descriptor: number): KernelDevice {
       const opened = openDevice(descriptor, DEVICE_BUFFER_SIZE, onRequests, onEnd);
       device = opened;
       opened.resumeReading();
-      return { reply: (parts) => opened.reply(parts), close: () => opened.close() };
+      return {
+        reply: (parts) => opened.reply(parts),
+        moved: () => opened.moved(),
+        close: () => opened.close(),
+      };
     },
     async notify(way, messages) {
       if (device === undefined) return ECANCELED;
@@ -31,6 +38,7 @@ export function kernelDevice(descriptor: number): KernelDevice {
       telling.add(told);
       return told.finally(() => telling.delete(told));
     },
+    moveBy: (mover) => device !== undefined && mover.use(device),
     told: () => Promise.all(telling),
     pause: () => device?.pauseReading(),
   };

@@ -12,6 +12,7 @@ import type { Logger } from "../lib/log.ts";
 import type { Runtime } from "../lib/runtime.ts";
 import { StartError } from "../vfs/engine.ts";
 import { NO_KERNEL_CACHE } from "../vfs/kernel-cache.ts";
+import { NO_MOVER } from "../vfs/mover.ts";
 import { detachDevice, detachMounts } from "./detach-mounts.ts";
 import { noHandOver } from "./hand-over.ts";
 import type { DaemonSettings } from "./settings.ts";
@@ -62,6 +63,7 @@ function libraryTransport(
 
   return {
     passthrough,
+    mover: NO_MOVER,
     kernelCache: { expiresNames: false, tell: (news) => tell(news), everything: (known) => everything(known) },
     async serve(engine, link, closers) {
       const session = createLibrarySession({

@@ -242,6 +242,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     inUse: inUse.promise,
     syncRows: rowSync.sync,
     passthrough: transport.passthrough,
+    mover: transport.mover,
     kernelCache: transport.kernelCache,
     settings: engineSettings(settings, umask, boot),
     workspace: settings.workspace,

@@ -3,13 +3,15 @@ import type { KernelPassthrough } from "../fuse/passthrough.ts";
 import type { Session } from "../fuse/session.ts";
 import type { Engine } from "../vfs/engine.ts";
 import type { KernelCache } from "../vfs/kernel-cache.ts";
+import type { Mover } from "../vfs/mover.ts";
 import type { HandOver } from "./hand-over.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";
 
 export interface Transport {
-  /** Both before there is a mount: the engine is made with them. */
+  /** All three before there is a mount: the engine is made with them. */
   readonly passthrough: KernelPassthrough;
   readonly kernelCache: KernelCache;
+  readonly mover: Mover;
   /** All is ready: makes the mount, or has it made, and serves it. What is to be ended with it goes to `closers` at once. */
   serve(engine: Engine, link: SupervisorLink, closers: (() => unknown)[]): Promise<Serving>;
 }

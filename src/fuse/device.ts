@@ -9,6 +9,8 @@ export interface Device {
    * it returns. 0, or the errno the kernel refused it with.
    */
   reply(parts: Uint8Array[]): number;
+  /** How many requests it answered by itself, by opcode name. */
+  moved?(): Readonly<Record<string, number>>;
   /** No request comes after this. Closing twice is no error. */
   close(): void;
 }

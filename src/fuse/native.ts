@@ -1,6 +1,6 @@
 /**
  * The typed face of the addon for the kernel side: the device and the supervisor's control socket.
- * It knows messages and descriptors, no opcode and no line of the control protocol.
+ * It knows messages and descriptors, of the opcodes READ and WRITE alone, and no line of the control protocol.
  */
 import { closeSync, openSync } from "node:fs";
 import { loadAddon } from "../lib/addon.ts";
@@ -19,6 +19,11 @@ interface Addon {
   devicePause(device: Handle<"device">): void;
   deviceReply(device: Handle<"device">, parts: readonly Uint8Array[]): number;
   deviceNotify(device: Handle<"device">, queue: number, message: Uint8Array): Promise<number>;
+  deviceLetRead(device: Handle<"device">, handle: number, fd: number): void;
+  deviceLetWrite(device: Handle<"device">, handle: number, fd: number, milliseconds: number): void;
+  deviceStopWriting(device: Handle<"device">, fd: number): void;
+  deviceEndHandle(device: Handle<"device">, handle: number): void;
+  deviceMoved(device: Handle<"device">): [reads: number, writes: number];
   deviceClose(device: Handle<"device">): void;
   openControl(fd: number, onLine: (line: string, descriptor: number) => void, onEnd: () => void): Handle<"control">;
   controlSend(control: Handle<"control">, line: string, descriptor: number): number;
@@ -37,6 +42,11 @@ const addon = loadAddon([
   "devicePause",
   "deviceReply",
   "deviceNotify",
+  "deviceLetRead",
+  "deviceLetWrite",
+  "deviceStopWriting",
+  "deviceEndHandle",
+  "deviceMoved",
   "deviceClose",
   "openControl",
   "controlSend",
@@ -76,6 +86,18 @@ export interface Device {
    * ENOENT); never rejects. It may wait for requests not yet answered.
    */
   notify(queue: keyof typeof QUEUES, messages: Uint8Array): Promise<number>;
+  /**
+   * From now on READs of this handle are answered out of the open file, without a callback, wherever that can be
+   * done by one plain call; until endHandle, which must come before the descriptor is closed.
+   */
+  letRead(handle: number, descriptor: number): void;
+  /** … and its WRITEs go to it, for so many milliseconds. */
+  letWrite(handle: number, descriptor: number, milliseconds: number): void;
+  /** No WRITE of any handle goes to this file by itself any more. */
+  stopWriting(descriptor: number): void;
+  endHandle(handle: number): void;
+  /** How many requests were answered so. */
+  moved(): { readonly READ: number; readonly WRITE: number };
   /** No callback comes after it. The descriptor is closed as soon as no notification is inside the kernel. */
   close(): void;
 }
@@ -104,6 +126,14 @@ export function openDevice(
     pauseReading: () => addon.devicePause(handle),
     reply: (parts) => addon.deviceReply(handle, parts),
     notify: (queue, messages) => addon.deviceNotify(handle, QUEUES[queue], messages),
+    letRead: (id, descriptor) => addon.deviceLetRead(handle, id, descriptor),
+    letWrite: (id, descriptor, milliseconds) => addon.deviceLetWrite(handle, id, descriptor, milliseconds),
+    stopWriting: (descriptor) => addon.deviceStopWriting(handle, descriptor),
+    endHandle: (id) => addon.deviceEndHandle(handle, id),
+    moved() {
+      const [READ, WRITE] = addon.deviceMoved(handle);
+      return { READ, WRITE };
+    },
     close: () => addon.deviceClose(handle),
   };
 }

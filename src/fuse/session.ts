@@ -398,7 +398,13 @@ export function createSession(options: SessionOptions): Session {
   return {
     initialized: initialized.promise,
     ended: ended.promise,
-    operations: () => Object.fromEntries(counts),
+    operations() {
+      const all = new Map(counts);
+      for (const [name, count] of Object.entries(device.moved?.() ?? {})) {
+        if (count > 0) all.set(name, (all.get(name) ?? 0) + count);
+      }
+      return Object.fromEntries(all);
+    },
     inFlight() {
       const now = clock.elapsed();
       return requests.list().map((request) => ({

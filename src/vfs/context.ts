@@ -19,6 +19,7 @@ import type { HandleId } from "./filesystem.ts";
 import type { Freshness } from "./freshness.ts";
 import type { HandleTable } from "./handle-table.ts";
 import type { LiveFile, SequentialReader } from "./live-file.ts";
+import type { Mover } from "./mover.ts";
 import type { Network } from "./network.ts";
 import type { Passthrough } from "./passthrough.ts";
 import type { PollState } from "./poll-state.ts";
@@ -86,6 +87,7 @@ export interface Context {
   readonly interruptions: Map<number, number>;
   readonly bytes: ByteState;
   readonly passthrough: Passthrough;
+  readonly mover: Mover;
   /** What the kernel remembers of us. */
   readonly kernel: ToldKernel;
   /** How long it may. */

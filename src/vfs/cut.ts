@@ -10,6 +10,7 @@ import type { Context } from "./context.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError } from "./errors.ts";
 import { removeGeneration } from "./generation.ts";
+import { hearWrites } from "./hear-writes.ts";
 import { recordArrived } from "./holes.ts";
 import { isBeingDeleted } from "./identity.ts";
 import { closeLive, openLive, rowsFromFile, syncName } from "./live.ts";
@@ -142,6 +143,7 @@ async function cutCopy(context: Context, live: LiveFile, signal: AbortSignal, te
 
 /** Undefined: something is being written, or there is nothing to cut here any more. */
 function begin(context: Context, live: LiveFile): { inode: Inode; writes: number } | undefined {
+  hearWrites(context, live);
   const inode = context.metadata.inodes.get(live.inode);
   if (inode === undefined || inode.lineage !== live.lineage || live.inFlight > 0) return undefined;
   return { inode, writes: live.writes };

@@ -8,7 +8,9 @@ import { bytesWritten } from "../lib/system-error.ts";
 import type { Context } from "./context.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError, fromDisk } from "./errors.ts";
+import type { HandleId } from "./filesystem.ts";
 import { cutShort, overwritten } from "./holes.ts";
+import { letWrite } from "./let-move.ts";
 import { type LiveFile, NOT_SHOWN } from "./live-file.ts";
 import { markWritten, noLongerSafe } from "./mark-written.ts";
 import { isTight, requireRoom } from "./space.ts";
@@ -20,7 +22,13 @@ export const PUNCH_HOLE = 2;
 export const ZERO_RANGE = 16;
 
 /** How many bytes were written: fewer than all where the disk became full on the way, as on any disk. */
-export async function writeBytes(context: Context, live: LiveFile, offset: number, data: Uint8Array): Promise<number> {
+export async function writeBytes(
+  context: Context,
+  handle: HandleId,
+  live: LiveFile,
+  offset: number,
+  data: Uint8Array,
+): Promise<number> {
   const end = offset + data.length;
   if (data.length === 0) return 0;
   if (end > END) throw new FsError("EFBIG", `no file has a byte ${end}`);
@@ -29,6 +37,8 @@ export async function writeBytes(context: Context, live: LiveFile, offset: numbe
     const written = await writeAsFits(context, live, offset, data);
     context.runtime.step("write: bytes in the file");
     overwritten(context, live, offset, offset + written);
+    // Not a turn later: who looks from here on whether anything is being written finds this one, or ends that.
+    letWrite(context, handle, live);
     return written;
   });
 }

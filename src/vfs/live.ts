@@ -14,6 +14,7 @@ import { despiteFullDisk } from "./despite-full-disk.ts";
 import { fromDisk } from "./errors.ts";
 import { evictSoon } from "./evict.ts";
 import { removeSoon } from "./gone-files.ts";
+import { hearWrites } from "./hear-writes.ts";
 import { recordArrived } from "./holes.ts";
 import { type LiveFile, mayBeUnrecorded } from "./live-file.ts";
 import { isUncut, openFile, openNewFile, regain, requireCurrent } from "./local-file.ts";
@@ -239,6 +240,7 @@ export async function rowsFromFile(context: Context, live: LiveFile): Promise<vo
   // What passed writers do after this look is another change, which the next look finds.
   let seen = await noticeWrites(context, live);
   while (live.isUnrecorded) {
+    hearWrites(context, live);
     const { writes, inFlight } = live;
     const stat = seen ?? (await live.file.stat());
     seen = undefined;

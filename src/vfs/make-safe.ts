@@ -1,11 +1,13 @@
 /** Bytes of a live file, and its name, made to survive power loss; its row says so. The rows are the caller's to sync. */
 import { HELD } from "../metadata/inodes.ts";
 import type { Context } from "./context.ts";
+import { hearWrites } from "./hear-writes.ts";
 import { rowsFromFile, syncName } from "./live.ts";
 import type { LiveFile } from "./live-file.ts";
 
 export async function makeSafe(context: Context, live: LiveFile): Promise<void> {
   await rowsFromFile(context, live);
+  hearWrites(context, live);
   const { writes, inFlight, noticed } = live;
   await live.sync();
   context.runtime.step("fsync: bytes synced");

@@ -111,6 +111,7 @@ async function openInode(
 export async function release(context: Context, handleId: HandleId): Promise<void> {
   const handle = context.handles.get(handleId);
   context.handles.delete(handleId);
+  context.mover.end(handleId);
   if (handle?.kind !== "file") return;
   const { live, write } = handle;
   const wasPassed = write && live.backing !== undefined;

@@ -4,6 +4,7 @@ import type { Context } from "./context.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import { untilChecked } from "./fetch.ts";
 import type { Caller, HandleId } from "./filesystem.ts";
+import { letRead } from "./let-move.ts";
 import type { LiveFile, SequentialReader } from "./live-file.ts";
 import { fileOf } from "./open.ts";
 import { fetchPast, layOver } from "./read-past.ts";
@@ -26,6 +27,7 @@ export async function read(
   const length = await readFile(live, buffer, offset);
   // Found out just now not to be what the gateway said: never shown.
   if (touchesRange(live.missing, offset, end)) throw new FsError("EIO", "downloaded bytes are not the version's");
+  letRead(context, handleId, live);
   return length === size ? buffer : buffer.subarray(0, length);
 }
 

@@ -30,6 +30,7 @@ import { createJournalStream } from "./journal-stream.ts";
 import { type KernelCache, NO_KERNEL_CACHE } from "./kernel-cache.ts";
 import { closeLive } from "./live.ts";
 import { createFileSystem } from "./mounted.ts";
+import { type Mover, NO_MOVER } from "./mover.ts";
 import { createNetwork } from "./network.ts";
 import { NO_PASSTHROUGH, type Passthrough } from "./passthrough.ts";
 import { heldBack, listQueue, pausedKinds } from "./pending.ts";
@@ -75,6 +76,8 @@ export interface EngineOptions {
   readonly kernelCache?: KernelCache;
   /** Absent: the kernel is given no local file. */
   readonly passthrough?: Passthrough;
+  /** Absent: all bytes go through us. */
+  readonly mover?: Mover;
   /** Of which mount the requests are, and what this daemon goes on with of one before it. Absent: a mount of its own. */
   readonly mount?: { readonly id: string; readonly resumed?: Resumed };
   /** Absent: what is open dies with us. */
@@ -153,6 +156,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     handleTable: options.handleTable ?? countHandles(),
     lives: new Map(),
     passthrough: options.passthrough ?? NO_PASSTHROUGH,
+    mover: options.mover ?? NO_MOVER,
     kernel: createToldKernel(options.kernelCache ?? NO_KERNEL_CACHE),
     fresh: createFreshness(options.runtime),
     bytes: { ...createByteState(), ignoresRanges: !client.features.ranges },

@@ -24,7 +24,7 @@ export async function write(
   options: { killPrivileges: boolean },
 ): Promise<number> {
   const { live } = writableOf(context, handleId);
-  const written = await writeBytes(context, live, offset, data);
+  const written = await writeBytes(context, handleId, live, offset, data);
   if (options.killPrivileges) dropPrivileges(context, live);
   cutWhenQuiet(context, live);
   return written;

@@ -39,6 +39,7 @@ import { createTogether } from "../../src/vfs/together.ts";
 import { createToldKernel } from "../../src/vfs/told-kernel.ts";
 import { flush, write } from "../../src/vfs/write.ts";
 import { createMemoryFiles, type MemoryFiles } from "./memory-files.ts";
+import { createMemoryMover, type MemoryMover } from "./memory-mover.ts";
 import { createMemoryPassthrough, type MemoryPassthrough } from "./memory-passthrough.ts";
 import { createScriptedContent, type ScriptedContent } from "./scripted-content.ts";
 import { slowFiles } from "./slow-files.ts";
@@ -54,6 +55,8 @@ export interface BytesWorld {
   readonly gateway: ScriptedContent;
   /** Where the world was told to have it. */
   readonly passthrough: MemoryPassthrough | undefined;
+  /** What passes everybody by goes by it; what this world reads and writes goes the long way. */
+  readonly mover: MemoryMover;
   /** What was logged as an error or warning. */
   readonly complaints: string[];
   /** A file the gateway has, nothing of it here; `hash: null`: the gateway does not tell. */
@@ -148,6 +151,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
   const log: Logger = { debug() {}, info() {}, warn: complain, error: complain, isLevelEnabled: () => true };
   const slow = slowFiles(files, remains.turns);
   const passthrough = remains.isPassing ? createMemoryPassthrough(files) : undefined;
+  const mover = createMemoryMover(files, clock.wallClock);
   const runtime = { ...clock, now: clock.wallClock, files: slow };
   const metadata = createMetadata<Request>(database, parseRequest);
   const activity = createActivity();
@@ -192,6 +196,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     handleTable: countHandles(),
     lives: new Map(),
     passthrough: passthrough ?? NO_PASSTHROUGH,
+    mover,
     kernel: createToldKernel(NO_KERNEL_CACHE),
     fresh: createFreshness(runtime),
     bytes: createByteState(),
@@ -222,6 +227,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     files,
     gateway,
     passthrough,
+    mover,
     complaints,
     addRemote(content, { hash = hashOf(content), attributes = {}, name = `remote-${++names}` } = {}) {
       const version = `version of ${name}`;

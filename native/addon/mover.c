@@ -1,0 +1,173 @@
+/* READ and WRITE without JavaScript; see mover.h. */
+#include "mover.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include <uv.h>
+
+/* As src/fuse/ has them: opcodes.ts, request-structs.ts, reply-structs.ts, flags.ts. */
+#define READ 15
+#define WRITE 16
+#define WRITE_CACHE 1u
+#define WRITE_LOCKOWNER 2u
+#define RESENT (UINT64_C(1) << 63)
+
+struct in_header {
+  uint32_t len, opcode;
+  uint64_t unique, nodeid;
+  uint32_t uid, gid, pid;
+  uint16_t total_extlen, padding;
+};
+
+/* Of READ and WRITE; what is to be written follows. */
+struct transfer_in {
+  uint64_t fh, offset;
+  uint32_t size, transfer_flags;
+  uint64_t lock_owner;
+  uint32_t flags, padding;
+};
+
+struct out_header {
+  uint32_t len;
+  int32_t error;
+  uint64_t unique;
+};
+
+struct write_out {
+  uint32_t size, padding;
+};
+
+#define DATA_AT (sizeof(struct in_header) + sizeof(struct transfer_in))
+
+/*
+ * A call that waited for the disk for so long holds up everybody else: for a hundred times as long
+ * JavaScript's pool of threads waits instead. So nobody is held up for more than a hundredth of the time.
+ */
+#define SLOW_NS (2 * 1000 * 1000)
+#define REST 100
+
+bool mover_open(struct mover *mover, size_t capacity)
+{
+  memset(mover, 0, sizeof *mover);
+  mover->capacity = capacity;
+  mover->reply = malloc(sizeof(struct out_header) + capacity);
+  return mover->reply != NULL;
+}
+
+void mover_close(struct mover *mover)
+{
+  free(mover->reply);
+  mover->reply = NULL;
+}
+
+static struct let *place_of(struct mover *mover, uint64_t handle)
+{
+  return &mover->lets[handle % MOVER_HANDLES];
+}
+
+static struct let *take_place(struct mover *mover, uint64_t handle, int fd)
+{
+  struct let *let = place_of(mover, handle);
+  if (let->handle != handle || let->fd != fd) *let = (struct let){.handle = handle, .fd = fd};
+  return let;
+}
+
+void mover_let_read(struct mover *mover, uint64_t handle, int fd)
+{
+  take_place(mover, handle, fd)->reads = true;
+}
+
+void mover_let_write(struct mover *mover, uint64_t handle, int fd, uint64_t nanoseconds)
+{
+  take_place(mover, handle, fd)->writes_until = uv_hrtime() + nanoseconds;
+}
+
+void mover_stop_writing(struct mover *mover, int fd)
+{
+  for (int i = 0; i < MOVER_HANDLES; i++) {
+    if (mover->lets[i].fd == fd) mover->lets[i].writes_until = 0;
+  }
+}
+
+void mover_end(struct mover *mover, uint64_t handle)
+{
+  struct let *let = place_of(mover, handle);
+  if (let->handle == handle) *let = (struct let){0};
+}
+
+long mover_waits(void)
+{
+  struct rusage usage;
+  return getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nvcsw : 0;
+}
+
+/* Whoever else had the processor meanwhile is no sign of a slow disk. */
+static void notice_slowness(struct mover *mover, uint64_t begun, long waits)
+{
+  uint64_t now = uv_hrtime();
+  if (now - begun >= SLOW_NS && mover_waits() != waits) mover->off_until = now + REST * (now - begun);
+}
+
+/* ENOENT: nobody waits for it any more. */
+static bool reply(int device, const struct iovec *parts, int count)
+{
+  ssize_t written;
+  do {
+    written = writev(device, parts, count);
+  } while (written < 0 && errno == EINTR);
+  return written >= 0 || errno == ENOENT;
+}
+
+static bool answer_read(struct mover *mover, int device, int fd, uint64_t unique, const struct transfer_in *in)
+{
+  if (in->size > mover->capacity) return false;
+  struct out_header *out = (struct out_header *)mover->reply;
+  ssize_t length = pread(fd, mover->reply + sizeof *out, in->size, (off_t)in->offset);
+  if (length < 0) return false;
+  *out = (struct out_header){.len = (uint32_t)(sizeof *out + (size_t)length), .unique = unique};
+  return reply(device, &(struct iovec){.iov_base = mover->reply, .iov_len = out->len}, 1);
+}
+
+static bool answer_write(int device, int fd, uint64_t unique, const struct transfer_in *in, const uint8_t *data)
+{
+  if (pwrite(fd, data, in->size, (off_t)in->offset) != (ssize_t)in->size) return false;
+  struct {
+    struct out_header header;
+    struct write_out body;
+  } out = {.header = {.len = sizeof out, .unique = unique}, .body = {.size = in->size}};
+  return reply(device, &(struct iovec){.iov_base = &out, .iov_len = sizeof out}, 1);
+}
+
+size_t mover_answer(struct mover *mover, int device, const uint8_t *message, size_t length, long waits)
+{
+  struct in_header header;
+  struct transfer_in in;
+  if (length < DATA_AT) return 0;
+  memcpy(&header, message, sizeof header);
+  if (header.opcode != READ && header.opcode != WRITE) return 0;
+  memcpy(&in, message + sizeof header, sizeof in);
+  const struct let *let = place_of(mover, in.fh);
+  if (in.fh == 0 || let->handle != in.fh) return 0;
+  if (header.len != length || header.unique == 0 || (header.unique & RESENT) != 0 || header.total_extlen != 0) return 0;
+  if (in.size == 0 || in.offset > (uint64_t)INT64_MAX - in.size) return 0;
+  uint64_t now = uv_hrtime();
+  if (now < mover->off_until) return 0;
+
+  bool is_answered;
+  if (header.opcode == READ) {
+    if (!let->reads || length != DATA_AT) return 0;
+    is_answered = answer_read(mover, device, let->fd, header.unique, &in);
+    if (is_answered) mover->reads++;
+  } else {
+    if (now >= let->writes_until || length != DATA_AT + in.size) return 0;
+    if ((in.transfer_flags & ~(WRITE_CACHE | WRITE_LOCKOWNER)) != 0) return 0;
+    is_answered = answer_write(device, let->fd, header.unique, &in, message + DATA_AT);
+    if (is_answered) mover->writes++;
+  }
+  notice_slowness(mover, now, waits);
+  return is_answered ? DATA_AT + in.size : 0;
+}

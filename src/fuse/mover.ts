@@ -1,0 +1,28 @@
+/** Lets the device move bytes by itself, once there is one that may. It knows numbers, not whose they are. */
+import type { Mover } from "../vfs/mover.ts";
+
+/** The device's own; see native.ts. */
+export interface MovingDevice {
+  letRead(handle: number, descriptor: number): void;
+  letWrite(handle: number, descriptor: number, milliseconds: number): void;
+  stopWriting(descriptor: number): void;
+  endHandle(handle: number): void;
+}
+
+export interface DeviceMover extends Mover {
+  /** Before, everything comes to us. */
+  use(device: MovingDevice): void;
+}
+
+export function createMover(): DeviceMover {
+  let device: MovingDevice | undefined;
+  return {
+    use(given) {
+      device = given;
+    },
+    letRead: (handle, descriptor) => device?.letRead(handle, descriptor),
+    letWrite: (handle, descriptor, milliseconds) => device?.letWrite(handle, descriptor, milliseconds),
+    stopWriting: (descriptor) => device?.stopWriting(descriptor),
+    end: (handle) => device?.endHandle(handle),
+  };
+}

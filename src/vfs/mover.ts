@@ -1,0 +1,23 @@
+/**
+ * The device's way to move bytes between kernel and local files by itself, as the flows see it; `fuse/mover.ts` is the
+ * real one. It never does so while one of us runs, and no longer from when it is told. See let-move.ts.
+ */
+import type { HandleId } from "./filesystem.ts";
+
+export interface Mover {
+  /** READs of the handle are answered out of the file, until its end. */
+  letRead(handle: HandleId, descriptor: number): void;
+  /** WRITEs of the handle go to the file, for so many milliseconds. */
+  letWrite(handle: HandleId, descriptor: number, milliseconds: number): void;
+  /** From here on WRITEs to this file come to us again, whichever handle they are of. */
+  stopWriting(descriptor: number): void;
+  /** The handle is no more. */
+  end(handle: HandleId): void;
+}
+
+export const NO_MOVER: Mover = {
+  letRead: () => {},
+  letWrite: () => {},
+  stopWriting: () => {},
+  end: () => {},
+};

@@ -1,0 +1,174 @@
+/** READs and WRITEs that the device answers by itself, over a socket pair whose other end plays the kernel. */
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { DEVICE_BUFFER_SIZE, type Device, openDevice, socketPair } from "../../src/fuse/native.ts";
+
+const READ = 15;
+const WRITE = 16;
+const GETATTR = 3;
+const HANDLE = 2 ** 40 + 7;
+const LONG_MS = 60_000;
+
+let folder: string;
+let fd: number;
+let daemon: Device;
+let kernel: Device;
+/** What JavaScript has to answer, by `unique`. */
+let left: number[];
+let replies: Map<number, { error: number; body: Buffer }>;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "wsfs-mover-"));
+  writeFileSync(join(folder, "f"), "0123456789");
+  fd = openSync(join(folder, "f"), "r+");
+  left = [];
+  replies = new Map();
+  const [first, second] = socketPair("seqpacket");
+  const nothing = () => {};
+  daemon = openDevice(first, DEVICE_BUFFER_SIZE, (all) => left.push(...all.map(uniqueOf)), nothing);
+  kernel = openDevice(
+    second,
+    DEVICE_BUFFER_SIZE,
+    (all) => {
+      for (const reply of all) {
+        replies.set(uniqueOf(reply), { error: reply.readInt32LE(4), body: Buffer.from(reply.subarray(16)) });
+      }
+    },
+    nothing,
+  );
+  daemon.resumeReading();
+  kernel.resumeReading();
+});
+afterEach(() => {
+  daemon.close();
+  kernel.close();
+  closeSync(fd);
+  rmSync(folder, { recursive: true });
+});
+
+/** Without the bit that says that it comes again. */
+const uniqueOf = (message: Buffer) => Number(BigInt.asUintN(63, message.readBigUInt64LE(8)));
+
+interface Asked {
+  opcode?: number;
+  handle?: number;
+  offset?: bigint;
+  size?: number;
+  data?: string;
+  flags?: number;
+  isResent?: boolean;
+  extensions?: number;
+}
+
+let last = 0;
+
+/** One READ, or WRITE where there is data; its `unique`. */
+function ask({ data = "", opcode = data === "" ? READ : WRITE, isResent = false, ...asked }: Asked): number {
+  last += 2;
+  const { handle = HANDLE, offset = 0n, size = data.length || 4, flags = 0, extensions = 0 } = asked;
+  const message = Buffer.alloc(80 + data.length);
+  message.writeUInt32LE(message.length, 0);
+  message.writeUInt32LE(opcode, 4);
+  message.writeBigUInt64LE(BigInt(last) | (isResent ? 1n << 63n : 0n), 8);
+  message.writeUInt16LE(extensions, 36);
+  message.writeBigUInt64LE(BigInt(handle), 40);
+  message.writeBigUInt64LE(offset, 48);
+  message.writeUInt32LE(size, 56);
+  message.writeUInt32LE(flags, 60);
+  message.write(data, 80);
+  expect(kernel.reply([message])).toBe(0);
+  return last;
+}
+
+/** What READ was answered with, what WRITE was; undefined: it is left to JavaScript. */
+async function outcome(asked: Asked): Promise<string | number | undefined> {
+  const unique = ask(asked);
+  await vi.waitFor(() => expect(replies.has(unique) || left.includes(unique)).toBe(true));
+  const reply = replies.get(unique);
+  if (reply === undefined) return undefined;
+  expect(reply.error).toBe(0);
+  return asked.data === undefined ? reply.body.toString() : reply.body.readUInt32LE(0);
+}
+
+const content = () => readFileSync(join(folder, "f"), "utf8");
+
+it("reads what is let read, short at the end of the file, and leaves the rest to JavaScript", async () => {
+  expect(await outcome({})).toBeUndefined();
+  daemon.letRead(HANDLE, fd);
+  expect(await outcome({})).toBe("0123");
+  expect(await outcome({ offset: 8n })).toBe("89");
+  expect(await outcome({ offset: 800n })).toBe("");
+  expect(await outcome({ data: "ab" })).toBeUndefined();
+  expect(await outcome({ handle: HANDLE + 1024 })).toBeUndefined();
+  daemon.endHandle(HANDLE);
+  expect(await outcome({})).toBeUndefined();
+  expect(daemon.moved()).toEqual({ READ: 3, WRITE: 0 });
+  expect(content()).toBe("0123456789");
+});
+
+it("writes what is let write, for as long as it may, to that file alone", async () => {
+  daemon.letWrite(HANDLE, fd, LONG_MS);
+  daemon.letWrite(HANDLE + 1, fd, 0);
+  expect(await outcome({ data: "ab", offset: 3n })).toBe(2);
+  expect(await outcome({ data: "cd", offset: 12n })).toBe(2);
+  expect(content()).toBe("012ab56789\0\0cd");
+  expect(await outcome({ data: "late", handle: HANDLE + 1 })).toBeUndefined();
+  expect(await outcome({})).toBeUndefined();
+  daemon.stopWriting(fd + 1000);
+  expect(await outcome({ data: "0" })).toBe(1);
+  daemon.stopWriting(fd);
+  expect(await outcome({ data: "stopped" })).toBeUndefined();
+  expect(daemon.moved()).toEqual({ READ: 0, WRITE: 3 });
+});
+
+it("one that comes again, is not plain, or fails is JavaScript's, and changes nothing before", async () => {
+  daemon.letRead(HANDLE, fd);
+  daemon.letWrite(HANDLE, fd, LONG_MS);
+  // KILL_SUIDGID, and one nobody knows yet; CACHE and LOCKOWNER are plain.
+  for (const flags of [4, 8]) expect(await outcome({ data: "no", flags })).toBeUndefined();
+  for (const asked of [{}, { data: "no" }]) {
+    expect(await outcome({ ...asked, isResent: true })).toBeUndefined();
+    expect(await outcome({ ...asked, extensions: 1 })).toBeUndefined();
+    expect(await outcome({ ...asked, offset: 2n ** 63n - 1n })).toBeUndefined();
+  }
+  expect(await outcome({ data: "no", size: 3 })).toBeUndefined();
+  expect(await outcome({ opcode: GETATTR })).toBeUndefined();
+  expect(await outcome({ size: 2 ** 31 })).toBeUndefined();
+  expect(content()).toBe("0123456789");
+  expect(await outcome({ data: "ye", flags: 3 })).toBe(2);
+  // A full disk, and a file that is not open for it.
+  const full = openSync("/dev/full", "r+");
+  daemon.letWrite(HANDLE, full, LONG_MS);
+  expect(await outcome({ data: "no" })).toBeUndefined();
+  closeSync(full);
+  const other = openSync(folder, "r");
+  daemon.letRead(HANDLE, other);
+  expect(await outcome({})).toBeUndefined();
+  closeSync(other);
+});
+
+it("handles whose numbers fall on one place take it from each other", async () => {
+  daemon.letRead(HANDLE, fd);
+  daemon.letWrite(HANDLE, fd, LONG_MS);
+  daemon.letRead(HANDLE + 1024, fd);
+  expect(await outcome({})).toBeUndefined();
+  expect(await outcome({ handle: HANDLE + 1024 })).toBe("0123");
+  expect(await outcome({ handle: HANDLE + 1024, data: "no" })).toBeUndefined();
+  daemon.endHandle(HANDLE);
+  expect(await outcome({ handle: HANDLE + 1024 })).toBe("0123");
+});
+
+it("nothing is moved while reading is paused, nor after close", async () => {
+  daemon.letWrite(HANDLE, fd, LONG_MS);
+  daemon.pauseReading();
+  ask({ data: "paused" });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect([content(), left]).toEqual(["0123456789", []]);
+  daemon.close();
+  daemon.letWrite(HANDLE, fd, LONG_MS);
+  daemon.stopWriting(fd);
+  daemon.endHandle(HANDLE);
+  expect(daemon.moved()).toEqual({ READ: 0, WRITE: 0 });
+});

@@ -1,0 +1,40 @@
+/** A device that moves bytes by itself, over files in memory; see src/vfs/mover.ts. */
+import type { HandleId } from "../../src/vfs/filesystem.ts";
+import type { Mover } from "../../src/vfs/mover.ts";
+import type { MemoryFiles } from "./memory-files.ts";
+
+export interface MemoryMover extends Mover {
+  /** As a WRITE of the kernel that passes everybody by. False: it may not, and nothing happened. */
+  write(handle: HandleId, bytes: Uint8Array, at: number): boolean;
+  /** As a READ; undefined: it may not. */
+  read(handle: HandleId, size: number, at: number): Uint8Array | undefined;
+}
+
+export function createMemoryMover(files: MemoryFiles, now: () => number): MemoryMover {
+  const readers = new Map<HandleId, number>();
+  const writers = new Map<HandleId, { descriptor: number; until: number }>();
+  return {
+    letRead: (handle, descriptor) => void readers.set(handle, descriptor),
+    letWrite: (handle, descriptor, milliseconds) =>
+      void writers.set(handle, { descriptor, until: now() + milliseconds }),
+    stopWriting(descriptor) {
+      for (const [handle, given] of writers) if (given.descriptor === descriptor) writers.delete(handle);
+    },
+    end(handle) {
+      readers.delete(handle);
+      writers.delete(handle);
+    },
+    write(handle, bytes, at) {
+      const found = writers.get(handle);
+      if (found === undefined || now() >= found.until) return false;
+      files.passed(found.descriptor).write(bytes, at);
+      return true;
+    },
+    read(handle, size, at) {
+      const descriptor = readers.get(handle);
+      if (descriptor === undefined) return undefined;
+      const buffer = new Uint8Array(size);
+      return buffer.subarray(0, files.passed(descriptor).read(buffer, at));
+    },
+  };
+}
