@@ -22,6 +22,14 @@ interface Row extends Omit<Attempt<unknown>, "request"> {
   readonly request: string;
 }
 
+/** What is looked for in requests, and stands in columns of its own. */
+interface Sought {
+  readonly parent?: string;
+  readonly name?: string;
+  readonly copyOf?: string;
+  readonly with?: string;
+}
+
 const COLUMNS = `id, node, state, key, request, generation, tries, next_at AS nextAt, last_error AS lastError,
   created_at AS createdAt, bulk`;
 
@@ -62,8 +70,7 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     `INSERT INTO attempt (node, state, key, request, generation, tries, next_at, last_error, created_at, bulk,
        parent, name, copy_of, partner)
      VALUES (@node, 'open', @key, @request, @generation, 0, @nextAt, NULL, @createdAt, @bulk,
-       json_extract(@request, '$.parent'), json_extract(@request, '$.name'), json_extract(@request, '$.copyOf'),
-       json_extract(@request, '$.with'))`,
+       @parent, @name, @copyOf, @partner)`,
     [],
   );
   const failed = prepare(database, "UPDATE attempt SET tries = tries + 1, next_at = ?, last_error = ? WHERE id = ?");
@@ -142,11 +149,14 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
       createdAt: number;
       bulk?: number;
     }): Attempt<Request> {
-      const { bulk = 0 } = attempt;
-      const row = { ...attempt, bulk, request: JSON.stringify(attempt.request) };
+      const { node, key, generation, nextAt, createdAt, bulk = 0 } = attempt;
+      const text = JSON.stringify(attempt.request);
+      // As it would be read: what JSON leaves out is not there.
+      const request = JSON.parse(text) as Request;
+      const { parent = null, name = null, copyOf = null, with: partner = null } = request as Sought;
+      const columns = { parent, name, copyOf, partner };
+      const row = { node, key, generation, nextAt, createdAt, bulk, request: text, ...columns };
       const id = Number(insert.run(row).lastInsertRowid);
-      const request = parse(JSON.parse(row.request));
-      const { node, key, generation, nextAt, createdAt } = attempt;
       const rest = { state: "open", tries: 0, lastError: null } as const;
       const created = { id, node, key, request, generation, nextAt, createdAt, bulk, ...rest };
       get.tell(id, created);
