@@ -10,7 +10,7 @@ import { staticToken } from "../../src/client/credentials.ts";
 import { createHttpTransport } from "../../src/client/http-transport.ts";
 import { run, until } from "../support/child.ts";
 import { check, createPlace, type TestGateway, type TestMount } from "../support/wsfs.ts";
-import { readOptions, UsageError } from "./support/options.ts";
+import { type BenchOptions, readOptions, tellFailure } from "./support/options.ts";
 
 const ROUNDS = 10;
 
@@ -92,8 +92,7 @@ function line(name: string, figures: Map<string, number[]>): string {
   return `${name.padEnd(16)}${cells.join("")}\n`;
 }
 
-async function main(): Promise<void> {
-  const { rounds = ROUNDS, json } = readOptions(process.argv.slice(2), []);
+async function bench({ rounds = ROUNDS, json }: BenchOptions): Promise<void> {
   const place = createPlace();
   try {
     const gateway = await place.gateway();
@@ -119,12 +118,14 @@ async function main(): Promise<void> {
     process.stdout.write(`${"made".padEnd(16)}${changes.map(({ name }) => name.padStart(18)).join("")}\n`);
     process.stdout.write(line("in a mount", fromMount));
     process.stdout.write(line("at the gateway", fromGateway));
-  } catch (error) {
-    process.exitCode = error instanceof UsageError ? 2 : 1;
-    process.stderr.write(`bench: ${error instanceof Error ? error.stack : String(error)}\n`);
   } finally {
     await place.cleanUp();
   }
 }
 
-await main();
+try {
+  const options = readOptions(process.argv.slice(2), []);
+  if (options !== undefined) await bench(options);
+} catch (error) {
+  tellFailure(error);
+}

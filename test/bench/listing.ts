@@ -17,7 +17,7 @@ import { systemClock } from "../../src/lib/system-clock.ts";
 import { makeFilledFolder } from "../support/many-nodes.ts";
 import { createMemoryBlobs } from "../support/memory-blobs.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
-import { describeMachine } from "./support/options.ts";
+import { asUsage, describeMachine, tellFailure, UsageError } from "./support/options.ts";
 
 const PAGE = 1000;
 const JUMPS = 20;
@@ -96,10 +96,23 @@ async function measureOrder(gateway: Gateway, token: string, folder: string, cou
 
 const show = ({ cpu, wall }: Cost) => `${cpu.toFixed(1)} / ${wall.toFixed(1)}`.padStart(18);
 
-async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { nodes: { type: "string" }, json: { type: "boolean" } } });
+const HELP = `bench: listing
+flags: --nodes N           in the folder, a million by default
+       --json              one JSON document instead of the table
+`;
+
+/** Throws a UsageError when the command line is not understood. */
+function readCommandLine() {
+  const options = { nodes: { type: "string" }, json: { type: "boolean" }, help: { type: "boolean" } } as const;
+  const values = asUsage(() => parseArgs({ options }).values);
   const count = Number(values.nodes ?? 1_000_000);
-  if (!Number.isInteger(count) || count < 1) throw new Error(`--nodes: expected a whole number, got ${values.nodes}`);
+  if (!Number.isInteger(count) || count < 1) {
+    throw new UsageError(`--nodes: expected a whole number, got "${values.nodes}"`);
+  }
+  return { count, json: values.json === true, isHelp: values.help === true };
+}
+
+async function bench(count: number, json: boolean): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "wsfs-bench-listing-"));
   const database = openDatabase(join(folder, "store.db"));
   const remove = () => rmSync(folder, { recursive: true, force: true });
@@ -134,7 +147,7 @@ async function main(): Promise<void> {
       process.stderr.write(`by ${orderBy}\n`);
       results.push(await measureOrder(gateway, token, large, count, orderBy));
     }
-    if (values.json === true) {
+    if (json) {
       const report = { bench: "listing", machine: describeMachine(), nodes: count, pageSize: PAGE, filling, results };
       process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
       return;
@@ -156,4 +169,10 @@ async function main(): Promise<void> {
   }
 }
 
-await main();
+try {
+  const { count, json, isHelp } = readCommandLine();
+  if (isHelp) process.stdout.write(HELP);
+  else await bench(count, json);
+} catch (error) {
+  tellFailure(error);
+}

@@ -4,13 +4,16 @@ import { resolve } from "node:path";
 import { becomeOrdinaryUser, type OrdinaryUser, whyNoOrdinaryUser } from "../../support/ordinary-user.ts";
 import { createPlace, type Place } from "../../support/wsfs.ts";
 import { type Report, toJson, toTable } from "./figures.ts";
-import { type BenchOptions, HELP, readOptions, UsageError } from "./options.ts";
+import { type BenchOptions, readOptions, tellFailure, UsageError } from "./options.ts";
 
-/** Every node started in the place from now on writes a profile when it ends. */
-function profileInto(place: Place, folder: string): void {
+/** This process, in which an engine may run, and every node started in the place from now on write a profile when they end. */
+async function profileInto(place: Place, folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true });
   place.env.WSFS_PROFILE_DIR = folder;
-  place.env.NODE_OPTIONS = `--import ${new URL("profile.mjs", import.meta.url)}`;
+  const recorder = new URL("profile.mjs", import.meta.url);
+  place.env.NODE_OPTIONS = `--import ${recorder}`;
+  process.env.WSFS_PROFILE_DIR = folder;
+  await import(recorder.href);
 }
 
 /** Sets the process's exit code: 2 when the command line was not understood, 1 when the benchmark failed. */
@@ -30,16 +33,15 @@ export async function runBench(
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, stop);
   try {
     const options = readOptions(process.argv.slice(2), workloads);
+    if (options === undefined) return;
     if (options.asUser) user = await becomeUser();
     place = createPlace(undefined, user);
-    if (options.profile !== undefined) profileInto(place, resolve(options.profile));
+    if (options.profile !== undefined) await profileInto(place, resolve(options.profile));
     if (options.beside !== undefined) other = createPlace(resolve(options.beside), user);
     const report = await bench(place, options, other ?? place);
     process.stdout.write(options.json ? toJson(report) : toTable(report, options));
   } catch (error) {
-    process.exitCode = error instanceof UsageError ? 2 : 1;
-    const text = error instanceof UsageError ? `${error.message}\n${HELP}` : `${(error as Error).stack}\n`;
-    process.stderr.write(`bench: ${text}`);
+    tellFailure(error);
   } finally {
     await cleanUp();
   }

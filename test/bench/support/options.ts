@@ -1,5 +1,6 @@
 /** What a benchmark may be told on its command line, and the machine it runs on. */
 import { cpus, release } from "node:os";
+import { basename } from "node:path";
 import { parseArgs } from "node:util";
 
 export interface BenchOptions {
@@ -24,7 +25,7 @@ export interface BenchOptions {
   readonly profile: string | undefined;
 }
 
-export const HELP = `flags: --json              one JSON document instead of the table
+const HELP = `flags: --json              one JSON document instead of the table
        --only NAME,NAME    these workloads
        --rounds N          rounds of each workload
        --control           the same on both sides, to see the noise
@@ -33,14 +34,20 @@ export const HELP = `flags: --json              one JSON document instead of the
        --no-passthrough    the mount's daemon serves all bytes
        --as-user           as an ordinary user (needs root, to become one)
        --daemon            the daemon's processor time and requests in each workload as well
-       --profile DIR       CPU profiles of daemons, gateways and commands, for Chrome's developer tools
+       --profile DIR       CPU profiles of daemons, gateways, commands and the benchmark, for Chrome's developer tools
 `;
 
 export class UsageError extends Error {}
 
-/** Throws a UsageError when the arguments are not understood or name no workload of `known`. */
-export function readOptions(args: readonly string[], known: readonly string[]): BenchOptions {
-  const { only: lists, rounds, "fuse-native": library, "no-passthrough": noPassthrough, ...rest } = parse(args);
+/** Undefined: help was asked for and is printed. Throws a UsageError when the arguments are not understood or name no workload of `known`. */
+export function readOptions(args: readonly string[], known: readonly string[]): BenchOptions | undefined {
+  const { help, ...values } = parse(args);
+  if (help) {
+    const names = known.length === 0 ? "" : `workloads: ${known.join(", ")}\n`;
+    process.stdout.write(`bench: ${basename(process.argv[1] ?? "", ".ts")}\n${names}${HELP}`);
+    return undefined;
+  }
+  const { only: lists, rounds, "fuse-native": library, "no-passthrough": noPassthrough, ...rest } = values;
   const { "as-user": asUser, json, control, beside, daemon, profile } = rest;
   const only = lists.flatMap((names) => names.split(","));
   const stranger = only.find((name) => !known.includes(name));
@@ -54,26 +61,43 @@ export function readOptions(args: readonly string[], known: readonly string[]): 
   return { json, only, rounds: count, control, library, beside, noPassthrough, asUser, daemon, profile };
 }
 
-function parse(args: readonly string[]) {
+/** Sets the process's exit code: 2 when the command line was not understood, 1 when the benchmark failed. */
+export function tellFailure(error: unknown): void {
+  process.exitCode = error instanceof UsageError ? 2 : 1;
+  const text =
+    error instanceof UsageError ? `${error.message}; --help tells more` : error instanceof Error ? error.stack : error;
+  process.stderr.write(`bench: ${text}\n`);
+}
+
+/** What `read` throws, as a UsageError. */
+export function asUsage<T>(read: () => T): T {
   try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        json: { type: "boolean", default: false },
-        only: { type: "string", multiple: true, default: [] },
-        rounds: { type: "string" },
-        control: { type: "boolean", default: false },
-        "fuse-native": { type: "boolean", default: false },
-        beside: { type: "string" },
-        "no-passthrough": { type: "boolean", default: false },
-        "as-user": { type: "boolean", default: false },
-        daemon: { type: "boolean", default: false },
-        profile: { type: "string" },
-      },
-    }).values;
+    return read();
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }
+}
+
+function parse(args: readonly string[]) {
+  return asUsage(
+    () =>
+      parseArgs({
+        args: [...args],
+        options: {
+          json: { type: "boolean", default: false },
+          only: { type: "string", multiple: true, default: [] },
+          rounds: { type: "string" },
+          control: { type: "boolean", default: false },
+          "fuse-native": { type: "boolean", default: false },
+          beside: { type: "string" },
+          "no-passthrough": { type: "boolean", default: false },
+          "as-user": { type: "boolean", default: false },
+          daemon: { type: "boolean", default: false },
+          profile: { type: "string" },
+          help: { type: "boolean", default: false },
+        },
+      }).values,
+  );
 }
 
 export interface Machine {
