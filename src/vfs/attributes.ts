@@ -10,6 +10,7 @@ import type { Attributed, Caller, Lineage, SetAttributes } from "./filesystem.ts
 import { setLiveTimes } from "./live.ts";
 import { withoutPrivileges } from "./privileges.ts";
 import { attributed, inodeOf, now, nowText, requireWritable } from "./stat.ts";
+import { expireEverything } from "./tell-kernel.ts";
 import { truncate } from "./write.ts";
 
 export async function setattr(
@@ -19,7 +20,19 @@ export async function setattr(
   change: SetAttributes,
 ): Promise<Attributed> {
   requireWritable(context);
-  if (change.size !== undefined) await truncate(context, caller, lineage, change.size, change.handle);
+  if (change.size === undefined) return setRest(context, caller, lineage, change);
+  await truncate(context, caller, lineage, change.size, change.handle);
+  try {
+    return await setRest(context, caller, lineage, change);
+  } catch (error) {
+    // The kernel hears that nothing was changed, and was to see by its success that the file is another size.
+    expireEverything(context);
+    throw error;
+  }
+}
+
+/** All but the size. */
+async function setRest(context: Context, caller: Caller, lineage: Lineage, change: SetAttributes): Promise<Attributed> {
   const inode = inodeOf(context, lineage);
   const time = now(context);
   const mtime = resolve(change.mtime, time);

@@ -16,7 +16,7 @@ import { evictSoon } from "./evict.ts";
 import { removeSoon } from "./gone-files.ts";
 import { hearWrites } from "./hear-writes.ts";
 import { recordArrived } from "./holes.ts";
-import { type LiveFile, mayBeUnrecorded } from "./live-file.ts";
+import { type LiveFile, mayBeUnrecorded, SHOWN_ANYHOW } from "./live-file.ts";
 import { isUncut, openFile, openNewFile, regain, requireCurrent } from "./local-file.ts";
 import { markWritten } from "./mark-written.ts";
 import { mtimeOf } from "./mtime.ts";
@@ -115,7 +115,11 @@ async function becomeWriter(context: Context, live: LiveFile): Promise<void> {
         if (live.writers === 0) metadata.writers.begin(inode.id);
         if (inode.content === "clean") metadata.inodes.update(inode.id, { content: "open" });
       });
-      if (live.writers === 0) live.isWritten = isUncut(inode);
+      if (live.writers === 0) {
+        live.isWritten = isUncut(inode);
+        // While nobody wrote, the kernel was told what the rows have, which may be older than the file.
+        live.shownSize = live.isUnrecorded || inode.content === "open" ? SHOWN_ANYHOW : inode.size;
+      }
       // Since a writer before this one: what it did could not be told to the rows.
       if (live.writers === 0 && inode.content === "open") markWritten(context, live);
       live.writers += 1;

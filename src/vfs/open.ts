@@ -10,6 +10,7 @@ import { addHandle } from "./handles.ts";
 import { closePassed } from "./lingering.ts";
 import { closeLive, openLive } from "./live.ts";
 import { truncateBytes } from "./live-bytes.ts";
+import { SHOWN_ANYHOW } from "./live-file.ts";
 import { rowOfNewFile } from "./local-file.ts";
 import { endPassing, passOn } from "./pass-on.ts";
 import { createReader } from "./readahead.ts";
@@ -94,6 +95,8 @@ async function openInode(
     const opened = { kind: "file", live, write, append: flags.append, reader: createReader() } as const;
     handle = addHandle(context, caller, live.lineage, opened);
   } catch (error) {
+    // The kernel hears that nothing was opened, not that the file was cut short for it.
+    live.shownSize = SHOWN_ANYHOW;
     if (backing !== undefined) endPassing(context, live, write);
     await closeLive(context, live, { write });
     throw fromDisk(error, `live file ${live.lineage} cannot be opened`);

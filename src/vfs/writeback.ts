@@ -72,6 +72,9 @@ export function createWriteBack(context: Context): WriteBack {
   let bytesSent = 0;
   let timer: Timer | undefined;
   let nextLook = Number.POSITIVE_INFINITY;
+  /** When all is to be looked at again; earlier looks are for programs' turns alone. */
+  let wholeLook = Number.POSITIVE_INFINITY;
+  let sendableSince: number | undefined;
   let arrivalsTurn = "";
   /** Rows that may be begun. */
   let room = Number.POSITIVE_INFINITY;
@@ -86,8 +89,12 @@ export function createWriteBack(context: Context): WriteBack {
     await busy.get(row.id);
   });
 
-  /** Looks at the table at this time, or soon when it has passed. Many calls make one look, at the earliest of their times. */
-  function lookAt(time: number): void {
+  /**
+   * Looks at the table at this time, or soon when it has passed. Many calls make one look, at the earliest of their
+   * times. Not `isWhole`: for nothing but another turn.
+   */
+  function lookAt(time: number, isWhole = true): void {
+    if (isWhole) wholeLook = Math.min(wholeLook, time);
     if (time >= nextLook || isStopping) return;
     nextLook = time;
     timer?.cancel();
@@ -100,15 +107,24 @@ export function createWriteBack(context: Context): WriteBack {
     nextLook = Number.POSITIVE_INFINITY;
     if (isStopping) return;
     try {
-      if (haste.goOn()) lookSoon();
-      arrivalsTurn = retryArrivals(context, arrivalsTurn, ARRIVALS);
-      if (arrivalsTurn !== "") lookSoon();
-      if (canSend()) feed();
-      else for (const lane of [SMALL, BULK] as const) ready[lane].clear();
+      if (runtime.now() >= wholeLook) {
+        wholeLook = Number.POSITIVE_INFINITY;
+        if (haste.goOn()) lookSoon();
+        arrivalsTurn = retryArrivals(context, arrivalsTurn, ARRIVALS);
+        if (arrivalsTurn !== "") lookSoon();
+      }
+      if (canSend()) {
+        sendableSince ??= runtime.now();
+        feed();
+      } else {
+        sendableSince = undefined;
+        for (const lane of [SMALL, BULK] as const) ready[lane].clear();
+      }
     } catch (error) {
       context.log.error({ err: error }, "the write-back loop failed, it goes on");
     }
     wakeLater();
+    if (wholeLook < nextLook) lookAt(wholeLook);
   }
 
   /** An answer that cannot be written down would be asked for again and again. */
@@ -169,7 +185,8 @@ export function createWriteBack(context: Context): WriteBack {
     const wanted = LOOKED_AT + busy.size + ready[lane].size;
     const rows = metadata.nodes.due(lane, now, wanted).filter(({ id }) => !busy.has(id) && !ready[lane].has(id));
     const looked = rows.slice(0, Math.min(LOOKED_AT, AHEAD[lane] - ahead, room));
-    took(looked.length, now - (looked[0]?.due ?? now));
+    // Nothing is late for having waited for the gateway.
+    took(looked.length, now - Math.max(looked[0]?.due ?? now, sendableSince ?? now));
     // The others have their turn after this, and whoever else uses this thread.
     if (rows.length >= LOOKED_AT && room > 0) lookSoon();
     return [...sent, ...looked.map(({ id }) => id)];
@@ -339,7 +356,7 @@ export function createWriteBack(context: Context): WriteBack {
     ];
     const first = Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY));
     const next = isLimited ? Math.max(first, now + LOOK_MS) : first;
-    lookAt(pauseMs === 0 ? next : Math.max(next, now + Math.ceil(pauseMs)));
+    lookAt(pauseMs === 0 ? next : Math.max(next, now + Math.ceil(pauseMs)), next === first);
   }
 
   return {

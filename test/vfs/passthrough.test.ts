@@ -112,6 +112,32 @@ test("of what makes a file longer or shorter the kernel knows itself; of any oth
   expect(world.inode(id).size).toBe(NEWS.length);
 });
 
+test.each([
+  { how: "made longer", open: WRITING, at: HEAD.length },
+  { how: "cut short", open: { ...WRITING, truncate: true }, at: 0 },
+])(
+  "$how while a reader kept it open and told after its close, it is told again of what a mapping does",
+  async (before) => {
+    const world = await passing();
+    const { id, lineage } = await whole(world);
+    const told: number[] = [];
+    world.context.metadata.changed.onTell(({ inodes }) => told.push(...inodes));
+    const reader = await openPassed(world, world.inode(id), { ...WRITING, write: false });
+    const writer = await openPassed(world, world.inode(id), before.open);
+    writer.write(NEWS, before.at);
+    await writer.close();
+    await getattr(world.context, lineage);
+    const mapping = await openPassed(world, world.inode(id));
+    told.splice(0);
+    await world.clock.advance(1000);
+    mapping.write(NEWS);
+    await flush(world.context, CALLER, mapping.handle);
+    expect(told).toEqual([id]);
+    await mapping.close();
+    await reader.close();
+  },
+);
+
 test("what is written after the last flush is told when the last handle goes", async () => {
   const world = await passing();
   const inode = await whole(world);
