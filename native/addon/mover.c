@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include <uv.h>
@@ -14,6 +15,8 @@
 #define WRITE 16
 #define WRITE_CACHE 1u
 #define WRITE_LOCKOWNER 2u
+#define WRITE_KILL_SUIDGID 4u /* of whoever is not root; what is let has no such bits */
+#define END_MAX (INT64_C(1) << 53) /* what JavaScript can count to */
 #define RESENT (UINT64_C(1) << 63)
 
 struct in_header {
@@ -122,12 +125,19 @@ static bool reply(int device, const struct iovec *parts, int count)
   return written >= 0 || errno == ENOENT;
 }
 
+/* Short for another reason (an error further on), zeros would be taken for the rest. */
+static bool ends_at(int fd, off_t end)
+{
+  struct stat stat;
+  return fstat(fd, &stat) == 0 && stat.st_size <= end;
+}
+
 static bool answer_read(struct mover *mover, int device, int fd, uint64_t unique, const struct transfer_in *in)
 {
   if (in->size > mover->capacity) return false;
   struct out_header *out = (struct out_header *)mover->reply;
   ssize_t length = pread(fd, mover->reply + sizeof *out, in->size, (off_t)in->offset);
-  if (length < 0) return false;
+  if (length < 0 || ((size_t)length < in->size && !ends_at(fd, (off_t)in->offset + length))) return false;
   *out = (struct out_header){.len = (uint32_t)(sizeof *out + (size_t)length), .unique = unique};
   return reply(device, &(struct iovec){.iov_base = mover->reply, .iov_len = out->len}, 1);
 }
@@ -153,7 +163,7 @@ size_t mover_answer(struct mover *mover, int device, const uint8_t *message, siz
   const struct let *let = place_of(mover, in.fh);
   if (in.fh == 0 || let->handle != in.fh) return 0;
   if (header.len != length || header.unique == 0 || (header.unique & RESENT) != 0 || header.total_extlen != 0) return 0;
-  if (in.size == 0 || in.offset > (uint64_t)INT64_MAX - in.size) return 0;
+  if (in.size == 0 || in.offset >= (uint64_t)END_MAX - in.size) return 0;
   uint64_t now = uv_hrtime();
   if (now < mover->off_until) return 0;
 
@@ -164,7 +174,7 @@ size_t mover_answer(struct mover *mover, int device, const uint8_t *message, siz
     if (is_answered) mover->reads++;
   } else {
     if (now >= let->writes_until || length != DATA_AT + in.size) return 0;
-    if ((in.transfer_flags & ~(WRITE_CACHE | WRITE_LOCKOWNER)) != 0) return 0;
+    if ((in.transfer_flags & ~(WRITE_CACHE | WRITE_LOCKOWNER | WRITE_KILL_SUIDGID)) != 0) return 0;
     is_answered = answer_write(device, let->fd, header.unique, &in, message + DATA_AT);
     if (is_answered) mover->writes++;
   }

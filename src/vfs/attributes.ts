@@ -7,6 +7,7 @@ import { commit } from "./commit.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { Attributed, Caller, Lineage, SetAttributes } from "./filesystem.ts";
+import { hearWrites } from "./hear-writes.ts";
 import { setLiveTimes } from "./live.ts";
 import { withoutPrivileges } from "./privileges.ts";
 import { attributed, inodeOf, now, nowText, requireWritable } from "./stat.ts";
@@ -52,6 +53,9 @@ async function setRest(context: Context, caller: Caller, lineage: Lineage, chang
     if (isChanged) markInode(context, current.id);
   };
   commit(context, caller, set, { about: () => lineage, by: lineage });
+  const live = context.lives.get(lineage);
+  // It may have bits now that the next write takes away.
+  if (live !== undefined) hearWrites(context, live);
   context.runtime.step("setattr: set");
   return attributed(context, inodeOf(context, lineage), lineage);
 }

@@ -9,6 +9,7 @@
 import type { Context } from "./context.ts";
 import type { HandleId } from "./filesystem.ts";
 import type { LiveFile } from "./live-file.ts";
+import { withoutPrivileges } from "./privileges.ts";
 import { isTight } from "./space.ts";
 
 /** For so long the time of the last change may be wrong, and nobody looks whether something may be written at all. */
@@ -29,6 +30,8 @@ export function letWrite(context: Context, handle: HandleId, live: LiveFile): vo
   if (descriptor === undefined || !context.handles.has(handle) || !isAllHere(live) || isTight(context)) return;
   // A cut, or a sync, has ended meanwhile: the next write says again what it took back.
   if (!live.isWritten || live.isSafe || !live.isUnrecorded || live.firstWriteAt === undefined) return;
+  // A write takes them away.
+  if (withoutPrivileges(context.metadata.inodes.get(live.inode)?.attributes.mode) !== undefined) return;
   context.mover.letWrite(handle, descriptor, UNHEARD_MS);
 }
 

@@ -25,6 +25,7 @@ import { passedToWriters } from "./former-writers.ts";
 import { createFreshness } from "./freshness.ts";
 import { countHandles, type HandleTable } from "./handle-table.ts";
 import { createHearing } from "./hear-journal.ts";
+import { hearWrites } from "./hear-writes.ts";
 import type { Patience } from "./insist.ts";
 import { createJournalStream } from "./journal-stream.ts";
 import { type KernelCache, NO_KERNEL_CACHE } from "./kernel-cache.ts";
@@ -95,6 +96,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const time = createEvenTime(options.runtime, metadata, settings.boot);
   const { runtime } = time;
   const activity = createActivity();
+  const { mover = NO_MOVER } = options;
   /** Undefined: nothing is open yet. */
   let running: Context | undefined;
   const disk = createDisk({
@@ -103,6 +105,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     folder: paths.root,
     log,
     onChange() {
+      // What is kept back for the rows is set free in this turn: no write is to take it.
+      for (const live of running?.lives.values() ?? []) hearWrites({ mover }, live);
       activity.wake();
       activity.progressed();
       if (disk.trouble === "gone" && running !== undefined) holdForSending(running);
@@ -156,7 +160,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     handleTable: options.handleTable ?? countHandles(),
     lives: new Map(),
     passthrough: options.passthrough ?? NO_PASSTHROUGH,
-    mover: options.mover ?? NO_MOVER,
+    mover,
     kernel: createToldKernel(options.kernelCache ?? NO_KERNEL_CACHE),
     fresh: createFreshness(options.runtime),
     bytes: { ...createByteState(), ignoresRanges: !client.features.ranges },

@@ -1,5 +1,6 @@
 /** READs and WRITEs that pass us by: which may, and that no flow misses one. */
 import { expect, test } from "vitest";
+import { setattr } from "../../src/vfs/attributes.ts";
 import { cutGeneration } from "../../src/vfs/cut.ts";
 import { createDisk } from "../../src/vfs/disk.ts";
 import type { HandleId } from "../../src/vfs/filesystem.ts";
@@ -74,6 +75,20 @@ test("nothing passes into a file of which bytes are missing, nor where somebody 
   Object.assign(world.context, { disk: limited });
   const { handle } = await written(world);
   expect(passes(world, handle)).toBe(false);
+  await world.close(handle);
+});
+
+test("nothing passes into a file with privileges, which a write takes away, nor once it was given some", async () => {
+  const world = await createBytesWorld();
+  const { id, handle } = await written(world);
+  const mode = (bits: number) => setattr(world.context, CALLER, world.inode(id).lineage, { mode: bits });
+  await mode(0o4755);
+  expect(passes(world, handle)).toBe(false);
+  await world.write(handle, 0, FIRST);
+  expect(passes(world, handle)).toBe(false);
+  await mode(0o755);
+  await world.write(handle, 0, FIRST);
+  expect(passes(world, handle)).toBe(true);
   await world.close(handle);
 });
 
