@@ -38,6 +38,7 @@ const fileSystem = new Proxy(
       throw new FsError("ENOENT", "an empty folder");
     },
     forget() {},
+    attended() {},
     async getattr() {
       return { stat, validMs: 1000 };
     },
