@@ -1,8 +1,8 @@
 /*
  * What the files of the addon share: reading arguments, making errors, and the functions each file
  * exports to JavaScript. The addon knows descriptors, buffers and system calls, and no opcode of
- * the FUSE protocol but the two of mover.h. src/fuse/native.ts and src/content/system-calls.ts are its only callers; they
- * give the types, so here arguments are checked only as far as a wrong one could harm the process.
+ * the FUSE protocol but the two of mover.h. src/fuse/native.ts and src/content/system-calls.ts are
+ * its only callers; they give the types, so here arguments are checked only as far as a wrong one could harm the process.
  */
 #ifndef WSFS_ADDON_H
 #define WSFS_ADDON_H

@@ -4,8 +4,9 @@
  * hands all messages that are there to JavaScript in one call, up to a budget, so that timers and
  * other descriptors get their turn under load.
  *
- * What mover.h answers right here, JavaScript never sees. Of the rest small messages are packed into one slab per wake; JavaScript makes the Buffers on it, from pairs
- * of (offset, length). Large ones (file contents) leave in the memory they were read into.
+ * What mover.h answers right here, JavaScript never sees. Of the rest small messages are packed into
+ * one slab per wake; JavaScript makes the Buffers on it, from pairs of (offset, length). Large ones
+ * (file contents) leave in the memory they were read into.
  */
 #include "addon.h"
 #include "mover.h"
