@@ -23,14 +23,13 @@ import { CALLS, type Outcome } from "./support/never-hang-calls.ts";
 const DIVISOR = 10;
 const isRoot = process.getuid?.() === 0;
 
-const whyNoUser = whyNoOrdinaryUser();
 const WHO = [
-  { who: "root", isSkipped: !isRoot },
-  { who: "an ordinary user by fusermount3", isSkipped: whyNoUser !== undefined },
+  { who: "root", whyNot: isRoot ? undefined : "needs root" },
+  { who: "an ordinary user by fusermount3", whyNot: whyNoOrdinaryUser() },
 ];
 
-describe.each(WHO)("mounted by $who (root is needed for a small disk)", ({ who, isSkipped }) => {
-  if (isSkipped) return it.skip(`${whyNoUser}`);
+describe.each(WHO)("mounted by $who (root is needed for a small disk)", ({ who, whyNot }) => {
+  if (whyNot !== undefined) return it.skip(whyNot);
   let user: OrdinaryUser | undefined;
   let place: Place;
   const rows = new Map<string, readonly Row[]>();

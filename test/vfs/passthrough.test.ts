@@ -138,6 +138,39 @@ test.each([
   },
 );
 
+test("an open that fails after it has cut the file short is told: the kernel knows of no such open", async () => {
+  const world = await passing();
+  const { id, lineage } = await whole(world);
+  const told: number[] = [];
+  world.context.metadata.changed.onTell(({ inodes }) => told.push(...inodes));
+  const full = () => {
+    throw new Error("no room for one more handle");
+  };
+  Object.assign(world.context, { handleTable: { ...world.context.handleTable, add: full } });
+  await expect(open(world.context, CALLER, lineage, { ...WRITING, truncate: true })).rejects.toThrow();
+  expect(world.inode(id).size).toBe(0);
+  expect(told).toContain(id);
+});
+
+test("so is a change that fails after it has cut the file short", async () => {
+  const world = await passing();
+  const { id, lineage } = await whole(world);
+  let forgotten = 0;
+  const { kernel, runtime } = world.context;
+  const everything = () => {
+    forgotten += 1;
+  };
+  Object.assign(kernel, { cache: { ...kernel.cache, everything } });
+  const step = (label: string) => {
+    if (label === "commit: about to") throw new Error("no room for the rows");
+  };
+  Object.assign(world.context, { runtime: { ...runtime, step } });
+  const change = setattr(world.context, CALLER, lineage, { size: 2, mode: 0o600 });
+  await expect(change).rejects.toThrow("no room for the rows");
+  expect(world.inode(id).size).toBe(2);
+  expect(forgotten).toBe(1);
+});
+
 test("what is written after the last flush is told when the last handle goes", async () => {
   const world = await passing();
   const inode = await whole(world);
