@@ -15,6 +15,7 @@
         "addon/values.c",
         "addon/device.c",
         "addon/mover.c",
+        "addon/mover-calls.c",
         "addon/notifier.c",
         "addon/control.c",
         "addon/calls.c",

@@ -4,6 +4,10 @@
  * hands all messages that are there to JavaScript in one call, up to a budget, so that timers and
  * other descriptors get their turn under load.
  *
+ * A program that gets its answer asks for the next thing some microseconds later: waiting for that
+ * here costs less than having the loop woken for it. So after answers the device is looked at again
+ * for a moment, as long as that mostly finds something, and never for long.
+ *
  * What mover.h answers right here, JavaScript never sees. Of the rest small messages are packed into
  * one slab per wake; JavaScript makes the Buffers on it, from pairs of (offset, length). Large ones
  * (file contents) leave in the memory they were read into.
@@ -27,6 +31,10 @@
 #define SMALL_LENGTH (8 * 1024)   /* at most this long: copied into the slab */
 #define GIVEN_LENGTH (256 * 1024) /* at least this long: handed out without a copy */
 #define NOT_IN_SLAB UINT32_MAX
+#define LINGER_NS 50000           /* about what it takes to be woken */
+#define TURN_NS 200000            /* then everything else of the loop has its turn */
+#define LUCK_MAX 8                /* so many times in vain, and it is rarely tried any more: */
+#define UNLUCKY_WAKES 32          /* once in so many wakes */
 
 struct device {
   napi_env env;
@@ -44,6 +52,8 @@ struct device {
   uv_poll_t poll;
   struct notifier *notifier;
   bool reading, ended, closed;
+  bool answered; /* since it was last looked at whether to linger */
+  unsigned luck, unlucky_wakes;
   int handles;    /* handles of the event loop that are not closed yet */
   bool forgotten; /* JavaScript holds it no more */
 };
@@ -52,6 +62,7 @@ struct wake {
   uint32_t count;
   uint32_t large_count;
   napi_value large; /* array of the Buffers that are not in the slab */
+  bool found;       /* there was a message, for JavaScript or not */
   int end;          /* errno that ends the device, or 0 */
 };
 
@@ -163,8 +174,8 @@ static bool keep_message(struct device *device, struct wake *wake, size_t length
   return true;
 }
 
-/* Reads what is there, within the budget. */
-static void read_messages(struct device *device, struct wake *wake)
+/* Reads what is there, within the budget; when there is nothing, what comes before `until` (uv_hrtime; 0: now). */
+static void read_messages(struct device *device, struct wake *wake, uint64_t until)
 {
   size_t bytes = 0;
   long waits = mover_waits();
@@ -182,9 +193,13 @@ static void read_messages(struct device *device, struct wake *wake)
     }
     ssize_t length = read(device->fd, device->landing, device->capacity);
     if (length > 0) {
+      wake->found = true;
       size_t moved = mover_answer(&device->mover, device->fd, device->landing, (size_t)length, waits);
       bytes += moved > 0 ? moved : (size_t)length;
-      if (moved > 0) continue;
+      if (moved > 0) {
+        device->answered = true;
+        continue;
+      }
       if (!keep_message(device, wake, (size_t)length)) {
         wake->end = ENOMEM;
         return;
@@ -193,7 +208,8 @@ static void read_messages(struct device *device, struct wake *wake)
       wake->end = ENODEV; /* the other end of a socket pair is closed */
       return;
     } else if (errno == EAGAIN) {
-      return;
+      if (wake->found || uv_hrtime() >= until) return;
+      tries--;
     } else if (errno != EINTR && errno != ENOENT && errno != EIO) {
       /* ENOENT and EIO are about one request, which the kernel has dealt with. */
       wake->end = errno;
@@ -212,6 +228,8 @@ static void call(struct device *device, napi_ref function_reference, size_t coun
   if (napi_get_and_clear_last_exception(env, &exception) == napi_ok) napi_fatal_exception(env, exception);
 }
 
+static void on_readable(uv_poll_t *poll, int status, int events);
+
 static void deliver(struct device *device, struct wake *wake)
 {
   napi_env env = device->env;
@@ -224,24 +242,23 @@ static void deliver(struct device *device, struct wake *wake)
   call(device, device->on_wake, 4, values);
 }
 
-static void on_readable(uv_poll_t *poll, int status, int events)
+/* Reads and hands over once; false: there is nothing more to do in this wake. */
+static bool take_messages(struct device *device, int status, uint64_t until)
 {
-  (void)events;
-  struct device *device = poll->data;
   napi_env env = device->env;
   napi_handle_scope scope;
-  if (napi_open_handle_scope(env, &scope) != napi_ok) return;
+  if (napi_open_handle_scope(env, &scope) != napi_ok) return false;
 
   /* The loop stops a handle whose descriptor is in error, as the device is once it is unmounted;
    * read(2) then says which error it is. */
   struct wake wake = {0};
-  read_messages(device, &wake);
+  read_messages(device, &wake, until);
   if (wake.end != 0) {
     device->ended = true;
     device->reading = false;
-    uv_poll_stop(poll);
+    uv_poll_stop(&device->poll);
   } else if (status < 0) {
-    uv_poll_start(poll, UV_READABLE, on_readable);
+    uv_poll_start(&device->poll, UV_READABLE, on_readable);
   }
   /* JavaScript may pause or close the device from inside these calls. */
   if (wake.count > 0) deliver(device, &wake);
@@ -252,6 +269,30 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     }
   }
   napi_close_handle_scope(env, scope);
+  return wake.found && device->reading;
+}
+
+/* Whether the next message is worth waiting for. Not while somebody waits for what the pool of threads has done. */
+static bool may_linger(struct device *device)
+{
+  bool answered = device->answered;
+  device->answered = false;
+  if (!answered || device->poll.loop->active_reqs.count > 0) return false;
+  return device->luck > 0 || ++device->unlucky_wakes % UNLUCKY_WAKES == 0;
+}
+
+static void on_readable(uv_poll_t *poll, int status, int events)
+{
+  (void)events;
+  struct device *device = poll->data;
+  if (!take_messages(device, status, 0)) return;
+  uint64_t now = uv_hrtime(), end = now + TURN_NS;
+  for (; now < end && may_linger(device); now = uv_hrtime()) {
+    bool found = take_messages(device, 0, now + LINGER_NS);
+    if (found) device->luck = LUCK_MAX;
+    else if (device->luck > 0) device->luck--;
+    if (!found) return;
+  }
 }
 
 /* Everything of the device that JavaScript's memory holds. */
@@ -290,6 +331,7 @@ napi_value open_device(napi_env env, napi_callback_info info)
   device->env = env;
   device->fd = fd;
   device->capacity = (size_t)capacity;
+  device->luck = LUCK_MAX;
   if (!make_references(device, values[2], values[3])) {
     drop_references(device);
     free(device);
@@ -384,6 +426,7 @@ napi_value device_reply(napi_env env, napi_callback_info info)
     written = writev(device->fd, parts, (int)count);
   } while (written < 0 && errno == EINTR);
   if (written < 0) return make_number(env, errno);
+  device->answered = true;
   return make_number(env, (size_t)written == total ? 0 : EIO);
 }
 
@@ -408,72 +451,10 @@ napi_value device_notify(napi_env env, napi_callback_info info)
   return notifier_send(device->notifier, queue, data, length);
 }
 
-/* The device, unless it is closed, and a number after it. */
-static struct device *get_open_device(napi_env env, const napi_value *values, int64_t *number)
+struct mover *mover_of(napi_env env, napi_value value)
 {
-  struct device *device = get_device(env, values[0]);
-  if (device == NULL || !get_int64(env, values[1], number)) return NULL;
-  return device->closed ? NULL : device;
-}
-
-/* deviceLetRead(device, handle, fd) */
-napi_value device_let_read(napi_env env, napi_callback_info info)
-{
-  napi_value values[3];
-  int64_t handle;
-  int fd;
-  if (!get_arguments(env, info, values, 3) || !get_int(env, values[2], &fd)) return NULL;
-  struct device *device = get_open_device(env, values, &handle);
-  if (device != NULL) mover_let_read(&device->mover, (uint64_t)handle, fd);
-  return NULL;
-}
-
-/* deviceLetWrite(device, handle, fd, milliseconds) */
-napi_value device_let_write(napi_env env, napi_callback_info info)
-{
-  napi_value values[4];
-  int64_t handle;
-  int fd, milliseconds;
-  if (!get_arguments(env, info, values, 4)) return NULL;
-  if (!get_int(env, values[2], &fd) || !get_int(env, values[3], &milliseconds)) return NULL;
-  struct device *device = get_open_device(env, values, &handle);
-  if (device != NULL) mover_let_write(&device->mover, (uint64_t)handle, fd, (uint64_t)milliseconds * 1000000);
-  return NULL;
-}
-
-/* deviceStopWriting(device, fd): whichever handles write to it. */
-napi_value device_stop_writing(napi_env env, napi_callback_info info)
-{
-  napi_value values[2];
-  int64_t fd;
-  if (!get_arguments(env, info, values, 2)) return NULL;
-  struct device *device = get_open_device(env, values, &fd);
-  if (device != NULL) mover_stop_writing(&device->mover, (int)fd);
-  return NULL;
-}
-
-/* deviceEndHandle(device, handle) */
-napi_value device_end_handle(napi_env env, napi_callback_info info)
-{
-  napi_value values[2];
-  int64_t handle;
-  if (!get_arguments(env, info, values, 2)) return NULL;
-  struct device *device = get_open_device(env, values, &handle);
-  if (device != NULL) mover_end(&device->mover, (uint64_t)handle);
-  return NULL;
-}
-
-/* deviceMoved(device): how many READs and WRITEs JavaScript did not see. */
-napi_value device_moved(napi_env env, napi_callback_info info)
-{
-  napi_value value, result;
-  if (!get_arguments(env, info, &value, 1)) return NULL;
   struct device *device = get_device(env, value);
-  if (device == NULL) return NULL;
-  CHECK(env, napi_create_array_with_length(env, 2, &result));
-  CHECK(env, napi_set_element(env, result, 0, make_number(env, (double)device->mover.reads)));
-  CHECK(env, napi_set_element(env, result, 1, make_number(env, (double)device->mover.writes)));
-  return result;
+  return device == NULL ? NULL : &device->mover;
 }
 
 /* deviceClose(device): no callback comes after it; the descriptor is closed, see notifier.h. */

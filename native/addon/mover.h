@@ -27,6 +27,9 @@ struct mover {
   uint64_t reads, writes;
 };
 
+/* device.c: the one of a device that JavaScript holds; NULL: it is none, and an exception is pending. */
+struct mover *mover_of(napi_env env, napi_value device);
+
 bool mover_open(struct mover *mover, size_t capacity);
 void mover_close(struct mover *mover);
 

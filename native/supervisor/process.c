@@ -163,6 +163,11 @@ void describe_end(int status, char *text, size_t size)
   else snprintf(text, size, "exit code %d", WEXITSTATUS(status));
 }
 
+bool was_killed(int status)
+{
+  return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+}
+
 int64_t now_ms(void)
 {
   struct timespec now;

@@ -77,7 +77,7 @@ void keep_reload(const char *values)
   read_how(space + 1, &self.next);
 }
 
-/* For whoever is started next. One that is too long for an environment is lost with us. */
+/* For whoever is started next. What a daemon is given leaves room for it (SETTINGS_BYTES_MAX). */
 static void tell_trial(void)
 {
   static char text[RELOAD_LENGTH - sizeof TRIAL - 1];

@@ -22,6 +22,11 @@ int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms)
   return FIRST_WAIT_MS << (recent - 1 < DOUBLINGS_MAX ? recent - 1 : DOUBLINGS_MAX);
 }
 
+bool is_near_limit(const struct crashes *crashes, int limit)
+{
+  return crashes->recent >= limit - 2;
+}
+
 void forget_crashes(struct crashes *crashes)
 {
   crashes->before += crashes->total;
@@ -54,6 +59,11 @@ int crashes_told(void)
 {
   const char *told = getenv("WSFS_RESTARTS");
   return told == NULL ? 0 : atoi(told);
+}
+
+void tell_fault(bool of_itself)
+{
+  setenv("WSFS_DIED_OF_ITSELF", of_itself ? "1" : "0", 1);
 }
 
 void tell_successor(int crashes, const char *why)

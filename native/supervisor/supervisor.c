@@ -259,9 +259,10 @@ static void read_control(void)
   }
 }
 
-static void await_successor(int wait_ms)
+static void await_successor(int wait_ms, bool of_itself)
 {
   self.phase = RESUMING;
+  tell_fault(of_itself);
   self.start_at = now_ms() + wait_ms;
   self.killed = self.watched = self.outdated = false;
   self.silent_ms = 0;
@@ -272,7 +273,7 @@ static void await_successor(int wait_ms)
 static bool begin_anew(void)
 {
   forget_crashes(&self.crashes);
-  await_successor(0);
+  await_successor(0, false);
   return true;
 }
 
@@ -281,7 +282,7 @@ static bool begin_anew(void)
  * the device. Only a mount that was usable is taken over: before that nobody uses it, and the command
  * that wants it hears why there is none. One whose daemon gave way waits until somebody can serve it again.
  */
-static bool plan_successor(const char *how)
+static bool plan_successor(const char *how, bool of_itself)
 {
   char why[LINE_LENGTH + 128];
   describe_death(self.killed, how, self.cause, why, sizeof why);
@@ -296,7 +297,7 @@ static bool plan_successor(const char *how)
   if (wait < 0 && !reload_is_on_trial()) return false;
   say("%s; another one takes the mount over", why);
   tell_successor(self.crashes.before + self.crashes.total, why);
-  await_successor(wait < 0 ? RELOAD_WAIT_MS : wait);
+  await_successor(wait < 0 ? RELOAD_WAIT_MS : wait, of_itself || is_near_limit(&self.crashes, self.options.crashes));
   return true;
 }
 
@@ -330,13 +331,13 @@ static void on_daemon_end(int status)
   if (self.process >= 0) close(self.process);
   self.process = -1;
   if (mounted && clean && self.phase == SERVING && begin_reload(self.options.program)) {
-    await_successor(0);
+    await_successor(0, false);
     return;
   }
   /* Unmounted by anybody, the daemon ends by itself. */
   bool expected = self.failed || self.phase == ENDING || (self.mount.device >= 0 && self.phase >= RESUMING && !mounted);
   if (!expected || (self.killed && !self.failed)) {
-    if (mounted && plan_successor(how)) return;
+    if (mounted && plan_successor(how, self.killed || !(adopted || was_killed(status)))) return;
     on_daemon_lost(how);
   } else if (!clean && !self.failed) {
     fail(1, "the daemon ended with %s; unsent changes are kept and go on with the next mount", how);
@@ -394,7 +395,7 @@ static void start_successor(void)
   if (error == 0) pass_device(); /* before it asks: if we die, it has all that it takes to go on */
   if (error == 0) return;
   snprintf(self.cause, sizeof self.cause, "cannot start the daemon: %s", strerror(error));
-  if (plan_successor("no process")) return;
+  if (plan_successor("no process", false)) return;
   on_daemon_lost("no process");
   give_up_waiting();
 }

@@ -74,6 +74,8 @@ int receive_line(int control, char *line, size_t size, int *descriptor);
 bool is_dead(pid_t pid, int *status);
 /* How a process ended, by its wait status. */
 void describe_end(int status, char *text, size_t size);
+/* By kill -9: somebody may do so at any time. So does the kernel, to who takes too much memory. */
+bool was_killed(int status);
 /* Whether one of the signals that came on take_signals' descriptor asks us to end. */
 bool asks_to_end(int signals);
 /* A descriptor that tells of children that ended, and of what asks us to end. -1: errno is set. */
@@ -149,8 +151,12 @@ struct crashes {
 int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms);
 /* Those of a daemon with other settings say nothing of the next; they stay counted as restarts. */
 void forget_crashes(struct crashes *crashes);
+/* Two more like the last one end the mount: whatever they died of, what was at hand each time is to blame rather. */
+bool is_near_limit(const struct crashes *crashes, int limit);
 /* Puts it into the environment of the daemon that is started next. */
 void tell_successor(int crashes, const char *why);
+/* Also whether the one before died of itself: by what it had at hand, maybe. */
+void tell_fault(bool of_itself);
 /* What the log, and those who come after it, are told of a daemon that died; `cause`: its own words, or "". */
 void describe_death(bool killed, const char *how, const char *cause, char *text, size_t size);
 /* The same of the last one, which has no successor; `limit`: as of count_crash. */

@@ -55,6 +55,7 @@ log(`session ${session} pid ${process.pid}`);
 
 if (restarts !== "") {
   log(`restarts ${restarts}`);
+  log(`the one before ${process.env.WSFS_DIED_OF_ITSELF !== "0" ? "died of itself" : "did not die of itself"}`);
   const { WSFS_DAEMON_SETTINGS: settings, WSFS_RELOAD: reload } = process.env;
   if (settings !== undefined) log(`settings ${settings.slice(0, 20)} ${settings.length} reload ${reload}`);
   if (settings?.startsWith("first") === true && existsSync(`${logPath}.later`)) {

@@ -1,5 +1,6 @@
 /** READs and WRITEs that the device answers by itself, over a socket pair whose other end plays the kernel. */
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { closeSync, mkdtempSync, openSync, readFileSync, readSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
@@ -155,6 +156,26 @@ it("one that comes again, is not plain, or fails is JavaScript's, and changes no
   daemon.letRead(HANDLE, other);
   expect(await outcome({})).toBeUndefined();
   closeSync(other);
+});
+
+/** These cannot say what is in memory. */
+const CANNOT_TELL = [0x01021994, 0x794c7630];
+const canTell = !CANNOT_TELL.includes(statfsSync(tmpdir()).type);
+it.skipIf(!canTell)("what the disk would have to bring is JavaScript's (no tmpfs, no overlayfs)", async () => {
+  const path = join(folder, "large");
+  writeFileSync(path, Buffer.alloc(8 * 1024 * 1024, "x"));
+  const large = openSync(path, "r");
+  daemon.letRead(HANDLE, large);
+  const asked = { offset: 4n * 1024n * 1024n };
+  expect(await outcome(asked)).toBe("xxxx");
+  // It is a wish: what the kernel is at work on it keeps for now.
+  await vi.waitFor(async () => {
+    execFileSync("dd", [`of=${path}`, "oflag=nocache", "conv=notrunc,fdatasync", "count=0", "status=none"]);
+    expect(await outcome(asked)).toBeUndefined();
+  });
+  readSync(large, Buffer.alloc(4), 0, 4, Number(asked.offset));
+  expect(await outcome(asked)).toBe("xxxx");
+  closeSync(large);
 });
 
 it("handles whose numbers fall on one place take it from each other", async () => {

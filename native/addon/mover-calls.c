@@ -1,0 +1,69 @@
+/* What JavaScript says to the mover of a device: which handles' READs and WRITEs it may answer, and until when. */
+#include "addon.h"
+#include "mover.h"
+
+/* The first two arguments of each call: a device and a number. */
+static struct mover *get_mover(napi_env env, const napi_value *values, int64_t *number)
+{
+  return get_int64(env, values[1], number) ? mover_of(env, values[0]) : NULL;
+}
+
+/* deviceLetRead(device, handle, fd) */
+napi_value device_let_read(napi_env env, napi_callback_info info)
+{
+  napi_value values[3];
+  int64_t handle;
+  int fd;
+  if (!get_arguments(env, info, values, 3) || !get_int(env, values[2], &fd)) return NULL;
+  struct mover *mover = get_mover(env, values, &handle);
+  if (mover != NULL) mover_let_read(mover, (uint64_t)handle, fd);
+  return NULL;
+}
+
+/* deviceLetWrite(device, handle, fd, milliseconds) */
+napi_value device_let_write(napi_env env, napi_callback_info info)
+{
+  napi_value values[4];
+  int64_t handle;
+  int fd, milliseconds;
+  if (!get_arguments(env, info, values, 4)) return NULL;
+  if (!get_int(env, values[2], &fd) || !get_int(env, values[3], &milliseconds)) return NULL;
+  struct mover *mover = get_mover(env, values, &handle);
+  if (mover != NULL) mover_let_write(mover, (uint64_t)handle, fd, (uint64_t)milliseconds * 1000000);
+  return NULL;
+}
+
+/* deviceStopWriting(device, fd): whichever handles write to it. */
+napi_value device_stop_writing(napi_env env, napi_callback_info info)
+{
+  napi_value values[2];
+  int64_t fd;
+  if (!get_arguments(env, info, values, 2)) return NULL;
+  struct mover *mover = get_mover(env, values, &fd);
+  if (mover != NULL) mover_stop_writing(mover, (int)fd);
+  return NULL;
+}
+
+/* deviceEndHandle(device, handle) */
+napi_value device_end_handle(napi_env env, napi_callback_info info)
+{
+  napi_value values[2];
+  int64_t handle;
+  if (!get_arguments(env, info, values, 2)) return NULL;
+  struct mover *mover = get_mover(env, values, &handle);
+  if (mover != NULL) mover_end(mover, (uint64_t)handle);
+  return NULL;
+}
+
+/* deviceMoved(device): how many READs and WRITEs JavaScript did not see. */
+napi_value device_moved(napi_env env, napi_callback_info info)
+{
+  napi_value value, result;
+  if (!get_arguments(env, info, &value, 1)) return NULL;
+  const struct mover *mover = mover_of(env, value);
+  if (mover == NULL) return NULL;
+  CHECK(env, napi_create_array_with_length(env, 2, &result));
+  CHECK(env, napi_set_element(env, result, 0, make_number(env, (double)mover->reads)));
+  CHECK(env, napi_set_element(env, result, 1, make_number(env, (double)mover->writes)));
+  return result;
+}
