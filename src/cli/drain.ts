@@ -1,7 +1,7 @@
 /** `wsfs drain`, and the part of `wsfs umount --drain` that is the same. */
 import type { DrainProgress, DrainResult } from "../daemon/control-messages.ts";
 import { EXIT } from "./failure.ts";
-import { findSuccessor, requireServed, type Served } from "./find-mount.ts";
+import { requireServed, type Served } from "./find-mount.ts";
 import type { Values } from "./options.ts";
 import { createPace, type Pace } from "./pace.ts";
 import { describeLeft, formatDuration, formatSize, printable } from "./wording.ts";
@@ -39,7 +39,7 @@ interface Progress {
 }
 
 async function runDrain(dir: string, served: Served, options: DrainOptions, show: Progress): Promise<DrainResult> {
-  const { ControlError, postDrain } = await import("../daemon/control-client.ts");
+  const [{ ask }, { postDrain }] = await Promise.all([import("./ask.ts"), import("../daemon/control-client.ts")]);
   const end = options.seconds === undefined ? undefined : performance.now() + options.seconds * 1000;
   const pace = createPace();
   let last: DrainProgress | undefined;
@@ -49,21 +49,15 @@ async function runDrain(dir: string, served: Served, options: DrainOptions, show
     process.stderr.write(`wsfs: no longer waiting${left}; ${dir} stays mounted and goes on\n`);
   });
   try {
-    for (let asked = served; ; ) {
+    // What was to be uploaded is to be uploaded by a daemon after it.
+    return await ask(served, (socket) => {
       const timeout = end === undefined ? {} : { timeoutMs: Math.max(0, end - performance.now()) };
-      try {
-        return await postDrain(asked.socket, { settle: options.settle, ...timeout }, (progress) => {
-          last = progress;
-          pace.note(performance.now(), progress);
-          show.update(progress, describeProgress(progress, pace));
-        });
-      } catch (error) {
-        // What was to be uploaded is to be uploaded by the daemon after it.
-        const next = error instanceof ControlError ? await findSuccessor(asked) : undefined;
-        if (next === undefined) throw error;
-        asked = next;
-      }
-    }
+      return postDrain(socket, { settle: options.settle, ...timeout }, (progress) => {
+        last = progress;
+        pace.note(performance.now(), progress);
+        show.update(progress, describeProgress(progress, pace));
+      });
+    });
   } finally {
     stopListening();
     show.end();

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { makeRuntimeFolder } from "../daemon/runtime-folder.ts";
-import { type DaemonSettings, RESTARTS_VARIABLE, SETTINGS_VARIABLE } from "../daemon/settings.ts";
+import { type DaemonSettings, RESTARTS_VARIABLE, SETTINGS_VARIABLE, settingsText } from "../daemon/settings.ts";
 import { heartbeatLimitSeconds } from "../daemon/waiting.ts";
 import { supervisorProgram } from "../lib/compiled.ts";
 import { childEnvironment } from "./environment.ts";
@@ -42,6 +42,8 @@ export const DAEMON = [process.execPath, fileURLToPath(new URL("../daemon/main.j
 
 export function launch(options: LaunchOptions): Launched {
   const { settings, source, mountOptions, background } = options;
+  const text = settingsText(settings, DAEMON);
+  if (text === undefined) throw new Failure("the profile is too long");
   makeRuntimeFolder(settings.runtimeFolder);
   // What the log of the daemon cannot hold: its words before there is one, and a crash of Node itself.
   const outputPath = join(settings.runtimeFolder, "background.log");
@@ -59,7 +61,7 @@ export function launch(options: LaunchOptions): Launched {
       // Not the caller's folder, which could then not be unmounted.
       cwd: "/",
       env: childEnvironment({
-        [SETTINGS_VARIABLE]: JSON.stringify(settings),
+        [SETTINGS_VARIABLE]: text,
         UV_THREADPOOL_SIZE: POOL_THREADS,
         [RESTARTS_VARIABLE]: "",
       }),

@@ -7,12 +7,10 @@ import { formatCount } from "./wording.ts";
 
 export async function queueRetry(values: Values<"queue retry">): Promise<number> {
   const { served, mount } = await requireServed(values.dir);
-  const { postRetry } = await import("../daemon/control-client.ts");
+  const [{ ask }, { postRetry }] = await Promise.all([import("./ask.ts"), import("../daemon/control-client.ts")]);
   const asked = new Map(values.paths.map((path) => [pathInMount(path, mount.mountpoint), path]));
-  const { retried, unknown } = await postRetry(
-    served.socket,
-    values.paths.length === 0 ? undefined : [...asked.keys()],
-  );
+  const paths = values.paths.length === 0 ? undefined : [...asked.keys()];
+  const { retried, unknown } = await ask(served, (socket) => postRetry(socket, paths));
   if (values.json) process.stdout.write(`${JSON.stringify({ retried, unknown })}\n`);
   else process.stdout.write(`${formatCount(retried, "change")} tried now\n`);
   if (unknown.length === 0) return EXIT.ok;

@@ -12,8 +12,8 @@ export async function status(values: Values<"status">): Promise<number> {
     process.stdout.write(values.json ? `${JSON.stringify({ mounted: false })}\n` : `${values.dir}: ${why}\n`);
     return EXIT.notMounted;
   }
-  const { getStatus } = await import("../daemon/control-client.ts");
-  const state = await getStatus(found.served.socket);
+  const [{ ask }, { getStatus }] = await Promise.all([import("./ask.ts"), import("../daemon/control-client.ts")]);
+  const state = await ask(found.served, getStatus);
   process.stdout.write(values.json ? `${JSON.stringify({ mounted: true, ...state })}\n` : describeStatus(state));
   return EXIT.ok;
 }

@@ -56,6 +56,8 @@ const UNTOLD: Readonly<Partial<Record<ResourceName, Readonly<Record<string, unkn
   version: { branch: "main", mimeType: "application/octet-stream" },
 };
 
+/** Asked for again a few times, it has been found by then. */
+const NOT_FOUND_YET_MS = 4_000;
 const PAGE = 200;
 const PAGES_MAX = 10_000;
 
@@ -344,6 +346,12 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     const head = node?.head;
     if (typeof head === "string" && (version === undefined || version === head)) {
       return { ...answer, headers: { ...answer.headers, etag: `"${head}"` } };
+    }
+    if (node === undefined) {
+      // Its bytes came, so it is there, and so new that its id is not found for a moment. No answer of the gateway's
+      // says so, and nothing but this one node has to wait for it.
+      const details = { status: 503, retryAfterMs: NOT_FOUND_YET_MS, isOfNode: true } as const;
+      throw new RemoteError("server", "the node's head is not known yet", details);
     }
     await discard(answer);
     return problem(404, { detail: "the version is no longer the node's head, and the gateway shows no other" });

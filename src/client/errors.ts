@@ -54,6 +54,8 @@ export interface RemoteErrorDetails {
   readonly excess?: Excess;
   /** The request never left: it certainly had no effect. */
   readonly isUnsent?: true;
+  /** It is about the node that was asked for: of the gateway's state it tells nothing. */
+  readonly isOfNode?: true;
   readonly cause?: unknown;
 }
 

@@ -104,8 +104,15 @@ function difference(from: Record<string, unknown>, to: Record<string, unknown>):
   return Object.keys(patch).length === 0 ? undefined : patch;
 }
 
-/** The merge patch that makes `to` of `from`; undefined when they are equal. */
+/** The merge patch that makes `to` of `from`; undefined when they are equal. To have no extended attributes is one state. */
 export function attributesDifference(from: Attributes, to: Attributes): AttributesPatch | undefined {
-  const patch = difference(from, to);
+  const patch = difference(withoutEmpty(from), withoutEmpty(to));
   return patch === undefined ? undefined : attributesPatch.parse(patch);
+}
+
+export const sameAttributes = (a: Attributes, b: Attributes): boolean => attributesDifference(a, b) === undefined;
+
+/** An object that lost its last name is what is left of a merge patch, and says what none says. */
+function withoutEmpty({ xattrs, ...rest }: Attributes): Attributes {
+  return xattrs === undefined || Object.keys(xattrs).length === 0 ? rest : { ...rest, xattrs };
 }

@@ -29,6 +29,11 @@ export class ControlError extends Error {
   override name = "ControlError";
 }
 
+/** It did, and will say the same again. */
+export class Refusal extends ControlError {
+  override name = "Refusal";
+}
+
 /** A daemon that is busy with a long synchronous step answers within this; one that hangs never does. */
 const SILENCE_LIMIT_MS = 10_000;
 /** It goes through the whole queue before it answers. */
@@ -145,8 +150,8 @@ function whyNot(error: NodeJS.ErrnoException): string {
   return `the daemon cannot be asked: ${error.message}`;
 }
 
-async function refusal(response: IncomingMessage): Promise<ControlError> {
-  return new ControlError(`the daemon refused: ${parse(errorReply, await readAll(response)).error}`);
+async function refusal(response: IncomingMessage): Promise<Refusal> {
+  return new Refusal(`the daemon refused: ${parse(errorReply, await readAll(response)).error}`);
 }
 
 async function readAll(response: IncomingMessage): Promise<string> {

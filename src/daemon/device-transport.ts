@@ -15,6 +15,7 @@ import type { KeptState } from "./kept-state.ts";
 import { stackDepth, timesAreExact, whyNoPassthrough } from "./kernel.ts";
 import { kernelDevice } from "./kernel-device.ts";
 import type { DaemonSettings } from "./settings.ts";
+import { isToldToEnd } from "./told-to-end.ts";
 import type { ServedMount, Transport } from "./transport.ts";
 import { requestLimitMs } from "./waiting.ts";
 
@@ -59,6 +60,7 @@ export function deviceTransport(options: DeviceOptions): Transport {
         deadlineMs: requestLimitMs(settings.shortenWaits),
         stackDepth: whyNot === undefined ? stackDepth(stateDir) : 0,
         step: (label) => systemClock.step(label),
+        isToldToEnd,
         noResend: options.noResend,
         atHand: kept.atHand,
         firstPlace: options.firstPlace(),

@@ -12,8 +12,8 @@ import { systemClock } from "../lib/system-clock.ts";
 import type { ReloadRequest } from "./control-messages.ts";
 import { Refused } from "./control-server.ts";
 import { changed } from "./reload-settings.ts";
-import { type DaemonSettings, reloadTag, SETTINGS_VARIABLE } from "./settings.ts";
-import { type SupervisorLink, WORD_END } from "./supervisor-link.ts";
+import { type DaemonSettings, reloadTag, SETTINGS_VARIABLE, settingsText } from "./settings.ts";
+import type { SupervisorLink } from "./supervisor-link.ts";
 import { withLimit } from "./with-limit.ts";
 
 /** For requests at hand: those that take longer come to the successor again. */
@@ -22,8 +22,6 @@ const AT_HAND_LIMIT_MS = 10_000;
 const REST_LIMIT_MS = 10_000;
 const CHECK_LIMIT_MS = 30_000;
 const TOLD_LIMIT_MS = 10_000;
-/** As the supervisor takes it (RELOAD_LENGTH), and the kernel as one string of an environment. */
-const SETTINGS_BYTES_MAX = 120 * 1024;
 /** To the daemon's program: say whether you could start, and end. */
 export const CHECK_ARGUMENT = "--check";
 
@@ -146,9 +144,8 @@ function ownProgram(): Program {
 
 /** The program as it is on the disk now, and these settings. */
 async function checkProgram(settings: DaemonSettings, program: Program): Promise<void> {
-  const text = JSON.stringify(settings);
-  if (Buffer.byteLength(text + program.join(WORD_END)) > SETTINGS_BYTES_MAX)
-    throw new Refused("the profile is too long for a reload");
+  const text = settingsText(settings, program);
+  if (text === undefined) throw new Refused("the profile is too long");
   const env = { ...process.env, [SETTINGS_VARIABLE]: text };
   const [node = "", ...args] = program;
   const options = { cwd: "/", env, timeout: CHECK_LIMIT_MS, killSignal: "SIGKILL" } as const;

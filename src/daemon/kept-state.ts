@@ -18,7 +18,7 @@ import type { HandleTable, KeptHandle } from "../vfs/handle-table.ts";
 const HEAD_SIZE = 4096;
 /** Two lists of numbers, each with its length before it. */
 const LIST_SIZE = 64 * 1024;
-const LISTS = { inFlight: HEAD_SIZE, again: HEAD_SIZE + LIST_SIZE } as const;
+const LISTS = { inFlight: HEAD_SIZE, suspects: HEAD_SIZE + LIST_SIZE } as const;
 const SLOTS_AT = HEAD_SIZE + 2 * LIST_SIZE;
 const SLOT_SIZE = 64;
 /** More than programs can have open; a handle is the count of all that were ever given out, and its slot. */
@@ -64,12 +64,22 @@ export interface KeptState {
   close(): unknown;
 }
 
-/** Empty for a mount of its own. Undefined: there is nothing of this mount to be taken over. */
-export function openKeptState(path: string, mount: string, isResumed: boolean, log: Logger): KeptState | undefined {
-  if (!isResumed) {
+/** How the daemon before ended. */
+export type Before = Pick<AtHand, "wasOwnFault">;
+
+const NOBODY: Before = { wasOwnFault: false };
+
+/** Empty for a mount of its own, with nobody before. Undefined: there is nothing of this mount to be taken over. */
+export function openKeptState(
+  path: string,
+  mount: string,
+  before: Before | undefined,
+  log: Logger,
+): KeptState | undefined {
+  if (before === undefined) {
     const empty = Buffer.alloc(SLOTS_AT + SLOTS_AT_FIRST * SLOT_SIZE);
     writeHead(empty, { mount });
-    return keptState(makeFile(path, empty, log), mount, empty, log);
+    return keptState(makeFile(path, empty, log), mount, empty, NOBODY, log);
   }
   let fd: number;
   try {
@@ -82,7 +92,7 @@ export function openKeptState(path: string, mount: string, isResumed: boolean, l
   const found = head.safeParse(parse(bytes));
   // Before the kernel has agreed on anything nobody uses the mount.
   const isOurs = found.success && found.data.mount === mount && found.data.connection !== undefined;
-  if (isOurs && bytes.length >= SLOTS_AT) return keptState(fd, mount, bytes, log);
+  if (isOurs && bytes.length >= SLOTS_AT) return keptState(fd, mount, bytes, before, log);
   fs.closeSync(fd);
   return undefined;
 }
@@ -114,7 +124,7 @@ function writeHead(bytes: Buffer, values: z.infer<typeof head>): void {
   bytes.write(JSON.stringify(values));
 }
 
-function keptState(fd: number, mount: string, left: Buffer, log: Logger): KeptState {
+function keptState(fd: number, mount: string, left: Buffer, { wasOwnFault }: Before, log: Logger): KeptState {
   let isBroken = false;
 
   function write(bytes: Uint8Array, length: number, at: number): void {
@@ -134,7 +144,7 @@ function keptState(fd: number, mount: string, left: Buffer, log: Logger): KeptSt
   let last = given;
   const record = Buffer.alloc(SLOT_SIZE);
   const list = Buffer.alloc(LIST_SIZE);
-  const listed = { inFlight: readList(left, LISTS.inFlight), again: readList(left, LISTS.again) };
+  const listed = { inFlight: readList(left, LISTS.inFlight), suspects: readList(left, LISTS.suspects) };
 
   function writeList(at: number, ids: readonly number[]): void {
     const count = Math.min(ids.length, LIST_SIZE / 8 - 1);
@@ -175,9 +185,10 @@ function keptState(fd: number, mount: string, left: Buffer, log: Logger): KeptSt
     },
     atHand: {
       left: listed.inFlight,
-      tried: new Set(listed.again),
+      wasOwnFault,
+      suspects: new Set(listed.suspects),
       inFlight: (ids) => writeList(LISTS.inFlight, ids),
-      again: (ids) => writeList(LISTS.again, ids),
+      suspected: (ids) => writeList(LISTS.suspects, ids),
     },
     close: () => fd === NO_FILE || fs.closeSync(fd),
   };

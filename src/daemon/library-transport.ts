@@ -64,7 +64,11 @@ function libraryTransport(
   return {
     passthrough,
     mover: NO_MOVER,
-    kernelCache: { expiresNames: false, tell: (news) => tell(news), everything: (known) => everything(known) },
+    kernelCache: {
+      expiresNames: false,
+      tell: (news, known) => tell(news, known),
+      everything: (known) => everything(known),
+    },
     async serve(engine, link, closers) {
       const session = createLibrarySession({
         fileSystem: engine.fileSystem,
@@ -91,7 +95,7 @@ function libraryTransport(
       const ended = session.watch(() => isConnected(mount.descriptor));
       return {
         mount,
-        session: { ended, operations: () => session.counts(), drained: () => session.drained() },
+        session: { ended, operations: () => session.counts(), moved: () => ({}), drained: () => session.drained() },
         handOver: noHandOver("it is mounted with --transport fuse-native, which no other daemon can take over"),
       };
     },

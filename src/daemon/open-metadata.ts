@@ -34,8 +34,8 @@ export interface OpenNeeds extends CopyNeeds {
   /** When it began, milliseconds since 1970. */
   readonly bootedAt: number;
   readonly now: () => number;
-  /** The database was one of an earlier release, which cannot read it from now on. */
-  readonly onMigrated?: () => void;
+  /** See openDatabase. */
+  readonly onMigrated?: (database: Connection) => void;
   /** Right after each step of a repair, for tests that die there. */
   readonly onStep?: (what: string) => void;
 }

@@ -65,6 +65,7 @@ export async function openToCommands(
     passthrough: passthrough.isOn,
     ...(passthrough.whyOff === undefined ? {} : { passthroughOff: passthrough.whyOff }),
     operations: session.operations(),
+    moved: session.moved(),
   });
   const unmount = async (): Promise<UnmountReply> => {
     if (handOver.isUnderWay) throw new Refused("it gives way to another daemon, which is to be asked");

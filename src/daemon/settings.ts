@@ -11,6 +11,8 @@ export const CONTROL_VARIABLE = "WSFS_CONTROL_FD";
 
 /** Set by the supervisor, for a daemon that takes over: how many died before (none: one gave way), of what the last one. */
 export const RESTARTS_VARIABLE = "WSFS_RESTARTS";
+/** Set by the supervisor, to 0 where the last one was killed by somebody, or gave way. One of an earlier release says nothing. */
+const FAULT_VARIABLE = "WSFS_DIED_OF_ITSELF";
 /** Set by the supervisor for a daemon that `wsfs reload` asked for, or that goes on after such a one failed. */
 const RELOAD_VARIABLE = "WSFS_RELOAD";
 /** Set by tests: behave as with a kernel that sends nothing again (before Linux 6.9). */
@@ -58,6 +60,19 @@ export const daemonSettings = z.object({
 });
 export type DaemonSettings = z.infer<typeof daemonSettings>;
 
+/**
+ * As the kernel takes one string of an environment, and the supervisor a word of its daemon (RELOAD_LENGTH). It has to
+ * hold the daemon's program too: a supervisor in the place of one that died is told both of a release on trial.
+ */
+const SETTINGS_BYTES_MAX = 120 * 1024;
+
+/** Undefined: too long to be handed on. */
+export function settingsText(settings: DaemonSettings, program: readonly string[]): string | undefined {
+  const text = JSON.stringify(settings);
+  const words = program.reduce((bytes, word) => bytes + 1 + Buffer.byteLength(word), 0);
+  return Buffer.byteLength(text) + words > SETTINGS_BYTES_MAX ? undefined : text;
+}
+
 export function readSettings(environment: NodeJS.ProcessEnv): DaemonSettings {
   const given = environment[SETTINGS_VARIABLE];
   if (given === undefined) throw new Error(`this program is started by "wsfs mount" (${SETTINGS_VARIABLE} is not set)`);
@@ -67,11 +82,14 @@ export function readSettings(environment: NodeJS.ProcessEnv): DaemonSettings {
 export interface Restarts {
   readonly count: number;
   readonly cause: string;
+  /** The last one died of something it did, so far as is known. */
+  readonly wasOwnFault: boolean;
 }
 
 export function readRestarts(environment: NodeJS.ProcessEnv): Restarts | undefined {
   const [, count, cause = ""] = /^(\d+) ?(.*)$/s.exec(environment[RESTARTS_VARIABLE] ?? "") ?? [];
-  return count === undefined ? undefined : { count: Number(count), cause };
+  if (count === undefined) return undefined;
+  return { count: Number(count), cause, wasOwnFault: environment[FAULT_VARIABLE] !== "0" };
 }
 
 /** Of the reload that this daemon came by. */

@@ -163,7 +163,9 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   };
   const before = restarts === undefined ? undefined : stateDirOf(settings.runtimeFolder, settings.mountId);
   const stateDir = before ?? settings.stateDir ?? (await chooseStateFolder(settings, client, patience, log));
-  const hashWorkers = createHashWorkers();
+  const hashWorkers = createHashWorkers(systemClock, {
+    onLost: (what) => log.warn(what, "a hashing thread is not heard of: another one takes its file"),
+  });
   closers.push(() => hashWorkers.close());
   const runtime = createRuntime(createDiskFiles({ systemCalls, hashWorkers, elapsed: systemClock.elapsed }));
   const paths = createLayout(runtime.files, stateDir);
@@ -178,12 +180,10 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   const reserve = createReserve(runtime.files, paths.reserve, reserveSize(total), removeNow);
   const boot = bootId();
   const copying = { files: runtime.files, folder: stateDir, database: databasePath, log };
-  let isMigrated = false;
   const { connection: database, repaired } = await openMetadata({
     ...copying,
-    onMigrated: () => {
-      isMigrated = true;
-    },
+    // In a row: whoever says so may not be the one that does it.
+    onMigrated: (changed) => createSettings(changed).set("migrated", reload?.id ?? ""),
     paths,
     boot,
     bootedAt: systemClock.wallClock() - uptime() * 1000,
@@ -211,7 +211,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     },
   });
   closers.push(() => copies.atEnd());
-  const kept = openKeptState(join(stateDir, KEPT), settings.mountId, restarts !== undefined, log);
+  const kept = openKeptState(join(stateDir, KEPT), settings.mountId, restarts, log);
   if (kept === undefined) throw new StartError("the state dir holds nothing of this mount: it cannot be taken over");
   closers.push(() => kept.close());
   const overseer = createOverseer(settings, supervisor, log);
@@ -275,7 +275,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     stateDir,
     baseUrl: settings.baseUrl,
     workspace,
-    ...(reload === undefined ? {} : { reload: cameBy(reload, isMigrated) }),
+    ...(reload === undefined ? {} : { reload: cameBy(reload, createSettings(database).get("migrated") === reload.id) }),
   };
   const mountOver = session.ended.then(async (reason) => {
     log.info({ reason }, "the mount is gone");

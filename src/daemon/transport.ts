@@ -25,6 +25,6 @@ export interface ServedMount {
 
 export interface Serving {
   readonly mount: ServedMount;
-  readonly session: Pick<Session, "ended" | "operations" | "drained">;
+  readonly session: Pick<Session, "ended" | "operations" | "moved" | "drained">;
   readonly handOver: HandOver;
 }

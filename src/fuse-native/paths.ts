@@ -150,13 +150,15 @@ export function createPaths(fileSystem: Pick<FileSystem, "lookup" | "forget">): 
       lastHidden = counterOf(to);
       return below(caller, from, async (folder, name) => {
         const lineage = await find(caller, from);
+        let willCome = false;
         try {
           await action(folder, name);
-        } catch (error) {
-          letGo(lineage);
-          throw error;
+          // Where it was told that this failed, meanwhile, libfuse will not come for what is hidden.
+          willCome = !caller.signal.aborted;
+        } finally {
+          if (willCome) hidden.set(split(to).name, { lineage, folder });
+          else letGo(lineage);
         }
-        hidden.set(split(to).name, { lineage, folder });
       });
     },
     unhide(path) {

@@ -1,7 +1,9 @@
 /**
  * Which requests a daemon had at hand when it died, and what its successor does about them. Where the kernel
- * sends them again (Linux 6.9), one that was at hand at two deaths is not tried a third time. Where it does not,
- * somebody has to say so to the programs that wait: they are written down before they are begun.
+ * sends them again (Linux 6.9), one that was at hand at two deaths is not tried a third time: it may be what they died
+ * of. Only where a daemon died of itself: of one that somebody killed no request is to blame, and kill -9 is no reason
+ * for an error. Where the kernel does not, somebody has to say so to the programs that wait: they are written down
+ * before they are begun.
  */
 import type { Logger } from "../lib/log.ts";
 import type { InFlight } from "./in-flight.ts";
@@ -10,42 +12,53 @@ import type { InFlight } from "./in-flight.ts";
 export interface AtHand {
   /** Of the daemon before: what it had read, answered or not. */
   readonly left: readonly number[];
-  /** Of the daemon before: what had come to it again already. */
-  readonly tried: ReadonlySet<number>;
+  /** It died of something it did, so far as is known. */
+  readonly wasOwnFault: boolean;
+  /** It had these at hand, as had one before that died of itself. */
+  readonly suspects: ReadonlySet<number>;
   inFlight(ids: readonly number[]): void;
-  again(ids: readonly number[]): void;
+  suspected(ids: readonly number[]): void;
 }
 
-export const NOTHING_KEPT: AtHand = { left: [], tried: new Set(), inFlight: () => {}, again: () => {} };
+export const NOTHING_KEPT: AtHand = {
+  left: [],
+  wasOwnFault: false,
+  suspects: new Set(),
+  inFlight: () => {},
+  suspected: () => {},
+};
 
-export interface SecondTries {
-  /** False: it was at hand when two daemons died. Only of a request that was sent again. */
+export interface Suspects {
+  /** False: it was at hand when two daemons died of themselves. Only of a request that was sent again. */
   begin(request: InFlight): boolean;
   end(request: InFlight): void;
   /** This daemon ends of its own will: that is nobody's fault. */
   forgive(): void;
 }
 
-export function createSecondTries(atHand: AtHand, log: Logger): SecondTries {
+export function createSuspects(atHand: AtHand, log: Logger): Suspects {
   const ids = new Set<number>();
-  if (atHand.tried.size > 0) atHand.again([]);
+  const { wasOwnFault, suspects } = atHand;
+  if (suspects.size > 0) atHand.suspected([]);
   return {
     begin(request) {
       const { id, name, nodeid, pid } = request;
-      if (atHand.tried.has(id)) {
+      const wasSuspect = suspects.has(id);
+      if (wasSuspect && wasOwnFault) {
         log.error({ op: name, id, node: nodeid, pid }, "a request was at hand when two daemons died: it fails");
         return false;
       }
+      if (!wasSuspect && !wasOwnFault) return true;
       ids.add(id);
-      atHand.again([...ids]);
+      atHand.suspected([...ids]);
       return true;
     },
     end({ id }) {
-      if (ids.delete(id)) atHand.again([...ids]);
+      if (ids.delete(id)) atHand.suspected([...ids]);
     },
     forgive() {
       ids.clear();
-      atHand.again([]);
+      atHand.suspected([]);
     },
   };
 }

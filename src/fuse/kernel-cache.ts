@@ -24,6 +24,13 @@ export interface KernelCacheOfDevice extends KernelCache {
 /** Messages in one go. */
 const BATCH = 500;
 /**
+ * Names and inodes that wait, to be told or to be told once more. When there are more (somebody holds a folder, and
+ * far away a tree is rewritten), the kernel is told of all there is, by the rows. A name that went is none of that:
+ * the kernel asks for it again when its time is over, as after the death of a daemon (LIVE_NAME_MS). Names it holds
+ * to be absent are in no row and held for longer: none of them is left out, nor counted (vfs/tell-kernel.ts has a bound).
+ */
+const WAITING_MAX = 50_000;
+/**
  * What changes at about the same moment goes together. It also lets callers run that were answered just
  * before: an answer the kernel has but not yet looked at would undo what it is told here.
  */
@@ -56,6 +63,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
   let isClosed = false;
   let expiresNames = false;
   const names = new Map<string, ChangedName>();
+  const absent = new Map<string, ChangedName>();
   const inodes = new Set<number>();
   const listings = new Set<number>();
   /** Told, to be told once more: since the last look, and those whose turn is at the next one. */
@@ -77,7 +85,12 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
       // Gone when it was told, and meanwhile somebody's again: who works in it is not to be disturbed.
       const isGone = one.isGone();
       parts.push(...entry(one, isGone));
-      if (!isGone && one.wasThere && expiresNames) lately.set(key, one);
+      if (!isGone && expiresNames) lately.set(key, one);
+    }
+    for (const [key, one] of absent) {
+      if (parts.length >= 2 * BATCH) break;
+      absent.delete(key);
+      parts.push(...entry(one, one.isGone()));
     }
     for (const one of ripe.splice(0, parts.length === 0 ? BATCH : 0)) parts.push(...entry(one, false));
     if (parts.length === 0 && nameAt !== undefined && expiresNames) {
@@ -157,6 +170,10 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
     };
   }
 
+  function tellAll(rows: KnownRows): void {
+    [known, nameAt, ways, lineageAt] = [rows, 0, 1, 0];
+  }
+
   const nameWay = createWay("entry", takeNames);
   const inodeWay = createWay("inode", takeInodes);
 
@@ -164,20 +181,24 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
     get expiresNames() {
       return expiresNames;
     },
-    tell(news) {
+    tell(news, rows) {
       if (isClosed) return;
       for (const one of news.names) {
-        const key = `${one.parent}/${one.name}`;
-        names.set(key, names.get(key)?.wasThere === true ? { ...one, wasThere: true } : one);
+        (one.wasThere ? names : absent).set(`${one.parent}/${one.name}`, one);
       }
       for (const lineage of news.listings) listings.add(lineage);
       for (const lineage of news.inodes) inodes.add(lineage);
+      if (names.size + lately.size + ripe.length + inodes.size > WAITING_MAX) {
+        for (const waiting of [names, lately, inodes]) waiting.clear();
+        ripe = [];
+        tellAll(rows);
+      }
       nameWay.wake();
       inodeWay.wake();
     },
     everything(rows) {
       if (isClosed) return;
-      [known, nameAt, ways, lineageAt] = [rows, 0, 1, 0];
+      tellAll(rows);
       nameWay.wake();
       inodeWay.wake();
     },
@@ -194,7 +215,7 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
       known = undefined;
       againTimer?.cancel();
       ripe = [];
-      for (const kept of [names, lately, listings, inodes]) kept.clear();
+      for (const kept of [names, absent, lately, listings, inodes]) kept.clear();
     },
   };
 }

@@ -7,7 +7,7 @@
 import { describeError, type Logger } from "../lib/log.ts";
 import { FsError } from "../vfs/errors.ts";
 import type { Done, FileSystem } from "../vfs/filesystem.ts";
-import { type AtHand, createSecondTries, NOTHING_KEPT } from "./at-hand.ts";
+import { type AtHand, createSuspects, NOTHING_KEPT } from "./at-hand.ts";
 import type { Device, OpenDevice } from "./device.ts";
 import { ERRNO, type ErrorName, errorName } from "./errno.ts";
 import { type Clock, createInFlightTable, InFlight } from "./in-flight.ts";
@@ -43,6 +43,8 @@ export interface SessionOptions {
   readonly stackDepth?: Wishes["stackDepth"];
   /** Fault points, for tests that die there. */
   readonly step?: (label: string) => void;
+  /** Whether the thread is interrupted by what asks its program to end. Default: always. */
+  readonly isToldToEnd?: (thread: number) => boolean;
   /** Behave as with a kernel that sends nothing again. Default: no. */
   readonly noResend?: boolean;
   /** What an earlier daemon agreed on, when this one takes over its mount: no INIT will come. */
@@ -69,6 +71,8 @@ export interface Session {
   readonly ended: Promise<string>;
   /** How many requests came, by opcode name; "UNKNOWN" for opcodes that are not in the table. */
   operations(): Record<string, number>;
+  /** How many of those the device answered by itself; see mover.ts. */
+  moved(): Readonly<Record<string, number>>;
   /** What waits for an answer, oldest first. */
   inFlight(): RequestInFlight[];
   /** Resolves when everything that came is answered. */
@@ -81,6 +85,8 @@ export interface Session {
 
 export const DEADLINE_MS = 60_000;
 const SLOW_MS = 1000;
+/** After a signal that ends nobody: the kernel does not tell of the next one. */
+const NEXT_SIGNAL_MS = 100;
 /** Before and after an answer. */
 const FAULT_POINTS = new Map(
   [...OPERATIONS.values()].map((operation) => {
@@ -106,11 +112,12 @@ function deferred<T>(): Deferred<T> {
 
 export function createSession(options: SessionOptions): Session {
   const { fileSystem, log, clock, step = () => {}, deadlineMs = DEADLINE_MS, slowMs = SLOW_MS } = options;
+  const { isToldToEnd = () => true } = options;
   const counts = new Map<string, number>();
   const operationLog = createOperationLog(log, slowMs);
   const requests = createInFlightTable(clock, deadlineMs, expire, attended, options.firstPlace);
   const atHand = options.atHand ?? NOTHING_KEPT;
-  const secondTries = createSecondTries(atHand, log);
+  const suspects = createSuspects(atHand, log);
   const initialized = deferred<Connection>();
   const ended = deferred<string>();
   let connection = options.connection;
@@ -188,7 +195,7 @@ export function createSession(options: SessionOptions): Session {
     }
     const done = doneBefore(operation, request);
     // What is only to be answered cannot be what they died of.
-    if (request.message.resent && done === undefined && !secondTries.begin(request)) {
+    if (request.message.resent && done === undefined && !suspects.begin(request)) {
       return fail(request, new FsError("EIO", "it was at hand when two daemons died"));
     }
     let reply: unknown;
@@ -237,7 +244,7 @@ export function createSession(options: SessionOptions): Session {
   /** It is no longer at hand. */
   function remove(request: InFlight): void {
     requests.remove(request);
-    if (request.message.resent) secondTries.end(request);
+    if (request.message.resent) suspects.end(request);
   }
 
   function fail(request: InFlight, error: unknown): void {
@@ -285,11 +292,22 @@ export function createSession(options: SessionOptions): Session {
     else initialize(message, request as InitRequest);
   }
 
-  /** Only its handler knows whether it can still stop: it answers, we do not. */
   function interrupt(id: number): void {
     const request = requests.find(id);
     log.debug({ op: "INTERRUPT", id, found: request !== undefined }, "operation");
-    if (request === undefined) return;
+    if (request !== undefined) endIfTold(request);
+  }
+
+  /**
+   * Programs take it for granted that no call on a file fails since they were stopped for a while, or a child of theirs
+   * ended. Only its handler knows whether it can still stop: it answers, we do not.
+   */
+  function endIfTold(request: InFlight): void {
+    if (isOver || requests.find(request.id) !== request) return;
+    if (!isToldToEnd(request.pid)) {
+      clock.setTimer(NEXT_SIGNAL_MS, () => endIfTold(request));
+      return;
+    }
     request.interrupted = true;
     request.cancel(new FsError("EINTR", "the caller was interrupted"));
   }
@@ -395,16 +413,19 @@ export function createSession(options: SessionOptions): Session {
     for (const unique of atHand.left) reply([OUT_HEADER.encode({ len: OUT_HEADER.size, error: -ERRNO.EIO, unique })]);
   }
 
+  const moved = () => device.moved?.() ?? {};
+
   return {
     initialized: initialized.promise,
     ended: ended.promise,
     operations() {
       const all = new Map(counts);
-      for (const [name, count] of Object.entries(device.moved?.() ?? {})) {
+      for (const [name, count] of Object.entries(moved())) {
         if (count > 0) all.set(name, (all.get(name) ?? 0) + count);
       }
       return Object.fromEntries(all);
     },
+    moved,
     inFlight() {
       const now = clock.elapsed();
       return requests.list().map((request) => ({
@@ -417,7 +438,7 @@ export function createSession(options: SessionOptions): Session {
       }));
     },
     drained: () => requests.drained(),
-    handOver: () => secondTries.forgive(),
+    handOver: () => suspects.forgive(),
     close() {
       end("closed");
       device.close();

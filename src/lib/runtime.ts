@@ -15,6 +15,8 @@ export interface Clock {
   wallClock(): number;
   /** Milliseconds from an arbitrary start, the same for all processes of one boot. Never goes back. */
   elapsed(): number;
+  /** For how long the machine has been up: what `elapsed` counts, and the time it slept. */
+  uptime(): number;
   /** Calls back once after `milliseconds`; never synchronously. */
   setTimer(milliseconds: number, callback: () => void): Timer;
   /** Calls back once what else has arrived by now was dealt with; never synchronously, without waiting for a time. */

@@ -1,5 +1,6 @@
 /** The machine's own time and chance. Programs on a virtual clock take another `Clock`. */
 import { randomUUID } from "node:crypto";
+import { uptime } from "node:os";
 import type { Clock } from "./runtime.ts";
 
 /** From the start of the monotonic clock to that of this process. */
@@ -8,6 +9,7 @@ const BEGUN = Number(process.hrtime.bigint()) / 1e6 - performance.now();
 export const systemClock: Clock = {
   wallClock: () => Date.now(),
   elapsed: () => BEGUN + performance.now(),
+  uptime: () => uptime() * 1000,
   setTimer(milliseconds, callback) {
     const timer = setTimeout(callback, milliseconds);
     return { cancel: () => clearTimeout(timer) };

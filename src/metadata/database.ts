@@ -262,9 +262,9 @@ export class LaterDatabase extends Error {}
 
 /**
  * A path, or ":memory:". Throws an Error that names the cause when the file is no such database. `onMigrated`: it was
- * one of an earlier release, which cannot read it from now on.
+ * one of an earlier release, which cannot read it from now on; called within each transaction that changes it.
  */
-export function openDatabase(path: string, onMigrated: () => void = () => {}): Connection {
+export function openDatabase(path: string, onMigrated: (database: Connection) => void = () => {}): Connection {
   const database = new Database(path, { timeout: 0 });
   database.pragma("journal_mode = WAL");
   // Commits survive a crash of the process without a sync; fsync(2) of a program syncs the WAL itself.
@@ -280,7 +280,7 @@ export function openDatabase(path: string, onMigrated: () => void = () => {}): C
   return database;
 }
 
-function migrate(database: Connection, onMigrated: () => void): void {
+function migrate(database: Connection, onMigrated: (database: Connection) => void): void {
   const version = Number(database.pragma("user_version", { simple: true }));
   if (version > MIGRATIONS.length) {
     database.close();
@@ -293,7 +293,7 @@ function migrate(database: Connection, onMigrated: () => void): void {
     database.transaction(() => {
       database.exec(sql);
       database.pragma(`user_version = ${index + 1}`);
+      if (version > 0) onMigrated(database);
     })();
   }
-  if (version > 0 && version < MIGRATIONS.length) onMigrated();
 }

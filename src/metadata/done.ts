@@ -14,10 +14,15 @@ export function createDone(database: Connection) {
   const put = prepare(database, "INSERT OR REPLACE INTO done (place, request, lineage) VALUES (?, ?, ?)");
   const byRequest = prepare<DoneRow>(database, "SELECT lineage FROM done WHERE request = ?");
   const last = prepare<{ place: number | null }>(database, "SELECT max(place) AS place FROM done");
+  const remove = prepare(database, "DELETE FROM done WHERE request = ?");
   const clear = prepare(database, "DELETE FROM done");
   return {
     put(place: number, request: number, lineage: number): void {
       put.run(place, request, lineage);
+    },
+    /** What it did is undone, in this transaction: a successor is to do it. */
+    undone(request: number): void {
+      remove.run(request);
     },
     of: (request: number): DoneRow | undefined => byRequest.get(request),
     /** The first place nobody had. */

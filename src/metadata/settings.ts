@@ -2,21 +2,35 @@
 import type { Node } from "../contract/resources.ts";
 import { type Connection, prepare, remember } from "./database.ts";
 
-/** workspace: id; workspaceName; root: node id; cursor: journal position everything is applied up to; boot: id of the last boot; indexed: position the path index showed; written: position of our newest acknowledged write; counting: whose revisions and positions the rows hold; relist: the folder up to which all are listed again, empty: none is to be; mount: id of the mount that the rows of done are of; restored: why the rows are older than the files, until that is made up for; time, latest: of the rows, see vfs/even-time.ts. */
 export type SettingKey =
+  /** Its id. */
   | "workspace"
   | "workspaceName"
+  /** Node id. */
   | "root"
+  /** Journal position everything is applied up to. */
   | "cursor"
+  /** Id of the last boot. */
   | "boot"
+  /** Position the path index showed. */
   | "indexed"
+  /** Position of our newest acknowledged write. */
   | "written"
+  /** Whose revisions and positions the rows hold. */
   | "counting"
+  /** The folder up to which all are listed again, empty: none is to be. */
   | "relist"
+  /** Id of the mount that the rows of done are of. */
   | "mount"
+  /** Id of the `wsfs reload` that last changed a database of an earlier release. */
+  | "migrated"
+  /** Why the rows are older than the files, until that is made up for. */
   | "restored"
+  /** Of the rows, see vfs/even-time.ts. */
   | "time"
-  | "latest";
+  | "latest"
+  /** In which that stood still, see vfs/pauses.ts. */
+  | "pauses";
 
 export function createSettings(database: Connection) {
   const byKey = prepare<{ value: string }>(database, "SELECT value FROM setting WHERE key = ?");
@@ -45,6 +59,7 @@ export function createArrivals(database: Connection) {
   const remove = prepare(database, "DELETE FROM arrival WHERE node_id = ?");
   const count = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM arrival");
   const one = prepare<{ one: number }>(database, "SELECT 1 AS one FROM arrival WHERE parent = ? LIMIT 1");
+  const inFolder = prepare<{ id: string }>(database, "SELECT node_id AS id FROM arrival WHERE parent = ?");
   return {
     get(nodeId: string): Node | undefined {
       const row = byId.get(nodeId);
@@ -59,6 +74,8 @@ export function createArrivals(database: Connection) {
     /** By their ids, after the given one. */
     list: (after: string, limit: number): Node[] => all.all(after, limit).map((row) => JSON.parse(row.node) as Node),
     count: (): number => count.get()?.count ?? 0,
+    /** Ids of those that are to come into the folder. */
+    idsIn: (parent: string): string[] => inFolder.all(parent).map(({ id }) => id),
     isAnyIn: (parent: string): boolean => one.get(parent) !== undefined,
   };
 }

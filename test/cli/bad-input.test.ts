@@ -16,6 +16,8 @@ beforeAll(() => {
   ] as const) {
     writeFileSync(place.path(name), text, { mode: 0o600 });
   }
+  // Allowed as a file; what it becomes as part of another JSON is too much.
+  writeFileSync(place.path("long"), `${"\n".repeat(62_000)}{"name":"x"}`);
   symlinkSync("loop", place.path("loop"));
 });
 afterAll(() => place.cleanUp());
@@ -53,6 +55,7 @@ const CASES: readonly (readonly [args: readonly string[], code: number, line: st
   [token("loop"), 1, "--token-file: loop cannot be read (ELOOP)"],
   [token("t/x"), 1, "--token-file: t/x cannot be read (ENOTDIR)"],
   [token("/dev/null"), 1, "--token-file: /dev/null is not a file"],
+  [["mount", "m", ...WITH, "--profile", "long"], 1, "the profile is too long"],
   [["mount", "loop", ...WITH], 1, "loop: too many symbolic links"],
   [["mount", "a".repeat(300), ...WITH], 1, /a{300} cannot be looked at \(ENAMETOOLONG\)$/],
   [["mount", "m", ...WITH, "--state-dir", "foreign"], 1, /^the state dir \S+foreign is not a mount's: it holds "a"/],

@@ -228,3 +228,13 @@ test("a key the gateway would not know again is in no request, of deletions neit
   await failure(client.restoreNode("n", { idempotencyKey: "k" }));
   expect(JSON.stringify(requests)).not.toContain('"k"');
 });
+
+test("without versions, content of a node that is not found yet: the refusal is of that node, not of the gateway", async () => {
+  const { client, requests } = start(withoutFeatures(OWN_PROFILE, ["versions"]), ({ path }) =>
+    path.endsWith("/content") ? { text: "bytes" } : { status: 404, text: "{}" },
+  );
+  const { code, message, details } = await failure(client.getContent("n", { version: "v" }));
+  expect([code, message]).toEqual(["server", "getContent: the node's head is not known yet"]);
+  expect(details).toMatchObject({ isOfNode: true, retryAfterMs: 4_000 });
+  expect(requests).toHaveLength(2);
+});

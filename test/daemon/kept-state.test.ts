@@ -29,7 +29,7 @@ const FOLDER = { request: 0, lineage: 2 ** 40, kind: "folder", write: false, app
 
 const pathIn = async () => join(await temporaryFolder(), "handles");
 const begin = (path: string, mount = "m") => {
-  const kept = openKeptState(path, mount, false, LOG);
+  const kept = openKeptState(path, mount, undefined, LOG);
   if (kept === undefined) throw new Error("not opened");
   return kept;
 };
@@ -39,7 +39,7 @@ const beginAgreed = (path: string) => {
   kept.agreed(CONNECTION);
   return kept;
 };
-const resume = (path: string, mount = "m") => openKeptState(path, mount, true, LOG);
+const resume = (path: string, mount = "m", wasOwnFault = false) => openKeptState(path, mount, { wasOwnFault }, LOG);
 
 test("what is open, agreed and at hand is there for a successor, which ends as kill -9 does", async () => {
   const path = await pathIn();
@@ -49,7 +49,7 @@ test("what is open, agreed and at hand is there for a successor, which ends as k
   const [a, b, c] = [FILE, FOLDER, FILE].map((handle) => first.handleTable.add(handle));
   first.handleTable.remove(c ?? 0);
   first.atHand.inFlight([2, 4]);
-  first.atHand.again([2 ** 41]);
+  first.atHand.suspected([2 ** 41]);
   const second = resume(path);
   expect(second?.connection).toEqual(CONNECTION);
   expect(second?.handles).toEqual([
@@ -59,7 +59,8 @@ test("what is open, agreed and at hand is there for a successor, which ends as k
   expect(second?.handleTable.openedBy(40)).toMatchObject({ id: a });
   expect(second?.handleTable.openedBy(0)).toBe(undefined);
   expect(second?.atHand.left).toEqual([2, 4]);
-  expect([...(second?.atHand.tried ?? [])]).toEqual([2 ** 41]);
+  expect([...(second?.atHand.suspects ?? [])]).toEqual([2 ** 41]);
+  expect([false, true].map((isOwn) => resume(path, "m", isOwn)?.atHand.wasOwnFault)).toEqual([false, true]);
 });
 
 test("no number comes back, whichever daemon gives it out", async () => {
@@ -103,7 +104,7 @@ test("without a place for the file all goes on, but for what a successor would f
   const path = join(await pathIn(), "nowhere");
   const first = begin(path);
   expect(first.handleTable.add(FILE)).toBeGreaterThan(0);
-  first.atHand.again([2]);
+  first.atHand.suspected([2]);
   first.close();
   expect(warnings.splice(0)).toEqual(["what is open cannot be written down; a crash of the daemon would end it"]);
 });

@@ -35,7 +35,12 @@ const path = () => join(disk.root, "metadata.db");
 const inQuarantine = () => readdirSync(join(disk.root, "quarantine"));
 const copies = () => readdirSync(disk.root).filter((name) => name.startsWith("metadata.copy-"));
 
-async function open(onStep: (what: string) => void = () => {}, boot = BOOT, bootedAt = 0, onMigrated = () => {}) {
+async function open(
+  onStep: (what: string) => void = () => {},
+  boot = BOOT,
+  bootedAt = 0,
+  onMigrated = (_: Connection) => {},
+) {
   if (opened?.open) opened.close();
   const found = await openMetadata({
     files: disk.files,
@@ -211,8 +216,9 @@ test("a database of an earlier release is changed, which is told once, and one o
   database.pragma(`user_version = ${MIGRATIONS.length - 1}`);
   database.close();
   let migrated = 0;
-  const onMigrated = () => {
+  const onMigrated = (changed: Connection) => {
     migrated += 1;
+    expect(changed.inTransaction).toBe(true);
   };
   await open(undefined, BOOT, 0, onMigrated);
   expect(migrated).toBe(1);

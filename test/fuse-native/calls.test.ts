@@ -86,6 +86,25 @@ describe("a file that libfuse hides, since it is open", () => {
     await calls.release(number);
   });
 
+  it("is nobody's once libfuse was told that it could not be hidden, and it loses its name after all", async () => {
+    const { calls, put, paths, names, known, fileSystem } = mounted();
+    await calls.mkdir(caller, "/d", 0o755);
+    await put("/d/f", "x");
+    const number = await calls.open(caller, "/d/f", 0);
+    const deadline = new AbortController();
+    const { unlink } = fileSystem;
+    fileSystem.unlink = (...args) => {
+      deadline.abort();
+      return unlink(...args);
+    };
+    await calls.rename({ ...caller, signal: deadline.signal }, "/d/f", `/d/${hiddenName(1)}`);
+    expect(await names("/d")).toEqual([]);
+    await calls.release(number);
+    await calls.rmdir(caller, "/d");
+    paths.forgetFolders();
+    expect(known()).toEqual([]);
+  });
+
   it("is told from a file that somebody calls so", async () => {
     const { calls, put, names } = mounted();
     await put("/closed", "kept");

@@ -83,7 +83,9 @@ export function initBody(minor = 45, major = 7, flags = INIT_FLAGS): Part[] {
 }
 
 interface Options
-  extends Partial<Pick<SessionOptions, "deadlineMs" | "slowMs" | "connection" | "atHand" | "firstPlace" | "noResend">> {
+  extends Partial<
+    Pick<SessionOptions, "deadlineMs" | "slowMs" | "connection" | "atHand" | "firstPlace" | "noResend" | "isToldToEnd">
+  > {
   fileSystem: FileSystem;
   level?: LogLevel;
   /** False: INIT is left to the test. */

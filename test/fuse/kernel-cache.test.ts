@@ -60,14 +60,17 @@ const KNOWN: KnownRows = {
 
 it("names that exist expire, those that are gone are dropped; attributes and listings go the other way", async () => {
   const { clock, cache, texts, told } = start(EXPIRES);
-  cache.tell({
-    names: [
-      { parent: 1, name: "kept", isGone: no, wasThere: true },
-      { parent: 2, name: "göne", isGone: yes, wasThere: true },
-    ],
-    listings: [2],
-    inodes: [7, 2],
-  });
+  cache.tell(
+    {
+      names: [
+        { parent: 1, name: "kept", isGone: no, wasThere: true },
+        { parent: 2, name: "göne", isGone: yes, wasThere: true },
+      ],
+      listings: [2],
+      inodes: [7, 2],
+    },
+    KNOWN,
+  );
   // Whoever changed it goes on first.
   expect(told).toEqual([]);
   await clock.advance(100);
@@ -88,7 +91,7 @@ it("what waits is told once, and a way that waits holds nothing up on the other"
     inodes: [3],
   };
   for (let round = 0; round < 5; round += 1) {
-    cache.tell(again);
+    cache.tell(again, KNOWN);
     await clock.advance(100);
   }
   expect(texts("entry")).toEqual(["expire 1/a"]);
@@ -101,14 +104,14 @@ it("what waits is told once, and a way that waits holds nothing up on the other"
 it("everything: what exists is named by the rows, what is gone or absent still waits; never the word that unmounts", async () => {
   for (const minor of [EXPIRES, 45]) {
     const { clock, cache, texts } = start(minor);
-    cache.tell({ ...NOTHING, names: [{ parent: 1, name: "gone", isGone: yes, wasThere: true }] });
+    cache.tell({ ...NOTHING, names: [{ parent: 1, name: "gone", isGone: yes, wasThere: true }] }, KNOWN);
     cache.everything(KNOWN);
-    cache.tell({ ...NOTHING, names: [{ parent: 1, name: "absent", isGone: no, wasThere: true }] });
+    cache.tell({ ...NOTHING, names: [{ parent: 1, name: "absent", isGone: no, wasThere: true }] }, KNOWN);
     await clock.advance(100);
     expect(texts("entry")).toEqual(["drop 1/gone", "expire 1/absent", "expire 1/a", "expire 5/b"]);
     expect(texts("inode")).toEqual(["attributes 1", "attributes 5", "attributes 9"]);
     const names = Array.from({ length: 10_001 }, (_, i) => ({ parent: 1, name: `${i}`, isGone: no, wasThere: true }));
-    cache.tell({ ...NOTHING, names });
+    cache.tell({ ...NOTHING, names }, KNOWN);
     await clock.advance(500);
     expect(texts("entry")).toHaveLength(4 + 10_001);
   }
@@ -116,14 +119,17 @@ it("everything: what exists is named by the rows, what is gone or absent still w
 
 it("a name that expires is told once more: a caller may have had an old answer in its hands", async () => {
   const { clock, cache, texts } = start(EXPIRES);
-  cache.tell({
-    ...NOTHING,
-    names: [
-      { parent: 1, name: "kept", isGone: no, wasThere: true },
-      { parent: 1, name: "gone", isGone: yes, wasThere: true },
-      { parent: 1, name: "absent", isGone: no, wasThere: false },
-    ],
-  });
+  cache.tell(
+    {
+      ...NOTHING,
+      names: [
+        { parent: 1, name: "kept", isGone: no, wasThere: true },
+        { parent: 1, name: "gone", isGone: yes, wasThere: true },
+        { parent: 1, name: "absent", isGone: no, wasThere: false },
+      ],
+    },
+    KNOWN,
+  );
   cache.everything(KNOWN);
   await clock.advance(100);
   const first = texts("entry");
@@ -136,16 +142,57 @@ it("a name that expires is told once more: a caller may have had an old answer i
   expect(texts("entry")).toHaveLength(8);
 });
 
+it("more names wait than are kept: all there is, by the rows, is told instead, and once more", async () => {
+  let release: (errno: number) => void = () => {};
+  const held = new Promise<number>((resolve) => {
+    release = resolve;
+  });
+  const { clock, cache, texts } = start(EXPIRES, { entry: held });
+  for (let first = 0; first < 120_000; first += 1_000) {
+    const names = Array.from({ length: 1_000 }, (_, index) => `x-${first + index}`);
+    cache.tell({ ...NOTHING, names: names.map((name) => ({ parent: 1, name, isGone: no, wasThere: true })) }, KNOWN);
+    await clock.advance(10);
+  }
+  release(0);
+  await clock.advance(5_000);
+  const [own, ofRows] = [/x-/, /\/[ab]$/].map((which) => texts("entry").filter((text) => which.test(text)));
+  // Each of them twice.
+  expect(own?.length).toBeLessThanOrEqual(2 * 51_000);
+  expect(ofRows).toEqual(["expire 1/a", "expire 5/b", "expire 1/a", "expire 5/b"]);
+  expect(texts("inode")).toEqual(expect.arrayContaining(["attributes 1", "attributes 5", "attributes 9"]));
+});
+
+it("names held to be absent are in no row: however many wait, each is told", async () => {
+  const { clock, cache, texts } = start(EXPIRES);
+  const absent = Array.from({ length: 50_000 }, (_, i) => ({
+    parent: 1,
+    name: `no-${i}`,
+    isGone: no,
+    wasThere: false,
+  }));
+  cache.tell({ ...NOTHING, names: absent }, KNOWN);
+  // Made, and removed again before anybody heard of it.
+  cache.tell({ ...NOTHING, names: [{ parent: 1, name: "no-7", isGone: yes, wasThere: true }] }, KNOWN);
+  const others = Array.from({ length: 50_001 }, (_, i) => ({ parent: 1, name: `x-${i}`, isGone: no, wasThere: true }));
+  cache.tell({ ...NOTHING, names: others }, KNOWN);
+  await clock.advance(5_000);
+  const told = texts("entry");
+  expect(told.filter((text) => text.startsWith("expire 1/no-"))).toHaveLength(50_000);
+  expect(told.filter((text) => /x-/.test(text))).toEqual([]);
+  expect(told).toContain("expire 5/b");
+});
+
 it("each round gathers, not only the first", async () => {
   const { clock, cache, told } = start(EXPIRES);
   const at: number[] = [];
   cache.use(async (way, messages) => {
     if (way === "entry") at.push(clock.elapsed());
     for (const text of wordsOf(messages)) told.push({ way, text });
-    if (told.length === 1) cache.tell({ ...NOTHING, names: [{ parent: 1, name: "b", isGone: yes, wasThere: true }] });
+    if (told.length === 1)
+      cache.tell({ ...NOTHING, names: [{ parent: 1, name: "b", isGone: yes, wasThere: true }] }, KNOWN);
     return 0;
   }, EXPIRES);
-  cache.tell({ ...NOTHING, names: [{ parent: 1, name: "a", isGone: yes, wasThere: true }] });
+  cache.tell({ ...NOTHING, names: [{ parent: 1, name: "a", isGone: yes, wasThere: true }] }, KNOWN);
   await clock.advance(100);
   const [first = 0, second = 0] = at;
   expect(told.map(({ text }) => text)).toEqual(["drop 1/a", "drop 1/b"]);
@@ -159,9 +206,9 @@ it("whether a name is gone is asked when it is sent: made anew meanwhile, it is 
   });
   const { clock, cache, texts } = start(EXPIRES, { entry: held });
   let isGone = true;
-  cache.tell({ ...NOTHING, names: [{ parent: 2, name: "slow", isGone: no, wasThere: true }] });
+  cache.tell({ ...NOTHING, names: [{ parent: 2, name: "slow", isGone: no, wasThere: true }] }, KNOWN);
   await clock.advance(100);
-  cache.tell({ ...NOTHING, names: [{ parent: 1, name: "a", isGone: () => isGone, wasThere: true }] });
+  cache.tell({ ...NOTHING, names: [{ parent: 1, name: "a", isGone: () => isGone, wasThere: true }] }, KNOWN);
   await clock.advance(100);
   isGone = false;
   release(0);
@@ -172,13 +219,16 @@ it("whether a name is gone is asked when it is sent: made anew meanwhile, it is 
 it("where names cannot expire (Linux before 6.2) what exists is not taken down: only what is gone is told", async () => {
   const { clock, cache, texts } = start(EXPIRES - 1);
   expect([cache.expiresNames, start(EXPIRES).cache.expiresNames]).toEqual([false, true]);
-  cache.tell({
-    ...NOTHING,
-    names: [
-      { parent: 1, name: "kept", isGone: no, wasThere: true },
-      { parent: 1, name: "gone", isGone: yes, wasThere: true },
-    ],
-  });
+  cache.tell(
+    {
+      ...NOTHING,
+      names: [
+        { parent: 1, name: "kept", isGone: no, wasThere: true },
+        { parent: 1, name: "gone", isGone: yes, wasThere: true },
+      ],
+    },
+    KNOWN,
+  );
   cache.everything(KNOWN);
   await clock.advance(10_000);
   expect(texts("entry")).toEqual(["drop 1/gone"]);
@@ -189,7 +239,7 @@ it("what is told before there is a kernel is told to it then; nobody is told at 
   const clock = createVirtualClock();
   const cache = createKernelCache(clock, SILENT);
   expect(cache.expiresNames).toBe(false);
-  cache.tell({ names: [{ parent: 1, name: "gone", isGone: yes, wasThere: true }], listings: [], inodes: [7] });
+  cache.tell({ names: [{ parent: 1, name: "gone", isGone: yes, wasThere: true }], listings: [], inodes: [7] }, KNOWN);
   await clock.advance(100);
   const told: string[] = [];
   cache.use(async (_, messages) => {
@@ -199,7 +249,7 @@ it("what is told before there is a kernel is told to it then; nobody is told at 
   await clock.advance(100);
   expect(told.sort()).toEqual(["attributes 7", "drop 1/gone"]);
   cache.close();
-  cache.tell({ ...NOTHING, inodes: [1] });
+  cache.tell({ ...NOTHING, inodes: [1] }, KNOWN);
   cache.everything(KNOWN);
   await clock.advance(100);
   expect([told.length, cache.expiresNames]).toEqual([2, false]);

@@ -26,13 +26,14 @@ const CONNECTION: Connection = {
 };
 
 /** As a file would hold it. */
-function keptLists(left: readonly number[] = [], tried: readonly number[] = []) {
-  const kept = { inFlight: [] as number[][], again: [] as number[][] };
+function keptLists(left: readonly number[] = [], suspects: readonly number[] = [], wasOwnFault = true) {
+  const kept = { inFlight: [] as number[][], suspected: [] as number[][] };
   const atHand: AtHand = {
     left,
-    tried: new Set(tried),
+    wasOwnFault,
+    suspects: new Set(suspects),
     inFlight: (ids) => void kept.inFlight.push([...ids]),
-    again: (ids) => void kept.again.push([...ids]),
+    suspected: (ids) => void kept.suspected.push([...ids]),
   };
   return { kept, atHand };
 }
@@ -110,7 +111,7 @@ describe("a daemon that takes over", () => {
   });
 });
 
-describe("a request that was at hand when two daemons died", () => {
+describe("a request that was at hand when two daemons died of themselves", () => {
   it("fails, and the log says which; others are served", async () => {
     const { atHand } = keptLists([], [40]);
     const kernel = successor(createMemoryFileSystem(), { atHand });
@@ -126,7 +127,7 @@ describe("a request that was at hand when two daemons died", () => {
     const kernel = successor(hasDone({}), { atHand });
     kernel.sendRaw(requestBytes({ opcode: OP.UNLINK, id: AGAIN + 40n }, "x"));
     expect((await kernel.replyTo(40)).error).toBe(0);
-    expect(kept.again).toEqual([[]]);
+    expect(kept.suspected).toEqual([[]]);
   });
 
   it("is written down before it is begun, until it is answered; what comes first is not", async () => {
@@ -140,11 +141,26 @@ describe("a request that was at hand when two daemons died", () => {
     const kernel = successor({ ...memory, getattr }, { atHand });
     kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id: AGAIN + 40n }, ...GETATTR_BODY));
     kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id: 42n }, ...GETATTR_BODY));
-    expect(kept.again).toEqual([[40]]);
+    expect(kept.suspected).toEqual([[40]]);
     held.open();
     await Promise.all([kernel.replyTo(40), kernel.replyTo(42)]);
     await settled();
-    expect(kept).toEqual({ inFlight: [], again: [[40], []] });
+    expect(kept).toEqual({ inFlight: [], suspected: [[40], []] });
+  });
+
+  it("is none where one of them was killed, and stays suspected of what the other died of", async () => {
+    const { atHand, kept } = keptLists([], [40], false);
+    const held = gate();
+    const memory = createMemoryFileSystem();
+    const getattr = (caller: Caller, lineage: number) => held.promise.then(() => memory.getattr(caller, lineage));
+    const kernel = successor({ ...memory, getattr }, { atHand });
+    kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id: AGAIN + 40n }, ...GETATTR_BODY));
+    kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id: AGAIN + 42n }, ...GETATTR_BODY));
+    expect(kept.suspected).toEqual([[], [40]]);
+    held.open();
+    expect([(await kernel.replyTo(40)).error, (await kernel.replyTo(42)).error]).toEqual([0, 0]);
+    await settled();
+    expect(kept.suspected.at(-1)).toEqual([]);
   });
 
   it("is none where a daemon gave way of its own will", async () => {
@@ -152,7 +168,7 @@ describe("a request that was at hand when two daemons died", () => {
     const kernel = successor({ ...createMemoryFileSystem(), getattr: () => gate<never>().promise }, { atHand });
     kernel.sendRaw(requestBytes({ opcode: OP.GETATTR, id: AGAIN + 40n }, ...GETATTR_BODY));
     kernel.session.handOver();
-    expect(kept.again.at(-1)).toEqual([]);
+    expect(kept.suspected.at(-1)).toEqual([]);
   });
 });
 
@@ -192,7 +208,7 @@ describe("with a kernel that sends nothing again", () => {
     const { atHand, kept } = keptLists();
     const kernel = startFakeKernel({ fileSystem: createMemoryFileSystem(), atHand });
     await kernel.call(OP.GETATTR, 1, ...GETATTR_BODY);
-    expect(kept).toEqual({ inFlight: [], again: [] });
+    expect(kept).toEqual({ inFlight: [], suspected: [] });
   });
 });
 

@@ -265,6 +265,24 @@ describe("INTERRUPT", () => {
     expect((await kernel.replyTo(id)).error).toBe(-ERRNO.ENOSPC);
   });
 
+  it("by what ends nobody leaves a request alone, until something does", async () => {
+    const { fileSystem } = withOperations({
+      getattr: ({ signal }) =>
+        new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true })),
+    });
+    const asked: number[] = [];
+    const kernel = startFakeKernel({ fileSystem, isToldToEnd: (thread) => asked.push(thread) > 2 });
+    const id = kernel.send(OP.GETATTR, 1, ...GETATTR_BODY);
+    kernel.send(OP.INTERRUPT, 0, BigInt(id));
+    kernel.clock.advance(100);
+    await settled();
+    expect(kernel.replies).toEqual([]);
+    kernel.clock.advance(100);
+    expect((await kernel.replyTo(id)).error).toBe(-ERRNO.EINTR);
+    kernel.clock.advance(1000);
+    expect(asked).toEqual([CALLER.pid, CALLER.pid, CALLER.pid]);
+  });
+
   it("of an unknown request is answered by nothing", async () => {
     const kernel = startFakeKernel({ fileSystem: createMemoryFileSystem() });
     kernel.send(OP.INTERRUPT, 0, 12345678n);

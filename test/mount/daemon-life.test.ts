@@ -136,7 +136,11 @@ it("does not hang with a daemon that hangs", async () => {
 it("unmounts when asked, and only after daemon and supervisor have ended", async () => {
   const life = await mounted("dirty");
   const { code, stdout } = await place.wsfs(["umount", life.dir]);
-  expect([code, stdout]).toEqual([0, `${life.dir} unmounted; left to upload with the next mount: 3 changes (3 KiB)\n`]);
+  expect(code).toBe(0);
+  // Other tests make mount namespaces meanwhile, each with a copy of what is mounted then.
+  const elsewhere = "; copies of it in other mount namespaces have ended too";
+  const said = `${life.dir} unmounted; left to upload with the next mount: 3 changes (3 KiB)`;
+  expect(stdout.replace(elsewhere, "")).toBe(`${said}\n`);
   nothingLeft();
   expect(existsSync(`/proc/${life.daemon}`)).toBe(false);
   expect((await life.ended).code).toBe(0);

@@ -1,5 +1,5 @@
 /** `wsfs reload` when something is wrong: whoever dies, and whatever is installed by then, programs see a pause. */
-import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -191,6 +191,17 @@ test("a release that cannot serve, or not for long, gives way to the one before"
   check(await mount.umount("--drain=60"));
 });
 
+/** A daemon that finds this file takes it away, and ends before it serves. */
+const unluckyOnce = (file: string) => `
+const { existsSync, rmSync } = await import("node:fs");
+const { systemClock } = await import("../lib/system-clock.js");
+systemClock.step = (label) => {
+  if (label !== "daemon: prepared" || !existsSync(${JSON.stringify(file)})) return;
+  rmSync(${JSON.stringify(file)});
+  process.exit(70);
+};
+`;
+
 /** As long as this file is there, a daemon ends as soon as it serves. */
 const unwell = (file: string) => `
 const { existsSync } = await import("node:fs");
@@ -202,11 +213,15 @@ systemClock.step = (label) =>
 test("a release that has changed the database cannot be taken back, and goes on", { timeout: 240_000 }, async () => {
   place.env.WSFS_CRASHES = "2";
   const { mount, program } = await begin();
-  const later = release("later", "", 1);
+  // It is told though the one that changes it does not live to say so.
+  const unlucky = place.path("unlucky");
+  writeFileSync(unlucky, "");
+  const later = release("later", unluckyOnce(unlucky), 1);
   const told = check(await reloadFrom(later, mount));
   expect(told.stderr).toBe(
     `wsfs: its database was changed for this release: no earlier one can serve ${mount.dir} any more\n`,
   );
+  expect(existsSync(unlucky)).toBe(false);
   await program.goesOn();
   // The one of before is refused by what it left, and the later one serves as before.
   const back = await reload(mount, "--cache-size", "1G");
@@ -224,7 +239,7 @@ test("a release that has changed the database cannot be taken back, and goes on"
   const log = () => readFileSync(place.path("run/background.log"), "utf8");
   await until("there is no way back", () => log().includes("there is no way back to the release before: the database"));
   rmSync(file);
-  check(await reloading);
+  expect(check(await reloading).stderr).toContain("its database was changed for this release");
   await program.goesOn();
   expect(programOf(mount)).toBe(join(latest, "dist/daemon/main.js"));
   expect(await mount.status()).toMatchObject({ cacheLimit: 2 * 1024 ** 3 });

@@ -2,13 +2,14 @@
  * A daemon that dies is replaced, and programs see a pause. Here at some of the places where it may die; at all of
  * them in `npm run soak -- restart`.
  */
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { listServed } from "../../src/daemon/runtime-folder.ts";
+import { listServed, socketPath } from "../../src/daemon/runtime-folder.ts";
 import { until } from "../support/child.ts";
 import { createChance, SEED } from "../support/seed.ts";
 import { check, createPlace, mountsBelow, type Place } from "../support/wsfs.ts";
 import { REAL_PROGRAMS } from "./support/real-programs.ts";
+import { install } from "./support/reload.ts";
 import { armed, dieEverywhere, killDuring } from "./support/restart.ts";
 
 let place: Place;
@@ -43,6 +44,35 @@ test("git, sqlite and dd see none either", { timeout: 300_000 }, async () => {
   const kills = await killDuring(place, mount, createChance(), working, 4);
   expect(killed, `seed ${SEED}`).toBe(undisturbed);
   expect(kills).toBeGreaterThan(0);
+});
+
+test("a request sees no kill -9, however many it is at hand at; what two daemons died of themselves over fails", async () => {
+  const gateway = await place.gateway();
+  const installed = install(place);
+  place.env.WSFS_CRASHES = "1000";
+  const mount = await place.mount(gateway);
+  check(await mount.sh("echo content > file"));
+  const label = "fsync: rows synced";
+  const killed = installed(Array(3).fill(`dies ${label}`).join("\n"));
+  check(await mount.sh("sync file"));
+  expect(killed()).toBe(false);
+  const failed = installed([`fails ${label}`, `dies ${label}`, `fails ${label}`].join("\n"));
+  expect(await mount.sh("sync file")).toMatchObject({ code: 1, stderr: expect.stringContaining("Input/output error") });
+  expect(failed()).toBe(false);
+  expect(check(await mount.sh("sync file; cat file")).stdout).toBe("content\n");
+  expect(await mount.status()).toMatchObject({ restarts: { count: 6 } });
+});
+
+test("a command whose daemon dies before it has answered asks the one after it", async () => {
+  const gateway = await place.gateway();
+  const mount = await place.mount(gateway);
+  process.kill(mount.pid, "SIGSTOP");
+  const asking = mount.status();
+  const socket = socketPath(place.path("run"), mount.pid);
+  const ends = () => readFileSync("/proc/net/unix", "utf8").split(`${socket}\n`).length - 1;
+  await until("it is asked", () => ends() > 1);
+  process.kill(mount.pid, "SIGKILL");
+  expect(await asking).toMatchObject({ restarts: { count: 1 } });
 });
 
 test("the death of the supervisor is seen by nobody, nor that of the daemon after it", async () => {

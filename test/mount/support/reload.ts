@@ -59,14 +59,14 @@ export async function work(place: Place, mount: TestMount): Promise<ProgramAtWor
   const command = `/usr/bin/python3 '${place.path("program.py")}' '${flag}' '${beat}'`;
   const program = mount.sh(command, { timeoutMs: 900_000 });
   let over: string | undefined;
-  void program.then(({ stdout, stderr }) => {
-    over = `${stdout}${stderr}`;
+  void program.then(({ code, signal, stdout, stderr }) => {
+    over = `exit code ${code} (${signal})\n${stdout}${stderr}`;
   });
   const turns = () => (existsSync(beat) ? Number(readFileSync(beat, "utf8")) : 0);
   const goesOn = async () => {
     const before = turns();
     await until("the program goes on", () => {
-      expect(over).toBe(undefined);
+      if (over !== undefined) throw new Error(`the program ended at turn ${turns()}: ${over}`);
       return turns() > before + 3;
     });
   };

@@ -2,8 +2,6 @@
  * The daemon or the supervisor of a mount is killed where either starts the other again, so that programs see
  * nothing of it.
  */
-import { closeSync, openSync, readSync } from "node:fs";
-import { join } from "node:path";
 import { isSame } from "../../../src/daemon/processes.ts";
 import { listServed, type MountRecord } from "../../../src/daemon/runtime-folder.ts";
 import { hasCode } from "../../../src/lib/system-error.ts";
@@ -30,26 +28,10 @@ export function signalDaemon(place: Place, mount: TestMount, signal: NodeJS.Sign
 
 export const daemonOf = (place: Place, mount: TestMount): number => recordOf(place, mount).daemon.pid;
 
-/** Where daemon/kept-state.ts has the number of requests that came to a daemon again, and are at hand. */
-const AGAIN_AT = 4096 + 64 * 1024;
-
-function comeAgain({ stateDir }: TestMount): number {
-  const file = openSync(join(stateDir, "handles"), "r");
-  try {
-    const bytes = Buffer.alloc(8);
-    readSync(file, bytes, 0, bytes.length, AGAIN_AT);
-    return bytes.readDoubleLE(0);
-  } finally {
-    closeSync(file);
-  }
-}
-
-/** Not before what came to it again is answered: at hand at two deaths, a request fails. */
-export async function killDaemon(place: Place, mount: TestMount): Promise<void> {
-  // Asked once, it has looked for requests as well.
+/** Not before it serves. */
+export async function killDaemon(place: Place, mount: TestMount, signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
   await mount.status();
-  await until("what came again is answered", () => comeAgain(mount) === 0);
-  process.kill(daemonOf(place, mount), "SIGKILL");
+  process.kill(daemonOf(place, mount), signal);
 }
 
 /** Resolves when the daemon has another one: of both at once nobody is left. */

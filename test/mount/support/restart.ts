@@ -16,6 +16,8 @@ import { killDaemon, signalDaemon } from "./replaced.ts";
 
 const DIE_AT_PLACES = fileURLToPath(new URL("../../support/die-at-places.mjs", import.meta.url));
 const PROGRAM_MS = 900_000;
+/** Told when a program fails: those of the last two daemons, and some. */
+const LOG_LINES = 60;
 
 /** What a program's calls pass, and nothing that is done for no program. */
 const IN_CALLS =
@@ -73,7 +75,7 @@ export interface Deaths {
 
 /**
  * Runs `program` again and again, its daemon dying at places where none has died, until one run had no death.
- * `gap`: more than the places of one call, or a request would be at hand at two deaths.
+ * `gap`: of so many places that a daemon comes by, it dies at the last.
  */
 export async function dieEverywhere(
   place: Place,
@@ -106,6 +108,11 @@ export async function dieEverywhere(
   return { places: seen.length, died, left: seen.filter((one) => !wasDied.has(one)), errors, different };
 }
 
+/** What its daemons said last. */
+function tailOf({ stateDir }: TestMount): string {
+  return readFileSync(join(stateDir, "daemon.log"), "utf8").split("\n").slice(-LOG_LINES).join("\n");
+}
+
 /**
  * Kills the daemon that serves it, and the one that takes over at a fault point, for each of them; answers those that
  * one came by before it could be asked for the mount's status.
@@ -119,9 +126,14 @@ export async function dieTakingOver(place: Place, labels: readonly string[], arg
   const passed: string[] = [];
   for (const label of labels) {
     const isWaiting = installed(`next ${label}`);
-    await killDaemon(place, mount);
-    await program.goesOn();
-    await mount.status();
+    try {
+      await killDaemon(place, mount);
+      await program.goesOn();
+      await mount.status();
+    } catch (error) {
+      const how = isWaiting() ? "waits to be come by" : "was died at";
+      throw new Error(`"${label}" ${how}, after ${passed.length} others: ${error}\n${tailOf(mount)}`, { cause: error });
+    }
     if (!isWaiting()) passed.push(label);
   }
   await program.end();

@@ -1,0 +1,17 @@
+/** A question to the daemon of a mount: where it dies before it has answered, the one after it is asked. */
+import { ControlError, Refusal } from "../daemon/control-client.ts";
+import { findSuccessor, type Served } from "./find-mount.ts";
+
+/** `question` is one that may be asked twice. */
+export async function ask<T>(served: Served, question: (socket: string) => Promise<T>): Promise<T> {
+  for (let asked = served; ; ) {
+    try {
+      return await question(asked.socket);
+    } catch (error) {
+      const isUnanswered = error instanceof ControlError && !(error instanceof Refusal);
+      const next = isUnanswered ? await findSuccessor(asked) : undefined;
+      if (next === undefined) throw error;
+      asked = next;
+    }
+  }
+}
