@@ -11,7 +11,7 @@ import { leaveState } from "./echo.ts";
 import { folderOfNode, groupOf, makeInodeOf } from "./from-node.ts";
 import { dropRow } from "./given-up.ts";
 import { keepBeside } from "./keep-beside.ts";
-import { joinGroup, keepInOthers, lookLater } from "./links.ts";
+import { joinGroup, keepInOthers, leaveGroup, lookLater } from "./links.ts";
 import { moveAside, stepBack } from "./make-room.ts";
 import { handOver } from "./nameless.ts";
 import { plan, type Step } from "./plan.ts";
@@ -198,6 +198,7 @@ function rebirth(context: Context, row: NodeRow): void {
   bury(context, row);
   const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
   if (entry !== undefined) stepBack(context, entry);
+  if (entry !== undefined) leaveGroup(context, entry.inode);
   markNode(context, context.metadata.nodes.update(row.id, { nodeId: null, base: null, seen: null, seenAt: null }));
   leftPlace(context, row);
 }
@@ -213,10 +214,7 @@ function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: 
   metadata.entries.setInode(entry.id, remote.id);
   // Of a linked file all names show the remote content, and one copy keeps what was written here.
   const others = metadata.entries.ofInode(entry.inode);
-  if (isGroupUpdate) {
-    for (const other of others) metadata.entries.setInode(other.id, remote.id);
-    metadata.inodes.update(entry.inode, { linkGroup: null });
-  }
+  if (isGroupUpdate) for (const other of others) metadata.entries.setInode(other.id, remote.id);
   const isKept = others.length > 0 && !isGroupUpdate;
   if (!isKept) setAside(context, row, entry);
   // What else was seen (a move, attributes) is judged next, with the content out of the way.

@@ -32,6 +32,8 @@ export interface ByteState {
   readonly held: Set<LiveFile>;
   /** Lineages the kernel forgot while the rows could not be changed. */
   readonly unforgotten: Set<number>;
+  /** Lineages of files that are being made, of which the kernel was told nothing yet: it will not forget them. */
+  readonly untold: Set<number>;
   /** When a program last removed a name: its bytes go a little later, when the kernel forgot it. */
   removedAt: number;
   /** Local files without a row may be there: those of a mount before this one were not all looked at yet; see sweep.ts. */
@@ -58,6 +60,7 @@ export function createByteState(): ByteState {
     cutting: new Map(),
     held: new Set(),
     unforgotten: new Set(),
+    untold: new Set(),
     removedAt: Number.NEGATIVE_INFINITY,
     isUnswept: false,
     isLeft: false,

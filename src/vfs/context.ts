@@ -98,8 +98,10 @@ export interface Context {
   readonly smallCuts: Map<number, Uint8Array>;
   /** Files that are about to be cut, to be synced first; see sync-together.ts. */
   readonly syncing: SyncTogether;
-  /** When an inode was last cut while a writer had it open. */
-  readonly cuts: Map<number, number>;
+  /** The latest cut of an inode that a writer had open. */
+  readonly cuts: Map<number, { readonly at: number; readonly hash: string }>;
+  /** How many drains are under way: they wait for no writer. */
+  readonly drains: { count: number };
   /** Whether programs go first. */
   readonly rightOfWay: RightOfWay;
   /** One commit for what the loop changes at about the same moment; see together.ts. */

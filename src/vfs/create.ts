@@ -1,17 +1,18 @@
 /** New names: files, folders, links and special files. */
-import type { Attributes } from "../contract/attributes.ts";
+import { type Attributes, sameAttributes } from "../contract/attributes.ts";
 import { nameProblem } from "../contract/names.ts";
+import type { Entry } from "../metadata/entries.ts";
 import type { Inode, InodeKind, NewInode } from "../metadata/inodes.ts";
 import { markInode } from "./changes.ts";
 import { commit } from "./commit.ts";
 import type { Context } from "./context.ts";
-import { FsError } from "./errors.ts";
+import { FsError, fromDisk } from "./errors.ts";
 import type { Caller, FileKind, Found, Lineage, Opened, OpenFlags } from "./filesystem.ts";
-import { addName, removeName } from "./identity.ts";
+import { addName, mayLeaveNode, removeName } from "./identity.ts";
 import { completeFolder } from "./listing.ts";
 import { pinMtime } from "./mtime.ts";
 import { dropIfUnused } from "./nameless.ts";
-import { isPassedAtOnce, open, openCreated, prepareOpen } from "./open.ts";
+import { bringWhole, isPassedAtOnce, onceWhole, open, openCreated, prepareOpen, release } from "./open.ts";
 import { isTight, requireRoom } from "./space.ts";
 import { EMPTY_HASH, folderOf, found, inodeOf, nowText, requireNamed, requireWritable } from "./stat.ts";
 
@@ -110,37 +111,58 @@ export async function create(
     if (flags.exclusive) throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
     const inode = context.metadata.inodes.get(existing.inode);
     if (inode === undefined) throw new FsError("EIO", `entry ${existing.id} without inode`);
-    const opened = await open(context, caller, inode.lineage, flags);
-    return { ...(await found(context, inodeOf(context, inode.lineage))), ...opened };
+    return shown(context, inode.lineage, await open(context, caller, inode.lineage, flags));
   }
   const makeIt = () => {
     const inode = makeInode(context, "file", { mode }, isPassedAtOnce(context, flags) ? WRITTEN : EMPTY);
-    addName(context, folder.id, name, inode.id, "file");
-    return { inode, hasRow: prepareOpen(context, inode, flags) };
+    const entry = addName(context, folder.id, name, inode.id, "file");
+    return { inode, entry, hasRow: prepareOpen(context, inode, flags) };
   };
   const made = commit(context, caller, makeIt, { about: ({ inode }) => inode.lineage });
   context.runtime.step("create: named");
-  const { inode } = made;
+  const { lineage } = made.inode;
+  const { untold } = context.bytes;
+  untold.add(lineage);
   try {
-    const opened = await openCreated(context, caller, made, flags);
-    return { ...(await found(context, inodeOf(context, inode.lineage))), ...opened };
+    return await shown(context, lineage, await openCreated(context, caller, made, flags));
   } catch (error) {
-    unmake(context, inode.id);
+    unmake(context, caller, made);
     throw error;
+  } finally {
+    untold.delete(lineage);
   }
 }
 
-/** The disk had no room for its live file: there is no such file then, unless somebody has done something with it. */
-function unmake(context: Context, id: number): void {
-  const { metadata } = context;
+/** Nobody would ever close a file that its program does not get. */
+async function shown(context: Context, lineage: Lineage, opened: Opened): Promise<Found & Opened> {
+  try {
+    return { ...(await found(context, inodeOf(context, lineage))), ...opened };
+  } catch (error) {
+    await release(context, opened.handle);
+    throw fromDisk(error, `lineage ${lineage} cannot be looked at`);
+  }
+}
+
+/**
+ * The disk had no room for its live file: there is no such file then, unless somebody has done something with it.
+ * Who asks for it again, of a successor too, makes it. Who was told of it (its request's deadline had passed)
+ * has a file that was removed.
+ */
+function unmake(context: Context, { mark }: Caller, made: { readonly inode: Inode; readonly entry: Entry }): void {
+  const { metadata, bytes } = context;
+  const { id } = made.inode;
   metadata.transaction(() => {
     const inode = metadata.inodes.get(id);
     const [entry, ...others] = metadata.entries.ofInode(id);
     if (inode === undefined || entry === undefined || others.length > 0 || inode.size > 0) return;
     if (context.lives.has(inode.lineage)) return;
     metadata.writers.end(id);
+    // Renamed meanwhile it may be all there is of a file it took the place of.
+    if (entry.parent !== made.entry.parent || entry.name !== made.entry.name) return;
+    if (!sameAttributes(inode.attributes, made.inode.attributes)) return;
     removeName(context, entry);
-    dropIfUnused(context, inode.lineage);
+    if (bytes.untold.has(inode.lineage)) dropIfUnused(context, inode.lineage);
+    if (mark !== undefined) metadata.done.undone(mark.id);
   });
 }
 
@@ -205,10 +227,18 @@ export async function link(
   requireAttributes(context, "links");
   // Whether a name still is one of its file is told by the hash of its content.
   if (!context.client.features.hashes) throw new FsError("EPERM", "the gateway tells no hashes, so holds no links");
-  const folder = await requireFreeName(context, caller, parent, name, lineage);
+  await requireFreeName(context, caller, parent, name, lineage);
   const { metadata } = context;
+  // The new name gets a node of its own, to which the content is sent.
+  const bring = async () => {
+    const source = inodeOf(context, lineage);
+    if (!mayLeaveNode(context, source.id)) await bringWhole(context, source.lineage, caller.signal);
+  };
   const linkIt = () => {
     const source = inodeOf(context, lineage);
+    const folder = folderOf(context, parent);
+    requireNamed(context, folder);
+    if (!mayLeaveNode(context, source.id)) return undefined;
     if (source.kind === "folder") throw new FsError("EPERM", "no second name for a folder");
     const names = metadata.entries.links(source.id);
     if (names === 0) throw new FsError("ENOENT", "the file was removed");
@@ -224,7 +254,8 @@ export async function link(
     if (source.linkGroup === null) markInode(context, source.id);
     return linked;
   };
-  const inode = commit(context, caller, linkIt, { about: () => lineage, by: lineage });
+  const about = (linked: Inode | undefined) => (linked === undefined ? undefined : lineage);
+  const inode = await onceWhole(caller, name, bring, () => commit(context, caller, linkIt, { about, by: lineage }));
   context.runtime.step("link: named");
   return found(context, inode);
 }

@@ -43,9 +43,10 @@ export async function cutGeneration(context: Context, inodeId: number, signal: A
   if (inode === undefined || inode.kind !== "file") return "clean";
   if (inode.synced === HELD) return "held";
   if (isCut(context, inode)) return "cut";
-  // Clean content is cut where the gateway cannot be told to take it from the version it has.
-  const isOwn = inode.content === "clean";
-  if (isOwn && mayRefer(context, inode)) return "clean";
+  // A version is cut where the gateway cannot be told to take the content from there.
+  const canRefer = mayRefer(context, inode);
+  if (inode.content === "clean" && canRefer) return "clean";
+  const isOwn = inode.content !== "dirty" && !canRefer;
   if (inode.size === 0 && !lives.has(inode.lineage) && metadata.lives.get(inode.lineage) === undefined) {
     return settle(context, inode, { hash: EMPTY_HASH, size: 0, lineage: null, isOwn }, undefined);
   }
@@ -56,7 +57,7 @@ export async function cutGeneration(context: Context, inodeId: number, signal: A
     await makeWhole(context, live, signal);
     return live.writers === 0
       ? await cutItself(context, live, isOwn, signal, tell)
-      : await cutCopy(context, live, signal, tell);
+      : await cutCopy(context, live, isOwn, signal, tell);
   } finally {
     context.bytes.cutting.delete(inode.id);
     await closeLive(context, live, { write: false });
@@ -102,7 +103,13 @@ async function cutItself(
 }
 
 /** A writer has it open: a copy counts only if nothing changed while it was made and looked at. */
-async function cutCopy(context: Context, live: LiveFile, signal: AbortSignal, tell: Tell): Promise<CutResult> {
+async function cutCopy(
+  context: Context,
+  live: LiveFile,
+  isOwn: boolean,
+  signal: AbortSignal,
+  tell: Tell,
+): Promise<CutResult> {
   const { runtime, paths, metadata, cuts, disk } = context;
   // What is left of a full disk is for the rows.
   if (disk.trouble !== undefined) throw new FsError("ENOSPC", `no copy of an open file can be made: ${disk.reason}`);
@@ -128,13 +135,8 @@ async function cutCopy(context: Context, live: LiveFile, signal: AbortSignal, te
     await syncCopy(context, path);
     const { hash, size } = await runtime.files.hash(path, signal);
     if (!isSameStat(first, await live.file.stat())) return "busy";
-    const result = await settle(
-      context,
-      before.inode,
-      { id, hash, size, lineage: null, isOwn: false },
-      { live, writes },
-    );
-    if (result !== "busy") cuts.set(live.inode, runtime.now());
+    const result = await settle(context, before.inode, { id, hash, size, lineage: null, isOwn }, { live, writes });
+    if (result !== "busy") cuts.set(live.inode, { at: runtime.now(), hash });
     return result;
   } finally {
     if (metadata.generations.get(id) === undefined) await runtime.files.remove(path);

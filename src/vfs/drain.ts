@@ -9,6 +9,8 @@ import { askIndexed } from "./indexed.ts";
 import { writersOf } from "./live.ts";
 import { noticeWrites } from "./notice-writes.ts";
 import { heldBack, itemOf, pausedKinds } from "./pending.ts";
+import { plan } from "./plan.ts";
+import { viewOf } from "./view.ts";
 import type { WriteBack } from "./writeback.ts";
 
 const LOOK_MS = 250;
@@ -32,13 +34,18 @@ export interface DrainOptions {
   readonly onProgress?: (progress: DrainProgress) => void;
 }
 
-export function drain(
+export async function drain(
   context: Context,
   writeBack: WriteBack,
   backlog: Pick<Backlog, "bytes">,
   options: DrainOptions,
 ): Promise<DrainResult> {
-  return context.rightOfWay.awaited(() => drainAll(context, writeBack, backlog, options));
+  context.drains.count += 1;
+  try {
+    return await context.rightOfWay.awaited(() => drainAll(context, writeBack, backlog, options));
+  } finally {
+    context.drains.count -= 1;
+  }
 }
 
 async function drainAll(
@@ -144,10 +151,7 @@ function line(context: Context, writeBack: WriteBack, row: NodeRow): string {
   return `${path}: ${why}`;
 }
 
-/**
- * Rows open for writing, cut after the drain began, whose cut has arrived: the rest was written
- * later. And deletions of nodes whose version such a file may turn out to be when it is closed.
- */
+/** Rows open for writing of which all but what was written after a cut of this drain has arrived. */
 function countAfterCut(context: Context, start: number): number {
   const { metadata, lives } = context;
   const rows = new Set<number>();
@@ -157,11 +161,6 @@ function countAfterCut(context: Context, start: number): number {
       const row = metadata.nodes.ofEntry(entry.id);
       if (row !== undefined && isAfterCut(context, row, live.inode, start)) rows.add(row.id);
     }
-    const inode = metadata.inodes.get(live.inode);
-    const origin = inode?.content !== "open" || inode.originNode === null ? null : inode.originNode;
-    const row = origin === null ? undefined : metadata.nodes.ofNodeId(origin);
-    const isOld = row?.dirtySince != null && row.dirtySince <= start && row.parked === null;
-    if (row !== undefined && row.entry === null && isOld) rows.add(row.id);
   }
   return rows.size;
 }
@@ -170,7 +169,12 @@ function isAfterCut(context: Context, row: NodeRow, inode: number, start: number
   const { metadata, cuts } = context;
   if (row.dirtySince === null || row.dirtySince > start || row.parked !== null || row.nodeId === null) return false;
   if (metadata.attempts.openOf(row.id) !== undefined) return false;
-  return metadata.generations.newestOf(inode) === undefined && (cuts.get(inode) ?? 0) >= start;
+  // What is new elsewhere is not for this drain to send, but keeps back all that is new here.
+  const step = plan({ ...viewOf(context, row), seen: null });
+  if (step.do === "nothing") return true;
+  const cut = cuts.get(inode);
+  const hasArrived = cut !== undefined && cut.at >= start && row.base?.hash === cut.hash;
+  return hasArrived && step.do === "wait" && step.for === "writer";
 }
 
 function inodeOf(context: Context, row: NodeRow) {

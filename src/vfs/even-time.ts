@@ -1,17 +1,21 @@
 /**
  * The time of the rows: even from the first start on, whoever sets the wall clock, for all daemons and boots of
  * the machine. A boot goes on where the rows of the one before end, so nothing is held to be older than it is: a
- * settle time never ends early. It stands still while the machine sleeps or is off, so ages made of it that people
- * are shown leave that out. What else is shown to programs and people, and compared with times of files, is of the
- * wall clock. Times of what happened are written in transactions, each of which says how late it is.
+ * settle time never ends early. It stands still while the machine sleeps or is off: nothing could be sent then, or be
+ * heard of, and who waits goes on waiting. People count that time too: what they are shown is `ageOf` (pauses.ts).
+ * What else is shown to programs and people, and compared with times of files, is of the wall clock. Times of what
+ * happened are written in transactions, each of which says how late it is.
  */
 import type { Runtime } from "../lib/runtime.ts";
 import type { Metadata } from "../metadata/metadata.ts";
+import { createPauses } from "./pauses.ts";
 
 /** A Runtime that knows the time of the rows besides. */
 export interface EvenRuntime extends Runtime {
   /** The time of the rows, whole milliseconds. */
   now(): number;
+  /** How long ago that time of the rows was, for people: what the machine slept or was off since counts. */
+  ageOf(time: number): number;
 }
 
 interface EvenTime {
@@ -32,13 +36,17 @@ export function createEvenTime(machine: Runtime, metadata: Needs, boot: string):
   const latest = settings.get("latest");
   const begin = latest === undefined ? machine.wallClock() : Number(latest) + KEPT_MS;
   const offset = isKnown ? known.offset : begin - machine.elapsed();
+  const now = () => Math.floor(machine.elapsed() + offset);
+  const pauses = createPauses(machine, settings, isKnown, now());
   const runtime: EvenRuntime = {
     ...machine,
-    now: () => Math.floor(machine.elapsed() + offset),
+    now,
+    ageOf: (time) => Math.max(0, now() - time) + pauses.since(time),
   };
   metadata.beforeCommit(() => {
-    const now = runtime.now();
-    if (now - settings.getNumber("latest") >= KEPT_MS) settings.set("latest", String(now));
+    const at = now();
+    pauses.note(at);
+    if (at - settings.getNumber("latest") >= KEPT_MS) settings.set("latest", String(at));
   });
   return {
     runtime,

@@ -204,7 +204,7 @@ function isNews(context: Context, entry: JournalEntry): boolean {
   const own = entry.key == null ? undefined : metadata.attempts.ofKey(entry.key);
   if (own !== undefined) return own.state === "abandoned" || isAwaited(own, entry.nodeId);
   const row = metadata.nodes.ofNodeId(entry.nodeId);
-  if (row === undefined) return isWanted(context, entry);
+  if (row === undefined) return metadata.arrivals.get(entry.nodeId) !== undefined || isWanted(context, entry);
   if (client.features.revisions) return entry.revision > (row.base?.revision ?? -1);
   // Up to our last write its answer showed all there was.
   return entry.position > (row.base?.position ?? 0);
@@ -256,9 +256,14 @@ function applyEntry(context: Context, entry: JournalEntry, node: Node | "hidden"
     return;
   }
   if (entry.kind === "deleted" && !context.client.features.revisions) {
-    const row = context.metadata.nodes.ofNodeId(entry.nodeId);
-    const isOlder = row !== undefined && entry.position <= (row.base?.position ?? 0);
-    if (row === undefined || isOlder) return;
+    const { nodes, arrivals } = context.metadata;
+    const row = nodes.ofNodeId(entry.nodeId);
+    if (row === undefined) {
+      // Gone, it must not go on waiting for its name. One that is there again the journal tells of next.
+      if (node === undefined) arrivals.remove(entry.nodeId);
+      return;
+    }
+    if (entry.position <= (row.base?.position ?? 0)) return;
     if (node === undefined) observeDeletion(context, entry.nodeId, newestRevision(row) + 1, entry.position);
     else observeNode(context, node, "id");
     return;

@@ -4,6 +4,7 @@ import type { NodeRow } from "../metadata/nodes.ts";
 import type { KeptFor } from "./conflict-name.ts";
 import type { Context } from "./context.ts";
 import { createUnborn } from "./identity.ts";
+import { leaveGroup } from "./links.ts";
 import { freeConflictName } from "./make-room.ts";
 
 /** The new name of what the entry showed. The caller gives the entry another inode. */
@@ -11,5 +12,6 @@ export function keepBeside(context: Context, entry: Entry, row: NodeRow, why: Ke
   const name = freeConflictName(context, entry.parent, entry.gatewayName ?? entry.name, why);
   const copy = context.metadata.entries.create(entry.parent, name, entry.inode);
   createUnborn(context, copy.id, "file", row.dirtySince);
+  leaveGroup(context, entry.inode);
   return name;
 }

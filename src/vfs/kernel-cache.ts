@@ -38,7 +38,8 @@ export interface KernelCache {
    * for long, and absent ones not at all.
    */
   readonly expiresNames: boolean;
-  tell(news: KernelNews): void;
+  /** `known`: what it is told of instead, when more waits than is kept. */
+  tell(news: KernelNews, known: KnownRows): void;
   /** Nothing it was told counts any more: each of these names and attributes is asked for again. */
   everything(known: KnownRows): void;
 }

@@ -4,7 +4,7 @@
  * made it brings the others up to it, everybody else shows the newest and sends nothing. A node with
  * other content than its link says was written by somebody who knows of no links: it leaves for good.
  */
-import { sameValue } from "../contract/attributes.ts";
+import { sameAttributes } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import { type NodeRow, writtenAt } from "../metadata/nodes.ts";
@@ -27,14 +27,15 @@ export function rowsOfInode({ metadata }: Needs, inode: number): NodeRow[] {
 
 /** A name of a linked file that nobody here changed: what its node lacks is for others to bring. */
 export function isFollower({ metadata }: Needs, row: NodeRow, inode: Inode): boolean {
-  const isUntouched = row.dirtySince === null && row.base !== null && inode.content === "clean";
+  const isUntouched = row.dirtySince === null && row.base !== null && inode.content !== "dirty";
   if (!isUntouched || inode.linkGroup === null || row.base?.attributes.link?.group !== inode.linkGroup) return false;
   return metadata.entries.links(inode.id) > 1;
 }
 
-/** No other name of the inode has content that was written later. */
-export function isNewest(context: Needs, inode: number, node: Node): boolean {
-  const others = rowsOfInode(context, inode).filter((row) => row.nodeId !== node.id);
+/** No other name of the inode has content that was written later. What is none of its group's is not behind it. */
+export function isNewest(context: Needs, inode: Inode, node: Node): boolean {
+  if (groupOf(node) !== inode.linkGroup) return true;
+  const others = rowsOfInode(context, inode.id).filter((row) => row.nodeId !== node.id);
   const written = Date.parse(writtenAt(node));
   return others.every(({ base }) => base === null || Date.parse(base.modifiedAt) <= written);
 }
@@ -42,14 +43,34 @@ export function isNewest(context: Needs, inode: number, node: Node): boolean {
 /** What the node's content lives on under, should this name of it go. */
 export function hasOtherNames({ metadata }: Needs, row: NodeRow, inode: Inode | undefined): boolean {
   if (inode !== undefined) return inode.kind !== "folder" && metadata.entries.links(inode.id) > 1;
-  const group = row.seen !== null && "node" in row.seen ? groupOf(row.seen.node) : null;
-  return group !== null && metadata.inodes.ofGroup(group).some((other) => metadata.entries.links(other.id) > 0);
+  if (row.seen === null || !("node" in row.seen)) return false;
+  const { node } = row.seen;
+  const group = groupOf(node);
+  return group !== null && metadata.inodes.ofGroup(group).some((other) => goesOnAs({ metadata }, other, node));
+}
+
+/**
+ * What was changed here meanwhile does not take the node's content over: another node of its own has to have that.
+ * Nor does what is merely open for writing, which may be changed at any moment, of which the rows may not know yet.
+ */
+function goesOnAs({ metadata }: Needs, inode: Inode, { contentHash }: Node): boolean {
+  if (inode.content === "clean") return metadata.entries.links(inode.id) > 0;
+  return rowsOfInode({ metadata }, inode.id).some(({ base, seen }) => {
+    const head = seen !== null && "node" in seen ? seen.node.contentHash : base?.hash;
+    return (seen === null || "node" in seen) && head === contentHash;
+  });
+}
+
+/** It was removed here, written elsewhere: the names that are left show that, and their nodes get it before it goes. */
+export function leaveToOthers(context: Context, node: Node): void {
+  const other = joinGroup(context, node);
+  if (other?.content === "clean" && other.originNode === node.id) markInode(context, other.id);
 }
 
 /** The node holds what its other names here show. */
 export function isLike(inode: Inode, { contentHash, attributes }: Node): boolean {
   const { link: _, ...own } = attributes;
-  return contentHash !== null && contentHash === inode.hash && sameValue(own, inode.attributes);
+  return contentHash !== null && contentHash === inode.hash && sameAttributes(own, inode.attributes);
 }
 
 /**
@@ -65,7 +86,7 @@ export function joinGroup(context: Context, node: Node): Inode | undefined {
     if (inode.hash === node.contentHash) return inode;
     if (inode.content !== "clean") {
       if (rowsOfInode(context, inode.id).some(({ base }) => base?.hash === node.contentHash)) return inode;
-    } else if (!isNewest(context, inode.id, node)) {
+    } else if (!isNewest(context, inode, node)) {
       return inode;
     } else if (writersOf(context, inode) === 0) {
       return metadata.inodes.switchLineage(inode.id, { ...contentOfNode(node), changes: inode.changes + 1 });
@@ -88,6 +109,14 @@ export function gatherNames(context: Context, group: string, inode: number): boo
     handOver(context, other.id);
   }
   return isAny;
+}
+
+/**
+ * Its content goes on as a new node's. The nodes of the group, wherever their names are, never had it: as one
+ * more of them it would be taken for one that is behind, and written over with theirs.
+ */
+export function leaveGroup({ metadata }: Needs, inode: number): void {
+  if (metadata.inodes.get(inode)?.linkGroup != null) metadata.inodes.update(inode, { linkGroup: null });
 }
 
 /** Something came in by one of its names. A node that is still behind when this time is over is brought up from here. */

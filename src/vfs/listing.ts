@@ -70,6 +70,7 @@ async function readList(context: Context, folder: number, nodeId: string, signal
   }
   noteIndexed(context, asOf);
   await confirmAbsent(context, nodeId, shown, asOf, signal);
+  if (!client.features.journal) await confirmWaiting(context, nodeId, shown, signal);
   await catchUp(context, folder, nodeId, asOf, signal);
 }
 
@@ -98,6 +99,25 @@ async function confirmAbsent(
     }
     // Gone, which the journal tells; or so new, or for a moment, that its id is not found.
     else metadata.rereads.add(id);
+  }
+}
+
+/**
+ * The same of what waits for its name in the folder, where there is no journal to tell of it: what this list does
+ * not show was in an older one. Gone meanwhile, it must not wait for ever: to programs the folder would not be empty.
+ */
+async function confirmWaiting(
+  context: Context,
+  nodeId: string,
+  shown: ReadonlySet<string>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { metadata, network } = context;
+  for (const id of metadata.arrivals.idsIn(nodeId)) {
+    if (shown.has(id)) continue;
+    const node = await network.ask(signal, (limit) => readNode(context, id, limit));
+    if (node !== undefined) observeNode(context, node, "id");
+    else metadata.arrivals.remove(id);
   }
 }
 

@@ -18,9 +18,11 @@ export function dropIfUnused(context: Context, lineage: number): void {
     context.bytes.afterClose.set(lineage, () => dropIfUnused(context, lineage));
     return;
   }
-  if (inode.lineage !== lineage) forgetLineage(context, lineage);
-  if (inode.lineage !== lineage && !isHandedOver(context, inode)) return;
-  if (context.metadata.entries.links(inode.id) === 0) removeInode(context, inode);
+  context.metadata.transaction(() => {
+    if (inode.lineage !== lineage) forgetLineage(context, lineage);
+    if (inode.lineage !== lineage && !isHandedOver(context, inode)) return;
+    if (context.metadata.entries.links(inode.id) === 0) removeInode(context, inode);
+  });
 }
 
 /**
@@ -38,7 +40,7 @@ function isHandedOver({ metadata }: Context, { id, lineage }: Inode): boolean {
   return isLast && metadata.entries.links(id) === 0;
 }
 
-/** Removes a nameless inode with all its lineages and bytes, unless one is open. */
+/** Within a transaction: removes a nameless inode with all its lineages, cuts and bytes, unless one is open. */
 export function removeInode(context: Context, inode: Inode): void {
   const { metadata, lives } = context;
   const lineages = metadata.inodes.lineages(inode.id);
@@ -48,10 +50,8 @@ export function removeInode(context: Context, inode: Inode): void {
   for (const generation of metadata.generations.unusedOf(inode.id)) removeGeneration(context, generation);
   // A cut that is being sent still needs its bytes: the sender removes them, the next mount the row.
   if (metadata.generations.newestOf(inode.id) !== undefined) return;
-  metadata.transaction(() => {
-    for (const lineage of lineages) forgetLineage(context, lineage);
-    metadata.inodes.remove(inode.id);
-  });
+  for (const lineage of lineages) forgetLineage(context, lineage);
+  metadata.inodes.remove(inode.id);
   context.cuts.delete(inode.id);
   context.interruptions.delete(inode.id);
   forgetFailures(context, inode);

@@ -106,7 +106,8 @@ export function createNetwork(
   }
 
   /** For all there is to send: what fails whatever it is asked is not asked for one thing after the other. */
-  function holdBack({ code, retryAfterMs }: RemoteError): void {
+  function holdBack({ code, retryAfterMs, details }: RemoteError): void {
+    if (details.isOfNode === true) return;
     if ((code === "throttled" || code === "server") && retryAfterMs !== undefined) pause(retryAfterMs);
     outages = code === "server" ? outages + 1 : 0;
     if (outages < OUTAGE) return;

@@ -47,6 +47,29 @@ export async function bringWhole(context: Context, lineage: Lineage, signal: Abo
   }
 }
 
+/** So often a newer version may come while the one before is fetched. */
+const TRIES = 10;
+
+/**
+ * A change of names that gives content another node: `bring` has what has to be here first, `change` is
+ * the change, in one transaction. Undefined of that: there is a newer version since, whose bytes have to come first.
+ */
+export async function onceWhole<T>(
+  caller: Caller,
+  name: string,
+  bring: () => Promise<void>,
+  change: () => T | undefined,
+): Promise<T> {
+  for (let tries = 0; tries < TRIES; tries += 1) {
+    if (caller.signal.aborted) throw new FsError("EINTR", "interrupted");
+    await bring();
+    const changed = change();
+    if (changed !== undefined) return changed;
+  }
+  // Somebody saves it as fast as it is fetched.
+  throw new FsError("EBUSY", `${JSON.stringify(name)} changes all the time`);
+}
+
 /** The first open of a file that is made now: served by us, it is empty until the first write comes. */
 export function isPassedAtOnce({ passthrough, bytes }: Context, flags: OpenFlags): boolean {
   return passthrough.isOn && !bytes.isUnswept && isWriting(flags);

@@ -103,7 +103,7 @@ export function itemOf(context: Context, row: NodeRow, sent: number | undefined)
     bytes: bytesOf(context, row),
     bytesSent: sent ?? 0,
     tries: attempt?.tries ?? 0,
-    ageMs: Math.max(0, now - (row.dirtySince ?? now)),
+    ageMs: row.dirtySince === null ? 0 : runtime.ageOf(row.dirtySince),
     ...(at !== undefined && at > now ? { nextTryMs: at - now } : {}),
     ...(error === undefined ? {} : { error }),
   };

@@ -4,14 +4,14 @@
  * network; when a step may run (debounce, retries) is the loop's business. Any order of crashes,
  * lag and edits only changes the three states, so it only changes which step comes next.
  */
-import { type Attributes, attributesDifference, sameValue } from "../contract/attributes.ts";
+import { type Attributes, attributesDifference, sameAttributes, sameValue } from "../contract/attributes.ts";
 import type { Features } from "../contract/features.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Base, Seen } from "../metadata/nodes.ts";
 import type { Request } from "./request.ts";
 
 export interface LocalContent {
-  /** open: a writable handle may have changed it and it was not looked at since. */
+  /** open: a writable handle may have changed it and it was not looked at since; while its hash is known, nothing was written. */
   readonly state: "clean" | "open" | "dirty";
   /** Null while not known: the content must be cut first. */
   readonly hash: string | null;
@@ -61,11 +61,11 @@ export interface View {
   readonly dirtyEntries: number;
   /** One of several names of a file that were not changed here: what its node lacks, others bring. */
   readonly isFollower: boolean;
-  /** What is seen was written later than what is known of the other names. */
+  /** What is seen was written later than what is known of the other names, or has left them. */
   readonly isNewest: boolean;
   /** The file has other names: its content does not go with this one. */
   readonly hasOtherNames: boolean;
-  /** A remote change has waited long enough for the writers. */
+  /** A remote change has waited long enough for the writers, or is to wait for none: but for who has written nothing. */
   readonly hasWaited: boolean;
   /** Another node is, in base, at the place this one wants. */
   readonly isPlaceTaken: boolean;
@@ -150,30 +150,34 @@ function planBirth(view: View, local: Local): Step {
   const { originNode, originVersion, hash, size } = content;
   if (isBorrowed(view, content)) return cut(view, content);
   if (!view.fits) return wait("quota");
-  if (view.features.references && content.state === "clean" && originNode !== null && originVersion !== null) {
+  if (view.features.references && isVersion(view, content) && originNode !== null && originVersion !== null) {
     const request = { do: "copy", parent, name, copyOf: originNode, version: originVersion, hash, size } as const;
     return { do: "send", request: { ...request, attributes } };
   }
-  if (hash === null || !content.isCut || content.state === "clean") return cut(view, content);
+  if (hash === null || !content.isCut || content.state !== "dirty") return cut(view, content);
   return { do: "send", request: { do: "upload", parent, name, hash, size, attributes } };
 }
 
-/** Who writes leaves a cut in the end; not who has written nothing since one that is not there any more. */
-function cut(view: View, { state, hash }: LocalContent): Step {
-  const isAsItWasCut = state === "dirty" && hash !== null;
-  return view.writers > 0 && !isAsItWasCut ? wait("writer") : { do: "cut" };
+/** Who writes leaves a cut in the end; not who has written nothing since a version, or since a cut that is not there any more. */
+function cut(view: View, { hash }: LocalContent): Step {
+  return view.writers > 0 && hash === null ? wait("writer") : { do: "cut" };
+}
+
+/** The content is the version it comes from. What nobody holds open any more is looked at first. */
+function isVersion(view: View, { state, hash }: LocalContent): boolean {
+  return state === "clean" || (state === "open" && hash !== null && view.writers > 0);
 }
 
 /**
  * A version of another node, and the gateway takes no references: with bytes of its own it does not
  * hold back the deletion of that node, which may be what makes room for it.
  */
-const isBorrowed = (view: View, content: LocalContent) => content.state === "clean" && !view.features.references;
+const isBorrowed = (view: View, content: LocalContent) => isVersion(view, content) && !view.features.references;
 
 /** Whoever changed the other names has his turn first. */
 function planFollower(view: View, local: Local, base: Base): Step {
   const isSame = local.content === null || !differs(local.content, base);
-  const isLike = !view.features.attributes || sameValue(base.attributes, local.attributes);
+  const isLike = !view.features.attributes || sameAttributes(base.attributes, local.attributes);
   return isSame && isLike ? { do: "nothing" } : wait("names");
 }
 
@@ -216,10 +220,10 @@ function planContent(view: View, local: Local, content: LocalContent, nodeId: st
   const { originNode, originVersion, hash, size } = content;
   const attributes = changedAttributes(base.attributes, local.attributes);
   const common = { nodeId, ifHead: base.head, size, attributes };
-  if (view.features.references && content.state === "clean" && originNode !== null && originVersion !== null) {
+  if (view.features.references && isVersion(view, content) && originNode !== null && originVersion !== null) {
     return { do: "send", request: { do: "reference", ...common, hash, copyOf: originNode, version: originVersion } };
   }
-  if (hash === null || !content.isCut || content.state === "clean") return cut(view, content);
+  if (hash === null || !content.isCut || content.state !== "dirty") return cut(view, content);
   return { do: "send", request: { do: "content", ...common, hash } };
 }
 
@@ -276,11 +280,11 @@ function judge(view: View, seen: Seen, base: Base): Step {
     const { content } = local;
     isContentAgreed = content.hash !== null && content.hash === node.contentHash;
     const isChangedHere = !view.isFollower && differs(content, base);
-    // Nothing is adopted into a file somebody can write to; what he changed goes its own way in the end.
-    if (view.writers > 0 && (isContentAgreed || !goesItsOwnWay(view, content, base))) {
+    // Nothing is adopted into a file somebody can write to, but that it is what he has; what he changed goes its own way in the end.
+    if (view.writers > 0 && !isContentAgreed && !goesItsOwnWay(view, content, base)) {
       return isPlaceTaken ? { do: "follow", node } : wait("writer");
     }
-    if (content.state === "open") return { do: "cut" };
+    if (content.state === "open" && view.writers === 0) return { do: "cut" };
     if (!isContentAgreed && isChangedHere && content.hash === null) return { do: "cut" };
     if (!isContentAgreed && isChangedHere) return { do: "conflict", node };
     isContentTaken = !isContentAgreed && (!view.isFollower || view.isNewest);
@@ -320,21 +324,22 @@ function judgeDeletion(view: View, base: Base): Step {
   // The other names go on with whatever is written.
   if (view.hasOtherNames) return { do: "vanish" };
   if (view.writers > 0 && !goesItsOwnWay(view, content, base)) return wait("writer");
-  if (content.state === "open") return { do: "cut" };
+  if (content.state === "open" && view.writers === 0) return { do: "cut" };
   if (content.state === "dirty" && content.hash === null) return { do: "cut" };
   return differs(content, base) ? { do: "rebirth" } : { do: "vanish" };
 }
 
 /** What is new at the gateway has waited long enough for the writer, whose newest cut is then kept as what it is. */
 function goesItsOwnWay(view: View, content: LocalContent, base: Base): boolean {
-  return view.hasWaited && content.state === "dirty" && differs(content, base);
+  return view.hasWaited && differs(content, base);
 }
 
 /** The content here is not the one base names. */
-function differs(content: LocalContent, base: Base): boolean {
-  if (content.hash !== null && content.hash === base.hash) return false;
-  if (content.state === "dirty") return true;
-  return content.state === "clean" && content.originVersion !== null && content.originVersion !== base.head;
+function differs({ state, hash, originVersion }: LocalContent, base: Base): boolean {
+  if (hash !== null && hash === base.hash) return false;
+  if (state === "dirty") return true;
+  if (state === "open" && hash === null) return false;
+  return originVersion !== null && originVersion !== base.head;
 }
 
 function isSamePlace(view: View, local: Local, base: Base): boolean {
@@ -373,7 +378,7 @@ function mergeRecords(
     let value = sameValue(b, l) ? r : l;
     if (key === "xattrs") {
       const names = mergeRecords(asRecord(b), asRecord(l), asRecord(r));
-      value = Object.keys(names).length === 0 && r === undefined ? undefined : names;
+      value = Object.keys(names).length === 0 ? undefined : names;
     }
     if (value !== undefined) merged[key] = value;
   }

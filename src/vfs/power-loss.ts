@@ -112,8 +112,6 @@ function headAgain(context: Context, entry: Entry, row: NodeRow, size: number | 
     atime: old?.atime ?? "0.000000000",
     ctime: old?.ctime ?? "0.000000000",
   });
-  // Names elsewhere go on with the head: what is kept beside it is no content of theirs.
-  metadata.inodes.update(entry.inode, { linkGroup: null });
   if (link !== undefined && link.hash === base.hash) metadata.inodes.update(head.id, { linkGroup: link.group });
   const copy = size === undefined || size === 0 ? undefined : keepBeside(context, entry, row, "recovered");
   metadata.entries.setInode(entry.id, head.id);

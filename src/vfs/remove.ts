@@ -1,4 +1,7 @@
-/** Names that go: unlink and rmdir. */
+/**
+ * Names that go: unlink and rmdir, each one commit. What is behind a name goes by another, once the kernel
+ * forgets it (nameless.ts): until then programs may have it open.
+ */
 import type { Entry } from "../metadata/entries.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import { commit } from "./commit.ts";

@@ -9,7 +9,7 @@ import { exchangeNames, mayLeaveNode, moveName, removeName, replaceTarget } from
 import { completeFolder } from "./listing.ts";
 import { closeLive, openLive } from "./live.ts";
 import { makeSafe } from "./make-safe.ts";
-import { bringWhole } from "./open.ts";
+import { bringWhole, onceWhole } from "./open.ts";
 import { entryAt, requireDeletable, requireEmptyFolder, requireEntry, requireKnown } from "./remove.ts";
 import { tellNamed } from "./staged-files.ts";
 import { folderOf, requireNamed, requireWritable } from "./stat.ts";
@@ -19,9 +19,6 @@ export interface Place {
   readonly parent: Lineage;
   readonly name: string;
 }
-
-/** So often a newer version may come while the one before is fetched. */
-const TRIES = 10;
 
 export async function rename(
   context: Context,
@@ -34,15 +31,11 @@ export async function rename(
   checkName(to.name);
   await requireEntry(context, caller, from.parent, from.name);
   await requireTargetKnown(context, caller, to);
-  let renamed: number[] | undefined;
-  for (let tries = 0; renamed === undefined; tries += 1) {
-    if (caller.signal.aborted) throw new FsError("EINTR", "interrupted");
-    // Somebody saves it as fast as it is fetched.
-    if (tries === TRIES) throw new FsError("EBUSY", `${JSON.stringify(from.name)} changes all the time`);
+  const bring = async () => {
     if (!flags.noReplace) await bringReplacementWhole(context, caller, from, to, flags.exchange);
     if (!flags.exchange && !flags.noReplace) await makeReplacementSafe(context, from, to);
-    renamed = renameNow(context, caller, from, to, flags);
-  }
+  };
+  const renamed = await onceWhole(caller, from.name, bring, () => renameNow(context, caller, from, to, flags));
   for (const id of renamed) tellNamed(context, id);
   context.runtime.step("rename: done");
 }

@@ -188,7 +188,7 @@ function contentArrived(context: Context, row: NodeRow, attempt: Sent, base: Bas
     generation !== undefined
       ? generation.inode === inode.id && generation.changes === inode.changes
       : "copyOf" in request
-        ? inode.content === "clean" && inode.originVersion === request.version
+        ? inode.content !== "dirty" && inode.originVersion === request.version
         : inode.hash === request.hash && inode.content !== "open";
   // Somebody's newer head hides the version it became: no reference to it can be made, its bytes stay the local ones.
   if (!isNewest || isStandIn(base.head)) return;

@@ -147,6 +147,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     get quota() {
       return quota;
     },
+    drains: { count: 0 },
     unsent: { mostly: Number.POSITIVE_INFINITY },
     metadata,
     client,
@@ -260,7 +261,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         ...condition(),
         live: fresh.staleSince === undefined,
         ...staleness(context),
-        ...(offlineSince === undefined ? {} : { offlineMs: Math.max(0, runtime.now() - offlineSince) }),
+        ...(offlineSince === undefined ? {} : { offlineMs: runtime.ageOf(offlineSince) }),
         dirty,
         uploading: writeBack.inFlight().length,
         parked,
@@ -269,7 +270,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         conflicts: activity.conflicts,
         cacheBytes: metadata.lives.totalBytes(),
         cacheLimit: settings.cacheLimit,
-        oldestPendingMs: oldest === null ? 0 : Math.max(0, runtime.now() - oldest),
+        oldestPendingMs: oldest === null ? 0 : runtime.ageOf(oldest),
         ...(restored.why === undefined ? {} : { restored: { why: restored.why, files: restored.files } }),
         ...(quota.limit === undefined
           ? {}

@@ -91,8 +91,10 @@ export function validMs({ fresh }: Pick<Context, "fresh">): number {
 }
 
 export async function found(context: Context, inode: Inode): Promise<Found> {
+  const stat = await statOf(context, inode);
+  context.bytes.untold.delete(inode.lineage);
   return {
-    stat: await statOf(context, inode),
+    stat,
     lineage: inode.lineage,
     validMs: attributesValidMs(context, inode),
     entryValidMs: context.kernel.cache.expiresNames ? Math.min(validMs(context), LIVE_NAME_MS) : SHORT_MS,

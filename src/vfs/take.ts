@@ -12,7 +12,7 @@ import { markInode, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { contentOfNode, folderOfNode, groupOf, makeInodeOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
-import { gatherNames, joinGroup, keepInOthers, lookLater } from "./links.ts";
+import { gatherNames, joinGroup, keepInOthers, leaveToOthers, lookLater } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { freeConflictName, moveAside, stepAside } from "./make-room.ts";
 import { withPinnedMtime } from "./mtime.ts";
@@ -43,7 +43,7 @@ export function takeNode(context: Context, row: NodeRow, step: Extract<Step, { d
     if (!taken.isTaken) return taken;
     takeContent(context, entry, inode, row, step);
     takeLink(context, entry.id, row, step.node);
-  }
+  } else if (step.node.head !== row.base?.head) leaveToOthers(context, step.node);
   const { node } = step;
   // A gateway that tells no hashes has the same content for as long as it has the same head.
   const hash = node.contentHash ?? (node.head === row.base?.head ? row.base.hash : null);
@@ -119,12 +119,12 @@ function takeContent(context: Context, entry: Entry, inode: Inode, row: NodeRow,
   // By the merged attributes: a kind that was changed here is not the remote's to take back.
   const kind = kindOf({ ...node, attributes });
   const names = metadata.entries.links(inode.id);
+  const isLinkUnsent = names > 1 && row.base?.attributes.link?.group !== inode.linkGroup;
   if (!isContentTaken && kind === inode.kind) {
-    takeAttributes(context, inode, step);
+    takeAttributes(context, inode, step, isLinkUnsent);
     return;
   }
   const group = groupOf(node);
-  const isLinkUnsent = names > 1 && row.base?.attributes.link?.group !== inode.linkGroup;
   if (names > 1 && inode.kind !== "folder" && !isLinkUnsent && (group === null || group !== inode.linkGroup)) {
     // Edited by somebody who does not know of links: this name leaves for good.
     leaveInode(context, entry, node);
@@ -145,7 +145,7 @@ function takeContent(context: Context, entry: Entry, inode: Inode, row: NodeRow,
   else lookLater(context, inode.id);
 }
 
-function takeAttributes(context: Context, inode: Inode, step: TakeStep): void {
+function takeAttributes(context: Context, inode: Inode, step: TakeStep, isLinkUnsent: boolean): void {
   const { metadata } = context;
   const { node, attributes, isContentAgreed } = step;
   const { link: _, ...own } = attributes;
@@ -155,12 +155,19 @@ function takeAttributes(context: Context, inode: Inode, step: TakeStep): void {
   const change = isRetargeted ? metadata.inodes.switchLineage : metadata.inodes.update;
   change(inode.id, {
     ...(isChanged ? { attributes: own, ctime: nowText(context) } : {}),
-    ...(isContentAgreed ? { content: "clean", originNode: node.id, originVersion: node.head } : {}),
+    ...(isContentAgreed
+      ? { content: stateOfAgreed(context, inode), originNode: node.id, originVersion: node.head }
+      : {}),
   });
-  if (isChanged) lookLater(context, inode.id);
+  // Nobody else knows yet that its other names are to have them.
+  if (isChanged && isLinkUnsent) markInode(context, inode.id);
+  else if (isChanged) lookLater(context, inode.id);
   if (!isContentAgreed) return;
   for (const generation of metadata.generations.unusedOf(inode.id)) dropGeneration(context, generation.id);
 }
+
+/** A writer that has not written since keeps the mark under which a crash makes us look. */
+const stateOfAgreed = (context: Context, inode: Inode) => (writersOf(context, inode) > 0 ? "open" : "clean");
 
 /** It was linked, or left its group, elsewhere. `row`: before all this. */
 function takeLink(context: Context, entryId: number, { base }: NodeRow, node: Node): void {

@@ -13,7 +13,7 @@ import type { Changed } from "../metadata/changed.ts";
 import type { Context } from "./context.ts";
 import type { Lineage } from "./filesystem.ts";
 import { LIVE_MS } from "./freshness.ts";
-import type { ChangedName } from "./kernel-cache.ts";
+import type { ChangedName, KnownRows } from "./kernel-cache.ts";
 import { absentKey } from "./told-kernel.ts";
 
 /** Folders remembered. What is not is listed again. */
@@ -97,7 +97,7 @@ export function tellKernel(context: Needs, changed: Changed): void {
   }
   if (names.length + listings.size + inodes.size === 0) return;
   kernel.changes += 1;
-  kernel.cache.tell({ names, listings, inodes });
+  kernel.cache.tell({ names, listings, inodes }, knownRows(context));
 }
 
 /** The time of a file that nobody set is its node's. */
@@ -126,9 +126,14 @@ export function expireEverything({ metadata, kernel }: Needs): void {
     return parent === undefined ? [] : { parent, name, isGone: never, wasThere: false };
   });
   kernel.absent.clear();
-  kernel.cache.tell({ names, listings: [], inodes: [] });
-  kernel.cache.everything({
+  const known = knownRows({ metadata });
+  kernel.cache.tell({ names, listings: [], inodes: [] }, known);
+  kernel.cache.everything(known);
+}
+
+function knownRows({ metadata }: Pick<Needs, "metadata">): KnownRows {
+  return {
     lineages: (after, limit) => metadata.inodes.lineagesAfter(after, limit),
     names: (after, limit) => metadata.entries.namesAfter(after, limit),
-  });
+  };
 }

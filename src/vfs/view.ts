@@ -13,7 +13,7 @@ import { fits } from "./quota.ts";
 import { canExchange } from "./request.ts";
 import { hasAttempt, isPlaceTaken, opensRing, partnerOf, pathWithin, referrersOf } from "./rings.ts";
 
-/** A remote edit waits this long for the writer of the same file, then both are kept. */
+/** A remote edit waits this long for the writer of the same file, or until a drain begins; then both are kept. Who has written nothing is waited for until he closes. */
 const WRITER_PATIENCE_MS = 15 * 60_000;
 
 export function viewOf(context: Context, row: NodeRow): View {
@@ -39,10 +39,9 @@ export function viewOf(context: Context, row: NodeRow): View {
     below: local === null ? countBelow(context, row) : 0,
     ...(isGone && inode?.kind === "folder" ? countEntries(context, inode.id) : { cleanEntries: 0, dirtyEntries: 0 }),
     isFollower: inode !== undefined && isFollower(context, row, inode),
-    isNewest:
-      inode !== undefined && row.seen !== null && "node" in row.seen && isNewest(context, inode.id, row.seen.node),
+    isNewest: inode !== undefined && row.seen !== null && "node" in row.seen && isNewest(context, inode, row.seen.node),
     hasOtherNames: hasOtherNames(context, row, inode),
-    hasWaited: row.seenAt !== null && context.runtime.now() - row.seenAt > WRITER_PATIENCE_MS,
+    hasWaited: hasWaited(context, row),
     isPlaceTaken: isTaken,
     partner:
       partner?.nodeId == null || partner.base === null
@@ -59,6 +58,10 @@ export function viewOf(context: Context, row: NodeRow): View {
       delete: may("node.file.delete"),
     },
   };
+}
+
+function hasWaited({ drains, runtime }: Context, { seenAt }: NodeRow): boolean {
+  return seenAt !== null && (drains.count > 0 || runtime.now() - seenAt > WRITER_PATIENCE_MS);
 }
 
 /**

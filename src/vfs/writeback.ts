@@ -349,7 +349,8 @@ export function createWriteBack(context: Context): WriteBack {
     const { pauseMs } = network;
     const isLimited = Number.isFinite(room);
     // Whoever is at work looks again when it is done: nothing else can go before that, or it has its own time.
-    const isAny = busy.size === 0 || isLimited;
+    // Not so of what was not looked at.
+    const isAny = busy.size === 0 || isLimited || pauseMs > 0;
     const times = [
       isAny ? metadata.attempts.nextDue() : metadata.attempts.nextAt(now),
       isAny ? metadata.nodes.nextDue() : metadata.nodes.nextDueAfter(now),

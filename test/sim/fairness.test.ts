@@ -1,9 +1,11 @@
 /** Whose turn it is: nothing waits for ever, for others or for its own next change. On the virtual clock. */
 import { expect, test } from "vitest";
+import { RemoteError } from "../../src/client/errors.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { BULK_BYTES } from "../../src/vfs/lanes.ts";
 import { begin, there } from "./one-world.ts";
 import { runProgram } from "./programs.ts";
+import { readFile } from "./tree.ts";
 
 const TIMEOUT = { timeout: 120_000 };
 /** Less than the quiet that is waited for; see mount.ts. */
@@ -54,3 +56,96 @@ test("while big files take all the places they may, a small one goes at once and
   await world.clock.advance(300_000);
   expect([...(await there(world)).keys()]).toEqual(expect.arrayContaining(big));
 });
+
+test(
+  "what comes due while the gateway has asked for a pause goes when that is over, whatever is under way",
+  TIMEOUT,
+  async () => {
+    const { world, mount, calls, rules, save, asked } = await begin(true);
+    rules.choose = (request) => (isUploadOf("big", request) ? "silent-before" : "none");
+    await world.run(runProgram(calls(), { do: "save", path: "big", size: BULK_BYTES }, "big"));
+    await world.clock.advance(SOON_MS);
+    const { network } = mount.process?.engine.context ?? {};
+    network?.failed(new RemoteError("throttled", "too many requests", { status: 429, retryAfterMs: SOON_MS }));
+    await save("small");
+    await world.clock.advance(SOON_MS - 100);
+    const ofSmall = () => asked.filter((line) => line.includes("small")).length;
+    expect(ofSmall()).toBe(0);
+    await world.clock.advance(SOON_MS);
+    expect(ofSmall()).toBe(1);
+  },
+);
+
+test(
+  "without versions, files so new that they cannot be read yet hold up nothing that is to be sent",
+  TIMEOUT,
+  async () => {
+    const { world, mount, calls, save, asked } = await begin(true, {}, { lacks: ["versions", "references"] });
+    world.setLag({ path: 0, journal: 0, id: 9_000 });
+    // More than it takes for an outage, were each of them one.
+    const fresh = Array.from({ length: 9 }, (_, index) => `fresh-${index}`);
+    const bytes = Buffer.alloc(5_000, "fresh");
+    for (const name of fresh) {
+      await world.run(
+        world.outside.upload(world.workspace.root, name, {
+          size: bytes.length,
+          read: async function* () {
+            yield bytes;
+          },
+        }),
+      );
+    }
+    await world.run(calls().list(""));
+    const network = mount.process?.engine.context.network;
+    const reads = fresh.map((name) => readFile(calls(), name));
+    await save("mine");
+    for (let waited = 0; waited < SOON_MS; waited += 100) {
+      await world.clock.advance(100);
+      expect(network?.pauseMs).toBe(0);
+    }
+    expect(asked.filter((line) => line.includes("mine"))).toHaveLength(1);
+    for (const read of await world.run(Promise.all(reads))) expect(bytes.equals(read)).toBe(true);
+  },
+);
+
+test.each([0, 1, 2, 3, 5, 8])(
+  "a big file whose hash comes %i turns after the end of a look is sent at once",
+  TIMEOUT,
+  async (turns) => {
+    const { world, mount, calls, save, asked } = await begin(true);
+    const context = mount.process?.engine.context;
+    if (context === undefined) throw new Error("the mount is down");
+    const { files } = context.runtime;
+    const { nodes } = context.metadata;
+    const { hash } = files;
+    const { nextDueAfter } = nodes;
+    let release: (() => void) | undefined;
+    Object.assign(files, {
+      async hash(path: string, signal?: AbortSignal) {
+        await new Promise<void>((resolve) => {
+          release = resolve;
+        });
+        return hash(path, signal);
+      },
+    });
+    // What a look ends with while something is under way.
+    Object.assign(nodes, {
+      nextDueAfter(now: number) {
+        const next = nextDueAfter(now);
+        const go = release;
+        if (go === undefined || asked.every((line) => !line.includes("small"))) return next;
+        let over = Promise.resolve();
+        for (let turn = 0; turn < turns; turn += 1) over = over.then(() => {});
+        if (turns === 0) go();
+        else void over.then(go);
+        return next;
+      },
+    });
+    await world.run(runProgram(calls(), { do: "save", path: "big", size: 3 * BULK_BYTES }, "big"));
+    await world.clock.advance(SOON_MS);
+    expect(release).toBeDefined();
+    await save("small");
+    await world.clock.advance(SOON_MS);
+    expect(asked.filter((line) => line.includes("big"))).toHaveLength(1);
+  },
+);

@@ -41,6 +41,35 @@ const LINKED: readonly Step[] = [
   { do: "wait", ms: 4_000 },
 ];
 
+/** A file with a name in a folder the other mount has not listed; that one writes it offline by the name it knows. */
+const writtenByOneName = (meanwhile: readonly Step[]): readonly Step[] => [
+  { do: "run", mount: 0, program: { do: "mkdir", path: "d" } },
+  save(0, "a"),
+  { do: "run", mount: 0, program: { do: "link", path: "a", to: "d/b" } },
+  { do: "wait", ms: 4_000 },
+  LIST,
+  { do: "weather", mount: 1, isOffline: true, latencyMs: 0, faultShare: 0 },
+  save(1, "a", 30),
+  { do: "wait", ms: 4_000 },
+  ...meanwhile,
+  { do: "wait", ms: 4_000 },
+  { do: "weather", mount: 1, isOffline: false, latencyMs: 0, faultShare: 0 },
+];
+
+/** Written here offline, and open for writing again without a change, when it is heard what was done to it elsewhere. */
+const drainedWhileOpen = (elsewhere: Step): readonly Step[] => [
+  save(0, "a"),
+  { do: "wait", ms: 4_000 },
+  LIST,
+  { do: "weather", mount: 0, isOffline: true, latencyMs: 0, faultShare: 0 },
+  save(0, "a", 30),
+  { do: "hold", mount: 0, path: "a", write: true },
+  elsewhere,
+  { do: "wait", ms: 4_000 },
+  { do: "weather", mount: 0, isOffline: false, latencyMs: 0, faultShare: 0 },
+  { do: "drain", mount: 0 },
+];
+
 const FOUND: readonly Found[] = [
   {
     name: "without versions, what was never read keeps its node when it is moved away and its name is made again",
@@ -224,6 +253,99 @@ const FOUND: readonly Found[] = [
       { do: "hold", mount: 1, path: "a", write: true },
       { do: "drain", mount: 1 },
     ],
+  },
+  {
+    name: "a linked file written by one name, which was removed elsewhere: what was written is a file of its own",
+    options: { mounts: 2, seed: 1 },
+    steps: writtenByOneName([{ do: "run", mount: 0, program: { do: "unlink", path: "a" } }, save(0, "d/b", 50)]),
+  },
+  {
+    name: "a linked file written by one name, which somebody wrote too: the copy beside it is a file of its own",
+    options: { mounts: 2, seed: 1 },
+    steps: writtenByOneName([{ do: "outside", edit: "write", path: "a", to: "a" }, save(0, "d/b", 50)]),
+  },
+  {
+    name: "without a journal, what an old list shows at the name of a file made since does not wait for it for ever",
+    options: { mounts: 2, seed: 1, lacks: ["journal"] },
+    steps: [
+      LIST,
+      { do: "lag", path: 700, journal: 0, id: 0 },
+      { do: "wait", ms: 3_500 },
+      save(0, "a"),
+      { do: "wait", ms: 600 },
+      { do: "run", mount: 0, program: { do: "unlink", path: "a" } },
+      { do: "wait", ms: 300 },
+      save(1, "a", 30),
+    ],
+  },
+  {
+    name: "the name of a linked file goes to a new one, its backup is written: the name shows the new one's content",
+    options: { mounts: 2, seed: 1 },
+    steps: [
+      ...LINKED,
+      { do: "weather", mount: 1, isOffline: true, latencyMs: 0, faultShare: 0 },
+      { do: "run", mount: 0, program: { do: "backup", path: "a", size: 30, keeps: true } },
+      { do: "wait", ms: 4_000 },
+      save(0, "a~", 40),
+      { do: "wait", ms: 4_000 },
+      { do: "weather", mount: 1, isOffline: false, latencyMs: 0, faultShare: 0 },
+    ],
+  },
+  {
+    name: "without versions, what is so new that its id is not found yet can be read",
+    options: { ...HEADS, mounts: 1 },
+    steps: [
+      { do: "lag", path: 0, journal: 0, id: 9_000 },
+      save(0, "a"),
+      { do: "fresh", mount: 0 },
+      { do: "run", mount: 0, program: { do: "read", path: "a" } },
+    ],
+  },
+  {
+    name: "without versions, what gets one more name is here before somebody replaces it",
+    options: { ...HEADS, mounts: 2 },
+    steps: [
+      save(0, "a"),
+      { do: "wait", ms: 4_000 },
+      LIST,
+      { do: "lag", path: 8_000, journal: 5_000, id: 0 },
+      save(0, "a", 30),
+      { do: "wait", ms: 1_500 },
+      { do: "run", mount: 1, program: { do: "link", path: "a", to: "b" } },
+      { do: "run", mount: 1, program: { do: "unlink", path: "a" } },
+    ],
+  },
+  {
+    name: "without revisions, what was made and deleted elsewhere at the name of a file made here does not wait for it",
+    options: { mounts: 2, seed: 1, lacks: ["revisions"] },
+    steps: [
+      { do: "run", mount: 0, program: { do: "mkdir", path: "d" } },
+      { do: "wait", ms: 12_000 },
+      LIST,
+      { do: "run", mount: 1, program: { do: "list", path: "d" } },
+      save(1, "d/a"),
+      { do: "hold", mount: 1, path: "d/a", write: true },
+      { do: "poke", mount: 1, at: 0, size: 10, sync: false },
+      { do: "outside", edit: "mkdir", path: "d/a", to: "a" },
+      { do: "wait", ms: 600 },
+      { do: "poke", mount: 1, at: 0, size: 10, sync: false },
+      { do: "outside", edit: "delete", path: "d/a", to: "a" },
+      { do: "wait", ms: 600 },
+      { do: "release", mount: 1 },
+      { do: "wait", ms: 12_000 },
+      { do: "run", mount: 1, program: { do: "unlink", path: "d/a" } },
+      { do: "wait", ms: 12_000 },
+    ],
+  },
+  {
+    name: "removed elsewhere while a writer has it open: a drain does not wait for him",
+    options: { mounts: 2, seed: 1 },
+    steps: drainedWhileOpen({ do: "run", mount: 1, program: { do: "unlink", path: "a" } }),
+  },
+  {
+    name: "written elsewhere while a writer has it open: a drain does not wait for him",
+    options: { mounts: 2, seed: 1 },
+    steps: drainedWhileOpen(save(1, "a", 40)),
   },
 ];
 

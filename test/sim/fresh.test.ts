@@ -49,7 +49,7 @@ const CUT_OFF: readonly Step[] = [
 ];
 
 const without = (left: Partial<KernelNews>): Sabotage => ({
-  kernelCache: (cache: KernelCache) => ({ ...cache, tell: (news) => cache.tell({ ...news, ...left }) }),
+  kernelCache: (cache: KernelCache) => ({ ...cache, tell: (news, known) => cache.tell({ ...news, ...left }, known) }),
 });
 
 test.each([

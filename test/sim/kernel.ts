@@ -26,8 +26,8 @@ export interface Kernel extends Calls {
 }
 
 const ROOT: Lineage = 1;
-/** Who asks. */
-export const CALLER: Caller = { uid: 1000, gid: 1000, pid: 1, signal: new AbortController().signal };
+/** Who asks. Calls of a process that died never end: what listens to their signal goes with it. */
+export const createCaller = (): Caller => ({ uid: 1000, gid: 1000, pid: 1, signal: new AbortController().signal });
 const PAGE = 7;
 export const CHUNK = 128 * 1024;
 
@@ -52,7 +52,7 @@ export function createKernel(
   const descriptors = new Map<number, Descriptor>();
   const pins = new Map<Lineage, number>();
   let lastFd = 2;
-  const caller: Caller = CALLER;
+  const caller = createCaller();
   memory.onGone = forgetUnused;
 
   /** Asks; and tells whether the answer may be kept: nothing was told meanwhile. */

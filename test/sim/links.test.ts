@@ -73,10 +73,11 @@ async function begin() {
 type World = Awaited<ReturnType<typeof begin>>;
 
 /** Two names; alpha has saved once more, and only one of the nodes has got it. */
-async function halfUpdated(it: World): Promise<void> {
+async function halfUpdated(it: World, linked: () => Promise<unknown> = async () => undefined): Promise<void> {
   await it.save(it.alpha, "a", "old");
   await it.link(it.alpha, "a", "b");
   await it.drain(it.alpha);
+  await linked();
   let sent = 0;
   it.rules.choose = ({ method }) => {
     if (method !== "PUT") return undefined;
@@ -176,6 +177,42 @@ test("the writer never comes back: another mount brings the rest up", async () =
   await it.drain(it.beta);
   expect(new Set((await it.nodes()).map((node) => node.contentHash)).size).toBe(1);
   oneFile("new")(await it.shown(it.beta));
+});
+
+/** Half updated by a writer that never comes back, while beta, offline, has the name removed that was brought up. */
+async function removedMeanwhile(it: World, more: (other: string) => Promise<unknown>): Promise<string> {
+  await halfUpdated(it, async () => {
+    await it.world.clock.advance(3_000);
+    await it.world.run(it.calls(it.beta).list(""));
+    it.beta.weather.isOffline = true;
+  });
+  it.alpha.crash();
+  it.rules.choose = () => undefined;
+  const [newest, other] = (await it.nodes()).sort((x, y) => (x.modifiedAt < y.modifiedAt ? 1 : -1));
+  if (newest === undefined || other === undefined) throw new Error("two nodes");
+  await more(other.name);
+  await it.world.run(it.calls(it.beta).unlink(newest.name));
+  await it.world.clock.advance(3_000);
+  it.beta.weather.isOffline = false;
+  await it.world.clock.advance(TURNS_MS);
+  await it.drain(it.beta);
+  return other.name;
+}
+
+test("removed elsewhere by the name that has the newest content, the other name has it", async () => {
+  const it = await begin();
+  const other = await removedMeanwhile(it, async () => undefined);
+  expect((await it.shown(it.beta)).map(({ name, text }) => [name, text])).toEqual([[other, "new"]]);
+  expect((await it.nodes()).map(({ name, size }) => [name, size])).toEqual([[other, 40]]);
+});
+
+test("removed elsewhere by that name while the other was written there: both contents are there", async () => {
+  const it = await begin();
+  const other = await removedMeanwhile(it, (name) => it.save(it.beta, name, "theirs"));
+  const shown = await it.shown(it.beta);
+  expect(shown.map(({ text }) => text).sort()).toEqual(["new", "theirs"]);
+  expect(shown.find(({ name }) => name === other)?.text).toBe("theirs");
+  expect((await it.nodes()).length).toBe(2);
 });
 
 test("one name written by somebody who knows of no links leaves for good, on both mounts", async () => {
@@ -282,4 +319,70 @@ test("a name made of it while somebody else saves it is no newer than what he sa
     ]);
   }
   expect(new Set((await it.nodes()).map(({ contentHash }) => contentHash)).size).toBe(1);
+});
+
+test("an attribute that was set elsewhere while the file was linked is there by both names", async () => {
+  const it = await begin();
+  await it.save(it.alpha, "a", "old");
+  await it.drain(it.alpha);
+  await it.world.run(it.calls(it.beta).list(""));
+  // The new name has its node; that they are one file is not said yet.
+  it.rules.choose = ({ method, body }) =>
+    method === "PATCH" && JSON.stringify(body).includes('"link"') ? "failed" : undefined;
+  await it.link(it.beta, "a", "b");
+  await it.world.clock.advance(3_000);
+  expect(it.changes).toContain("beta POST");
+  await it.world.run(it.calls(it.alpha).setxattr("a", "user.tag", "set meanwhile"));
+  await it.drain(it.alpha);
+  it.rules.choose = () => undefined;
+  await it.drain(it.beta);
+  // Before anybody else has his turn, who would take it away.
+  await it.world.clock.advance(5_000);
+  for (const { attributes } of await it.nodes()) expect(Object.keys(attributes.xattrs ?? {})).toEqual(["user.tag"]);
+  await it.world.clock.advance(TURNS_MS);
+  for (const mount of [it.alpha, it.beta]) {
+    for (const name of ["a", "b"]) {
+      expect(await it.world.run(it.calls(mount).getxattr(name, "user.tag"))).toBe("set meanwhile");
+    }
+  }
+});
+
+test("no extended attributes and an empty list of them are the same: names that differ in that alone are left", async () => {
+  const it = await begin();
+  it.beta.weather.isOffline = true;
+  await it.save(it.alpha, "a", "old");
+  await it.link(it.alpha, "a", "b");
+  await it.drain(it.alpha);
+  const [first] = await it.nodes();
+  if (first === undefined) throw new Error("a");
+  await it.world.run(it.world.outside.patchNode(first.id, { attributes: { xattrs: {} } }));
+  it.beta.weather.isOffline = false;
+  await it.world.clock.advance(10_000);
+  oneFile("old")(await it.shown(it.beta));
+  it.changes.length = 0;
+  await it.world.clock.advance(4 * TURNS_MS);
+  expect(it.changes).toEqual([]);
+});
+
+test("one name removed, the other written here: the removed one stays away, for the other's node has what came to it", async () => {
+  const it = await begin();
+  await halfUpdated(it, () => it.shown(it.beta));
+  await it.world.clock.advance(3_000);
+  const [first, second] = await it.nodes();
+  if (first === undefined || second === undefined) throw new Error("two nodes");
+  const behind = first.modifiedAt < second.modifiedAt ? first : second;
+  const ahead = behind === first ? second : first;
+  it.beta.weather.isOffline = true;
+  it.rules.choose = () => undefined;
+  await it.drain(it.alpha);
+  expect((await it.nodes()).map(({ contentHash }) => contentHash)).toEqual([ahead.contentHash, ahead.contentHash]);
+  await it.world.run(it.calls(it.beta).unlink(behind.name));
+  await it.save(it.beta, ahead.name, "mine");
+  it.beta.weather.isOffline = false;
+  await it.drain(it.beta);
+  await it.world.clock.advance(TURNS_MS);
+  expect((await it.nodes()).map(({ name }) => name)).toEqual([ahead.name]);
+  for (const mount of [it.alpha, it.beta]) {
+    expect(await it.shown(mount)).toMatchObject([{ name: ahead.name, text: "mine", links: 1 }]);
+  }
 });

@@ -24,7 +24,7 @@ import { createKeptRows, type Rows } from "../support/kept-rows.ts";
 import { createMemoryFiles, type MemoryFiles } from "../support/memory-files.ts";
 import { createMemoryPassthrough } from "../support/memory-passthrough.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
-import { CALLER, createKernel, type Kernel } from "./kernel.ts";
+import { createCaller, createKernel, type Kernel } from "./kernel.ts";
 import { createKernelMemory } from "./kernel-memory.ts";
 import { steppingFiles, steppingRows } from "./stepping.ts";
 import {
@@ -173,6 +173,7 @@ export function createMount(options: MountOptions): Mount {
       const runtime: Runtime = {
         wallClock,
         elapsed: clock.elapsed,
+        uptime: clock.uptime,
         setTimer: (milliseconds, callback) => clock.setTimer(milliseconds, () => isAlive() && callback()),
         soon: (callback) => clock.soon(() => isAlive() && callback()),
         random,
@@ -236,7 +237,8 @@ export function createMount(options: MountOptions): Mount {
         if (options.sabotage?.losesLastCall === true) before = DATABASES.rowsOf(rows);
       };
       const kernel = whileAlive(createKernel(engine.fileSystem, clock, memory, passthrough?.fileOf), isAlive, keep);
-      const stale = () => memory.stale(engine.context, engine.fileSystem, CALLER);
+      const caller = createCaller();
+      const stale = () => memory.stale(engine.context, engine.fileSystem, caller);
       current = { engine, kernel, database: rows, files, stale };
     },
 

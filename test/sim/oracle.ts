@@ -21,7 +21,7 @@ import { type WrittenNode, writtenNode } from "../../src/contract/resources.ts";
 import type { GatewayAnswer } from "../../src/gateway/exchange.ts";
 import type { Connection } from "../../src/metadata/database.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { type Calls, split } from "./calls.ts";
+import { type Calls, codeOf, split } from "./calls.ts";
 import type { Mount } from "./mount.ts";
 import { hashOf } from "./tree.ts";
 
@@ -124,8 +124,10 @@ export function createOracle(
 
   /** Takes the last name of a file away; whether it came to that is seen afterwards, or never. */
   async function taking<T>(mount: Mount, calls: Calls, path: string, work: () => Promise<T>): Promise<T> {
-    // Looked up first, as the kernel does: what is there now is what the operation meets.
-    await calls.stat(path).catch(() => undefined);
+    // Looked up first, as the kernel does: what is there now is what the operation meets. Where that fails, all does.
+    await calls.stat(path).catch((error: unknown) => {
+      if (codeOf(error) === "EIO") throw error;
+    });
     look(mount);
     const inode = lastNamed(mount, path);
     if (inode === undefined) return work();

@@ -50,6 +50,43 @@ test("under endless requests many go in turns, a few rows each, and all arrive",
   expect(await arrived()).toBe(FILES + 1);
 });
 
+test("looks for nothing but another turn try none of the nodes that wait for their name", TIMEOUT, async () => {
+  const { world, metadata, saveMany, arrived, asked } = await busy({ settings: { maximumAgeMs: 60_000 } });
+  const { nodes, arrivals } = metadata();
+  const count = { looks: 0, tries: 0 };
+  const { nextDue } = nodes;
+  const { list } = arrivals;
+  Object.assign(nodes, {
+    nextDue() {
+      count.looks += 1;
+      return nextDue();
+    },
+  });
+  Object.assign(arrivals, {
+    list(after: string, limit: number) {
+      count.tries += 1;
+      return list(after, limit);
+    },
+  });
+  await saveMany();
+  await world.clock.advance(DEBOUNCE_MS);
+  /** Within a rest: what was begun is done, and what came of it told. */
+  const resting = { looks: 0, tries: 0 };
+  for (let still = 0, window = 0; window < 50; window += 1) {
+    const before = { ...count, asked: asked.length };
+    await world.clock.advance(100);
+    still = asked.length === before.asked ? still + 1 : 0;
+    if (still < 3) continue;
+    resting.looks += count.looks - before.looks;
+    resting.tries += count.tries - before.tries;
+  }
+  expect(await arrived()).toBeLessThan(FILES);
+  expect(resting.looks).toBeGreaterThan(20);
+  expect(resting.tries).toBe(0);
+  // What ends wakes the loop for all there is.
+  expect(count.tries).toBeGreaterThan(0);
+});
+
 test("under endless requests a file saved now and then is there soon after each save", TIMEOUT, async () => {
   const { world, save } = await busy();
   for (let round = 0; round < 20; round += 1) {

@@ -93,7 +93,8 @@ export function differences(a: Tree, b: Tree, names: readonly [string, string]):
   for (const path of [...new Set([...a.keys(), ...b.keys()])].sort()) {
     const [left, right] = [a.get(path), b.get(path)];
     if (left === undefined || right === undefined) {
-      found.push(`${path}: only ${left === undefined ? names[1] : names[0]} has it`);
+      const [has, lacks] = left === undefined ? [names[1], names[0]] : names;
+      found.push(`${path}: ${has} has it, ${lacks} does not`);
       continue;
     }
     for (const key of ["kind", "content", "mode", "mtime", "tag", "links"] as const) {

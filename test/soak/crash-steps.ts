@@ -1,6 +1,6 @@
 /**
- * `npm run soak -- crash-steps`: real processes die at every fault point of daemon and gateway that
- * one mount comes by, as test/mount/crash-steps.test.ts has a few. An argument is a label: only that.
+ * `npm run soak -- crash-steps [LABEL ...]`: real processes die at every fault point of daemon and gateway that one
+ * mount comes by, as test/mount/crash-steps.test.ts has a few. LABEL: only at those.
  */
 import { allDaemonLabels, allGatewayLabels, killDaemonAt, killGatewayAt } from "../mount/support/crash-steps.ts";
 import { createPlace, type Place } from "../support/wsfs.ts";

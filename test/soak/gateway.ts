@@ -1,7 +1,7 @@
 /**
- * The kills of test/gateway/crash.test.ts, as many as asked for, on several gateways at once: one
- * loads while others are written to. Argument: how many. GATEWAY_SEED changes the seed, GATEWAY_LANES
- * how many gateways there are; the first has the seed, each other one the next.
+ * `npm run soak -- gateway [KILLS]`: the kills of test/gateway/crash.test.ts, as many as asked for, on several
+ * gateways at once: one loads while others are written to. GATEWAY_SEED changes the seed, GATEWAY_LANES how many
+ * gateways there are; the first has the seed, each other one the next.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { availableParallelism, tmpdir } from "node:os";

@@ -1,9 +1,9 @@
 /**
- * The crash matrix of test/sim/crash.test.ts, whole: every place of every script, each alone and `N`
- * times with a second death drawn by STEPS_SEED, and every change with every fault, alone and with a
- * death on top. Arguments: N, and the runs from FROM until before UNTIL, where one that was stopped goes on: it has
- * said how far it came. A process for each processor has its share; in the end there is a table: how often was died
- * at each kind of place and at each fault, and what came of it.
+ * `npm run soak -- steps [N [FROM [UNTIL]]]`: the crash matrix of test/sim/crash.test.ts, whole: every place of every
+ * script, each alone and N times (default 0) with a second death drawn by STEPS_SEED, and every change with every
+ * fault, alone and with a death on top. FROM, UNTIL: the runs from the one until before the other; one that was stopped
+ * goes on so, it has said how far it came. A process for each processor has its share; in the end there is a table:
+ * how often was died at each kind of place and at each fault, and what came of it.
  */
 import { type ChildProcess, fork } from "node:child_process";
 import { availableParallelism } from "node:os";

@@ -152,7 +152,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
   const slow = slowFiles(files, remains.turns);
   const passthrough = remains.isPassing ? createMemoryPassthrough(files) : undefined;
   const mover = createMemoryMover(files, clock.wallClock);
-  const runtime = { ...clock, now: clock.wallClock, files: slow };
+  const runtime = { ...clock, now: clock.wallClock, ageOf: (time: number) => clock.wallClock() - time, files: slow };
   const metadata = createMetadata<Request>(database, parseRequest);
   const activity = createActivity();
   const network = createNetwork(runtime, {
@@ -182,6 +182,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     get quota() {
       return quota;
     },
+    drains: { count: 0 },
     unsent: { mostly: 0 },
     metadata,
     client: gateway.client,

@@ -92,7 +92,8 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
       if (step.isContentTaken) requireKept(inode);
       Object.assign(inode, taken, { attributes: step.attributes, writers: inode.writers });
       if (step.isContentAgreed) {
-        Object.assign(inode, { state: "clean", originNode: step.node.id, originVersion: step.node.head });
+        const state = inode.writers > 0 ? "open" : "clean";
+        Object.assign(inode, { state, originNode: step.node.id, originVersion: step.node.head });
       }
     }
     row.base = baseOf(step.node, row.base?.position ?? 0);

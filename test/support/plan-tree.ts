@@ -219,7 +219,8 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
     return [...rows].filter((other) => {
       const inode = other.entry?.inode;
       if (other === row || inode === undefined || inode.kind === "folder" || row.nodeId === null) return false;
-      return inode.state === "clean" && inode.originNode === row.nodeId && other.base?.hash !== inode.hash;
+      const isVersion = inode.state === "clean" || (inode.state === "open" && inode.hash !== null);
+      return isVersion && inode.originNode === row.nodeId && other.base?.hash !== inode.hash;
     });
   }
 

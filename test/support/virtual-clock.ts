@@ -13,6 +13,8 @@ export interface VirtualClock extends Clock {
   nextTimer(): number | undefined;
   /** Sets the wall clock forward or back, as an administrator would; timers do not see it. */
   jump(milliseconds: number): void;
+  /** The machine sleeps for so long; timers do not see it. */
+  sleep(milliseconds: number): void;
 }
 
 interface PendingTimer {
@@ -41,6 +43,7 @@ export function seededRandom(seed: number): () => number {
 export function createVirtualClock(seed = 1): VirtualClock {
   let elapsed = 0;
   let offset = START;
+  let slept = 0;
   let timers: PendingTimer[] = [];
   let order = 0;
   let uuids = 0;
@@ -61,6 +64,7 @@ export function createVirtualClock(seed = 1): VirtualClock {
   return {
     wallClock: () => Math.floor(offset + elapsed),
     elapsed: () => elapsed,
+    uptime: () => elapsed + slept,
     setTimer(milliseconds, callback) {
       const timer = { due: elapsed + Math.max(0, milliseconds), order: order++, callback };
       timers.push(timer);
@@ -95,6 +99,10 @@ export function createVirtualClock(seed = 1): VirtualClock {
     },
     nextTimer: () => next()?.due,
     jump(milliseconds) {
+      offset += milliseconds;
+    },
+    sleep(milliseconds) {
+      slept += milliseconds;
       offset += milliseconds;
     },
   };

@@ -3,7 +3,9 @@ import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { create } from "../../src/vfs/create.ts";
 import { cutGeneration } from "../../src/vfs/cut.ts";
+import { forget } from "../../src/vfs/lookup.ts";
 import { release } from "../../src/vfs/open.ts";
+import { unlink } from "../../src/vfs/remove.ts";
 import { flush } from "../../src/vfs/write.ts";
 import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 import { recordedRows } from "../support/recorded-rows.ts";
@@ -62,6 +64,22 @@ test("served, the first write is one more", async () => {
   const second = await commitsOf(() => world.write(handle, 10, pattern(10)));
   const closed = await commitsOf(() => world.close(handle));
   expect([made, first, second, closed].map(({ commits }) => commits)).toEqual([1, 1, 0, 1]);
+});
+
+test("a removal is one commit, and the end of what was removed another, with a cut that waits to be sent and without", async () => {
+  const { world, context, root, commitsOf } = await countingWorld(false);
+  for (const isCut of [false, true]) {
+    const { handle, lineage } = await create(context, CALLER, root, "a", 0o644, WRITING);
+    await world.write(handle, 0, pattern(10));
+    await world.close(handle);
+    const inode = context.metadata.inodes.ofLineage(lineage)?.id ?? 0;
+    if (isCut) expect(await cutGeneration(context, inode, CALLER.signal)).toBe("cut");
+    const removed = await commitsOf(() => unlink(context, CALLER, root, "a"));
+    const forgotten = await commitsOf(async () => forget(context, [{ lineage }]));
+    expect([removed, forgotten].map(({ commits }) => commits)).toEqual([1, 1]);
+    expect(context.metadata.inodes.get(inode)).toBe(undefined);
+    await Promise.all(context.bytes.tasks);
+  }
 });
 
 test("many cuts are one commit, and none makes a file one that was used lately", async () => {

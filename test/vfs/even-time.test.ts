@@ -13,9 +13,9 @@ function machine() {
   const clock = createVirtualClock();
   const metadata = createMetadata(openDatabase(":memory:"), parseRequest);
   const files = createMemoryFiles({ now: () => ({ seconds: 0, nanoseconds: 0 }) });
-  const start = (boot: string) => {
+  const start = (boot: string, isKept = true) => {
     const time = createEvenTime({ ...clock, files }, metadata, boot);
-    time.keep();
+    if (isKept) time.keep();
     return time.runtime;
   };
   return { clock, metadata, start };
@@ -93,4 +93,62 @@ test("rows of a release that had the wall clock's time: none is later than now",
   expect(now).toBe(clock.wallClock());
   expect(metadata.rereads.missingSince("node")).toBe(now);
   expect(metadata.rereads.due(now, 1)).toHaveLength(1);
+});
+
+test("people are shown how long ago it was: what the machine slept since counts, and what the clock was set by does not", async () => {
+  const { clock, metadata, start } = machine();
+  const commit = () => metadata.transaction(() => metadata.settings.set("cursor", String(clock.elapsed())));
+  const runtime = start("boot");
+  await clock.advance(5_000);
+  const first = runtime.now();
+  commit();
+  clock.sleep(8 * HOUR);
+  expect(runtime.ageOf(first)).toBe(8 * HOUR);
+  await clock.advance(500);
+  // Right after it woke, and no second after the last commit.
+  const second = runtime.now();
+  commit();
+  clock.jump(3 * HOUR);
+  expect([first, second].map(runtime.ageOf)).toEqual([8 * HOUR + 500, 0]);
+  clock.sleep(HOUR);
+  // Nothing was written since: the next daemon finds out.
+  const next = start("boot");
+  await clock.advance(1_000);
+  expect([first, second].map(next.ageOf)).toEqual([9 * HOUR + 1_500, HOUR + 1_000]);
+  commit();
+  expect([first, second, next.now()].map(next.ageOf)).toEqual([9 * HOUR + 1_500, HOUR + 1_000, 0]);
+});
+
+test("what the machine was off for counts once, by the wall clock, even if the first start after it comes to nothing", async () => {
+  const { clock, metadata, start } = machine();
+  await clock.advance(5_000);
+  const before = start("boot");
+  const happened = before.now();
+  metadata.transaction(() => metadata.settings.set("cursor", "1"));
+  clock.jump(10 * HOUR);
+  for (const isKept of [false, false, true, true]) {
+    const age = start("another boot", isKept).ageOf(happened);
+    expect(age).toBeGreaterThanOrEqual(10 * HOUR);
+    // Each of them begins up to a second later.
+    expect(age).toBeLessThanOrEqual(10 * HOUR + 5_000);
+    // Of a start that then failed.
+    metadata.transaction(() => metadata.settings.set("cursor", String(isKept)));
+  }
+  clock.jump(-20 * HOUR);
+  const age = start("a boot with the clock set back").ageOf(happened);
+  expect(age).toBeGreaterThanOrEqual(10 * HOUR);
+  expect(age).toBeLessThanOrEqual(10 * HOUR + 6_000);
+});
+
+test("of many pauses the older ones are kept together", async () => {
+  const { clock, metadata, start } = machine();
+  const runtime = start("boot");
+  const first = runtime.now();
+  for (let day = 0; day < 100; day += 1) {
+    metadata.transaction(() => metadata.settings.set("cursor", String(day)));
+    clock.sleep(HOUR);
+    await clock.advance(2_000);
+  }
+  expect(runtime.ageOf(first)).toBe(100 * HOUR + 200_000);
+  expect(metadata.settings.get("pauses")?.length).toBeLessThan(1_000);
 });

@@ -9,6 +9,8 @@ import { born } from "../../src/metadata/nodes.ts";
 import type { Context } from "../../src/vfs/context.ts";
 import { notVisible } from "../../src/vfs/fetch-node.ts";
 import { followOnce } from "../../src/vfs/follow.ts";
+import { contentOfNode } from "../../src/vfs/from-node.ts";
+import { addName } from "../../src/vfs/identity.ts";
 import { observeNode } from "../../src/vfs/observe.ts";
 import { pollFolders } from "../../src/vfs/poll.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
@@ -78,6 +80,46 @@ test("without revisions a deletion is the journal's word and a 404, not a refusa
   expect(names()).toEqual(["a", "b"]);
   expect(metadata.rereads.count()).toBe(1);
 });
+
+for (const revisions of [true, false]) {
+  const where = revisions ? "with revisions" : "without revisions";
+  const features = { ...ALL_FEATURES, revisions };
+  const x = nodeOf("x", { parentId: "a", path: "/a/x" });
+
+  /** The folder a has an x made here, of which the gateway does not know yet, and the gateway's x waits for its name. */
+  async function withWaiting(client: Partial<Client>) {
+    const world = await begin({ features, ...client });
+    const { context, metadata } = world;
+    const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? 0;
+    metadata.inodes.update(folder, { listed: 1 });
+    const { id } = metadata.inodes.create({ ...contentOfNode(x), kind: "folder", atime: "0" });
+    addName(context, folder, "x", id, "folder");
+    observeNode(context, x);
+    expect(metadata.arrivals.count()).toBe(1);
+    return world;
+  }
+
+  test(`${where}, what waited for its name and is deleted waits no longer`, async () => {
+    const { context, metadata } = await withWaiting({
+      readJournal: async () => page([entryOf({ ...x, revision: 2 }, 5, "deleted")]),
+      getNode: async () => {
+        throw new RemoteError("notFound", "no such node");
+      },
+    });
+    await followOnce(context, SIGNAL);
+    expect(metadata.arrivals.count()).toBe(0);
+  });
+
+  test(`${where}, what waited for its name and is moved to where nobody here looks waits no longer`, async () => {
+    const moved = { ...x, parentId: "elsewhere", path: "/elsewhere/x", revision: 2 };
+    const { context, metadata } = await withWaiting({
+      readJournal: async () => page([entryOf(moved, 5, "moved")]),
+      getNode: async () => moved,
+    });
+    await followOnce(context, SIGNAL);
+    expect(metadata.arrivals.count()).toBe(0);
+  });
+}
 
 test("what may not be read and nobody here has a row of is not asked for for ever", async () => {
   const { context, metadata, clock } = await begin({});

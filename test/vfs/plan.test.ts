@@ -227,9 +227,24 @@ describe("what was seen", () => {
     expect(plan(file(waited, { content: { ...DIRTY, hash: null } }))).toEqual({ do: "cut" });
     expect(plan(file(waited, { content: { ...DIRTY, state: "open" } }))).toEqual(waitFor("writer"));
     expect(plan(file(waited, { content: { ...DIRTY, hash: "one" } }))).toEqual(waitFor("writer"));
-    expect(plan(file(waited, { content: { ...DIRTY, hash: "three" } }))).toEqual(waitFor("writer"));
     expect(plan(file(waited))).toEqual(waitFor("writer"));
   });
+  test("a version under a writer who has written nothing since is sent as what it is; with bytes of its own after a cut", () => {
+    const other: LocalContent = { ...CLEAN, state: "open", hash: "two", originNode: "n2", originVersion: "v2" };
+    const reference = { do: "send", request: { do: "reference", copyOf: "n2", version: "v2" } };
+    expect(plan(file({ writers: 1 }, { content: other }))).toMatchObject(reference);
+    const lesser = { writers: 1, features: { ...ALL_FEATURES, references: false } };
+    expect(plan(file(lesser, { content: other }))).toEqual({ do: "cut" });
+    expect(plan(file({ writers: 1 }, { content: { ...other, hash: "one" } }))).toEqual({ do: "nothing" });
+    // Nobody has it open any more, and nobody has looked.
+    expect(plan(file({}, { content: other }))).toEqual({ do: "cut" });
+  });
+  test("what an open writer has, and somebody else wrote too, is agreed at once", () =>
+    expect(plan(file({ ...edited, writers: 1 }, { content: { ...DIRTY, hash: "three" } }))).toMatchObject({
+      do: "take",
+      isContentAgreed: true,
+      isContentTaken: false,
+    }));
   test("both moved: the remote place wins", () =>
     expect(plan(file(seen({ name: "z" }), { name: "b" }))).toMatchObject({ do: "take", isPlaceTaken: true }));
   test("a move here outlives remote attributes", () =>

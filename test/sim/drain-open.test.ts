@@ -1,0 +1,126 @@
+/** A drain while programs have files open for writing: it says what the gateway has, and comes to an end. */
+import { expect, test } from "vitest";
+import type { Feature } from "../../src/contract/features.ts";
+import type { Mount } from "./mount.ts";
+import { bytesOf, runProgram } from "./programs.ts";
+import { gatewayTree, readFile } from "./tree.ts";
+import { createWorld } from "./world.ts";
+
+const SIZE = 40;
+const LIMIT_MS = 600_000;
+const HEADS: readonly Feature[] = ["versions", "references"];
+
+async function begin(names: readonly string[], lacks: readonly Feature[] = []) {
+  const world = await createWorld({ seed: 1, mounts: [...names], lacks: [...lacks], sabotage: {} });
+  const calls = ({ process }: Mount) => process?.kernel ?? expect.unreachable("the mount is down");
+  const there = async () => {
+    const tree = await world.run(gatewayTree(world.outside, world.workspace.root));
+    return Object.fromEntries([...tree].map(([path, { content }]) => [path, content]));
+  };
+  return {
+    world,
+    mounts: world.mounts,
+    calls,
+    there,
+    save: (mount: Mount, path: string, label: string) =>
+      world.run(runProgram(calls(mount), { do: "save", path, size: SIZE }, label)),
+    open: (mount: Mount, path: string) => world.run(calls(mount).open(path, { write: true, create: true })),
+    write: (mount: Mount, handle: number, label: string) =>
+      world.run(calls(mount).write(handle, 0, bytesOf(label, SIZE))),
+    shown: async (mount: Mount, path: string) => (await world.run(readFile(calls(mount), path))).toString("latin1"),
+    async drain(mount: Mount) {
+      const limit = new AbortController();
+      const timer = world.clock.setTimer(LIMIT_MS, () => limit.abort());
+      const engine = mount.process?.engine ?? expect.unreachable("the mount is down");
+      const result = await world.run(engine.drain({ settle: true, signal: limit.signal }));
+      timer.cancel();
+      return result;
+    },
+  };
+}
+
+const DRAINED = { drained: true, left: [] };
+const text = (label: string) => bytesOf(label, SIZE).toString("latin1");
+
+test("the same content was written elsewhere: it is agreed, and what else was changed here is sent", async () => {
+  const { world, mounts, calls, save, open, write, drain, shown, there } = await begin(["alpha", "beta"]);
+  const [alpha, beta] = mounts as [Mount, Mount];
+  await save(alpha, "a", "old");
+  expect(await drain(alpha)).toEqual(DRAINED);
+  await world.clock.advance(4_000);
+  await world.run(calls(beta).list(""));
+  alpha.weather.isOffline = true;
+  await save(alpha, "a", "same");
+  const handle = await open(alpha, "a");
+  await world.run(calls(alpha).rename("a", "b"));
+  await save(beta, "a", "same");
+  await world.clock.advance(4_000);
+  expect(await drain(beta)).toEqual(DRAINED);
+  alpha.weather.isOffline = false;
+  expect(await drain(alpha)).toEqual(DRAINED);
+  expect(Object.keys(await there())).toEqual(["b"]);
+  // Nothing was put in its place: what is written from here on arrives too.
+  await write(alpha, handle, "more");
+  await world.clock.advance(1_000);
+  expect(await drain(alpha)).toEqual(DRAINED);
+  expect([await shown(alpha, "b"), await there()]).toMatchObject([text("more"), { b: expect.anything() }]);
+});
+
+test.each([
+  ["with references", []],
+  ["where only heads can be read", HEADS],
+] as const)("sent, held open and renamed over another: it arrives under that name, %s", async (_, lacks) => {
+  const { world, mounts, calls, save, open, write, drain, there } = await begin(["alpha"], lacks);
+  const [alpha] = mounts as [Mount];
+  await save(alpha, "a", "old");
+  expect(await drain(alpha)).toEqual(DRAINED);
+  const handle = await open(alpha, "a.tmp");
+  await write(alpha, handle, "new");
+  await world.run(calls(alpha).fsync(handle));
+  await world.clock.advance(20_000);
+  const sent = (await there())["a.tmp"];
+  await world.run(calls(alpha).rename("a.tmp", "a"));
+  expect(await drain(alpha)).toEqual(DRAINED);
+  expect(await there()).toEqual({ a: sent });
+});
+
+test.each([
+  ["with references", []],
+  ["where only heads can be read", HEADS],
+] as const)(
+  "the bytes of before are written again while others are under way: they are there, %s",
+  async (_, lacks) => {
+    const { world, mounts, save, open, write, drain, there } = await begin(["alpha"], lacks);
+    const [alpha] = mounts as [Mount];
+    await save(alpha, "a", "old");
+    expect(await drain(alpha)).toEqual(DRAINED);
+    const handle = await open(alpha, "a");
+    await write(alpha, handle, "new");
+    await world.clock.advance(40_000);
+    const before = await there();
+    alpha.weather.latencyMs = 90_000;
+    await write(alpha, handle, "mid");
+    await world.clock.advance(40_000);
+    await write(alpha, handle, "new");
+    await world.clock.advance(1_000);
+    alpha.weather.latencyMs = 0;
+    expect(await drain(alpha)).toEqual(DRAINED);
+    expect(await there()).toEqual(before);
+  },
+);
+
+test("offline, the same bytes are written again, and its mode is new: that is still to be sent", async () => {
+  const { world, mounts, calls, save, open, write, drain } = await begin(["alpha"]);
+  const [alpha] = mounts as [Mount];
+  await save(alpha, "a", "x");
+  expect(await drain(alpha)).toEqual(DRAINED);
+  alpha.weather.isOffline = true;
+  await world.clock.advance(60_000);
+  const handle = await open(alpha, "a");
+  await world.run(calls(alpha).chmod("a", 0o600));
+  await write(alpha, handle, "x");
+  await world.clock.advance(2_000);
+  expect(await drain(alpha)).toMatchObject({ drained: false });
+  alpha.weather.isOffline = false;
+  expect(await drain(alpha)).toEqual(DRAINED);
+});

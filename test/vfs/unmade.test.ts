@@ -1,0 +1,123 @@
+/** A CREATE whose file finds no room on the disk, after its name was made: there is no such file, whoever asks. */
+import { expect, test } from "vitest";
+import { ROOT_INODE } from "../../src/metadata/metadata.ts";
+import { setattr } from "../../src/vfs/attributes.ts";
+import type { Context } from "../../src/vfs/context.ts";
+import { create } from "../../src/vfs/create.ts";
+import type { Caller } from "../../src/vfs/filesystem.ts";
+import { forget, getattr, lookup } from "../../src/vfs/lookup.ts";
+import { open } from "../../src/vfs/open.ts";
+import { rename } from "../../src/vfs/rename.ts";
+import { doneBefore } from "../../src/vfs/resume.ts";
+import { type BytesWorld, CALLER, createBytesWorld } from "../support/bytes-world.ts";
+
+const WRITING = { read: false, write: true, append: false, truncate: false, exclusive: true };
+const READING = { ...WRITING, read: true, write: false, exclusive: false };
+const ROOT = 1;
+const asking = (id: number): Caller => ({ ...CALLER, mark: { id, place: 0 } });
+
+const said = (work: Promise<unknown>) =>
+  work.then(
+    () => "done",
+    (error: Error & { code?: string }) => error.code,
+  );
+
+async function worldWithRoot() {
+  const world = await createBytesWorld();
+  world.context.metadata.inodes.update(ROOT_INODE, { listed: 0 });
+  const { inodes } = world.context.metadata;
+  return { world, context: world.context, nameless: () => inodes.nameless(0, inodes.newestNameless(), 10).length };
+}
+
+/** A CREATE of "a" that is going to fail: its name is made, and its file has not met the disk. */
+async function named({ files, context }: BytesWorld) {
+  const heal = files.fail({ path: /live/, code: "ENOSPC", on: ["open"], times: 1e9 });
+  const making = said(create(context, asking(7), ROOT, "a", 0o644, WRITING));
+  // Named before anything is waited for but the disk.
+  for (let turns = 0; context.metadata.entries.find(ROOT_INODE, "a") === undefined && turns < 100; turns += 1) {
+    await undefined;
+  }
+  return { making, heal };
+}
+
+async function fileOf(context: Context, name: string) {
+  const file = await lookup(context, CALLER, ROOT, name);
+  if (file.lineage === undefined) throw new Error("it was not found");
+  return file;
+}
+
+test("its request, come again to a successor, is done anew", async () => {
+  const { world, context, nameless } = await worldWithRoot();
+  const heal = world.files.fail({ path: /live/, code: "ENOSPC", on: ["open"], times: 1e9 });
+  expect(await said(create(context, asking(7), ROOT, "a", 0o644, WRITING))).toBe("ENOSPC");
+  heal();
+  expect(nameless()).toBe(0);
+  const next = world.crash();
+  expect(doneBefore(next.context, 7)).toBe(undefined);
+  const made = await create(next.context, asking(7), ROOT, "a", 0o644, WRITING);
+  expect(made.stat).toMatchObject({ links: 1, size: 0 });
+});
+
+test("who was told of it meanwhile has a removed file until the kernel forgets it", async () => {
+  const { world, context, nameless } = await worldWithRoot();
+  const { making } = await named(world);
+  const { lineage } = await fileOf(context, "a");
+  expect(await making).toBe("ENOSPC");
+  expect((await getattr(context, lineage)).stat.links).toBe(0);
+  expect(await said(lookup(context, CALLER, ROOT, "a"))).toBe("ENOENT");
+  forget(context, [{ lineage }]);
+  expect(nameless()).toBe(0);
+  expect(await said(getattr(context, lineage))).toBe("ESTALE");
+});
+
+test("renamed over another file meanwhile, it is there under that name, empty", async () => {
+  const { world, context } = await worldWithRoot();
+  await world.close((await create(context, CALLER, ROOT, "b", 0o644, WRITING)).handle);
+  const { making, heal } = await named(world);
+  const flags = { noReplace: false, exchange: false };
+  await rename(context, CALLER, { parent: ROOT, name: "a" }, { parent: ROOT, name: "b" }, flags);
+  expect(await making).toBe("ENOSPC");
+  expect(await said(lookup(context, CALLER, ROOT, "a"))).toBe("ENOENT");
+  const { lineage, stat } = await fileOf(context, "b");
+  expect(stat).toMatchObject({ links: 1, size: 0 });
+  heal();
+  expect(await said(open(context, CALLER, lineage, READING))).toBe("done");
+});
+
+test("given other permissions meanwhile, it is there with them", async () => {
+  const { world, context } = await worldWithRoot();
+  const { making } = await named(world);
+  const { lineage } = await fileOf(context, "a");
+  await setattr(context, CALLER, lineage, { mode: 0o600 });
+  expect(await making).toBe("ENOSPC");
+  expect((await fileOf(context, "a")).stat.mode & 0o777).toBe(0o600);
+});
+
+for (const name of ["new", "there"]) {
+  test(`opened, and then it cannot be looked at: the ${name} file is nobody's open file`, async () => {
+    const { world, context } = await worldWithRoot();
+    if (name === "there") {
+      await world.close((await create(context, CALLER, ROOT, name, 0o644, WRITING)).handle);
+    }
+    const { files } = context.runtime;
+    const failing: typeof files.open = async (path, mode) => {
+      const file = await files.open(path, mode);
+      const stat = () => {
+        if (context.handles.size === 0) return file.stat();
+        return Promise.reject(Object.assign(new Error("i/o error"), { code: "EIO" }));
+      };
+      return new Proxy(file, { get: (target, key) => (key === "stat" ? stat : Reflect.get(target, key)) });
+    };
+    Object.assign(context, { runtime: { ...context.runtime, files: { ...files, open: failing } } });
+    const flags = { ...WRITING, exclusive: false };
+    expect(await said(create(context, asking(8), ROOT, name, 0o644, flags))).toBe("EIO");
+    Object.assign(context, { runtime: { ...context.runtime, files } });
+    expect([context.handles.size, context.lives.size]).toEqual([0, 0]);
+    const found = context.metadata.entries.find(ROOT_INODE, name);
+    expect(found === undefined).toBe(name === "new");
+    if (found !== undefined) {
+      const { lineage } = world.inode(found.inode);
+      expect(await said(open(context, CALLER, lineage, READING))).toBe("done");
+    }
+  });
+}
