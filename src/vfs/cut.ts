@@ -95,10 +95,10 @@ async function cutItself(
   await syncForCut(context, live, before.inode.size);
   context.runtime.step("cut: synced");
   tell("hashed");
-  const { hash, size, bytes } = await hashLive(context, live, before.inode.size, signal);
+  const hashed = await hashLive(context, live, before.inode.size, signal);
   context.runtime.step("cut: hashed");
-  if (live.writers > 0) return "busy";
-  const cut = { hash, size, bytes, lineage: live.lineage, isOwn };
+  if (hashed === undefined || live.writers > 0) return "busy";
+  const cut = { ...hashed, lineage: live.lineage, isOwn };
   return settle(context, before.inode, cut, { live, writes: before.writes });
 }
 

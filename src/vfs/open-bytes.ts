@@ -14,20 +14,23 @@ const CHUNK = 1024 * 1024;
 /** Up to this size, opening a file costs more than hashing it. */
 const SMALL = 32 * 1024;
 
-/** SHA-256 and size of a live file nobody writes to, about `expected` bytes long; of a small one its bytes too. */
+/**
+ * SHA-256 and size of a live file nobody writes to, about `expected` bytes long; of a small one its bytes too.
+ * Undefined: somebody does again.
+ */
 export async function hashLive(
   context: Context,
   live: LiveFile,
   expected: number,
   signal: AbortSignal,
-): Promise<{ hash: string; size: number; bytes?: Uint8Array }> {
+): Promise<{ hash: string; size: number; bytes?: Uint8Array } | undefined> {
   if (expected > SMALL && context.disk.trouble !== "gone") return context.runtime.files.hash(live.path, signal);
   const hash = createHash("sha256");
-  const length = Math.min(CHUNK, expected + 1);
-  const buffer = Buffer.allocUnsafe(length);
+  let buffer = Buffer.allocUnsafe(Math.min(CHUNK, expected + 1));
   let size = 0;
-  for (;;) {
+  while (live.writers === 0) {
     signal.throwIfAborted();
+    const { length } = buffer;
     const read = await live.file.read(buffer, 0, length, size);
     hash.update(buffer.subarray(0, read));
     size += read;
@@ -35,7 +38,10 @@ export async function hashLive(
       const isAll = size === read && size <= SMALL;
       return { hash: hash.digest("hex"), size, ...(isAll ? { bytes: buffer.subarray(0, read) } : {}) };
     }
+    // Longer than the rows say, and who knows how long.
+    if (length < CHUNK) buffer = Buffer.allocUnsafe(CHUNK);
   }
+  return undefined;
 }
 
 /** Undefined: it is read by its name. */

@@ -154,6 +154,36 @@ test("a writer that is let in while a cut waits for its commit: the cut counts f
   expect(await cut(world, id)).toBe("cut");
 });
 
+test.each([
+  ["stays", false],
+  ["has gone", true],
+])("a small file grows while a cut of it begins, its writer %s: it is not read byte by byte", async (_, isGone) => {
+  const world = await createBytesWorld();
+  const id = await written(world, Buffer.from("."));
+  await world.open(world.inode(id));
+  const live = world.context.lives.get(world.inode(id).lineage);
+  if (live === undefined) throw new Error("not open");
+  const { sync, file } = live;
+  const content = pattern(100_000);
+  let writer = 0;
+  const arrives = async () => {
+    Object.assign(live, { sync });
+    writer = await world.open(world.inode(id), { write: true });
+    await world.write(writer, 0, content);
+    if (isGone) await world.close(writer);
+  };
+  let reads = 0;
+  const read: typeof file.read = (...args) => {
+    reads += 1;
+    return file.read(...args);
+  };
+  Object.assign(live, { sync: async () => void (await Promise.all([sync(), arrives()])), file: { ...file, read } });
+  expect([await cut(world, id), reads < 10]).toEqual(["busy", true]);
+  if (!isGone) await world.close(writer);
+  expect(await cut(world, id)).toBe("cut");
+  expect(await bytesOf(world, id)).toEqual(Buffer.from(content));
+});
+
 test("a file that stays open is cut after it was quiet, and soon after an fsync", async () => {
   const world = await createBytesWorld();
   const { inode, handle } = await world.create();
