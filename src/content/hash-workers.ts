@@ -4,8 +4,7 @@
  * are hashed in the order they were asked for, one a thread.
  */
 import { Worker } from "node:worker_threads";
-import type { Clock, Timer } from "../lib/runtime.ts";
-import { ANSWERED, BEGUN, HASH_WORKER, STOP } from "./hash-worker.ts";
+import { HASH_WORKER } from "./hash-worker.ts";
 
 export interface FileHash {
   /** SHA-256, lower-case hex. */
@@ -23,28 +22,16 @@ export interface HashWorkers {
 
 interface Job {
   readonly path: string;
-  /** What the thread is told and says of itself; see hash-worker.ts. */
-  readonly state: Int32Array<SharedArrayBuffer>;
-  watched?: Timer;
+  /** One number; anything but 0 tells the thread to stop. */
+  readonly stop: SharedArrayBuffer;
   readonly resolve: (hash: FileHash) => void;
   readonly reject: (reason: unknown) => void;
 }
 
 type Answer = FileHash | { readonly error: Error } | { readonly stopped: true };
 
-export interface HashWorkerOptions {
-  /** At most so many threads. */
-  readonly limit?: number;
-  /** The program of a thread. */
-  readonly program?: string;
-  /** How long a thread may take to begin a file, or its answer to come. */
-  readonly patienceMs?: number;
-  /** A thread was not heard of for that long: its file goes to another one. */
-  readonly onLost?: (what: { path: string; hasBegun: boolean }) => void;
-}
-
-export function createHashWorkers(clock: Pick<Clock, "setTimer">, options: HashWorkerOptions = {}): HashWorkers {
-  const { limit = 2, program = HASH_WORKER, patienceMs = 10_000, onLost = () => {} } = options;
+/** At most `limit` threads. */
+export function createHashWorkers(limit = 2): HashWorkers {
   const waiting: Job[] = [];
   const idle: Worker[] = [];
   /** Every living thread, with the job it has in hand. */
@@ -58,7 +45,7 @@ export function createHashWorkers(clock: Pick<Clock, "setTimer">, options: HashW
       const done = () => signal?.removeEventListener("abort", abort);
       const job: Job = {
         path,
-        state: new Int32Array(new SharedArrayBuffer(12)),
+        stop: new SharedArrayBuffer(4),
         resolve: (value) => {
           done();
           resolve(value);
@@ -71,7 +58,7 @@ export function createHashWorkers(clock: Pick<Clock, "setTimer">, options: HashW
       // The caller does not wait for the thread to notice; the thread's answer then meets a settled promise.
       // One that still waits for a thread keeps its turn, and is answered without a byte being read.
       const abort = () => {
-        Atomics.store(job.state, STOP, 1);
+        Atomics.store(new Int32Array(job.stop), 0, 1);
         job.reject(signal?.reason);
       };
       signal?.addEventListener("abort", abort, { once: true });
@@ -88,36 +75,16 @@ export function createHashWorkers(clock: Pick<Clock, "setTimer">, options: HashW
       if (job === undefined) return;
       workers.set(worker, job);
       worker.ref();
-      worker.postMessage({ path: job.path, state: job.state.buffer });
-      watch(worker, job);
+      worker.postMessage({ path: job.path, stop: job.stop });
     }
   }
 
-  /** A thread that never runs, or whose answer never comes, is no reason to wait for ever. Hashing may take its time. */
-  function watch(worker: Worker, job: Job): void {
-    job.watched = clock.setTimer(patienceMs, () => {
-      if (workers.get(worker) !== job) return;
-      const hasBegun = Atomics.load(job.state, BEGUN) === 1;
-      if (hasBegun && Atomics.load(job.state, ANSWERED) === 0) return watch(worker, job);
-      onLost({ path: job.path, hasBegun });
-      workers.delete(worker);
-      void worker.terminate();
-      if (Atomics.load(job.state, STOP) === 0) {
-        job.state.fill(0);
-        waiting.unshift(job);
-      }
-      startWaiting();
-    });
-  }
-
   function start(): Worker {
-    const worker = new Worker(program, { eval: true, name: "hash", execArgv: [], env: {} });
+    const worker = new Worker(HASH_WORKER, { eval: true, name: "hash", execArgv: [], env: {} });
     workers.set(worker, undefined);
 
     worker.on("message", (answer: Answer) => {
-      if (!workers.has(worker)) return;
       const job = workers.get(worker);
-      job?.watched?.cancel();
       workers.set(worker, undefined);
       idle.push(worker);
       worker.unref();
@@ -134,7 +101,6 @@ export function createHashWorkers(clock: Pick<Clock, "setTimer">, options: HashW
   function lose(worker: Worker, error: unknown): void {
     const job = workers.get(worker);
     if (!workers.delete(worker)) return;
-    job?.watched?.cancel();
     const index = idle.indexOf(worker);
     if (index >= 0) idle.splice(index, 1);
     job?.reject(closed ? closedError() : error);

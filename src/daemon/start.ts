@@ -163,9 +163,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   };
   const before = restarts === undefined ? undefined : stateDirOf(settings.runtimeFolder, settings.mountId);
   const stateDir = before ?? settings.stateDir ?? (await chooseStateFolder(settings, client, patience, log));
-  const hashWorkers = createHashWorkers(systemClock, {
-    onLost: (what) => log.warn(what, "a hashing thread is not heard of: another one takes its file"),
-  });
+  const hashWorkers = createHashWorkers();
   closers.push(() => hashWorkers.close());
   const runtime = createRuntime(createDiskFiles({ systemCalls, hashWorkers, elapsed: systemClock.elapsed }));
   const paths = createLayout(runtime.files, stateDir);

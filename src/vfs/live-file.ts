@@ -75,6 +75,8 @@ export interface LiveFile {
   /** By a program, since it was opened. */
   isUsed: boolean;
   writers: number;
+  /** How many there have been. */
+  letIn: number;
   /** The row says that the content changed since the last cut or clean state: its hash is null. */
   isWritten: boolean;
   /** The row, here or on the disk, says that power loss leaves the content as it is: no byte may change before it does not. */

@@ -123,6 +123,7 @@ async function becomeWriter(context: Context, live: LiveFile): Promise<void> {
       // Since a writer before this one: what it did could not be told to the rows.
       if (live.writers === 0 && inode.content === "open") markWritten(context, live);
       live.writers += 1;
+      live.letIn += 1;
       context.runtime.step("open: marked");
       return;
     }
@@ -153,11 +154,16 @@ async function prepareForWriter(context: Context, live: LiveFile): Promise<void>
 /** Ends one open. The last writer leaves size, times and state in the rows. Never rejects: the program has gone on. */
 export async function closeLive(context: Context, live: LiveFile, options: { write: boolean }): Promise<void> {
   if (options.write) {
-    // Until the rows are true, the file is asked: the writer counts until then.
-    for (let isBehind = mayBeUnrecorded(live); live.writers === 1 && isBehind; isBehind = live.isUnrecorded) {
-      if (await logged(context, live, () => rowsFromFile(context, live))) continue;
-      live.isUnrecorded = true;
-      break;
+    // Until the rows are true, the file is asked: the writer counts until then. Again where another one was
+    // let in meanwhile, who may have gone since.
+    for (let isBehind = mayBeUnrecorded(live); live.writers === 1 && isBehind; ) {
+      const { letIn } = live;
+      if (await logged(context, live, () => rowsFromFile(context, live))) {
+        isBehind = live.isUnrecorded || live.letIn !== letIn;
+      } else {
+        live.isUnrecorded = true;
+        break;
+      }
     }
     live.writers -= 1;
     if (live.writers === 0) await logged(context, live, async () => writersLeft(context, live));

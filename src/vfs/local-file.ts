@@ -244,6 +244,7 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
     opens: 1,
     isUsed: false,
     writers: 0,
+    letIn: 0,
     isWritten: isUncut(inode),
     isSafe: isCalledSafe(metadata, inode),
     isUnrecorded: false,

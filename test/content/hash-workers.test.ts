@@ -4,9 +4,7 @@ import fs from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { HASH_WORKER } from "../../src/content/hash-worker.ts";
 import { createHashWorkers, type HashWorkers } from "../../src/content/hash-workers.ts";
-import { systemClock } from "../../src/lib/system-clock.ts";
 import { pattern } from "../support/files-cases.ts";
 
 let root: string;
@@ -19,7 +17,7 @@ beforeEach(() => {
   root = fs.mkdtempSync(join(tmpdir(), "wsfs-hash-"));
   path = join(root, "file");
   fs.writeFileSync(path, bytes);
-  workers = createHashWorkers(systemClock, { limit: 1 });
+  workers = createHashWorkers(1);
 });
 afterEach(async () => {
   await workers.close();
@@ -95,8 +93,6 @@ test("compiled to JavaScript, a thread at work keeps the process alive, an idle 
       "--ignoreConfig",
       ...options,
       "--rewriteRelativeImportExtensions",
-      "--rootDir",
-      "src",
       "--outDir",
       root,
       "src/content/hash-workers.ts",
@@ -106,40 +102,10 @@ test("compiled to JavaScript, a thread at work keeps the process alive, an idle 
   expect(compiled.stdout).toBe("");
   // Nothing else is open, and nobody calls close().
   const program = `
-    import { createHashWorkers } from "./content/hash-workers.js";
-    const setTimer = (milliseconds, callback) => {
-      const timer = setTimeout(callback, milliseconds);
-      return { cancel: () => clearTimeout(timer) };
-    };
-    createHashWorkers({ setTimer }).hash(process.argv[2]).then(({ hash }) => console.log(hash));
+    import { createHashWorkers } from "./hash-workers.js";
+    createHashWorkers().hash(process.argv[2]).then(({ hash }) => console.log(hash));
   `;
   fs.writeFileSync(join(root, "main.js"), program);
   const child = spawnSync(process.execPath, [join(root, "main.js"), path], { encoding: "utf8", timeout: 20_000 });
   expect(child).toMatchObject({ status: 0, stdout: `${expected.hash}\n` });
 }, 60_000);
-
-test.each([
-  ["never begins", ""],
-  [
-    "never answers",
-    `require("node:worker_threads").parentPort.on("message", ({ state }) => new Int32Array(state).fill(1, 1));`,
-  ],
-])("a file whose thread %s goes to another one", async (_, mute) => {
-  const flag = join(root, "flag");
-  const program = `
-    if (require("node:fs").existsSync(${JSON.stringify(flag)})) { ${HASH_WORKER} }
-    else { require("node:fs").writeFileSync(${JSON.stringify(flag)}, ""); setInterval(() => {}, 1000); ${mute} }`;
-  const lost: unknown[] = [];
-  const mended = createHashWorkers(systemClock, {
-    limit: 1,
-    program,
-    patienceMs: 200,
-    onLost: (what) => lost.push(what),
-  });
-  try {
-    expect(await mended.hash(path)).toEqual(expected);
-    expect(lost).toEqual([{ path, hasBegun: mute !== "" }]);
-  } finally {
-    await mended.close();
-  }
-});

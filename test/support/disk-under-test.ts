@@ -12,7 +12,7 @@ import { systemCalls } from "./system-calls.ts";
 export async function createDiskUnderTest(): Promise<FilesUnderTest> {
   const root = await mkdtemp(join(tmpdir(), "wsfs-files-"));
   const clockFolder = await mkdtemp(join(tmpdir(), "wsfs-clock-"));
-  const hashWorkers = createHashWorkers(systemClock);
+  const hashWorkers = createHashWorkers();
   const files = createDiskFiles({ systemCalls, hashWorkers, elapsed: systemClock.elapsed });
 
   /** The kernel stamps with a coarse clock: writes until the stamp has moved. */

@@ -183,6 +183,34 @@ test("what is written after the last flush is told when the last handle goes", a
   expect(await text(world, inode)).toBe("newshead");
 });
 
+test("a writer who comes and goes while the last one's file is looked at does not go unnoticed", async () => {
+  const world = await passing();
+  const { context, clock } = world;
+  const inode = await whole(world);
+  const first = await openPassed(world, inode);
+  await flush(context, CALLER, first.handle);
+  first.write(NEWS);
+  await clock.advance(1_000);
+  const { staged } = context;
+  let goOn = () => {};
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  Object.assign(context, { staged: { ...staged, flush: () => held } });
+  const closing = release(context, first.handle);
+  await clock.advance(1_000);
+  Object.assign(context, { staged });
+  const second = await openPassed(world, inode);
+  second.write(Buffer.from("later news"));
+  await release(context, second.handle);
+  await clock.advance(1_000);
+  goOn();
+  await closing;
+  expect(world.inode(inode.id)).toMatchObject({ content: "dirty", size: 10 });
+  expect(await cut(world, inode)).toBe("cut");
+  expect(world.inode(inode.id).hash).toBe(hashOf(Buffer.from("later news")));
+});
+
 test("a write that leaves the times as they were is noticed all the same", async () => {
   const world = await passing();
   const { inode, handle } = await world.create();

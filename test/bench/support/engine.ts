@@ -26,7 +26,7 @@ export async function startAlone(
   stateDir: string,
   settings: { readonly debounceMs: number; readonly concurrency: number },
 ): Promise<EngineAlone> {
-  const hashWorkers = createHashWorkers(systemClock);
+  const hashWorkers = createHashWorkers();
   const runtime = createRuntime(createDiskFiles({ systemCalls, hashWorkers, elapsed: systemClock.elapsed }));
   const transport = createHttpTransport({ baseUrl: gateway.baseUrl, connections: settings.concurrency });
   const client = createClient({ transport, credentials: staticToken(gateway.token) });
