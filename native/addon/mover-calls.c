@@ -8,6 +8,13 @@ static struct mover *get_mover(napi_env env, const napi_value *values, int64_t *
   return get_int64(env, values[1], number) ? mover_of(env, values[0]) : NULL;
 }
 
+/* All the arguments of one that takes no more. */
+static struct mover *get_both(napi_env env, napi_callback_info info, int64_t *number)
+{
+  napi_value values[2];
+  return get_arguments(env, info, values, 2) ? get_mover(env, values, number) : NULL;
+}
+
 /* deviceLetRead(device, handle, fd) */
 napi_value device_let_read(napi_env env, napi_callback_info info)
 {
@@ -36,10 +43,8 @@ napi_value device_let_write(napi_env env, napi_callback_info info)
 /* deviceStopWriting(device, fd): whichever handles write to it. */
 napi_value device_stop_writing(napi_env env, napi_callback_info info)
 {
-  napi_value values[2];
   int64_t fd;
-  if (!get_arguments(env, info, values, 2)) return NULL;
-  struct mover *mover = get_mover(env, values, &fd);
+  struct mover *mover = get_both(env, info, &fd);
   if (mover != NULL) mover_stop_writing(mover, (int)fd);
   return NULL;
 }
@@ -47,10 +52,8 @@ napi_value device_stop_writing(napi_env env, napi_callback_info info)
 /* deviceEndHandle(device, handle) */
 napi_value device_end_handle(napi_env env, napi_callback_info info)
 {
-  napi_value values[2];
   int64_t handle;
-  if (!get_arguments(env, info, values, 2)) return NULL;
-  struct mover *mover = get_mover(env, values, &handle);
+  struct mover *mover = get_both(env, info, &handle);
   if (mover != NULL) mover_end(mover, (uint64_t)handle);
   return NULL;
 }

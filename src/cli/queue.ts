@@ -13,19 +13,30 @@ const WHAT_WIDTH = Math.max(...["folder", "attributes"].map((word) => word.lengt
 
 export async function queue(values: Values<"queue">): Promise<number> {
   const { served } = await requireServed(values.dir);
-  const { getQueue } = await import("../daemon/control-client.ts");
+  const [{ ask }, { ControlError, getQueue }] = await Promise.all([
+    import("./ask.ts"),
+    import("../daemon/control-client.ts"),
+  ]);
   let dirty = 0;
   let shown = 0;
-  await getQueue(served.socket, values.limit === 0 ? ALL : values.limit, {
-    async sums(sums) {
+  let isBegun = false;
+  const show = {
+    async sums(sums: QueueSums) {
+      isBegun = true;
       ({ dirty } = sums);
       await print(values.json ? `${JSON.stringify({ sums })}\n` : describeSums(sums));
     },
-    async item(item) {
+    async item(item: QueueItem) {
       shown += 1;
       await print(values.json ? `${JSON.stringify({ item })}\n` : describeItem(item));
     },
-  });
+  };
+  await ask(served, (socket) =>
+    getQueue(socket, values.limit === 0 ? ALL : values.limit, show).catch((error: unknown) => {
+      // Another daemon's list would begin anew, after the beginning of this one.
+      throw isBegun && error instanceof ControlError ? new Failure(error.message) : error;
+    }),
+  );
   const hidden = dirty - shown;
   if (!values.json && hidden > 0) await print(`and ${hidden} more; --limit 0 shows all\n`);
   return EXIT.ok;

@@ -67,12 +67,14 @@ test("a command whose daemon dies before it has answered asks the one after it",
   const gateway = await place.gateway();
   const mount = await place.mount(gateway);
   process.kill(mount.pid, "SIGSTOP");
-  const asking = mount.status();
+  const asking = Promise.all([mount.status(), place.wsfs(["queue", mount.dir, "--json"])]);
   const socket = socketPath(place.path("run"), mount.pid);
   const ends = () => readFileSync("/proc/net/unix", "utf8").split(`${socket}\n`).length - 1;
-  await until("it is asked", () => ends() > 1);
+  await until("it is asked twice", () => ends() > 2);
   process.kill(mount.pid, "SIGKILL");
-  expect(await asking).toMatchObject({ restarts: { count: 1 } });
+  const [status, queue] = await asking;
+  expect(status).toMatchObject({ restarts: { count: 1 } });
+  expect(queue).toMatchObject({ code: 0, stdout: expect.stringContaining(`{"sums":{"dirty":0`) });
 });
 
 test("the death of the supervisor is seen by nobody, nor that of the daemon after it", async () => {
