@@ -11,7 +11,7 @@ import { withRevision } from "./echo.ts";
 import { generationSource } from "./generation.ts";
 import { isPast, observeNode } from "./observe.ts";
 import { isKeyed, type Request, scopesOf } from "./request.ts";
-import { acknowledge, deletionIsDone, refused, type Verdict } from "./settle.ts";
+import { acknowledge, refused, type Verdict } from "./settle.ts";
 
 const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 5 * 60_000;
@@ -160,7 +160,9 @@ async function settleByNode(
     context.activity.wake();
   } catch (error) {
     if (!(error instanceof RemoteError) || error.code !== "notFound" || request.do !== "delete") throw error;
-    deletionIsDone(context, attempt);
+    // Carried out, or the node is so new that its id is not found yet: the journal tells which, or time.
+    context.network.answered();
+    refused(context, attempt, error);
   }
   return true;
 }

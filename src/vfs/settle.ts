@@ -261,15 +261,6 @@ function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revi
   context.activity.wake();
 }
 
-/** The deletion's answer was lost, and the node is gone. */
-export function deletionIsDone(context: Context, attempt: Sent): void {
-  context.metadata.transaction(() => {
-    const row = context.metadata.nodes.get(attempt.node);
-    if (row === undefined) return context.metadata.attempts.remove(attempt.id);
-    acknowledgeDeletion(context, row, attempt, (row.base?.revision ?? 0) + 1, 0);
-  });
-}
-
 /** What is to be done about a request that failed. `retry`: the same request again, later. */
 export type Verdict = { readonly retry: true; readonly afterMs?: number } | { readonly retry: false };
 

@@ -142,6 +142,32 @@ test("a deletion's answer was lost, and somebody restores the node: it is not de
   ]);
 });
 
+test("without keys: a deletion that was not carried out is not taken for done while the id of its node is not found yet", async () => {
+  const it = await begin(false);
+  it.world.setLag({ path: 0, journal: 0, id: 30_000 });
+  await it.save("a");
+  await it.until(() => it.metadata().nodes.counts().dirty === 0);
+  const deletion = it.once("lost-before", isDeletion);
+  await it.unlink("a");
+  await it.until(deletion.isSent);
+  await it.world.clock.advance(10_000);
+  expect(it.world.lines.join("\n")).toMatch(/DELETE.*\n(.*\n)*.*GET \/v1\/nodes\/.*: 404/);
+  await it.ends([]);
+});
+
+test("without keys: of a deletion whose answer was lost the journal tells that it was carried out", async () => {
+  const it = await begin(false);
+  await it.save("a");
+  await it.drain();
+  const deletion = it.once("lost-after", isDeletion);
+  await it.unlink("a");
+  await it.until(deletion.isSent);
+  const begun = it.world.clock.elapsed();
+  await it.drain();
+  expect(it.world.clock.elapsed() - begun).toBeLessThan(10_000);
+  await it.ends([]);
+});
+
 test("refused for a name that is taken, and carried out late when it is free: ours all the same", async () => {
   const { it } = await movedLate();
   it.rules.choose = () => undefined;

@@ -13,7 +13,7 @@ import { createForgetting, OWN_KEY_MS } from "../../src/vfs/given-up.ts";
 import { lookInside } from "../../src/vfs/look-inside.ts";
 import { observeDeletion, observeNode, retryArrivals } from "../../src/vfs/observe.ts";
 import type { Request } from "../../src/vfs/request.ts";
-import { acknowledge, deletionIsDone, refused } from "../../src/vfs/settle.ts";
+import { acknowledge, refused } from "../../src/vfs/settle.ts";
 import type { BytesWorld } from "../support/bytes-world.ts";
 import {
   EMPTY,
@@ -384,19 +384,6 @@ test("a move that was given up is no birth: its row goes with the node", async (
   rename(world, row, ROOT_INODE, "n");
   observeDeletion(world.context, "n", 2, 5);
   expect(world.metadata.nodes.get(row.id)).toBeUndefined();
-});
-
-test("a deletion whose answer was lost keeps the position the journal told: it will not tell it again", async () => {
-  const world = await makeWorld();
-  observeNode(world.context, nodeOf("n"));
-  const row = rowOf(world, "n");
-  remove(world, ROOT_INODE, "n");
-  const attempt = sendNext(world, row, "delete");
-  observeDeletion(world.context, "n", 2, 9);
-  deletionIsDone(world.context, attempt);
-  expect(world.metadata.tombstones.get("n")).toEqual({ nodeId: "n", revision: 2, position: 9 });
-  world.metadata.tombstones.forgetUpTo(9);
-  expect(world.metadata.tombstones.get("n")).toBeUndefined();
 });
 
 test("while an id is not to be found, what is wanted of it is asked for ever more seldom", async () => {
