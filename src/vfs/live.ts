@@ -20,7 +20,7 @@ import { type LiveFile, mayBeUnrecorded, SHOWN_ANYHOW } from "./live-file.ts";
 import { isUncut, openFile, openNewFile, regain, requireCurrent } from "./local-file.ts";
 import { markWritten } from "./mark-written.ts";
 import { mtimeOf } from "./mtime.ts";
-import { noticeWrites } from "./notice-writes.ts";
+import { type Look, noticeWrites } from "./notice-writes.ts";
 import { requireDisk } from "./require-disk.ts";
 import { tellDone } from "./staged-files.ts";
 import { asAsked } from "./tell-kernel.ts";
@@ -248,19 +248,25 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
 /** Size and mtime of a file that was written, from the file to the rows. */
 export async function rowsFromFile(context: Context, live: LiveFile): Promise<void> {
   // What passed writers do after this look is another change, which the next look finds.
-  let seen = await noticeWrites(context, live);
+  let look = await noticeWrites(context, live);
   while (live.isUnrecorded) {
     hearWrites(context, live);
-    const { writes, inFlight } = live;
-    const stat = seen ?? (await live.file.stat());
-    seen = undefined;
-    // Written while it was looked at; while others write, the file is asked anyway.
-    if (live.writes !== writes || inFlight > 0) {
-      if (live.writers > 1 || live.inFlight > 0) return;
-      continue;
-    }
-    recordStat(context, live, stat);
+    look ??= await lookNow(live);
+    if (isAsSeen(live, look)) return recordStat(context, live, look.stat);
+    // Changed while it was looked at; while others write, the file is asked anyway.
+    if (live.writers > 1 || live.inFlight > 0) return;
+    look = undefined;
   }
+}
+
+async function lookNow(live: LiveFile): Promise<Look> {
+  const { writes, inFlight } = live;
+  return { stat: await live.file.stat(), writes, inFlight };
+}
+
+/** Nothing was being changed when it was looked at, and nothing was since, nor was anything else seen by others. */
+function isAsSeen(live: LiveFile, { writes, inFlight }: Look): boolean {
+  return inFlight === 0 && live.writes === writes;
 }
 
 function recordStat(context: Context, live: LiveFile, stat: FileStat): void {
