@@ -161,7 +161,8 @@ export async function closeLive(context: Context, live: LiveFile, options: { wri
       if (await logged(context, live, () => rowsFromFile(context, live))) {
         isBehind = live.isUnrecorded || live.letIn !== letIn;
       } else {
-        live.isUnrecorded = true;
+        // What he did nobody knows: no cut that is under way may count, and what was synced is not all there is.
+        Object.assign(live, { isUnrecorded: true, writes: live.writes + 1, syncedAs: undefined });
         break;
       }
     }

@@ -128,3 +128,45 @@ test("two programs flush, one before and one after a write: the rows have what w
   await release(context, other.handle);
   expect(inode()).toMatchObject({ content: "dirty", size: 10 });
 });
+
+test("what was written since a sync is not called safe where the last close cannot look", async () => {
+  const { world, context, clock, lineage, openPassed, inode } = await begin();
+  const writer = await openPassed();
+  writer.write("news");
+  await clock.advance(1_000);
+  await fsync(context, CALLER, writer.handle, false);
+  await clock.advance(1_000);
+  writer.write("torn");
+  const heal = world.files.fail({ path: /live/, code: "EIO", on: ["stat"], times: Number.POSITIVE_INFINITY });
+  await release(context, writer.handle);
+  heal();
+  expect(inode()).toMatchObject({ content: "dirty", synced: 0 });
+  await context.syncRows();
+  const next = await world.powerLoss();
+  expect(await cut(next, next.context.metadata.inodes.ofLineage(lineage)?.id ?? 0)).toBe("held");
+});
+
+test("a cut does not count where the close of one who came meanwhile cannot look", async () => {
+  const { world, context, clock, id, openPassed, liveOf, inode } = await begin();
+  const first = await openPassed();
+  first.write("news");
+  await clock.advance(1_000);
+  await first.close();
+  const reader = await openPassed(READING);
+  const held = holdNext(context, "together");
+  const cutting = cut(world, id);
+  for (let turns = 0; !held.isReached() && turns < 1_000; turns += 1) await undefined;
+  const second = await openPassed();
+  second.write("more");
+  await clock.advance(1_000);
+  const { file } = liveOf();
+  const { stat } = file;
+  Object.assign(file, { stat: () => Promise.reject(Object.assign(new Error("EIO"), { code: "EIO" })) });
+  await release(context, second.handle);
+  Object.assign(file, { stat });
+  held.goOn();
+  expect(await cutting).toBe("busy");
+  expect(await cut(world, id)).toBe("cut");
+  expect(inode().hash).toBe(hashOf(Buffer.from("morehead")));
+  await reader.close();
+});
