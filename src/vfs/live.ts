@@ -222,6 +222,8 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
   if (live.opens > 0) return;
   for (const download of live.downloads) download.controller.abort();
   await Promise.all([...live.downloads].map((download) => download.done));
+  // Whoever asked for its size and time while it was open has his answer first.
+  const free = await live.lock.hold(0, Number.POSITIVE_INFINITY);
   try {
     const isRemembered = live.isKept && context.disk.trouble !== "readOnly";
     if (isRemembered) await recordArrived(context, live);
@@ -235,6 +237,7 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
     }
     runtime.step("release: recorded");
   } finally {
+    free();
     bytes.passers.delete(live);
     await Promise.all([live.file, ...live.former].map((file) => file.close())).finally(() =>
       lives.delete(live.lineage),
@@ -262,7 +265,18 @@ export async function rowsFromFile(context: Context, live: LiveFile): Promise<vo
 
 async function lookNow(live: LiveFile): Promise<Look> {
   const { writes, inFlight } = live;
-  return { stat: await live.file.stat(), writes, inFlight };
+  return { stat: await statAsKnown(live), writes, inFlight };
+}
+
+/** As programs know it: while bytes of the origin are put into the file, it has a time that is taken back (fetch.ts). */
+async function statAsKnown(live: LiveFile): Promise<FileStat> {
+  if (live.missing.length === 0) return live.file.stat();
+  const free = await live.lock.hold(0, Number.POSITIVE_INFINITY);
+  try {
+    return await live.file.stat();
+  } finally {
+    free();
+  }
 }
 
 /** Nothing was being changed when it was looked at, and nothing was since, nor was anything else seen by others. */
@@ -300,7 +314,7 @@ export function writersOf(context: Pick<Context, "lives">, inode: Inode): number
 export async function liveStat(context: Context, inode: Inode): Promise<{ size: number; mtime: Time } | undefined> {
   const live = context.lives.get(inode.lineage);
   if (live === undefined || live.writers === 0) return undefined;
-  const { size, mtime } = await live.file.stat();
+  const { size, mtime } = await statAsKnown(live);
   live.shownSize = size;
   return { size, mtime };
 }
