@@ -264,8 +264,8 @@ export async function rowsFromFile(context: Context, live: LiveFile): Promise<vo
 }
 
 async function lookNow(live: LiveFile): Promise<Look> {
-  const { writes, inFlight } = live;
-  return { stat: await statAsKnown(live), writes, inFlight };
+  const { writes, inFlight, timesSet } = live;
+  return { stat: await statAsKnown(live), writes, inFlight, timesSet };
 }
 
 /** As programs know it: while bytes of the origin are put into the file, it has a time that is taken back (fetch.ts). */
@@ -280,8 +280,8 @@ async function statAsKnown(live: LiveFile): Promise<FileStat> {
 }
 
 /** Nothing was being changed when it was looked at, and nothing was since, nor was anything else seen by others. */
-function isAsSeen(live: LiveFile, { writes, inFlight }: Look): boolean {
-  return inFlight === 0 && live.writes === writes;
+function isAsSeen(live: LiveFile, { writes, inFlight, timesSet }: Look): boolean {
+  return inFlight === 0 && live.writes === writes && live.timesSet === timesSet;
 }
 
 function recordStat(context: Context, live: LiveFile, stat: FileStat): void {
@@ -332,6 +332,8 @@ export async function setLiveTimes(context: Context, inode: Inode, mtime: Time):
     const free = await live.lock.hold(0, Number.POSITIVE_INFINITY);
     try {
       await live.file.setTimes(mtime);
+      // Who looked at the file before this must not say so to the rows after the caller.
+      live.timesSet += 1;
     } finally {
       free();
     }

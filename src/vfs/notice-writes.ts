@@ -13,12 +13,13 @@ export interface Look {
   readonly stat: FileStat;
   readonly writes: number;
   readonly inFlight: number;
+  readonly timesSet: number;
 }
 
 /** What writers that were passed on did since the last look counts as written from here on: the file as it is by then. */
 export async function noticeWrites(context: Context, live: LiveFile): Promise<Look | undefined> {
   for (;;) {
-    const { noticed, writes, inFlight } = live;
+    const { noticed, writes, inFlight, timesSet } = live;
     if (noticed === undefined) return undefined;
     const seen = await lookAtFile(context, live);
     // Somebody else has looked meanwhile, later perhaps than this; or the last writer has gone.
@@ -28,7 +29,7 @@ export async function noticeWrites(context: Context, live: LiveFile): Promise<Lo
     // Where the rows cannot be told, the next look finds the same change.
     Object.assign(live, seen);
     await context.staged.flush();
-    return { stat: seen.noticed, writes: writes + 1, inFlight };
+    return { stat: seen.noticed, writes: writes + 1, inFlight, timesSet };
   }
 }
 

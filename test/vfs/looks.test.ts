@@ -1,6 +1,8 @@
 /** The size and times of a file the kernel writes itself are looked at by several at once, or while its writers go. */
 import { expect, test } from "vitest";
+import { formatTime } from "../../src/lib/time.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
+import { setattr } from "../../src/vfs/attributes.ts";
 import { cutGeneration } from "../../src/vfs/cut.ts";
 import type { HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
 import { open, release } from "../../src/vfs/open.ts";
@@ -169,4 +171,21 @@ test("a cut does not count where the close of one who came meanwhile cannot look
   expect(await cut(world, id)).toBe("cut");
   expect(inode().hash).toBe(hashOf(Buffer.from("morehead")));
   await reader.close();
+});
+
+test("a program sets the time while the last close looks at the file: it is the time of the file", async () => {
+  const { context, clock, lineage, openPassed, inode } = await begin();
+  const writer = await openPassed();
+  await clock.advance(1_000);
+  writer.write("news");
+  await clock.advance(1_000);
+  const held = holdNext(context.staged, "flush");
+  const closing = release(context, writer.handle);
+  for (let turns = 0; !held.isReached() && turns < 100; turns += 1) await undefined;
+  const mtime = { seconds: 1_000_000_000, nanoseconds: 5 };
+  const { stat } = await setattr(context, CALLER, lineage, { mtime });
+  expect(stat.mtime).toEqual(mtime);
+  held.goOn();
+  await closing;
+  expect(inode().attributes.mtime).toBe(formatTime(mtime));
 });
