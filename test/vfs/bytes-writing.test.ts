@@ -224,6 +224,39 @@ test("asked for its time by many while it is closed, a file tells all of them", 
   expect(await Promise.all(asked)).toHaveLength(5);
 });
 
+test("what is written while the file is given its time back has its own time", async () => {
+  const world = await createBytesWorld();
+  const { context, clock } = world;
+  const { id, lineage } = world.addRemote(pattern(3 * MIB), { hash: null });
+  const handle = await world.open(world.inode(id), { write: true });
+  await world.write(handle, 0, TEXT);
+  const { file } = context.lives.get(lineage) ?? {};
+  if (file === undefined) throw new Error("not open");
+  const { setTimes } = file;
+  let goOn = () => {};
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  let isFirst = true;
+  Object.assign(file, {
+    setTimes(...args: Parameters<typeof setTimes>) {
+      const wait = isFirst ? held : Promise.resolve();
+      isFirst = false;
+      return wait.then(() => setTimes(...args));
+    },
+  });
+  await clock.advance(5_000);
+  const reading = world.read(handle, 2 * MIB, 100);
+  await clock.settle();
+  await clock.advance(5_000);
+  const now = Math.floor(clock.wallClock() / 1000);
+  await world.write(handle, 0, TEXT);
+  goOn();
+  await reading;
+  await world.close(handle);
+  expect(Number(world.inode(id).attributes.mtime?.split(".")[0])).toBe(now);
+});
+
 test("truncated and grown again: zeros, not the origin", async () => {
   const world = await createBytesWorld();
   const content = pattern(3 * MIB);
