@@ -66,6 +66,7 @@ async function haveFile(context: Context, live: LiveFile, isNeeded: boolean): Pr
 
 async function hold(context: Context, lineage: number, isNew: boolean): Promise<LiveFile> {
   const { lives, bytes, disk } = context;
+  let isUntried = isNew;
   for (let mayBeAbsent = disk.trouble !== undefined; ; ) {
     requireCurrent(context, lineage);
     const changing = bytes.changing.get(lineage);
@@ -85,7 +86,10 @@ async function hold(context: Context, lineage: number, isNew: boolean): Promise<
           there.opens += 1;
           return there;
         }
-        const made = isNew ? await openNewFile(context, lineage) : await openFile(context, lineage, mayBeAbsent);
+        // Where it is tried again somebody else may have made the file, and written to it.
+        const isFirst = isUntried;
+        isUntried = false;
+        const made = isFirst ? await openNewFile(context, lineage) : await openFile(context, lineage, mayBeAbsent);
         lives.set(lineage, made);
         return made;
       });
