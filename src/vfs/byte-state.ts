@@ -17,6 +17,8 @@ interface Unreadable {
 export interface ByteState {
   /** Lineages whose live file is being made, closed or removed: who wants it waits and looks again. */
   readonly changing: Map<number, Promise<void>>;
+  /** Lineages whose file is being evicted: their rows say still that it is here. */
+  readonly evicting: Set<number>;
   /** What is to be done once the live file of a lineage is closed. */
   readonly afterClose: Map<number, () => void>;
   /** Lineages of which the kernel may hold pages that turned out to be wrong. */
@@ -52,6 +54,7 @@ export interface ByteState {
 export function createByteState(): ByteState {
   return {
     changing: new Map(),
+    evicting: new Set(),
     afterClose: new Map(),
     distrusted: new Set(),
     ignoresRanges: false,

@@ -64,7 +64,7 @@ export async function evict(context: Needs, atLeast = 0): Promise<number> {
  * file goes first: a row without a file is made anew when opened, a file without a row is an orphan.
  */
 export async function forgetLive(context: Needs, { lineage }: Pick<LiveRow, "lineage">): Promise<boolean> {
-  const { metadata, runtime, paths, lives } = context;
+  const { metadata, runtime, paths, lives, bytes } = context;
   const isNeeded = () => lives.has(lineage) || !metadata.lives.isEvictable(lineage) || isLent(context, lineage);
   let isGone = false;
   await alone(context, lineage, async () => {
@@ -72,11 +72,17 @@ export async function forgetLive(context: Needs, { lineage }: Pick<LiveRow, "lin
     // That the gateway has the bytes must not be undone by power loss once they are gone here.
     await context.syncRows();
     if (isNeeded()) return;
-    await runtime.files.remove(paths.live(lineage));
-    runtime.step("evict: file gone");
-    if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
-    runtime.step("evict: row gone");
-    isGone = true;
+    // Its row goes later: on a full disk that can be written when the file has gone.
+    bytes.evicting.add(lineage);
+    try {
+      await runtime.files.remove(paths.live(lineage));
+      runtime.step("evict: file gone");
+      if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
+      runtime.step("evict: row gone");
+      isGone = true;
+    } finally {
+      bytes.evicting.delete(lineage);
+    }
   });
   return isGone;
 }

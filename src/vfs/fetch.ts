@@ -329,8 +329,10 @@ async function fill(context: Context, live: LiveFile, chunk: Uint8Array, positio
       context.runtime.step("fetch: part written");
     }
     if (mtime !== undefined) {
-      const isUnchanged = live.writes === writes && live.inFlight === 0;
-      await file.setTimes(isUnchanged ? mtime : timeFromMilliseconds(context.runtime.wallClock()));
+      const isUnchanged = () => live.writes === writes && live.inFlight === 0;
+      if (isUnchanged()) await file.setTimes(mtime);
+      // The time of what a program writes beside this may have been taken back with ours.
+      if (!isUnchanged()) await file.setTimes(timeFromMilliseconds(context.runtime.wallClock()));
     }
     arrivedAndChecked(context, live, position, end);
   } catch (error) {

@@ -12,7 +12,7 @@ import { keepInOthers } from "./links.ts";
 import { pinMtime } from "./mtime.ts";
 import { nowText } from "./stat.ts";
 
-type Needs = Pick<Context, "metadata" | "client" | "lives" | "runtime" | "settings" | "activity">;
+type Needs = Pick<Context, "metadata" | "client" | "lives" | "runtime" | "settings" | "activity" | "bytes">;
 
 /** A name that was moved away keeps its node if it is made again within this time. */
 const RETURN_MS = 10_000;
@@ -39,10 +39,13 @@ export function isBeingDeleted(context: Pick<Context, "metadata">, row: NodeRow)
  * bytes have to be here, and the row has to say so. Once somebody has replaced that head, or it is
  * deleted, nobody could read them.
  */
-export function mayLeaveNode({ metadata, client }: Pick<Context, "metadata" | "client">, id: number): boolean {
+export function mayLeaveNode(
+  { metadata, client, bytes }: Pick<Context, "metadata" | "client" | "bytes">,
+  id: number,
+): boolean {
   const inode = metadata.inodes.get(id);
   if (client.features.versions || inode?.kind !== "file" || inode.content !== "clean" || inode.size === 0) return true;
-  return metadata.lives.get(inode.lineage)?.missing === "[]";
+  return metadata.lives.get(inode.lineage)?.missing === "[]" && !bytes.evicting.has(inode.lineage);
 }
 
 /** `dirtySince`: of the row that had the content so far, so that who waits for that content goes on waiting. */
@@ -68,7 +71,7 @@ export function addName(context: Needs, parent: number, name: string, inode: num
 }
 
 /** A program removed a name. Its node, if born, is a deletion to send; it stays the name's until that is sent. */
-export function removeName(context: Needs & Pick<Context, "bytes">, entry: Entry): void {
+export function removeName(context: Needs, entry: Entry): void {
   const row = context.metadata.nodes.ofEntry(entry.id);
   context.metadata.entries.remove(entry.id);
   if (row !== undefined) {

@@ -97,6 +97,8 @@ export interface LiveFile {
   writes: number;
   /** … and those that are not done. */
   inFlight: number;
+  /** How often a program has set its time. */
+  timesSet: number;
   /** Runtime.elapsed() of the first change since the last cut, and of the last one. */
   firstWriteAt: number | undefined;
   lastWriteAt: number;

@@ -20,7 +20,7 @@ import { type LiveFile, mayBeUnrecorded, SHOWN_ANYHOW } from "./live-file.ts";
 import { isUncut, openFile, openNewFile, regain, requireCurrent } from "./local-file.ts";
 import { markWritten } from "./mark-written.ts";
 import { mtimeOf } from "./mtime.ts";
-import { noticeWrites } from "./notice-writes.ts";
+import { type Look, noticeWrites } from "./notice-writes.ts";
 import { requireDisk } from "./require-disk.ts";
 import { tellDone } from "./staged-files.ts";
 import { asAsked } from "./tell-kernel.ts";
@@ -66,6 +66,7 @@ async function haveFile(context: Context, live: LiveFile, isNeeded: boolean): Pr
 
 async function hold(context: Context, lineage: number, isNew: boolean): Promise<LiveFile> {
   const { lives, bytes, disk } = context;
+  let isUntried = isNew;
   for (let mayBeAbsent = disk.trouble !== undefined; ; ) {
     requireCurrent(context, lineage);
     const changing = bytes.changing.get(lineage);
@@ -85,7 +86,10 @@ async function hold(context: Context, lineage: number, isNew: boolean): Promise<
           there.opens += 1;
           return there;
         }
-        const made = isNew ? await openNewFile(context, lineage) : await openFile(context, lineage, mayBeAbsent);
+        // Where it is tried again somebody else may have made the file, and written to it.
+        const isFirst = isUntried;
+        isUntried = false;
+        const made = isFirst ? await openNewFile(context, lineage) : await openFile(context, lineage, mayBeAbsent);
         lives.set(lineage, made);
         return made;
       });
@@ -161,7 +165,8 @@ export async function closeLive(context: Context, live: LiveFile, options: { wri
       if (await logged(context, live, () => rowsFromFile(context, live))) {
         isBehind = live.isUnrecorded || live.letIn !== letIn;
       } else {
-        live.isUnrecorded = true;
+        // What he did nobody knows: no cut that is under way may count, and what was synced is not all there is.
+        Object.assign(live, { isUnrecorded: true, writes: live.writes + 1, syncedAs: undefined });
         break;
       }
     }
@@ -221,6 +226,8 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
   if (live.opens > 0) return;
   for (const download of live.downloads) download.controller.abort();
   await Promise.all([...live.downloads].map((download) => download.done));
+  // Whoever asked for its size and time while it was open has his answer first.
+  const free = await live.lock.hold(0, Number.POSITIVE_INFINITY);
   try {
     const isRemembered = live.isKept && context.disk.trouble !== "readOnly";
     if (isRemembered) await recordArrived(context, live);
@@ -234,6 +241,7 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
     }
     runtime.step("release: recorded");
   } finally {
+    free();
     bytes.passers.delete(live);
     await Promise.all([live.file, ...live.former].map((file) => file.close())).finally(() =>
       lives.delete(live.lineage),
@@ -248,19 +256,36 @@ async function closeFile(context: Context, live: LiveFile): Promise<void> {
 /** Size and mtime of a file that was written, from the file to the rows. */
 export async function rowsFromFile(context: Context, live: LiveFile): Promise<void> {
   // What passed writers do after this look is another change, which the next look finds.
-  let seen = await noticeWrites(context, live);
+  let look = await noticeWrites(context, live);
   while (live.isUnrecorded) {
     hearWrites(context, live);
-    const { writes, inFlight } = live;
-    const stat = seen ?? (await live.file.stat());
-    seen = undefined;
-    // Written while it was looked at; while others write, the file is asked anyway.
-    if (live.writes !== writes || inFlight > 0) {
-      if (live.writers > 1 || live.inFlight > 0) return;
-      continue;
-    }
-    recordStat(context, live, stat);
+    look ??= await lookNow(live);
+    if (isAsSeen(live, look)) return recordStat(context, live, look.stat);
+    // Changed while it was looked at; while others write, the file is asked anyway.
+    if (live.writers > 1 || live.inFlight > 0) return;
+    look = undefined;
   }
+}
+
+async function lookNow(live: LiveFile): Promise<Look> {
+  const { writes, inFlight, timesSet } = live;
+  return { stat: await statAsKnown(live), writes, inFlight, timesSet };
+}
+
+/** As programs know it: while bytes of the origin are put into the file, it has a time that is taken back (fetch.ts). */
+async function statAsKnown(live: LiveFile): Promise<FileStat> {
+  if (live.missing.length === 0) return live.file.stat();
+  const free = await live.lock.hold(0, Number.POSITIVE_INFINITY);
+  try {
+    return await live.file.stat();
+  } finally {
+    free();
+  }
+}
+
+/** Nothing was being changed when it was looked at, and nothing was since, nor was anything else seen by others. */
+function isAsSeen(live: LiveFile, { writes, inFlight, timesSet }: Look): boolean {
+  return inFlight === 0 && live.writes === writes && live.timesSet === timesSet;
 }
 
 function recordStat(context: Context, live: LiveFile, stat: FileStat): void {
@@ -293,7 +318,7 @@ export function writersOf(context: Pick<Context, "lives">, inode: Inode): number
 export async function liveStat(context: Context, inode: Inode): Promise<{ size: number; mtime: Time } | undefined> {
   const live = context.lives.get(inode.lineage);
   if (live === undefined || live.writers === 0) return undefined;
-  const { size, mtime } = await live.file.stat();
+  const { size, mtime } = await statAsKnown(live);
   live.shownSize = size;
   return { size, mtime };
 }
@@ -311,6 +336,8 @@ export async function setLiveTimes(context: Context, inode: Inode, mtime: Time):
     const free = await live.lock.hold(0, Number.POSITIVE_INFINITY);
     try {
       await live.file.setTimes(mtime);
+      // Who looked at the file before this must not say so to the rows after the caller.
+      live.timesSet += 1;
     } finally {
       free();
     }

@@ -254,6 +254,7 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
     preparing: undefined,
     writes: 0,
     inFlight: 0,
+    timesSet: 0,
     firstWriteAt: undefined,
     lastWriteAt: 0,
     cutTimer: undefined,

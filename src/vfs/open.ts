@@ -24,17 +24,22 @@ export async function open(context: Context, caller: Caller, lineage: Lineage, f
   if (inode.kind === "symlink") throw new FsError("ELOOP", "a symlink");
   if (inode.kind !== "file") throw new FsError("ENXIO", `a ${inode.kind} is opened by the kernel`);
   if (inode.lineage !== lineage) throw new FsError("ESTALE", `lineage ${lineage} is superseded`);
-  if (flags.write && !flags.truncate) await bringWhole(context, lineage, caller.signal);
-  return openInode(context, caller, inode, flags);
+  const openIt = () => openInode(context, caller, inode, flags);
+  return flags.write && !flags.truncate ? onceHere(context, lineage, caller.signal, openIt) : openIt();
 }
 
 /**
- * Before a writer comes: bytes that are missing belong to a version that nobody can read any more
+ * Before a writer comes, by `then`: bytes that are missing belong to a version that nobody can read any more
  * once it is not the head, where the gateway shows no others. What is not checked yet would count as
- * missing after a crash.
+ * missing after a crash. Until `then` is over nothing of it goes again.
  */
-export async function bringWhole(context: Context, lineage: Lineage, signal: AbortSignal): Promise<void> {
-  if (context.client.features.versions) return;
+export async function onceHere<T>(
+  context: Context,
+  lineage: Lineage,
+  signal: AbortSignal,
+  then: () => Promise<T>,
+): Promise<T> {
+  if (context.client.features.versions) return then();
   const live = await openLive(context, lineage, { write: false });
   try {
     await makeWhole(context, live, signal);
@@ -42,9 +47,15 @@ export async function bringWhole(context: Context, lineage: Lineage, signal: Abo
       throw fromDisk(error, "downloaded bytes could not be checked");
     });
     if (!live.isKept) throw new FsError("ENOSPC", "the disk has no room for what has to be here");
+    return await then();
   } finally {
     await closeLive(context, live, { write: false });
   }
+}
+
+/** The same for a change of names, which looks at the row again when its turn comes. */
+export function bringWhole(context: Context, lineage: Lineage, signal: AbortSignal): Promise<void> {
+  return onceHere(context, lineage, signal, async () => {});
 }
 
 /** So often a newer version may come while the one before is fetched. */

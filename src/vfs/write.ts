@@ -8,7 +8,7 @@ import { allocateBytes, truncateBytes, writeBytes } from "./live-bytes.ts";
 import type { LiveFile } from "./live-file.ts";
 import { makeSafe } from "./make-safe.ts";
 import { noticeWrites } from "./notice-writes.ts";
-import { bringWhole, fileOf, writableOf } from "./open.ts";
+import { fileOf, onceHere, writableOf } from "./open.ts";
 import { withoutPrivileges } from "./privileges.ts";
 import { inodeOf, requireWritable } from "./stat.ts";
 import { asAsked } from "./tell-kernel.ts";
@@ -55,13 +55,15 @@ export async function truncate(
     return;
   }
   requireWritable(context);
-  if (size > 0) await bringWhole(context, lineage, caller.signal);
-  const live = await openLive(context, lineage, { write: true });
-  try {
-    await truncateBytes(context, live, size);
-  } finally {
-    await closeLive(context, live, { write: true });
-  }
+  const truncateIt = async () => {
+    const live = await openLive(context, lineage, { write: true });
+    try {
+      await truncateBytes(context, live, size);
+    } finally {
+      await closeLive(context, live, { write: true });
+    }
+  };
+  await (size > 0 ? onceHere(context, lineage, caller.signal, truncateIt) : truncateIt());
 }
 
 export async function allocate(

@@ -5,8 +5,9 @@ import { setattr } from "../../src/vfs/attributes.ts";
 import { cutGeneration } from "../../src/vfs/cut.ts";
 import { FsError } from "../../src/vfs/errors.ts";
 import { getattr } from "../../src/vfs/lookup.ts";
+import { release } from "../../src/vfs/open.ts";
 import { recoverContents } from "../../src/vfs/recover.ts";
-import { allocate, fsync, truncate, write } from "../../src/vfs/write.ts";
+import { allocate, flush, fsync, truncate, write } from "../../src/vfs/write.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
 
 const KIB = 1024;
@@ -173,6 +174,87 @@ test("a write while the same range is being fetched is never overwritten by it",
   const expected = Buffer.from(content);
   for (let index = 0; index < 14; index += 1) expected.set(TEXT, index * 64 * KIB + 30);
   same(await world.read(handle, 0, 900 * KIB), expected);
+});
+
+test("looked at while bytes of the origin are on their way to the disk, a file has the time its program gave it", async () => {
+  const world = await createBytesWorld();
+  const { context, clock } = world;
+  const { id, lineage } = world.addRemote(pattern(3 * MIB), { hash: null });
+  const handle = await world.open(world.inode(id), { write: true });
+  await world.write(handle, 0, TEXT);
+  const mtime = { seconds: 77, nanoseconds: 123 };
+  await setattr(context, CALLER, lineage, { mtime, handle });
+  const { file } = context.lives.get(lineage) ?? {};
+  if (file === undefined) throw new Error("not open");
+  const { setTimes } = file;
+  let goOn = () => {};
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  Object.assign(file, { setTimes: (time: typeof mtime) => held.then(() => setTimes(time)) });
+  await clock.advance(5_000);
+  // They are in the file, and its time has not been set back yet.
+  const reading = world.read(handle, 2 * MIB, 100);
+  await clock.settle();
+  const shown = getattr(context, lineage);
+  const flushed = flush(context, CALLER, handle);
+  await clock.settle();
+  goOn();
+  await Promise.all([reading, flushed]);
+  expect((await shown).stat.mtime).toEqual(mtime);
+  await world.close(handle);
+  expect(world.inode(id).attributes.mtime).toBe("77.000000123");
+});
+
+test("asked for its time by many while it is closed, a file tells all of them", async () => {
+  const world = await createBytesWorld({}, { turns: () => 50 });
+  const { context } = world;
+  const { id, lineage } = world.addRemote(pattern(3 * MIB), { hash: null });
+  const handle = await world.open(world.inode(id), { write: true });
+  await world.write(handle, 0, TEXT);
+  const live = context.lives.get(lineage);
+  if (live === undefined) throw new Error("not open");
+  await flush(context, CALLER, handle);
+  const free = await live.lock.hold(0, 1);
+  const asked = Array.from({ length: 5 }, () => getattr(context, lineage));
+  const closing = release(context, handle);
+  for (let turns = 0; turns < 10; turns += 1) await undefined;
+  free();
+  await closing;
+  expect(await Promise.all(asked)).toHaveLength(5);
+});
+
+test("what is written while the file is given its time back has its own time", async () => {
+  const world = await createBytesWorld();
+  const { context, clock } = world;
+  const { id, lineage } = world.addRemote(pattern(3 * MIB), { hash: null });
+  const handle = await world.open(world.inode(id), { write: true });
+  await world.write(handle, 0, TEXT);
+  const { file } = context.lives.get(lineage) ?? {};
+  if (file === undefined) throw new Error("not open");
+  const { setTimes } = file;
+  let goOn = () => {};
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  let isFirst = true;
+  Object.assign(file, {
+    setTimes(...args: Parameters<typeof setTimes>) {
+      const wait = isFirst ? held : Promise.resolve();
+      isFirst = false;
+      return wait.then(() => setTimes(...args));
+    },
+  });
+  await clock.advance(5_000);
+  const reading = world.read(handle, 2 * MIB, 100);
+  await clock.settle();
+  await clock.advance(5_000);
+  const now = Math.floor(clock.wallClock() / 1000);
+  await world.write(handle, 0, TEXT);
+  goOn();
+  await reading;
+  await world.close(handle);
+  expect(Number(world.inode(id).attributes.mtime?.split(".")[0])).toBe(now);
 });
 
 test("truncated and grown again: zeros, not the origin", async () => {

@@ -6,10 +6,10 @@ import type { Context } from "../../src/vfs/context.ts";
 import { create } from "../../src/vfs/create.ts";
 import type { Caller } from "../../src/vfs/filesystem.ts";
 import { forget, getattr, lookup } from "../../src/vfs/lookup.ts";
-import { open } from "../../src/vfs/open.ts";
+import { open, release } from "../../src/vfs/open.ts";
 import { rename } from "../../src/vfs/rename.ts";
 import { doneBefore } from "../../src/vfs/resume.ts";
-import { type BytesWorld, CALLER, createBytesWorld } from "../support/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const WRITING = { read: false, write: true, append: false, truncate: false, exclusive: true };
 const READING = { ...WRITING, read: true, write: false, exclusive: false };
@@ -121,3 +121,29 @@ for (const name of ["new", "there"]) {
     }
   });
 }
+
+test("made by somebody else while its CREATE waits for room, the file keeps what that one wrote", async () => {
+  const { world, context } = await worldWithRoot();
+  const cached = world.addRemote(pattern(1000), { name: "cached" });
+  await world.readAll(cached);
+  world.files.fail({ path: /live/, code: "ENOSPC", on: ["open"], times: 1 });
+  let goOn = () => {};
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const { runtime } = context;
+  const remove = (path: string) => held.then(() => world.files.remove(path));
+  Object.assign(context, { runtime: { ...runtime, files: { ...runtime.files, remove } } });
+  const making = create(context, asking(7), ROOT, "a", 0o644, WRITING);
+  for (let turns = 0; turns < 1_000; turns += 1) await undefined;
+  const { lineage } = await fileOf(context, "a");
+  if (lineage === undefined) throw new Error("it was not found");
+  const { handle } = await open(context, CALLER, lineage, { ...READING, write: true });
+  await world.write(handle, 0, Buffer.from("kept"));
+  await world.close(handle);
+  goOn();
+  await release(context, (await making).handle);
+  const inode = context.metadata.inodes.ofLineage(lineage);
+  if (inode === undefined) throw new Error("no inode");
+  expect(Buffer.from(await world.readAll(inode)).toString()).toBe("kept");
+});

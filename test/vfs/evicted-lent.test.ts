@@ -1,0 +1,62 @@
+/** Where only heads can be read: content that is being evicted, and a program that needs all of it meanwhile. */
+import { expect, test } from "vitest";
+import { ROOT_INODE } from "../../src/metadata/metadata.ts";
+import { link } from "../../src/vfs/create.ts";
+import { forgetLive } from "../../src/vfs/evict.ts";
+import { truncate } from "../../src/vfs/write.ts";
+import { CALLER, createBytesWorld } from "../support/bytes-world.ts";
+
+/** A file of such a gateway, all of it here. */
+async function begin() {
+  const world = await createBytesWorld();
+  const { context, gateway } = world;
+  const features = { ...context.client.features, versions: false };
+  Object.assign(context, { client: { getContent: gateway.client.getContent, features } });
+  const { id, lineage } = world.addRemote(Buffer.from("only there"), { name: "a" });
+  await world.readAll(world.inode(id));
+  const missing = () => context.metadata.lives.get(lineage)?.missing;
+  expect(missing()).toBe("[]");
+  return { world, context, id, lineage, missing };
+}
+
+test("a file linked while it is evicted is brought here again first", async () => {
+  const { world, context, id, lineage, missing } = await begin();
+  const { metadata } = context;
+  metadata.inodes.update(ROOT_INODE, { listed: 1 });
+  let goOn = () => {};
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  const { runtime } = context;
+  Object.assign(context, {
+    runtime: {
+      ...runtime,
+      files: { ...runtime.files, remove: (path: string) => held.then(() => world.files.remove(path)) },
+    },
+  });
+  const evicting = forgetLive(context, { lineage });
+  for (let turns = 0; turns < 100; turns += 1) await undefined;
+  const linking = link(context, CALLER, lineage, world.inode(ROOT_INODE).lineage, "b");
+  for (let turns = 0; turns < 100; turns += 1) await undefined;
+  goOn();
+  await Promise.all([evicting, linking]);
+  expect(metadata.entries.links(id)).toBe(2);
+  expect(missing()).toBe("[]");
+});
+
+test.each(["open", "truncate"] as const)("all of it is here when it may be written to: %s", async (how) => {
+  const { world, context, id, lineage, missing } = await begin();
+  // Eviction has chosen it, and its turn comes at the end of what brings it here.
+  let evicting: Promise<boolean> | undefined;
+  context.bytes.afterClose.set(lineage, () => {
+    evicting = forgetLive(context, { lineage });
+  });
+  let missingThen: string | undefined;
+  context.runtime.step = (label) => {
+    if (label === "open: marked") missingThen = missing();
+  };
+  if (how === "open") await world.open(world.inode(id), { write: true });
+  else await truncate(context, CALLER, lineage, 4);
+  await evicting;
+  expect(missingThen).toBe("[]");
+});

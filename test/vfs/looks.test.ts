@@ -1,0 +1,191 @@
+/** The size and times of a file the kernel writes itself are looked at by several at once, or while its writers go. */
+import { expect, test } from "vitest";
+import { formatTime } from "../../src/lib/time.ts";
+import type { Inode } from "../../src/metadata/inodes.ts";
+import { setattr } from "../../src/vfs/attributes.ts";
+import { cutGeneration } from "../../src/vfs/cut.ts";
+import type { HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
+import { open, release } from "../../src/vfs/open.ts";
+import { flush, fsync } from "../../src/vfs/write.ts";
+import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
+
+const HEAD = Buffer.from("the head");
+const READING: OpenFlags = { read: true, write: false, append: false, truncate: false, exclusive: false };
+const WRITING: OpenFlags = { ...READING, write: true };
+
+/** The next call waits until it is let go: before it does anything, or when it has. */
+function holdNext<K extends string>(
+  target: { [key in K]: (...args: never[]) => Promise<unknown> },
+  name: K,
+  when: "before" | "after" = "before",
+) {
+  const original = target[name];
+  let isReached = false;
+  let goOn = () => {};
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  Object.assign(target, {
+    async [name](...args: never[]) {
+      if (isReached) return original.apply(target, args);
+      isReached = true;
+      const result = when === "after" ? await original.apply(target, args) : undefined;
+      await held;
+      return when === "after" ? result : original.apply(target, args);
+    },
+  });
+  return { isReached: () => isReached, goOn };
+}
+
+interface Passed {
+  readonly handle: HandleId;
+  /** Without a word to the file system. */
+  write(text: string): void;
+  close(): Promise<void>;
+}
+
+/** A file of the gateway that is all here, and passed on. */
+async function begin() {
+  const world = await createBytesWorld({}, { isPassing: true });
+  const { context, clock, passthrough } = world;
+  const { id, lineage } = world.addRemote(HEAD, { name: "a" });
+  await world.readAll(world.inode(id));
+  await clock.advance(1_000);
+  Object.assign(context, { staged: { ...context.staged } });
+  const openPassed = async (flags = WRITING): Promise<Passed> => {
+    const { handle, backing } = await open(context, CALLER, lineage, flags);
+    if (backing === undefined || passthrough === undefined) throw new Error("not passed on");
+    const file = passthrough.fileOf(backing);
+    return { handle, write: (text) => file.write(Buffer.from(text), 0), close: () => world.close(handle) };
+  };
+  const liveOf = () => {
+    const live = context.lives.get(lineage);
+    if (live === undefined) throw new Error("not open");
+    return live;
+  };
+  const inode = (): Inode => world.inode(id);
+  return { world, context, clock, id, lineage, openPassed, liveOf, inode };
+}
+
+const cut = ({ context }: BytesWorld, id: number) => cutGeneration(context, id, CALLER.signal);
+
+test("a reader syncs the file while its last writer closes it: nothing fails, and nobody is left writing", async () => {
+  const { context, clock, openPassed, liveOf, inode } = await begin();
+  const reader = await openPassed(READING);
+  const writer = await openPassed();
+  await clock.advance(1_000);
+  const held = holdNext(liveOf().file, "stat", "after");
+  const syncing = fsync(context, CALLER, reader.handle, false);
+  expect(held.isReached()).toBe(true);
+  writer.write("news");
+  await writer.close();
+  held.goOn();
+  await syncing;
+  expect(inode()).toMatchObject({ content: "dirty" });
+  expect(liveOf()).toMatchObject({ writers: 0, noticed: undefined });
+  await reader.close();
+});
+
+test("looked at by two, the older look does not have the last word: at a close that comes between them", async () => {
+  const { world, context, clock, openPassed, liveOf, inode } = await begin();
+  const reader = await openPassed(READING);
+  const writer = await openPassed();
+  await clock.advance(1_000);
+  writer.write("news");
+  await clock.advance(1_000);
+  const held = holdNext(liveOf().file, "stat", "after");
+  const syncing = fsync(context, CALLER, reader.handle, false);
+  writer.write("later news");
+  await clock.advance(1_000);
+  await writer.close();
+  held.goOn();
+  await syncing;
+  await reader.close();
+  expect(inode()).toMatchObject({ content: "dirty", size: 10 });
+  expect(await cut(world, inode().id)).toBe("cut");
+  expect(inode().hash).toBe(hashOf(Buffer.from("later news")));
+});
+
+test("two programs flush, one before and one after a write: the rows have what was written", async () => {
+  const { context, clock, openPassed, inode } = await begin();
+  const [one, other] = [await openPassed(), await openPassed()];
+  await clock.advance(1_000);
+  one.write("news");
+  await clock.advance(1_000);
+  const { flush: flushNow } = context.staged;
+  let goOn = () => {};
+  const held = new Promise<void>((resolve) => {
+    goOn = resolve;
+  });
+  Object.assign(context, { staged: { ...context.staged, flush: () => held.then(flushNow) } });
+  const first = flush(context, CALLER, one.handle);
+  await clock.advance(1_000);
+  other.write("later news");
+  await clock.advance(1_000);
+  const second = flush(context, CALLER, other.handle);
+  await clock.advance(1_000);
+  goOn();
+  await Promise.all([first, second]);
+  await release(context, one.handle);
+  await release(context, other.handle);
+  expect(inode()).toMatchObject({ content: "dirty", size: 10 });
+});
+
+test("what was written since a sync is not called safe where the last close cannot look", async () => {
+  const { world, context, clock, lineage, openPassed, inode } = await begin();
+  const writer = await openPassed();
+  writer.write("news");
+  await clock.advance(1_000);
+  await fsync(context, CALLER, writer.handle, false);
+  await clock.advance(1_000);
+  writer.write("torn");
+  const heal = world.files.fail({ path: /live/, code: "EIO", on: ["stat"], times: Number.POSITIVE_INFINITY });
+  await release(context, writer.handle);
+  heal();
+  expect(inode()).toMatchObject({ content: "dirty", synced: 0 });
+  await context.syncRows();
+  const next = await world.powerLoss();
+  expect(await cut(next, next.context.metadata.inodes.ofLineage(lineage)?.id ?? 0)).toBe("held");
+});
+
+test("a cut does not count where the close of one who came meanwhile cannot look", async () => {
+  const { world, context, clock, id, openPassed, liveOf, inode } = await begin();
+  const first = await openPassed();
+  first.write("news");
+  await clock.advance(1_000);
+  await first.close();
+  const reader = await openPassed(READING);
+  const held = holdNext(context, "together");
+  const cutting = cut(world, id);
+  for (let turns = 0; !held.isReached() && turns < 1_000; turns += 1) await undefined;
+  const second = await openPassed();
+  second.write("more");
+  await clock.advance(1_000);
+  const { file } = liveOf();
+  const { stat } = file;
+  Object.assign(file, { stat: () => Promise.reject(Object.assign(new Error("EIO"), { code: "EIO" })) });
+  await release(context, second.handle);
+  Object.assign(file, { stat });
+  held.goOn();
+  expect(await cutting).toBe("busy");
+  expect(await cut(world, id)).toBe("cut");
+  expect(inode().hash).toBe(hashOf(Buffer.from("morehead")));
+  await reader.close();
+});
+
+test("a program sets the time while the last close looks at the file: it is the time of the file", async () => {
+  const { context, clock, lineage, openPassed, inode } = await begin();
+  const writer = await openPassed();
+  await clock.advance(1_000);
+  writer.write("news");
+  await clock.advance(1_000);
+  const held = holdNext(context.staged, "flush");
+  const closing = release(context, writer.handle);
+  for (let turns = 0; !held.isReached() && turns < 100; turns += 1) await undefined;
+  const mtime = { seconds: 1_000_000_000, nanoseconds: 5 };
+  const { stat } = await setattr(context, CALLER, lineage, { mtime });
+  expect(stat.mtime).toEqual(mtime);
+  held.goOn();
+  await closing;
+  expect(inode().attributes.mtime).toBe(formatTime(mtime));
+});
