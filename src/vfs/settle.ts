@@ -21,7 +21,7 @@ import { groupOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
 import { dropRow } from "./given-up.ts";
 import { nodeIdOfFolder } from "./identity.ts";
-import { joinGroup, lookLater } from "./links.ts";
+import { joinGroup, leaveGroup, lookLater } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { folderIsNotEmpty } from "./look-inside.ts";
 import { moveAside } from "./make-room.ts";
@@ -144,6 +144,7 @@ function absorbStranger(context: Context, row: NodeRow, nodeId: string): void {
       dirtySince: now,
       due: now,
     });
+    if (metadata.entries.links(inode.id) === 1) leaveGroup(context, inode.id);
     return;
   }
   metadata.attempts.removeAllOf(stranger.id);
