@@ -176,7 +176,7 @@ async function requireUnchanged(context: Context, attempt: Attempt<Request>, sig
   context.network.answered();
   const { revision } = withRevision(context, told, "id");
   const base = context.metadata.nodes.get(attempt.node)?.base;
-  if (base == null || revision <= base.revision) return;
+  if (base == null || revision <= Math.max(base.revision, request.ifRevision)) return;
   observeNode(context, told, "id");
   throw new RemoteError("changed", `${request.do}: the node was changed`);
 }

@@ -336,7 +336,8 @@ function tellApart(context: Context, row: NodeRow, request: Request, error: Remo
     folderIsNotEmpty(context, row);
   } else if (isCondition && node !== undefined) {
     if ("parent" in request && node.id !== row.nodeId) nameIsTaken(context, row, node);
-    else if (node.revision === row.base?.revision) lookAgainLater(context, row);
+    else if (node.revision === ("ifRevision" in request ? request.ifRevision : row.base?.revision))
+      lookAgainLater(context, row);
     else {
       observeNode(context, node);
       // Where only a read by id is believed, that comes first.

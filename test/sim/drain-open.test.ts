@@ -124,3 +124,64 @@ test("offline, the same bytes are written again, and its mode is new: that is st
   alpha.weather.isOffline = false;
   expect(await drain(alpha)).toEqual(DRAINED);
 });
+
+test.each([
+  ["with revisions", []],
+  ["without revisions", ["revisions"]],
+] as const)(
+  "new content from elsewhere waits for who has the file open and has written nothing; its mode and name do not, %s",
+  async (_, lacks) => {
+    const { world, mounts, calls, save, open, drain, shown } = await begin(["alpha", "beta"], lacks);
+    const [alpha, beta] = mounts as [Mount, Mount];
+    const there = async () => {
+      const tree = await world.run(gatewayTree(world.outside, world.workspace.root));
+      return [...tree].map(([path, { content, mode }]) => ({ path, content, mode }));
+    };
+    await save(alpha, "a", "old");
+    expect(await drain(alpha)).toEqual(DRAINED);
+    await world.clock.advance(4_000);
+    await world.run(calls(beta).list(""));
+    const handle = await open(alpha, "a");
+    await save(beta, "a", "new");
+    expect(await drain(beta)).toEqual(DRAINED);
+    await world.clock.advance(400_000);
+    const [{ content } = expect.unreachable("it is not there")] = await there();
+    for (const mode of [0o600, 0o640, 0o604]) {
+      await world.run(calls(alpha).chmod("a", mode));
+      expect(await drain(alpha)).toEqual(DRAINED);
+      expect(await there()).toEqual([{ path: "a", content, mode }]);
+    }
+    await world.run(calls(alpha).utimens("a", 5));
+    await world.run(calls(alpha).rename("a", "b"));
+    expect(await drain(alpha)).toEqual(DRAINED);
+    expect(await shown(alpha, "b")).toBe(text("old"));
+    await world.run(calls(alpha).close(handle));
+    await world.clock.advance(4_000);
+    expect(await drain(alpha)).toEqual(DRAINED);
+    expect(await shown(alpha, "b")).toBe(text("new"));
+    expect(await there()).toEqual([{ path: "b", content, mode: 0o604 }]);
+  },
+);
+
+test("removed elsewhere, and open here for writing: a new mode or name of it is not waited for", async () => {
+  const { world, mounts, calls, save, open, write, drain, there } = await begin(["alpha", "beta"]);
+  const [alpha, beta] = mounts as [Mount, Mount];
+  for (const name of ["a", "b"]) await save(alpha, name, "old");
+  expect(await drain(alpha)).toEqual(DRAINED);
+  await world.clock.advance(4_000);
+  await world.run(calls(beta).list(""));
+  const idle = await open(alpha, "a");
+  const busy = await open(alpha, "b");
+  for (const name of ["a", "b"]) await world.run(calls(beta).unlink(name));
+  expect(await drain(beta)).toEqual(DRAINED);
+  await world.clock.advance(4_000);
+  for (const name of ["a", "b"]) await world.run(calls(alpha).chmod(name, 0o600));
+  await world.run(calls(alpha).rename("a", "c"));
+  await write(alpha, busy, "new");
+  expect(await drain(alpha)).toEqual(DRAINED);
+  expect(Object.keys(await there())).toEqual(["b"]);
+  for (const handle of [idle, busy]) await world.run(calls(alpha).close(handle));
+  await world.clock.advance(4_000);
+  expect(await drain(alpha)).toEqual(DRAINED);
+  expect(await world.run(calls(alpha).list(""))).toEqual(["b"]);
+});
