@@ -281,10 +281,9 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
     if (row === undefined || metadata.attempts.openOf(row.id)?.id !== attempt.id) return { retry: false };
     if (error.isTransient || error.code === "unauthorized") return { retry: true };
     if (error.code === "throttled") {
-      return {
-        retry: true,
-        ...(error.details.retryAfterMs === undefined ? {} : { afterMs: error.details.retryAfterMs }),
-      };
+      const { retryAfterMs } = error.details;
+      // "At once" is said where less than a second is meant, or by another clock: each answer would be the next request.
+      return { retry: true, ...(retryAfterMs === undefined ? {} : { afterMs: Math.max(retryAfterMs, LOOK_AGAIN_MS) }) };
     }
     const { node } = error.details;
     const isOther = attempt.request.do === "exchange" && node?.id === attempt.request.with;

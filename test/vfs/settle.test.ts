@@ -462,3 +462,14 @@ test("while an id is not to be found, what is wanted of it is asked for ever mor
   }
   expect(waits).toEqual([1, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
 });
+
+test("a 429 that names no time to wait, or none that is left, is not answered by the next request at once", async () => {
+  const world = await makeWorld();
+  const attempt = sendNext(world, make(world, ROOT_INODE, "a"), "upload");
+  const after = (retryAfterMs: number) =>
+    refused(world.context, attempt, new RemoteError("throttled", "too many requests", { retryAfterMs }));
+  expect([after(0), after(30_000)]).toEqual([
+    { retry: true, afterMs: 1_000 },
+    { retry: true, afterMs: 30_000 },
+  ]);
+});
