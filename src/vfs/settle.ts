@@ -141,7 +141,7 @@ function absorbStranger(context: Context, row: NodeRow, nodeId: string): void {
       base: null,
       seen: null,
       seenAt: null,
-      dirtySince: now,
+      dirtySince: stranger.dirtySince ?? now,
       due: now,
     });
     if (metadata.entries.links(inode.id) === 1) leaveGroup(context, inode.id);

@@ -2,8 +2,9 @@
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
 import type { Mount } from "./mount.ts";
+import { begin as beginOne } from "./one-world.ts";
 import { bytesOf, runProgram } from "./programs.ts";
-import { gatewayTree, readFile } from "./tree.ts";
+import { gatewayTree, hashOf, readFile } from "./tree.ts";
 import { createWorld } from "./world.ts";
 
 const SIZE = 40;
@@ -184,4 +185,36 @@ test("removed elsewhere, and open here for writing: a new mode or name of it is 
   await world.clock.advance(4_000);
   expect(await drain(alpha)).toEqual(DRAINED);
   expect(await world.run(calls(alpha).list(""))).toEqual(["b"]);
+});
+
+test.each([
+  ["renamed over another", false],
+  ["renamed to where another was moved away from", true],
+] as const)("what is waited for is %s: it is waited for all the same", async (_, isMovedAway) => {
+  const { world, mount, calls, rules, save } = await beginOne(true);
+  await save("a", "old");
+  await world.clock.advance(20_000);
+  mount.weather.isOffline = true;
+  await save("a.tmp", "new");
+  await world.clock.advance(5_000);
+  const engine = mount.process?.engine ?? expect.unreachable("the mount is down");
+  const limit = new AbortController();
+  let result: unknown;
+  void engine.drain({ settle: false, signal: limit.signal }).then((value) => {
+    result = value;
+  });
+  await world.clock.advance(1_000);
+  if (isMovedAway) await world.run(calls().rename("a", "b"));
+  await world.run(calls().rename("a.tmp", "a"));
+  // All but its content goes.
+  rules.choose = ({ body }) => (body?.kind === "upload" ? "failed" : "none");
+  mount.weather.isOffline = false;
+  await world.clock.advance(60_000);
+  expect(result).toBeUndefined();
+  rules.choose = () => "none";
+  await world.clock.advance(60_000);
+  expect(result).toEqual(DRAINED);
+  const tree = await world.run(gatewayTree(world.outside, world.workspace.root));
+  expect(tree.get("a")?.content).toBe(hashOf(bytesOf("new", SIZE)));
+  limit.abort();
 });

@@ -312,7 +312,8 @@ test("a node that came in as a stranger and is in use: its request is dropped, l
   const later = nodeOf("n", { name: "z", revision: 3, contentHash: EMPTY, size: 0, attributes: { mode: 0o600 } });
   acknowledge(world.context, change, later, 4);
   expect(rowOf(world, "n").id).toBe(row.id);
-  expect(world.metadata.nodes.get(stranger.id)).toMatchObject({ nodeId: null });
+  // A drain that was waiting for it goes on doing so.
+  expect(world.metadata.nodes.get(stranger.id)).toMatchObject({ nodeId: null, dirtySince: 1 });
   expect(world.metadata.nodes.get(stranger.id)?.entry).not.toBeNull();
 });
 
