@@ -2,14 +2,16 @@
 import { nameProblem } from "../contract/names.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Entry } from "../metadata/entries.ts";
-import { born } from "../metadata/nodes.ts";
+import { born, type NodeRow } from "../metadata/nodes.ts";
 import { lookAgain, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { makeInodeOf } from "./from-node.ts";
 import { isLike, joinGroup, lookLater } from "./links.ts";
 import { moveAside, stepAside } from "./make-room.ts";
+import { plan } from "./plan.ts";
 import { isSeenAway } from "./rings.ts";
 import { reviveFolder } from "./take.ts";
+import { viewOf } from "./view.ts";
 
 /**
  * A node nobody here has a row of. Placed if its folder is known; else it comes with its folder's
@@ -54,7 +56,10 @@ function makeWay(context: Context, occupant: Entry, node: Node): boolean {
   if (row.nodeId === null) {
     // Whether it is the same thing is known when its own request is answered or refused; see settle.ts.
     if (isNew) lookAgain(context, row);
-    return false;
+    if (row.kind === node.kind || !isHeldBack(context, row)) return false;
+    moveAside(context, occupant);
+    metadata.afterCommit(context.activity.conflicted);
+    return true;
   }
   if (isSeenAway(row)) {
     stepAside(context, occupant);
@@ -69,4 +74,10 @@ function makeWay(context: Context, occupant: Entry, node: Node): boolean {
   // Moved here by a program, while the gateway gave the name to another: the remote place wins.
   moveAside(context, occupant);
   return true;
+}
+
+/** It cannot be sent, nobody knows for how long: what is in a folder that waits for its name may be what takes the room. */
+function isHeldBack(context: Context, row: NodeRow): boolean {
+  const step = plan(viewOf(context, row));
+  return step.do === "wait" && (step.for === "quota" || step.for === "scope");
 }

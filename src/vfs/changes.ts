@@ -15,12 +15,12 @@ export function dueTime(settings: Context["settings"], now: number, dirtySince: 
   return Math.min(now + settings.debounceMs, (dirtySince ?? now) + settings.maximumAgeMs);
 }
 
-/** The node row's local state changed. */
-export function markNode(context: Needs, node: NodeRow): NodeRow {
+/** The node row's local state changed. `since`: of the row that had its content so far; who waits for that content goes on waiting. */
+export function markNode(context: Needs, node: NodeRow, since: number | null = null): NodeRow {
   const now = context.runtime.now();
-  const dirtySince = node.dirtySince ?? now;
+  const dirtySince = Math.min(node.dirtySince ?? now, since ?? now);
   const due = dueTime(context.settings, now, dirtySince);
-  if (node.dirtySince !== null && node.parked === null && isMarked(context, node, due)) return node;
+  if (node.dirtySince === dirtySince && node.parked === null && isMarked(context, node, due)) return node;
   context.activity.wake(due);
   // A person or program touched it again: what the gateway refused may be accepted now.
   return context.metadata.nodes.update(node.id, { changedAt: now, dirtySince, due, parked: null });

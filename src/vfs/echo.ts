@@ -58,9 +58,14 @@ export function afterWrite(context: Needs, row: NodeRow, node: Node): Node {
   return context.client.features.revisions ? node : { ...node, revision: newest(row) + 1 };
 }
 
-/** The answer shows our request and nothing else. `expected`: base after exactly our request. */
+/**
+ * The answer shows our request and nothing else. `expected`: base after exactly our request. What is known of the
+ * node may be newer than the content base names, which is still to be taken over (planBeside).
+ */
 export function isOnlyOurs(context: Needs, before: Base | null, expected: () => Base, node: Node): boolean {
-  if (context.client.features.revisions) return node.revision === (before?.revision ?? 0) + 1;
+  if (context.client.features.revisions) {
+    return node.revision === (before?.revision ?? 0) + 1 && node.head === expected().head;
+  }
   return isSame(stateOf(node), expected());
 }
 

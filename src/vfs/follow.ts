@@ -55,25 +55,35 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
   let loop: Promise<void> = Promise.resolve();
   let askedAt = runtime.elapsed();
   const forgetGivenUp = createForgetting(context);
+  const isReached = () => network.isOnline && network.loginNeeded === undefined;
 
   async function run(): Promise<void> {
+    /** It did not answer, and who waits was not told since that it does; others may hear of that before this does. */
+    let wasAway = false;
     while (!stopped.signal.aborted) {
       const begun = runtime.elapsed();
       let isWell = false;
-      const wasOnline = network.isOnline && network.loginNeeded === undefined;
+      let isHeard = false;
+      if (!isReached()) wasAway = true;
       try {
         const isMore = await hear(context, stopped.signal);
+        isHeard = true;
         forgetEchoes(context);
         await refreshAll(context, stopped.signal);
         await lookInside(context, stopped.signal);
         await passDeletions();
-        if (!wasOnline) comeBack(context);
         if (isMore) continue;
         forgetGivenUp();
         isWell = true;
       } catch (error) {
         network.failed(error);
         if (!stopped.signal.aborted) log.debug({ err: error }, "the journal could not be read");
+      } finally {
+        if (!isReached()) wasAway = true;
+        else if (wasAway && isHeard) {
+          wasAway = false;
+          comeBack(context);
+        }
       }
       // A gateway that takes long is left alone as long as it was asked.
       const took = Math.min(runtime.elapsed() - begun, LONG_ROUND_MS);

@@ -122,7 +122,7 @@ export function claimName(context: Needs, entry: Entry): boolean {
   if (former !== undefined) pinMtime(context, former.inode);
   pinMtime(context, entry.inode);
   if (own !== undefined) metadata.nodes.update(own.id, { entry: null });
-  markNode(context, metadata.nodes.update(heir.id, { entry: entry.id, ...NOWHERE }));
+  markNode(context, metadata.nodes.update(heir.id, { entry: entry.id, ...NOWHERE }), own?.dirtySince);
   if (formerEntry !== null) createUnborn(context, formerEntry, "file", heir.dirtySince);
   if (own !== undefined) orphan(context, { ...own, entry: null });
   return true;
@@ -136,7 +136,7 @@ export function replaceTarget(context: Needs, source: Entry, target: Entry): voi
   pinMtime(context, source.inode);
   metadata.entries.remove(source.id);
   metadata.entries.setInode(target.id, source.inode);
-  if (targetRow !== undefined) markNode(context, targetRow);
+  if (targetRow !== undefined) markNode(context, targetRow, sourceRow?.dirtySince);
   if (sourceRow !== undefined) orphan(context, { ...sourceRow, entry: null });
   metadata.inodes.update(target.inode, { ctime: nowText(context) });
   keepInOthers(context, target.inode);

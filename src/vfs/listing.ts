@@ -160,8 +160,9 @@ async function catchUp(
   });
 }
 
-function concerns(context: Context, entry: JournalEntry, nodeId: string): boolean {
-  return entry.parentId === nodeId || context.metadata.nodes.ofNodeId(entry.nodeId) !== undefined;
+/** What an old list has let wait for its name may have gone elsewhere since. */
+function concerns({ metadata }: Context, { parentId, nodeId: id }: JournalEntry, nodeId: string): boolean {
+  return parentId === nodeId || metadata.nodes.ofNodeId(id) !== undefined || metadata.arrivals.get(id) !== undefined;
 }
 
 /** As readNews, but nodes without a row count too: they are in this folder. */

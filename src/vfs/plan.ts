@@ -282,7 +282,7 @@ function judge(view: View, seen: Seen, base: Base): Step {
     const isChangedHere = !view.isFollower && differs(content, base);
     // Nothing is adopted into a file somebody can write to, but that it is what he has; what he changed goes its own way in the end.
     if (view.writers > 0 && !isContentAgreed && !goesItsOwnWay(view, content, base)) {
-      return isPlaceTaken ? { do: "follow", node } : wait("writer");
+      return isPlaceTaken ? { do: "follow", node } : (planBeside(view, local, content, node, base) ?? wait("writer"));
     }
     if (content.state === "open" && view.writers === 0) return { do: "cut" };
     if (!isContentAgreed && isChangedHere && content.hash === null) return { do: "cut" };
@@ -303,6 +303,24 @@ function judge(view: View, seen: Seen, base: Base): Step {
     isContentTaken,
     isContentAgreed,
   };
+}
+
+/**
+ * The content that was seen waits for a writer who has changed nothing so far. What was changed here of the node
+ * besides is sent meanwhile, under what was seen; what belongs to a content (mtime, link) goes with that.
+ */
+function planBeside(view: View, local: Local, content: LocalContent, node: Node, base: Base): Step | undefined {
+  if (view.isFollower || view.nodeId === null || content.hash === null || differs(content, base)) return undefined;
+  const place = isSamePlace(view, local, base) ? undefined : planMove(view, local);
+  const target = place?.do === "move" ? { parent: place.parent, name: local.name } : {};
+  const { mtime, link } = node.attributes;
+  const merged = { ...mergeAttributes(base.attributes, local.attributes, node.attributes, false), mtime, link };
+  const patch = view.features.attributes ? attributesDifference(node.attributes, merged) : undefined;
+  if (place?.do !== "move" && patch === undefined) return undefined;
+  if (!view.may.update) return wait("scope");
+  const attributes = patch === undefined ? {} : { attributes: patch };
+  const request = { do: "patch", nodeId: view.nodeId, ifRevision: node.revision, ...target, ...attributes } as const;
+  return { do: "send", request };
 }
 
 function judgeAttributes(view: View, local: Local, node: Node, base: Base): Attributes {

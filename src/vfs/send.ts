@@ -12,9 +12,12 @@ import { generationSource } from "./generation.ts";
 import { isPast, observeNode } from "./observe.ts";
 import { isKeyed, type Request, scopesOf } from "./request.ts";
 import { acknowledge, refused, type Verdict } from "./settle.ts";
+import { giveUpUnreadable } from "./uploads.ts";
 
 const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 5 * 60_000;
+/** So often the bytes of a cut are tried to be read; a disk may fail for a moment. */
+const UNREADABLE_TRIES = 5;
 const REREAD: Verdict = { retry: true, afterMs: 0 };
 
 const TOO_MUCH: readonly RemoteErrorCode[] = ["throttled", "silent", "server"];
@@ -48,7 +51,9 @@ export async function send(
     context.network.granted(scopesOf(attempt.request.do));
     return "answered";
   } catch (error) {
-    failed(context, attempt, await withContentHash(context, attempt, error, signal));
+    const failure = await withContentHash(context, attempt, error, signal);
+    failed(context, attempt, failure);
+    if (!signal.aborted && isUnreadable(failure)) giveUpIfOften(context, attempt);
     return error instanceof RemoteError && TOO_MUCH.includes(error.code) ? "tooMuch" : "failed";
   }
 }
@@ -59,6 +64,16 @@ function isUncertain({ client }: Context, { tries, request }: Attempt<Request>):
   // Where conditions are only looked at, the first try would stand in the way of the second.
   const isLookedAt = !features.conditions || (!features.revisions && "ifRevision" in request);
   return tries > 0 && (isLookedAt || !isKeyed(request, features));
+}
+
+/** Broken off by the client itself: what was to be sent could not be read. */
+function isUnreadable(error: unknown): boolean {
+  return error instanceof RemoteError && error.code === "aborted";
+}
+
+function giveUpIfOften(context: Context, { id, node, generation, tries }: Attempt<Request>): void {
+  const attempt = context.metadata.attempts.openOf(node);
+  if (generation !== null && attempt?.id === id && tries + 1 >= UNREADABLE_TRIES) giveUpUnreadable(context, attempt);
 }
 
 function failed(context: Context, attempt: Attempt<Request>, error: unknown): void {
@@ -178,7 +193,7 @@ async function requireUnchanged(context: Context, attempt: Attempt<Request>, sig
   context.network.answered();
   const { revision } = withRevision(context, told, "id");
   const base = context.metadata.nodes.get(attempt.node)?.base;
-  if (base == null || revision <= base.revision) return;
+  if (base == null || revision <= Math.max(base.revision, request.ifRevision)) return;
   observeNode(context, told, "id");
   throw new RemoteError("changed", `${request.do}: the node was changed`);
 }

@@ -21,7 +21,7 @@ import { groupOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
 import { dropRow } from "./given-up.ts";
 import { nodeIdOfFolder } from "./identity.ts";
-import { joinGroup, lookLater } from "./links.ts";
+import { joinGroup, leaveGroup, lookLater } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { folderIsNotEmpty } from "./look-inside.ts";
 import { moveAside } from "./make-room.ts";
@@ -141,9 +141,10 @@ function absorbStranger(context: Context, row: NodeRow, nodeId: string): void {
       base: null,
       seen: null,
       seenAt: null,
-      dirtySince: now,
+      dirtySince: stranger.dirtySince ?? now,
       due: now,
     });
+    if (metadata.entries.links(inode.id) === 1) leaveGroup(context, inode.id);
     return;
   }
   metadata.attempts.removeAllOf(stranger.id);
@@ -271,10 +272,9 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
     if (row === undefined || metadata.attempts.openOf(row.id)?.id !== attempt.id) return { retry: false };
     if (error.isTransient || error.code === "unauthorized") return { retry: true };
     if (error.code === "throttled") {
-      return {
-        retry: true,
-        ...(error.details.retryAfterMs === undefined ? {} : { afterMs: error.details.retryAfterMs }),
-      };
+      const { retryAfterMs } = error.details;
+      // "At once" is said where less than a second is meant, or by another clock: each answer would be the next request.
+      return { retry: true, ...(retryAfterMs === undefined ? {} : { afterMs: Math.max(retryAfterMs, LOOK_AGAIN_MS) }) };
     }
     const { node } = error.details;
     const isOther = attempt.request.do === "exchange" && node?.id === attempt.request.with;
@@ -326,7 +326,8 @@ function tellApart(context: Context, row: NodeRow, request: Request, error: Remo
     folderIsNotEmpty(context, row);
   } else if (isCondition && node !== undefined) {
     if ("parent" in request && node.id !== row.nodeId) nameIsTaken(context, row, node);
-    else if (node.revision === row.base?.revision) lookAgainLater(context, row);
+    else if (node.revision === ("ifRevision" in request ? request.ifRevision : row.base?.revision))
+      lookAgainLater(context, row);
     else {
       observeNode(context, node);
       // Where only a read by id is believed, that comes first.

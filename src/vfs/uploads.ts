@@ -3,8 +3,8 @@
  * newer content the writer will leave, its key remembered; the third time for one inode it gets a
  * copy instead, so that a file saved again and again still arrives.
  */
-import type { Generation } from "../metadata/attempts.ts";
-import { lookAgainAtInode } from "./changes.ts";
+import type { Attempt, Generation } from "../metadata/attempts.ts";
+import { lookAgain, lookAgainAtInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { removeGeneration } from "./generation.ts";
 
@@ -22,6 +22,21 @@ export async function freeForWriter(context: Context, lineage: number): Promise<
     if (isSent) interruptions.set(generation.inode, count + 1);
     giveUp(context, generation);
   }
+}
+
+/**
+ * Its bytes cannot be read any more, and nobody could send it: what else is left of the content is cut anew, or, if
+ * nobody has it any more, the row goes.
+ */
+export function giveUpUnreadable(context: Context, { id, node, generation: cut }: Attempt<unknown>): void {
+  const { metadata, runtime, log } = context;
+  const generation = cut === null ? undefined : metadata.generations.get(cut);
+  log.warn({ attempt: id, node, generation: cut }, "a cut cannot be read for sending, its content is cut anew");
+  metadata.transaction(() => {
+    if (generation === undefined) metadata.attempts.abandon(id, runtime.now());
+    else giveUp(context, generation);
+    lookAgain(context, metadata.nodes.get(node));
+  });
 }
 
 /** The content counts as not cut: whoever closes the file last leaves a new cut, written or not. */

@@ -2,8 +2,9 @@
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
 import type { Mount } from "./mount.ts";
+import { begin as beginOne } from "./one-world.ts";
 import { bytesOf, runProgram } from "./programs.ts";
-import { gatewayTree, readFile } from "./tree.ts";
+import { gatewayTree, hashOf, readFile } from "./tree.ts";
 import { createWorld } from "./world.ts";
 
 const SIZE = 40;
@@ -123,4 +124,97 @@ test("offline, the same bytes are written again, and its mode is new: that is st
   expect(await drain(alpha)).toMatchObject({ drained: false });
   alpha.weather.isOffline = false;
   expect(await drain(alpha)).toEqual(DRAINED);
+});
+
+test.each([
+  ["with revisions", []],
+  ["without revisions", ["revisions"]],
+] as const)(
+  "new content from elsewhere waits for who has the file open and has written nothing; its mode and name do not, %s",
+  async (_, lacks) => {
+    const { world, mounts, calls, save, open, drain, shown } = await begin(["alpha", "beta"], lacks);
+    const [alpha, beta] = mounts as [Mount, Mount];
+    const there = async () => {
+      const tree = await world.run(gatewayTree(world.outside, world.workspace.root));
+      return [...tree].map(([path, { content, mode }]) => ({ path, content, mode }));
+    };
+    await save(alpha, "a", "old");
+    expect(await drain(alpha)).toEqual(DRAINED);
+    await world.clock.advance(4_000);
+    await world.run(calls(beta).list(""));
+    const handle = await open(alpha, "a");
+    await save(beta, "a", "new");
+    expect(await drain(beta)).toEqual(DRAINED);
+    await world.clock.advance(400_000);
+    const [{ content } = expect.unreachable("it is not there")] = await there();
+    for (const mode of [0o600, 0o640, 0o604]) {
+      await world.run(calls(alpha).chmod("a", mode));
+      expect(await drain(alpha)).toEqual(DRAINED);
+      expect(await there()).toEqual([{ path: "a", content, mode }]);
+    }
+    await world.run(calls(alpha).utimens("a", 5));
+    await world.run(calls(alpha).rename("a", "b"));
+    expect(await drain(alpha)).toEqual(DRAINED);
+    expect(await shown(alpha, "b")).toBe(text("old"));
+    await world.run(calls(alpha).close(handle));
+    await world.clock.advance(4_000);
+    expect(await drain(alpha)).toEqual(DRAINED);
+    expect(await shown(alpha, "b")).toBe(text("new"));
+    expect(await there()).toEqual([{ path: "b", content, mode: 0o604 }]);
+  },
+);
+
+test("removed elsewhere, and open here for writing: a new mode or name of it is not waited for", async () => {
+  const { world, mounts, calls, save, open, write, drain, there } = await begin(["alpha", "beta"]);
+  const [alpha, beta] = mounts as [Mount, Mount];
+  for (const name of ["a", "b"]) await save(alpha, name, "old");
+  expect(await drain(alpha)).toEqual(DRAINED);
+  await world.clock.advance(4_000);
+  await world.run(calls(beta).list(""));
+  const idle = await open(alpha, "a");
+  const busy = await open(alpha, "b");
+  for (const name of ["a", "b"]) await world.run(calls(beta).unlink(name));
+  expect(await drain(beta)).toEqual(DRAINED);
+  await world.clock.advance(4_000);
+  for (const name of ["a", "b"]) await world.run(calls(alpha).chmod(name, 0o600));
+  await world.run(calls(alpha).rename("a", "c"));
+  await write(alpha, busy, "new");
+  expect(await drain(alpha)).toEqual(DRAINED);
+  expect(Object.keys(await there())).toEqual(["b"]);
+  for (const handle of [idle, busy]) await world.run(calls(alpha).close(handle));
+  await world.clock.advance(4_000);
+  expect(await drain(alpha)).toEqual(DRAINED);
+  expect(await world.run(calls(alpha).list(""))).toEqual(["b"]);
+});
+
+test.each([
+  ["renamed over another", false],
+  ["renamed to where another was moved away from", true],
+] as const)("what is waited for is %s: it is waited for all the same", async (_, isMovedAway) => {
+  const { world, mount, calls, rules, save } = await beginOne(true);
+  await save("a", "old");
+  await world.clock.advance(20_000);
+  mount.weather.isOffline = true;
+  await save("a.tmp", "new");
+  await world.clock.advance(5_000);
+  const engine = mount.process?.engine ?? expect.unreachable("the mount is down");
+  const limit = new AbortController();
+  let result: unknown;
+  void engine.drain({ settle: false, signal: limit.signal }).then((value) => {
+    result = value;
+  });
+  await world.clock.advance(1_000);
+  if (isMovedAway) await world.run(calls().rename("a", "b"));
+  await world.run(calls().rename("a.tmp", "a"));
+  // All but its content goes.
+  rules.choose = ({ body }) => (body?.kind === "upload" ? "failed" : "none");
+  mount.weather.isOffline = false;
+  await world.clock.advance(60_000);
+  expect(result).toBeUndefined();
+  rules.choose = () => "none";
+  await world.clock.advance(60_000);
+  expect(result).toEqual(DRAINED);
+  const tree = await world.run(gatewayTree(world.outside, world.workspace.root));
+  expect(tree.get("a")?.content).toBe(hashOf(bytesOf("new", SIZE)));
+  limit.abort();
 });

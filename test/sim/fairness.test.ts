@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { RemoteError } from "../../src/client/errors.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { BULK_BYTES } from "../../src/vfs/lanes.ts";
+import type { Calls } from "./calls.ts";
 import { begin, there } from "./one-world.ts";
 import { runProgram } from "./programs.ts";
 import { readFile } from "./tree.ts";
@@ -149,3 +150,29 @@ test.each([0, 1, 2, 3, 5, 8])(
     expect(asked.filter((line) => line.includes("big"))).toHaveLength(1);
   },
 );
+
+test.each([
+  ["a program hears first", async (calls: Calls) => void (await calls.list("there"))],
+  ["the journal is heard first, and a node that was to be read fails", undefined],
+] as const)("the gateway answers again, %s: what had failed often before is tried at once", TIMEOUT, async (_, ask) => {
+  const { world, mount, calls, rules, save, metadata } = await begin(true);
+  await world.run(world.outside.createFolder(world.workspace.root, "there"));
+  await world.clock.advance(10_000);
+  await world.run(calls().stat("there"));
+  const { id } = (await world.run(world.outside.listFolder(world.workspace.root))).items[0] ?? expect.unreachable();
+  rules.choose = (request) => (isUploadOf("a", request) ? "failed" : "none");
+  await save("a");
+  const nextAt = () => metadata().attempts.open()[0]?.nextAt ?? 0;
+  const now = () => mount.process?.engine.context.runtime.now() ?? 0;
+  while (nextAt() - now() < 25_000) await world.clock.advance(100);
+  const isRead = (request: HttpRequest) => request.method === "GET" && request.path.endsWith(id);
+  rules.choose = (request) => (ask === undefined && isRead(request) ? "failed" : "none");
+  mount.weather.isOffline = true;
+  await world.clock.advance(10_000);
+  expect(mount.process?.engine.context.network.isOnline).toBe(false);
+  mount.weather.isOffline = false;
+  if (ask === undefined) metadata().rereads.add(id);
+  else await world.run(ask(calls()));
+  await world.clock.advance(8_000);
+  expect((await there(world)).has("a")).toBe(true);
+});

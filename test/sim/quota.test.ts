@@ -85,6 +85,29 @@ test(
   },
 );
 
+test(
+  "what waits for room makes way for a folder that somebody made under its name: what is in there may be removed",
+  TIMEOUT,
+  async () => {
+    const { world, save, calls, there, names, unlink, node, engine } = await small(undefined);
+    expect(await save("large", 60)).toBe("done");
+    await world.clock.advance(10_000);
+    world.setQuota(100);
+    expect(await save("a", 60)).toBe("done");
+    await world.clock.advance(10_000);
+    expect([await there(), engine().status().quota?.waiting]).toEqual([["large"], 60]);
+    await world.run(world.outside.createFolder(world.workspace.root, "a"));
+    const [{ id, revision }, folder] = [await node("large"), await node("a")];
+    await world.run(world.outside.patchNode(id, { parentId: folder.id }, { ifRevision: revision }));
+    await world.clock.advance(20_000);
+    expect(await names()).toEqual(["a", expect.stringContaining("conflict")]);
+    expect(await world.run(calls().list("a"))).toEqual(["large"]);
+    await unlink("a/large");
+    await world.clock.advance(40_000);
+    expect(await there()).toEqual(["a", expect.stringContaining("conflict")]);
+  },
+);
+
 test("a larger quota, or none, lets go what waits; a smaller one is known when it is asked for", TIMEOUT, async () => {
   const { world, save, there, engine, refusals } = await small(200);
   expect(await save("a", 150)).toBe("done");

@@ -264,13 +264,20 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
 
   function makeWay(occupant: Entry, node: Node): boolean {
     const row = rowOf(occupant);
-    if (row === undefined || row.nodeId === null) return false;
-    if (isAtHome(row, node)) {
+    if (row === undefined) return false;
+    if (row.nodeId === null) {
+      if (row.kind === node.kind || !isHeldBack(row)) return false;
+    } else if (isAtHome(row, node)) {
       refresh.add(row.nodeId);
       return false;
     }
     moveAside(occupant);
     return true;
+  }
+
+  function isHeldBack(row: Row): boolean {
+    const step = plan(viewOf(row));
+    return step.do === "wait" && (step.for === "quota" || step.for === "scope");
   }
 
   return { advance, bury, observeNode, observeDeletion, takeOwn, arrive, moveAside, revisionOf };

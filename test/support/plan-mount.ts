@@ -149,8 +149,9 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
       else refresh.add(row.nodeId);
       Object.assign(row, { nodeId: null, base: null, seen: null });
     }
-    const isOnlyOurs = node.revision === (row.base?.revision ?? 0) + 1;
-    const base = isOnlyOurs ? baseOf(node, position) : effectOf(row.base, attempt, node, position);
+    const effect = effectOf(row.base, attempt, node, position);
+    const isOnlyOurs = node.revision === (row.base?.revision ?? 0) + 1 && node.head === effect.head;
+    const base = isOnlyOurs ? baseOf(node, position) : effect;
     if (row.seen === null || (!("deleted" in row.seen) && row.seen.node.revision <= node.revision)) {
       row.seen = isOnlyOurs ? null : { node };
     }

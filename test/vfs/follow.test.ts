@@ -11,6 +11,7 @@ import { notVisible } from "../../src/vfs/fetch-node.ts";
 import { followOnce } from "../../src/vfs/follow.ts";
 import { contentOfNode } from "../../src/vfs/from-node.ts";
 import { addName } from "../../src/vfs/identity.ts";
+import { completeFolder } from "../../src/vfs/listing.ts";
 import { observeNode } from "../../src/vfs/observe.ts";
 import { pollFolders } from "../../src/vfs/poll.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
@@ -119,6 +120,29 @@ for (const revisions of [true, false]) {
     await followOnce(context, SIGNAL);
     expect(metadata.arrivals.count()).toBe(0);
   });
+
+  for (const kind of ["moved", "deleted"]) {
+    test(`${where}, what an old list lets wait for its name, and was ${kind} elsewhere since, waits no longer`, async () => {
+      const moved = { ...x, parentId: "elsewhere", path: "/elsewhere/x", revision: 2 };
+      const entries = [entryOf(moved, 7, "moved"), entryOf({ ...moved, revision: 3 }, 8, "deleted")];
+      const { context, metadata } = await begin({
+        features,
+        listFolder: async () => ({ items: [x], totalCount: 1, pageNo: 1, pageSize: 1000, asOf: 5, next: null }),
+        readJournal: async () => page(kind === "moved" ? entries.slice(0, 1) : entries),
+        async getNode() {
+          if (kind === "moved") return moved;
+          throw new RemoteError("notFound", "no such node");
+        },
+      });
+      metadata.settings.set("cursor", "9");
+      const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? 0;
+      const { id } = metadata.inodes.create({ ...contentOfNode(x), kind: "folder", atime: "0" });
+      addName(context, folder, "x", id, "folder");
+      await completeFolder(context, folder, SIGNAL);
+      expect(metadata.inodes.get(folder)?.listed).toBe(9);
+      expect(metadata.arrivals.count()).toBe(0);
+    });
+  }
 }
 
 test("what may not be read and nobody here has a row of is not asked for for ever", async () => {

@@ -221,6 +221,23 @@ describe("what was seen", () => {
     expect(plan(file({ ...edited, writers: 1 }))).toEqual(waitFor("writer"));
     expect(plan(file({ ...seen({ name: "z" }), writers: 1 }))).toMatchObject({ do: "take", isPlaceTaken: true });
   });
+  test("what was changed here beside a content that waits for its writer goes under what was seen; the content's own does not", () => {
+    const held = { ...edited, writers: 1 };
+    const changed = { attributes: { mode: 0o600, mtime: "9.000000000", link: { group: "g", hash: "one" } } };
+    const request = { do: "patch", nodeId: "n1", ifRevision: 5, attributes: { mode: 0o600 } };
+    expect(plan(file(held, changed))).toEqual({ do: "send", request });
+    expect(plan(file(held, { ...changed, name: "b" }))).toEqual(sent({ parent: "root", name: "b", ifRevision: 5 }));
+    expect(plan(file({ ...held, isPlaceTaken: true }, { name: "b" }))).toEqual(waitFor("writer"));
+    const theirs = seen({ head: "v2", contentHash: "three", attributes: { mode: 0o600 } });
+    expect(plan(file({ ...theirs, writers: 1 }, changed))).toEqual(waitFor("writer"));
+    // Whoever has written keeps both, or leaves a copy with all that is his.
+    expect(plan(file(held, { ...changed, content: DIRTY }))).toEqual(waitFor("writer"));
+    expect(plan(file(held, { ...changed, content: { ...CLEAN, state: "open", hash: null } }))).toEqual(
+      waitFor("writer"),
+    );
+    const may = { create: true, update: false, delete: true };
+    expect(plan(file({ ...held, may }, changed))).toEqual(waitFor("scope"));
+  });
   test("who writes for long keeps what he changed, under a name of its own; nothing is adopted under him", () => {
     const waited = { ...edited, writers: 1, hasWaited: true };
     expect(plan(file(waited, { content: DIRTY }))).toMatchObject({ do: "conflict" });

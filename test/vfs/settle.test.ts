@@ -2,11 +2,13 @@
 import { expect, test } from "vitest";
 import type { Client } from "../../src/client/client.ts";
 import { RemoteError, type RemoteErrorDetails } from "../../src/client/errors.ts";
+import type { Attributes } from "../../src/contract/attributes.ts";
 import type { JournalEntry, Node } from "../../src/contract/resources.ts";
 import type { Attempt } from "../../src/metadata/attempts.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import type { NodeRow } from "../../src/metadata/nodes.ts";
 import { advance } from "../../src/vfs/advance.ts";
+import { markInode } from "../../src/vfs/changes.ts";
 import type { Context } from "../../src/vfs/context.ts";
 import { applyEntries, readNews } from "../../src/vfs/follow.ts";
 import { createForgetting, OWN_KEY_MS } from "../../src/vfs/given-up.ts";
@@ -310,7 +312,8 @@ test("a node that came in as a stranger and is in use: its request is dropped, l
   const later = nodeOf("n", { name: "z", revision: 3, contentHash: EMPTY, size: 0, attributes: { mode: 0o600 } });
   acknowledge(world.context, change, later, 4);
   expect(rowOf(world, "n").id).toBe(row.id);
-  expect(world.metadata.nodes.get(stranger.id)).toMatchObject({ nodeId: null });
+  // A drain that was waiting for it goes on doing so.
+  expect(world.metadata.nodes.get(stranger.id)).toMatchObject({ nodeId: null, dirtySince: 1 });
   expect(world.metadata.nodes.get(stranger.id)?.entry).not.toBeNull();
 });
 
@@ -360,6 +363,49 @@ test.each(["seen beside it", "changed here since"])(
   },
 );
 
+/** The same, and it has become one of the names of a linked file. A program here has written to it by that name. */
+async function writtenName(names: readonly string[]) {
+  const world = await makeWorld();
+  const { metadata } = world;
+  const link = (hash: string) => ({ link: { group: "g", hash }, mtime: "1767225600.000000000" });
+  const birth = sendNext(world, make(world, ROOT_INODE, "a"), "birth");
+  for (const id of names) {
+    observeNode(
+      world.context,
+      nodeOf(id, { revision: 2, head: "theirs", contentHash: "1st", attributes: link("1st") }),
+    );
+  }
+  const inode = metadata.entries.find(ROOT_INODE, "n")?.inode ?? 0;
+  metadata.inodes.update(inode, { content: "dirty", hash: EMPTY, size: 0, changes: 1 });
+  metadata.transaction(() => markInode(world.context, inode));
+  const rows = metadata.entries.ofInode(inode).map(({ id }) => metadata.nodes.ofEntry(id));
+  acknowledge(world.context, birth, nodeOf("n", { name: "a", lastKey: "birth", contentHash: EMPTY, size: 0 }), 3);
+  return { world, inode, link, ids: rows.map((row) => row?.id ?? 0) };
+}
+
+test("a name of a linked file that was written to and loses its node: what was written is not taken for what is behind", async () => {
+  const { world, inode, link, ids } = await writtenName(["n"]);
+  const { metadata } = world;
+  const row = metadata.nodes.get(ids[0] ?? 0);
+  if (row === undefined) throw new Error("no row");
+  const attempt = sendNext(world, row, "again");
+  const createdAt = "2026-01-01T02:00:00.000Z";
+  const { attributes = {} } = "attributes" in attempt.request ? attempt.request : {};
+  const sent = { name: "n", contentHash: EMPTY, size: 0, createdAt, modifiedAt: createdAt };
+  acknowledge(world.context, attempt, nodeOf("m", { ...sent, attributes: attributes as Attributes }), 4);
+  // Another name of the linked file, which somebody wrote to before what was written here was sent.
+  const theirs = { head: "2nd", contentHash: "2nd", attributes: link("2nd"), modifiedAt: "2026-01-01T01:00:00.000Z" };
+  observeNode(world.context, nodeOf("other", theirs));
+  expect(metadata.inodes.get(inode)?.hash).toBe(EMPTY);
+  expect(metadata.entries.find(ROOT_INODE, "n")?.inode).toBe(inode);
+});
+
+test("the same while another name is here: both stay names of one file", async () => {
+  const { world, inode, ids } = await writtenName(["n", "y"]);
+  expect(world.metadata.inodes.get(inode)?.linkGroup).toBe("g");
+  expect(ids.map((id) => world.metadata.nodes.get(id)?.nodeId)).toEqual([null, "y"]);
+});
+
 test("names of a hard-linked file that come in while it is being updated are one file, which shows the newest", async () => {
   const world = await makeWorld();
   const link = (hash: string) => ({ link: { group: "g", hash } });
@@ -403,4 +449,15 @@ test("while an id is not to be found, what is wanted of it is asked for ever mor
     await world.clock.advance(wait);
   }
   expect(waits).toEqual([1, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
+});
+
+test("a 429 that names no time to wait, or none that is left, is not answered by the next request at once", async () => {
+  const world = await makeWorld();
+  const attempt = sendNext(world, make(world, ROOT_INODE, "a"), "upload");
+  const after = (retryAfterMs: number) =>
+    refused(world.context, attempt, new RemoteError("throttled", "too many requests", { retryAfterMs }));
+  expect([after(0), after(30_000)]).toEqual([
+    { retry: true, afterMs: 1_000 },
+    { retry: true, afterMs: 30_000 },
+  ]);
 });

@@ -1,8 +1,15 @@
 /** What went wrong with a content is remembered for as long as it says something. */
 import { expect, test } from "vitest";
+import { RemoteError } from "../../src/client/errors.ts";
+import { ROOT_INODE } from "../../src/metadata/metadata.ts";
+import { advance } from "../../src/vfs/advance.ts";
+import type { Context } from "../../src/vfs/context.ts";
+import { cutGeneration } from "../../src/vfs/cut.ts";
 import { removeInode } from "../../src/vfs/nameless.ts";
 import { retryNow } from "../../src/vfs/retry.ts";
-import { createBytesWorld } from "../support/bytes-world.ts";
+import { send } from "../../src/vfs/send.ts";
+import { createBytesWorld, pattern } from "../support/bytes-world.ts";
+import { makeWorld, remove } from "../support/rows-world.ts";
 
 async function failing(count: number) {
   const world = await createBytesWorld();
@@ -45,4 +52,61 @@ test("with its last name and the last who has it open it is forgotten", async ()
     [false, false],
     [true, true],
   ]);
+});
+
+/** A file that was cut, whose request is under way; nothing of the cut can be read. */
+async function unreadableCut() {
+  const world = await makeWorld();
+  const { metadata, clock } = world;
+  const { inode, handle } = await world.create();
+  await world.write(handle, 0, pattern(5_000));
+  await world.close(handle);
+  const signal = new AbortController().signal;
+  const cut = cutGeneration(world.context, inode.id, signal);
+  await clock.advance(1_000);
+  expect(await cut).toBe("cut");
+  const [entry] = metadata.entries.ofInode(inode.id);
+  const row = metadata.nodes.ofEntry(entry?.id ?? 0) ?? expect.unreachable("no row");
+  const step = advance(world.context, row.id)?.step;
+  const request = step?.do === "send" ? step.request : expect.unreachable("nothing to send");
+  const now = clock.wallClock();
+  const generation = metadata.generations.newestOf(inode.id)?.id ?? null;
+  metadata.attempts.create({ node: row.id, key: "birth", request, generation, nextAt: now, createdAt: now });
+  const upload = async () => {
+    throw new RemoteError("aborted", "the content to send cannot be read: EIO");
+  };
+  const context: Context = { ...world.context, client: { ...world.context.client, upload } };
+  return {
+    world,
+    row,
+    inode,
+    name: entry?.name ?? "",
+    async tryAgain(times: number) {
+      for (let time = 0; time < times; time += 1) {
+        const attempt = metadata.attempts.openOf(row.id);
+        if (attempt !== undefined) await send(context, attempt, signal, () => {});
+      }
+    },
+  };
+}
+
+test("a cut that goes on not to be readable is made anew", async () => {
+  const { world, row, inode, tryAgain } = await unreadableCut();
+  await tryAgain(4);
+  expect(world.metadata.attempts.openOf(row.id)).toBeDefined();
+  await tryAgain(4);
+  expect(world.metadata.attempts.openOf(row.id)).toBeUndefined();
+  expect(world.metadata.generations.newestOf(inode.id)).toBeUndefined();
+  expect(advance(world.context, row.id)?.step).toEqual({ do: "cut" });
+});
+
+test("removed, it is waited for no longer than for what may still arrive", async () => {
+  const { world, row, name, tryAgain } = await unreadableCut();
+  remove(world, ROOT_INODE, name);
+  await tryAgain(8);
+  const { attempts, nodes } = world.metadata;
+  expect(advance(world.context, row.id)?.step).toEqual({ do: "wait", for: "answer" });
+  attempts.removeAbandonedBefore(world.clock.wallClock() + 1);
+  advance(world.context, row.id);
+  expect(nodes.get(row.id)).toBeUndefined();
 });
