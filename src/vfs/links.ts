@@ -133,15 +133,15 @@ export function lookLater(context: Parameters<typeof markInode>[0], inode: numbe
 }
 
 /** One of its names went: the nodes of the others have to hold all there is of it from now on. */
-export function keepInOthers(
-  context: Parameters<typeof markInode>[0] & Pick<Context, "client" | "lives">,
-  inode: number,
-): void {
+export function keepInOthers(context: Parameters<typeof markInode>[0] & Pick<Context, "lives">, inode: number): void {
   if (context.metadata.inodes.get(inode)?.linkGroup != null) markInode(context, inode);
-  if (!context.client.features.versions) haveFromOthers(context, inode);
+  haveFromOthers(context, inode);
 }
 
-/** Where only heads can be read, bytes that are not here are had from a node that has them still. */
+/**
+ * It is a version of a node that has it still, from which its bytes are had: the one it came from may be deleted
+ * before a name that is left gives its own node away.
+ */
 function haveFromOthers({ metadata, lives }: Pick<Context, "metadata" | "lives">, id: number): void {
   const inode = metadata.inodes.get(id);
   if (inode?.content !== "clean" || inode.hash === null || inode.originNode === null) return;

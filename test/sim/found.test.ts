@@ -347,6 +347,21 @@ const FOUND: readonly Found[] = [
     options: { mounts: 2, seed: 1 },
     steps: drainedWhileOpen(save(1, "a", 40)),
   },
+  {
+    name: "one name of a linked file is being deleted while the other gives its node away: what was there is no version of the one that goes",
+    options: { mounts: 2, seed: 1, hasKeys: false },
+    steps: [
+      save(0, "a"),
+      { do: "wait", ms: 4_000 },
+      LIST,
+      { do: "run", mount: 0, program: { do: "link", path: "a", to: "b" } },
+      { do: "wait", ms: 4_000 },
+      LIST,
+      { do: "weather", mount: 1, isOffline: false, latencyMs: 50, faultShare: 0, withdrawn: "node.file.delete" },
+      { do: "crash at", mount: 1, place: 3, again: 20, program: { do: "retype", path: "a", size: 0 } },
+      { do: "run", mount: 1, program: { do: "backup", path: "b", size: 1, keeps: true } },
+    ],
+  },
 ];
 
 test.each(FOUND)("$name", async ({ options, steps }) => {
