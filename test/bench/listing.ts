@@ -8,7 +8,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import { createGateway, type Gateway } from "../../src/gateway/core.ts";
 import { openDatabase } from "../../src/gateway/store.ts";
@@ -17,7 +16,8 @@ import { systemClock } from "../../src/lib/system-clock.ts";
 import { makeFilledFolder } from "../support/many-nodes.ts";
 import { createMemoryBlobs } from "../support/memory-blobs.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
-import { asUsage, describeMachine, tellFailure, UsageError } from "./support/options.ts";
+import { readCountOptions } from "./support/count-options.ts";
+import { describeMachine, tellFailure } from "./support/options.ts";
 
 const PAGE = 1000;
 const JUMPS = 20;
@@ -96,22 +96,6 @@ async function measureOrder(gateway: Gateway, token: string, folder: string, cou
 
 const show = ({ cpu, wall }: Cost) => `${cpu.toFixed(1)} / ${wall.toFixed(1)}`.padStart(18);
 
-const HELP = `bench: listing
-flags: --nodes N           in the folder, a million by default
-       --json              one JSON document instead of the table
-`;
-
-/** Throws a UsageError when the command line is not understood. */
-function readCommandLine() {
-  const options = { nodes: { type: "string" }, json: { type: "boolean" }, help: { type: "boolean" } } as const;
-  const values = asUsage(() => parseArgs({ options }).values);
-  const count = Number(values.nodes ?? 1_000_000);
-  if (!Number.isInteger(count) || count < 1) {
-    throw new UsageError(`--nodes: expected a whole number, got "${values.nodes}"`);
-  }
-  return { count, json: values.json === true, isHelp: values.help === true };
-}
-
 async function bench(count: number, json: boolean): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "wsfs-bench-listing-"));
   const database = openDatabase(join(folder, "store.db"));
@@ -170,9 +154,8 @@ async function bench(count: number, json: boolean): Promise<void> {
 }
 
 try {
-  const { count, json, isHelp } = readCommandLine();
-  if (isHelp) process.stdout.write(HELP);
-  else await bench(count, json);
+  const options = readCountOptions("in the folder");
+  if (options !== undefined) await bench(options.count, options.json);
 } catch (error) {
   tellFailure(error);
 }
