@@ -283,7 +283,7 @@ async function statAsKnown(live: LiveFile): Promise<FileStat> {
   }
 }
 
-/** Nothing was being changed when it was looked at, and nothing was since, nor was anything else seen by others. */
+/** Nobody was changing it when it was looked at, and nobody has since. What somebody else has found out by a later look counts as a change. */
 function isAsSeen(live: LiveFile, { writes, inFlight, timesSet }: Look): boolean {
   return inFlight === 0 && live.writes === writes && live.timesSet === timesSet;
 }

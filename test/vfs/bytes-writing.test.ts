@@ -9,6 +9,7 @@ import { release } from "../../src/vfs/open.ts";
 import { recoverContents } from "../../src/vfs/recover.ts";
 import { allocate, flush, fsync, truncate, write } from "../../src/vfs/write.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
+import { holdNext } from "../support/hold-next.ts";
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
@@ -186,12 +187,7 @@ test("looked at while bytes of the origin are on their way to the disk, a file h
   await setattr(context, CALLER, lineage, { mtime, handle });
   const { file } = context.lives.get(lineage) ?? {};
   if (file === undefined) throw new Error("not open");
-  const { setTimes } = file;
-  let goOn = () => {};
-  const held = new Promise<void>((resolve) => {
-    goOn = resolve;
-  });
-  Object.assign(file, { setTimes: (time: typeof mtime) => held.then(() => setTimes(time)) });
+  const held = holdNext(file, "setTimes");
   await clock.advance(5_000);
   // They are in the file, and its time has not been set back yet.
   const reading = world.read(handle, 2 * MIB, 100);
@@ -199,7 +195,7 @@ test("looked at while bytes of the origin are on their way to the disk, a file h
   const shown = getattr(context, lineage);
   const flushed = flush(context, CALLER, handle);
   await clock.settle();
-  goOn();
+  held.goOn();
   await Promise.all([reading, flushed]);
   expect((await shown).stat.mtime).toEqual(mtime);
   await world.close(handle);
@@ -232,26 +228,14 @@ test("what is written while the file is given its time back has its own time", a
   await world.write(handle, 0, TEXT);
   const { file } = context.lives.get(lineage) ?? {};
   if (file === undefined) throw new Error("not open");
-  const { setTimes } = file;
-  let goOn = () => {};
-  const held = new Promise<void>((resolve) => {
-    goOn = resolve;
-  });
-  let isFirst = true;
-  Object.assign(file, {
-    setTimes(...args: Parameters<typeof setTimes>) {
-      const wait = isFirst ? held : Promise.resolve();
-      isFirst = false;
-      return wait.then(() => setTimes(...args));
-    },
-  });
+  const held = holdNext(file, "setTimes");
   await clock.advance(5_000);
   const reading = world.read(handle, 2 * MIB, 100);
   await clock.settle();
   await clock.advance(5_000);
   const now = Math.floor(clock.wallClock() / 1000);
   await world.write(handle, 0, TEXT);
-  goOn();
+  held.goOn();
   await reading;
   await world.close(handle);
   expect(Number(world.inode(id).attributes.mtime?.split(".")[0])).toBe(now);

@@ -7,28 +7,10 @@ import { open } from "../../src/vfs/open.ts";
 import { recoverContents } from "../../src/vfs/recover.ts";
 import { fsync } from "../../src/vfs/write.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
+import { holdNext } from "../support/hold-next.ts";
 
 const READING: OpenFlags = { read: true, write: false, append: false, truncate: false, exclusive: false };
 const WRITING: OpenFlags = { ...READING, write: true };
-
-/** The next call waits until it is let go. */
-function holdNext<K extends string>(target: { [key in K]: (...args: never[]) => Promise<unknown> }, name: K) {
-  const original = target[name];
-  let isReached = false;
-  let goOn = () => {};
-  const held = new Promise<void>((resolve) => {
-    goOn = resolve;
-  });
-  Object.assign(target, {
-    async [name](...args: never[]) {
-      if (isReached) return original.apply(target, args);
-      isReached = true;
-      await held;
-      return original.apply(target, args);
-    },
-  });
-  return { isReached: () => isReached, goOn };
-}
 
 const inodeAt = ({ context, inode }: BytesWorld, name: string) =>
   inode(context.metadata.entries.find(ROOT_INODE, name)?.inode ?? 0);

@@ -8,34 +8,11 @@ import type { HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
 import { open, release } from "../../src/vfs/open.ts";
 import { flush, fsync } from "../../src/vfs/write.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
+import { holdNext } from "../support/hold-next.ts";
 
 const HEAD = Buffer.from("the head");
 const READING: OpenFlags = { read: true, write: false, append: false, truncate: false, exclusive: false };
 const WRITING: OpenFlags = { ...READING, write: true };
-
-/** The next call waits until it is let go: before it does anything, or when it has. */
-function holdNext<K extends string>(
-  target: { [key in K]: (...args: never[]) => Promise<unknown> },
-  name: K,
-  when: "before" | "after" = "before",
-) {
-  const original = target[name];
-  let isReached = false;
-  let goOn = () => {};
-  const held = new Promise<void>((resolve) => {
-    goOn = resolve;
-  });
-  Object.assign(target, {
-    async [name](...args: never[]) {
-      if (isReached) return original.apply(target, args);
-      isReached = true;
-      const result = when === "after" ? await original.apply(target, args) : undefined;
-      await held;
-      return when === "after" ? result : original.apply(target, args);
-    },
-  });
-  return { isReached: () => isReached, goOn };
-}
 
 interface Passed {
   readonly handle: HandleId;

@@ -12,6 +12,7 @@ import { fits } from "../../src/vfs/quota.ts";
 import { recoverContents } from "../../src/vfs/recover.ts";
 import { flush, fsync } from "../../src/vfs/write.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
+import { holdNext } from "../support/hold-next.ts";
 
 const HEAD = Buffer.from("the head");
 const NEWS = Buffer.from("news");
@@ -191,20 +192,16 @@ test("a writer who comes and goes while the last one's file is looked at does no
   await flush(context, CALLER, first.handle);
   first.write(NEWS);
   await clock.advance(1_000);
-  const { staged } = context;
-  let goOn = () => {};
-  const held = new Promise<void>((resolve) => {
-    goOn = resolve;
-  });
-  Object.assign(context, { staged: { ...staged, flush: () => held } });
+  Object.assign(context, { staged: { ...context.staged } });
+  const held = holdNext(context.staged, "flush");
   const closing = release(context, first.handle);
   await clock.advance(1_000);
-  Object.assign(context, { staged });
+  expect(held.isReached()).toBe(true);
   const second = await openPassed(world, inode);
   second.write(Buffer.from("later news"));
   await release(context, second.handle);
   await clock.advance(1_000);
-  goOn();
+  held.goOn();
   await closing;
   expect(world.inode(inode.id)).toMatchObject({ content: "dirty", size: 10 });
   expect(await cut(world, inode)).toBe("cut");
