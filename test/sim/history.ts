@@ -14,7 +14,7 @@ import { bytesOf, type Program, runProgram } from "./programs.ts";
 import { describeStep, type Step } from "./steps.ts";
 import { count, type Tally } from "./tally.ts";
 import type { Fault as TransportFault } from "./transport.ts";
-import { differences, gatewayTree, type Tree, treeOf } from "./tree.ts";
+import { behindLinks, differences, gatewayTree, type Tree, treeOf } from "./tree.ts";
 import { createWorld, Fault, type World } from "./world.ts";
 
 export interface HistoryOptions {
@@ -393,6 +393,7 @@ async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions
     world.setLag({ path: 0, journal: 0, id: 0 });
     for (const mount of mounts) await release(mount);
     await comeToRest();
+    await bringLinksTogether();
     if (lacks.includes("revisions") || lacks.includes("positions")) {
       // What was taken for lag is looked at when it cannot be that any more.
       await clock.advance(SETTLE_MS + quietMs);
@@ -436,6 +437,20 @@ async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions
       return `${name}: ${JSON.stringify(items)} ${JSON.stringify({ ...rest, due: nodes?.nextDue() })}`;
     });
     throw new Fault(`they do not come to rest: ${states.join("; ")}`);
+  }
+
+  /**
+   * A linked file's nodes are brought together by who knows two of its names. Where nobody had listed both
+   * folders that is from the first look on: then, and only then, all look once before they are compared.
+   */
+  async function bringLinksTogether(): Promise<void> {
+    if ((await world.run(behindLinks(world.outside, world.workspace.root))).length === 0) return;
+    for (const { process } of mounts) {
+      if (process !== undefined) await world.run(treeOf(process.kernel, { withContent: false }));
+    }
+    await comeToRest();
+    const [behind] = await world.run(behindLinks(world.outside, world.workspace.root));
+    if (behind !== undefined) throw new Fault(`${behind} is not brought together with its other names`);
   }
 
   async function compareAll(): Promise<void> {

@@ -9,7 +9,8 @@
  * 2. Nobody overwrites or deletes what he has not seen: when a mount's request replaces or deletes
  *    a head, that head is a version it wrote itself or showed before. Of a linked file one name may
  *    go with a newer head while, at that moment, another name that is not deleted has the same bytes
- *    as its head: nothing goes with it.
+ *    as its head: nothing goes with it. And whoever knows two of its names brings the one that is
+ *    behind up to the other: what he replaces there was replaced by the same bytes under that one.
  * 3. What a mount deleted at the gateway does not come back there, however late listings are.
  *
  * Contents are known by their hash; no two programs write the same bytes.
@@ -246,6 +247,18 @@ export function createOracle(
     return other.get(id, contentHash, link.group) !== undefined;
   }
 
+  /** Under another name of the same file, as both nodes say, these bytes were once what the node now has instead. */
+  function isBroughtUp({ id, contentHash, attributes: { link } }: WrittenNode, replaced: string): boolean {
+    if (link === undefined || link.hash !== contentHash) return false;
+    const other = pluck(
+      store(),
+      `SELECT 1 FROM node WHERE id <> ? AND hash = ? AND json_extract(attributes, '$.link.group') = ?
+       AND json_extract(attributes, '$.link.hash') = hash
+       AND EXISTS (SELECT 1 FROM version WHERE version.node = node.id AND version.hash = ?)`,
+    );
+    return other.get(id, contentHash, link.group, replaced) !== undefined;
+  }
+
   function returned(mount: Mount): string[] {
     const database = rows(mount);
     if (database === undefined) return [];
@@ -290,8 +303,8 @@ export function createOracle(
       const versions = versionsOf(node.id);
       const index = versions.findIndex(({ id }) => id === node.head);
       const before = versions[index - 1];
-      const isSame = before?.hash === versions[index]?.hash;
-      if (!isSame && isOverwriteJudged) expectSeen(mount, node, before?.id, "overwrote");
+      const isJudged = isOverwriteJudged && before !== undefined && before.hash !== versions[index]?.hash;
+      if (isJudged && !isBroughtUp(node, before.hash)) expectSeen(mount, node, before.id, "overwrote");
       if (node.head !== null) shownOn(mount).add(node.head);
     },
     missing: () => [...finished.values()].filter(({ hash }) => !isKept(hash)).map(describe),

@@ -72,6 +72,26 @@ export async function gatewayTree(client: Client, folder: string, path = ""): Pr
   return tree;
 }
 
+/** Paths of linked files whose node at the gateway differs from that of another name of the same file. */
+export async function behindLinks(client: Client, root: string): Promise<string[]> {
+  const groups = new Map<string, Set<string>>();
+  const paths = new Map<string, string>();
+  async function gather(folder: string, above: string): Promise<void> {
+    for (const node of (await client.listFolder(folder, { pageSize: 1000 })).items) {
+      const path = `${above}${node.name}`;
+      if (node.kind === "folder") await gather(node.id, `${path}/`);
+      const { link, ...attributes } = node.attributes;
+      // With other content than its link says it has left the group.
+      if (node.kind === "folder" || link === undefined || link.hash !== node.contentHash) continue;
+      const states = groups.get(link.group) ?? new Set();
+      groups.set(link.group, states.add(JSON.stringify([node.contentHash, attributes])));
+      paths.set(path, link.group);
+    }
+  }
+  await gather(root, "");
+  return [...paths].filter(([, group]) => (groups.get(group)?.size ?? 0) > 1).map(([path]) => path);
+}
+
 function lineOf(node: Node): Line {
   const { attributes } = node;
   const kind = node.kind === "folder" ? "folder" : (attributes.type ?? "file");
