@@ -134,17 +134,38 @@ async function settleByReading(context: Context, attempt: Attempt<Request>, sign
   if (request.do === "folder" ? node.kind !== "folder" : node.contentHash !== request.hash) {
     throw new RemoteError("conflict", `${request.do}: the name is taken`, { node });
   }
-  // Made by this request, or by somebody else with the same content, which comes to the same. Into a
-  // folder somebody may have put something.
-  if (request.do === "folder") forgetListing(context, attempt);
-  acknowledge(context, attempt, node, 0);
+  // Made by this request, or by somebody else with the same content, which comes to the same.
+  const emptyAsOf = request.do === "folder" ? await whenEmpty(context, node, signal) : undefined;
+  context.metadata.transaction(() => {
+    acknowledge(context, attempt, node, 0);
+    if (request.do === "folder") knowOwn(context, attempt, emptyAsOf);
+  });
   return true;
 }
 
-function forgetListing({ metadata }: Context, attempt: Attempt<Request>): void {
+/** The position as of which the folder is empty at the gateway. Undefined: it is not, or not to be found for a moment. */
+async function whenEmpty(context: Context, folder: Node, signal: AbortSignal): Promise<number | undefined> {
+  try {
+    const { items, asOf } = await context.client.listFolder(folder.id, { pageSize: 1, signal });
+    context.network.answered();
+    return items.length === 0 ? asOf : undefined;
+  } catch (error) {
+    if (error instanceof RemoteError && error.code === "notFound") return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Into a folder that was there for a while somebody may have put something, of which the journal may have told
+ * already. If not, it stays completely known: a folder made here must be listed also while nobody answers.
+ */
+function knowOwn({ metadata, client }: Context, attempt: Attempt<Request>, emptyAsOf: number | undefined): void {
   const entry = metadata.nodes.get(attempt.node)?.entry;
   const inode = entry == null ? undefined : metadata.entries.get(entry)?.inode;
-  if (inode !== undefined) metadata.inodes.update(inode, { listed: null });
+  if (inode === undefined) return;
+  const isKnown =
+    emptyAsOf !== undefined && (!client.features.journal || emptyAsOf >= metadata.settings.getNumber("cursor"));
+  metadata.inodes.update(inode, { listed: isKnown ? emptyAsOf : null });
 }
 
 async function settleByNode(
