@@ -295,7 +295,10 @@ async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions
     oracle.forget(mount);
     await world.run(mount.stop());
     mount.wipe();
-    await up(mount, false);
+    await world.run(mount.start());
+    // Of a linked file it knows the names in folders that were listed: the first look counts no others.
+    if (mount.process !== undefined) await world.run(treeOf(mount.process.kernel, { withContent: false }));
+    await isUp(mount, false);
   }
 
   async function drain(mount: Mount): Promise<void> {
