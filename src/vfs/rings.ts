@@ -31,7 +31,14 @@ export function occupantOf(context: Needs, row: NodeRow): NodeRow | undefined {
   if (place === null) return undefined;
   return context.metadata.nodes
     .atPlace(place.parent, place.name)
-    .find((other) => other.id !== row.id && !isSeenAway(other));
+    .find((other) => other.id !== row.id && !isSeenAway(other) && !isLikelyGone(context, other));
+}
+
+/** Its deletion was sent, and its id answers 404: if it is there after all, whatever takes its place is refused. */
+function isLikelyGone({ metadata }: Needs, { id, entry, nodeId }: NodeRow): boolean {
+  if (entry !== null || nodeId === null || metadata.rereads.missingSince(nodeId) === undefined) return false;
+  const attempt = metadata.attempts.openOf(id);
+  return attempt?.request.do === "delete" && attempt.tries > 0;
 }
 
 /** By another node in base, or by one that a request of ours may have put there, its answer not known yet. */

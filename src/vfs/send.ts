@@ -18,6 +18,8 @@ const RETRY_FIRST_MS = 1_000;
 const RETRY_MAX_MS = 5 * 60_000;
 /** So often the bytes of a cut are tried to be read; a disk may fail for a moment. */
 const UNREADABLE_TRIES = 5;
+/** Whether a node is gone that was to be deleted is looked up at least so often. */
+const TOLD_MS = 10_000;
 const REREAD: Verdict = { retry: true, afterMs: 0 };
 
 const TOO_MUCH: readonly RemoteErrorCode[] = ["throttled", "silent", "server"];
@@ -196,11 +198,26 @@ async function settleByNode(
     context.activity.wake();
   } catch (error) {
     if (!(error instanceof RemoteError) || error.code !== "notFound" || request.do !== "delete") throw error;
-    // Carried out, or the node is so new that its id is not found yet: the journal tells which, or time.
     context.network.answered();
-    refused(context, attempt, error);
+    notFoundToDelete(context, attempt, request.nodeId, error);
   }
   return true;
+}
+
+/**
+ * Carried out, or the node is so new that its id is not found yet: the journal tells which, or time. Until then the
+ * request stays open, so that what is made in its place is no version of a node that may be gone.
+ */
+function notFoundToDelete(context: Context, attempt: Attempt<Request>, nodeId: string, error: RemoteError): void {
+  const { metadata, runtime } = context;
+  const seen = metadata.nodes.get(attempt.node)?.seen;
+  if (seen != null && "deleted" in seen) {
+    refused(context, attempt, error);
+    return;
+  }
+  metadata.rereads.add(nodeId);
+  const wait = Math.min(backoff(context, attempt.tries), TOLD_MS);
+  metadata.attempts.failed(attempt.id, runtime.now() + wait, error.message);
 }
 
 /**

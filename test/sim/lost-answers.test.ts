@@ -1,0 +1,85 @@
+/**
+ * What was not answered. A folder that was made: it is found at the gateway, and known without being listed while
+ * nobody answers. A file that was deleted: what takes its name waits for nobody to tell of it.
+ */
+import { expect, test } from "vitest";
+import type { Feature } from "../../src/contract/features.ts";
+import type { HttpRequest } from "../../src/contract/http.ts";
+import { begin, there } from "./one-world.ts";
+import { bytesOf } from "./programs.ts";
+import { hashOf } from "./tree.ts";
+
+const isMaking = ({ method, path }: HttpRequest) => method === "POST" && path === "/v1/nodes";
+const LACKS: readonly { what: string; lacks: readonly Feature[] }[] = [
+  { what: "conditions", lacks: ["conditions"] },
+  { what: "keys", lacks: ["uploadKeys", "folderKeys", "changeKeys", "lastKey"] },
+];
+
+async function lost(lacks: readonly Feature[]) {
+  const it = await begin(true, {}, { lacks });
+  const making = it.once("lost-after", isMaking);
+  await it.world.run(it.calls().mkdir("d"));
+  await it.until(making.isSent);
+  return it;
+}
+
+test.each(LACKS)("without $what: what is in it is told while nobody answers", async ({ lacks }) => {
+  const it = await lost(lacks);
+  await it.until(() => it.mount.process?.engine.status().dirty === 0);
+  it.mount.weather.isOffline = true;
+  await it.world.clock.advance(60_000);
+  expect(await it.world.run(it.calls().list("d"))).toEqual([]);
+  await it.save("d/a");
+  expect(await it.world.run(it.calls().list("d"))).toEqual(["a"]);
+  it.mount.weather.isOffline = false;
+  await it.ends(["d", "d/a"]);
+});
+
+test.each(LACKS)("without $what: what somebody has put into it by then is there", async ({ lacks }) => {
+  const it = await lost(lacks);
+  const { outside, workspace } = it.world;
+  const [folder] = (await it.world.run(outside.listFolder(workspace.root))).items;
+  await it.world.run(outside.createFolder(folder?.id ?? "", "theirs"));
+  await it.ends(["d", "d/theirs"]);
+});
+
+test.each(["lost", "crash"] as const)(
+  "without keys, a deletion (%s): what is saved in its place is sent at once",
+  async (how) => {
+    const it = await begin(false);
+    await it.save("a", "old");
+    await it.drain();
+    const nodes = async () => (await it.world.run(it.world.outside.listFolder(it.world.workspace.root))).items;
+    const [old] = await nodes();
+    it.world.setLag({ path: 0, journal: 60_000, id: 0 });
+    const deletion = it.once("lost-after", ({ method }) => method === "DELETE");
+    await it.unlink("a");
+    await it.until(deletion.isSent);
+    if (how === "crash") await it.again("crash");
+    // Its id answers 404.
+    await it.world.clock.advance(5_000);
+    await it.save("a", "new");
+    await it.world.clock.advance(5_000);
+    const [made, ...others] = await nodes();
+    expect(others).toEqual([]);
+    expect(made?.id).not.toBe(old?.id);
+    expect((await there(it.world)).get("a")?.content).toBe(hashOf(bytesOf("new", 40)));
+    await it.ends(["a"]);
+  },
+);
+
+test("without keys, a deletion that never arrived, of a node whose id is not found yet: what is saved in its place waits for it", async () => {
+  const it = await begin(false);
+  it.world.setLag({ path: 0, journal: 0, id: 40_000 });
+  await it.save("a", "old");
+  await it.drain();
+  const deletion = it.once("lost-before", ({ method }) => method === "DELETE");
+  await it.unlink("a");
+  await it.until(deletion.isSent);
+  await it.world.clock.advance(5_000);
+  await it.save("a", "new");
+  await it.world.clock.advance(5_000);
+  expect(it.asked.filter((line) => / 4\d\d$/.test(line))).toContain("POST /v1/files/a 412");
+  await it.ends(["a"]);
+  expect((await there(it.world)).get("a")?.content).toBe(hashOf(bytesOf("new", 40)));
+});
