@@ -5,7 +5,7 @@
  */
 import { clipRanges, formatRanges, intersectRanges, type Ranges, subtractRange, touchesRange } from "../lib/ranges.ts";
 import type { Context } from "./context.ts";
-import type { LiveFile } from "./live-file.ts";
+import type { LiveFile, Origin } from "./live-file.ts";
 
 export function wakeReaders(live: LiveFile): void {
   for (const look of [...live.waiting]) look();
@@ -31,6 +31,18 @@ export function cutShort(context: Context, live: LiveFile, size: number): void {
     if (download.start >= size) download.controller.abort();
   }
   wakeReaders(live);
+}
+
+/** The content is this version too: what is missing is had from there, for the one it came from may be gone. */
+export function comesFrom(
+  { metadata, lives }: Pick<Context, "metadata" | "lives">,
+  lineage: number,
+  origin: Origin,
+): void {
+  const row = { originNode: origin.node, originVersion: origin.version };
+  if (metadata.lives.get(lineage) !== undefined) metadata.lives.update(lineage, row);
+  const live = lives.get(lineage);
+  if (live !== undefined) live.origin = origin;
 }
 
 /** All of it has to come again. */
