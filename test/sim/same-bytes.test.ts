@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import type { Context } from "../../src/vfs/context.ts";
+import { bytesOf, runProgram } from "./programs.ts";
 import { readFile } from "./tree.ts";
 import { createWorld } from "./world.ts";
 
@@ -57,3 +58,22 @@ for (const lacks of [[], ["versions", "references"]] as const) {
     world.check();
   });
 }
+
+test("made here and there with the same bytes, the local copy may go when room is needed", async () => {
+  const world = await createWorld({ seed: 1, mounts: ["alpha"] });
+  const [mount] = world.mounts;
+  if (mount?.process === undefined) throw new Error("no mount");
+  const { kernel, engine } = mount.process;
+  await world.run(kernel.list(""));
+  mount.weather.isOffline = true;
+  await world.run(runProgram(kernel, { do: "save", path: "a", size: 40 }, "same"));
+  await world.run(world.outside.upload(world.workspace.root, "a", sourceOf(bytesOf("same", 40))));
+  mount.weather.isOffline = false;
+  await world.clock.advance(60_000);
+  expect(await world.run(kernel.list(""))).toEqual(["a"]);
+  const { inodes, lives } = engine.context.metadata;
+  const inode = inodes.get(inodeOf(engine, "a"));
+  expect(inode?.content).toBe("clean");
+  expect(lives.isEvictable(inode?.lineage ?? 0)).toBe(true);
+  world.check();
+});
