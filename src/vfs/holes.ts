@@ -26,11 +26,22 @@ export function overwritten(context: Context, live: LiveFile, start: number, end
 /** The file ends at `size` now: what was missing behind it is wanted by nobody. */
 export function cutShort(context: Context, live: LiveFile, size: number): void {
   live.missing = clipRanges(live.missing, size);
-  record(context, live, clipRanges(live.recorded, size));
+  live.cutTo = Math.min(size, live.cutTo ?? size);
   for (const download of live.downloads) {
     if (download.start >= size) download.controller.abort();
   }
   wakeReaders(live);
+  recordCut(context, live);
+}
+
+/**
+ * What is new behind the place where the file was cut short is no longer the origin's. Where the row could
+ * not be told, no further change is acknowledged before it is: once the file has grown again its size does not tell.
+ */
+export function recordCut(context: Context, live: LiveFile): void {
+  if (live.cutTo === undefined) return;
+  record(context, live, clipRanges(live.recorded, live.cutTo));
+  live.cutTo = undefined;
 }
 
 /** The content is this version too: what is missing is had from there, for the one it came from may be gone. */

@@ -227,6 +227,7 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
     origin,
     missing,
     recorded,
+    cutTo: undefined,
     isNew,
     isKept,
     originHash,
