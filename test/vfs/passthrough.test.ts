@@ -441,3 +441,28 @@ test("what the row says is missing still is not passed on to a writer: a crash w
   expected.set(NEWS);
   expect(Buffer.from(await next.readAll(next.inode(id)))).toEqual(expected);
 });
+
+test("an open that fails when its handle is written down counts for nothing: the next one is passed on", async () => {
+  const world = await passing();
+  const { context } = world;
+  const { id, lineage } = world.addRemote(HEAD, { name: "a" });
+  // Somebody needs it open for longer, and nobody has a handle.
+  const live = await openLive(context, lineage, { write: false });
+  const { add } = context.handleTable;
+  Object.assign(context.handleTable, {
+    add() {
+      throw new FsError("EIO", "too many open files");
+    },
+  });
+  await expect(world.open(world.inode(id))).rejects.toThrow("too many open files");
+  await expect(world.open(world.inode(id), { write: true })).rejects.toThrow("too many open files");
+  expect(live.handles).toBe(0);
+  Object.assign(context.handleTable, { add });
+  await requireRange(context, live, 0, HEAD.length, CALLER.signal);
+  await Promise.all([...live.downloads].map(({ done }) => done));
+  const passed = await openPassed(world, world.inode(id));
+  passed.write(NEWS);
+  await passed.close();
+  await closeLive(context, live, { write: false });
+  expect([live.handles, world.passthrough?.registered(), world.files.openHandles()]).toEqual([0, 0, 0]);
+});
