@@ -17,7 +17,7 @@ interface Unreadable {
 export interface ByteState {
   /** Lineages whose live file is being made, closed or removed: who wants it waits and looks again. */
   readonly changing: Map<number, Promise<void>>;
-  /** Lineages whose file is being evicted: their rows say still that it is here. */
+  /** Lineages whose file is being evicted, or has gone and the row could not: their rows say still that it is here. */
   readonly evicting: Set<number>;
   /** What is to be done once the live file of a lineage is closed. */
   readonly afterClose: Map<number, () => void>;

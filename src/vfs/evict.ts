@@ -4,6 +4,7 @@
  * Never dirty ones, open ones, or ones an upload reads (metadata/live-rows.ts selects), nor what only
  * a node has that it is about to leave.
  */
+import { formatRanges, rangeOf } from "../lib/ranges.ts";
 import type { LiveRow } from "../metadata/live-rows.ts";
 import { alone, inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
@@ -72,19 +73,37 @@ export async function forgetLive(context: Needs, { lineage }: Pick<LiveRow, "lin
     // That the gateway has the bytes must not be undone by power loss once they are gone here.
     await context.syncRows();
     if (isNeeded()) return;
+    sayMissing(context, lineage);
     // Its row goes later: on a full disk that can be written when the file has gone.
     bytes.evicting.add(lineage);
     try {
       await runtime.files.remove(paths.live(lineage));
-      runtime.step("evict: file gone");
-      if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
-      runtime.step("evict: row gone");
-      isGone = true;
-    } finally {
+    } catch (error) {
       bytes.evicting.delete(lineage);
+      throw error;
     }
+    runtime.step("evict: file gone");
+    // Where it cannot go, what it says does not count until it is made anew.
+    if (metadata.lives.get(lineage) !== undefined) metadata.lives.remove(lineage);
+    bytes.evicting.delete(lineage);
+    runtime.step("evict: row gone");
+    isGone = true;
   });
   return isGone;
+}
+
+/**
+ * Where the gateway shows only heads a row that says that all is here is believed without a look at the file
+ * (identity.ts), also by who comes after a crash.
+ */
+function sayMissing({ metadata, client, log }: Needs, lineage: number): void {
+  const row = client.features.versions ? undefined : metadata.lives.get(lineage);
+  if (row === undefined) return;
+  try {
+    metadata.lives.update(lineage, { missing: formatRanges(rangeOf(0, row.size)) });
+  } catch (error) {
+    log.debug({ err: error, lineage }, "a full disk takes no change of a row before the file has gone");
+  }
 }
 
 /**

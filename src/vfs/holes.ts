@@ -5,7 +5,7 @@
  */
 import { clipRanges, formatRanges, intersectRanges, type Ranges, subtractRange, touchesRange } from "../lib/ranges.ts";
 import type { Context } from "./context.ts";
-import type { LiveFile } from "./live-file.ts";
+import type { LiveFile, Origin } from "./live-file.ts";
 
 export function wakeReaders(live: LiveFile): void {
   for (const look of [...live.waiting]) look();
@@ -26,11 +26,34 @@ export function overwritten(context: Context, live: LiveFile, start: number, end
 /** The file ends at `size` now: what was missing behind it is wanted by nobody. */
 export function cutShort(context: Context, live: LiveFile, size: number): void {
   live.missing = clipRanges(live.missing, size);
-  record(context, live, clipRanges(live.recorded, size));
+  live.cutTo = Math.min(size, live.cutTo ?? size);
   for (const download of live.downloads) {
     if (download.start >= size) download.controller.abort();
   }
   wakeReaders(live);
+  recordCut(context, live);
+}
+
+/**
+ * What is new behind the place where the file was cut short is no longer the origin's. Where the row could
+ * not be told, no further change is acknowledged before it is: once the file has grown again its size does not tell.
+ */
+export function recordCut(context: Context, live: LiveFile): void {
+  if (live.cutTo === undefined) return;
+  record(context, live, clipRanges(live.recorded, live.cutTo));
+  live.cutTo = undefined;
+}
+
+/** The content is this version too: what is missing is had from there, for the one it came from may be gone. */
+export function comesFrom(
+  { metadata, lives }: Pick<Context, "metadata" | "lives">,
+  lineage: number,
+  origin: Origin,
+): void {
+  const row = { originNode: origin.node, originVersion: origin.version };
+  if (metadata.lives.get(lineage) !== undefined) metadata.lives.update(lineage, row);
+  const live = lives.get(lineage);
+  if (live !== undefined) live.origin = origin;
 }
 
 /** All of it has to come again. */

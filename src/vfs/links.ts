@@ -11,6 +11,7 @@ import { type NodeRow, writtenAt } from "../metadata/nodes.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { contentOfNode, groupOf } from "./from-node.ts";
+import { comesFrom } from "./holes.ts";
 import { writersOf } from "./live.ts";
 import { handOver } from "./nameless.ts";
 import { kindOf } from "./stat.ts";
@@ -149,9 +150,6 @@ function haveFromOthers({ metadata, lives }: Pick<Context, "metadata" | "lives">
   if (other?.nodeId == null || other.base?.head == null) return;
   if ([other, ...more].some(({ nodeId }) => nodeId === inode.originNode)) return;
   const [node, version] = [other.nodeId, other.base.head];
-  const origin = { originNode: node, originVersion: version };
-  metadata.inodes.update(id, origin);
-  if (metadata.lives.get(inode.lineage) !== undefined) metadata.lives.update(inode.lineage, origin);
-  const live = lives.get(inode.lineage);
-  if (live !== undefined) live.origin = { node, version };
+  metadata.inodes.update(id, { originNode: node, originVersion: version });
+  comesFrom({ metadata, lives }, inode.lineage, { node, version });
 }

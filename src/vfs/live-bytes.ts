@@ -9,7 +9,7 @@ import type { Context } from "./context.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import type { HandleId } from "./filesystem.ts";
-import { cutShort, overwritten } from "./holes.ts";
+import { cutShort, overwritten, recordCut } from "./holes.ts";
 import { letWrite } from "./let-move.ts";
 import { type LiveFile, NOT_SHOWN } from "./live-file.ts";
 import { markWritten, noLongerSafe } from "./mark-written.ts";
@@ -113,7 +113,9 @@ async function change<T>(
     // Only where bytes are missing can a download be about to write.
     const free = touchesRange(live.missing, start, end) ? await live.lock.hold(start, end) : undefined;
     try {
-      return await work();
+      const done = await work();
+      recordCut(context, live);
+      return done;
     } finally {
       free?.();
     }

@@ -59,6 +59,8 @@ export interface LiveFile {
   missing: Ranges;
   /** What the row says is missing; never less than `missing`. A crash leaves this. */
   recorded: Ranges;
+  /** It was cut short there, and the row was not told yet that nothing is missing behind it. */
+  cutTo: number | undefined;
   /** Held while bytes of the origin, or a program's into a hole, are on their way to the disk. */
   readonly lock: RangeLock;
   readonly downloads: Set<Download>;

@@ -133,6 +133,7 @@ async function findFile(context: Context, inode: Inode, mayBeAbsent: boolean): P
       usedAt: runtime.now(),
     });
   });
+  context.bytes.evicting.delete(lineage);
   runtime.step("live file: row made");
   const file = await makeFile(context, path, inode.size);
   return { file, origin, missing, recorded: missing, isNew: true, isKept: true };
@@ -227,6 +228,7 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
     origin,
     missing,
     recorded,
+    cutTo: undefined,
     isNew,
     isKept,
     originHash,

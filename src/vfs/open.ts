@@ -121,17 +121,19 @@ async function openInode(
   if (write) requireWritable(context);
   const live = await openLive(context, inode.lineage, { write, isNew });
   let backing: number | undefined;
+  let isCounted = false;
   let handle: HandleId;
   try {
     // One that was made for this open is empty; what another one wrote to it since came later than this.
     if (flags.truncate && !isNew) await truncateBytes(context, live, 0);
     backing = await passOn(context, live, write);
+    isCounted = true;
     const opened = { kind: "file", live, write, append: flags.append, reader: createReader() } as const;
     handle = addHandle(context, caller, live.lineage, opened);
   } catch (error) {
     // The kernel hears that nothing was opened, not that the file was cut short for it.
     live.shownSize = SHOWN_ANYHOW;
-    if (backing !== undefined) endPassing(context, live, write);
+    if (isCounted) endPassing(context, live, write);
     await closeLive(context, live, { write });
     throw fromDisk(error, `live file ${live.lineage} cannot be opened`);
   }

@@ -276,9 +276,12 @@ function judge(view: View, seen: Seen, base: Base): Step {
   }
   let isContentTaken = false;
   let isContentAgreed = false;
-  if (isContentMoved && local.content !== null) {
+  const attributes = judgeAttributes(view, local, node, base);
+  // A file that is a symlink now has no bytes any more, whatever its head is.
+  const isRetyped = attributes.type !== local.attributes.type;
+  if ((isContentMoved || isRetyped) && local.content !== null) {
     const { content } = local;
-    isContentAgreed = content.hash !== null && content.hash === node.contentHash;
+    isContentAgreed = !isRetyped && content.hash !== null && content.hash === node.contentHash;
     const isChangedHere = !view.isFollower && differs(content, base);
     // Nothing is adopted into a file somebody can write to, but that it is what he has; what he changed goes its own way in the end.
     if (view.writers > 0 && !isContentAgreed && !goesItsOwnWay(view, content, base)) {
@@ -289,7 +292,6 @@ function judge(view: View, seen: Seen, base: Base): Step {
     if (!isContentAgreed && isChangedHere) return { do: "conflict", node };
     isContentTaken = !isContentAgreed && (!view.isFollower || view.isNewest);
   }
-  const attributes = judgeAttributes(view, local, node, base);
   const isContentOld = isContentMoved && !isContentTaken && !isContentAgreed;
   return {
     do: "take",

@@ -20,6 +20,7 @@ import { effectOf, isStandIn } from "./effect.ts";
 import { groupOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
 import { dropRow } from "./given-up.ts";
+import { comesFrom } from "./holes.ts";
 import { nodeIdOfFolder } from "./identity.ts";
 import { joinGroup, leaveGroup, lookLater } from "./links.ts";
 import { writersOf } from "./live.ts";
@@ -423,6 +424,7 @@ function join(context: Context, row: NodeRow, entry: Entry, node: Node): boolean
     ...(sameValue(attributes, inode.attributes) ? {} : { attributes }),
     ...(isFolder ? { listed: null } : { content: "clean", originNode: node.id, originVersion: node.head }),
   });
+  if (node.head !== null) comesFrom(context, inode.lineage, { node: node.id, version: node.head });
   const position = context.client.features.positions ? 0 : context.runtime.wallClock();
   metadata.nodes.update(row.id, { nodeId: node.id, base: baseOf(node, position), seen: null, seenAt: null });
   metadata.arrivals.remove(node.id);

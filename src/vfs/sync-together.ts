@@ -17,16 +17,19 @@ const WARY_MS = 30_000;
 
 /** Rejects with the error of the disk. */
 export function syncForCut(context: Context, live: LiveFile, size: number): Promise<void> {
-  const { syncing, runtime, disk } = context;
-  // Whoever has it open besides may know that bytes of it were lost: only a sync of the file itself tells.
-  const isAlone = live.opens > 1 || size > SMALL || disk.trouble !== undefined;
-  if (isAlone || runtime.elapsed() < syncing.aloneUntil) return syncAlone(context, live);
+  const { syncing, runtime } = context;
+  if (isAlone(context, live) || size > SMALL || runtime.elapsed() < syncing.aloneUntil) return syncAlone(context, live);
   return new Promise((resolve) => {
     syncing.waiting.push({ live, done: resolve });
     if (syncing.isRunning) return;
     syncing.isRunning = true;
     runtime.soon(() => void syncWaiting(context));
   });
+}
+
+/** Whoever has it open besides, or had, may know that bytes of it were lost: only a sync of the file itself tells. */
+function isAlone({ disk }: Context, { opens, isUsed }: LiveFile): boolean {
+  return opens > 1 || isUsed || disk.trouble !== undefined;
 }
 
 async function syncAlone(context: Context, live: LiveFile): Promise<void> {
@@ -41,8 +44,10 @@ async function syncWaiting(context: Context): Promise<void> {
     const round = syncing.waiting.splice(0);
     const isTogether = round.length >= MANY && (await succeeds(syncDisk));
     const results = round.map(({ live, done }) => {
-      if (isTogether) live.isNew = false;
-      const result = isTogether ? Promise.resolve() : syncAlone(context, live);
+      // Somebody may have come, or gone, since it began to wait.
+      const isSynced = isTogether && !isAlone(context, live);
+      if (isSynced) live.isNew = false;
+      const result = isSynced ? Promise.resolve() : syncAlone(context, live);
       done(result);
       return result;
     });

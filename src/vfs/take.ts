@@ -12,6 +12,7 @@ import { markInode, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { contentOfNode, folderOfNode, groupOf, makeInodeOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
+import { comesFrom } from "./holes.ts";
 import { gatherNames, joinGroup, keepInOthers, leaveToOthers, lookLater } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { freeConflictName, moveAside, stepAside } from "./make-room.ts";
@@ -163,6 +164,7 @@ function takeAttributes(context: Context, inode: Inode, step: TakeStep, isLinkUn
   if (isChanged && isLinkUnsent) markInode(context, inode.id);
   else if (isChanged) lookLater(context, inode.id);
   if (!isContentAgreed) return;
+  if (node.head !== null) comesFrom(context, inode.lineage, { node: node.id, version: node.head });
   for (const generation of metadata.generations.unusedOf(inode.id)) dropGeneration(context, generation.id);
 }
 

@@ -371,3 +371,29 @@ test("an error while closing is logged, and the file is still known to be dirty"
   expect(world.inode(inode.id).content).toBe("dirty");
   expect(world.context.lives.size).toBe(0);
 });
+
+for (const how of ["write", "truncate", "allocate"] as const) {
+  test(`cut short, and the rows could not be told: what is new behind that is zeros after a crash too, by ${how}`, async () => {
+    const world = await createBytesWorld();
+    const { lives } = world.context.metadata;
+    const { id } = world.addRemote(pattern(1000));
+    const handle = await world.open(world.inode(id), { write: true });
+    const { update } = lives;
+    Object.assign(lives, {
+      update() {
+        throw new FsError("ENOSPC", "the rows take no changes");
+      },
+    });
+    expect(await codeOf(truncate(world.context, CALLER, world.inode(id).lineage, 300, handle))).toBe("ENOSPC");
+    Object.assign(lives, { update });
+    if (how === "write") await world.write(handle, 600, TEXT);
+    if (how === "truncate") await truncate(world.context, CALLER, world.inode(id).lineage, 600, handle);
+    if (how === "allocate") await allocate(world.context, CALLER, handle, 0, 500, 100);
+    await flush(world.context, CALLER, handle);
+    const expected = Buffer.alloc(how === "write" ? 600 + TEXT.length : 600);
+    expected.set(pattern(1000).subarray(0, 300));
+    if (how === "write") expected.set(TEXT, 600);
+    const next = await successor(world);
+    same(await next.readAll(next.inode(id)), expected);
+  });
+}

@@ -4,7 +4,7 @@ import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { link } from "../../src/vfs/create.ts";
 import { forgetLive } from "../../src/vfs/evict.ts";
 import { truncate } from "../../src/vfs/write.ts";
-import { CALLER, createBytesWorld } from "../support/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld } from "../support/bytes-world.ts";
 
 /** A file of such a gateway, all of it here. */
 async function begin() {
@@ -59,4 +59,47 @@ test.each(["open", "truncate"] as const)("all of it is here when it may be writt
   else await truncate(context, CALLER, lineage, 4);
   await evicting;
   expect(missingThen).toBe("[]");
+});
+
+/** Its bytes come before it gets a node that has to be given them. */
+async function linksWhole(world: BytesWorld, lineage: number): Promise<void> {
+  const { context } = world;
+  context.metadata.inodes.update(ROOT_INODE, { listed: 1 });
+  await link(context, CALLER, lineage, world.inode(ROOT_INODE).lineage, "b");
+  expect(context.metadata.lives.get(lineage)?.missing).toBe("[]");
+  expect((await context.runtime.files.stat(context.paths.live(lineage))).size).toBe("only there".length);
+}
+
+test("evicted, and the rows could not be told: linked, it is brought here again first", async () => {
+  const { world, context, lineage } = await begin();
+  const { lives } = context.metadata;
+  const { remove, update } = lives;
+  const refuse = () => {
+    throw new Error("the rows take no changes");
+  };
+  Object.assign(lives, { remove: refuse, update: refuse });
+  await expect(forgetLive(context, { lineage })).rejects.toThrow("the rows take no changes");
+  Object.assign(lives, { remove, update });
+  await linksWhole(world, lineage);
+  expect(context.bytes.evicting.size).toBe(0);
+});
+
+test("a crash while it is evicted: linked before the files were looked at, it is brought here again first", async () => {
+  const { world, context, lineage } = await begin();
+  let next: BytesWorld | undefined;
+  context.runtime.step = (label) => {
+    if (label === "evict: file gone") next ??= world.crash();
+  };
+  await forgetLive(context, { lineage }).catch(() => {});
+  if (next === undefined) throw new Error("nothing was evicted");
+  Object.assign(next.context, { client: context.client });
+  await linksWhole(next, lineage);
+});
+
+test("what could not be evicted is here", async () => {
+  const { world, context, id, lineage } = await begin();
+  world.files.fail({ path: /live/, code: "EIO", on: ["remove"] });
+  await expect(forgetLive(context, { lineage })).rejects.toThrow("EIO");
+  expect(context.bytes.evicting.size).toBe(0);
+  expect(Buffer.from(await world.readAll(world.inode(id))).toString()).toBe("only there");
 });

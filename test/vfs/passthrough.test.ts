@@ -5,7 +5,10 @@ import type { Inode } from "../../src/metadata/inodes.ts";
 import { setattr } from "../../src/vfs/attributes.ts";
 import { cutGeneration } from "../../src/vfs/cut.ts";
 import { createDisk } from "../../src/vfs/disk.ts";
+import { FsError } from "../../src/vfs/errors.ts";
+import { requireRange } from "../../src/vfs/fetch.ts";
 import type { HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
+import { closeLive, openLive } from "../../src/vfs/live.ts";
 import { getattr } from "../../src/vfs/lookup.ts";
 import { open, release } from "../../src/vfs/open.ts";
 import { fits } from "../../src/vfs/quota.ts";
@@ -410,4 +413,56 @@ test("on a disk with little room nobody begins to write unheard: cached files co
   available -= 1;
   disk.look();
   expect([await isPassed(world, inode, WRITING), await isPassed(world, inode, READING)]).toEqual([false, true]);
+});
+
+test("what the row says is missing still is not passed on to a writer: a crash would bring it again over what was written", async () => {
+  const world = await passing();
+  const { context } = world;
+  const { id, lineage } = world.addRemote(HEAD, { name: "a" });
+  // As reading ahead does, for which nobody has a handle.
+  const live = await openLive(context, lineage, { write: false });
+  const { lives } = context.metadata;
+  const { update } = lives;
+  Object.assign(lives, {
+    update() {
+      throw new FsError("ENOSPC", "the rows take no changes");
+    },
+  });
+  await requireRange(context, live, 0, HEAD.length, CALLER.signal);
+  await Promise.all([...live.downloads].map(({ done }) => done));
+  Object.assign(lives, { update });
+  const { handle, backing } = await open(context, CALLER, lineage, WRITING);
+  await closeLive(context, live, { write: false });
+  if (backing === undefined) await world.write(handle, 0, NEWS);
+  else world.passthrough?.fileOf(backing).write(NEWS, 0);
+  const next = world.crash();
+  await recoverContents(next.context);
+  const expected = Buffer.from(HEAD);
+  expected.set(NEWS);
+  expect(Buffer.from(await next.readAll(next.inode(id)))).toEqual(expected);
+});
+
+test("an open that fails when its handle is written down counts for nothing: the next one is passed on", async () => {
+  const world = await passing();
+  const { context } = world;
+  const { id, lineage } = world.addRemote(HEAD, { name: "a" });
+  // Somebody needs it open for longer, and nobody has a handle.
+  const live = await openLive(context, lineage, { write: false });
+  const { add } = context.handleTable;
+  Object.assign(context.handleTable, {
+    add() {
+      throw new FsError("EIO", "too many open files");
+    },
+  });
+  await expect(world.open(world.inode(id))).rejects.toThrow("too many open files");
+  await expect(world.open(world.inode(id), { write: true })).rejects.toThrow("too many open files");
+  expect(live.handles).toBe(0);
+  Object.assign(context.handleTable, { add });
+  await requireRange(context, live, 0, HEAD.length, CALLER.signal);
+  await Promise.all([...live.downloads].map(({ done }) => done));
+  const passed = await openPassed(world, world.inode(id));
+  passed.write(NEWS);
+  await passed.close();
+  await closeLive(context, live, { write: false });
+  expect([live.handles, world.passthrough?.registered(), world.files.openHandles()]).toEqual([0, 0, 0]);
 });

@@ -2,7 +2,9 @@
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { cutGeneration } from "../../src/vfs/cut.ts";
+import { fsync } from "../../src/vfs/write.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
+import { holdNext } from "../support/hold-next.ts";
 
 const bytesOf = (index: number) => Buffer.from(`content ${index}`);
 
@@ -76,6 +78,31 @@ test("after the disk failed as a whole each file is synced by itself: it tells o
   expect(counts.disk).toBe(1);
   expect(inodes.filter((id) => world.inode(id).synced !== 1)).toEqual([]);
 });
+
+for (const isOpenStill of [true, false]) {
+  test(`a reader ${isOpenStill ? "hears" : "heard"}, while the cut waits for its turn, that bytes were lost: it does not count`, async () => {
+    const { world, inodes } = await written(8);
+    const { context, files } = world;
+    const held = holdNext(context.runtime.files, "syncDisk");
+    const first = cutAll(world, inodes.slice(0, 4));
+    await world.clock.settle();
+    expect(held.isReached()).toBe(true);
+    const second = cutAll(world, inodes.slice(4));
+    await world.clock.settle();
+    const bad = inodes[5] ?? 0;
+    const { lineage } = world.inode(bad);
+    expect([context.syncing.waiting.length, context.lives.get(lineage)?.opens]).toEqual([4, 1]);
+    files.fail({ path: new RegExp(`${context.paths.live(lineage)}$`), code: "EIO", on: ["sync"] });
+    const reader = await world.open(world.inode(bad));
+    await expect(fsync(context, CALLER, reader, false)).rejects.toThrow("EIO");
+    if (!isOpenStill) await world.close(reader);
+    held.goOn();
+    expect((await first).map(({ status }) => status)).toEqual(Array(4).fill("fulfilled"));
+    const results = await second;
+    expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled", "fulfilled"]);
+    expect(world.inode(bad).synced).not.toBe(1);
+  });
+}
 
 test("where one of the changes meets damage none is committed", async () => {
   const { world, inodes } = await written(3);
