@@ -34,13 +34,21 @@ export async function send(
   signal: AbortSignal,
   onProgress: (sent: number) => void,
 ): Promise<Outcome> {
+  // Where a scope was refused, this is what it is tried by: whatever ends it without an answer says nothing of that.
+  const undecided = () => context.network.undecided(scopesOf(attempt.request.do));
   try {
     // Forgotten by power loss, what it did would be taken for somebody else's.
     await context.syncRows();
     context.runtime.step("attempt: safe");
     // Settled, or given up for a writer, meanwhile.
-    if (signal.aborted || context.metadata.attempts.openOf(attempt.node)?.id !== attempt.id) return "failed";
-    if (isUncertain(context, attempt) && (await settleByReading(context, attempt, signal))) return "answered";
+    if (signal.aborted || context.metadata.attempts.openOf(attempt.node)?.id !== attempt.id) {
+      undecided();
+      return "failed";
+    }
+    if (isUncertain(context, attempt) && (await settleByReading(context, attempt, signal))) {
+      undecided();
+      return "answered";
+    }
     if (!context.client.features.revisions) await requireUnchanged(context, attempt, signal);
     context.runtime.step(`request: ${attempt.request.do}`);
     const node = await call(context, attempt, signal, onProgress);
