@@ -349,11 +349,8 @@ export const again = {
 
   /** The name is made; whoever has it open already may have written to it. */
   async create(call: Call, request: In<typeof structs.CREATE_IN>, done: Done): Promise<Found & Opened> {
-    const { fileSystem, caller } = call;
-    const found = await done.found();
     const flags = { ...openFlags(request.flags), truncate: false, exclusive: false };
-    const opened = done.opened ?? (await fileSystem.open(caller, found.lineage, flags));
-    return finishCreate(call, request, { ...found, ...opened });
+    return finishCreate(call, request, await done.openMade(call.caller, flags));
   },
 };
 

@@ -4,7 +4,7 @@ import { type Connection, prepare } from "./database.ts";
 /**
  * What waits is looked at now; what happened cannot lie ahead (rows of releases that had the wall clock's time). Each finds its rows by an index.
  * A live file without a version has no time of such a release: the schema saw to that.
- * Positions are none of these, nor are times of files.
+ * Positions are none of these but where there are none to be told, nor are times of files.
  */
 const UPDATES: readonly string[] = [
   "UPDATE node SET seen_at = @now WHERE seen_at > @now",
@@ -20,12 +20,22 @@ const UPDATES: readonly string[] = [
   "UPDATE live SET used_at = @now WHERE origin_version IS NOT NULL AND used_at > @now",
 ];
 
+const POSITIONS: readonly string[] = [
+  "UPDATE node SET base_position = @now WHERE base_position > @now",
+  "UPDATE tombstone SET position = @now WHERE position > @now",
+];
+
 export function createTimes(database: Connection) {
   const updates = UPDATES.map((sql) => prepare(database, sql));
+  const positions = POSITIONS.map((sql) => prepare(database, sql));
   return {
     /** None is later than this from here on. */
     notAfter(now: number): void {
       for (const update of updates) update.run({ now });
+    },
+    /** The same of positions, where times stand for them. Looks at each row. */
+    positionsNotAfter(now: number): void {
+      for (const update of positions) update.run({ now });
     },
   };
 }

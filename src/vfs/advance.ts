@@ -10,6 +10,7 @@ import type { Context } from "./context.ts";
 import { leaveState } from "./echo.ts";
 import { folderOfNode, groupOf, makeInodeOf } from "./from-node.ts";
 import { dropRow } from "./given-up.ts";
+import { positionNow } from "./indexed.ts";
 import { keepBeside } from "./keep-beside.ts";
 import { joinGroup, keepInOthers, leaveGroup, lookLater } from "./links.ts";
 import { moveAside, stepBack } from "./make-room.ts";
@@ -147,10 +148,10 @@ export function bury(context: Context, { nodeId, seen, base }: NodeRow): void {
   if (nodeId === null) return;
   const deletion = seen !== null && "deleted" in seen ? seen : undefined;
   const revision = deletion?.revision ?? base?.revision ?? 0;
-  const { metadata, client, runtime } = context;
+  const { metadata, client } = context;
   leaveState(context, nodeId, base, null);
   // Without a journal nothing will tell where it was: from here on, by what counts for positions.
-  const here = client.features.positions ? metadata.settings.getNumber("indexed") + 1 : runtime.wallClock();
+  const here = positionNow(context, metadata.settings.getNumber("indexed") + 1);
   const position = deletion?.position ?? (client.features.journal ? null : here);
   metadata.tombstones.add({ nodeId, revision, position });
 }

@@ -16,7 +16,7 @@ export interface Backlog {
   measure(): Promise<void>;
 }
 
-type After = { readonly since: number; readonly id: number };
+export type After = { readonly since: number; readonly id: number };
 /** Some of what waits, oldest first after the given one. */
 type List = (limit: number, after?: After) => (After & { readonly bytes: number })[];
 

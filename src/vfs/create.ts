@@ -133,6 +133,23 @@ export async function create(
   }
 }
 
+/** For a request that comes again: the daemon that made the file died before it had opened it. */
+export async function openMade(
+  context: Context,
+  caller: Caller,
+  inode: Inode,
+  flags: OpenFlags,
+): Promise<Found & Opened> {
+  const [entry] = context.metadata.entries.ofInode(inode.id);
+  try {
+    return await shown(context, inode.lineage, await open(context, caller, inode.lineage, flags));
+  } catch (error) {
+    // Nobody has renamed it, or done anything else with it.
+    if (entry !== undefined && inode.ctime === inode.attributes.btime) unmake(context, caller, { inode, entry });
+    throw error;
+  }
+}
+
 /** Nobody would ever close a file that its program does not get. */
 async function shown(context: Context, lineage: Lineage, opened: Opened): Promise<Found & Opened> {
   try {

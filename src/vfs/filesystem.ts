@@ -113,6 +113,8 @@ export interface Done {
   found(): Promise<Found>;
   /** The handle it made, if it came to that. */
   readonly opened: Opened | undefined;
+  /** Both, of a file it made: opened now, if it did not come to that. Where that fails there is no such file. */
+  openMade(caller: Caller, flags: OpenFlags): Promise<Found & Opened>;
 }
 
 /** Who asks, and until when the answer is wanted. */

@@ -13,7 +13,7 @@ import { readNode } from "./fetch-node.ts";
 import { applyEntries, readAgain, readNews, readOrHidden } from "./follow.ts";
 import { foresee } from "./foresee.ts";
 import { rowOfFolder } from "./identity.ts";
-import { noteIndexed } from "./indexed.ts";
+import { noteIndexed, shownUpTo } from "./indexed.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
 const PAGE = 1000;
@@ -48,11 +48,12 @@ async function readList(context: Context, folder: number, nodeId: string, signal
   let after: string | undefined;
   let asOf = Number.POSITIVE_INFINITY;
   for (;;) {
+    const begun = context.runtime.now();
     const page = await network.ask(signal, (limit) =>
       client.listFolder(nodeId, { pageSize: PAGE, signal: limit, ...(after === undefined ? {} : { after }) }),
     );
     // Pages by number are of several moments: the list is as old as the oldest.
-    asOf = Math.min(asOf, page.asOf);
+    asOf = Math.min(asOf, shownUpTo(context, page.asOf, begun));
     for (let start = 0; start < page.items.length; start += SLICE) {
       const slice = page.items.slice(start, start + SLICE);
       foresee(context, slice, "others");

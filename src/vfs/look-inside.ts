@@ -3,7 +3,7 @@
  * it, nor whether that still is: it is listed, and what the listing shows comes in as everything
  * that is heard. Something new brings the folder back; what was sent or removed here goes first.
  */
-import { RemoteError } from "../client/errors.ts";
+import { RemoteError, type RemoteErrorCode } from "../client/errors.ts";
 import { SETTLE_MS } from "../contract/features.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
@@ -14,6 +14,8 @@ import { reviveFolder } from "./take.ts";
 const PAGE = 200;
 /** Between two deletions of one folder that is not empty; doubles. */
 const FIRST_MS = 1_000;
+/** Failures that say nothing of the folder that was asked for; forbidden: a scope. */
+const OF_ALL: readonly RemoteErrorCode[] = ["offline", "silent", "aborted", "unauthorized", "throttled", "forbidden"];
 
 /** The deletion of a folder was refused. */
 export function folderIsNotEmpty(context: Context, row: NodeRow): void {
@@ -44,7 +46,7 @@ function comeBack(context: Context, nodeId: string): void {
 
 /** Lists each folder whose deletion was refused since it was listed last. */
 export async function lookInside(context: Context, signal: AbortSignal): Promise<void> {
-  const { metadata, notEmpty } = context;
+  const { metadata, notEmpty, network, log } = context;
   for (const [nodeId, { since, isAsked }] of [...notEmpty]) {
     const row = metadata.nodes.ofNodeId(nodeId);
     if (row === undefined || row.entry !== null) notEmpty.delete(nodeId);
@@ -54,13 +56,25 @@ export async function lookInside(context: Context, signal: AbortSignal): Promise
         await list(context, nodeId, signal);
       } catch (error) {
         if (error instanceof RemoteError && error.code === "notFound") metadata.rereads.add(nodeId);
-        else {
+        else if (!isHidden(error)) {
           if (notEmpty.has(nodeId)) notEmpty.set(nodeId, { since, isAsked: true });
-          throw error;
+          if (!isOfFolder(error)) throw error;
+          network.failed(error);
         }
+        log.debug({ err: error, nodeId }, "a removed folder could not be listed");
       }
     }
   }
+}
+
+/** It may not be looked into: should its next deletion be refused too, that may have changed. */
+function isHidden(error: unknown): boolean {
+  return error instanceof RemoteError && error.code === "forbidden" && error.scope === undefined;
+}
+
+/** One folder that cannot be listed must not keep the others from it, nor the journal from being followed. */
+function isOfFolder(error: unknown): boolean {
+  return error instanceof RemoteError && !OF_ALL.includes(error.code);
 }
 
 async function list(context: Context, nodeId: string, signal: AbortSignal): Promise<void> {

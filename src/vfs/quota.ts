@@ -9,11 +9,11 @@ import type { Workspace } from "../contract/resources.ts";
 import { sleep } from "../lib/runtime.ts";
 import { shareRuns } from "../lib/shared-run.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
-import { addUp, createBacklog } from "./backlog.ts";
+import { createBacklog } from "./backlog.ts";
 import { inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
-import { mayBeUnrecorded } from "./live-file.ts";
+import { createGrowth, type Grown, growthOf } from "./growth.ts";
 import type { Quota } from "./quota-state.ts";
 
 /** How often a gateway that has a quota for us is asked. */
@@ -22,7 +22,7 @@ const LOOK_MS = 15_000;
 const FRESH_MS = 1_000;
 /** … as long as that takes no longer than this … */
 const PATIENCE_MS = 2_000;
-/** … and asked again after this: what was being sent then may have been counted there and here. */
+/** … and asked again after this: what was being sent then may have been counted there and here. So is what waits added up. */
 const AGAIN_MS = 100;
 /** Room that is found in pieces is handed out in one go. */
 const HASTE_MS = 1_000;
@@ -32,8 +32,9 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
   const { runtime, metadata, client, network, activity, log, bytes } = context;
   const backlog = createBacklog(context, metadata.nodes.pendingGrowth);
   let { quota: limit, used: held = 0 } = told;
+  const sum = createGrowth(context);
   /** What answers have added, by attempt, until it is known that they were written down. */
-  const growing = new Map<number, { readonly node: number; readonly growth: number }>();
+  const growing = new Map<number, Grown>();
   let isKnown = known;
   let toldAt = runtime.elapsed();
   let askedAt = Number.NEGATIVE_INFINITY;
@@ -41,15 +42,17 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
   let isExact = true;
   /** Never less than what waits. */
   let mostWaiting = Number.POSITIVE_INFINITY;
+  /** Bytes that were let in, since the start. */
+  let letIn = 0;
   let isHolding = false;
   let timer: ReturnType<typeof runtime.setTimer> | undefined;
   let hasteTimer: ReturnType<typeof runtime.setTimer> | undefined;
   let isStarted = false;
 
   function used(): number {
-    let sum = held;
-    for (const { growth } of growing.values()) sum += growth;
-    return Math.max(0, sum);
+    let bytes = held;
+    for (const { growth } of growing.values()) bytes += growth;
+    return Math.max(0, bytes);
   }
 
   const room = () => (limit === undefined ? Number.POSITIVE_INFINITY : limit - used());
@@ -65,8 +68,7 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
   /** A transaction that is undone runs again, or its request is repeated: either way it counts again, and once. */
   function countGrown(): void {
     for (const [id, { node, growth }] of growing) {
-      const isUndone = metadata.attempts.openOf(node)?.id === id;
-      if (!isUndone) held = Math.max(0, held + growth);
+      if (!sum.isUndone(id, node)) held = Math.max(0, held + growth);
     }
     growing.clear();
   }
@@ -111,15 +113,9 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
     });
   }
 
-  async function measure(): Promise<number> {
-    let sum = await addUp(context, metadata.nodes.pendingGrowth);
-    for (const live of context.lives.values()) {
-      // The row is as old as the last flush.
-      if (!mayBeUnrecorded(live)) continue;
-      const { size } = await live.file.stat();
-      sum += (size - (metadata.inodes.get(live.inode)?.size ?? 0)) * metadata.entries.links(live.inode);
-    }
-    return sum;
+  function add(growth: number): void {
+    mostWaiting += growth;
+    letIn += growth;
   }
 
   /** False: nothing better can be known. */
@@ -143,7 +139,7 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
       return used();
     },
     waiting: backlog.bytes,
-    measure,
+    measure: sum.measure,
     excess(asked) {
       if (limit === undefined) return undefined;
       const growth = asked ?? backlog.bytes();
@@ -164,20 +160,25 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
       const before = room();
       if (growing.size === 0) runtime.soon(countGrown);
       growing.set(id, { node, growth });
+      sum.grew(id, { node, growth });
       if (room() > before) handOut();
     },
     async require(added, exactly = async () => added) {
       if (limit === undefined || added <= 0) return;
-      if (mostWaiting + added <= room()) {
-        mostWaiting += added;
-        return;
-      }
+      if (mostWaiting + added <= room()) return add(added);
       const growth = await exactly();
       if (growth <= 0) return;
       const until = runtime.elapsed() + PATIENCE_MS;
       for (;;) {
-        mostWaiting = await measure();
+        const before = letIn;
+        const waiting = await sum.measure();
+        // What others were let add meanwhile may be in it, or not yet.
+        mostWaiting = waiting + letIn - before;
         if (mostWaiting + growth <= room()) break;
+        if (waiting + growth <= room() && runtime.elapsed() < until) {
+          await sleep(runtime, AGAIN_MS);
+          continue;
+        }
         if (!(await askAgain(until))) {
           throw new FsError(
             "EDQUOT",
@@ -185,7 +186,7 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
           );
         }
       }
-      mostWaiting += growth;
+      add(growth);
     },
     look,
     start() {
@@ -204,12 +205,4 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
 /** Whether the gateway is not known to have no room for what the row would send. */
 export function fits(context: Pick<Context, "metadata" | "quota">, row: NodeRow): boolean {
   return context.quota.limit === undefined || context.quota.takes(growthOf(context, row));
-}
-
-/** How many bytes more the workspace holds when the row's content is sent. */
-export function growthOf({ metadata }: Pick<Context, "metadata">, row: NodeRow): number {
-  if (row.kind !== "file") return 0;
-  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
-  const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
-  return (inode?.size ?? 0) - (row.base?.size ?? 0);
 }

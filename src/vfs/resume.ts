@@ -6,6 +6,7 @@
 import { formatTime } from "../lib/time.ts";
 import { alone } from "./byte-state.ts";
 import type { Context } from "./context.ts";
+import { openMade } from "./create.ts";
 import { cutWhenQuiet } from "./cut-open.ts";
 import { FsError } from "./errors.ts";
 import type { Done, Opened } from "./filesystem.ts";
@@ -136,13 +137,19 @@ export function doneBefore(context: Context, request: number): Done | undefined 
   const kept = context.handleTable.openedBy(request);
   const handle = kept === undefined ? undefined : context.handles.get(kept.id);
   if (row === undefined && handle === undefined) return undefined;
+  const made = () => {
+    const lineage = row?.lineage ?? kept?.lineage ?? 0;
+    if (lineage === 0) throw new FsError("EIO", `request ${request} made no node`);
+    return inodeOf(context, lineage);
+  };
+  const opened = kept === undefined || handle === undefined ? undefined : openedAs(kept);
   return {
-    found() {
-      const lineage = row?.lineage ?? kept?.lineage ?? 0;
-      if (lineage === 0) throw new FsError("EIO", `request ${request} made no node`);
-      return found(context, inodeOf(context, lineage));
+    found: async () => found(context, made()),
+    opened,
+    async openMade(caller, flags) {
+      if (opened === undefined) return openMade(context, caller, made(), flags);
+      return { ...(await found(context, made())), ...opened };
     },
-    opened: kept === undefined || handle === undefined ? undefined : openedAs(kept),
   };
 }
 

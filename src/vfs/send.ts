@@ -9,6 +9,7 @@ import type { Attempt } from "../metadata/attempts.ts";
 import type { Context } from "./context.ts";
 import { withRevision } from "./echo.ts";
 import { generationSource } from "./generation.ts";
+import { shownUpTo } from "./indexed.ts";
 import { isPast, observeNode } from "./observe.ts";
 import { isKeyed, type Request, scopesOf } from "./request.ts";
 import { acknowledge, refused, type Verdict } from "./settle.ts";
@@ -36,13 +37,21 @@ export async function send(
   signal: AbortSignal,
   onProgress: (sent: number) => void,
 ): Promise<Outcome> {
+  // Where a scope was refused, this is what it is tried by: whatever ends it without an answer says nothing of that.
+  const undecided = () => context.network.undecided(scopesOf(attempt.request.do));
   try {
     // Forgotten by power loss, what it did would be taken for somebody else's.
     await context.syncRows();
     context.runtime.step("attempt: safe");
     // Settled, or given up for a writer, meanwhile.
-    if (signal.aborted || context.metadata.attempts.openOf(attempt.node)?.id !== attempt.id) return "failed";
-    if (isUncertain(context, attempt) && (await settleByReading(context, attempt, signal))) return "answered";
+    if (signal.aborted || context.metadata.attempts.openOf(attempt.node)?.id !== attempt.id) {
+      undecided();
+      return "failed";
+    }
+    if (isUncertain(context, attempt) && (await settleByReading(context, attempt, signal))) {
+      undecided();
+      return "answered";
+    }
     if (!context.client.features.revisions) await requireUnchanged(context, attempt, signal);
     context.runtime.step(`request: ${attempt.request.do}`);
     const node = await call(context, attempt, signal, onProgress);
@@ -148,9 +157,10 @@ async function settleByReading(context: Context, attempt: Attempt<Request>, sign
 /** The position as of which the folder is empty at the gateway. Undefined: it is not, or not to be found for a moment. */
 async function whenEmpty(context: Context, folder: Node, signal: AbortSignal): Promise<number | undefined> {
   try {
+    const begun = context.runtime.now();
     const { items, asOf } = await context.client.listFolder(folder.id, { pageSize: 1, signal });
     context.network.answered();
-    return items.length === 0 ? asOf : undefined;
+    return items.length === 0 ? shownUpTo(context, asOf, begun) : undefined;
   } catch (error) {
     if (error instanceof RemoteError && error.code === "notFound") return undefined;
     throw error;

@@ -22,6 +22,7 @@ import { dropGeneration } from "./generation.ts";
 import { dropRow } from "./given-up.ts";
 import { comesFrom } from "./holes.ts";
 import { nodeIdOfFolder } from "./identity.ts";
+import { positionNow } from "./indexed.ts";
 import { joinGroup, leaveGroup, lookLater } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { folderIsNotEmpty } from "./look-inside.ts";
@@ -42,9 +43,9 @@ const LATER_MS = 10_000;
 
 /** The request was carried out; `node` is the node after it, in the journal at `position` (0: not told). */
 export function acknowledge(context: Context, attempt: Sent, told: Node, toldPosition: number): void {
-  const { metadata, client, runtime } = context;
+  const { metadata, client } = context;
   metadata.transaction(() => {
-    const position = client.features.positions ? toldPosition : runtime.wallClock();
+    const position = positionNow(context, toldPosition);
     notePosition(context, position);
     const known = metadata.nodes.get(attempt.node);
     if (known === undefined || metadata.attempts.ofKey(attempt.key) === undefined) {
@@ -425,7 +426,7 @@ function join(context: Context, row: NodeRow, entry: Entry, node: Node): boolean
     ...(isFolder ? { listed: null } : { content: "clean", originNode: node.id, originVersion: node.head }),
   });
   if (node.head !== null) comesFrom(context, inode.lineage, { node: node.id, version: node.head });
-  const position = context.client.features.positions ? 0 : context.runtime.wallClock();
+  const position = positionNow(context, 0);
   metadata.nodes.update(row.id, { nodeId: node.id, base: baseOf(node, position), seen: null, seenAt: null });
   metadata.arrivals.remove(node.id);
   if (isFolder) context.activity.hasten(inode.id);

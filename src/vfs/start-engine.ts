@@ -26,6 +26,7 @@ import { createFreshness } from "./freshness.ts";
 import { countHandles, type HandleTable } from "./handle-table.ts";
 import { createHearing } from "./hear-journal.ts";
 import { hearWrites } from "./hear-writes.ts";
+import { positionsNotAhead } from "./indexed.ts";
 import type { Patience } from "./insist.ts";
 import { createJournalStream } from "./journal-stream.ts";
 import { type KernelCache, NO_KERNEL_CACHE } from "./kernel-cache.ts";
@@ -208,6 +209,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   // From here on bytes may be newer than the rows that power loss would leave.
   await context.syncRows();
   time.keep();
+  positionsNotAhead(context);
   metadata.rereads.add(start.workspace.rootId);
 
   const writeBack = createWriteBack(context);

@@ -6,7 +6,8 @@ import { lookAgainAtInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { type CutResult, cutGeneration } from "./cut.ts";
 import { FsError, fromDisk } from "./errors.ts";
-import { fits, growthOf } from "./quota.ts";
+import { growthOf } from "./growth.ts";
+import { fits } from "./quota.ts";
 
 /** Known offline, a program waits no longer than this. */
 const OFFLINE_PATIENCE_MS = 1000;

@@ -11,7 +11,9 @@ import type { Metadata } from "../metadata/metadata.ts";
 import { born } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 import { StartError } from "./engine.ts";
+import type { EvenRuntime } from "./even-time.ts";
 import { contentOfNode } from "./from-node.ts";
+import { shownUpTo } from "./indexed.ts";
 import { A_MOMENT, atOnce, insist, type Patience, type Waits } from "./insist.ts";
 import type { Request } from "./request.ts";
 import { isoToTimeText } from "./stat.ts";
@@ -47,7 +49,7 @@ export function goOn(metadata: Metadata<Request>, client: Client): Start | undef
 
 export async function findOut(
   metadata: Metadata<Request>,
-  runtime: Waits,
+  runtime: Waits & Pick<EvenRuntime, "now">,
   client: Client,
   name: string,
   scopes: ReadonlySet<string> | undefined,
@@ -78,8 +80,9 @@ export async function findOut(
     }
     if (known === undefined) {
       const root = await insistently(() => client.getNode(workspace.rootId));
+      const begun = runtime.now();
       const { asOf } = await insistently(() => client.listFolder(workspace.rootId, { pageSize: 1 }));
-      firstStart(metadata, workspace, root, asOf, counting);
+      firstStart(metadata, workspace, root, shownUpTo({ client }, asOf, begun), counting);
     }
     metadata.settings.set("workspaceName", workspace.name);
     return { workspace, trouble: undefined };

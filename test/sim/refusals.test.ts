@@ -1,5 +1,6 @@
 /** What the gateway refuses, and a gateway that is gone for hours: by the real core, on the virtual clock. */
 import { expect, test } from "vitest";
+import type { Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import { signToken } from "../../src/gateway/tokens.ts";
@@ -13,9 +14,9 @@ const KEY = Buffer.alloc(32, 7);
 const isUpload = ({ method, path }: HttpRequest) => method === "POST" && path.startsWith("/v1/files/");
 
 /** A world whose requests are changed on their way by whatever `tamper.change` is by then. */
-async function tampered() {
+async function tampered(lacks: readonly Feature[] = []) {
   const tamper: { change: (request: HttpRequest) => HttpRequest } = { change: (request) => request };
-  const one = await begin(true, { request: (request) => tamper.change(request) });
+  const one = await begin(true, { request: (request) => tamper.change(request) }, { lacks });
   const { world, mount } = one;
   const engine = () => {
     if (mount.process === undefined) throw new Error("the mount is down");
@@ -158,6 +159,29 @@ test("the try after a refused scope meets a conflict: the others do not wait for
   world.setLag({ path: 0, journal: 0, id: 0 });
   expect(await there()).toEqual(["a", "b", "c"]);
 });
+
+test(
+  "without keys, the answer to the try after a refused scope is lost: the others do not wait for the next one",
+  TIMEOUT,
+  async () => {
+    const { world, calls, withToken, there, tamper, save, rules } = await tampered(["uploadKeys", "folderKeys"]);
+    withToken(SCOPES.filter((scope) => scope !== "node.node.create"));
+    await world.run(calls().mkdir("a"));
+    await world.clock.advance(2_000);
+    await save("b");
+    await save("c");
+    tamper.change = (request) => request;
+    let isTried = false;
+    rules.choose = ({ method }) => {
+      if (isTried || method !== "POST") return undefined;
+      isTried = true;
+      return "lost-after";
+    };
+    // Tried again after five minutes, or half as much more.
+    await world.clock.advance(8 * 60_000);
+    expect([isTried, await there()]).toEqual([true, ["a", "b", "c"]]);
+  },
+);
 
 test(
   "a token that is refused (401) pauses the queue; the mount goes on, and so does the queue with a good one",

@@ -36,10 +36,8 @@ export interface Failure {
 /** Undefined when everything held in all of them. */
 export async function playHistories(options: RunOptions): Promise<Failure | undefined> {
   const { count, seed, lengths = { min: 5, max: 25 }, isOutside = options.mounts > 1, shrinkMs = 30_000 } = options;
-  // Where there are no positions the wall clock stands for them.
-  const isSkewed = options.lacks?.includes("positions") !== true;
   const history = fc.record({
-    steps: stepsOf({ mounts: options.mounts, isOutside, isSkewed }, lengths),
+    steps: stepsOf({ mounts: options.mounts, isOutside }, lengths),
     worldSeed: fc.integer({ min: 1, max: 2 ** 20 }).map((value) => value),
     hasKeys: options.hasKeys === undefined ? fc.boolean() : fc.constant(options.hasKeys),
   });

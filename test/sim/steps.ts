@@ -163,12 +163,10 @@ const BEGINNINGS: readonly (readonly Step[])[] = [
 export interface StepOptions {
   readonly mounts: number;
   readonly isOutside: boolean;
-  /** Whether clocks are set. */
-  readonly isSkewed: boolean;
 }
 
 export function stepsOf(
-  { mounts, isOutside, isSkewed }: StepOptions,
+  { mounts, isOutside }: StepOptions,
   lengths: { min: number; max: number },
 ): fc.Arbitrary<Step[]> {
   const mount = fc.integer({ min: 0, max: mounts - 1 });
@@ -244,7 +242,7 @@ export function stepsOf(
     { weight: 1, arbitrary: on("drain") },
     { weight: 1, arbitrary: on("drop caches") },
     { weight: 1, arbitrary: fc.record({ do: fc.constant("restart gateway" as const) }) },
-    ...(isSkewed ? [{ weight: 1, arbitrary: clock }] : []),
+    { weight: 1, arbitrary: clock },
     ...(isOutside ? [{ weight: 3, arbitrary: outside }] : []),
     ...(mounts > 1
       ? [

@@ -84,6 +84,36 @@ test("a folder comes back for what somebody put into it", async () => {
   expect(world.context.notEmpty.size).toBe(0);
 });
 
+test.each([
+  { what: "may not be listed", error: new RemoteError("forbidden", "no grant for the resource"), asked: ["f", "g"] },
+  { what: "fails when it is listed", error: new RemoteError("server", "no"), asked: ["f", "g", "f"] },
+])("a removed folder that $what keeps no other from coming back, nor the journal from going on", async (it) => {
+  const { world, refuse, row } = await removedFolder();
+  observeNode(world.context, nodeOf("g", { kind: "folder" }));
+  world.metadata.inodes.update(inodeOfFolder(world, "g"), { listed: 0 });
+  remove(world, ROOT_INODE, "g");
+  refuse();
+  refused(world.context, sendNext(world, rowOf(world, "g"), "of g"), refusal("conflict"));
+  const asked: string[] = [];
+  const shown = listing(world, [nodeOf("theirs", { parentId: "g" })]);
+  const listFolder: Client["listFolder"] = async (id, options) => {
+    asked.push(id);
+    if (id === "f") throw it.error;
+    return shown.client.listFolder(id, options);
+  };
+  const context = { ...shown, client: { ...shown.client, listFolder } };
+  await lookInside(context, SIGNAL);
+  expect(namesIn(world, ROOT_INODE)).toEqual(["g"]);
+  await lookInside(context, SIGNAL);
+  expect(asked).toEqual(it.asked);
+  // Each refusal is a reason to look again.
+  await world.clock.advance(1_000);
+  world.metadata.attempts.removeAllOf(row.id);
+  refuse();
+  await lookInside(context, SIGNAL);
+  expect(asked).toEqual([...it.asked, "f"]);
+});
+
 test("the journal tells of what is new in a folder that was removed here", async () => {
   const { world } = await removedFolder();
   const node = nodeOf("theirs", { parentId: "f" });

@@ -7,6 +7,7 @@ import { create } from "../../src/vfs/create.ts";
 import type { Caller } from "../../src/vfs/filesystem.ts";
 import { forget, getattr, lookup } from "../../src/vfs/lookup.ts";
 import { open, release } from "../../src/vfs/open.ts";
+import { recoverContents } from "../../src/vfs/recover.ts";
 import { rename } from "../../src/vfs/rename.ts";
 import { doneBefore } from "../../src/vfs/resume.ts";
 import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
@@ -56,6 +57,41 @@ test("its request, come again to a successor, is done anew", async () => {
   expect(doneBefore(next.context, 7)).toBe(undefined);
   const made = await create(next.context, asking(7), ROOT, "a", 0o644, WRITING);
   expect(made.stat).toMatchObject({ links: 1, size: 0 });
+});
+
+test.each([{ disk: "with" }, { disk: "without" }])(
+  "its daemon dies before it is opened: the request, come again, opens what it made, or there is no such file ($disk room)",
+  async ({ disk }) => {
+    const { world } = await worldWithRoot();
+    const { making, heal } = await named(world);
+    const next = world.crash();
+    heal();
+    await making;
+    await recoverContents(next.context);
+    if (disk === "without") next.files.fail({ path: /live/, code: "ENOSPC", on: ["open"], times: 1e9 });
+    const done = doneBefore(next.context, 7);
+    const again = done?.openMade(asking(7), { ...WRITING, exclusive: false }) ?? Promise.reject(new Error("not done"));
+    expect(await said(again)).toBe(disk === "with" ? "done" : "ENOSPC");
+    expect(await said(lookup(next.context, CALLER, ROOT, "a"))).toBe(disk === "with" ? "done" : "ENOENT");
+    // Where it was not done, one more successor does it anew.
+    expect(doneBefore(next.context, 7) === undefined).toBe(disk === "without");
+  },
+);
+
+test("its daemon dies before it is opened, and it is given other permissions: it stays when it cannot be opened", async () => {
+  const { world } = await worldWithRoot();
+  const { making, heal } = await named(world);
+  const next = world.crash();
+  heal();
+  await making;
+  await next.clock.advance(10);
+  const { lineage } = await fileOf(next.context, "a");
+  await setattr(next.context, CALLER, lineage, { mode: 0o600 });
+  next.files.fail({ path: /live/, code: "ENOSPC", on: ["open"], times: 1e9 });
+  const done = doneBefore(next.context, 7);
+  const again = done?.openMade(asking(7), { ...WRITING, exclusive: false }) ?? Promise.reject(new Error("not done"));
+  expect(await said(again)).toBe("ENOSPC");
+  expect((await fileOf(next.context, "a")).stat.mode & 0o777).toBe(0o600);
 });
 
 test("who was told of it meanwhile has a removed file until the kernel forgets it", async () => {
