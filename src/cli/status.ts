@@ -68,7 +68,8 @@ function describeGateway({ online, offlineMs }: MountStatus): string {
 }
 
 /** Of what others change. */
-function describeFreshness({ live, staleMs = 0, transport }: MountStatus): string {
+function describeFreshness({ online, live, staleMs = 0, transport }: MountStatus): string {
+  if (live && !online) return "what others change is not heard of now";
   if (live && transport === "fuse-native") return "live: what others change is shown within a second or two";
   if (live) return "live: what others change is shown at once";
   return `not live for ${formatDuration(staleMs)}: looked at again each second`;

@@ -38,11 +38,12 @@ function isLeft({ client }: Pick<Context, "client">, { base }: NodeRow, hash: st
 function contentOf(context: Pick<Context, "metadata">, inode: Inode): LocalContent {
   const isPlain = inode.kind === "file";
   const size = isPlain ? inode.size : 0;
-  const isEmpty = size === 0 && inode.hash === EMPTY_HASH;
+  const hash = isPlain ? inode.hash : EMPTY_HASH;
+  const isEmpty = size === 0 && hash === EMPTY_HASH;
   const generation = isPlain && !isEmpty ? context.metadata.generations.newestOf(inode.id) : undefined;
   return {
     state: inode.content,
-    hash: inode.hash,
+    hash,
     size,
     originNode: inode.originNode,
     originVersion: inode.originVersion,

@@ -154,7 +154,7 @@ function planBirth(view: View, local: Local): Step {
     const request = { do: "copy", parent, name, copyOf: originNode, version: originVersion, hash, size } as const;
     return { do: "send", request: { ...request, attributes } };
   }
-  if (hash === null || !content.isCut || content.state !== "dirty") return cut(view, content);
+  if (hash === null || !isReady(content)) return cut(view, content);
   return { do: "send", request: { do: "upload", parent, name, hash, size, attributes } };
 }
 
@@ -172,7 +172,13 @@ function isVersion(view: View, { state, hash }: LocalContent): boolean {
  * A version of another node, and the gateway takes no references: with bytes of its own it does not
  * hold back the deletion of that node, which may be what makes room for it.
  */
-const isBorrowed = (view: View, content: LocalContent) => isVersion(view, content) && !view.features.references;
+const isBorrowed = (view: View, content: LocalContent) =>
+  isVersion(view, content) && !view.features.references && !isReady(content);
+
+/** Its bytes can be sent: they are cut, or there are none, whatever version that is; a symlink has none either. */
+function isReady({ state, hash, size, isCut }: LocalContent): boolean {
+  return hash !== null && isCut && (state === "dirty" || size === 0);
+}
 
 /** Whoever changed the other names has his turn first. */
 function planFollower(view: View, local: Local, base: Base): Step {
@@ -223,7 +229,7 @@ function planContent(view: View, local: Local, content: LocalContent, nodeId: st
   if (view.features.references && isVersion(view, content) && originNode !== null && originVersion !== null) {
     return { do: "send", request: { do: "reference", ...common, hash, copyOf: originNode, version: originVersion } };
   }
-  if (hash === null || !content.isCut || content.state !== "dirty") return cut(view, content);
+  if (hash === null || !isReady(content)) return cut(view, content);
   return { do: "send", request: { do: "content", ...common, hash } };
 }
 
