@@ -189,7 +189,7 @@ function vanish(context: Context, row: NodeRow): void {
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry !== undefined) {
     metadata.entries.remove(entry.id);
-    keepInOthers(context, entry.inode);
+    keepInOthers(context, entry.inode, row);
     handOver(context, entry.inode);
   }
   leftPlace(context, row);
@@ -217,7 +217,8 @@ function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: 
   const others = metadata.entries.ofInode(entry.inode);
   if (isGroupUpdate) for (const other of others) metadata.entries.setInode(other.id, remote.id);
   const isKept = others.length > 0 && !isGroupUpdate;
-  if (!isKept) setAside(context, row, entry);
+  if (isKept) keepInOthers(context, entry.inode, row);
+  else setAside(context, row, entry);
   // What else was seen (a move, attributes) is judged next, with the content out of the way.
   const base = row.base === null ? null : { ...row.base, head: node.head, hash: node.contentHash, size: node.size };
   metadata.nodes.update(row.id, { base });

@@ -31,11 +31,11 @@ function isMarked({ settings }: Needs, node: NodeRow, due: number): boolean {
   return later >= 0 && later < Math.min(MARK_MS, settings.debounceMs / 10);
 }
 
-/** The inode's content or attributes changed: every name of it has something to send. */
-export function markInode(context: Needs, inode: number): void {
+/** The inode's content or attributes changed: every name of it has something to send. `since`: as of `markNode`. */
+export function markInode(context: Needs, inode: number, since: number | null = null): void {
   for (const entry of context.metadata.entries.ofInode(inode)) {
     const node = context.metadata.nodes.ofEntry(entry.id);
-    if (node !== undefined) markNode(context, node);
+    if (node !== undefined) markNode(context, node, since);
   }
 }
 

@@ -80,7 +80,7 @@ export function removeName(context: Needs, entry: Entry): void {
   }
   touchFolder(context, entry.parent);
   context.metadata.inodes.update(entry.inode, { ctime: nowText(context) });
-  keepInOthers(context, entry.inode);
+  keepInOthers(context, entry.inode, row);
   context.bytes.removedAt = context.runtime.elapsed();
 }
 
@@ -139,7 +139,7 @@ export function replaceTarget(context: Needs, source: Entry, target: Entry): voi
   if (targetRow !== undefined) markNode(context, targetRow, sourceRow?.dirtySince);
   if (sourceRow !== undefined) orphan(context, { ...sourceRow, entry: null });
   metadata.inodes.update(target.inode, { ctime: nowText(context) });
-  keepInOthers(context, target.inode);
+  keepInOthers(context, target.inode, targetRow);
   afterMove(context, source.parent, target.parent, source.inode);
 }
 

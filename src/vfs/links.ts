@@ -133,9 +133,13 @@ export function lookLater(context: Parameters<typeof markInode>[0], inode: numbe
   }
 }
 
-/** One of its names went: the nodes of the others have to hold all there is of it from now on. */
-export function keepInOthers(context: Parameters<typeof markInode>[0] & Pick<Context, "lives">, inode: number): void {
-  if (context.metadata.inodes.get(inode)?.linkGroup != null) markInode(context, inode);
+/** One of its names went, `row` with it: the nodes of the others have to hold all there is of it from now on. */
+export function keepInOthers(
+  context: Parameters<typeof markInode>[0] & Pick<Context, "lives">,
+  inode: number,
+  row: NodeRow | undefined,
+): void {
+  if (context.metadata.inodes.get(inode)?.linkGroup != null) markInode(context, inode, row?.dirtySince);
   haveFromOthers(context, inode);
 }
 

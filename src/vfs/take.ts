@@ -128,7 +128,7 @@ function takeContent(context: Context, entry: Entry, inode: Inode, row: NodeRow,
   const group = groupOf(node);
   if (names > 1 && inode.kind !== "folder" && !isLinkUnsent && (group === null || group !== inode.linkGroup)) {
     // Edited by somebody who does not know of links: this name leaves for good.
-    leaveInode(context, entry, node);
+    leaveInode(context, entry, row, node);
     return;
   }
   if (names === 1 && writersOf(context, inode) === 0 && joinNames(context, entry, inode, node)) return;
@@ -172,8 +172,9 @@ function takeAttributes(context: Context, inode: Inode, step: TakeStep, isLinkUn
 const stateOfAgreed = (context: Context, inode: Inode) => (writersOf(context, inode) > 0 ? "open" : "clean");
 
 /** It was linked, or left its group, elsewhere. `row`: before all this. */
-function takeLink(context: Context, entryId: number, { base }: NodeRow, node: Node): void {
+function takeLink(context: Context, entryId: number, row: NodeRow, node: Node): void {
   const { metadata } = context;
+  const { base } = row;
   const entry = metadata.entries.get(entryId);
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
   if (entry === undefined || inode === undefined || inode.kind === "folder") return;
@@ -181,7 +182,7 @@ function takeLink(context: Context, entryId: number, { base }: NodeRow, node: No
   const group = groupOf(node);
   const names = metadata.entries.links(inode.id);
   if (group === null) {
-    if (names > 1) leaveInode(context, entry, node);
+    if (names > 1) leaveInode(context, entry, row, node);
     else metadata.inodes.update(inode.id, { linkGroup: null });
     return;
   }
@@ -205,11 +206,11 @@ function joinNames(context: Context, entry: Entry, inode: Inode, node: Node): bo
   return true;
 }
 
-function leaveInode(context: Context, entry: Entry, node: Node): void {
+function leaveInode(context: Context, entry: Entry, row: NodeRow, node: Node): void {
   const own = joinGroup(context, node) ?? makeInodeOf(context, node);
   context.metadata.entries.setInode(entry.id, own.id);
   lookLater(context, own.id);
-  keepInOthers(context, entry.inode);
+  keepInOthers(context, entry.inode, row);
 }
 
 /**

@@ -6,9 +6,9 @@ import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { SEED } from "../support/seed.ts";
 import type { Mount } from "./mount.ts";
-import { runProgram } from "./programs.ts";
+import { bytesOf, runProgram } from "./programs.ts";
 import type { Fault } from "./transport.ts";
-import { readFile } from "./tree.ts";
+import { hashOf, readFile } from "./tree.ts";
 import { createWorld } from "./world.ts";
 
 /** Nothing that waits to see whether somebody else does it waits longer. */
@@ -385,4 +385,32 @@ test("one name removed, the other written here: the removed one stays away, for 
   for (const mount of [it.alpha, it.beta]) {
     expect(await it.shown(mount)).toMatchObject([{ name: ahead.name, text: "mine", links: 1 }]);
   }
+});
+
+test("removed elsewhere while it was changed here, a name leaves what was written to one made there: a drain waits for that", async () => {
+  const it = await begin();
+  const { world, alpha, beta, calls } = it;
+  await it.save(alpha, "a", "old");
+  await it.link(alpha, "a", "b");
+  await it.drain(alpha);
+  await world.clock.advance(4_000);
+  await world.run(calls(beta).list(""));
+  alpha.weather.isOffline = true;
+  await it.save(alpha, "a", "new");
+  await it.link(beta, "a", "c");
+  await it.drain(beta);
+  for (const name of ["a", "b"]) await world.run(calls(beta).unlink(name));
+  await it.drain(beta);
+  const [made] = await it.nodes();
+  let tries = 0;
+  it.rules.choose = ({ method, path }) => {
+    if (method !== "PUT" || !path.includes(made?.id ?? "?")) return undefined;
+    tries += 1;
+    return tries <= 3 ? "lost-before" : undefined;
+  };
+  alpha.weather.isOffline = false;
+  await it.drain(alpha);
+  const [kept, ...others] = await it.nodes();
+  expect([kept?.name, others]).toEqual(["c", []]);
+  expect(kept?.contentHash).toBe(hashOf(bytesOf("new", 40)));
 });
