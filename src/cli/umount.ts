@@ -96,7 +96,11 @@ function describeUnmounted(reply: UnmountReply | undefined): string {
   const { unmounted } = reply;
   const parked = unmounted.parked === 0 ? "" : `; ${unmounted.parked} parked`;
   const elsewhere = unmounted.elsewhere === true ? "; copies of it in other mount namespaces have ended too" : "";
-  return `left to upload with the next mount: ${describeLeft(unmounted)}${parked}${elsewhere}`;
+  const where =
+    unmounted.stateGone === true
+      ? "not uploaded, in a state dir that was removed or moved away"
+      : "left to upload with the next mount";
+  return `${where}: ${describeLeft(unmounted)}${parked}${elsewhere}`;
 }
 
 /** With a copy left, the mount would go on or the copy be dead; which one is meant, only the user knows. */

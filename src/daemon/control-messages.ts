@@ -135,6 +135,8 @@ const unmounted = z.object({
   bytesPending: count,
   /** Other mount namespaces have copies of the mount, which nobody serves any more. */
   elsewhere: z.boolean().optional(),
+  /** The state dir was removed or moved away: nobody knows where the next mount finds it, if at all. */
+  stateGone: z.boolean().optional(),
 });
 export type Unmounted = z.infer<typeof unmounted>;
 export const unmountReply = z.union([z.object({ unmounted }), z.object({ busy: z.string() })]);

@@ -77,8 +77,10 @@ export async function openToCommands(
     }
     systemClock.step("daemon: unmounted");
     await (result.isOver ? mountOver : withLimit(session.drained(), DRAIN_LIMIT_MS));
-    const { dirty, parked, bytesPending } = await now();
-    return { unmounted: { dirty, parked, bytesPending, ...(result.isOver ? {} : { elsewhere: true }) } };
+    const { dirty, parked, bytesPending, disk } = await now();
+    const isGone = disk?.state === "gone";
+    const more = { ...(result.isOver ? {} : { elsewhere: true }), ...(isGone ? { stateGone: true } : {}) };
+    return { unmounted: { dirty, parked, bytesPending, ...more } };
   };
   makeRuntimeFolder(runtimeFolder);
   closers.unshift(() => removeRecord(runtimeFolder, record.daemon.pid));

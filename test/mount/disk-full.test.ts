@@ -185,7 +185,8 @@ print(" ".join(said))
         120_000,
       );
       await other.umount();
-      await mount.umount();
+      const { stdout } = check(await place.wsfs(["umount", mount.dir]));
+      expect(stdout).toContain("unmounted; not uploaded, in a state dir that was removed or moved away: ");
     });
   }
 });
