@@ -2,7 +2,7 @@
  * A damaged database is set aside as it is and the newest good copy takes its place, wherever the
  * start that does so dies; and nothing is repaired that is not damaged.
  */
-import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -139,6 +139,40 @@ test("whatever the copy says, the machine counts as gone down where nothing was 
     opened?.close();
     for (const name of readdirSync(disk.root)) if (name.startsWith("metadata.")) rmSync(join(disk.root, name));
   }
+});
+
+/** As a machine leaves it that goes down: never closed, its last rows in the log, and all of it written before now. */
+async function goDown(at: Date): Promise<void> {
+  await prepare("later", true, "another boot");
+  const left = ["", "-wal"].map((suffix) => `${path()}${suffix}`);
+  const writer = openDatabase(path());
+  createSettings(writer).set("written", "in the log");
+  const bytes = left.map((file) => readFileSync(file));
+  writer.close();
+  for (const [index, file] of left.entries()) writeFileSync(file, bytes[index] ?? "");
+  damages["a page of garbage"]?.();
+  for (const file of left) utimesSync(file, at, at);
+}
+
+test("that the machine went down is known wherever a repair dies and begins again", async () => {
+  const now = Date.now();
+  const begin = (onStep: (what: string) => void) => open(onStep, BOOT, now - 3600_000);
+  const known: [string, string | undefined][] = [];
+  for (let at = 0; known.length === at; at += 1) {
+    await goDown(new Date(now - 7200_000));
+    const steps: string[] = [];
+    const died = await begin((what) => {
+      steps.push(what);
+      if (steps.length === at) throw new Error("dies");
+    }).catch((error: Error) => error.message);
+    if (at > 0 && died !== "dies") break;
+    const found = at === 0 ? await open() : await begin(() => {});
+    known.push([`died: ${steps[at - 1] ?? "never"}`, found.value("boot")]);
+    opened?.close();
+    for (const name of readdirSync(disk.root)) if (name.startsWith("metadata.")) rmSync(join(disk.root, name));
+  }
+  expect(known.length).toBeGreaterThan(5);
+  expect(known.filter(([, boot]) => boot !== "unknown")).toEqual([]);
 });
 
 test("a copy that is damaged too is set aside as well", async () => {
