@@ -109,8 +109,19 @@ async function look(needs: OpenNeeds, connection: Connection): Promise<string | 
   return "damage" in told ? told.damage : undefined;
 }
 
-/** `wentDown`: the machine, while the mount was there. Noted too: what a repair has written says nothing of it. */
+/** What a predecessor kept back is given up where there is no room for it: it can begin anew after each of its steps. */
 async function repair(needs: OpenNeeds, why: string, wentDown: boolean): Promise<Opened> {
+  try {
+    return await repairOnce(needs, why, wentDown);
+  } catch (error) {
+    const isFull = hasCode(error, "ENOSPC", "EDQUOT") || isDiskFailure(error);
+    if (!isFull || !needs.reserve.giveUpNow()) throw error;
+    return repairOnce(needs, why, wentDown);
+  }
+}
+
+/** `wentDown`: the machine, while the mount was there. Noted too: what a repair has written says nothing of it. */
+async function repairOnce(needs: OpenNeeds, why: string, wentDown: boolean): Promise<Opened> {
   const { files, folder, database, log, onStep, now } = needs;
   log.error({ why }, "the database is repaired");
   const file = await files.open(join(folder, NOTE), "w+");
@@ -136,10 +147,15 @@ async function repair(needs: OpenNeeds, why: string, wentDown: boolean): Promise
   const connection = copied ?? open(needs);
   onStep?.("in place");
   const said = `${why}; ${copied === undefined ? "there was no good copy of it, everything is asked of the gateway anew" : "a copy of it was put in its place"}`;
-  const settings = createSettings(connection);
-  settings.set("restored", JSON.stringify({ why: said }));
-  settings.set("boot", wentDown ? UNKNOWN_BOOT : needs.boot);
-  connection.pragma("wal_checkpoint(TRUNCATE)");
+  try {
+    const settings = createSettings(connection);
+    settings.set("restored", JSON.stringify({ why: said }));
+    settings.set("boot", wentDown ? UNKNOWN_BOOT : needs.boot);
+    connection.pragma("wal_checkpoint(TRUNCATE)");
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
   onStep?.("told");
   await removeNote(needs);
   return { connection, repaired: said };

@@ -10,6 +10,7 @@ import { createLayout } from "../../src/content/layout.ts";
 import { startCopies } from "../../src/daemon/good-copies.ts";
 import { noteDamage, openMetadata } from "../../src/daemon/open-metadata.ts";
 import { SILENT } from "../../src/lib/log.ts";
+import { systemError } from "../../src/lib/system-error.ts";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import { MIGRATIONS } from "../../src/metadata/schema.ts";
 import { createSettings } from "../../src/metadata/settings.ts";
@@ -40,6 +41,7 @@ async function open(
   boot = BOOT,
   bootedAt = 0,
   onMigrated = (_: Connection) => {},
+  giveUpNow = () => false,
 ) {
   if (opened?.open) opened.close();
   const found = await openMetadata({
@@ -48,7 +50,7 @@ async function open(
     database: path(),
     log: SILENT,
     paths: createLayout(disk.files, disk.root),
-    reserve: { giveUpNow: () => false },
+    reserve: { giveUpNow },
     boot,
     bootedAt,
     now: () => 0,
@@ -206,6 +208,29 @@ test("it may die at each of its steps", async () => {
   expect(found.value("written")).toBe("as copied");
   expect(found.value("restored")).toContain("copy");
   expect(copies()).toHaveLength(1);
+});
+
+test.each([
+  ["noting it", "open", /suspect/],
+  ["putting the copy in its place", "clone", /metadata\.copy/],
+] as const)("a full disk is no reason not to repair it: %s", async (_, call, path) => {
+  await prepare("later", true);
+  damages["a page of garbage"]?.();
+  let isFull = true;
+  const { [call]: original } = disk.files;
+  const full = (...args: string[]) => {
+    if (isFull && path.test(args[0] ?? "")) return Promise.reject(systemError("ENOSPC", call, args[0] ?? ""));
+    return Reflect.apply(original, disk.files, args);
+  };
+  Object.assign(disk.files, { [call]: full });
+  const found = await open(undefined, BOOT, 0, undefined, () => {
+    const wasFull = isFull;
+    isFull = false;
+    return wasFull;
+  });
+  expect(found.value("written")).toBe("as copied");
+  isFull = true;
+  expect((await open()).repaired).toBeUndefined();
 });
 
 test("a database that was noted to be damaged is read in full, and goes on if it is not", async () => {
