@@ -56,14 +56,23 @@ export function checkedJson<T extends z.ZodType>(
   throw malformed(operation, status, `the answer does not fit the contract: ${where}${issue?.message ?? ""}`);
 }
 
-/** The error an answer stands for that is not a success. Rejects when the connection breaks while it is read. */
-export async function readProblem(answer: HttpAnswer, operation: string, now: () => number): Promise<RemoteError> {
+/**
+ * The error an answer stands for that is not a success. Rejects when the connection breaks while it is read.
+ * `conceal` takes out of a text what nobody is to read, as long as all of it is there.
+ */
+export async function readProblem(
+  answer: HttpAnswer,
+  operation: string,
+  now: () => number,
+  conceal: (text: string) => string,
+): Promise<RemoteError> {
   const { status } = answer;
   const bytes = await readAll(answer.body, PROBLEM_BYTES_MAX, operation);
   const told = parseJson(bytes);
   const problem = tolerantProblem.parse(told);
+  const texts = [problem.title, problem.detail, problem.field, problem.scope];
+  const [title, detail, field, scope] = texts.map((one) => (one === undefined ? undefined : conceal(one)));
   const { data: excess } = status === 507 ? quotaProblem.safeParse(told) : {};
-  const { field, scope } = problem;
   const retryAfterMs = parseRetryAfter(answer.headers["retry-after"], now);
   const details: RemoteErrorDetails = {
     status,
@@ -75,7 +84,7 @@ export async function readProblem(answer: HttpAnswer, operation: string, now: ()
       ? undefined
       : { excess: { quota: excess.quota, used: excess.used, growth: excess.growth } }),
   };
-  const reason = problem.detail ?? problem.title ?? "";
+  const reason = detail ?? title ?? "";
   const said = [`${status} ${STATUS_CODES[status] ?? ""}`.trim(), reason];
   if (field !== undefined && !reason.includes(field)) said.push(`field ${field}`);
   if (scope !== undefined && !reason.includes(scope)) said.push(`scope ${scope}`);

@@ -62,11 +62,12 @@ export function createSend(environment: CallEnvironment): Send {
   return async (call) => {
     const token = checkToken(await askCredentials(() => credentials.token(), call), "token");
     let used = token;
+    const conceal = (text: string) => withoutTokens(text, token === used ? [token] : [token, used]);
     try {
       let answer = await attempt(call, token);
       if (answer.status === 401) {
         // Refused for its token, the call has had no effect: the one case that is repeated here.
-        const refusal = await readProblem(answer, call.operation, now);
+        const refusal = await readProblem(answer, call.operation, now, conceal);
         const fresh = await askCredentials(() => credentials.renew(token), call);
         if (fresh === undefined || fresh === token || isSpent(call)) throw refusal;
         used = checkToken(fresh, "token");
@@ -74,9 +75,9 @@ export function createSend(environment: CallEnvironment): Send {
       }
       const isSuccess = answer.status >= 200 && answer.status < 300;
       if (isSuccess || call.accept?.includes(answer.status) === true) return answer;
-      throw await readProblem(answer, call.operation, now);
+      throw await readProblem(answer, call.operation, now, conceal);
     } catch (error) {
-      throw withoutToken(error, token === used ? [token] : [token, used]);
+      throw concealed(error, conceal);
     }
   };
 }
@@ -144,8 +145,12 @@ function aborted({ operation, signal }: Call): RemoteError {
 }
 
 /** A gateway may echo what it was sent. */
-function withoutToken(error: unknown, tokens: readonly string[]): unknown {
-  if (!(error instanceof RemoteError) || !tokens.some((token) => error.message.includes(token))) return error;
-  const message = tokens.reduce((text, token) => text.replaceAll(token, "[token]"), error.message);
-  return new RemoteError(error.code, message, error.details);
+function withoutTokens(text: string, tokens: readonly string[]): string {
+  return tokens.reduce((rest, token) => rest.replaceAll(token, "[token]"), text);
+}
+
+function concealed(error: unknown, conceal: (text: string) => string): unknown {
+  if (!(error instanceof RemoteError)) return error;
+  const message = conceal(error.message);
+  return message === error.message ? error : new RemoteError(error.code, message, error.details);
 }

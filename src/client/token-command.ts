@@ -24,6 +24,8 @@ export interface TokenCommandOptions {
 const MARGIN_MS = 30_000;
 /** A program that gives tokens which are over is not run more often than this. */
 const PAUSE_MS = 1000;
+/** One that was told to end has so long to do so. */
+const END_MS = 1000;
 const OUTPUT_BYTES_MAX = 64 * 1024;
 const REASON_MAX = 200;
 
@@ -86,9 +88,12 @@ function run(command: string, args: readonly string[], options: TokenCommandOpti
   return new Promise((resolve, reject) => {
     const settings = { timeout: timeoutMs, env, maxBuffer: OUTPUT_BYTES_MAX, encoding: "utf8" } as const;
     const child = execFile(command, args, settings, (error, stdout, stderr) => {
+      clearTimeout(end);
       if (error === null) resolve(stdout);
       else reject(failure(command, error, stderr, timeoutMs));
     });
+    // All calls wait for it: also for one that does not hear that it is to end.
+    const end = timeoutMs === 0 ? undefined : setTimeout(() => child.kill("SIGKILL"), timeoutMs + END_MS);
     // One that asks a question would wait for its answer.
     child.stdin?.on("error", () => {});
     child.stdin?.end();

@@ -159,6 +159,8 @@ export async function openStaged(files: Files, path: string, log: Logger): Promi
         const before = file;
         [file, size] = [next, length];
         [hasBegun, hasFailed, isSynced] = [true, false, true];
+        // What the old one did not take, the new one lacks as long as it says that it is whole.
+        await write();
         await syncing;
         await before.close();
       });

@@ -20,8 +20,10 @@ import { OutdatedError, StartError } from "../vfs/engine.ts";
 import { type CopyNeeds, inThread, isGoodCopy, listCopies } from "./good-copies.ts";
 
 const NOTE = "metadata.suspect";
-/** A repair was begun. */
+/** A repair was begun … */
 const REPAIR = "repair: ";
+/** … of what a machine left that went down. */
+const REPAIR_AFTER_POWER_LOSS = "repair after power loss: ";
 const UNKNOWN_BOOT = "unknown";
 /** Read in full at every start, in less than a moment. */
 const SMALL = 16 * 1024 * 1024;
@@ -48,13 +50,16 @@ export interface Opened {
 
 export async function openMetadata(needs: OpenNeeds): Promise<Opened> {
   const note = await readNote(needs);
-  if (note?.startsWith(REPAIR)) return repair(needs, note.slice(REPAIR.length));
+  // Whoever opens a database may write to it: closed again, it takes in its log.
+  const wentDown = (await lastWritten(needs)) < needs.bootedAt;
+  if (note?.startsWith(REPAIR_AFTER_POWER_LOSS)) return repair(needs, note.slice(REPAIR_AFTER_POWER_LOSS.length), true);
+  if (note?.startsWith(REPAIR)) return repair(needs, note.slice(REPAIR.length), wentDown);
   if ((await sizeOf(needs, needs.database)) === undefined) {
     if (!(await wasUsed(needs))) return { connection: open(needs) };
-    return repair(needs, "the database was not there");
+    return repair(needs, "the database was not there", wentDown);
   }
   const found = await openChecked(needs, note);
-  if (typeof found === "string") return repair(needs, `the database was damaged: ${found}`);
+  if (typeof found === "string") return repair(needs, `the database was damaged: ${found}`, wentDown);
   if (note !== undefined) await removeNote(needs);
   return { connection: found };
 }
@@ -104,13 +109,24 @@ async function look(needs: OpenNeeds, connection: Connection): Promise<string | 
   return "damage" in told ? told.damage : undefined;
 }
 
-async function repair(needs: OpenNeeds, why: string): Promise<Opened> {
+/** What a predecessor kept back is given up where there is no room for it: it can begin anew after each of its steps. */
+async function repair(needs: OpenNeeds, why: string, wentDown: boolean): Promise<Opened> {
+  try {
+    return await repairOnce(needs, why, wentDown);
+  } catch (error) {
+    const isFull = hasCode(error, "ENOSPC", "EDQUOT") || isDiskFailure(error);
+    if (!isFull || !needs.reserve.giveUpNow()) throw error;
+    return repairOnce(needs, why, wentDown);
+  }
+}
+
+/** `wentDown`: the machine, while the mount was there. Noted too: what a repair has written says nothing of it. */
+async function repairOnce(needs: OpenNeeds, why: string, wentDown: boolean): Promise<Opened> {
   const { files, folder, database, log, onStep, now } = needs;
   log.error({ why }, "the database is repaired");
-  const wentDown = (await lastWritten(needs)) < needs.bootedAt;
   const file = await files.open(join(folder, NOTE), "w+");
   try {
-    const bytes = Buffer.from(`${REPAIR}${why}`);
+    const bytes = Buffer.from(`${wentDown ? REPAIR_AFTER_POWER_LOSS : REPAIR}${why}`);
     await file.truncate(0);
     await file.write(bytes, 0);
     await file.sync();
@@ -131,10 +147,15 @@ async function repair(needs: OpenNeeds, why: string): Promise<Opened> {
   const connection = copied ?? open(needs);
   onStep?.("in place");
   const said = `${why}; ${copied === undefined ? "there was no good copy of it, everything is asked of the gateway anew" : "a copy of it was put in its place"}`;
-  const settings = createSettings(connection);
-  settings.set("restored", JSON.stringify({ why: said }));
-  settings.set("boot", wentDown ? UNKNOWN_BOOT : needs.boot);
-  connection.pragma("wal_checkpoint(TRUNCATE)");
+  try {
+    const settings = createSettings(connection);
+    settings.set("restored", JSON.stringify({ why: said }));
+    settings.set("boot", wentDown ? UNKNOWN_BOOT : needs.boot);
+    connection.pragma("wal_checkpoint(TRUNCATE)");
+  } catch (error) {
+    connection.close();
+    throw error;
+  }
   onStep?.("told");
   await removeNote(needs);
   return { connection, repaired: said };
@@ -144,9 +165,9 @@ async function repair(needs: OpenNeeds, why: string): Promise<Opened> {
  * Milliseconds since 1970. What the damaged rows said of it cannot be believed: where nothing was written
  * since the machine came up, it may have gone down while the mount was there, and taken with it what was not synced.
  */
-async function lastWritten({ files, database, paths }: OpenNeeds): Promise<number> {
+async function lastWritten({ files, database, folder, paths }: OpenNeeds): Promise<number> {
   let last = Number.NEGATIVE_INFINITY;
-  for (const path of [database, `${database}-wal`, paths.staged]) {
+  for (const path of [database, `${database}-wal`, paths.staged, join(folder, NOTE)]) {
     try {
       last = Math.max(last, toMilliseconds((await files.stat(path)).mtime));
     } catch (error) {

@@ -68,6 +68,8 @@ export async function forgetLive(context: Needs, { lineage }: Pick<LiveRow, "lin
   const { metadata, runtime, paths, lives, bytes } = context;
   const isNeeded = () => lives.has(lineage) || !metadata.lives.isEvictable(lineage) || isLent(context, lineage);
   let isGone = false;
+  // By the name of a state dir that was moved away another mount's files may be found.
+  if (context.disk.trouble === "gone") return false;
   await alone(context, lineage, async () => {
     if (isNeeded()) return;
     // That the gateway has the bytes must not be undone by power loss once they are gone here.

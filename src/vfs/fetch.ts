@@ -287,7 +287,8 @@ async function store(context: Context, live: LiveFile, download: Download, conte
   } finally {
     await writing?.catch(() => {});
   }
-  const expected = Math.min(download.end, content.size);
+  // An answer with all there is that ends before the file does would be asked for again and again.
+  const expected = Math.min(download.end, Math.max(content.size, live.missing.at(-1) ?? 0));
   if (position < expected) throw new RemoteError("malformed", `ended at byte ${position} of ${expected}`);
   if (!isGathered) return;
   const bytes = Buffer.concat(gathered);

@@ -1,6 +1,7 @@
 /** Generations that exist: their bytes, and their end. */
 import { createFileSource } from "../content/source.ts";
 import type { ContentSource } from "../contract/http.ts";
+import { systemError } from "../lib/system-error.ts";
 import type { Generation } from "../metadata/attempts.ts";
 import type { Context } from "./context.ts";
 import { removeSoon } from "./gone-files.ts";
@@ -8,7 +9,7 @@ import { openSource } from "./open-bytes.ts";
 
 /** The bytes of a generation, from where they are at this moment. */
 export function generationSource(context: Context, generation: Generation): ContentSource {
-  const { paths, runtime, smallCuts } = context;
+  const { paths, runtime, smallCuts, disk } = context;
   const bytes = smallCuts.get(generation.id);
   if (bytes !== undefined) {
     return {
@@ -21,7 +22,19 @@ export function generationSource(context: Context, generation: Generation): Cont
   const open = openSource(context, generation);
   if (open !== undefined) return open;
   const path = generation.lineage === null ? paths.generation(generation.id) : paths.live(generation.lineage);
+  if (disk.trouble === "gone") return goneSource(path, generation.size);
   return createFileSource(runtime.files, path, generation.size);
+}
+
+/** Went with the state dir: what is found by its name is another mount's. */
+function goneSource(path: string, size: number): ContentSource {
+  return {
+    size,
+    // biome-ignore lint/correctness/useYield: there is nothing to give.
+    async *read() {
+      throw systemError("ENOENT", "open", path);
+    },
+  };
 }
 
 /** It was sent, or is not to be. One that another attempt will still send (two names of one file) goes with that. */

@@ -8,7 +8,7 @@ import { inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
 import { tellDone } from "./staged-files.ts";
 
-type Needs = Pick<Context, "metadata" | "runtime" | "paths" | "staged" | "bytes" | "log" | "syncRows">;
+type Needs = Pick<Context, "metadata" | "runtime" | "paths" | "staged" | "bytes" | "log" | "syncRows" | "disk">;
 
 const SLICE = 100;
 
@@ -28,7 +28,7 @@ export async function removeLeft(context: Needs): Promise<void> {
   bytes.isLeft = false;
   for (;;) {
     const left = metadata.gone.some(SLICE);
-    if (left.length === 0 || bytes.stopped.signal.aborted) return;
+    if (left.length === 0 || bytes.stopped.signal.aborted || isElsewhere(context)) return;
     await removeGone(context, left);
   }
 }
@@ -36,15 +36,21 @@ export async function removeLeft(context: Needs): Promise<void> {
 /** With one sync for all. */
 async function removeGone(context: Needs, files: readonly GoneFile[]): Promise<void> {
   const { bytes, metadata } = context;
-  const isThere = (gone: GoneFile) => metadata.gone.has(gone);
+  const isThere = (gone: GoneFile) => metadata.gone.has(gone) && !isElsewhere(context);
   if (!files.some(isThere)) return;
   try {
     await context.syncRows();
-    for (const gone of files.filter(isThere)) await removeFile(context, gone);
+    for (const gone of files) if (isThere(gone)) await removeFile(context, gone);
   } catch (error) {
     bytes.isLeft = true;
     throw error;
   }
+}
+
+/** The state dir has lost its name: what is found by it now, the same numbers too, is another mount's. */
+function isElsewhere({ disk }: Needs): boolean {
+  disk.lookForFolder();
+  return disk.trouble === "gone";
 }
 
 async function removeFile(context: Needs, gone: GoneFile): Promise<void> {

@@ -105,7 +105,8 @@ async function findFile(context: Context, inode: Inode, mayBeAbsent: boolean): P
   const canBeAbsent = mayBeAbsent && inode.content === "clean";
   let found: FoundFile | undefined;
   try {
-    if (row !== undefined) found = await openExisting(context, inode, path, row);
+    // By the name of a state dir that was moved away another mount's files may be found.
+    if (row !== undefined && context.disk.trouble !== "gone") found = await openExisting(context, inode, path, row);
   } catch (error) {
     if (!canBeAbsent) throw error;
   }
@@ -140,9 +141,10 @@ async function findFile(context: Context, inode: Inode, mayBeAbsent: boolean): P
 }
 
 /** After its row. */
-async function makeFile({ paths, runtime }: Context, path: string, size: number): Promise<OpenFile> {
+async function makeFile(context: Context, path: string, size: number): Promise<OpenFile> {
+  const { paths, runtime } = context;
   await paths.prepareFolderOf(path);
-  const file = (await openAbsent(runtime.files, path)) ?? (await openEmptied(runtime.files, path));
+  const file = (await openAbsent(runtime.files, path)) ?? (await openEmptied(context, path));
   runtime.step("live file: made");
   if (size > 0) await closeIfFailed(file, () => file.truncate(size));
   return file;
@@ -157,9 +159,11 @@ async function openAbsent(files: Files, path: string): Promise<OpenFile | undefi
   }
 }
 
-/** One left by a crash may hold anything. */
-async function openEmptied(files: Files, path: string): Promise<OpenFile> {
-  const file = await files.open(path, "w+");
+/** One left by a crash may hold anything; one in a state dir that has taken the place of ours is not ours to empty. */
+async function openEmptied({ disk, runtime }: Context, path: string): Promise<OpenFile> {
+  disk.lookForFolder();
+  disk.requireChangeable();
+  const file = await runtime.files.open(path, "w+");
   await closeIfFailed(file, () => file.truncate(0));
   return file;
 }

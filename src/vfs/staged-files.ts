@@ -29,7 +29,7 @@ export function tellNamed(context: Context, id: number): void {
 }
 
 /** The gateway has it, or nobody wants it any more, once the caller's transaction is committed. */
-export function tellDone(context: Needs & Pick<Context, "bytes" | "log">, lineage: number): void {
+export function tellDone(context: Needs & Pick<Context, "bytes" | "log" | "disk">, lineage: number): void {
   inBackground(context, "keeping the list of changed files", async () => {
     await undefined;
     const inode = context.metadata.inodes.ofLineage(lineage);
@@ -45,8 +45,11 @@ function flushSoon(context: Pick<Context, "staged" | "bytes" | "log">): void {
 }
 
 /** The list says what the rows say, and nothing else. Where that cannot be written, it stays as it is. */
-export async function renewList(context: Needs & Pick<Context, "bytes" | "log">): Promise<void> {
-  const { metadata, staged, log, runtime, bytes } = context;
+export async function renewList(context: Needs & Pick<Context, "bytes" | "log" | "disk">): Promise<void> {
+  const { metadata, staged, log, runtime, bytes, disk } = context;
+  // It takes the place of what has its name, which may be another mount's by now.
+  disk.lookForFolder();
+  if (disk.trouble === "gone") return;
   try {
     await staged.replace(async function* lines() {
       // What is added from here on comes after these.

@@ -101,6 +101,18 @@ test("neither log nor error ever holds a token, even when the gateway echoes it"
   expect(`${error.message}${error.stack}${JSON.stringify(error.details)}${lines.join()}`).not.toContain("hush-hush");
 });
 
+test("nor does it hold a part of one: a text that is too long is cut off when the token is out of it", async () => {
+  const token = `eyJ${"claims.".repeat(200)}`;
+  const client = await clientFor(
+    ({ headers: { authorization } }, response) =>
+      answerJson(response, 403, { detail: `no: ${authorization}`, scope: `of ${authorization}` }),
+    { credentials: staticToken(token) },
+  );
+  const error = await failureOf(client.getNode("n1"));
+  expect(error.scope).toBe("of Bearer [token]");
+  expect(error.message).toBe("getNode: 403 Forbidden: no: Bearer [token]: scope of Bearer [token]");
+});
+
 test("a token file is read again when it changes", async () => {
   await writeFile(path, "first\n");
   const credentials = tokenFile(path);

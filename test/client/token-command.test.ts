@@ -23,6 +23,7 @@ async function program(outputs: readonly string[], options: Omit<TokenCommandOpt
      case $1 in
        exit*) printf 'line\nthe reason\n' >&2; exit \${1#exit } ;;
        hang) exec sleep 1000 ;;
+       deaf) trap '' TERM; while :; do sleep 0.1; done ;;
        ask) cat; echo asked ;;
        *) printf '%s\n' "$1" ;;
      esac`,
@@ -126,8 +127,8 @@ test.each<[string, string, string]>([
   expect(error.message).not.toMatch(/secret|token\.sh/);
 });
 
-test("a program that takes too long is ended", async () => {
-  const { credentials } = await program(["hang"], { timeoutMs: 1000 });
+test.each(["hang", "deaf"])("a program that takes too long is ended: %s", async (output) => {
+  const { credentials } = await program([output], { timeoutMs: 1000 });
   const error = await failureOf(credentials.token());
   expect(error.message).toContain("it took longer than 1 s");
 });

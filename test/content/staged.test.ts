@@ -173,3 +173,13 @@ test("what could not be written while it was written anew is synced once it is",
   expect(await synced()).toBe(1);
   expect(await found()).toEqual({ lineages: [1, 2], isWhole: true });
 });
+
+test("a list written anew while the old one took no line is whole only with that line", async () => {
+  const list = await openStaged(files, PATH, SILENT);
+  await list.replace(async function* () {
+    list.add(word(2));
+    files.fail({ path: /staged$/, code: "ENOSPC", on: ["write"], times: 1 });
+    yield word(1);
+  });
+  expect(await found()).toEqual({ lineages: [1, 2], isWhole: true });
+});

@@ -2,7 +2,7 @@
  * A damaged database is set aside as it is and the newest good copy takes its place, wherever the
  * start that does so dies; and nothing is repaired that is not damaged.
  */
-import { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -10,6 +10,7 @@ import { createLayout } from "../../src/content/layout.ts";
 import { startCopies } from "../../src/daemon/good-copies.ts";
 import { noteDamage, openMetadata } from "../../src/daemon/open-metadata.ts";
 import { SILENT } from "../../src/lib/log.ts";
+import { systemError } from "../../src/lib/system-error.ts";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import { MIGRATIONS } from "../../src/metadata/schema.ts";
 import { createSettings } from "../../src/metadata/settings.ts";
@@ -40,6 +41,7 @@ async function open(
   boot = BOOT,
   bootedAt = 0,
   onMigrated = (_: Connection) => {},
+  giveUpNow = () => false,
 ) {
   if (opened?.open) opened.close();
   const found = await openMetadata({
@@ -48,7 +50,7 @@ async function open(
     database: path(),
     log: SILENT,
     paths: createLayout(disk.files, disk.root),
-    reserve: { giveUpNow: () => false },
+    reserve: { giveUpNow },
     boot,
     bootedAt,
     now: () => 0,
@@ -141,6 +143,40 @@ test("whatever the copy says, the machine counts as gone down where nothing was 
   }
 });
 
+/** As a machine leaves it that goes down: never closed, its last rows in the log, and all of it written before now. */
+async function goDown(at: Date): Promise<void> {
+  await prepare("later", true, "another boot");
+  const left = ["", "-wal"].map((suffix) => `${path()}${suffix}`);
+  const writer = openDatabase(path());
+  createSettings(writer).set("written", "in the log");
+  const bytes = left.map((file) => readFileSync(file));
+  writer.close();
+  for (const [index, file] of left.entries()) writeFileSync(file, bytes[index] ?? "");
+  damages["a page of garbage"]?.();
+  for (const file of left) utimesSync(file, at, at);
+}
+
+test("that the machine went down is known wherever a repair dies and begins again", async () => {
+  const now = Date.now();
+  const begin = (onStep: (what: string) => void) => open(onStep, BOOT, now - 3600_000);
+  const known: [string, string | undefined][] = [];
+  for (let at = 0; known.length === at; at += 1) {
+    await goDown(new Date(now - 7200_000));
+    const steps: string[] = [];
+    const died = await begin((what) => {
+      steps.push(what);
+      if (steps.length === at) throw new Error("dies");
+    }).catch((error: Error) => error.message);
+    if (at > 0 && died !== "dies") break;
+    const found = at === 0 ? await open() : await begin(() => {});
+    known.push([`died: ${steps[at - 1] ?? "never"}`, found.value("boot")]);
+    opened?.close();
+    for (const name of readdirSync(disk.root)) if (name.startsWith("metadata.")) rmSync(join(disk.root, name));
+  }
+  expect(known.length).toBeGreaterThan(5);
+  expect(known.filter(([, boot]) => boot !== "unknown")).toEqual([]);
+});
+
 test("a copy that is damaged too is set aside as well", async () => {
   await prepare("later", true);
   damages["a page of garbage"]?.();
@@ -172,6 +208,29 @@ test("it may die at each of its steps", async () => {
   expect(found.value("written")).toBe("as copied");
   expect(found.value("restored")).toContain("copy");
   expect(copies()).toHaveLength(1);
+});
+
+test.each([
+  ["noting it", "open", /suspect/],
+  ["putting the copy in its place", "clone", /metadata\.copy/],
+] as const)("a full disk is no reason not to repair it: %s", async (_, call, path) => {
+  await prepare("later", true);
+  damages["a page of garbage"]?.();
+  let isFull = true;
+  const { [call]: original } = disk.files;
+  const full = (...args: string[]) => {
+    if (isFull && path.test(args[0] ?? "")) return Promise.reject(systemError("ENOSPC", call, args[0] ?? ""));
+    return Reflect.apply(original, disk.files, args);
+  };
+  Object.assign(disk.files, { [call]: full });
+  const found = await open(undefined, BOOT, 0, undefined, () => {
+    const wasFull = isFull;
+    isFull = false;
+    return wasFull;
+  });
+  expect(found.value("written")).toBe("as copied");
+  isFull = true;
+  expect((await open()).repaired).toBeUndefined();
 });
 
 test("a database that was noted to be damaged is read in full, and goes on if it is not", async () => {

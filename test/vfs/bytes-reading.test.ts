@@ -170,6 +170,31 @@ test("a gateway that ignores ranges is read once, and kept", async () => {
   expect(world.gateway.calls.length).toBe(calls + 1);
 });
 
+test("a gateway without ranges that has fewer bytes of a version than it said is not asked for them without end", async () => {
+  const world = await createBytesWorld();
+  const inode = world.addRemote(pattern(3 * MIB));
+  const { gateway } = world;
+  for (const version of gateway.versions.keys()) gateway.versions.set(version, pattern(2 * MIB));
+  gateway.ignoresRanges = true;
+  let asked = 0;
+  const get = gateway.versions.get.bind(gateway.versions);
+  gateway.versions.get = (version) => {
+    asked += 1;
+    // Else nobody would ever have a turn again.
+    if (asked > 20) gateway.hold();
+    return get(version);
+  };
+  const handle = await world.open(inode);
+  same(await world.read(handle, 0, 10), pattern(10));
+  const end = new AbortController();
+  const missing = failure(world.read(handle, 2 * MIB, 10, end.signal));
+  await world.clock.advance(10_000);
+  end.abort();
+  expect((await missing).code).toBe("EIO");
+  expect(asked).toBeLessThan(10);
+  await world.close(handle);
+});
+
 test("what breaks off goes on where it stopped", async () => {
   const world = await createBytesWorld();
   const content = pattern(2 * MIB);

@@ -1,9 +1,12 @@
 /** Open files through trouble of the disk, and what was removed on purpose: gone from the disk too, in the end. */
 import { expect, test } from "vitest";
 import { hasCode } from "../../src/lib/system-error.ts";
+import { cutGeneration } from "../../src/vfs/cut.ts";
 import { despiteFullDisk } from "../../src/vfs/despite-full-disk.ts";
 import type { DiskTrouble } from "../../src/vfs/disk.ts";
 import { FsError } from "../../src/vfs/errors.ts";
+import { evict } from "../../src/vfs/evict.ts";
+import { generationSource } from "../../src/vfs/generation.ts";
 import { forget } from "../../src/vfs/lookup.ts";
 import { itemOf } from "../../src/vfs/pending.ts";
 import { recoverContents } from "../../src/vfs/recover.ts";
@@ -22,6 +25,7 @@ function withTrouble(world: BytesWorld) {
   Object.assign(disk, {
     requireChangeable() {
       if (now.trouble === "readOnly") throw new FsError("EROFS", "read-only");
+      if (now.trouble === "gone") throw new FsError("EIO", "gone");
     },
   });
   return now;
@@ -127,6 +131,80 @@ test("the state dir is gone: the queue says of a file that nobody has open that 
   };
   expect(why(lost)).toBe("its bytes went with the state dir");
   expect(why(held)).not.toBe(why(lost));
+});
+
+test("the state dir is gone, and another mount's is in its place: nothing of that is read, changed or removed", async () => {
+  const world = await createBytesWorld();
+  const { context, files } = world;
+  const disk = withTrouble(world);
+  const content = pattern(10 * KIB);
+  const [read, evicted] = [world.addRemote(content), world.addRemote(pattern(10 * KIB, 2))];
+  for (const inode of [read, evicted]) await world.readAll(inode);
+  const { inode, handle } = await world.create();
+  await world.write(handle, 0, content);
+  await world.close(handle);
+  const [entry] = context.metadata.entries.ofInode(inode.id);
+  await unlink(context, CALLER, 1, entry?.name ?? "");
+  await world.clock.settle();
+
+  disk.trouble = "gone";
+  const others = Buffer.from(pattern(10 * KIB, 3));
+  const paths = [read, evicted, inode].map(({ lineage }) => context.paths.live(lineage));
+  for (const path of paths) {
+    const file = await files.open(path, "w+");
+    await file.write(others, 0);
+    await file.close();
+  }
+  forget(context, [{ lineage: inode.lineage }]);
+  await world.clock.settle();
+  await evict(context, 20 * KIB);
+  expect(Buffer.compare(await world.readAll(read), content)).toBe(0);
+  for (const path of paths) {
+    const file = await files.open(path, "r");
+    const found = Buffer.alloc(others.length);
+    expect(await file.read(found, 0, found.length, 0)).toBe(others.length);
+    expect(Buffer.compare(found, others)).toBe(0);
+    await file.close();
+  }
+});
+
+test("a state dir that has taken the place of ours just now: its files are not emptied", async () => {
+  const world = await createBytesWorld();
+  const { context, files } = world;
+  const disk = withTrouble(world);
+  const inode = world.addRemote(pattern(10 * KIB));
+  const path = context.paths.live(inode.lineage);
+  await context.paths.prepareFolderOf(path);
+  const others = await files.open(path, "w+");
+  await others.write(pattern(100, 3), 0);
+  Object.assign(context.disk, {
+    lookForFolder() {
+      disk.trouble = "gone";
+    },
+  });
+  await said(world.open(inode));
+  expect((await others.stat()).size).toBe(100);
+  await others.close();
+});
+
+test("the state dir is gone: what another mount's has in its place is not sent as what was cut here", async () => {
+  const world = await createBytesWorld();
+  const { context, files } = world;
+  const disk = withTrouble(world);
+  const { inode, handle } = await world.create();
+  await world.write(handle, 0, pattern(100 * KIB));
+  await world.close(handle);
+  await cutGeneration(context, inode.id, CALLER.signal);
+  const cut = context.metadata.generations.newestOf(inode.id);
+  if (cut === undefined) throw new Error("nothing was cut");
+  disk.trouble = "gone";
+  const others = await files.open(context.paths.live(inode.lineage), "w+");
+  await others.write(pattern(100 * KIB, 3), 0);
+  await others.close();
+  const read = async () => {
+    for await (const _ of generationSource(context, cut).read());
+  };
+  await expect(read()).rejects.toMatchObject({ code: "ENOENT" });
 });
 
 test("killed before its file is gone, a removed file is gone after the next start, and nothing is set aside", async () => {
