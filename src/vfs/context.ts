@@ -24,6 +24,7 @@ import type { Network } from "./network.ts";
 import type { Passthrough } from "./passthrough.ts";
 import type { PollState } from "./poll-state.ts";
 import type { Quota } from "./quota-state.ts";
+import type { ReadOrder } from "./read-order.ts";
 import type { Request } from "./request.ts";
 import type { RightOfWay } from "./right-of-way.ts";
 import type { SyncTogether } from "./sync-waiting.ts";
@@ -110,6 +111,8 @@ export interface Context {
   readonly syncRows: () => Promise<void>;
   /** How to stop sending an attempt, by its id. */
   readonly sending: Map<number, () => void>;
+  /** For gateways that count no changes; see echo.ts. */
+  readonly readOrder: ReadOrder;
   /** Which folders are listed again next; see poll.ts. */
   readonly polled: PollState;
   /** Folders removed here, by node id, that the gateway does not delete because something is in them; see look-inside.ts. */

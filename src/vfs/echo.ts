@@ -1,8 +1,8 @@
 /**
  * Gateways that count no changes: what is heard of a node gets a revision made here, so that news
- * and lag are told apart as anywhere else. Only a read by id is believed. A state that a write of
- * ours moved the node away from is an echo until the settle time is over; then the node is read
- * again. Never waits.
+ * and lag are told apart as anywhere else. Only a read by id is believed, unless a write of ours was
+ * answered since it was asked for (read-order.ts). A state that a write of ours moved the node away
+ * from is an echo until the settle time is over; then the node is read again. Never waits.
  */
 import { sameValue } from "../contract/attributes.ts";
 import { SETTLE_MS } from "../contract/features.ts";
@@ -10,7 +10,7 @@ import type { Node } from "../contract/resources.ts";
 import type { Base, NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 
-type Needs = Pick<Context, "metadata" | "runtime" | "client">;
+type Needs = Pick<Context, "metadata" | "runtime" | "client" | "readOrder">;
 
 /** by id: never old. by others: lists, refusals, which may be. */
 export type Source = "id" | "others";
@@ -30,7 +30,9 @@ const stateOf = (node: Node): State => ({
 
 /** The node as it may be compared with what is known: with the gateway's revision, or one made here. */
 export function withRevision(context: Needs, node: Node, source: Source): Node {
-  return context.client.features.revisions ? node : { ...node, revision: revisionHere(context, node, source) };
+  if (context.client.features.revisions) return node;
+  const actual = context.readOrder.isOvertaken(node) ? "others" : source;
+  return { ...node, revision: revisionHere(context, node, actual) };
 }
 
 function revisionHere(context: Needs, node: Node, source: Source): number {
@@ -55,7 +57,9 @@ function revisionHere(context: Needs, node: Node, source: Source): number {
 
 /** The node after a write of ours that was answered: newer than all that was heard before. */
 export function afterWrite(context: Needs, row: NodeRow, node: Node): Node {
-  return context.client.features.revisions ? node : { ...node, revision: newest(row) + 1 };
+  if (context.client.features.revisions) return node;
+  context.readOrder.wrote(node.id);
+  return { ...node, revision: newest(row) + 1 };
 }
 
 /**

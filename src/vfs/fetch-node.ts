@@ -19,7 +19,9 @@ const ASK_AGAIN_MS = 1_000;
 /** The node, or undefined when its id answers 404. Other failures reject. */
 export async function readNode(context: Context, nodeId: string, signal: AbortSignal): Promise<Node | undefined> {
   try {
+    const asked = context.readOrder.asking();
     const node = await context.client.getNode(nodeId, { signal });
+    context.readOrder.answered(node, asked);
     context.network.answered();
     context.metadata.rereads.found(nodeId);
     return node;

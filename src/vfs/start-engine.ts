@@ -40,6 +40,7 @@ import { pollFolders } from "./poll.ts";
 import { createPollState } from "./poll-state.ts";
 import { NO_BOOT } from "./power-loss.ts";
 import { createQuota } from "./quota.ts";
+import { createReadOrder } from "./read-order.ts";
 import { recoverOpenFiles } from "./recover.ts";
 import { parseRequest, type Request } from "./request.ts";
 import type { Resumed } from "./resume.ts";
@@ -174,6 +175,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     together: createTogether(runtime, metadata),
     rightOfWay: createRightOfWay(runtime, settings.maximumAgeMs),
     cuts: new Map(),
+    readOrder: createReadOrder(),
     polled: createPollState(),
     notEmpty: new Map(),
     network,

@@ -362,6 +362,22 @@ const FOUND: readonly Found[] = [
       { do: "run", mount: 1, program: { do: "backup", path: "b", size: 1, keeps: true } },
     ],
   },
+  {
+    name: "without revisions, a read that was asked for before a write of ours was answered is not news",
+    options: { mounts: 2, seed: 28_760, lacks: ["revisions"], hasKeys: true },
+    steps: [
+      save(0, "a"),
+      { do: "run", mount: 0, program: { do: "mkdir", path: "d" } },
+      save(0, "d/a"),
+      { do: "wait", ms: 4_000 },
+      LIST,
+      { do: "run", mount: 1, program: { do: "list", path: "d" } },
+      { do: "weather", mount: 1, isOffline: true, latencyMs: 0, faultShare: 0 },
+      save(1, "a"),
+      { do: "run", mount: 0, program: { do: "rename", path: "a", to: "d/b" } },
+      { do: "remount", mount: 0 },
+    ],
+  },
 ];
 
 test.each(FOUND)("$name", async ({ options, steps }) => {

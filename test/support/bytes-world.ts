@@ -28,6 +28,7 @@ import { NO_PASSTHROUGH } from "../../src/vfs/passthrough.ts";
 import { createPollState } from "../../src/vfs/poll-state.ts";
 import { createQuota } from "../../src/vfs/quota.ts";
 import { read } from "../../src/vfs/read.ts";
+import { createReadOrder } from "../../src/vfs/read-order.ts";
 import { recoverContents } from "../../src/vfs/recover.ts";
 import { parseRequest, type Request } from "../../src/vfs/request.ts";
 import { createRightOfWay } from "../../src/vfs/right-of-way.ts";
@@ -212,6 +213,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
       syncedRows = database.serialize();
     }),
     sending: new Map(),
+    readOrder: createReadOrder(),
     polled: createPollState(),
     notEmpty: new Map(),
     network,
