@@ -63,7 +63,9 @@ async function resumeFile(context: Context, lineage: number, handles: readonly K
   live.backing = handles.find(({ backing }) => backing > 0)?.backing;
   if (live.backing !== undefined) live.passedWriters = writers;
   try {
-    if (writers > 0) await resumeWriting(context, live, live.backing !== undefined);
+    // One of a version that was replaced has nothing to write to any more, and keeps what it reads.
+    const isCurrent = context.metadata.inodes.ofLineage(lineage)?.lineage === lineage;
+    if (writers > 0 && isCurrent) await resumeWriting(context, live, live.backing !== undefined);
   } catch (error) {
     // Nobody would ever close it. That it may have been written to stays in the rows, for the next start.
     context.lives.delete(lineage);

@@ -124,6 +124,28 @@ test("a program that reads a version that was replaced goes on reading it", asyn
   expect(next.complaints).toEqual([]);
 });
 
+test("so does one that has it open for writing, and whoever else has that version open", async () => {
+  for (const isPassing of [false, true]) {
+    const { world, table, successor } = await worldWith(isPassing);
+    const inode = world.addRemote(TEXT);
+    await world.readAll(inode);
+    await world.clock.advance(1000);
+    const writing = await world.open(inode, { write: true });
+    const reading = await world.open(inode);
+    const news = { size: NEWS.length, hash: null, content: "clean" } as const;
+    const { changes } = world.context.metadata.inodes.switchLineage(inode.id, news);
+    const next = await successor(async ({ context }) => {
+      Object.assign(context, { passthrough: { ...context.passthrough, unregister: () => {} } });
+    });
+    for (const handle of [writing, reading]) expect(await readOf(next, handle)).toBe("some text");
+    await expect(next.write(writing, 0, NEWS)).rejects.toMatchObject({ code: "ESTALE" });
+    for (const handle of [writing, reading]) await next.close(handle);
+    expect([table.kept.size, next.context.lives.size]).toEqual([0, 0]);
+    expect(next.inode(inode.id)).toMatchObject({ ...news, changes });
+    expect(next.complaints).toEqual([]);
+  }
+});
+
 test("a folder that is listed goes on", async () => {
   const { world, table, successor } = await worldWith();
   const handle = table.add({ request: 0, lineage: ROOT, kind: "folder", write: false, append: false, backing: 0 });
