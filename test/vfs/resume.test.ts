@@ -295,3 +295,19 @@ test("a file that cannot be taken over is not kept half open", async () => {
   expect(next.context.handles.size).toBe(0);
   expect(next.complaints).toEqual(["an open file could not be taken over: disk full"]);
 });
+
+test("whoever had a version open that was replaced takes no mark from who writes to the one that came", async () => {
+  const { world } = await worldWith();
+  const inode = world.addRemote(TEXT);
+  await world.readAll(inode);
+  const former = await world.open(inode, { write: true });
+  const { context } = world;
+  context.metadata.inodes.switchLineage(inode.id, { content: "clean" });
+  const handle = await world.open(world.inode(inode.id), { write: true, truncate: true });
+  await world.write(handle, 0, Buffer.from("much longer than it was"));
+  await world.close(former);
+  context.metadata.transaction(() => context.metadata.settings.set("migrated", "x"));
+  const next = world.crash();
+  await (await recoverOpenFiles(next.context))?.();
+  expect(next.inode(inode.id)).toMatchObject({ content: "dirty", size: 23 });
+});
