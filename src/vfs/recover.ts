@@ -72,6 +72,8 @@ async function mappedOf(context: Context, inWriting: readonly Inode[], written: 
 
 async function recoverInode(context: Context, inode: Inode): Promise<void> {
   const { metadata, runtime, paths } = context;
+  // Its last writer has gone, or has a version that was replaced: the end of its mark was not noted yet.
+  if (inode.content === "clean") return;
   // Unlinked while it was open: it goes.
   if (metadata.entries.links(inode.id) === 0) return;
   runtime.step("recover: a file a writer had");

@@ -311,3 +311,14 @@ test("whoever had a version open that was replaced takes no mark from who writes
   await (await recoverOpenFiles(next.context))?.();
   expect(next.inode(inode.id)).toMatchObject({ content: "dirty", size: 23 });
 });
+
+test("a file whose last writer wrote nothing is clean after a crash too, where the gateway tells no hash", async () => {
+  const { world } = await worldWith();
+  const inode = world.addRemote(TEXT, { hash: null });
+  await world.readAll(inode);
+  await world.close(await world.open(inode, { write: true }));
+  expect(world.inode(inode.id).content).toBe("clean");
+  const next = world.crash();
+  await (await recoverOpenFiles(next.context))?.();
+  expect(next.inode(inode.id).content).toBe("clean");
+});
