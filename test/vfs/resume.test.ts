@@ -322,3 +322,27 @@ test("a file whose last writer wrote nothing is clean after a crash too, where t
   await (await recoverOpenFiles(next.context))?.();
   expect(next.inode(inode.id).content).toBe("clean");
 });
+
+test("a mapped file that cannot be taken over costs nobody else the mount", async () => {
+  for (const isRead of [false, true]) {
+    const { world, table, successor } = await worldWith(true);
+    const inode = world.addRemote(TEXT);
+    const other = world.addRemote(NEWS);
+    for (const one of [inode, other]) await world.readAll(one);
+    await world.clock.advance(1000);
+    const reading = await world.open(isRead ? inode : other);
+    table.remove(await world.open(inode, { write: true }));
+    const next = await successor(async (there) => {
+      neverAlone(there);
+      const { staged, passthrough } = there.context;
+      const flush = () => Promise.reject(new Error("disk full"));
+      Object.assign(there.context, { staged: { ...staged, flush }, passthrough: { ...passthrough, unregister() {} } });
+    });
+    expect(next.complaints).toEqual(["a file that a program has mapped could not be taken over: disk full"]);
+    expect(await readOf(next, reading)).toBe(isRead ? "some text" : "news");
+    await next.close(reading);
+    expect(next.context.lives.size).toBe(0);
+    // The next start looks at it.
+    expect(next.context.metadata.inodes.writing().map(({ id }) => id)).toEqual([inode.id]);
+  }
+});
