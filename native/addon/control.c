@@ -213,7 +213,8 @@ napi_value control_send(napi_env env, napi_callback_info info)
   ssize_t sent;
   do {
     sent = sendmsg(control->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-  } while (sent < 0 && errno == EINTR);
+    /* Reset: said once, by whichever call comes first, of an end that was closed with lines of ours unread. */
+  } while (sent < 0 && (errno == EINTR || errno == ECONNRESET));
   int error = sent < 0 ? errno : 0;
   free(line);
   return make_number(env, error);

@@ -127,7 +127,8 @@ function limitOf(url: URL): number {
 
 async function bodyOf<T>(request: IncomingMessage, schema: z.ZodType<T>, limit = BODY_LIMIT): Promise<T> {
   let text = "";
-  for await (const chunk of request) {
+  // A character may come in two pieces.
+  for await (const chunk of request.setEncoding("utf8")) {
     text += String(chunk);
     if (text.length > limit) throw new RequestError(413, `expected at most ${limit} bytes`);
   }

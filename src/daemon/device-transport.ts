@@ -86,13 +86,10 @@ export function deviceTransport(options: DeviceOptions): Transport {
         settings,
         {
           hushKernel() {
-            kernelCache.close();
+            kernelCache.hush();
             return device.told();
           },
-          unhushKernel() {
-            tellKernel();
-            engine.expireKernel();
-          },
+          unhushKernel: tellKernel,
           pause: () => device.pause(),
           drained: () => session.drained(),
           resend: agreed.resend,

@@ -52,8 +52,11 @@ export interface HandOver {
   readonly begun: Promise<"handOver">;
   /** Brings all to rest; the process is to end when it resolves. Never rejects. */
   rest(): Promise<void>;
-  /** The last word to the supervisor. False: it has not taken it, and will take our end for a death. */
-  tell(link: SupervisorLink): Promise<boolean>;
+  /**
+   * The last word to the supervisor. One that has not taken it takes our end for a death: then too a successor comes, and
+   * what is open must stay as it is. False: there is no supervisor, and the mount is to be taken off.
+   */
+  tell(link: Pick<SupervisorLink, "reload" | "isGone">): Promise<boolean>;
 }
 
 export function createHandOver(
@@ -120,7 +123,7 @@ export function createHandOver(
       const errno = await link.reload(reloadTag({ id: next.id, since }), JSON.stringify(next.settings), next.program);
       if (errno !== 0) log.error({ errno }, "the supervisor could not be told of the reload");
       systemClock.step("reload: said");
-      return errno === 0;
+      return errno === 0 || !link.isGone();
     },
   };
 }

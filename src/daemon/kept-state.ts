@@ -79,7 +79,10 @@ export function openKeptState(
   if (before === undefined) {
     const empty = Buffer.alloc(SLOTS_AT + SLOTS_AT_FIRST * SLOT_SIZE);
     writeHead(empty, { mount });
-    return keptState(makeFile(path, empty, log), mount, empty, NOBODY, log);
+    const fd = makeFile(path, empty.length, log);
+    const file = keptFile(fd, log);
+    file.write(empty, HEAD_SIZE, 0);
+    return keptState(fd, file, mount, empty, NOBODY);
   }
   let fd: number;
   try {
@@ -92,23 +95,77 @@ export function openKeptState(
   const found = head.safeParse(parse(bytes));
   // Before the kernel has agreed on anything nobody uses the mount.
   const isOurs = found.success && found.data.mount === mount && found.data.connection !== undefined;
-  if (isOurs && bytes.length >= SLOTS_AT) return keptState(fd, mount, bytes, before, log);
+  if (isOurs && bytes.length >= SLOTS_AT) return keptState(fd, keptFile(fd, log), mount, bytes, before);
   fs.closeSync(fd);
   return undefined;
 }
 
 /** A disk without room for it is no reason not to mount. */
-function makeFile(path: string, bytes: Buffer, log: Logger): number {
+function makeFile(path: string, size: number, log: Logger): number {
   let fd = NO_FILE;
   try {
     // A new file is as old as its mount.
     fs.rmSync(path, { force: true });
     fd = fs.openSync(path, "wx+", 0o600);
-    fs.writeSync(fd, bytes, 0, bytes.length, 0);
+    fs.ftruncateSync(fd, size);
   } catch (error) {
     log.warn({ err: error }, UNWRITTEN);
+    if (fd !== NO_FILE) fs.closeSync(fd);
+    return NO_FILE;
+  }
+  try {
+    fs.writeSync(fd, Buffer.alloc(size), 0, size, 0);
+  } catch {
+    // It is as long and as empty as it should be. Room for what comes is asked for when it comes.
   }
   return fd;
+}
+
+interface KeptFile {
+  /** The first `length` bytes; when it returns they survive us, or it is no longer whole. */
+  write(bytes: Uint8Array, length: number, at: number): void;
+  /** Whether all that was ever written is there. What the disk did not take is tried again first. */
+  isWhole(): boolean;
+}
+
+function keptFile(fd: number, log: Logger): KeptFile {
+  /** What the disk did not take, by its place: always the head, a slot or a list, of which the last word counts. */
+  const untaken = new Map<number, Uint8Array>();
+
+  function take(bytes: Uint8Array, length: number, at: number): unknown {
+    try {
+      const written = fs.writeSync(fd, bytes, 0, length, at);
+      return written === length ? undefined : new Error(`${written} of ${length} bytes written`);
+    } catch (error) {
+      return error;
+    }
+  }
+
+  /** Stops at the first that fails: a disk that is full is not asked for each. */
+  function takeUntaken(): void {
+    for (const [at, bytes] of untaken) {
+      if (take(bytes, bytes.length, at) !== undefined) return;
+      untaken.delete(at);
+    }
+  }
+
+  return {
+    write(bytes, length, at) {
+      if (fd === NO_FILE) return;
+      const error = take(bytes, length, at);
+      if (error === undefined) {
+        untaken.delete(at);
+        takeUntaken();
+        return;
+      }
+      if (untaken.size === 0) log.warn({ err: error }, UNWRITTEN);
+      untaken.set(at, Uint8Array.from(bytes.subarray(0, length)));
+    },
+    isWhole() {
+      takeUntaken();
+      return fd !== NO_FILE && untaken.size === 0;
+    },
+  };
 }
 
 function parse(bytes: Buffer): unknown {
@@ -124,20 +181,7 @@ function writeHead(bytes: Buffer, values: z.infer<typeof head>): void {
   bytes.write(JSON.stringify(values));
 }
 
-function keptState(fd: number, mount: string, left: Buffer, { wasOwnFault }: Before, log: Logger): KeptState {
-  let isBroken = false;
-
-  function write(bytes: Uint8Array, length: number, at: number): void {
-    if (fd === NO_FILE) return;
-    try {
-      fs.writeSync(fd, bytes, 0, length, at);
-      isBroken = false;
-    } catch (error) {
-      if (!isBroken) log.warn({ err: error }, UNWRITTEN);
-      isBroken = true;
-    }
-  }
-
+function keptState(fd: number, file: KeptFile, mount: string, left: Buffer, { wasOwnFault }: Before): KeptState {
   const { free, kept, given } = readSlots(left);
   const byRequest = new Map(kept.filter(({ request }) => request !== 0).map((handle) => [handle.request, handle]));
   let end = Math.max(Math.floor((left.length - SLOTS_AT) / SLOT_SIZE), 0);
@@ -150,18 +194,18 @@ function keptState(fd: number, mount: string, left: Buffer, { wasOwnFault }: Bef
     const count = Math.min(ids.length, LIST_SIZE / 8 - 1);
     list.writeDoubleLE(count, 0);
     for (let i = 0; i < count; i += 1) list.writeDoubleLE(ids[i] ?? 0, 8 * (i + 1));
-    write(list, 8 * (count + 1), at);
+    file.write(list, 8 * (count + 1), at);
   }
 
   return {
     handles: kept,
     since: fd === NO_FILE ? systemClock.wallClock() : fs.fstatSync(fd).birthtimeMs,
     connection: head.parse(parse(left)).connection,
-    isWritten: () => fd !== NO_FILE && !isBroken,
+    isWritten: () => file.isWhole(),
     agreed(connection) {
       const bytes = Buffer.alloc(HEAD_SIZE);
       writeHead(bytes, { mount, connection });
-      write(bytes, bytes.length, 0);
+      file.write(bytes, bytes.length, 0);
     },
     handleTable: {
       add(handle) {
@@ -170,7 +214,7 @@ function keptState(fd: number, mount: string, left: Buffer, { wasOwnFault }: Bef
         last += 1;
         const id = last * SLOTS_MAX + slot;
         writeSlot(record, { ...handle, id });
-        write(record, SLOT_SIZE, SLOTS_AT + slot * SLOT_SIZE);
+        file.write(record, SLOT_SIZE, SLOTS_AT + slot * SLOT_SIZE);
         return id;
       },
       remove(id) {
@@ -178,7 +222,7 @@ function keptState(fd: number, mount: string, left: Buffer, { wasOwnFault }: Bef
         // Its number stays, so that it is never given out again.
         record.fill(0);
         record.writeDoubleLE(id, 0);
-        write(record, SLOT_SIZE, SLOTS_AT + slot * SLOT_SIZE);
+        file.write(record, SLOT_SIZE, SLOTS_AT + slot * SLOT_SIZE);
         free.push(slot);
       },
       openedBy: (request) => byRequest.get(request),

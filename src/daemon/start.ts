@@ -120,8 +120,10 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
     return exitCode;
   } finally {
     systemClock.step("daemon: ending");
+    // One that takes over and has not come to serve is followed by another, as long as somebody has the device.
+    const isFollowed = takesOver && link.servedMs() === undefined && !link.isGone();
     // What is open stays so, for the successor: to end is all that is left to do, as if it died here.
-    if (!isHandedOver) await closeAll(closers, log);
+    if (!isHandedOver && !isFollowed) await closeAll(closers, log);
     systemClock.step("daemon: ended");
     log.info({}, "ended");
   }

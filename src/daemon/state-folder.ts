@@ -6,6 +6,7 @@
  */
 import { readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import type { Claim } from "../lib/claim-folder.ts";
 
@@ -27,6 +28,8 @@ export function defaultStateFolder(stateHome: string, workspaceId: string): stri
 
 export function writeOwner(stateDir: string, value: StateOwner): void {
   const path = join(stateDir, FILE);
+  // On a disk without room for it: whoever takes a mount over needs no more than what stands there.
+  if (isDeepStrictEqual(readOwner(stateDir), { id: value.id, name: value.name, baseUrl: value.baseUrl })) return;
   writeFileSync(`${path}.new`, `${JSON.stringify(value)}\n`, { mode: 0o600 });
   renameSync(`${path}.new`, path);
 }

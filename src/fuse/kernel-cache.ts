@@ -18,6 +18,8 @@ export interface KernelCacheOfDevice extends KernelCache {
    * that knows of us by a daemon before this one.
    */
   use(notify: Notify, kernelMinor: number): void;
+  /** Until it is used again nothing is told: what is to be told waits, and the kernel is to keep no name for long. */
+  hush(): void;
   close(): void;
 }
 
@@ -174,6 +176,11 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
     [known, nameAt, ways, lineageAt] = [rows, 0, 1, 0];
   }
 
+  function hush(): void {
+    notify = undefined;
+    expiresNames = false;
+  }
+
   const nameWay = createWay("entry", takeNames);
   const inodeWay = createWay("inode", takeInodes);
 
@@ -208,10 +215,10 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
       nameWay.wake();
       inodeWay.wake();
     },
+    hush,
     close() {
       isClosed = true;
-      notify = undefined;
-      expiresNames = false;
+      hush();
       known = undefined;
       againTimer?.cancel();
       ripe = [];

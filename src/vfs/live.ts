@@ -209,8 +209,10 @@ function writersLeft(context: Context, live: LiveFile): void {
     if (live.firstWriteAt !== undefined) markInode(context, inode.id);
     else lookAfterQuiet(context, inode.id);
   });
-  // What the rows could not be told is found out after a crash, or at the next close.
-  if (!live.isUnrecorded) metadata.writers.end(live.inode);
+  // What the rows could not be told is found out after a crash, or at the next close. The mark is of the inode: of a
+  // version that was replaced it is left to who writes to the one that came.
+  const inode = metadata.inodes.get(live.inode);
+  if (!live.isUnrecorded && (inode === undefined || writersOf(context, inode) === 0)) metadata.writers.end(live.inode);
   Object.assign(live, { firstWriteAt: undefined, noticed: undefined, syncedAs: undefined });
   if (wasSynced) {
     // Nobody can change it any more without our being asked.

@@ -13,7 +13,7 @@ import type { Context } from "./context.ts";
 import { hasNoWriter, leaveToFormerWriters } from "./former-writers.ts";
 import { mtimeOf } from "./mtime.ts";
 import { doubtContents, wentDown } from "./power-loss.ts";
-import { type Resumed, resumeHandles, resumeMapped, writtenBy } from "./resume.ts";
+import { type Resumed, resumeAllMapped, resumeHandles, writtenBy } from "./resume.ts";
 import { tellNamed } from "./staged-files.ts";
 import { isStill } from "./still.ts";
 import { prepareSweep } from "./sweep.ts";
@@ -53,7 +53,7 @@ export async function recoverOpenFiles(
     }
   });
   if (resumed !== undefined) await resumeHandles(context, resumed);
-  for (const lineage of mapped) await resumeMapped(context, lineage);
+  await resumeAllMapped(context, mapped);
   const sweep = prepareSweep(context, resumed !== undefined);
   if (!isDoubtful && !wasOlder) return sweep;
   // What the rows say of a file may be about another one.
@@ -72,6 +72,8 @@ async function mappedOf(context: Context, inWriting: readonly Inode[], written: 
 
 async function recoverInode(context: Context, inode: Inode): Promise<void> {
   const { metadata, runtime, paths } = context;
+  // Its last writer has gone, or has a version that was replaced: the end of its mark was not noted yet.
+  if (inode.content === "clean") return;
   // Unlinked while it was open: it goes.
   if (metadata.entries.links(inode.id) === 0) return;
   runtime.step("recover: a file a writer had");

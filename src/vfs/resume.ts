@@ -63,11 +63,12 @@ async function resumeFile(context: Context, lineage: number, handles: readonly K
   live.backing = handles.find(({ backing }) => backing > 0)?.backing;
   if (live.backing !== undefined) live.passedWriters = writers;
   try {
-    if (writers > 0) await resumeWriting(context, live, live.backing !== undefined);
+    // One of a version that was replaced has nothing to write to any more, and keeps what it reads.
+    const isCurrent = context.metadata.inodes.ofLineage(lineage)?.lineage === lineage;
+    if (writers > 0 && isCurrent) await resumeWriting(context, live, live.backing !== undefined);
   } catch (error) {
     // Nobody would ever close it. That it may have been written to stays in the rows, for the next start.
-    context.lives.delete(lineage);
-    await live.file.close().catch(() => {});
+    await closeUntaken(context, live);
     throw error;
   }
   for (const { id, write, append } of handles) {
@@ -76,18 +77,41 @@ async function resumeFile(context: Context, lineage: number, handles: readonly K
 }
 
 /**
- * A program that was passed on has closed the file, and has it mapped still. It is waited for as the daemon
+ * Programs that were passed on have closed these files, and have them mapped still. They are waited for as the daemon
  * before did.
  */
-export async function resumeMapped(context: Context, lineage: number): Promise<void> {
+export async function resumeAllMapped(context: Context, lineages: readonly number[]): Promise<void> {
+  for (const lineage of lineages) {
+    try {
+      await resumeMapped(context, lineage);
+    } catch (error) {
+      context.log.error({ err: error, lineage }, "a file that a program has mapped could not be taken over");
+    }
+  }
+}
+
+async function resumeMapped(context: Context, lineage: number): Promise<void> {
   const read = context.lives.get(lineage);
   const live = read ?? (await reopen(context, lineage, 1));
   if (read !== undefined) {
     read.opens += 1;
     read.writers += 1;
   }
-  await resumeWriting(context, live, true);
+  try {
+    await resumeWriting(context, live, true);
+  } catch (error) {
+    // Nobody would ever close it. The rows say still that somebody writes to it: the next start looks at it.
+    live.opens -= 1;
+    live.writers -= 1;
+    if (read === undefined) await closeUntaken(context, live);
+    throw error;
+  }
   await closePassed(context, live);
+}
+
+async function closeUntaken(context: Context, live: LiveFile): Promise<void> {
+  context.lives.delete(live.lineage);
+  await live.file.close().catch(() => {});
 }
 
 /** Counts as opened once. */

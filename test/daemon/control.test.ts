@@ -267,3 +267,26 @@ it("says why when no daemon listens, when it is silent, and when it answers some
   await serve({ status: async () => ({ nonsense: true }) as unknown as MountStatus });
   await expect(getStatus(socket)).rejects.toThrow("unexpected form");
 });
+
+it("takes a body as it was sent, in whichever pieces it comes", async () => {
+  const asked: unknown[] = [];
+  await serve({
+    retry: async (paths) => {
+      asked.push(paths);
+      return { retried: 0, unknown: [] };
+    },
+  });
+  const paths = ["/grün/木"];
+  const body = Buffer.from(JSON.stringify({ paths }));
+  const call = request({ socketPath: socket, method: "POST", path: "/queue/retry", agent: false });
+  const answered = new Promise((resolve, reject) => {
+    call.on("response", (response) => response.resume().on("end", resolve)).on("error", reject);
+  });
+  for (const byte of body) {
+    call.write(Buffer.of(byte));
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+  call.end();
+  await answered;
+  expect(asked).toEqual([paths]);
+});

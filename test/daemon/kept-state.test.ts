@@ -1,7 +1,7 @@
 /** The file that outlives a daemon: handles, what INIT agreed on, what was at hand. */
-import { readFileSync, truncateSync, writeFileSync } from "node:fs";
+import fs, { readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { openKeptState } from "../../src/daemon/kept-state.ts";
 import type { Logger } from "../../src/lib/log.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -26,6 +26,24 @@ const CONNECTION = {
 };
 const FILE = { request: 40, lineage: 7, kind: "file", write: true, append: false, backing: 3 } as const;
 const FOLDER = { request: 0, lineage: 2 ** 40, kind: "folder", write: false, append: false, backing: 0 } as const;
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  warnings.length = 0;
+});
+
+/** The disk takes this many bytes, and nothing from there on. */
+function fullAt(bytes: number): { hasRoom: boolean } {
+  const disk = { hasRoom: false };
+  const write = fs.writeSync as (fd: number, buffer: Uint8Array, offset: number, length: number, at: number) => number;
+  const limited: typeof write = (fd, buffer, offset, length, at) => {
+    if (disk.hasRoom || at + length <= bytes) return write(fd, buffer, offset, length, at);
+    if (at >= bytes) throw Object.assign(new Error("ENOSPC"), { code: "ENOSPC" });
+    return write(fd, buffer, offset, bytes - at, at);
+  };
+  vi.spyOn(fs, "writeSync").mockImplementation(limited as typeof fs.writeSync);
+  return disk;
+}
 
 const pathIn = async () => join(await temporaryFolder(), "handles");
 const begin = (path: string, mount = "m") => {
@@ -117,4 +135,35 @@ test("a disk that takes nothing costs no program its file; the log says so once"
   expect(new Set(ids).size).toBe(2);
   expect(warnings).toEqual(["what is open cannot be written down; a crash of the daemon would end it"]);
   expect(readFileSync(path).length).toBeGreaterThan(0);
+});
+
+test("a handle that found no room counts as not written down, whatever is written after it, until there is room", async () => {
+  const path = await pathIn();
+  const first = beginAgreed(path);
+  const disk = fullAt(readFileSync(path).length);
+  const ids = Array.from({ length: 1100 }, () => first.handleTable.add(FILE));
+  expect(first.isWritten()).toBe(false);
+  // Those before it have their place in the file.
+  first.handleTable.remove(ids[0] ?? 0);
+  first.atHand.suspected([2]);
+  expect(first.isWritten()).toBe(false);
+  disk.hasRoom = true;
+  first.handleTable.remove(ids[1] ?? 0);
+  expect(first.isWritten()).toBe(true);
+  expect(resume(path)?.handles.map(({ id }) => id)).toEqual(ids.slice(2));
+  expect(warnings).toEqual(["what is open cannot be written down; a crash of the daemon would end it"]);
+});
+
+test("a mount begun on a full disk can be taken over once there is room, and says so no sooner", async () => {
+  for (const bytes of [0, 100, 5000, 150_000]) {
+    const path = await pathIn();
+    const disk = fullAt(bytes);
+    const first = beginAgreed(path);
+    const id = first.handleTable.add(FILE);
+    if (first.isWritten()) expect(resume(path)?.handles).toHaveLength(1);
+    disk.hasRoom = true;
+    expect(first.isWritten()).toBe(true);
+    expect(resume(path)?.handles.map((handle) => handle.id)).toEqual([id]);
+    vi.restoreAllMocks();
+  }
 });

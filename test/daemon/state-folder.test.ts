@@ -37,3 +37,12 @@ it("is found again by name or id, but never for another gateway", () => {
   expect(findStateFolder(join(home, "absent"), "http://a", "main")).toBe(undefined);
   expect(readOwner(one)).toEqual({ id: "1", name: "main", baseUrl: "http://a" });
 });
+
+it("who owns it is written where that is not what stands there: a mount is taken over on a full disk too", () => {
+  const path = made("1", "main", "http://a");
+  // No file can be made any more.
+  mkdirSync(join(path, "workspace.json.new"));
+  writeOwner(path, { id: "1", name: "main", baseUrl: "http://a" });
+  expect(() => writeOwner(path, { id: "1", name: "renamed", baseUrl: "http://a" })).toThrow("EISDIR");
+  expect(readOwner(path)).toEqual({ id: "1", name: "main", baseUrl: "http://a" });
+});

@@ -254,3 +254,32 @@ it("what is told before there is a kernel is told to it then; nobody is told at 
   await clock.advance(100);
   expect([told.length, cache.expiresNames]).toEqual([2, false]);
 });
+
+it("hushed and used again, it tells what came meanwhile and what comes then, and once more what expires", async () => {
+  const { clock, cache, texts } = start(EXPIRES);
+  const news = (name: string, isGone: () => boolean): KernelNews => ({
+    names: [{ parent: 1, name, isGone, wasThere: true }],
+    listings: [],
+    inodes: [7],
+  });
+  cache.tell(news("before", no), KNOWN);
+  await clock.advance(100);
+  cache.tell(news("gone", yes), KNOWN);
+  cache.hush();
+  expect(cache.expiresNames).toBe(false);
+  await clock.advance(5_000);
+  cache.tell(news("meanwhile", no), KNOWN);
+  await clock.advance(5_000);
+  expect(texts("entry")).toEqual(["expire 1/before"]);
+  const told: string[] = [];
+  cache.use(async (_, messages) => {
+    told.push(...wordsOf(messages));
+    return 0;
+  }, EXPIRES);
+  expect(cache.expiresNames).toBe(true);
+  await clock.advance(100);
+  expect(told.splice(0).sort()).toEqual(["attributes 7", "drop 1/gone", "expire 1/before", "expire 1/meanwhile"]);
+  cache.tell(news("then", no), KNOWN);
+  await clock.advance(5_000);
+  expect(told.sort()).toEqual(["attributes 7", "expire 1/meanwhile", "expire 1/then", "expire 1/then"]);
+});

@@ -429,4 +429,16 @@ describe("the control socket", () => {
     await ended;
     expect(lines).toEqual(["the last word"]);
   });
+
+  it("says of an end that was closed with lines unread what it says of any that is gone", async () => {
+    const [mine, theirs] = socketPair("seqpacket");
+    const ended = new Promise<void>((resolve) => {
+      const control = openControl(mine, () => {}, resolve);
+      closing.push(() => control.close());
+      expect(control.send("never read")).toBe(0);
+      closeSync(theirs);
+      expect([control.send("a word"), control.send("another")]).toEqual([32, 32]);
+    });
+    await ended;
+  });
 });

@@ -284,6 +284,19 @@ test("opened for writing at the crash and not written, whole or not, a file is c
   expect(next.inode(partly.id).content).toBe("clean");
 });
 
+test("a file the disk cannot read counts as changed, and keeps nobody from starting", async () => {
+  const world = await createBytesWorld();
+  const [bad, good] = [await cached(world), await cached(world)];
+  for (const inode of [bad, good]) await world.open(inode, { write: true });
+  const next = world.crash();
+  const path = new RegExp(`^${next.context.paths.live(bad.lineage)}$`);
+  next.files.fail({ path, code: "EIO", on: ["hash", "read"], times: 1000 });
+  await recoverContents(next.context);
+  expect(next.inode(bad.id)).toMatchObject({ content: "dirty", hash: null });
+  expect(next.inode(good.id).content).toBe("clean");
+  expect(next.complaints).toEqual([expect.stringContaining("a file that was open cannot be read: EIO")]);
+});
+
 test("opened for writing and changed past us before the crash, a file is dirty", async () => {
   const world = await createBytesWorld();
   const inode = await cached(world);

@@ -124,6 +124,28 @@ test("a program that reads a version that was replaced goes on reading it", asyn
   expect(next.complaints).toEqual([]);
 });
 
+test("so does one that has it open for writing, and whoever else has that version open", async () => {
+  for (const isPassing of [false, true]) {
+    const { world, table, successor } = await worldWith(isPassing);
+    const inode = world.addRemote(TEXT);
+    await world.readAll(inode);
+    await world.clock.advance(1000);
+    const writing = await world.open(inode, { write: true });
+    const reading = await world.open(inode);
+    const news = { size: NEWS.length, hash: null, content: "clean" } as const;
+    const { changes } = world.context.metadata.inodes.switchLineage(inode.id, news);
+    const next = await successor(async ({ context }) => {
+      Object.assign(context, { passthrough: { ...context.passthrough, unregister: () => {} } });
+    });
+    for (const handle of [writing, reading]) expect(await readOf(next, handle)).toBe("some text");
+    await expect(next.write(writing, 0, NEWS)).rejects.toMatchObject({ code: "ESTALE" });
+    for (const handle of [writing, reading]) await next.close(handle);
+    expect([table.kept.size, next.context.lives.size]).toEqual([0, 0]);
+    expect(next.inode(inode.id)).toMatchObject({ ...news, changes });
+    expect(next.complaints).toEqual([]);
+  }
+});
+
 test("a folder that is listed goes on", async () => {
   const { world, table, successor } = await worldWith();
   const handle = table.add({ request: 0, lineage: ROOT, kind: "folder", write: false, append: false, backing: 0 });
@@ -272,4 +294,55 @@ test("a file that cannot be taken over is not kept half open", async () => {
   expect(next.context.lives.get(inode.lineage)).toBeUndefined();
   expect(next.context.handles.size).toBe(0);
   expect(next.complaints).toEqual(["an open file could not be taken over: disk full"]);
+});
+
+test("whoever had a version open that was replaced takes no mark from who writes to the one that came", async () => {
+  const { world } = await worldWith();
+  const inode = world.addRemote(TEXT);
+  await world.readAll(inode);
+  const former = await world.open(inode, { write: true });
+  const { context } = world;
+  context.metadata.inodes.switchLineage(inode.id, { content: "clean" });
+  const handle = await world.open(world.inode(inode.id), { write: true, truncate: true });
+  await world.write(handle, 0, Buffer.from("much longer than it was"));
+  await world.close(former);
+  context.metadata.transaction(() => context.metadata.settings.set("migrated", "x"));
+  const next = world.crash();
+  await (await recoverOpenFiles(next.context))?.();
+  expect(next.inode(inode.id)).toMatchObject({ content: "dirty", size: 23 });
+});
+
+test("a file whose last writer wrote nothing is clean after a crash too, where the gateway tells no hash", async () => {
+  const { world } = await worldWith();
+  const inode = world.addRemote(TEXT, { hash: null });
+  await world.readAll(inode);
+  await world.close(await world.open(inode, { write: true }));
+  expect(world.inode(inode.id).content).toBe("clean");
+  const next = world.crash();
+  await (await recoverOpenFiles(next.context))?.();
+  expect(next.inode(inode.id).content).toBe("clean");
+});
+
+test("a mapped file that cannot be taken over costs nobody else the mount", async () => {
+  for (const isRead of [false, true]) {
+    const { world, table, successor } = await worldWith(true);
+    const inode = world.addRemote(TEXT);
+    const other = world.addRemote(NEWS);
+    for (const one of [inode, other]) await world.readAll(one);
+    await world.clock.advance(1000);
+    const reading = await world.open(isRead ? inode : other);
+    table.remove(await world.open(inode, { write: true }));
+    const next = await successor(async (there) => {
+      neverAlone(there);
+      const { staged, passthrough } = there.context;
+      const flush = () => Promise.reject(new Error("disk full"));
+      Object.assign(there.context, { staged: { ...staged, flush }, passthrough: { ...passthrough, unregister() {} } });
+    });
+    expect(next.complaints).toEqual(["a file that a program has mapped could not be taken over: disk full"]);
+    expect(await readOf(next, reading)).toBe(isRead ? "some text" : "news");
+    await next.close(reading);
+    expect(next.context.lives.size).toBe(0);
+    // The next start looks at it.
+    expect(next.context.metadata.inodes.writing().map(({ id }) => id)).toEqual([inode.id]);
+  }
 });

@@ -1,0 +1,99 @@
+/** A daemon's life as far as it needs no mount. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it, vi } from "vitest";
+import { openKeptState } from "../../src/daemon/kept-state.ts";
+import { identifyProcess } from "../../src/daemon/processes.ts";
+import { writeRecord } from "../../src/daemon/runtime-folder.ts";
+import type { DaemonSettings } from "../../src/daemon/settings.ts";
+import { runDaemon } from "../../src/daemon/start.ts";
+import { STATE_CLAIM } from "../../src/daemon/state-folder.ts";
+import { openControl, socketPair } from "../../src/fuse/native.ts";
+import { claimFolder } from "../../src/lib/claim-folder.ts";
+import { SILENT } from "../../src/lib/log.ts";
+import type { Engine } from "../../src/vfs/engine.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const CONNECTION = {
+  minor: 45,
+  kernelMinor: 45,
+  flags: -1,
+  flags2: 32,
+  maxWrite: 1 << 20,
+  passthrough: true,
+  setxattrExtended: true,
+  resend: true,
+};
+const FILE = { request: 40, lineage: 7, kind: "file", write: true, append: false, backing: 0 } as const;
+
+it("a daemon that takes over and fails before it serves leaves what programs have open to the one after it", async () => {
+  const folder = await temporaryFolder();
+  const [stateDir, runtimeFolder] = ["state", "run"].map((name) => join(folder, name)) as [string, string];
+  mkdirSync(runtimeFolder, { mode: 0o700 });
+  claimFolder(stateDir, STATE_CLAIM);
+  const settings: DaemonSettings = {
+    mountId: "m",
+    mountpoint: join(folder, "mount"),
+    baseUrl: "http://127.0.0.1:9",
+    workspace: "w",
+    tokenFile: join(folder, "token"),
+    stateHome: folder,
+    runtimeFolder,
+    cacheSize: 1e9,
+    patienceMs: 0,
+    shortenWaits: 1,
+    readOnly: false,
+    crashes: 5,
+    passthrough: false,
+    durability: "local",
+    logLevel: "info",
+    foreground: false,
+  };
+  const { mountId, mountpoint, baseUrl } = settings;
+  const self = identifyProcess(process.pid);
+  if (self === undefined) throw new Error("no such process");
+  const workspace = { id: "i", name: "w" };
+  const served = { connection: 1, mountId, mountpoint, baseUrl, workspace, stateDir, daemon: self, supervisor: self };
+  writeRecord(runtimeFolder, served);
+  const path = join(stateDir, "handles");
+  const before = openKeptState(path, mountId, undefined, SILENT);
+  before?.agreed(CONNECTION);
+  const id = before?.handleTable.add(FILE);
+  before?.close();
+
+  const [own, theirs] = socketPair("seqpacket");
+  const lines: string[] = [];
+  const supervisor = openControl(
+    theirs,
+    (line) => lines.push(line),
+    () => {},
+  );
+  const exitCode = await runDaemon({
+    settings,
+    controlDescriptor: own,
+    startEngine: async ({ handleTable, mount }) => {
+      const open = (mount?.resumed?.handles ?? []).map((handle) => handle.id);
+      expect(open).toEqual([id]);
+      // What is open is closed at the end.
+      const stop = async () => {
+        for (const handle of open) handleTable?.remove(handle);
+      };
+      const condition = () => {
+        throw new Error("no space left on the disk");
+      };
+      return { stop, condition } as unknown as Engine;
+    },
+    restarts: { count: 1, cause: "", wasOwnFault: false },
+    reload: undefined,
+    noResend: false,
+    log: { ...SILENT, openFile() {} },
+    umask: 0o022,
+    signaled: new AbortController().signal,
+  });
+  expect(exitCode).toBe(1);
+  const said = () => lines.filter((line) => line !== "heartbeat");
+  await vi.waitFor(() => expect(said()).toEqual(["failed 1 no space left on the disk"]));
+  const left = openKeptState(path, mountId, { wasOwnFault: false }, SILENT)?.handles;
+  expect(left).toEqual([{ ...FILE, id }]);
+  supervisor.close();
+});
