@@ -34,6 +34,8 @@ export function isBeingDeleted(context: Pick<Context, "metadata">, row: NodeRow)
   return context.metadata.attempts.openOf(row.id)?.request.do === "delete";
 }
 
+const isToldGone = ({ seen }: NodeRow) => seen !== null && "deleted" in seen;
+
 /**
  * Content that gets another node, or none yet, is sent to it: where the gateway shows only heads its
  * bytes have to be here, and the row has to say so. Once somebody has replaced that head, or it is
@@ -105,7 +107,8 @@ export function claimName(context: Needs, entry: Entry): boolean {
   const { metadata, runtime } = context;
   const parentId = nodeIdOfFolder(context, entry.parent);
   const own = metadata.nodes.ofEntry(entry.id);
-  const isFree = (row: NodeRow) => row.entry === null && row.kind === "file" && !isBeingDeleted(context, row);
+  const isFree = (row: NodeRow) =>
+    row.entry === null && row.kind === "file" && !isBeingDeleted(context, row) && !isToldGone(row);
   const atHome = parentId === undefined ? [] : metadata.nodes.atPlace(parentId, entry.gatewayName ?? entry.name);
   const since = runtime.now() - RETURN_MS;
   const left = metadata.nodes.thatLeft(entry.parent, entry.name);

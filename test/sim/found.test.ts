@@ -378,6 +378,24 @@ const FOUND: readonly Found[] = [
       { do: "remount", mount: 0 },
     ],
   },
+  {
+    name: "a node that is told to be gone takes no new file while its deletion waits to be settled",
+    options: { mounts: 2, seed: 1, hasKeys: false },
+    steps: [
+      save(0, "a"),
+      { do: "run", mount: 0, program: { do: "mkdir", path: "d" } },
+      save(0, "d/a"),
+      { do: "wait", ms: 4_000 },
+      LIST,
+      { do: "run", mount: 1, program: { do: "list", path: "d" } },
+      { do: "lag", path: 8_000, journal: 5_000, id: 0 },
+      { do: "gateway crash", mount: 0, ticks: 0, ms: 0, program: { do: "replace", path: "b", size: 1 } },
+      { do: "drain", mount: 0 },
+      { do: "crash at", mount: 1, place: 16, again: 1_000, program: { do: "unlink", path: "b" } },
+      { do: "wait", ms: 8_000 },
+      save(1, "b", 1),
+    ],
+  },
 ];
 
 test.each(FOUND)("$name", async ({ options, steps }) => {
