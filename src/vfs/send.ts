@@ -149,7 +149,7 @@ async function settleByReading(context: Context, attempt: Attempt<Request>, sign
   const emptyAsOf = request.do === "folder" ? await whenEmpty(context, node, signal) : undefined;
   context.metadata.transaction(() => {
     acknowledge(context, attempt, node, 0);
-    if (request.do === "folder") knowOwn(context, attempt, emptyAsOf);
+    if (request.do === "folder") knowOwn(context, attempt, node, emptyAsOf);
   });
   return true;
 }
@@ -169,10 +169,17 @@ async function whenEmpty(context: Context, folder: Node, signal: AbortSignal): P
 
 /**
  * Into a folder that was there for a while somebody may have put something, of which the journal may have told
- * already. If not, it stays completely known: a folder made here must be listed also while nobody answers.
+ * already. If not, it stays completely known: a folder made here must be listed also while nobody answers. The row
+ * may have become another node's while the gateway was asked: what is in that one this says nothing of.
  */
-function knowOwn({ metadata, client }: Context, attempt: Attempt<Request>, emptyAsOf: number | undefined): void {
-  const entry = metadata.nodes.get(attempt.node)?.entry;
+function knowOwn(
+  { metadata, client }: Context,
+  attempt: Attempt<Request>,
+  { id }: Node,
+  emptyAsOf: number | undefined,
+): void {
+  const row = metadata.nodes.get(attempt.node);
+  const entry = row?.nodeId === id ? row.entry : undefined;
   const inode = entry == null ? undefined : metadata.entries.get(entry)?.inode;
   if (inode === undefined) return;
   const isKnown =

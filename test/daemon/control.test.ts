@@ -284,6 +284,7 @@ it("takes a body as it was sent, in whichever pieces it comes", async () => {
   });
   for (const byte of body) {
     call.write(Buffer.of(byte));
+    // Or they would come as one.
     await new Promise((resolve) => setTimeout(resolve, 1));
   }
   call.end();

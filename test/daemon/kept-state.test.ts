@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterEach, expect, test, vi } from "vitest";
 import { openKeptState } from "../../src/daemon/kept-state.ts";
 import type { Logger } from "../../src/lib/log.ts";
+import { CONNECTION } from "../support/connection.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const warnings: string[] = [];
@@ -13,16 +14,6 @@ const LOG: Logger = {
   info: () => {},
   warn: (_, message) => void warnings.push(message),
   error: () => {},
-};
-const CONNECTION = {
-  minor: 45,
-  kernelMinor: 45,
-  flags: -1,
-  flags2: 32,
-  maxWrite: 1 << 20,
-  passthrough: true,
-  setxattrExtended: true,
-  resend: true,
 };
 const FILE = { request: 40, lineage: 7, kind: "file", write: true, append: false, backing: 3 } as const;
 const FOLDER = { request: 0, lineage: 2 ** 40, kind: "folder", write: false, append: false, backing: 0 } as const;

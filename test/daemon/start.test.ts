@@ -12,18 +12,9 @@ import { openControl, socketPair } from "../../src/fuse/native.ts";
 import { claimFolder } from "../../src/lib/claim-folder.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import type { Engine } from "../../src/vfs/engine.ts";
+import { CONNECTION } from "../support/connection.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const CONNECTION = {
-  minor: 45,
-  kernelMinor: 45,
-  flags: -1,
-  flags2: 32,
-  maxWrite: 1 << 20,
-  passthrough: true,
-  setxattrExtended: true,
-  resend: true,
-};
 const FILE = { request: 40, lineage: 7, kind: "file", write: true, append: false, backing: 0 } as const;
 
 it("a daemon that takes over and fails before it serves leaves what programs have open to the one after it", async () => {
