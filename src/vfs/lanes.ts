@@ -15,32 +15,82 @@ export function laneOf(bytes: number): Lane {
   return bytes >= BULK_BYTES ? BULK : SMALL;
 }
 
-export interface Lanes {
-  enter(lane: Lane): void;
-  leave(lane: Lane): void;
-  readonly inFlight: number;
-  /** How many more may go on this lane, of `limit` on both; bulk never takes more than half. Each lane has at least one place. */
-  room(lane: Lane, limit: number): number;
+/** What is on its way to the gateway: made safe in the rows first, and then, when a place is free, sent. */
+export interface Place {
+  /** Resolves when the request may go out; to false when the signal aborts before. */
+  turn(signal: AbortSignal): Promise<boolean>;
+  /** It is answered, or never goes out. Again: nothing. */
+  leave(): void;
 }
 
-export function createLanes(): Lanes {
-  const inFlight: [number, number] = [0, 0];
-  const all = () => inFlight[SMALL] + inFlight[BULK];
+export interface Lanes {
+  enter(lane: Lane): Place;
+  /** Requests that are out. */
+  readonly out: number;
+  /** Whether no more may be out. */
+  readonly isFull: boolean;
+  /** How many more may enter. Of small ones as many as may be out are made ready ahead of them. */
+  room(lane: Lane): number;
+}
+
+/** `limit`: as many may be out on both lanes at a time; bulk never takes more than half. Each lane has at least one. */
+export function createLanes(limit: () => number): Lanes {
+  const entered: [number, number] = [0, 0];
+  const out: [number, number] = [0, 0];
+  /** In the order in which they came; each takes its place when it is called. */
+  const waiting: [Set<() => void>, Set<() => void>] = [new Set(), new Set()];
+  const share = (lane: Lane) => Math.max(1, lane === BULK ? Math.floor(limit() / 2) : limit());
+  const isFull = () => out[SMALL] + out[BULK] >= limit();
+  const mayGo = (lane: Lane) => out[lane] === 0 || (!isFull() && out[lane] < share(lane));
+
+  function letOut(): void {
+    for (const lane of [BULK, SMALL] as const) {
+      for (const go of waiting[lane]) {
+        if (!mayGo(lane)) break;
+        go();
+      }
+    }
+  }
+
   return {
     enter(lane) {
-      inFlight[lane] += 1;
+      let isIn = true;
+      let isOut = false;
+      entered[lane] += 1;
+      return {
+        turn: (signal) =>
+          new Promise((resolve) => {
+            if (signal.aborted) return resolve(false);
+            const end = (mayGo: boolean) => {
+              waiting[lane].delete(go);
+              signal.removeEventListener("abort", stop);
+              resolve(mayGo);
+            };
+            const stop = () => end(false);
+            const go = () => {
+              isOut = true;
+              out[lane] += 1;
+              end(true);
+            };
+            signal.addEventListener("abort", stop, { once: true });
+            waiting[lane].add(go);
+            letOut();
+          }),
+        leave() {
+          if (!isIn) return;
+          isIn = false;
+          entered[lane] -= 1;
+          if (isOut) out[lane] -= 1;
+          letOut();
+        },
+      };
     },
-    leave(lane) {
-      inFlight[lane] -= 1;
+    get out() {
+      return out[SMALL] + out[BULK];
     },
-    get inFlight() {
-      return all();
+    get isFull() {
+      return isFull();
     },
-    room(lane, limit) {
-      const places = Math.max(1, lane === BULK ? Math.floor(limit / 2) : limit - inFlight[BULK]);
-      const own = Math.max(0, places - inFlight[lane]);
-      if (lane === SMALL) return own;
-      return Math.max(inFlight[BULK] === 0 ? 1 : 0, Math.min(own, limit - all()));
-    },
+    room: (lane) => Math.max(0, (lane === BULK ? 1 : 2) * share(lane) - entered[lane]),
   };
 }

@@ -30,42 +30,56 @@ const NOTHING: ContentSource = { size: 0, async *read() {} };
 /** tooMuch: the gateway has more to do than it can, or seems to. failed: this says nothing of how fast it is. */
 export type Outcome = "answered" | "tooMuch" | "failed";
 
+/** What is told while it is under way. */
+export interface Watcher {
+  /** It is safe in the rows. Resolves to whether it is its turn; false: it is left for later, or for good. */
+  turn(): Promise<boolean>;
+  /** Bytes handed to the network so far. */
+  progress(sent: number): void;
+  /** Nothing more is asked of the gateway; what the answer means is not in the rows yet. Only the first one counts. */
+  over(outcome: Outcome): void;
+}
+
 /** Never rejects: whatever happens is in the rows afterwards. */
 export async function send(
   context: Context,
   attempt: Attempt<Request>,
   signal: AbortSignal,
-  onProgress: (sent: number) => void,
-): Promise<Outcome> {
+  watcher: Watcher,
+): Promise<void> {
   // Where a scope was refused, this is what it is tried by: whatever ends it without an answer says nothing of that.
   const undecided = () => context.network.undecided(scopesOf(attempt.request.do));
   try {
     // Forgotten by power loss, what it did would be taken for somebody else's.
     await context.syncRows();
     context.runtime.step("attempt: safe");
+    if (!(await watcher.turn())) {
+      undecided();
+      return;
+    }
     // Settled, or given up for a writer, meanwhile.
     if (signal.aborted || context.metadata.attempts.openOf(attempt.node)?.id !== attempt.id) {
       undecided();
-      return "failed";
+      return;
     }
     if (isUncertain(context, attempt) && (await settleByReading(context, attempt, signal))) {
       undecided();
-      return "answered";
+      return;
     }
     if (!context.client.features.revisions) await requireUnchanged(context, attempt, signal);
     context.runtime.step(`request: ${attempt.request.do}`);
-    const node = await call(context, attempt, signal, onProgress);
+    const node = await call(context, attempt, signal, watcher.progress);
     context.runtime.step("request: answered");
     context.network.answered();
+    watcher.over("answered");
     await context.together(() => acknowledge(context, attempt, node, node.position));
     context.runtime.step("request: settled");
     context.network.granted(scopesOf(attempt.request.do));
-    return "answered";
   } catch (error) {
     const failure = await withContentHash(context, attempt, error, signal);
     failed(context, attempt, failure);
     if (!signal.aborted && isUnreadable(failure)) giveUpIfOften(context, attempt);
-    return error instanceof RemoteError && TOO_MUCH.includes(error.code) ? "tooMuch" : "failed";
+    watcher.over(error instanceof RemoteError && TOO_MUCH.includes(error.code) ? "tooMuch" : "failed");
   }
 }
 

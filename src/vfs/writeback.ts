@@ -15,13 +15,14 @@ import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import { createWaitingCuts } from "./cut-waiting.ts";
 import { createHaste } from "./haste.ts";
-import { BULK, createLanes, type Lane, laneOf, SMALL } from "./lanes.ts";
+import { BULK, createLanes, type Lane, laneOf, type Place, SMALL } from "./lanes.ts";
 import { createLimit } from "./limit.ts";
 import { retryArrivals } from "./observe.ts";
 import { parkHeld } from "./power-loss.ts";
 import { type Request, scopesOf } from "./request.ts";
 import { LOOK_MS } from "./right-of-way.ts";
 import { backoff, send } from "./send.ts";
+import { GATHER_MS } from "./together.ts";
 import { couldNotRead } from "./unreadable.ts";
 
 /** A cut that did not come about (a writer came in between) is tried again after this. */
@@ -57,8 +58,8 @@ type Next = { readonly cut: NodeRow } | { readonly attempt: Attempt<Request> } |
 
 export function createWriteBack(context: Context): WriteBack {
   const { metadata, runtime, settings, network, activity, rightOfWay } = context;
-  const lanes = createLanes();
   const limit = createLimit(LIMIT_FIRST, settings.concurrency);
+  const lanes = createLanes(() => limit.value);
   const haste = createHaste(context);
   const busy = new Map<number, Promise<void>>();
   /** Rows with something to send, in the order in which they get their places. */
@@ -74,6 +75,7 @@ export function createWriteBack(context: Context): WriteBack {
   let nextLook = Number.POSITIVE_INFINITY;
   /** When all is to be looked at again; earlier looks are for programs' turns alone. */
   let wholeLook = Number.POSITIVE_INFINITY;
+  let lookedAt = Number.NEGATIVE_INFINITY;
   let sendableSince: number | undefined;
   let arrivalsTurn = "";
   /** Rows that may be begun. */
@@ -98,7 +100,9 @@ export function createWriteBack(context: Context): WriteBack {
     if (time >= nextLook || isStopping) return;
     nextLook = time;
     timer?.cancel();
-    timer = runtime.setTimer(Math.max(0, time - runtime.now()), look);
+    // Those that are done at about the same moment have one look together, and the next ones one commit.
+    const rest = lookedAt + GATHER_MS - runtime.elapsed();
+    timer = runtime.setTimer(Math.max(0, time - runtime.now(), Math.ceil(rest)), look);
   }
 
   const lookSoon = () => lookAt(0);
@@ -123,6 +127,7 @@ export function createWriteBack(context: Context): WriteBack {
     } catch (error) {
       context.log.error({ err: error }, "the write-back loop failed, it goes on");
     }
+    lookedAt = runtime.elapsed();
     wakeLater();
     if (wholeLook < nextLook) lookAt(wholeLook);
   }
@@ -159,7 +164,7 @@ export function createWriteBack(context: Context): WriteBack {
     const ids = nextRows(lane, now);
     if (ids.length === 0) return;
     const starts = metadata.transaction(() => {
-      let places = lanes.room(lane, limit.value);
+      let places = lanes.room(lane);
       return ids.flatMap((id): (() => void)[] => {
         ready[lane].delete(id);
         const next = begin(lane, id, now, places > 0);
@@ -170,7 +175,7 @@ export function createWriteBack(context: Context): WriteBack {
         }
         if ("cut" in next) return [() => runCut(lane, next.cut)];
         places -= 1;
-        return [() => run(lane, id, () => sendAttempt(next.attempt))];
+        return [() => run(lane, id, (place) => sendAttempt(next.attempt, place))];
       });
     });
     for (const start of starts) start();
@@ -178,7 +183,7 @@ export function createWriteBack(context: Context): WriteBack {
 
   /** Those that get the places that are free, and as many as are to be ready next. */
   function nextRows(lane: Lane, now: number): number[] {
-    const sent = [...ready[lane]].slice(0, lanes.room(lane, limit.value));
+    const sent = [...ready[lane]].slice(0, lanes.room(lane));
     const ahead = cutting[lane] + ready[lane].size - sent.length;
     // Many at a time: they share a sync, and a look at the table.
     if (ahead > AHEAD[lane] / 2 || room === 0) return sent;
@@ -199,17 +204,17 @@ export function createWriteBack(context: Context): WriteBack {
   }
 
   function repeat(lane: Lane, now: number): void {
-    const places = lanes.room(lane, limit.value);
+    const places = lanes.room(lane);
     // Half of the places are for what was not tried yet.
     const left = ready[lane].size === 0 ? 0 : Math.floor(places / 2);
     if (places === left || room === 0) return;
     for (const { id, node } of metadata.attempts.due(lane, now, LOOKED_AT + busy.size)) {
       if (busy.has(node)) continue;
-      if (room === 0 || lanes.room(lane, limit.value) <= left) return;
+      if (room === 0 || lanes.room(lane) <= left) return;
       took(1, 0);
-      run(lane, node, async () => {
+      run(lane, node, async (place) => {
         const attempt = metadata.attempts.openOf(node);
-        if (attempt?.id === id) await sendAttempt(attempt);
+        if (attempt?.id === id) await sendAttempt(attempt, place);
       });
     }
   }
@@ -257,9 +262,9 @@ export function createWriteBack(context: Context): WriteBack {
     return inode?.kind === "file" && inode.content !== "clean" ? inode.size : 0;
   }
 
-  function run(lane: Lane, node: number, work: () => Promise<void>): void {
-    lanes.enter(lane);
-    keepBusy(node, work, () => lanes.leave(lane));
+  function run(lane: Lane, node: number, work: (place: Place) => Promise<void>): void {
+    const place = lanes.enter(lane);
+    keepBusy(node, () => work(place), place.leave);
   }
 
   function runCut(lane: Lane, row: NodeRow): void {
@@ -317,7 +322,7 @@ export function createWriteBack(context: Context): WriteBack {
     return false;
   }
 
-  async function sendAttempt(attempt: Attempt<Request>): Promise<void> {
+  async function sendAttempt(attempt: Attempt<Request>, place: Place): Promise<void> {
     runtime.step("attempt: in the rows");
     const stop = new AbortController();
     const abort = () => stop.abort();
@@ -325,17 +330,31 @@ export function createWriteBack(context: Context): WriteBack {
     context.sending.set(attempt.id, abort);
     progress.set(attempt.node, 0);
     network.needs(scopesOf(attempt.request.do));
-    const since = runtime.elapsed();
-    const wasFull = lanes.inFlight >= limit.value;
+    let since = runtime.elapsed();
+    let wasFull = false;
     try {
-      const outcome = await send(context, attempt, stop.signal, (sent) => {
-        bytesSent += sent - (progress.get(attempt.node) ?? 0);
-        progress.set(attempt.node, sent);
+      await send(context, attempt, stop.signal, {
+        async turn() {
+          const isTurn = await place.turn(stop.signal);
+          since = runtime.elapsed();
+          wasFull = lanes.isFull;
+          // Nobody knows of it yet: its row is looked at again.
+          return isTurn && !isStopping && canSend();
+        },
+        progress(sent) {
+          bytesSent += sent - (progress.get(attempt.node) ?? 0);
+          progress.set(attempt.node, sent);
+        },
+        over(outcome) {
+          const now = runtime.elapsed();
+          if (outcome === "tooMuch") limit.tooMuch(since, now);
+          // How long bulk takes says how much it is.
+          else if (outcome === "answered" && attempt.bulk === SMALL) limit.answered(now, now - since, wasFull);
+          // Until the answer is in the rows, others can be on their way.
+          place.leave();
+          lookSoon();
+        },
       });
-      const now = runtime.elapsed();
-      if (outcome === "tooMuch") limit.tooMuch(since, now);
-      // How long bulk takes says how much it is.
-      else if (outcome === "answered" && attempt.bulk === SMALL) limit.answered(now, now - since, wasFull);
     } finally {
       progress.delete(attempt.node);
       stopped.signal.removeEventListener("abort", abort);

@@ -206,7 +206,8 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     listings: { size: 0, run: (_key, work) => work() },
     smallCuts: new Map(),
     syncing: createSyncTogether(),
-    together: createTogether(runtime, metadata),
+    // Its clock stands still unless a test moves it.
+    together: createTogether(runtime, metadata, 0),
     rightOfWay: createRightOfWay(runtime, settings.maximumAgeMs),
     cuts: new Map(),
     syncRows: createSyncRows(metadata, async () => {

@@ -1,6 +1,15 @@
 /** How many requests are in flight, and whose turn it is: numbers alone. */
 import { expect, test } from "vitest";
-import { BULK, BULK_BYTES, createLanes, laneOf, SMALL } from "../../src/vfs/lanes.ts";
+import {
+  BULK,
+  BULK_BYTES,
+  createLanes,
+  type Lane,
+  type Lanes,
+  laneOf,
+  type Place,
+  SMALL,
+} from "../../src/vfs/lanes.ts";
 import { createLimit } from "../../src/vfs/limit.ts";
 
 /** A gateway that works on `places` requests at once, each `workMs` long, `wayMs` away: what an answer takes with so many in flight. */
@@ -47,27 +56,68 @@ test("too much halves it once for all that were in flight together, down to one,
   expect(limit.value).toBe(32);
 });
 
-test("bulk takes at most half, small things never wait for it, and each lane always has a place", () => {
+const never = new AbortController().signal;
+
+/** As many as may enter ask for their turn; those that have it. */
+async function fill(lanes: Lanes, lane: Lane, signal = never): Promise<Place[]> {
+  const out: Place[] = [];
+  while (lanes.room(lane) > 0) {
+    const place = lanes.enter(lane);
+    void place.turn(signal).then((isTurn) => isTurn && out.push(place));
+  }
+  await Promise.resolve();
+  return out;
+}
+
+test("bulk takes at most half, small things never wait for it, and each lane always has a place", async () => {
   expect([laneOf(0), laneOf(BULK_BYTES - 1), laneOf(BULK_BYTES)]).toEqual([SMALL, SMALL, BULK]);
   for (let limit = 1; limit <= 16; limit += 1) {
-    const lanes = createLanes();
-    while (lanes.room(BULK, limit) > 0) lanes.enter(BULK);
-    expect(lanes.inFlight).toBe(Math.max(1, Math.floor(limit / 2)));
-    expect(lanes.room(SMALL, limit)).toBeGreaterThan(0);
-    while (lanes.room(SMALL, limit) > 0) lanes.enter(SMALL);
-    expect(lanes.inFlight).toBeLessThanOrEqual(Math.max(2, limit));
+    const lanes = createLanes(() => limit);
+    await fill(lanes, BULK);
+    expect(lanes.out).toBe(Math.max(1, Math.floor(limit / 2)));
+    await fill(lanes, SMALL);
+    expect(lanes.out).toBe(Math.max(2, limit));
   }
 });
 
-test("small things that never end leave bulk its place", () => {
-  const lanes = createLanes();
-  while (lanes.room(SMALL, 4) > 0) lanes.enter(SMALL);
-  expect(lanes.inFlight).toBe(4);
-  expect(lanes.room(BULK, 4)).toBe(1);
-  lanes.enter(BULK);
-  expect([lanes.room(BULK, 4), lanes.room(SMALL, 4)]).toEqual([0, 0]);
-  // As small ones end, bulk gets no more than its share of what is free.
-  lanes.leave(SMALL);
-  lanes.leave(SMALL);
-  expect(lanes.room(BULK, 4)).toBe(1);
+test("small things that never end leave bulk its place, and its share of what is free", async () => {
+  const lanes = createLanes(() => 4);
+  const small = await fill(lanes, SMALL);
+  expect([small.length, lanes.out, lanes.room(SMALL)]).toEqual([4, 4, 0]);
+  expect((await fill(lanes, BULK)).length).toBe(1);
+  // Of those that wait bulk goes first, to its half; the rest is for what waits to be small.
+  for (const place of small) place.leave();
+  await Promise.resolve();
+  expect([lanes.out, lanes.room(BULK)]).toEqual([4, 0]);
+});
+
+test("who enters goes out in order, and one that gives up while it waits leaves its turn to the next", async () => {
+  const lanes = createLanes(() => 1);
+  const stop = new AbortController();
+  const turns: string[] = [];
+  const enter = (name: string, signal: AbortSignal) => {
+    const place = lanes.enter(SMALL);
+    void place.turn(signal).then((isTurn) => turns.push(`${name}: ${isTurn}`));
+    return place;
+  };
+  const first = enter("first", never);
+  const second = enter("second", stop.signal);
+  enter("third", never);
+  await Promise.resolve();
+  stop.abort();
+  second.leave();
+  await Promise.resolve();
+  expect(turns).toEqual(["first: true", "second: false"]);
+  first.leave();
+  first.leave();
+  await Promise.resolve();
+  expect([turns.at(-1), lanes.out]).toEqual(["third: true", 1]);
+});
+
+test("one that never had its turn leaves no place free that is taken", async () => {
+  const lanes = createLanes(() => 1);
+  const out = lanes.enter(SMALL);
+  await out.turn(never);
+  lanes.enter(SMALL).leave();
+  expect([lanes.out, lanes.isFull]).toEqual([1, true]);
 });

@@ -84,7 +84,8 @@ async function unreadableCut() {
     async tryAgain(times: number) {
       for (let time = 0; time < times; time += 1) {
         const attempt = metadata.attempts.openOf(row.id);
-        if (attempt !== undefined) await send(context, attempt, signal, () => {});
+        if (attempt !== undefined)
+          await send(context, attempt, signal, { turn: async () => true, progress() {}, over() {} });
       }
     },
   };
