@@ -39,6 +39,9 @@ const HELD_MS = 20;
 /** Between two rounds at most so long, however long one took. */
 const LONG_ROUND_MS = 30_000;
 
+/** Why a pause ends: one that is made each time looks for its place in the program each time. */
+const OVER = new Error("the pause is over");
+
 export interface Follower {
   start(): void;
   stop(): Promise<void>;
@@ -107,7 +110,7 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
     if (stream.entries.length > 0) news.push(goOn());
     await Promise.race([sleep(runtime, milliseconds, over.signal), ...news]);
     stopped.signal.removeEventListener("abort", stop);
-    over.abort();
+    over.abort(OVER);
   }
 
   /** Where every folder is known nobody lists: without this, deletions would be remembered for ever. */

@@ -11,9 +11,10 @@ import type { LiveFile } from "./live-file.ts";
 const MANY = 4;
 /** A bigger file is not waited for by others. */
 const SMALL = 1024 * 1024;
-/** Others write so much to this disk that a sync of all of it takes longer than one of each file: so for a while. */
+/** Others write so much to this disk that a sync of all of it takes longer than one of each file … */
 const SLOW_MS = 500;
-const WARY_MS = 30_000;
+/** … so for so many times as long as that took. */
+const WARY_TIMES = 10;
 
 /** Rejects with the error of the disk. */
 export function syncForCut(context: Context, live: LiveFile, size: number): Promise<void> {
@@ -65,7 +66,8 @@ async function syncWaiting(context: Context): Promise<void> {
       syncing.aloneUntil = Number.POSITIVE_INFINITY;
       throw error;
     }
-    if (runtime.elapsed() - begun > SLOW_MS) syncing.aloneUntil = runtime.elapsed() + WARY_MS;
+    const took = runtime.elapsed() - begun;
+    if (took > SLOW_MS) syncing.aloneUntil = runtime.elapsed() + WARY_TIMES * took;
   }
 }
 

@@ -10,7 +10,7 @@ import { check } from "../support/wsfs.ts";
 import { makeBacklog } from "./support/backlog.ts";
 import { runBench } from "./support/bench.ts";
 import { productCaller } from "./support/callers.ts";
-import { startAlone } from "./support/engine.ts";
+import { type EngineAlone, startAlone } from "./support/engine.ts";
 import type { Figures, Report } from "./support/figures.ts";
 import { type BenchOptions, describeMachine } from "./support/options.ts";
 import { announce, isAsked, type Observed, runWorkload, type Workload } from "./support/rounds.ts";
@@ -66,17 +66,23 @@ async function clientAlone(gateway: TestGateway): Promise<Side> {
   };
 }
 
+/** It is there for its own turns only: hearing of the other side's files would take that side's time. */
 async function engineAlone(gateway: TestGateway, stateDir: string): Promise<Side> {
   mkdirSync(stateDir, { recursive: true });
-  const { engine, stop } = await startAlone(gateway, stateDir, { debounceMs: NEVER_MS, concurrency: CONNECTIONS });
-  const { fileSystem, context } = engine;
+  let alone: EngineAlone | undefined;
+  const stop = async () => {
+    await alone?.stop();
+    alone = undefined;
+  };
   const drain = async () => {
-    const result = await engine.drain({ settle: false, signal: CALLER.signal });
-    if (!result.drained) throw new Error(`not drained: ${result.left.join("; ")}`);
+    const result = await alone?.engine.drain({ settle: false, signal: CALLER.signal });
+    if (result?.drained !== true) throw new Error(`not drained: ${result?.left.join("; ")}`);
   };
   return {
     name: "engine",
     async prepare(round) {
+      alone = await startAlone(gateway, stateDir, { debounceMs: NEVER_MS, concurrency: CONNECTIONS });
+      const { fileSystem, context } = alone.engine;
       const parent = context.metadata.inodes.get(ROOT_INODE)?.lineage ?? 0;
       const folder = await fileSystem.mkdir(CALLER, parent, `engine-${round}-${randomUUID()}`, 0o755);
       await drain();
@@ -88,7 +94,11 @@ async function engineAlone(gateway: TestGateway, stateDir: string): Promise<Side
         await fileSystem.release(handle);
       }
     },
-    run: () => seconds(drain),
+    async run() {
+      const took = await seconds(drain);
+      await stop();
+      return took;
+    },
     cleanUp: stop,
   };
 }
