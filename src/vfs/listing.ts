@@ -6,7 +6,7 @@
  */
 import type { JournalEntry } from "../contract/resources.ts";
 import { unlessAborted } from "../lib/single-flight.ts";
-import type { NodeRow } from "../metadata/nodes.ts";
+import type { Below, NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import { readNode } from "./fetch-node.ts";
@@ -89,9 +89,7 @@ async function confirmAbsent(
   signal: AbortSignal,
 ): Promise<void> {
   const { metadata, network } = context;
-  for (const row of metadata.nodes.below(nodeId)) {
-    if (row.nodeId === null || shown.has(row.nodeId) || row.base === null || row.base.position > asOf) continue;
-    const id = row.nodeId;
+  for (const id of await absentFrom(context, nodeId, shown, asOf)) {
     const node = await network.ask(signal, (limit) => readNode(context, id, limit));
     const known = metadata.nodes.ofNodeId(id);
     if (node !== undefined) observeNode(context, node, "id");
@@ -100,6 +98,23 @@ async function confirmAbsent(
     }
     // Gone, which the journal tells; or so new, or for a moment, that its id is not found.
     else metadata.rereads.add(id);
+  }
+}
+
+/** Their ids. Rows are looked at a page at a time: of a folder with a hundred thousand all at once would hold up everybody. */
+async function absentFrom(
+  context: Context,
+  nodeId: string,
+  shown: ReadonlySet<string>,
+  asOf: number,
+): Promise<string[]> {
+  const absent: string[] = [];
+  for (let last: Below | undefined; ; ) {
+    const rows = context.metadata.nodes.belowAfter(nodeId, last, PAGE);
+    for (const row of rows) if (!shown.has(row.nodeId) && row.position <= asOf) absent.push(row.nodeId);
+    if (rows.length < PAGE) return absent;
+    last = rows.at(-1);
+    await breathe(context);
   }
 }
 
