@@ -4,7 +4,8 @@
  * nobody had listed were passed over. A listing is late by nature: what it shows is judged by
  * revision, what it does not show is confirmed by id.
  */
-import type { JournalEntry } from "../contract/resources.ts";
+import type { ChangeKind, JournalEntry, JournalPage } from "../contract/resources.ts";
+import { sleep } from "../lib/runtime.ts";
 import { unlessAborted } from "../lib/single-flight.ts";
 import type { Below, NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
@@ -19,6 +20,11 @@ import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 const PAGE = 1000;
 /** Nodes taken over in one synchronous stretch. */
 const SLICE = 200;
+/** A list whose pages do not fit together is read again after this, and so often at most. */
+const SHIFTED_MS = 1_000;
+const LISTS_MAX = 5;
+/** Changes after which a node is where it was in its folder, or its folder has one more. */
+const STAYING: ReadonlySet<string> = new Set<ChangeKind>(["created", "updated", "changed", "restored"]);
 /** A gateway, or one of several behind one name, may not find a node for a moment. */
 const GONE_MS = 30_000;
 
@@ -43,17 +49,45 @@ export async function relistFolder(context: Context, folder: number, signal: Abo
 }
 
 async function readList(context: Context, folder: number, nodeId: string, signal: AbortSignal): Promise<void> {
+  const { client, log } = context;
+  let list = await readPages(context, nodeId, signal);
+  for (let tries = 1; await hasShifted(context, nodeId, list, signal); tries += 1) {
+    if (tries === LISTS_MAX) {
+      log.warn({ folder }, "a folder changed whenever it was listed: a name between two pages may be missing");
+      break;
+    }
+    await sleep(context.runtime, SHIFTED_MS, signal);
+    list = await readPages(context, nodeId, signal);
+  }
+  const { shown, asOf } = list;
+  noteIndexed(context, asOf);
+  await confirmAbsent(context, nodeId, shown, asOf, signal);
+  if (!client.features.journal) await confirmWaiting(context, nodeId, shown, signal);
+  await catchUp(context, folder, nodeId, asOf, signal);
+}
+
+interface List {
+  /** Ids. */
+  readonly shown: ReadonlySet<string>;
+  /** Pages by number are of several moments: the list is as old as the oldest. */
+  readonly asOf: number;
+  readonly newest: number;
+}
+
+async function readPages(context: Context, nodeId: string, signal: AbortSignal): Promise<List> {
   const { metadata, network, client } = context;
   const shown = new Set<string>();
   let after: string | undefined;
   let asOf = Number.POSITIVE_INFINITY;
+  let newest = 0;
   for (;;) {
     const begun = context.runtime.now();
     const page = await network.ask(signal, (limit) =>
       client.listFolder(nodeId, { pageSize: PAGE, signal: limit, ...(after === undefined ? {} : { after }) }),
     );
-    // Pages by number are of several moments: the list is as old as the oldest.
-    asOf = Math.min(asOf, shownUpTo(context, page.asOf, begun));
+    const upTo = shownUpTo(context, page.asOf, begun);
+    asOf = Math.min(asOf, upTo);
+    newest = Math.max(newest, upTo);
     for (let start = 0; start < page.items.length; start += SLICE) {
       const slice = page.items.slice(start, start + SLICE);
       foresee(context, slice, "others");
@@ -66,13 +100,35 @@ async function readList(context: Context, folder: number, nodeId: string, signal
       context.runtime.step("listing: slice kept");
       if (start + SLICE < page.items.length) await breathe(context);
     }
-    if (page.next == null) break;
+    if (page.next == null) return { shown, asOf, newest };
     after = page.next;
   }
-  noteIndexed(context, asOf);
-  await confirmAbsent(context, nodeId, shown, asOf, signal);
-  if (!client.features.journal) await confirmWaiting(context, nodeId, shown, signal);
-  await catchUp(context, folder, nodeId, asOf, signal);
+}
+
+/**
+ * Where pages are numbered, a name that goes moves all after it one place forward: the first of the next page is
+ * then in neither, and no journal tells of it. Where there is no journal, the folder is listed again anyway.
+ */
+async function hasShifted(context: Context, nodeId: string, list: List, signal: AbortSignal): Promise<boolean> {
+  const { metadata, client, workspace, network } = context;
+  if (client.features.snapshots || !client.features.journal) return false;
+  for (let reached = list.asOf; reached < list.newest; ) {
+    const page = await network.ask(signal, (limit) => client.readJournal(workspace.id, reached, { signal: limit }));
+    const wasIn = (id: string) => list.shown.has(id) || metadata.nodes.ofNodeId(id)?.base?.parent === nodeId;
+    const hasLeft = ({ kind, nodeId: id, parentId }: JournalEntry) =>
+      !STAYING.has(kind) && (parentId === nodeId || wasIn(id));
+    if (page.items.some((entry) => entry.position <= list.newest && hasLeft(entry))) return true;
+    const end = endOf(page);
+    // The journal is later than the list.
+    if (end <= reached) return true;
+    reached = end;
+  }
+  return false;
+}
+
+/** The position up to which a page of the journal tells everything. */
+function endOf({ items, pageSize, asOf }: JournalPage): number {
+  return Math.max(items.at(-1)?.position ?? 0, items.length < pageSize ? asOf : 0);
 }
 
 /** Lets other requests in between two slices. */
@@ -166,7 +222,7 @@ async function catchUp(
     const missed = await network.ask(signal, (limit) => readMissed(context, entries, limit));
     applyEntries(context, entries, missed);
     readAgain(context, entries, missed);
-    const end = Math.max(page.items.at(-1)?.position ?? 0, page.items.length < page.pageSize ? page.asOf : 0);
+    const end = endOf(page);
     if (end <= reached) break;
     reached = end;
   }
