@@ -14,11 +14,13 @@ export function conflictName(
   isTaken: (candidate: string) => boolean,
   why: KeptFor = "conflict",
 ): string {
+  // A gateway may have names that no file can have.
+  const possible = name.replaceAll(/[/\0]/g, "-").toWellFormed();
   const moment = new Date(milliseconds).toISOString().slice(0, 19).replace("T", " ").replaceAll(":", ".");
-  const dot = name.lastIndexOf(".");
+  const dot = possible.lastIndexOf(".");
   // ".bashrc" has no extension.
-  const isExtension = dot > 0 && Buffer.byteLength(name.slice(dot)) <= EXTENSION_BYTES_MAX;
-  const [stem, extension] = isExtension ? [name.slice(0, dot), name.slice(dot)] : [name, ""];
+  const isExtension = dot > 0 && Buffer.byteLength(possible.slice(dot)) <= EXTENSION_BYTES_MAX;
+  const [stem, extension] = isExtension ? [possible.slice(0, dot), possible.slice(dot)] : [possible, ""];
   for (let number = 1; ; number += 1) {
     const suffix = ` (${why}, ${host.replaceAll("/", "-")}, ${moment}${number === 1 ? "" : ` ${number}`})${extension}`;
     const candidate = cut(stem, NAME_BYTES_MAX - Buffer.byteLength(suffix)) + suffix;
