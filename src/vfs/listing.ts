@@ -11,7 +11,7 @@ import type { Below, NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import { readNode } from "./fetch-node.ts";
-import { applyEntries, readAgain, readNews, readOrHidden } from "./follow.ts";
+import { applyEntries, isUnread, readAgain, readNews, readOrHidden } from "./follow.ts";
 import { foresee } from "./foresee.ts";
 import { rowOfFolder } from "./identity.ts";
 import { noteIndexed, shownUpTo } from "./indexed.ts";
@@ -241,7 +241,7 @@ function concerns({ metadata }: Context, { parentId, nodeId: id }: JournalEntry,
 async function readMissed(context: Context, entries: readonly JournalEntry[], signal: AbortSignal) {
   const nodes = await readNews(context, entries, signal);
   for (const entry of entries) {
-    if (entry.kind === "deleted" || nodes.has(entry.nodeId)) continue;
+    if (entry.kind === "deleted" || !isUnread(nodes.get(entry.nodeId))) continue;
     if (context.metadata.nodes.ofNodeId(entry.nodeId) !== undefined) continue;
     const node = await readOrHidden(context, entry.nodeId, signal);
     if (node !== undefined) nodes.set(entry.nodeId, node);
