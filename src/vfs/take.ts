@@ -112,7 +112,11 @@ function openCircle(context: Context, target: number, moved: number): void {
     current = entry.parent;
   }
   if (nearest === undefined) throw new Error(`no way from folder ${target} to ${moved}`);
-  metadata.entries.move(nearest.id, ROOT_INODE, freeConflictName(context, ROOT_INODE, nearest.name));
+  metadata.entries.move(
+    nearest.id,
+    ROOT_INODE,
+    freeConflictName(context, ROOT_INODE, nearest.gatewayName ?? nearest.name),
+  );
   const row = metadata.nodes.ofEntry(nearest.id);
   if (row !== undefined) markNode(context, row);
 }

@@ -1,4 +1,4 @@
-/** Names a gateway has and no file can have: what has one is not shown, and is had again under another. */
+/** Names no program can give: who has one is not shown, and comes to be seen again under another. */
 import { expect, test } from "vitest";
 import { nameProblem } from "../../src/contract/names.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
@@ -6,7 +6,7 @@ import { refreshNode } from "../../src/vfs/fetch-node.ts";
 import { observeDeletion, observeNode, retryArrivals } from "../../src/vfs/observe.ts";
 import { opendir, readdir } from "../../src/vfs/readdir.ts";
 import { CALLER } from "../support/bytes-world.ts";
-import { make, makeWorld, nodeOf, remove, rowOf } from "../support/rows-world.ts";
+import { inodeOfFolder, make, makeWorld, nodeOf, remove, rowOf } from "../support/rows-world.ts";
 
 const NAMES = ["", ".", "..", "a/b", "a\0b", "x".repeat(256), "\ud800"];
 
@@ -78,4 +78,18 @@ test("moved into a folder that is not shown, a node is not asked for again and a
   }
   expect(metadata.rereads.count()).toBe(0);
   expect(await shown()).toEqual([]);
+});
+
+test("a folder that had stepped aside, and what moves into it, are shown", async () => {
+  const { world, context, metadata, shown } = await begin();
+  const folder = (id: string, change: object) => nodeOf(id, { kind: "folder", ...change });
+  observeNode(context, folder("a", {}));
+  metadata.inodes.update(inodeOfFolder(world, "a"), { listed: 1 });
+  observeNode(context, folder("b", { parentId: "a" }));
+  // To a folder nobody here knows yet; another one has its name by then.
+  observeNode(context, folder("b", { parentId: "unknown", revision: 2 }));
+  observeNode(context, folder("other", { parentId: "a", name: "b" }));
+  observeNode(context, folder("a", { parentId: "b", revision: 2 }));
+  expect(await shown()).toEqual(["f", expect.stringMatching(/^b \(conflict, .*\)$/)]);
+  expect(metadata.entries.find(inodeOfFolder(world, "b"), "a")?.inode).toBe(inodeOfFolder(world, "a"));
 });
