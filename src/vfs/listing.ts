@@ -4,6 +4,7 @@
  * nobody had listed were passed over. A listing is late by nature: what it shows is judged by
  * revision, what it does not show is confirmed by id.
  */
+import { RemoteError } from "../client/errors.ts";
 import type { ChangeKind, JournalEntry, JournalPage } from "../contract/resources.ts";
 import { sleep } from "../lib/runtime.ts";
 import { unlessAborted } from "../lib/single-flight.ts";
@@ -16,6 +17,7 @@ import { foresee } from "./foresee.ts";
 import { rowOfFolder } from "./identity.ts";
 import { noteIndexed, shownUpTo } from "./indexed.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
+import { isPassing, tryAgainAfter } from "./try-again.ts";
 
 const PAGE = 1000;
 /** Nodes taken over in one synchronous stretch. */
@@ -39,31 +41,38 @@ async function listFolder(context: Context, folder: number): Promise<void> {
   const nodeId = rowOfFolder(context, folder)?.nodeId;
   // Removed meanwhile, or born here: nobody else can have put anything into it.
   if (nodeId == null || metadata.inodes.get(folder)?.listed !== null) return;
-  await readList(context, folder, nodeId, new AbortController().signal);
+  await readList(context, folder, nodeId, { signal: new AbortController().signal, isAwaited: true });
 }
 
 /** A folder that is known already is listed again, where no journal tells what has changed in it. */
 export async function relistFolder(context: Context, folder: number, signal: AbortSignal): Promise<void> {
   const nodeId = rowOfFolder(context, folder)?.nodeId;
-  if (nodeId != null) await context.listings.run(folder, () => readList(context, folder, nodeId, signal));
+  if (nodeId != null)
+    await context.listings.run(folder, () => readList(context, folder, nodeId, { signal, isAwaited: false }));
 }
 
-async function readList(context: Context, folder: number, nodeId: string, signal: AbortSignal): Promise<void> {
+interface Asking {
+  readonly signal: AbortSignal;
+  /** A program waits for it; else there is another time. */
+  readonly isAwaited: boolean;
+}
+
+async function readList(context: Context, folder: number, nodeId: string, asking: Asking): Promise<void> {
   const { client, log } = context;
-  let list = await readPages(context, nodeId, signal);
-  for (let tries = 1; await hasShifted(context, nodeId, list, signal); tries += 1) {
+  let list = await readPages(context, nodeId, asking);
+  for (let tries = 1; await hasShifted(context, nodeId, list, asking); tries += 1) {
     if (tries === LISTS_MAX) {
       log.warn({ folder }, "a folder changed whenever it was listed: a name between two pages may be missing");
       break;
     }
-    await sleep(context.runtime, SHIFTED_MS, signal);
-    list = await readPages(context, nodeId, signal);
+    await sleep(context.runtime, SHIFTED_MS, asking.signal);
+    list = await readPages(context, nodeId, asking);
   }
   const { shown, asOf } = list;
   noteIndexed(context, asOf);
-  await confirmAbsent(context, nodeId, shown, asOf, signal);
-  if (!client.features.journal) await confirmWaiting(context, nodeId, shown, signal);
-  await catchUp(context, folder, nodeId, asOf, signal);
+  await confirmAbsent(context, nodeId, shown, asOf, asking);
+  if (!client.features.journal) await confirmWaiting(context, nodeId, shown, asking);
+  await catchUp(context, folder, nodeId, asOf, asking);
 }
 
 interface List {
@@ -74,15 +83,15 @@ interface List {
   readonly newest: number;
 }
 
-async function readPages(context: Context, nodeId: string, signal: AbortSignal): Promise<List> {
-  const { metadata, network, client } = context;
+async function readPages(context: Context, nodeId: string, asking: Asking): Promise<List> {
+  const { metadata, client } = context;
   const shown = new Set<string>();
   let after: string | undefined;
   let asOf = Number.POSITIVE_INFINITY;
   let newest = 0;
   for (;;) {
     const begun = context.runtime.now();
-    const page = await network.ask(signal, (limit) =>
+    const page = await ask(context, asking, (limit) =>
       client.listFolder(nodeId, { pageSize: PAGE, signal: limit, ...(after === undefined ? {} : { after }) }),
     );
     const upTo = shownUpTo(context, page.asOf, begun);
@@ -109,11 +118,11 @@ async function readPages(context: Context, nodeId: string, signal: AbortSignal):
  * Where pages are numbered, a name that goes moves all after it one place forward: the first of the next page is
  * then in neither, and no journal tells of it. Where there is no journal, the folder is listed again anyway.
  */
-async function hasShifted(context: Context, nodeId: string, list: List, signal: AbortSignal): Promise<boolean> {
-  const { metadata, client, workspace, network } = context;
+async function hasShifted(context: Context, nodeId: string, list: List, asking: Asking): Promise<boolean> {
+  const { metadata, client, workspace } = context;
   if (client.features.snapshots || !client.features.journal) return false;
   for (let reached = list.asOf; reached < list.newest; ) {
-    const page = await network.ask(signal, (limit) => client.readJournal(workspace.id, reached, { signal: limit }));
+    const page = await ask(context, asking, (limit) => client.readJournal(workspace.id, reached, { signal: limit }));
     const wasIn = (id: string) => list.shown.has(id) || metadata.nodes.ofNodeId(id)?.base?.parent === nodeId;
     const hasLeft = ({ kind, nodeId: id, parentId }: JournalEntry) =>
       !STAYING.has(kind) && (parentId === nodeId || wasIn(id));
@@ -131,6 +140,24 @@ function endOf({ items, pageSize, asOf }: JournalPage): number {
   return Math.max(items.at(-1)?.position ?? 0, items.length < pageSize ? asOf : 0);
 }
 
+/** What passes by itself is no failure of a list that a program waits for. A gateway that is known to be away is asked once. */
+async function ask<T>(context: Context, asking: Asking, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const { network, runtime } = context;
+  const { signal, isAwaited } = asking;
+  for (let tries = 1; ; tries += 1) {
+    const mayPass = isAwaited && network.isOnline;
+    try {
+      return await network.ask(signal, call);
+    } catch (error) {
+      const cause = error instanceof FsError ? error.cause : undefined;
+      const isAgain = mayPass && cause instanceof RemoteError && isPassing(cause) && !signal.aborted;
+      const wait = isAgain ? tryAgainAfter(context, cause, tries) : undefined;
+      if (wait === undefined) throw error;
+      await sleep(runtime, wait, signal);
+    }
+  }
+}
+
 /** Lets other requests in between two slices. */
 function breathe(context: Context): Promise<void> {
   return new Promise((resolve) => context.runtime.setTimer(0, resolve));
@@ -142,11 +169,11 @@ async function confirmAbsent(
   nodeId: string,
   shown: ReadonlySet<string>,
   asOf: number,
-  signal: AbortSignal,
+  asking: Asking,
 ): Promise<void> {
-  const { metadata, network } = context;
+  const { metadata } = context;
   for (const id of await absentFrom(context, nodeId, shown, asOf)) {
-    const node = await network.ask(signal, (limit) => readNode(context, id, limit));
+    const node = await ask(context, asking, (limit) => readNode(context, id, limit));
     const known = metadata.nodes.ofNodeId(id);
     if (node !== undefined) observeNode(context, node, "id");
     else if (known !== undefined && isLongGone(context, known)) {
@@ -182,12 +209,12 @@ async function confirmWaiting(
   context: Context,
   nodeId: string,
   shown: ReadonlySet<string>,
-  signal: AbortSignal,
+  asking: Asking,
 ): Promise<void> {
-  const { metadata, network } = context;
+  const { metadata } = context;
   for (const id of metadata.arrivals.idsIn(nodeId)) {
     if (shown.has(id)) continue;
-    const node = await network.ask(signal, (limit) => readNode(context, id, limit));
+    const node = await ask(context, asking, (limit) => readNode(context, id, limit));
     if (node !== undefined) observeNode(context, node, "id");
     else metadata.arrivals.remove(id);
   }
@@ -207,19 +234,13 @@ function isLongGone({ metadata, client, runtime }: Context, { nodeId, dirtySince
  * The cursor is ahead of the snapshot: what the journal told in between of this folder and of what
  * is in it was passed over then. Complete only when both meet without a wait in between.
  */
-async function catchUp(
-  context: Context,
-  folder: number,
-  nodeId: string,
-  asOf: number,
-  signal: AbortSignal,
-): Promise<void> {
-  const { metadata, client, workspace, network } = context;
+async function catchUp(context: Context, folder: number, nodeId: string, asOf: number, asking: Asking): Promise<void> {
+  const { metadata, client, workspace } = context;
   let reached = asOf;
   while (client.features.journal && reached < metadata.settings.getNumber("cursor")) {
-    const page = await network.ask(signal, (limit) => client.readJournal(workspace.id, reached, { signal: limit }));
+    const page = await ask(context, asking, (limit) => client.readJournal(workspace.id, reached, { signal: limit }));
     const entries = page.items.filter((entry) => concerns(context, entry, nodeId));
-    const missed = await network.ask(signal, (limit) => readMissed(context, entries, limit));
+    const missed = await ask(context, asking, (limit) => readMissed(context, entries, limit));
     applyEntries(context, entries, missed);
     readAgain(context, entries, missed);
     const end = endOf(page);

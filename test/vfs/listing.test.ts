@@ -7,7 +7,7 @@ import type { JournalEntry, Node } from "../../src/contract/resources.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born } from "../../src/metadata/nodes.ts";
 import type { Context } from "../../src/vfs/context.ts";
-import { completeFolder } from "../../src/vfs/listing.ts";
+import { completeFolder, relistFolder } from "../../src/vfs/listing.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
 import { recordedRows } from "../support/recorded-rows.ts";
 import { nodeOf } from "../support/rows-world.ts";
@@ -155,4 +155,44 @@ test("a folder that loses names all the time is listed all the same", async () =
   });
   await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
   expect(metadata.inodes.get(ROOT_INODE)?.listed).not.toBeNull();
+});
+
+for (const code of ["server", "throttled", "offline"] as const) {
+  test(`a passing failure (${code}) in the middle of a list is not shown`, async () => {
+    const nodes = ["a", "b", "c"].map((id) => nodeOf(id));
+    let failures = 1;
+    const { context, metadata, clock } = await begin({
+      ...noNews,
+      async listFolder(_, options) {
+        if (options?.after === "1" && failures-- > 0) throw new RemoteError(code, "not now", { retryAfterMs: 300 });
+        return pageOf(nodes, options?.after, 1);
+      },
+    });
+    const begun = clock.elapsed();
+    await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+    expect(metadata.inodes.get(ROOT_INODE)?.listed).toBe(5);
+    expect(clock.elapsed() - begun).toBeLessThan(1_000);
+  });
+}
+
+test("a list that goes on failing fails; at once, where the gateway is away or nobody waits for the list", async () => {
+  let calls = 0;
+  const failing = (code: "server" | "offline") => ({
+    async listFolder() {
+      calls += 1;
+      throw new RemoteError(code, "not now");
+    },
+  });
+  const first = await begin(failing("server"));
+  await expect(finished(first.clock, completeFolder(first.context, ROOT_INODE, SIGNAL))).rejects.toThrow("not now");
+  expect(calls).toBe(4);
+  calls = 0;
+  const second = await begin(failing("offline"));
+  second.context.network.failed(new RemoteError("offline", "away"));
+  await expect(finished(second.clock, completeFolder(second.context, ROOT_INODE, SIGNAL))).rejects.toThrow("not now");
+  expect(calls).toBe(1);
+  calls = 0;
+  const third = await begin(failing("server"));
+  await expect(finished(third.clock, relistFolder(third.context, ROOT_INODE, SIGNAL))).rejects.toThrow("not now");
+  expect(calls).toBe(1);
 });
