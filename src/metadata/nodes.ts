@@ -187,6 +187,14 @@ export interface Pending extends Place {
   readonly bytes: number;
 }
 
+/** A born node as it is known to be in a folder at the gateway. */
+export interface Below {
+  readonly id: number;
+  readonly name: string;
+  readonly nodeId: string;
+  readonly position: number;
+}
+
 const placeOf = ({ dirtySince, id }: NodeRow): Place => ({ since: dirtySince ?? FIRST, id });
 
 /** Rows after a place. Two statements: of one that compares pairs the index is used for the first half alone. */
@@ -206,6 +214,11 @@ export function createNodes(database: Connection, changed: ChangedRows) {
   const byNodeId = select("node_id = ?");
   const byPlace = select("base_parent = ? AND base_name = ?");
   const below = select("base_parent = ?");
+  const belowAfter = prepare<Below>(
+    database,
+    `SELECT id, base_name AS name, node_id AS nodeId, base_position AS position FROM node
+     WHERE base_parent = @parent AND (base_name, id) > (@name, @id) ORDER BY base_name, id LIMIT +@limit`,
+  );
   const belowCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM node WHERE base_parent = ?");
   const byLeft = select("left_parent = ? AND left_name = ? ORDER BY left_at DESC, id DESC");
   // The index has all of it: no row is read.
@@ -308,6 +321,9 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     /** Whose base is at this place: at most one is not about to be deleted or moved. */
     atPlace: (parent: string, name: string): NodeRow[] => byPlace.all(parent, name).map(decode),
     below: (parent: string): NodeRow[] => below.all(parent).map(decode),
+    /** The same in parts, by their names after the given one (undefined: from the first), and only what a list is compared with. */
+    belowAfter: (parent: string, after: Below | undefined, limit: number): Below[] =>
+      belowAfter.all({ parent, name: after?.name ?? "", id: after?.id ?? 0, limit }),
     countBelow: (parent: string): number => belowCount.get(parent)?.count ?? 0,
     /** The nodes that programs moved away or removed from this place, the latest first. */
     thatLeft: (parent: number, name: string): NodeRow[] => byLeft.all(parent, name).map(decode),

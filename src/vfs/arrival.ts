@@ -1,5 +1,4 @@
 /** Nodes of the gateway that are new here find their place. Runs inside a transaction, never waits. */
-import { nameProblem } from "../contract/names.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Entry } from "../metadata/entries.ts";
 import { born, type NodeRow } from "../metadata/nodes.ts";
@@ -7,7 +6,7 @@ import { lookAgain, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { makeInodeOf } from "./from-node.ts";
 import { isLike, joinGroup, lookLater } from "./links.ts";
-import { moveAside, stepAside } from "./make-room.ts";
+import { moveAside, nameHere, stepAside } from "./make-room.ts";
 import { plan } from "./plan.ts";
 import { isSeenAway } from "./rings.ts";
 import { reviveFolder } from "./take.ts";
@@ -25,18 +24,15 @@ export function arrive(context: Context, node: Node): number | undefined {
     metadata.arrivals.remove(node.id);
     return undefined;
   }
-  if (nameProblem(node.name) !== undefined) {
-    context.log.warn({ nodeId: node.id, name: node.name }, "a node whose name no file can have is not shown");
-    return undefined;
-  }
-  const occupant = metadata.entries.find(folder, node.name);
+  const shown = nameHere(context, node.id, node.name);
+  const occupant = metadata.entries.find(folder, shown.name);
   if (occupant !== undefined && !makeWay(context, occupant, node)) {
     metadata.arrivals.add(node);
     return undefined;
   }
   metadata.arrivals.remove(node.id);
   const inode = joinGroup(context, node) ?? makeInodeOf(context, node);
-  const entry = metadata.entries.create(folder, node.name, inode.id);
+  const entry = metadata.entries.create(folder, shown.name, inode.id, shown.gatewayName);
   const row = metadata.nodes.create({ ...born(entry.id, node), changedAt: context.runtime.now() });
   // What was changed here in its other names is to be sent to it too.
   if (inode.content !== "clean") markNode(context, row);

@@ -19,6 +19,7 @@ import { arrived, lost, recordArrived, wakeReaders } from "./holes.ts";
 import { closeLive } from "./live.ts";
 import type { Download, LiveFile } from "./live-file.ts";
 import { toFsError } from "./network.ts";
+import { isPassing, tryAgainAfter } from "./try-again.ts";
 
 /** Comes in one piece, is checked before a byte of it is used. */
 export const SMALL = 1024 * 1024;
@@ -26,9 +27,6 @@ export const SMALL = 1024 * 1024;
 const CHECKED_AT_ONCE = 64 * 1024 * 1024;
 /** Known offline, a program waits no longer than this. */
 const OFFLINE_PATIENCE_MS = 1000;
-const TRIES = 4;
-const RETRY_FIRST_MS = 100;
-const RETRY_AFTER_MAX_MS = 5_000;
 const EVERYTHING = Number.MAX_SAFE_INTEGER;
 
 /**
@@ -209,12 +207,10 @@ function firstGap(live: LiveFile, download: Download): number | undefined {
 
 /** Milliseconds; undefined: the failure will not go away by itself. */
 function retryAfter(context: Context, error: unknown, tries: number, hasProgressed: boolean): number | undefined {
-  if (!(error instanceof RemoteError) || tries >= TRIES) return undefined;
-  const { code, details } = error;
-  const isPassing = code === "offline" || code === "server" || code === "throttled";
-  if (!isPassing && !(hasProgressed && (code === "silent" || code === "malformed"))) return undefined;
-  const wait = RETRY_FIRST_MS * 2 ** (tries - 1) * (0.5 + context.runtime.random() / 2);
-  return Math.min(RETRY_AFTER_MAX_MS, Math.max(wait, details.retryAfterMs ?? 0));
+  if (!(error instanceof RemoteError)) return undefined;
+  const { code } = error;
+  if (!isPassing(error) && !(hasProgressed && (code === "silent" || code === "malformed"))) return undefined;
+  return tryAgainAfter(context, error, tries);
 }
 
 /** One request for what is still missing of the download, and its answer into the file. */

@@ -180,22 +180,28 @@ export async function follow(
   context.activity.progressed();
 }
 
-/** Nodes by their ids. One whose id answers 404 has no value, one that may not be read is hidden. */
-export type News = Map<string, Node | "hidden">;
+type Told = Node | "hidden" | "gone";
+/** By their ids all nodes that were asked for. One whose id answers 404 is gone, one that may not be read is hidden. */
+export type News = Map<string, Told>;
 
-/** Reads the nodes the entries tell news of. */
+/** Reads the nodes the entries tell news of. While some are read others may come in, of which they are news then. */
 export async function readNews(context: Context, entries: readonly JournalEntry[], signal: AbortSignal): Promise<News> {
-  const wanted = [...new Set(entries.filter((entry) => isNews(context, entry)).map((entry) => entry.nodeId))];
   const nodes: News = new Map();
-  async function reader(): Promise<void> {
-    for (let id = wanted.pop(); id !== undefined; id = wanted.pop()) {
-      const node = await readOrHidden(context, id, signal);
-      if (node !== undefined) nodes.set(id, node);
-    }
+  for (;;) {
+    const unread = entries.filter((entry) => !nodes.has(entry.nodeId) && isNews(context, entry));
+    const wanted = [...new Set(unread.map(({ nodeId }) => nodeId))];
+    if (wanted.length === 0) return nodes;
+    const reader = async () => {
+      for (let id = wanted.pop(); id !== undefined; id = wanted.pop()) {
+        nodes.set(id, (await readOrHidden(context, id, signal)) ?? "gone");
+      }
+    };
+    await Promise.all(Array.from({ length: Math.min(READERS, wanted.length) }, reader));
   }
-  await Promise.all(Array.from({ length: Math.min(READERS, wanted.length) }, reader));
-  return nodes;
 }
+
+/** Not known: not asked for, or not found. */
+export const isUnread = (node: Told | undefined) => node === undefined || node === "gone";
 
 /** One node without a grant must not keep the journal from being followed; a token without the scope reads none. */
 export function readOrHidden(
@@ -239,7 +245,7 @@ function isWanted(context: Context, entry: JournalEntry): boolean {
 /** News of a node whose id answers 404: deleted since, which the journal has yet to tell, or not to be found yet. */
 export function readAgain(context: Context, entries: readonly JournalEntry[], nodes: News): void {
   for (const entry of entries) {
-    if (entry.kind !== "deleted" && !nodes.has(entry.nodeId) && isNews(context, entry))
+    if (entry.kind !== "deleted" && isUnread(nodes.get(entry.nodeId)) && isNews(context, entry))
       context.metadata.rereads.add(entry.nodeId, entry.parentId);
   }
 }
@@ -248,7 +254,7 @@ export function readAgain(context: Context, entries: readonly JournalEntry[], no
 export function applyEntries(context: Context, entries: readonly JournalEntry[], nodes: News): void {
   foresee(
     context,
-    [...nodes.values()].flatMap((node) => (node === "hidden" ? [] : node)),
+    [...nodes.values()].flatMap((node) => (typeof node === "string" ? [] : node)),
     "id",
   );
   for (const entry of entries) {
@@ -263,21 +269,24 @@ export function applyEntries(context: Context, entries: readonly JournalEntry[],
   }
 }
 
-function applyEntry(context: Context, entry: JournalEntry, node: Node | "hidden" | undefined): void {
+function applyEntry(context: Context, entry: JournalEntry, node: Told | undefined): void {
   if (node === "hidden") {
     context.metadata.rereads.add(entry.nodeId, entry.parentId);
     return;
   }
   if (entry.kind === "deleted" && !context.client.features.revisions) {
-    const { nodes, arrivals } = context.metadata;
+    const { nodes, arrivals, attempts, rereads } = context.metadata;
     const row = nodes.ofNodeId(entry.nodeId);
-    if (row === undefined) {
-      // Gone, it must not go on waiting for its name. One that is there again the journal tells of next.
-      if (node === undefined) arrivals.remove(entry.nodeId);
+    const isOwn = entry.key != null && attempts.ofKey(entry.key) !== undefined;
+    if (row === undefined ? arrivals.get(entry.nodeId) === undefined : entry.position <= (row.base?.position ?? 0))
       return;
-    }
-    if (entry.position <= (row.base?.position ?? 0)) return;
-    if (node === undefined) observeDeletion(context, entry.nodeId, newestRevision(row) + 1, entry.position);
+    // It came in after the others were read, and may have been restored before that.
+    if (node === undefined && !isOwn) rereads.add(entry.nodeId, entry.parentId);
+    // Gone, it must not go on waiting for its name. One that is there again the journal tells of next.
+    else if (row === undefined && node === "gone") arrivals.remove(entry.nodeId);
+    else if (row === undefined) return;
+    else if (node === undefined || node === "gone")
+      observeDeletion(context, entry.nodeId, newestRevision(row) + 1, entry.position);
     else observeNode(context, node, "id");
     return;
   }
@@ -285,7 +294,7 @@ function applyEntry(context: Context, entry: JournalEntry, node: Node | "hidden"
     observeDeletion(context, entry.nodeId, entry.revision, entry.position);
     return;
   }
-  if (node === undefined) return;
+  if (node === undefined || node === "gone") return;
   if (!settleOwn(context, entry, node)) observeNode(context, node, "id");
   // Moved below a folder nobody here knows: the folder is looked up first.
   const { nodes, rereads } = context.metadata;

@@ -11,10 +11,11 @@ import { advance } from "./advance.ts";
 import type { Context } from "./context.ts";
 import { type Source, withRevision } from "./echo.ts";
 import { folderOfNode } from "./from-node.ts";
-import { stepAside } from "./make-room.ts";
+import { moveAside, stepAside } from "./make-room.ts";
 import { revisionOf } from "./observe.ts";
 import { keyOfContent } from "./own.ts";
 import { plan } from "./plan.ts";
+import { isInside } from "./tree.ts";
 import { viewOf } from "./view.ts";
 
 /** Should the process die before it is observed, the loop comes to it after this. Not sooner: others may have their turn first (links.ts). */
@@ -75,11 +76,13 @@ function moveTogether(context: Context, rows: readonly NodeRow[]): void {
   for (const entry of left) putBack(context, entry);
 }
 
-/** It cannot take its place yet, and waits for that where it was. */
-function putBack(context: Context, { id, parent, name, gatewayName }: Entry): void {
+/** It cannot take its place yet, and waits for that where it was, if it still can. */
+function putBack(context: Context, { id, parent, name, gatewayName, inode }: Entry): void {
   const { entries } = context.metadata;
   const now = entries.get(id);
   if (now === undefined || now.parent !== ROOT_INODE || now.name !== `/${id}`) return;
-  if (entries.find(parent, name) === undefined) entries.move(id, parent, name, gatewayName);
+  // Where it was has gone into it: back there, neither would be in the tree.
+  if (isInside(context, parent, inode)) moveAside(context, now);
+  else if (entries.find(parent, name) === undefined) entries.move(id, parent, name, gatewayName);
   else stepAside(context, { ...now, parent });
 }

@@ -4,21 +4,29 @@
  * nobody had listed were passed over. A listing is late by nature: what it shows is judged by
  * revision, what it does not show is confirmed by id.
  */
-import type { JournalEntry } from "../contract/resources.ts";
+import { RemoteError } from "../client/errors.ts";
+import type { ChangeKind, JournalEntry, JournalPage } from "../contract/resources.ts";
+import { sleep } from "../lib/runtime.ts";
 import { unlessAborted } from "../lib/single-flight.ts";
-import type { NodeRow } from "../metadata/nodes.ts";
+import type { Below, NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import { readNode } from "./fetch-node.ts";
-import { applyEntries, readAgain, readNews, readOrHidden } from "./follow.ts";
+import { applyEntries, isUnread, readAgain, readNews, readOrHidden } from "./follow.ts";
 import { foresee } from "./foresee.ts";
 import { rowOfFolder } from "./identity.ts";
 import { noteIndexed, shownUpTo } from "./indexed.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
+import { isPassing, tryAgainAfter } from "./try-again.ts";
 
 const PAGE = 1000;
 /** Nodes taken over in one synchronous stretch. */
 const SLICE = 200;
+/** A list whose pages do not fit together is read again after this, and so often at most. */
+const SHIFTED_MS = 1_000;
+const LISTS_MAX = 5;
+/** Changes after which a node is where it was in its folder, or its folder has one more. */
+const STAYING: ReadonlySet<string> = new Set<ChangeKind>(["created", "updated", "changed", "restored"]);
 /** A gateway, or one of several behind one name, may not find a node for a moment. */
 const GONE_MS = 30_000;
 
@@ -33,27 +41,62 @@ async function listFolder(context: Context, folder: number): Promise<void> {
   const nodeId = rowOfFolder(context, folder)?.nodeId;
   // Removed meanwhile, or born here: nobody else can have put anything into it.
   if (nodeId == null || metadata.inodes.get(folder)?.listed !== null) return;
-  await readList(context, folder, nodeId, new AbortController().signal);
+  await readList(context, folder, nodeId, { signal: new AbortController().signal, isAwaited: true });
 }
 
 /** A folder that is known already is listed again, where no journal tells what has changed in it. */
 export async function relistFolder(context: Context, folder: number, signal: AbortSignal): Promise<void> {
   const nodeId = rowOfFolder(context, folder)?.nodeId;
-  if (nodeId != null) await context.listings.run(folder, () => readList(context, folder, nodeId, signal));
+  if (nodeId != null)
+    await context.listings.run(folder, () => readList(context, folder, nodeId, { signal, isAwaited: false }));
 }
 
-async function readList(context: Context, folder: number, nodeId: string, signal: AbortSignal): Promise<void> {
-  const { metadata, network, client } = context;
+interface Asking {
+  readonly signal: AbortSignal;
+  /** A program waits for it; else there is another time. */
+  readonly isAwaited: boolean;
+}
+
+async function readList(context: Context, folder: number, nodeId: string, asking: Asking): Promise<void> {
+  const { client, log } = context;
+  let list = await readPages(context, nodeId, asking);
+  for (let tries = 1; await hasShifted(context, nodeId, list, asking); tries += 1) {
+    if (tries === LISTS_MAX) {
+      log.warn({ folder }, "a folder changed whenever it was listed: a name between two pages may be missing");
+      break;
+    }
+    await sleep(context.runtime, SHIFTED_MS, asking.signal);
+    list = await readPages(context, nodeId, asking);
+  }
+  const { shown, asOf } = list;
+  noteIndexed(context, asOf);
+  await confirmAbsent(context, nodeId, shown, asOf, asking);
+  if (!client.features.journal) await confirmWaiting(context, nodeId, shown, asking);
+  await catchUp(context, folder, nodeId, asOf, asking);
+}
+
+interface List {
+  /** Ids. */
+  readonly shown: ReadonlySet<string>;
+  /** Pages by number are of several moments: the list is as old as the oldest. */
+  readonly asOf: number;
+  readonly newest: number;
+}
+
+async function readPages(context: Context, nodeId: string, asking: Asking): Promise<List> {
+  const { metadata, client } = context;
   const shown = new Set<string>();
   let after: string | undefined;
   let asOf = Number.POSITIVE_INFINITY;
+  let newest = 0;
   for (;;) {
     const begun = context.runtime.now();
-    const page = await network.ask(signal, (limit) =>
+    const page = await ask(context, asking, (limit) =>
       client.listFolder(nodeId, { pageSize: PAGE, signal: limit, ...(after === undefined ? {} : { after }) }),
     );
-    // Pages by number are of several moments: the list is as old as the oldest.
-    asOf = Math.min(asOf, shownUpTo(context, page.asOf, begun));
+    const upTo = shownUpTo(context, page.asOf, begun);
+    asOf = Math.min(asOf, upTo);
+    newest = Math.max(newest, upTo);
     for (let start = 0; start < page.items.length; start += SLICE) {
       const slice = page.items.slice(start, start + SLICE);
       foresee(context, slice, "others");
@@ -66,13 +109,53 @@ async function readList(context: Context, folder: number, nodeId: string, signal
       context.runtime.step("listing: slice kept");
       if (start + SLICE < page.items.length) await breathe(context);
     }
-    if (page.next == null) break;
+    if (page.next == null) return { shown, asOf, newest };
     after = page.next;
   }
-  noteIndexed(context, asOf);
-  await confirmAbsent(context, nodeId, shown, asOf, signal);
-  if (!client.features.journal) await confirmWaiting(context, nodeId, shown, signal);
-  await catchUp(context, folder, nodeId, asOf, signal);
+}
+
+/**
+ * Where pages are numbered, a name that goes moves all after it one place forward: the first of the next page is
+ * then in neither, and no journal tells of it. Where there is no journal, the folder is listed again anyway.
+ */
+async function hasShifted(context: Context, nodeId: string, list: List, asking: Asking): Promise<boolean> {
+  const { metadata, client, workspace } = context;
+  if (client.features.snapshots || !client.features.journal) return false;
+  for (let reached = list.asOf; reached < list.newest; ) {
+    const page = await ask(context, asking, (limit) => client.readJournal(workspace.id, reached, { signal: limit }));
+    const wasIn = (id: string) => list.shown.has(id) || metadata.nodes.ofNodeId(id)?.base?.parent === nodeId;
+    const hasLeft = ({ kind, nodeId: id, parentId }: JournalEntry) =>
+      !STAYING.has(kind) && (parentId === nodeId || wasIn(id));
+    if (page.items.some((entry) => entry.position <= list.newest && hasLeft(entry))) return true;
+    const end = endOf(page);
+    // The journal is later than the list.
+    if (end <= reached) return true;
+    reached = end;
+  }
+  return false;
+}
+
+/** The position up to which a page of the journal tells everything. */
+function endOf({ items, pageSize, asOf }: JournalPage): number {
+  return Math.max(items.at(-1)?.position ?? 0, items.length < pageSize ? asOf : 0);
+}
+
+/** What passes by itself is no failure of a list that a program waits for. A gateway that is known to be away is asked once. */
+async function ask<T>(context: Context, asking: Asking, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const { network, runtime } = context;
+  const { signal, isAwaited } = asking;
+  for (let tries = 1; ; tries += 1) {
+    const mayPass = isAwaited && network.isOnline;
+    try {
+      return await network.ask(signal, call);
+    } catch (error) {
+      const cause = error instanceof FsError ? error.cause : undefined;
+      const isAgain = mayPass && cause instanceof RemoteError && isPassing(cause) && !signal.aborted;
+      const wait = isAgain ? tryAgainAfter(context, cause, tries) : undefined;
+      if (wait === undefined) throw error;
+      await sleep(runtime, wait, signal);
+    }
+  }
 }
 
 /** Lets other requests in between two slices. */
@@ -86,13 +169,11 @@ async function confirmAbsent(
   nodeId: string,
   shown: ReadonlySet<string>,
   asOf: number,
-  signal: AbortSignal,
+  asking: Asking,
 ): Promise<void> {
-  const { metadata, network } = context;
-  for (const row of metadata.nodes.below(nodeId)) {
-    if (row.nodeId === null || shown.has(row.nodeId) || row.base === null || row.base.position > asOf) continue;
-    const id = row.nodeId;
-    const node = await network.ask(signal, (limit) => readNode(context, id, limit));
+  const { metadata } = context;
+  for (const id of await absentFrom(context, nodeId, shown, asOf)) {
+    const node = await ask(context, asking, (limit) => readNode(context, id, limit));
     const known = metadata.nodes.ofNodeId(id);
     if (node !== undefined) observeNode(context, node, "id");
     else if (known !== undefined && isLongGone(context, known)) {
@@ -100,6 +181,23 @@ async function confirmAbsent(
     }
     // Gone, which the journal tells; or so new, or for a moment, that its id is not found.
     else metadata.rereads.add(id);
+  }
+}
+
+/** Their ids. Rows are looked at a page at a time: of a folder with a hundred thousand all at once would hold up everybody. */
+async function absentFrom(
+  context: Context,
+  nodeId: string,
+  shown: ReadonlySet<string>,
+  asOf: number,
+): Promise<string[]> {
+  const absent: string[] = [];
+  for (let last: Below | undefined; ; ) {
+    const rows = context.metadata.nodes.belowAfter(nodeId, last, PAGE);
+    for (const row of rows) if (!shown.has(row.nodeId) && row.position <= asOf) absent.push(row.nodeId);
+    if (rows.length < PAGE) return absent;
+    last = rows.at(-1);
+    await breathe(context);
   }
 }
 
@@ -111,12 +209,12 @@ async function confirmWaiting(
   context: Context,
   nodeId: string,
   shown: ReadonlySet<string>,
-  signal: AbortSignal,
+  asking: Asking,
 ): Promise<void> {
-  const { metadata, network } = context;
+  const { metadata } = context;
   for (const id of metadata.arrivals.idsIn(nodeId)) {
     if (shown.has(id)) continue;
-    const node = await network.ask(signal, (limit) => readNode(context, id, limit));
+    const node = await ask(context, asking, (limit) => readNode(context, id, limit));
     if (node !== undefined) observeNode(context, node, "id");
     else metadata.arrivals.remove(id);
   }
@@ -136,22 +234,16 @@ function isLongGone({ metadata, client, runtime }: Context, { nodeId, dirtySince
  * The cursor is ahead of the snapshot: what the journal told in between of this folder and of what
  * is in it was passed over then. Complete only when both meet without a wait in between.
  */
-async function catchUp(
-  context: Context,
-  folder: number,
-  nodeId: string,
-  asOf: number,
-  signal: AbortSignal,
-): Promise<void> {
-  const { metadata, client, workspace, network } = context;
+async function catchUp(context: Context, folder: number, nodeId: string, asOf: number, asking: Asking): Promise<void> {
+  const { metadata, client, workspace } = context;
   let reached = asOf;
   while (client.features.journal && reached < metadata.settings.getNumber("cursor")) {
-    const page = await network.ask(signal, (limit) => client.readJournal(workspace.id, reached, { signal: limit }));
+    const page = await ask(context, asking, (limit) => client.readJournal(workspace.id, reached, { signal: limit }));
     const entries = page.items.filter((entry) => concerns(context, entry, nodeId));
-    const missed = await network.ask(signal, (limit) => readMissed(context, entries, limit));
+    const missed = await ask(context, asking, (limit) => readMissed(context, entries, limit));
     applyEntries(context, entries, missed);
     readAgain(context, entries, missed);
-    const end = Math.max(page.items.at(-1)?.position ?? 0, page.items.length < page.pageSize ? page.asOf : 0);
+    const end = endOf(page);
     if (end <= reached) break;
     reached = end;
   }
@@ -170,7 +262,7 @@ function concerns({ metadata }: Context, { parentId, nodeId: id }: JournalEntry,
 async function readMissed(context: Context, entries: readonly JournalEntry[], signal: AbortSignal) {
   const nodes = await readNews(context, entries, signal);
   for (const entry of entries) {
-    if (entry.kind === "deleted" || nodes.has(entry.nodeId)) continue;
+    if (entry.kind === "deleted" || !isUnread(nodes.get(entry.nodeId))) continue;
     if (context.metadata.nodes.ofNodeId(entry.nodeId) !== undefined) continue;
     const node = await readOrHidden(context, entry.nodeId, signal);
     if (node !== undefined) nodes.set(entry.nodeId, node);

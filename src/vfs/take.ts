@@ -15,7 +15,7 @@ import { dropGeneration } from "./generation.ts";
 import { comesFrom } from "./holes.ts";
 import { gatherNames, joinGroup, keepInOthers, leaveToOthers, lookLater } from "./links.ts";
 import { writersOf } from "./live.ts";
-import { freeConflictName, moveAside, stepAside } from "./make-room.ts";
+import { freeConflictName, moveAside, nameHere, stepAside } from "./make-room.ts";
 import { withPinnedMtime } from "./mtime.ts";
 import { handOver } from "./nameless.ts";
 import type { Step } from "./plan.ts";
@@ -69,7 +69,8 @@ function takePlace(context: Context, entry: Entry, node: Node): Taken {
   const folder = node.parentId === null ? undefined : reviveFolder(context, node.parentId);
   if (folder === undefined) return NOT_YET;
   let aside: Entry | undefined;
-  const occupant = metadata.entries.find(folder, node.name);
+  const shown = nameHere(context, node.id, node.name);
+  const occupant = metadata.entries.find(folder, shown.name);
   if (occupant !== undefined && occupant.id !== entry.id) {
     const other = metadata.nodes.ofEntry(occupant.id);
     if (other !== undefined && isSeenAway(other)) {
@@ -82,7 +83,7 @@ function takePlace(context: Context, entry: Entry, node: Node): Taken {
     } else moveAside(context, occupant);
   }
   while (isInside(context, folder, entry.inode)) openCircle(context, folder, entry.inode);
-  metadata.entries.move(entry.id, folder, node.name);
+  metadata.entries.move(entry.id, folder, shown.name, shown.gatewayName);
   return aside === undefined ? { isTaken: true } : { isTaken: true, aside };
 }
 
@@ -101,15 +102,21 @@ function openCircle(context: Context, target: number, moved: number): void {
     const row = metadata.nodes.ofEntry(entry.id);
     const home = row?.base?.parent == null ? undefined : folderOfNode(context, row.base.parent);
     if (row?.base != null && home !== undefined && !isInside(context, home, moved)) {
-      const isFree = metadata.entries.find(home, row.base.name) === undefined;
-      metadata.entries.move(entry.id, home, isFree ? row.base.name : freeConflictName(context, home, row.base.name));
+      const shown = nameHere(context, row.nodeId ?? "", row.base.name);
+      if (metadata.entries.find(home, shown.name) === undefined) {
+        metadata.entries.move(entry.id, home, shown.name, shown.gatewayName);
+      } else metadata.entries.move(entry.id, home, freeConflictName(context, home, row.base.name));
       markNode(context, row);
       return;
     }
     current = entry.parent;
   }
   if (nearest === undefined) throw new Error(`no way from folder ${target} to ${moved}`);
-  metadata.entries.move(nearest.id, ROOT_INODE, freeConflictName(context, ROOT_INODE, nearest.name));
+  metadata.entries.move(
+    nearest.id,
+    ROOT_INODE,
+    freeConflictName(context, ROOT_INODE, nearest.gatewayName ?? nearest.name),
+  );
   const row = metadata.nodes.ofEntry(nearest.id);
   if (row !== undefined) markNode(context, row);
 }
@@ -240,9 +247,10 @@ export function reviveFolder(context: Context, nodeId: string, visited = new Set
     ctime: time,
   });
   // What a program put in its place since has not been there at the gateway: that one goes aside.
-  const occupant = metadata.entries.find(parent, row.base.name);
+  const shown = nameHere(context, nodeId, row.base.name);
+  const occupant = metadata.entries.find(parent, shown.name);
   if (occupant !== undefined) moveAside(context, occupant);
-  const entry = metadata.entries.create(parent, row.base.name, inode.id);
+  const entry = metadata.entries.create(parent, shown.name, inode.id, shown.gatewayName);
   markNode(context, metadata.nodes.update(row.id, { entry: entry.id }));
   return inode.id;
 }

@@ -198,3 +198,29 @@ test("a deletion is remembered as long as a listing is under way, however far jo
   await followOnce(context, SIGNAL);
   expect(metadata.tombstones.get("gone")).toBeUndefined();
 });
+
+for (const isTaken of [false, true]) {
+  const what = isTaken ? "waits for its name" : "is shown";
+  test(`without revisions, what a list shows while older news is read ${what}: that it was deleted once says nothing`, async () => {
+    const x = nodeOf("x", { parentId: "a", path: "/a/x" });
+    let listed = () => {};
+    const { context, metadata } = await begin({
+      features: { ...ALL_FEATURES, revisions: false },
+      readJournal: async () => page([entryOf(nodeOf("b"), 4), entryOf(x, 5, "deleted"), entryOf(x, 6, "restored")]),
+      async getNode(id) {
+        if (id === "b") listed();
+        return id === "x" ? x : nodeOf(id);
+      },
+    });
+    const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? 0;
+    if (isTaken) {
+      const { id } = metadata.inodes.create({ ...contentOfNode(x), kind: "file", atime: "0" });
+      addName(context, folder, "x", id, "file");
+    }
+    // The first page of several: the folder is not completely known yet.
+    listed = () => observeNode(context, x);
+    await followOnce(context, SIGNAL);
+    if (isTaken) expect(metadata.arrivals.get("x")).toBeDefined();
+    else expect(metadata.entries.find(folder, "x")).toBeDefined();
+  });
+}

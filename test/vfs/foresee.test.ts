@@ -1,9 +1,10 @@
 /** Nodes read together that have moved: what else becomes of one on the way, becomes of it where it was. */
 import { expect, test } from "vitest";
-import type { Node } from "../../src/contract/resources.ts";
+import type { JournalEntry, Node } from "../../src/contract/resources.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born } from "../../src/metadata/nodes.ts";
 import { cutGeneration } from "../../src/vfs/cut.ts";
+import { applyEntries } from "../../src/vfs/follow.ts";
 import { foresee } from "../../src/vfs/foresee.ts";
 import { observeNode } from "../../src/vfs/observe.ts";
 import { createBytesWorld, hashOf } from "../support/bytes-world.ts";
@@ -85,4 +86,56 @@ test("dead before they are observed, or one by one: what was noted of them is to
   foresee(world.context, [again], "id");
   observeNode(world.context, again, "id");
   expect(nodes.ofNodeId("y")).toMatchObject({ seen: null, due: null });
+});
+
+test("a folder that cannot take its place yet does not go back into one that went into it", async () => {
+  const { context } = await createBytesWorld();
+  const { metadata } = context;
+  const [root] = metadata.entries.ofInode(ROOT_INODE);
+  const folder = (id: string, parentId: string | null, name = id, revision = 1): Node => ({
+    ...NODE,
+    id,
+    kind: "folder",
+    name,
+    parentId,
+    size: 0,
+    contentHash: null,
+    revision,
+  });
+  const entryOf = (position: number, kind: string, { id, name, parentId, revision }: Node): JournalEntry => {
+    return { position, time: NODE.createdAt, kind, nodeId: id, revision, parentId, name };
+  };
+  const inodeOf = (name: string, parent = ROOT_INODE) => metadata.entries.find(parent, name)?.inode ?? 0;
+  metadata.nodes.create(born(root?.id ?? null, folder("root", null, "")));
+  for (const id of ["x", "y", "z"]) observeNode(context, folder(id, "root"));
+  const [x, y] = [inodeOf("x"), inodeOf("y")];
+  metadata.inodes.update(x, { listed: 1 });
+  observeNode(context, folder("a", "x"));
+  const a = inodeOf("a", x);
+
+  /** Bounded: a folder that is in itself has no end. */
+  const pathOf = (inode: number): string => {
+    const names: string[] = [];
+    for (let at = inode; at !== ROOT_INODE && names.length < 9; ) {
+      const [entry] = metadata.entries.ofInode(at);
+      if (entry === undefined) break;
+      names.unshift(entry.name.replace(/ \(conflict.*\)/, " (conflict)"));
+      at = entry.parent;
+    }
+    return names.join("/");
+  };
+
+  // rmdir z; mv x/a z; mv x z/x: the last two are read already when the journal tells of what was before.
+  const moved = [folder("a", "root", "z", 3), folder("x", "a", "x", 3)];
+  const earlier = moved.map((node, index) => entryOf(1 + index, "changed", { ...node, revision: 2 }));
+  applyEntries(context, earlier, new Map(moved.map((node) => [node.id, node])));
+  expect([a, x].map(pathOf)).toEqual(["a (conflict)", "a (conflict)/x"]);
+  observeNode(context, folder("y", "x", "y", 2), "id");
+  expect(pathOf(y)).toBe("a (conflict)/x/y");
+
+  applyEntries(context, [entryOf(3, "deleted", folder("z", "root", "z", 2))], new Map());
+  const later = moved.map((node, index) => entryOf(4 + index, "moved", node));
+  applyEntries(context, later, new Map(moved.map((node) => [node.id, node])));
+  expect([a, x, y].map(pathOf)).toEqual(["z", "z/x", "z/x/y"]);
+  expect(metadata.nodes.dirty(9).map(({ nodeId }) => nodeId)).toEqual([]);
 });

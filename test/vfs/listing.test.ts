@@ -1,0 +1,198 @@
+/** What a listing of a folder makes of it, and what it costs those who wait beside it. */
+import { expect, test } from "vitest";
+import type { Client } from "../../src/client/client.ts";
+import { RemoteError } from "../../src/client/errors.ts";
+import { ALL_FEATURES } from "../../src/contract/features.ts";
+import type { JournalEntry, Node } from "../../src/contract/resources.ts";
+import { ROOT_INODE } from "../../src/metadata/metadata.ts";
+import { born } from "../../src/metadata/nodes.ts";
+import type { Context } from "../../src/vfs/context.ts";
+import { completeFolder, relistFolder } from "../../src/vfs/listing.ts";
+import { createBytesWorld } from "../support/bytes-world.ts";
+import { recordedRows } from "../support/recorded-rows.ts";
+import { nodeOf } from "../support/rows-world.ts";
+
+const SIGNAL = new AbortController().signal;
+const ROOT = nodeOf("root", { kind: "folder", parentId: null, name: "" });
+
+/** `client` answers instead of the scripted one. `onRead`: rows that one statement gave. */
+async function begin(client: Partial<Client>, onRead: (rows: number) => void = () => {}) {
+  const world = await createBytesWorld(
+    {},
+    { rows: (database) => recordedRows(database, (sql, rows) => sql.trimStart().startsWith("SELECT") && onRead(rows)) },
+  );
+  const { metadata } = world.context;
+  const [root] = metadata.entries.ofInode(ROOT_INODE);
+  metadata.nodes.create(born(root?.id ?? null, ROOT));
+  const context: Context = { ...world.context, client: { ...world.context.client, ...client } };
+  return { context, metadata, clock: world.clock };
+}
+
+/** Runs what waits for nothing but its turn. */
+async function finished<T>(clock: { advance(milliseconds: number): Promise<void> }, work: Promise<T>): Promise<T> {
+  let isOver = false;
+  const over = work.finally(() => {
+    isOver = true;
+  });
+  over.catch(() => {});
+  while (!isOver) await clock.advance(1);
+  return over;
+}
+
+function pageOf(nodes: readonly Node[], after: string | undefined, size: number) {
+  const from = Number(after ?? 0);
+  const next = from + size < nodes.length ? String(from + size) : null;
+  return { items: nodes.slice(from, from + size), totalCount: nodes.length, pageNo: 1, pageSize: size, asOf: 5, next };
+}
+
+const noNews: Partial<Client> = {
+  readJournal: async () => ({ items: [], totalCount: 0, pageNo: 1, pageSize: 500, asOf: 5 }),
+};
+
+test("a large folder is compared with its list in parts: others have their turn in between", async () => {
+  const nodes = Array.from({ length: 4_000 }, (_, index) => nodeOf(`n${index}`));
+  let most = 0;
+  const { context, metadata, clock } = await begin(
+    { ...noNews, listFolder: async (_, options) => pageOf(nodes, options?.after, 1_000) },
+    (rows) => {
+      most = Math.max(most, rows);
+    },
+  );
+  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+  expect(metadata.inodes.get(ROOT_INODE)?.listed).toBe(5);
+  expect(most).toBeLessThanOrEqual(1_000);
+});
+
+test("whatever the list of a large folder does not show is asked for by its id", async () => {
+  let nodes = Array.from({ length: 2_500 }, (_, index) => nodeOf(`n${index}`));
+  const asked: string[] = [];
+  const { context, metadata, clock } = await begin({
+    ...noNews,
+    listFolder: async (_, options) => pageOf(nodes, options?.after, 1_000),
+    async getNode(id) {
+      asked.push(id);
+      return nodeOf(id, { revision: 2, name: `${id} moved` });
+    },
+  });
+  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+  metadata.inodes.update(ROOT_INODE, { listed: null });
+  const gone = ["n0", "n1300", "n2499"];
+  nodes = nodes.filter(({ id }) => !gone.includes(id));
+  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+  expect(asked.sort()).toEqual(gone);
+  expect(metadata.entries.find(ROOT_INODE, "n1300 moved")).toBeDefined();
+});
+
+const NO_SNAPSHOTS = { ...ALL_FEATURES, snapshots: false };
+
+/** A gateway whose pages are numbered; while the first list is read, a name goes between its two pages. */
+function loses(which: number, journaled: (position: number) => JournalEntry[]) {
+  const nodes = Array.from({ length: 1_500 }, (_, index) => nodeOf(`n${index}`));
+  let lists = 0;
+  const client: Partial<Client> = {
+    features: NO_SNAPSHOTS,
+    async listFolder(_, options) {
+      if (options?.after === undefined) lists += 1;
+      const page = pageOf(nodes, options?.after, 1_000);
+      const isFirst = lists === 1 && options?.after === undefined;
+      const asOf = nodes.length === 1_500 ? 5 : 6;
+      if (isFirst) nodes.splice(which, 1);
+      return { ...page, asOf, next: isFirst ? "1000" : page.next };
+    },
+    async readJournal(_, after) {
+      const items = after < 6 ? journaled(6) : [];
+      return { items, totalCount: items.length, pageNo: 1, pageSize: 500, asOf: 6 };
+    },
+    async getNode() {
+      throw new RemoteError("notFound", "no such node");
+    },
+  };
+  return { client, lists: () => lists };
+}
+
+const gone = (position: number, { id, name, parentId }: Node): JournalEntry => ({
+  position,
+  time: "2026-01-01T00:00:00.000Z",
+  kind: "deleted",
+  nodeId: id,
+  revision: 2,
+  parentId,
+  name,
+});
+
+for (const cursor of [5, 6]) {
+  test(`a name that slips between two numbered pages is found, the journal heard up to ${cursor}`, async () => {
+    const { client, lists } = loses(0, (position) => [gone(position, nodeOf("n0"))]);
+    const { context, metadata, clock } = await begin(client);
+    metadata.settings.set("cursor", String(cursor));
+    await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+    expect(metadata.entries.find(ROOT_INODE, "n1000")).toBeDefined();
+    expect(lists()).toBe(2);
+    expect(metadata.inodes.get(ROOT_INODE)?.listed).toBe(6);
+  });
+}
+
+test("what changes elsewhere meanwhile is no reason to list a folder again", async () => {
+  const { client, lists } = loses(1_499, (position) => [gone(position, nodeOf("x", { parentId: "other" }))]);
+  const { context, clock } = await begin(client);
+  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+  expect(lists()).toBe(1);
+});
+
+test("a folder that loses names all the time is listed all the same", async () => {
+  let position = 5;
+  const { client } = loses(0, () => []);
+  const { context, metadata, clock } = await begin({
+    ...client,
+    async listFolder(_, options) {
+      position += 1;
+      return { ...pageOf([nodeOf("a"), nodeOf("b")], options?.after, 1), asOf: position };
+    },
+    async readJournal(_, after) {
+      const items = after < position ? [gone(position, nodeOf("c"))] : [];
+      return { items, totalCount: items.length, pageNo: 1, pageSize: 500, asOf: position };
+    },
+  });
+  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+  expect(metadata.inodes.get(ROOT_INODE)?.listed).not.toBeNull();
+});
+
+for (const code of ["server", "throttled", "offline"] as const) {
+  test(`a passing failure (${code}) in the middle of a list is not shown`, async () => {
+    const nodes = ["a", "b", "c"].map((id) => nodeOf(id));
+    let failures = 1;
+    const { context, metadata, clock } = await begin({
+      ...noNews,
+      async listFolder(_, options) {
+        if (options?.after === "1" && failures-- > 0) throw new RemoteError(code, "not now", { retryAfterMs: 300 });
+        return pageOf(nodes, options?.after, 1);
+      },
+    });
+    const begun = clock.elapsed();
+    await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+    expect(metadata.inodes.get(ROOT_INODE)?.listed).toBe(5);
+    expect(clock.elapsed() - begun).toBeLessThan(1_000);
+  });
+}
+
+test("a list that goes on failing fails; at once, where the gateway is away or nobody waits for the list", async () => {
+  let calls = 0;
+  const failing = (code: "server" | "offline") => ({
+    async listFolder() {
+      calls += 1;
+      throw new RemoteError(code, "not now");
+    },
+  });
+  const first = await begin(failing("server"));
+  await expect(finished(first.clock, completeFolder(first.context, ROOT_INODE, SIGNAL))).rejects.toThrow("not now");
+  expect(calls).toBe(4);
+  calls = 0;
+  const second = await begin(failing("offline"));
+  second.context.network.failed(new RemoteError("offline", "away"));
+  await expect(finished(second.clock, completeFolder(second.context, ROOT_INODE, SIGNAL))).rejects.toThrow("not now");
+  expect(calls).toBe(1);
+  calls = 0;
+  const third = await begin(failing("server"));
+  await expect(finished(third.clock, relistFolder(third.context, ROOT_INODE, SIGNAL))).rejects.toThrow("not now");
+  expect(calls).toBe(1);
+});
