@@ -26,7 +26,10 @@ export interface Base {
   readonly size: number;
   readonly attributes: Attributes;
   readonly revision: number;
-  /** Journal position of our last acknowledged write to the node; 0: none. */
+  /**
+   * Journal position of our last acknowledged write to the node; 0: none. Negative: nobody told it, and since that
+   * time (the rows', its sign turned) it is known that the write was carried out.
+   */
   readonly position: number;
   /** When its content was written, see writtenAt. */
   readonly modifiedAt: string;
@@ -207,6 +210,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
   const byPlace = select("base_parent = ? AND base_name = ?");
   const below = select("base_parent = ?");
   const belowCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM node WHERE base_parent = ?");
+  const untold = select("base_position < 0 AND base_position < -@since ORDER BY base_position DESC LIMIT +@limit");
   const byLeft = select("left_parent = ? AND left_name = ? ORDER BY left_at DESC, id DESC");
   // The index has all of it: no row is read.
   const dueNow = prepare<{ id: number; due: number }>(
@@ -309,6 +313,8 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     atPlace: (parent: string, name: string): NodeRow[] => byPlace.all(parent, name).map(decode),
     below: (parent: string): NodeRow[] => below.all(parent).map(decode),
     countBelow: (parent: string): number => belowCount.get(parent)?.count ?? 0,
+    /** Whose last write of ours is known since after that time, and its position is not; the first known first. */
+    untold: (since: number, limit: number): NodeRow[] => untold.all({ since, limit }).map(decode),
     /** The nodes that programs moved away or removed from this place, the latest first. */
     thatLeft: (parent: number, name: string): NodeRow[] => byLeft.all(parent, name).map(decode),
     /** Of one lane, the longest due first. */

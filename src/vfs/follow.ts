@@ -22,6 +22,7 @@ import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 import { takeOwn } from "./own.ts";
 import type { Request } from "./request.ts";
 import { acknowledge } from "./settle.ts";
+import { toldByJournal } from "./untold.ts";
 
 const PAGE = 500;
 /** Nodes read by id at the same time. */
@@ -261,6 +262,7 @@ export function applyEntries(context: Context, entries: readonly JournalEntry[],
 }
 
 function applyEntry(context: Context, entry: JournalEntry, node: Node | "hidden" | undefined): void {
+  toldByJournal(context, entry);
   if (node === "hidden") {
     context.metadata.rereads.add(entry.nodeId, entry.parentId);
     return;
