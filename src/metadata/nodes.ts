@@ -26,7 +26,10 @@ export interface Base {
   readonly size: number;
   readonly attributes: Attributes;
   readonly revision: number;
-  /** Journal position of our last acknowledged write to the node; 0: none. */
+  /**
+   * Journal position of our last acknowledged write to the node; 0: none. Negative: nobody told it, and since that
+   * time (the rows', its sign turned) it is known that the write was carried out.
+   */
   readonly position: number;
   /** When its content was written, see writtenAt. */
   readonly modifiedAt: string;
@@ -220,6 +223,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
      WHERE base_parent = @parent AND (base_name, id) > (@name, @id) ORDER BY base_name, id LIMIT +@limit`,
   );
   const belowCount = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM node WHERE base_parent = ?");
+  const untold = select("base_position < 0 AND base_position < -@since ORDER BY base_position DESC LIMIT +@limit");
   const byLeft = select("left_parent = ? AND left_name = ? ORDER BY left_at DESC, id DESC");
   // The index has all of it: no row is read.
   const dueNow = prepare<{ id: number; due: number }>(
@@ -325,6 +329,8 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     belowAfter: (parent: string, after: Below | undefined, limit: number): Below[] =>
       belowAfter.all({ parent, name: after?.name ?? "", id: after?.id ?? 0, limit }),
     countBelow: (parent: string): number => belowCount.get(parent)?.count ?? 0,
+    /** Whose last write of ours is known since after that time, and its position is not; the first known first. */
+    untold: (since: number, limit: number): NodeRow[] => untold.all({ since, limit }).map(decode),
     /** The nodes that programs moved away or removed from this place, the latest first. */
     thatLeft: (parent: number, name: string): NodeRow[] => byLeft.all(parent, name).map(decode),
     /** Of one lane, the longest due first. */

@@ -288,4 +288,9 @@ export const MIGRATIONS: readonly string[] = [
   UPDATE live SET used_at = unixepoch() * 1000 WHERE origin_version IS NULL AND used_at > unixepoch() * 1000;
   CREATE INDEX live_by_use ON live(used_at) WHERE origin_version IS NOT NULL;
   `,
+  `
+  -- Writes of ours that are known to be carried out, and whose position nobody told: minus the time at which that was
+  -- known stands for it.
+  CREATE INDEX node_untold ON node(base_position) WHERE base_position < 0;
+  `,
 ];

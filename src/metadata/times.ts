@@ -11,6 +11,8 @@ const UPDATES: readonly string[] = [
   "UPDATE node SET due = @now WHERE bulk IN (0, 1) AND due > @now",
   "UPDATE node SET dirty_since = @now WHERE dirty_since > @now",
   "UPDATE node SET left_at = @now WHERE left_at > @now",
+  // A time where nobody told the position.
+  "UPDATE node SET base_position = -@now WHERE base_position < 0 AND base_position < -@now",
   `UPDATE attempt SET next_at = @now, created_at = min(created_at, @now)
      WHERE state = 'open' AND bulk IN (0, 1) AND next_at > @now`,
   "UPDATE attempt SET next_at = @now, created_at = min(created_at, @now) WHERE state = 'abandoned' AND next_at > @now",

@@ -10,6 +10,7 @@ import { writersOf } from "./live.ts";
 import { noticeWrites } from "./notice-writes.ts";
 import { heldBack, itemOf, pausedKinds } from "./pending.ts";
 import { plan, type Step } from "./plan.ts";
+import { areShown, isAnyUntold } from "./untold.ts";
 import { viewOf } from "./view.ts";
 import type { WriteBack } from "./writeback.ts";
 
@@ -214,17 +215,20 @@ export async function isSettled(context: Context, signal: AbortSignal): Promise<
   const { settings } = metadata;
   // Without positions nobody can tell what the index shows.
   if (!client.features.positions) return true;
-  const written = settings.getNumber("written");
-  if (client.features.journal && settings.getNumber("cursor") < written) return false;
-  if (settings.getNumber("indexed") >= written) return true;
+  const isTold = () => !client.features.journal || settings.getNumber("cursor") >= settings.getNumber("written");
+  const isIndexed = () => settings.getNumber("indexed") >= settings.getNumber("written");
+  if (!isTold()) return false;
+  if (isIndexed() && !isAnyUntold(context)) return true;
   // A gateway that counts what it refuses would never have enough of it.
   if (network.pauseMs > 0) return false;
   try {
-    await askIndexed(context, signal);
+    if (!(await areShown(context, signal))) return false;
+    if (!isIndexed()) await askIndexed(context, signal);
   } catch (error) {
     network.failed(error);
+    return false;
   }
-  return settings.getNumber("indexed") >= written;
+  return isTold() && isIndexed() && !isAnyUntold(context);
 }
 
 function describe(context: Context, writeBack: WriteBack, start: number, count: number): string[] {

@@ -22,6 +22,7 @@ import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 import { takeOwn } from "./own.ts";
 import type { Request } from "./request.ts";
 import { acknowledge } from "./settle.ts";
+import { toldByJournal } from "./untold.ts";
 
 const PAGE = 500;
 /** Nodes read by id at the same time. */
@@ -270,6 +271,7 @@ export function applyEntries(context: Context, entries: readonly JournalEntry[],
 }
 
 function applyEntry(context: Context, entry: JournalEntry, node: Told | undefined): void {
+  toldByJournal(context, entry);
   if (node === "hidden") {
     context.metadata.rereads.add(entry.nodeId, entry.parentId);
     return;

@@ -11,9 +11,17 @@ import type { Context } from "./context.ts";
 
 type Needs = Pick<Context, "client" | "runtime">;
 
-/** Of a write of ours that was answered now; `told`: by the gateway. */
+/** Of a write of ours that was answered now; `told`: by the gateway (0: not told, see `Base.position`). */
 export function positionNow({ client, runtime }: Needs, told: number): number {
-  return client.features.positions ? told : runtime.now();
+  const now = runtime.now();
+  if (!client.features.positions) return now;
+  return told > 0 ? told : -Math.max(1, now);
+}
+
+/** The newest position of ours, for "settled". */
+export function noteWritten({ metadata }: Pick<Context, "metadata">, position: number): void {
+  const { settings } = metadata;
+  if (position > settings.getNumber("written")) settings.set("written", String(position));
 }
 
 /** How far a list shows that was asked for at `begun`, of the time of the rows; `told`: by the gateway. */

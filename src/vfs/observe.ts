@@ -8,6 +8,7 @@ import { advance } from "./advance.ts";
 import { arrive } from "./arrival.ts";
 import type { Context } from "./context.ts";
 import { type Source, withRevision } from "./echo.ts";
+import { noteWritten } from "./indexed.ts";
 import { keyOfContent, takeOwn } from "./own.ts";
 
 const NO_ROW = 0;
@@ -54,6 +55,8 @@ export function observeDeletion(context: Context, nodeId: string, revision: numb
     const isUnplaced = row.seen !== null && "deleted" in row.seen && row.seen.position === undefined;
     if (revision <= (row.base?.revision ?? -1) || revision < known) return;
     if (revision === known && !(isUnplaced && position !== null)) return;
+    // Removed here too: this may be our own deletion, whose answer was lost, and lists are to show that it is done.
+    if (row.entry === null && position !== null) noteWritten(context, position);
     const seen = { deleted: true, revision, ...(position === null ? {} : { position }) } as const;
     metadata.nodes.update(row.id, { seen, seenAt: context.runtime.now() });
     if (row.kind === "folder" && !context.client.features.journal) askBelow(context, nodeId);

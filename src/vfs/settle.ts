@@ -22,7 +22,7 @@ import { dropGeneration } from "./generation.ts";
 import { dropRow } from "./given-up.ts";
 import { comesFrom } from "./holes.ts";
 import { nodeIdOfFolder } from "./identity.ts";
-import { positionNow } from "./indexed.ts";
+import { noteWritten, positionNow } from "./indexed.ts";
 import { joinGroup, leaveGroup, lookLater } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { folderIsNotEmpty } from "./look-inside.ts";
@@ -46,7 +46,7 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
   const { metadata, client } = context;
   metadata.transaction(() => {
     const position = positionNow(context, toldPosition);
-    notePosition(context, position);
+    noteWritten(context, position);
     const known = metadata.nodes.get(attempt.node);
     if (known === undefined || metadata.attempts.ofKey(attempt.key) === undefined) {
       // Its row is no longer this node's: what the answer tells is heard as from anybody.
@@ -174,12 +174,6 @@ function otherHasMoved(context: Context, request: Extract<Request, { do: "exchan
   advance(context, row.id);
 }
 
-/** The newest position of ours, for "settled". */
-function notePosition(context: Context, position: number): void {
-  const { settings } = context.metadata;
-  if (position > settings.getNumber("written")) settings.set("written", String(position));
-}
-
 /** The content that was sent is now a version: clean, unless it has moved on meanwhile. */
 function contentArrived(context: Context, row: NodeRow, attempt: Sent, base: Base, nodeId: string): void {
   const { metadata } = context;
@@ -245,9 +239,9 @@ function folderIsBorn(context: Context, row: NodeRow, position: number): void {
 function acknowledgeDeletion(context: Context, row: NodeRow, attempt: Sent, revision: number, position: number): void {
   const { metadata } = context;
   closeAttempt(context, attempt);
-  const seen: Seen = { deleted: true, revision, ...(position === 0 ? {} : { position }) };
+  const seen: Seen = { deleted: true, revision, ...(position < 0 ? {} : { position }) };
   // Where its answer was lost, the journal may have told of it, and will not tell again.
-  const isTold = position === 0 && row.seen !== null && "deleted" in row.seen;
+  const isTold = position < 0 && row.seen !== null && "deleted" in row.seen;
   bury(context, isTold ? row : { ...row, seen });
   context.quota.grew(attempt, -(row.base?.size ?? 0));
   if (row.entry === null) {

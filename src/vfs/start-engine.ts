@@ -52,6 +52,7 @@ import { createSyncTogether } from "./sync-waiting.ts";
 import { absentUnknown, expireEverything, tellKernel } from "./tell-kernel.ts";
 import { createTogether } from "./together.ts";
 import { createToldKernel } from "./told-kernel.ts";
+import { isAnyUntold } from "./untold.ts";
 import { findOut, goOn, hearLater, missingScopes } from "./which-workspace.ts";
 import { holdForSending } from "./without-folder.ts";
 import { createWriteBack } from "./writeback.ts";
@@ -270,7 +271,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         uploading: writeBack.inFlight().length,
         parked,
         bytesPending: backlog.bytes(),
-        settled: dirty === 0 && (shown >= written || !client.features.positions),
+        settled: dirty === 0 && (!client.features.positions || (shown >= written && !isAnyUntold(context))),
         conflicts: activity.conflicts,
         cacheBytes: metadata.lives.totalBytes(),
         cacheLimit: settings.cacheLimit,

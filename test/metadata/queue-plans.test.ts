@@ -39,6 +39,7 @@ test("a turn of the loop, the start, a drain and a list of the queue find what t
   nodes.hastenIn(1, 1, 0, 10);
   nodes.dirty(10);
   nodes.parked(10);
+  nodes.untold(1, 10);
   nodes.pendingBytes(10);
   attempts.nextDue();
   attempts.nextAt(1);

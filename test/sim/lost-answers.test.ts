@@ -83,3 +83,44 @@ test("without keys, a deletion that never arrived, of a node whose id is not fou
   await it.ends(["a"]);
   expect((await there(it.world)).get("a")?.content).toBe(hashOf(bytesOf("new", 40)));
 });
+
+const NO_KEYS = ["uploadKeys", "folderKeys", "changeKeys", "lastKey"] as const;
+const CHANGES = ["mkdir", "save", "rename", "write", "rename of a folder", "unlink", "rmdir"] as const;
+/** Lists or the journal may be the later ones; the journal may have told of it before the request is refused, or not. */
+const LATE = [
+  { path: 8_000, journal: 0, id: 0 },
+  { path: 3_000, journal: 5_000, id: 0 },
+  { path: 8_000, journal: 5_000, id: 0 },
+];
+const DRAINS = CHANGES.flatMap((what) => LATE.map((lag) => ({ what, lag, late: `${lag.path} and ${lag.journal} ms` })));
+
+test.each(DRAINS)(
+  "without keys, $what: a drain waits until lists and journal show it ($late late)",
+  async (drained) => {
+    const { what, lag } = drained;
+    const it = await begin(true, {}, { lacks: NO_KEYS });
+    const { outside, workspace, clock } = it.world;
+    await it.save("b", "old");
+    await it.world.run(it.calls().mkdir("e"));
+    await it.drain();
+    it.world.setLag(lag);
+    const isChange = ({ method }: HttpRequest) => method !== "GET";
+    const change = it.once("lost-after", isChange);
+    if (what === "mkdir") await it.world.run(it.calls().mkdir("d"));
+    else if (what === "save") await it.save("d");
+    else if (what === "write") await it.save("b", "new");
+    else if (what === "unlink") await it.unlink("b");
+    else if (what === "rmdir") await it.world.run(it.calls().rmdir("e"));
+    else await it.rename(what === "rename" ? "b" : "e", "d");
+    await it.until(change.isSent);
+    const begun = clock.elapsed();
+    await it.drain();
+    expect(clock.elapsed() - begun).toBeLessThan(25_000);
+    const { items, asOf } = await it.world.run(outside.listFolder(workspace.root));
+    if (what === "write") expect(items[0]?.contentHash).toBe(hashOf(bytesOf("new", 40)));
+    else if (what === "unlink" || what === "rmdir") expect(items.length).toBe(1);
+    else expect(items.map(({ name }) => name)).toContain("d");
+    expect([asOf, it.metadata().settings.getNumber("cursor")]).toEqual([it.world.position(), it.world.position()]);
+    expect(it.mount.process?.engine.status().settled).toBe(true);
+  },
+);
