@@ -22,7 +22,16 @@ const fields = {
   type: specialType.describe("Neither a plain file nor a folder: the content is empty then"),
   target: z.string().min(1).max(4095).describe("What a symlink points to"),
   link: z
-    .object({ group: z.string().min(1).max(128), hash: z.string().max(128) })
+    .object({
+      group: z.string().min(1).max(128),
+      hash: z.string().max(128),
+      from: z
+        .object({ hash: z.string().max(128), at: z.iso.datetime({ precision: 3 }) })
+        .optional()
+        .describe(
+          "When the content of this hash was written, where the node got it from another one: of any other content it says nothing",
+        ),
+    })
     .describe("Names of one inode: the group they share and the content the group last wrote"),
   xattrs: z.record(z.string().min(1).max(255), z.base64()).describe("Extended attributes: name to value in base64"),
 };

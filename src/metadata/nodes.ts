@@ -445,10 +445,16 @@ export function baseOf(node: Node, position: number): Base {
 }
 
 /**
- * When the content was written, ISO 8601. A node that was made with its content may be a copy, of a
- * file that was linked or moved: it is no newer than what it is a copy of.
+ * When the content was written, ISO 8601. What a node got from another one is no newer than it was
+ * there: its link says when that was. One that was made with its content may be a copy, of a file
+ * that was linked or moved, even if nothing says so.
  */
-export function writtenAt({ createdAt, modifiedAt, attributes }: Node): string {
+export function writtenAt({ createdAt, modifiedAt, contentHash, attributes }: Node): string {
+  const { link } = attributes;
+  // A merge leaves what was said of earlier content.
+  if (link?.from !== undefined && link.hash === contentHash && link.from.hash === contentHash) {
+    return Date.parse(link.from.at) < Date.parse(modifiedAt) ? link.from.at : modifiedAt;
+  }
   const mtime = attributes.mtime === undefined ? undefined : parseTime(attributes.mtime);
   if (mtime === undefined || createdAt !== modifiedAt) return modifiedAt;
   const milliseconds = Math.min(Date.parse(modifiedAt), toMilliseconds(mtime));

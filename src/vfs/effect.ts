@@ -5,7 +5,7 @@ import { type Attributes, patchAttributes } from "../contract/attributes.ts";
 import type { Features } from "../contract/features.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Attempt } from "../metadata/attempts.ts";
-import { type Base, baseOf } from "../metadata/nodes.ts";
+import { type Base, baseOf, writtenAt } from "../metadata/nodes.ts";
 import type { Request } from "./request.ts";
 
 /** Begins what stands for a head whose id is not known. Equals no head of the gateway. */
@@ -39,7 +39,9 @@ export function effectOf(
       const place = "parent" in request ? { parent: request.parent, name: request.name } : {};
       // The content's own mtime, or none; of the rest only what was sent is changed.
       const attributes = patchAttributes(kept, held(request.attributes));
-      return { ...common, ...place, head, hash, size: request.size, attributes };
+      // The content is ours, whatever else was changed: when it was written, it says.
+      const modifiedAt = isHeadOurs ? writtenAt(node) : common.modifiedAt;
+      return { ...common, ...place, head, hash, size: request.size, attributes, modifiedAt };
     }
     case "exchange":
       return { ...common, parent: request.parent, name: request.name };

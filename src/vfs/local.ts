@@ -1,4 +1,5 @@
 /** What the mount shows of one node, in the terms of the plan. Reads only. */
+import type { Attributes } from "../contract/attributes.ts";
 import type { Entry } from "../metadata/entries.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import { ROOT_INODE } from "../metadata/metadata.ts";
@@ -19,7 +20,7 @@ export function localOf(
   const hash = inode.kind === "file" ? inode.hash : EMPTY_HASH;
   const isKept = group === null ? isLeft(context, row, hash) : hash === null;
   // While the content is not cut, the group's last written content is the one before.
-  const link = isKept ? row.base?.attributes.link : group === null || hash === null ? undefined : { group, hash };
+  const link = isKept ? row.base?.attributes.link : linkOf(context, row, inode, hash);
   const { link: _, ...attributes } = inode.attributes;
   return {
     parent: isRoot ? null : (nodeIdOfFolder(context, entry.parent) ?? null),
@@ -33,6 +34,25 @@ export function localOf(
 function isLeft({ client }: Pick<Context, "client">, { base }: NodeRow, hash: string | null): boolean {
   if (!client.features.hashes) return true;
   return base !== null && base.attributes.link?.hash !== base.hash && hash === base.hash;
+}
+
+/** What its group last wrote, and when, where the node is to get that from another one. */
+function linkOf(
+  { metadata }: Pick<Context, "metadata">,
+  { base }: NodeRow,
+  { linkGroup: group, originNode, originVersion }: Inode,
+  hash: string | null,
+): Attributes["link"] {
+  if (group === null || hash === null) return undefined;
+  const before = base?.attributes.link;
+  if (base?.hash === hash) return before?.group === group && before.hash === hash ? before : { group, hash };
+  const origin = originNode === null ? undefined : metadata.nodes.ofNodeId(originNode)?.base;
+  if (origin?.hash === hash && origin.head === originVersion) {
+    return { group, hash, from: { hash, at: origin.modifiedAt } };
+  }
+  // Written anew, what the node once got from another is not that: said of no content, it is not merged in again.
+  const from = before?.from;
+  return from?.hash === hash ? { group, hash, from: { ...from, hash: "" } } : { group, hash };
 }
 
 function contentOf(context: Pick<Context, "metadata">, inode: Inode): LocalContent {

@@ -328,6 +328,8 @@ function withField(value: unknown, [name, ...more]: readonly string[], field: un
   return Object.fromEntries(own);
 }
 
+const WHOLE_LINK = { group: "g", hash: "h", from: { hash: "h", at: "2026-01-01T00:00:00.000Z" } };
+
 /** Everything a body or a metadata part of this schema may be wrong in; `whole` names itself. */
 async function refusesWrongFields(
   schema: Schema,
@@ -347,7 +349,7 @@ async function refusesWrongFields(
     counts.fieldsWrong += 1;
     for (const value of wrong) {
       // A part of a link is wrong within a link that is otherwise whole.
-      const around = names[1] === "link" && names.length > 2 ? { group: "g", hash: "h" } : undefined;
+      const around = names[1] === "link" && names.length > 2 ? WHOLE_LINK : undefined;
       const start = around === undefined ? sound : withField(sound, names.slice(0, 2), around);
       await send(names.join("."), withField(start, names, value));
     }

@@ -3,6 +3,7 @@
  * brings them together can stop between any two of them.
  */
 import { expect, test } from "vitest";
+import type { Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { SEED } from "../support/seed.ts";
 import type { Mount } from "./mount.ts";
@@ -14,12 +15,13 @@ import { createWorld } from "./world.ts";
 /** Nothing that waits to see whether somebody else does it waits longer. */
 const TURNS_MS = 150_000;
 
-async function begin() {
+async function begin(options: { readonly lacks?: readonly Feature[] } = {}) {
   const rules: { choose: (request: HttpRequest) => Fault | "none" | undefined } = { choose: () => undefined };
   const changes: string[] = [];
   const world = await createWorld({
     seed: SEED,
     mounts: ["alpha", "beta"],
+    ...options,
     sabotage: { choose: (request) => rules.choose(request) },
     onAnswer: (mount, { method }, { status }) => {
       if (method !== "GET" && status < 300) changes.push(`${mount.name} ${method}`);
@@ -319,6 +321,44 @@ test("a name made of it while somebody else saves it is no newer than what he sa
     ]);
   }
   expect(new Set((await it.nodes()).map(({ contentHash }) => contentHash)).size).toBe(1);
+});
+
+/** Of a linked file beta knows nothing newer than "old"; alpha has saved "new", and beta puts one of its names in place of another file. */
+async function putInPlaceMeanwhile(it: World): Promise<void> {
+  await it.save(it.alpha, "a", "old");
+  await it.link(it.alpha, "a", "b");
+  await it.save(it.alpha, "t", "other");
+  await it.drain(it.alpha);
+  await it.world.clock.advance(5_000);
+  await it.world.run(it.calls(it.beta).list(""));
+  it.world.setLag({ path: 0, journal: 20_000, id: 0 });
+  await it.save(it.alpha, "b", "new");
+  await it.world.clock.advance(5_000);
+  await it.world.run(it.calls(it.beta).rename("a", "t"));
+  await it.world.clock.advance(TURNS_MS);
+}
+
+async function everyName(it: World, text: string): Promise<void> {
+  for (const mount of [it.alpha, it.beta]) {
+    const shown = await it.shown(mount);
+    expect(shown.map(({ name, text, links }) => [name, text, links])).toEqual([
+      ["b", text, 2],
+      ["t", text, 2],
+    ]);
+  }
+  expect(new Set((await it.nodes()).map(({ contentHash }) => contentHash)).size).toBe(1);
+}
+
+test("one of its names put in place of another file while somebody else saves it is no newer than what he saved", async () => {
+  const it = await begin();
+  await putInPlaceMeanwhile(it);
+  await everyName(it, "new");
+});
+
+test("the same on a gateway that takes no references: the bytes are as old as where they come from", async () => {
+  const it = await begin({ lacks: ["references"] });
+  await putInPlaceMeanwhile(it);
+  await everyName(it, "new");
 });
 
 test("an attribute that was set elsewhere while the file was linked is there by both names", async () => {
