@@ -199,6 +199,17 @@ it("ends a drain when its time is up, with what is left", async () => {
   expect(await postDrain(socket, { settle: true, timeoutMs: 20 }, () => {})).toEqual({ drained: false, left: ["/a"] });
 });
 
+it("a drain may have more time than a timer takes", async () => {
+  await serve({
+    async drain(_settle, signal) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      return { drained: !signal.aborted, left: [] };
+    },
+  });
+  // What --timeout takes at most.
+  expect(await postDrain(socket, { settle: true, timeoutMs: 1e12 }, () => {})).toEqual({ drained: true, left: [] });
+});
+
 it("stops a drain nobody waits for any more", async () => {
   let stopped: () => void = () => {};
   const ended = new Promise<void>((resolve) => {
