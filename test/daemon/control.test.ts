@@ -3,7 +3,7 @@ import { request } from "node:http";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { getQueue, getStatus, postDrain, postRetry, postUnmount } from "../../src/daemon/control-client.ts";
 import type { MountStatus, QueueItem, QueueSums } from "../../src/daemon/control-messages.ts";
 import { type ControlHandlers, type ControlServer, startControlServer } from "../../src/daemon/control-server.ts";
@@ -208,6 +208,36 @@ it("a drain may have more time than a timer takes", async () => {
   });
   // What --timeout takes at most.
   expect(await postDrain(socket, { settle: true, timeoutMs: 1e12 }, () => {})).toEqual({ drained: true, left: [] });
+});
+
+it("a daemon that hangs within its answer is not waited for, neither beyond a drain's time nor in a list", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const never = new Promise<never>(() => {});
+  await serve({
+    drain: (_settle, _signal, onProgress) => {
+      onProgress(PROGRESS);
+      return never;
+    },
+    async *queue() {
+      yield [ITEM];
+      await never;
+    },
+  });
+  const begun: (() => void)[] = [];
+  const seen = () => new Promise<void>((resolve) => begun.push(resolve));
+  const outcomes: string[] = [];
+  const told = (error: Error) => void outcomes.push(error.message);
+  const bothBegun = Promise.all([seen(), seen()]);
+  postDrain(socket, { settle: true, timeoutMs: 60_000 }, () => begun[0]?.()).catch(told);
+  getQueue(socket, 9, { sums() {}, item: () => begun[1]?.() }).catch(told);
+  await bothBegun;
+  await vi.advanceTimersByTimeAsync(10_000);
+  await vi.waitFor(() => expect(outcomes).toEqual(["the daemon does not answer (for 10 s)"]));
+  await vi.advanceTimersByTimeAsync(55_000);
+  expect(outcomes).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(5_000);
+  await vi.waitFor(() => expect(outcomes).toHaveLength(2));
 });
 
 it("stops a drain nobody waits for any more", async () => {
