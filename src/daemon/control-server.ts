@@ -42,6 +42,8 @@ export interface ControlServer {
 }
 
 const BODY_LIMIT = 64 * 1024;
+/** It may name what a command line takes (2 MiB), a byte of which takes up to six. */
+const RETRY_LIMIT = 16 * 1024 * 1024;
 /** It may hold a profile. */
 const RELOAD_LIMIT = 256 * 1024;
 const PROGRESS_INTERVAL_MS = 200;
@@ -102,7 +104,7 @@ async function answer(handlers: ControlHandlers, request: IncomingMessage, respo
     case "GET /queue":
       return queue(handlers, limitOf(url), response);
     case "POST /queue/retry":
-      return reply(response, 200, await handlers.retry((await bodyOf(request, retryRequest)).paths));
+      return reply(response, 200, await handlers.retry((await bodyOf(request, retryRequest, RETRY_LIMIT)).paths));
     case "POST /drain":
       return drain(handlers, await bodyOf(request, drainRequest), response);
     case "POST /unmount":

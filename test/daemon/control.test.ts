@@ -290,6 +290,19 @@ it("lets the answer to an unmount go out before it closes, and breaks off the re
   idle.destroy();
 });
 
+it("tries again as many paths as a command line can name", async () => {
+  let asked = 0;
+  await serve({
+    async retry(paths = []) {
+      asked = paths.length;
+      return { retried: asked, unknown: [] };
+    },
+  });
+  const paths = Array.from({ length: 20_000 }, (_, index) => `/a folder/with a long name/and many files/${index}`);
+  expect(await postRetry(socket, paths)).toEqual({ retried: paths.length, unknown: [] });
+  expect(asked).toBe(paths.length);
+});
+
 it("refuses what it does not know with a reason", async () => {
   await serve({});
   expect(await raw("GET", "/nothing")).toEqual([404, expect.stringContaining("GET /nothing")]);
