@@ -1,4 +1,5 @@
 /** How a command ends when it does not do what it was asked: one line for the user and an exit code. */
+import { printable } from "./wording.ts";
 
 export const EXIT = { ok: 0, failure: 1, usage: 2, notMounted: 3 } as const;
 
@@ -24,5 +25,5 @@ export function exitCodeOf(error: unknown): number {
 /** The message on one line. */
 export function lineOf(error: unknown): string {
   const text = error instanceof Error ? error.message || error.name : String(error);
-  return text.replace(/\s*\n\s*/g, " ");
+  return printable(text.replace(/\s*\n\s*/g, " "));
 }

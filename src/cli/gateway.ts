@@ -7,7 +7,6 @@ import { userFolders } from "./environment.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { createGatewayLog } from "./gateway-log.ts";
 import { readGatewayRecord, runningGateway, writeGatewayRecord } from "./gateway-record.ts";
-import { waitUntilUnused } from "./gateway-watch.ts";
 import type { Values } from "./options.ts";
 
 const TOKEN_SECONDS = 30 * 86_400;
@@ -38,7 +37,10 @@ export async function gateway(values: Values<"gateway">): Promise<number> {
   writeGatewayRecord(data, { ...record, ...(identity === undefined ? {} : { process: identity }) });
   await announce(values, data, running.baseUrl, workspace);
   const ends = [aborted(stop.signal)];
-  if (values["until-unmounted"]) ends.push(waitUntilUnused(userFolders().runtimes, running.baseUrl));
+  if (values["until-unmounted"]) {
+    const { waitUntilUnused } = await import("./gateway-watch.ts");
+    ends.push(waitUntilUnused(userFolders().runtimes, running.baseUrl, data));
+  }
   await Promise.race(ends);
   await withLimit(running.close(), CLOSE_LIMIT_MS);
   writeGatewayRecord(data, record);

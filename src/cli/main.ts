@@ -20,6 +20,7 @@ import {
   type Values,
   variableOf,
 } from "./options.ts";
+import { guardOutput } from "./output.ts";
 
 type Run<C extends CommandName> = (values: Values<C>) => Promise<number>;
 
@@ -184,10 +185,7 @@ function defaultNote(flag: Flag): string | undefined {
 const LAST_WORDS_MS = 1000;
 
 const argv = process.argv.slice(2);
-// Somebody who stops reading our output (`| head`) is no failure.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
-});
+const output = guardOutput();
 let exitCode: number;
 try {
   exitCode = await main(argv);
@@ -197,5 +195,14 @@ try {
   exitCode = exitCodeOf(error);
 }
 // Whatever a command left open must not keep it; what it printed must arrive, where somebody reads it.
-process.stdout.write("", () => process.stderr.write("", () => process.exit(exitCode)));
+const end = () => {
+  const why = exitCode === EXIT.ok ? output.why() : undefined;
+  if (why !== undefined) {
+    exitCode = EXIT.failure;
+    process.stderr.write(`wsfs: ${why}\n`);
+  }
+  process.stderr.write("", () => process.exit(exitCode));
+};
+// Of a write that failed one hears a moment later.
+process.stdout.write("", () => setImmediate(end));
 setTimeout(() => process.exit(exitCode), LAST_WORDS_MS);

@@ -1,14 +1,17 @@
 /** `wsfs queue retry`: what was refused or waits is tried now. */
-import { resolve } from "node:path";
+import { relative, resolve } from "node:path";
+import { type MountEntry, readMountTable } from "../daemon/mount-table.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { requireServed } from "./find-mount.ts";
+import { findPlace, type Place } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
 import { formatCount } from "./wording.ts";
 
 export async function queueRetry(values: Values<"queue retry">): Promise<number> {
   const { served, mount } = await requireServed(values.dir);
   const [{ ask }, { postRetry }] = await Promise.all([import("./ask.ts"), import("../daemon/control-client.ts")]);
-  const asked = new Map(values.paths.map((path) => [pathInMount(path, mount.mountpoint), path]));
+  const table = readMountTable();
+  const asked = new Map(values.paths.map((path) => [pathInMount(path, mount, table), path]));
   const paths = values.paths.length === 0 ? undefined : [...asked.keys()];
   const { retried, unknown } = await ask(served, (socket) => postRetry(socket, paths));
   if (values.json) process.stdout.write(`${JSON.stringify({ retried, unknown })}\n`);
@@ -18,11 +21,28 @@ export async function queueRetry(values: Values<"queue retry">): Promise<number>
   throw new Failure(`nothing waits to be uploaded at ${names}; wsfs queue ${values.dir} shows what does`);
 }
 
-/** As the queue shows it: a path on this machine that is in the mount, else one from the mount's root. Nothing is looked at. */
-export function pathInMount(path: string, mountpoint: string, folder = process.cwd()): string {
-  const base = mountpoint === "/" ? "/" : `${mountpoint}/`;
-  const here = resolve(folder, path);
-  if (here === mountpoint) return "/";
-  if (here.startsWith(base)) return `/${here.slice(base.length)}`;
-  return resolve("/", path);
+/**
+ * As the queue shows it: a path on this machine that leads into the mount, by links too, else one from the mount's root.
+ * In the mount nothing is looked at.
+ */
+export function pathInMount(
+  path: string,
+  mount: Pick<MountEntry, "connection">,
+  table: readonly MountEntry[],
+  folder = process.cwd(),
+): string {
+  const place = placeOf(path, table, folder);
+  const isThere = place?.is === "ourMount" || place?.is === "insideOurMount";
+  if (!isThere || place.mount.connection !== mount.connection) return resolve("/", path);
+  return resolve("/", relative(place.mount.mountpoint, place.path));
+}
+
+/** Undefined: on this machine nobody knows where it leads. */
+function placeOf(path: string, table: readonly MountEntry[], folder: string): Place | undefined {
+  try {
+    return findPlace(path, table, folder);
+  } catch (error) {
+    if (error instanceof Failure) return undefined;
+    throw error;
+  }
 }

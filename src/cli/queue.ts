@@ -61,7 +61,7 @@ export function describeSums(sums: QueueSums): string {
     ...(sums.parked === 0 ? [] : [`${sums.parked} parked (wsfs queue retry tries them again)`]),
     ...(sums.offlineMs === undefined ? [] : [`offline for ${formatDuration(sums.offlineMs)}`]),
   ];
-  return `${parts.join("; ")}\n${sums.paused === undefined ? "" : `paused: ${sums.paused}\n`}`;
+  return `${parts.join("; ")}\n${sums.paused === undefined ? "" : `paused: ${printable(sums.paused)}\n`}`;
 }
 
 export function describeItem(item: QueueItem): string {

@@ -15,14 +15,17 @@ import { EXIT, Failure, lineOf } from "./failure.ts";
 import { FLAGS } from "./flags.ts";
 import { makeDataFolder } from "./gateway.ts";
 import { type GatewayRecord, runningGateway } from "./gateway-record.ts";
-import { WATCH_FD } from "./gateway-watch.ts";
+import { isGatewayUsed, startLock, WATCH_FD } from "./gateway-watch.ts";
 import { checkKernel, mountAndStay, ofTransport, ownFolders, prepareMountpoint, readProfile } from "./mount.ts";
 import { findPlace } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
+import { pollUntil } from "./poll.ts";
 
 const TOKEN_SECONDS = 365 * 86_400;
 const ASK_AGAIN_MS = 200;
 const ANSWER_LIMIT_MS = 10_000;
+/** Of another `start` from the same gateway: until its mount is usable. */
+const OTHERS_LIMIT_MS = 60_000;
 const MAIN = fileURLToPath(new URL("./main.js", import.meta.url));
 
 export async function start(values: Values<"start">): Promise<number> {
@@ -38,8 +41,19 @@ export async function start(values: Values<"start">): Promise<number> {
   const profile = readProfile(values.profile);
   const mountpoint = await makeMountpoint(dir);
   makeDataFolder(values.data ?? data);
-  const gateway = await useGateway(data, values.wait);
+  // Until the mount is there: the gateway that is found or started does not end before, and no other one is started.
+  const lock = startLock(data);
+  let release = () => {
+    release = () => {};
+    lock.close();
+  };
+  let gateway: UsedGateway | undefined;
   try {
+    if (!(await pollUntil(lock.take, OTHERS_LIMIT_MS))) {
+      throw new Failure(`another wsfs start has been at work in ${data} for ${OTHERS_LIMIT_MS / 1000} s`);
+    }
+    gateway = await useGateway(data, values.wait, folders.runtimes);
+    const { letGo } = gateway;
     const { baseUrl, workspace } = gateway.record;
     const tokenFile = await writeToken(data, workspace);
     const exitCode = await mountAndStay({
@@ -63,7 +77,8 @@ export async function start(values: Values<"start">): Promise<number> {
         logLevel: values.debug ? "debug" : values["log-level"],
       },
       onReady(pid) {
-        gateway.letGo();
+        letGo();
+        release();
         process.stdout.write(
           values.json
             ? `${JSON.stringify({ baseUrl, workspace, tokenFile, mountpoint, pid })}\n`
@@ -74,8 +89,9 @@ export async function start(values: Values<"start">): Promise<number> {
     if (!values.background) await gateway.ended();
     return exitCode;
   } catch (error) {
-    gateway.letGo();
-    await gateway.ended();
+    release();
+    gateway?.letGo();
+    await gateway?.ended();
     throw error;
   }
 }
@@ -120,16 +136,16 @@ interface UsedGateway {
   readonly record: Pick<GatewayRecord, "baseUrl" | "workspace">;
   /** From now on a gateway of ours lives for as long as mounts use it. */
   letGo(): void;
-  /** Resolves when a gateway of ours has ended; at once for one that ran before. */
+  /** Resolves when a gateway of ours has ended, or other mounts keep it; at once for one that ran before. */
   ended(): Promise<void>;
 }
 
 /** The one that serves the folder already, as soon as it answers; else one of our own. */
-async function useGateway(data: string, seconds: number): Promise<UsedGateway> {
+async function useGateway(data: string, seconds: number, runtimes: readonly string[]): Promise<UsedGateway> {
   const end = performance.now() + seconds * 1000;
   for (let told = false; ; told = true) {
     const running = runningGateway(data);
-    if (running === undefined) return startOwnGateway(data);
+    if (running === undefined) return startOwnGateway(data, runtimes);
     const trouble = await troubleOf(running);
     if (trouble === undefined) return { record: running, letGo() {}, ended: async () => {} };
     const what = `the gateway of ${data} (process ${running.process?.pid}, ${running.baseUrl}) does not answer: ${trouble}`;
@@ -151,7 +167,7 @@ async function troubleOf({ baseUrl }: GatewayRecord): Promise<string | undefined
 }
 
 /** Leads a session of its own, so that Ctrl-C does not reach it; its words go to gateway.log in its folder. */
-async function startOwnGateway(data: string): Promise<UsedGateway> {
+async function startOwnGateway(data: string, runtimes: readonly string[]): Promise<UsedGateway> {
   const logPath = join(data, "gateway.log");
   const log = openSync(logPath, "a", 0o600);
   const child = spawn(process.execPath, [MAIN, "gateway", "--data", data, "--json", "--until-unmounted"], {
@@ -163,9 +179,14 @@ async function startOwnGateway(data: string): Promise<UsedGateway> {
   closeSync(log);
   const watch = child.stdio[WATCH_FD] as Socket;
   watch.on("error", () => {});
+  let hasExited = false;
   const exited = new Promise<void>((resolve) => {
-    child.once("exit", () => resolve());
-    child.once("error", () => resolve());
+    const end = () => {
+      hasExited = true;
+      resolve();
+    };
+    child.once("exit", end);
+    child.once("error", end);
   });
   const record = await readFirstLine(child);
   if (record === undefined) {
@@ -176,7 +197,9 @@ async function startOwnGateway(data: string): Promise<UsedGateway> {
   return {
     record,
     letGo: () => watch.destroy(),
-    ended: () => exited,
+    async ended() {
+      await pollUntil(() => hasExited || isGatewayUsed(runtimes, record.baseUrl));
+    },
   };
 }
 

@@ -3,7 +3,7 @@ import type { MountStatus } from "../daemon/control-messages.ts";
 import { EXIT } from "./failure.ts";
 import { findServed, whyUnserved } from "./find-mount.ts";
 import type { Values } from "./options.ts";
-import { formatCount, formatDuration, formatSize } from "./wording.ts";
+import { formatCount, formatDuration, formatSize, printable } from "./wording.ts";
 
 export async function status(values: Values<"status">): Promise<number> {
   const found = await findServed(values.dir);
@@ -18,7 +18,7 @@ export async function status(values: Values<"status">): Promise<number> {
   return EXIT.ok;
 }
 
-/** A few aligned lines. */
+/** A few aligned lines. The name of a workspace is the gateway's word. */
 export function describeStatus(state: MountStatus): string {
   const requests = Object.values(state.operations).reduce((sum, count) => sum + count, 0);
   const lines: [string, string | undefined][] = [
@@ -57,7 +57,7 @@ export function describeStatus(state: MountStatus): string {
   ];
   return lines
     .filter(([, value]) => value !== undefined)
-    .map(([name, value]) => `${name.padEnd(10)} ${value}\n`)
+    .map(([name, value = ""]) => `${name.padEnd(10)} ${printable(value)}\n`)
     .join("");
 }
 

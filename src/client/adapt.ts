@@ -260,7 +260,8 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     }
     const asked = await withAlways(withoutConditions(given));
     const answer = await exchange(asked);
-    if (answer.status >= 400) return refusal(asked, answer);
+    // Where answers say nothing of the node, only the status tells whether it was done: a redirection does not.
+    if (answer.status < 200 || answer.status >= 300) return refusal(asked, answer);
     if (operationOf(asked.operation).answer === "full") {
       const value = await jsonOf(answer, asked.operation);
       const node = ourNode(profile, value, now());

@@ -73,7 +73,7 @@ export async function readProblem(
   const texts = [problem.title, problem.detail, problem.field, problem.scope];
   const [title, detail, field, scope] = texts.map((one) => (one === undefined ? undefined : conceal(one)));
   const { data: excess } = status === 507 ? quotaProblem.safeParse(told) : {};
-  const retryAfterMs = parseRetryAfter(answer.headers["retry-after"], now);
+  const retryAfterMs = parseRetryAfter(answer.headers, now);
   const details: RemoteErrorDetails = {
     status,
     ...(field === undefined ? undefined : { field }),
@@ -115,10 +115,17 @@ function codeOf(status: number): RemoteErrorCode {
   return CODES[status] ?? (status >= 500 ? "server" : "malformed");
 }
 
-/** Seconds or an HTTP date (RFC 9110 §10.2.3), in milliseconds from now, at most a day. */
-function parseRetryAfter(value: string | undefined, now: () => number): number | undefined {
+/**
+ * Seconds or an HTTP date (RFC 9110 §10.2.3), in milliseconds from now, at most a day. A date is one of the gateway's
+ * clock, which the answer tells too: by ours, set otherwise, everything would wait for the difference.
+ */
+function parseRetryAfter(headers: HttpAnswer["headers"], now: () => number): number | undefined {
+  const { "retry-after": value, date = "" } = headers;
   if (value === undefined) return undefined;
-  const milliseconds = /^\d+$/.test(value.trim()) ? Number(value) * 1000 : Date.parse(value) - now();
+  const told = Date.parse(date);
+  const milliseconds = /^\d+$/.test(value.trim())
+    ? Number(value) * 1000
+    : Date.parse(value) - (Number.isNaN(told) ? now() : told);
   if (Number.isNaN(milliseconds)) return undefined;
   return Math.min(Math.max(milliseconds, 0), RETRY_AFTER_MAX_MS);
 }

@@ -36,6 +36,8 @@ export class Refusal extends ControlError {
 
 /** A daemon that is busy with a long synchronous step answers within this; one that hangs never does. */
 const SILENCE_LIMIT_MS = 10_000;
+/** Node's timers take no more. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
 /** It goes through the whole queue before it answers. */
 const RETRY_LIMIT_MS = 120_000;
 /** It has its program checked, and lets the kernel take in what it was told. */
@@ -53,7 +55,7 @@ export async function getQueue(
 ): Promise<void> {
   const response = await send(socket, "GET", `/queue?limit=${limit}`, undefined, SILENCE_LIMIT_MS);
   if (response.statusCode !== 200) throw await refusal(response);
-  for await (const text of linesOf(response, "the list")) {
+  for await (const text of linesOf(response, "the list", () => SILENCE_LIMIT_MS)) {
     const line = parse(queueLine, text);
     if ("listed" in line) return;
     if ("sums" in line) await on.sums(line.sums);
@@ -79,16 +81,20 @@ export async function postUnmount(socket: string, silenceMs: number): Promise<Un
   return parse(unmountReply, await exchange(socket, "POST", "/unmount", undefined, silenceMs));
 }
 
-/** Resolves with the daemon's result; rejects with a ControlError when the daemon goes away before. */
+/**
+ * Resolves with the daemon's result; rejects with a ControlError when the daemon goes away before, and when it has not
+ * ended some time after `timeoutMs`.
+ */
 export async function postDrain(
   socket: string,
   body: DrainRequest,
   onProgress: (progress: DrainProgress) => void,
   signal?: AbortSignal,
 ): Promise<DrainResult> {
+  const end = performance.now() + (body.timeoutMs ?? Number.POSITIVE_INFINITY) + SILENCE_LIMIT_MS;
   const response = await send(socket, "POST", "/drain", body, SILENCE_LIMIT_MS, signal);
   if (response.statusCode !== 200) throw await refusal(response);
-  for await (const text of linesOf(response, "the drain")) {
+  for await (const text of linesOf(response, "the drain", () => Math.max(0, end - performance.now()))) {
     const line = parse(drainLine, text);
     if ("result" in line) return line.result;
     onProgress(line.progress as DrainProgress);
@@ -96,15 +102,33 @@ export async function postDrain(
   throw new ControlError("the daemon ended before the drain did");
 }
 
-async function* linesOf(response: IncomingMessage, what: string): AsyncGenerator<string> {
+/** `limitMs`: how long the next line may take; who reads them may take any time in between. */
+async function* linesOf(response: IncomingMessage, what: string, limitMs: () => number): AsyncGenerator<string> {
   const lines = createInterface({ input: response, crlfDelay: Number.POSITIVE_INFINITY })[Symbol.asyncIterator]();
+  let isSilent = false;
   for (;;) {
-    const next = await lines.next().catch((cause: unknown) => {
-      throw new ControlError(`the daemon broke ${what} off`, { cause });
-    });
-    if (next.done === true) return;
-    yield next.value;
+    const silent = setTimeout(
+      () => {
+        isSilent = true;
+        response.destroy(notAnswering(SILENCE_LIMIT_MS));
+      },
+      Math.min(limitMs(), TIMER_MAX_MS),
+    );
+    try {
+      const next = await lines.next();
+      if (next.done === true) return;
+      clearTimeout(silent);
+      yield next.value;
+    } catch (cause) {
+      throw isSilent ? notAnswering(SILENCE_LIMIT_MS) : new ControlError(`the daemon broke ${what} off`, { cause });
+    } finally {
+      clearTimeout(silent);
+    }
   }
+}
+
+function notAnswering(forMs: number): ControlError {
+  return new ControlError(`the daemon does not answer (for ${forMs / 1000} s)`);
 }
 
 async function exchange(
@@ -130,7 +154,7 @@ function send(
   return new Promise((resolve, reject) => {
     const call = request({ socketPath, method, path, agent: false, ...(signal === undefined ? {} : { signal }) });
     const silent = setTimeout(() => {
-      call.destroy(new ControlError(`the daemon does not answer (for ${silenceMs / 1000} s)`));
+      call.destroy(notAnswering(silenceMs));
     }, silenceMs);
     call.once("response", (response) => {
       clearTimeout(silent);

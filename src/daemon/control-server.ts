@@ -42,9 +42,13 @@ export interface ControlServer {
 }
 
 const BODY_LIMIT = 64 * 1024;
+/** It may name what a command line takes (2 MiB), a byte of which takes up to six. */
+const RETRY_LIMIT = 16 * 1024 * 1024;
 /** It may hold a profile. */
 const RELOAD_LIMIT = 256 * 1024;
 const PROGRESS_INTERVAL_MS = 200;
+/** Node's timers take no more (24 days): a longer one is over at once. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
 const QUEUE_LIMIT = 1_000_000_000;
 
 /** A request the sender should not have made. */
@@ -100,7 +104,7 @@ async function answer(handlers: ControlHandlers, request: IncomingMessage, respo
     case "GET /queue":
       return queue(handlers, limitOf(url), response);
     case "POST /queue/retry":
-      return reply(response, 200, await handlers.retry((await bodyOf(request, retryRequest)).paths));
+      return reply(response, 200, await handlers.retry((await bodyOf(request, retryRequest, RETRY_LIMIT)).paths));
     case "POST /drain":
       return drain(handlers, await bodyOf(request, drainRequest), response);
     case "POST /unmount":
@@ -177,7 +181,8 @@ async function drain(
   response: ServerResponse,
 ): Promise<void> {
   const stop = new AbortController();
-  const timer = request.timeoutMs === undefined ? undefined : setTimeout(() => stop.abort(), request.timeoutMs);
+  const { timeoutMs } = request;
+  const timer = timeoutMs === undefined ? undefined : setTimeout(() => stop.abort(), Math.min(timeoutMs, TIMER_MAX_MS));
   response.on("close", () => stop.abort());
   const write = (line: DrainLine) => response.write(`${JSON.stringify(line)}\n`);
   let last: DrainProgress | undefined;

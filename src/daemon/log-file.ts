@@ -11,6 +11,8 @@ const ROTATE_BYTES = 10 * 1024 ** 2;
 const FILE = "daemon.log";
 /** Lines from before the state dir is known; there are few. */
 const HELD_LINES = 1000;
+/** Of what waits for who reads standard error. */
+const WAITING_BYTES = 256 * 1024;
 
 export interface DaemonLog extends Logger {
   /** From now on, and with what came before, lines go to the state dir. A file over 10 MiB becomes daemon.log.1 first. */
@@ -24,7 +26,7 @@ export function createDaemonLog(options: { level: LogLevel; foreground: boolean 
     if (held !== undefined && held.length < HELD_LINES) held.push(line);
   };
   const streams = multistream([{ level, stream: { write: (line: string) => write(line) } }]);
-  if (foreground) streams.add({ level: "warn", stream: { write: showOnStandardError } });
+  if (foreground) streams.add({ level: "warn", stream: { write: standardError() } });
   const log = pino({ level, base: { pid: process.pid } }, streams);
   return Object.assign(log, {
     openFile(stateDir: string) {
@@ -41,15 +43,28 @@ export function createDaemonLog(options: { level: LogLevel; foreground: boolean 
   });
 }
 
-function showOnStandardError(line: string): void {
+/** Whoever read it may have gone, or not read at all: neither ends the daemon nor fills it. */
+function standardError(): (line: string) => void {
+  const output = process.stderr;
+  let isLost = false;
+  output.on("error", () => {
+    isLost = true;
+  });
+  return (line) => {
+    const text = wordsOf(line);
+    if (text !== undefined && !isLost && output.writableLength <= WAITING_BYTES) output.write(`wsfs: ${text}\n`);
+  };
+}
+
+function wordsOf(line: string): string | undefined {
   const { msg, err, error, told } = JSON.parse(line) as {
     msg?: string;
     err?: { message?: string };
     error?: unknown;
     told?: boolean;
   };
-  if (told === true) return;
+  if (told === true) return undefined;
   const why = err?.message ?? (typeof error === "string" ? error : undefined);
   const text = `${msg ?? ""}${why === undefined ? "" : `: ${why}`}`;
-  process.stderr.write(`wsfs: ${text.replace(/\s*\n\s*/g, " ")}\n`);
+  return text.replace(/\s*\n\s*/g, " ");
 }

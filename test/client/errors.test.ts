@@ -32,9 +32,20 @@ test.each([
 test("Retry-After may be a date", async () => {
   const at = Date.parse("2026-05-06T07:08:09Z");
   const client = await clientFor(
-    (_, response) => answerJson(response, 429, {}, { "retry-after": "Wed, 06 May 2026 07:08:39 GMT" }),
+    (_, response) => {
+      // A gateway that does not tell its clock: ours stands for it.
+      response.sendDate = false;
+      answerJson(response, 429, {}, { "retry-after": "Wed, 06 May 2026 07:08:39 GMT" });
+    },
     { now: () => at },
   );
+  expect((await failureOf(client.getNode("n1"))).details.retryAfterMs).toBe(30_000);
+});
+
+test("of a gateway whose clock differs, a date in Retry-After is read by that clock", async () => {
+  const at = Date.parse("2026-05-06T07:08:09Z");
+  const headers = { "retry-after": "Wed, 06 May 2026 10:00:30 GMT", date: "Wed, 06 May 2026 10:00:00 GMT" };
+  const client = await clientFor((_, response) => answerJson(response, 503, {}, headers), { now: () => at });
   expect((await failureOf(client.getNode("n1"))).details.retryAfterMs).toBe(30_000);
 });
 

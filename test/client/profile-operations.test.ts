@@ -238,3 +238,20 @@ test("without versions, content of a node that is not found yet: the refusal is 
   expect(details).toMatchObject({ isOfNode: true, retryAfterMs: 4_000 });
   expect(requests).toHaveLength(2);
 });
+
+test.each([302, 304, 307])(
+  "an answer of %i to a change is no change, where answers say nothing of the node",
+  async (status) => {
+    const silent = Object.fromEntries(
+      ["writeContent", "patchNode", "deleteNode"].map((name) => [name, { answer: "none" }]),
+    );
+    const node = JSON.stringify({ id: "n", kind: "file", name: "a", path: "/a", head: "v", revision: 1, size: 1 });
+    const { client } = start(checkProfile({ name: "silent", operations: silent }, "p"), ({ method }) =>
+      method === "GET" ? { text: node } : { status, text: "" },
+    );
+    for (const call of [CALLS.writeContent, CALLS.patchNode, CALLS.deleteNode]) {
+      const error = await failure(call(client));
+      expect([error.code, error.status]).toEqual(["malformed", status]);
+    }
+  },
+);

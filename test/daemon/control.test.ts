@@ -3,7 +3,7 @@ import { request } from "node:http";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { getQueue, getStatus, postDrain, postRetry, postUnmount } from "../../src/daemon/control-client.ts";
 import type { MountStatus, QueueItem, QueueSums } from "../../src/daemon/control-messages.ts";
 import { type ControlHandlers, type ControlServer, startControlServer } from "../../src/daemon/control-server.ts";
@@ -199,6 +199,47 @@ it("ends a drain when its time is up, with what is left", async () => {
   expect(await postDrain(socket, { settle: true, timeoutMs: 20 }, () => {})).toEqual({ drained: false, left: ["/a"] });
 });
 
+it("a drain may have more time than a timer takes", async () => {
+  await serve({
+    async drain(_settle, signal) {
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      return { drained: !signal.aborted, left: [] };
+    },
+  });
+  // What --timeout takes at most.
+  expect(await postDrain(socket, { settle: true, timeoutMs: 1e12 }, () => {})).toEqual({ drained: true, left: [] });
+});
+
+it("a daemon that hangs within its answer is not waited for, neither beyond a drain's time nor in a list", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const never = new Promise<never>(() => {});
+  await serve({
+    drain: (_settle, _signal, onProgress) => {
+      onProgress(PROGRESS);
+      return never;
+    },
+    async *queue() {
+      yield [ITEM];
+      await never;
+    },
+  });
+  const begun: (() => void)[] = [];
+  const seen = () => new Promise<void>((resolve) => begun.push(resolve));
+  const outcomes: string[] = [];
+  const told = (error: Error) => void outcomes.push(error.message);
+  const bothBegun = Promise.all([seen(), seen()]);
+  postDrain(socket, { settle: true, timeoutMs: 60_000 }, () => begun[0]?.()).catch(told);
+  getQueue(socket, 9, { sums() {}, item: () => begun[1]?.() }).catch(told);
+  await bothBegun;
+  await vi.advanceTimersByTimeAsync(10_000);
+  await vi.waitFor(() => expect(outcomes).toEqual(["the daemon does not answer (for 10 s)"]));
+  await vi.advanceTimersByTimeAsync(55_000);
+  expect(outcomes).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(5_000);
+  await vi.waitFor(() => expect(outcomes).toHaveLength(2));
+});
+
 it("stops a drain nobody waits for any more", async () => {
   let stopped: () => void = () => {};
   const ended = new Promise<void>((resolve) => {
@@ -247,6 +288,19 @@ it("lets the answer to an unmount go out before it closes, and breaks off the re
   await closed;
   expect(await hanging).toBeInstanceOf(Error);
   idle.destroy();
+});
+
+it("tries again as many paths as a command line can name", async () => {
+  let asked = 0;
+  await serve({
+    async retry(paths = []) {
+      asked = paths.length;
+      return { retried: asked, unknown: [] };
+    },
+  });
+  const paths = Array.from({ length: 20_000 }, (_, index) => `/a folder/with a long name/and many files/${index}`);
+  expect(await postRetry(socket, paths)).toEqual({ retried: paths.length, unknown: [] });
+  expect(asked).toBe(paths.length);
 });
 
 it("refuses what it does not know with a reason", async () => {

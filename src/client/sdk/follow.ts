@@ -72,18 +72,18 @@ async function* poll(
   const { workspace = context.workspace, pollMs = POLL_MS, onBreak, signal } = options;
   let position = from;
   for (let tried = 1; ; ) {
-    let count = 0;
+    const before = position;
     try {
       const client = await context.load();
       const page = await client.readJournal(workspace, position, { pageSize: POLL_PAGE, signal });
       tried = 1;
-      count = page.items.length;
       for (const entry of page.items) {
         if (entry.position <= position) continue;
         position = entry.position;
         yield entry;
       }
-      if (count < page.totalCount) continue;
+      // A total may be that of the whole journal: what brought nothing new is not asked again at once.
+      if (page.items.length < page.totalCount && position > before) continue;
     } catch (error) {
       if (error instanceof RemoteError) onBreak?.(error);
       await context.retrier.waitForever(error, tried, options);

@@ -200,6 +200,19 @@ test.each([404, 405, 406, 501])(
   },
 );
 
+test("a gateway whose total is that of the whole journal is not asked without a pause", async () => {
+  const steps = (request: HttpRequest) => {
+    if (request.path.endsWith("/stream")) return json(404, { title: "no such thing" })(request);
+    if (script.requests.length > 10) return json(400, { title: "enough" })(request);
+    const items = JOURNAL.filter(({ position }) => position > Number(request.query.after));
+    return json(200, examplePage(items.slice(0, 20), { totalCount: 30, asOf: 100 }))(request);
+  };
+  const script = scripted([steps]);
+  expect(await script.run(failureOf(take(script, 31, { pollMs: 500 })))).toMatchObject({ status: 400 });
+  // What there is comes at once; then each look is after a wait.
+  expect(script.times).toEqual([0, 0, 0, 0, 500, 1000, 1500, 2000, 2500, 3000, 3500]);
+});
+
 test("polling goes on through breaks", async () => {
   const poll = polled(404, () => 30);
   const script = scripted([poll, broken(), broken("silent"), poll, broken(), poll]);
