@@ -29,6 +29,7 @@ NAPI_MODULE_INIT()
     {"isConnected", is_connected},
     {"setTimes", set_times},
     {"seek", seek_file},
+    {"readNow", read_now},
     {"lockFile", lock_file},
     {"isOnlyWriter", is_only_writer},
     {"getxattr", get_attribute},

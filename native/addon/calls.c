@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* Newer than the <linux/fuse.h> of many systems. */
@@ -143,6 +144,30 @@ napi_value seek_file(napi_env env, napi_callback_info info)
   if (found < 0 && errno == ENXIO) return make_undefined(env);
   if (found < 0) return throw_system_error(env, errno, "lseek");
   return make_number(env, (double)found);
+}
+
+/*
+ * readNow(fd, bytes, position): bytes read; undefined when the first of them would have to come from the disk, or the
+ * file system cannot tell.
+ */
+napi_value read_now(napi_env env, napi_callback_info info)
+{
+  napi_value values[3];
+  int fd;
+  int64_t position;
+  uint8_t *data;
+  size_t length;
+  if (!get_arguments(env, info, values, 3)) return NULL;
+  if (!get_int(env, values[0], &fd) || !get_bytes(env, values[1], &data, &length)) return NULL;
+  if (!get_int64(env, values[2], &position)) return NULL;
+  struct iovec part = {.iov_base = data, .iov_len = length};
+  ssize_t got;
+  do {
+    got = preadv2(fd, &part, 1, position, RWF_NOWAIT);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0 && (errno == EAGAIN || errno == EOPNOTSUPP || errno == ENOSYS)) return make_undefined(env);
+  if (got < 0) return throw_system_error(env, errno, "preadv2");
+  return make_number(env, (double)got);
 }
 
 /* lockFile(fd): false when another open file description holds the lock. */

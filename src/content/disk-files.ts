@@ -21,6 +21,8 @@ export interface SystemCalls {
   fallocate(fd: number, mode: number, offset: number, length: number): Promise<void>;
   /** SEEK_DATA or SEEK_HOLE; undefined when there is none (ENXIO). */
   seek(fd: number, whence: "data" | "hole", offset: number): number | undefined;
+  /** Bytes of the file that are in memory; undefined when the disk would have to be waited for. */
+  readNow(fd: number, buffer: Uint8Array, position: number): number | undefined;
   /** syncfs(2): all of the disk the descriptor is on. */
   syncDisk(fd: number): Promise<void>;
   /** Makes `fdTo` what `fdFrom` is: a reflink where the disk can, else the bytes; holes stay holes. */
@@ -43,8 +45,9 @@ const OPEN_FLAGS: Readonly<Record<OpenMode, number>> = {
 /** Up to here a worker would cost more than hashing on the JS thread, which stays below 5 ms. */
 const HASH_INLINE = 1 << 20;
 
-/** Up to here a write costs less than its way through the pool. */
+/** Up to here a write costs less than its way through the pool; so does a read of what is in memory. */
 const WRITE_INLINE = 64 * 1024;
+const READ_INLINE = WRITE_INLINE;
 /** Closing a larger file may begin to write it to the disk, where it was cut short before. */
 const CLOSE_INLINE = 1 << 20;
 /** The kernel makes callers wait when the disk does not keep up: one wait this long sends the others through the pool for a while. */
@@ -183,13 +186,19 @@ class DiskFile implements OpenFile {
       this.#expectOffset(position, "read");
       let total = 0;
       while (total < length) {
-        const read = await readOnce(fd, buffer, offset + total, length - total, position + total);
+        const read = await this.#readPart(fd, buffer, offset + total, length - total, position + total);
         total += read;
         // Asking for the size is cheaper than a read that gives nothing.
         if (read === 0 || (total < length && fs.fstatSync(fd).size <= position + total)) break;
       }
       return total;
     });
+  }
+
+  #readPart(fd: number, buffer: Uint8Array, start: number, length: number, position: number): number | Promise<number> {
+    const read =
+      length > READ_INLINE ? undefined : this.#system.readNow(fd, buffer.subarray(start, start + length), position);
+    return read ?? readOnce(fd, buffer, start, length, position);
   }
 
   write(buffer: Uint8Array, position: number): Promise<void> {

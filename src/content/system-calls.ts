@@ -9,6 +9,7 @@ import type { Time } from "../lib/time.ts";
 interface Addon {
   setTimes(fd: number, atime: number, atimeNs: number, mtime: number, mtimeNs: number): void;
   seek(fd: number, kind: number, offset: number): number | undefined;
+  readNow(fd: number, buffer: Uint8Array, position: number): number | undefined;
   lockFile(fd: number): boolean;
   isOnlyWriter(fd: number): boolean;
   getxattr(path: string, name: string): Buffer;
@@ -24,6 +25,7 @@ interface Addon {
 const addon = loadAddon([
   "setTimes",
   "seek",
+  "readNow",
   "lockFile",
   "isOnlyWriter",
   "getxattr",
@@ -52,6 +54,14 @@ export function setTimes(fd: number, atime: Time | null, mtime: Time | null): vo
 /** First position >= offset that holds data, or is in a hole (the end of the file is one). Undefined: there is none. */
 export function seek(fd: number, kind: "data" | "hole", offset: number): number | undefined {
   return addon.seek(fd, kind === "data" ? 0 : 1, offset);
+}
+
+/**
+ * What of a file is in memory from a position on: bytes read, fewer than fit where it ends there or goes on on the disk.
+ * Undefined: the disk would have to be waited for.
+ */
+export function readNow(fd: number, buffer: Uint8Array, position: number): number | undefined {
+  return addon.readNow(fd, buffer, position);
 }
 
 /** Bits of fallocate(2)'s mode. */

@@ -2,8 +2,11 @@ import { spawnSync } from "node:child_process";
 import fs from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { createDiskFiles } from "../../src/content/disk-files.ts";
+import { createHashWorkers } from "../../src/content/hash-workers.ts";
 import { createDiskUnderTest } from "../support/disk-under-test.ts";
 import { describeFiles, type FilesUnderTest, pattern, writeAll } from "../support/files-cases.ts";
+import { systemCalls } from "../support/system-calls.ts";
 
 describeFiles("files on the disk", createDiskUnderTest);
 
@@ -34,6 +37,25 @@ test("files and folders are for their owner only", async () => {
   expect(fs.statSync(join(under.root, "a")).mode & 0o777).toBe(0o700);
   expect(fs.statSync(path).mode & 0o777).toBe(0o600);
   expect(fs.statSync(`${path}2`).mode & 0o777).toBe(0o600);
+});
+
+test("what is not in memory, or only a part, is waited for without holding up the thread", async () => {
+  const content = pattern(100);
+  await writeAll(under.files, path, content);
+  const asked: number[] = [];
+  /** As a disk of which the first ten bytes of each read are in memory, but nothing from byte 50 on. */
+  const readNow = (fd: number, buffer: Uint8Array, position: number) => {
+    asked.push(position);
+    return position >= 50 ? undefined : fs.readSync(fd, buffer, 0, Math.min(10, buffer.length), position);
+  };
+  const hashWorkers = createHashWorkers();
+  const files = createDiskFiles({ systemCalls: { ...systemCalls, readNow }, hashWorkers, elapsed: () => 0 });
+  const file = await files.open(path, "r");
+  const buffer = Buffer.alloc(200);
+  expect(await file.read(buffer, 5, 195, 0)).toBe(100);
+  await file.close();
+  expect(buffer.subarray(5, 105).equals(content)).toBe(true);
+  expect(asked).toEqual([0, 10, 20, 30, 40, 50]);
 });
 
 test("a child process does not inherit an open file", async () => {

@@ -26,6 +26,7 @@ import {
   listxattr,
   lockFile,
   PUNCH_HOLE,
+  readNow,
   removexattr,
   seek,
   setTimes,
@@ -114,6 +115,23 @@ describe("setTimes", () => {
     );
     expect(() => setTimes(open(), null, { seconds: 1, nanoseconds: 0x3fffffff })).toThrow(
       expect.objectContaining({ code: "EINVAL" }),
+    );
+  });
+});
+
+describe("readNow", () => {
+  it("reads what is in memory, up to the end, and nothing beyond it", () => {
+    const fd = open();
+    writeSync(fd, "0123456789");
+    const buffer = Buffer.alloc(8, "-");
+    expect([readNow(fd, buffer, 4), buffer.toString()]).toEqual([6, "456789--"]);
+    expect([readNow(fd, buffer.subarray(0, 2), 0), buffer.toString()]).toEqual([2, "016789--"]);
+    expect(readNow(fd, buffer, 10)).toBe(0);
+  });
+
+  it("throws a system error for a descriptor that is not open", () => {
+    expect(() => readNow(9999, Buffer.alloc(1), 0)).toThrow(
+      expect.objectContaining({ code: "EBADF", errno: -9, syscall: "preadv2" }),
     );
   });
 });
