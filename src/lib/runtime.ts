@@ -17,6 +17,8 @@ export interface Clock {
   elapsed(): number;
   /** For how long the machine has been up: what `elapsed` counts, and the time it slept. */
   uptime(): number;
+  /** For how many milliseconds since the start of the program its thread was at work. */
+  worked(): number;
   /** Calls back once after `milliseconds`; never synchronously. */
   setTimer(milliseconds: number, callback: () => void): Timer;
   /** Calls back once what else has arrived by now was dealt with; never synchronously, without waiting for a time. */

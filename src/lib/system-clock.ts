@@ -10,6 +10,7 @@ export const systemClock: Clock = {
   wallClock: () => Date.now(),
   elapsed: () => BEGUN + performance.now(),
   uptime: () => uptime() * 1000,
+  worked: () => performance.eventLoopUtilization().active,
   setTimer(milliseconds, callback) {
     const timer = setTimeout(callback, milliseconds);
     return { cancel: () => clearTimeout(timer) };

@@ -45,9 +45,9 @@ export function createLanes(limit: () => number): Lanes {
 
   function letOut(): void {
     for (const lane of [BULK, SMALL] as const) {
-      for (const go of waiting[lane]) {
+      for (const next of waiting[lane]) {
         if (!mayGo(lane)) break;
-        go();
+        next();
       }
     }
   }
@@ -58,24 +58,31 @@ export function createLanes(limit: () => number): Lanes {
       let isOut = false;
       entered[lane] += 1;
       return {
-        turn: (signal) =>
-          new Promise((resolve) => {
-            if (signal.aborted) return resolve(false);
-            const end = (mayGo: boolean) => {
-              waiting[lane].delete(go);
+        turn(signal) {
+          const go = () => {
+            isOut = true;
+            out[lane] += 1;
+          };
+          if (signal.aborted) return Promise.resolve(false);
+          if (waiting[lane].size === 0 && mayGo(lane)) {
+            go();
+            return Promise.resolve(true);
+          }
+          return new Promise((resolve) => {
+            const end = (isTurn: boolean) => {
+              waiting[lane].delete(next);
               signal.removeEventListener("abort", stop);
-              resolve(mayGo);
+              resolve(isTurn);
             };
-            const stop = () => end(false);
-            const go = () => {
-              isOut = true;
-              out[lane] += 1;
+            const next = () => {
+              go();
               end(true);
             };
+            const stop = () => end(false);
             signal.addEventListener("abort", stop, { once: true });
-            waiting[lane].add(go);
-            letOut();
-          }),
+            waiting[lane].add(next);
+          });
+        },
         leave() {
           if (!isIn) return;
           isIn = false;

@@ -1,14 +1,18 @@
 /**
  * How many requests may be in flight: found out, not set. One more while answers take no longer
  * than the fastest ones do (then nobody waits in a line at the gateway), one less when they do,
- * half as many when the gateway says that it is too much, or says nothing. Pure: knows no request.
+ * half as many when the gateway says that it is too much, or says nothing. While this thread is
+ * busy, answers wait for it, and that much longer is no line there. Pure: knows no request.
  */
 
 export interface Limit {
   /** Whole, from 1 to the most. */
   readonly value: number;
-  /** Answered after `tookMs`. `wasFull`: as many were in flight as may be, so that more would be of use. */
-  answered(at: number, tookMs: number, wasFull: boolean): void;
+  /**
+   * Answered after `tookMs`. `wasFull`: as many were in flight as may be, so that more would be of use. `worked`: for
+   * how long this thread was busy up to now.
+   */
+  answered(at: number, tookMs: number, wasFull: boolean, worked: number): void;
   /** Refused as too much, or not answered in time; it was begun at `since`. */
   tooMuch(since: number, at: number): void;
 }
@@ -20,6 +24,8 @@ const LINE_LONG = 8;
 const MEMORY_MS = 60_000;
 /** Share of the newest answer in what they take on average. */
 const NEWEST = 0.1;
+/** How busy this thread is is found out so often. */
+const BUSY_MS = 100;
 
 export function createLimit(first: number, most: number): Limit {
   let limit = Math.min(first, most);
@@ -29,6 +35,9 @@ export function createLimit(first: number, most: number): Limit {
   let stretchBegan = Number.NEGATIVE_INFINITY;
   let average: number | undefined;
   let halvedAt = Number.NEGATIVE_INFINITY;
+  /** Share of its time this thread was at work, of the last stretch that was looked at; and where the next begins. */
+  let busy = 0;
+  let looked: { readonly at: number; readonly worked: number } | undefined;
 
   const set = (value: number) => {
     limit = Math.min(most, Math.max(1, value));
@@ -38,7 +47,11 @@ export function createLimit(first: number, most: number): Limit {
     get value() {
       return Math.floor(limit);
     },
-    answered(at, tookMs, wasFull) {
+    answered(at, tookMs, wasFull, worked) {
+      if (looked === undefined || at - looked.at >= BUSY_MS) {
+        if (looked !== undefined) busy = Math.min(1, (worked - looked.worked) / (at - looked.at));
+        looked = { at, worked };
+      }
       if (at - stretchBegan >= MEMORY_MS) {
         stretchBegan = at;
         fastestBefore = fastest;
@@ -47,8 +60,9 @@ export function createLimit(first: number, most: number): Limit {
       fastest = Math.min(fastest, tookMs);
       average = average === undefined ? tookMs : average + NEWEST * (tookMs - average);
       if (!wasFull) return;
-      // Of those in flight, the share of their time they waited for others.
-      const line = average <= 0 ? 0 : limit * (1 - Math.min(1, Math.min(fastest, fastestBefore) / average));
+      // Of those in flight, the share of their time they waited for others, and not for us.
+      const waited = average <= 0 ? 0 : 1 - Math.min(1, Math.min(fastest, fastestBefore) / average);
+      const line = limit * waited * (1 - busy);
       if (line < LINE_SHORT) set(limit + 1 / limit);
       else if (line > LINE_LONG) set(limit - 1 / limit);
     },

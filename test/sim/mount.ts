@@ -174,6 +174,7 @@ export function createMount(options: MountOptions): Mount {
         wallClock,
         elapsed: clock.elapsed,
         uptime: clock.uptime,
+        worked: clock.worked,
         setTimer: (milliseconds, callback) => clock.setTimer(milliseconds, () => isAlive() && callback()),
         soon: (callback) => clock.soon(() => isAlive() && callback()),
         random,

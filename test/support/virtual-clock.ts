@@ -65,6 +65,8 @@ export function createVirtualClock(seed = 1): VirtualClock {
     wallClock: () => Math.floor(offset + elapsed),
     elapsed: () => elapsed,
     uptime: () => elapsed + slept,
+    // Work takes no time on this clock.
+    worked: () => 0,
     setTimer(milliseconds, callback) {
       const timer = { due: elapsed + Math.max(0, milliseconds), order: order++, callback };
       timers.push(timer);

@@ -22,7 +22,7 @@ function settle(takes: (inFlight: number) => number, answers: number, first = 8,
   for (let answer = 0; answer < answers; answer += 1) {
     const took = takes(limit.value);
     at += took / limit.value;
-    limit.answered(at, took, true);
+    limit.answered(at, took, true, 0);
   }
   return limit;
 }
@@ -31,18 +31,28 @@ test("with a gateway that is far and fast, the limit grows to the most", () => {
   expect(settle(gateway(100, 1, 64), 2_000).value).toBe(32);
 });
 
+test("where answers wait for this thread, which is busy, that is no line at the gateway", () => {
+  const limit = createLimit(8, 32);
+  limit.answered(0, 1, false, 0);
+  for (let answer = 1; answer < 2_000; answer += 1) limit.answered(answer, limit.value, true, 0.9 * answer);
+  expect(limit.value).toBe(32);
+  // It is not busy any more, and it takes as long.
+  for (let answer = 2_000; answer < 6_000; answer += 1) limit.answered(answer, limit.value, true, 1_800);
+  expect(limit.value).toBeLessThan(12);
+});
+
 test("where requests wait in a line there, the limit stays where the line is short", () => {
   const limit = createLimit(8, 32);
   // Alone, an answer takes 1 ms; of more, each waits for all others.
-  limit.answered(0, 1, false);
-  for (let answer = 0; answer < 500; answer += 1) limit.answered(answer, limit.value, true);
+  limit.answered(0, 1, false, 0);
+  for (let answer = 0; answer < 500; answer += 1) limit.answered(answer, limit.value, true, 0);
   expect(limit.value).toBeGreaterThanOrEqual(4);
   expect(limit.value).toBeLessThan(12);
 });
 
 test("a limit that is not used does not grow", () => {
   const limit = createLimit(8, 32);
-  for (let answer = 0; answer < 500; answer += 1) limit.answered(answer, 10, false);
+  for (let answer = 0; answer < 500; answer += 1) limit.answered(answer, 10, false, 0);
   expect(limit.value).toBe(8);
 });
 
@@ -52,7 +62,7 @@ test("too much halves it once for all that were in flight together, down to one,
   expect(limit.value).toBe(8);
   for (let refusal = 1; refusal < 9; refusal += 1) limit.tooMuch(100 * refusal, 100 * refusal + 10);
   expect(limit.value).toBe(1);
-  for (let answer = 0; answer < 2_000; answer += 1) limit.answered(10_000 + answer, 100, true);
+  for (let answer = 0; answer < 2_000; answer += 1) limit.answered(10_000 + answer, 100, true, 0);
   expect(limit.value).toBe(32);
 });
 
