@@ -11,9 +11,9 @@ import type { LiveFile } from "./live-file.ts";
 const MANY = 4;
 /** A bigger file is not waited for by others. */
 const SMALL = 1024 * 1024;
-/** Others write so much to this disk that a sync of all of it takes longer than one of each file … */
+/** Twice in a row: others write so much to this disk that a sync of all of it takes longer than one of each file … */
 const SLOW_MS = 500;
-/** … so for so many times as long as that took. */
+/** … so for so many times as long as that took. Once: it was what nobody had synced before. */
 const WARY_TIMES = 10;
 
 /** Rejects with the error of the disk. */
@@ -67,7 +67,9 @@ async function syncWaiting(context: Context): Promise<void> {
       throw error;
     }
     const took = runtime.elapsed() - begun;
-    if (took > SLOW_MS) syncing.aloneUntil = runtime.elapsed() + WARY_TIMES * took;
+    const isSlow = took > SLOW_MS;
+    if (isSlow && syncing.wasSlow) syncing.aloneUntil = runtime.elapsed() + WARY_TIMES * took;
+    syncing.wasSlow = isSlow;
   }
 }
 

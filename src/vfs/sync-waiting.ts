@@ -10,8 +10,10 @@ export interface SyncTogether {
   readonly waiting: Waiting[];
   isRunning: boolean;
   aloneUntil: number;
+  /** The last sync of the disk took long. */
+  wasSlow: boolean;
 }
 
 export function createSyncTogether(): SyncTogether {
-  return { waiting: [], isRunning: false, aloneUntil: Number.NEGATIVE_INFINITY };
+  return { waiting: [], isRunning: false, wasSlow: false, aloneUntil: Number.NEGATIVE_INFINITY };
 }
