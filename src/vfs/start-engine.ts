@@ -141,6 +141,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     },
   });
   network.failed(start.trouble);
+  const sending: Context["sending"] = new Map();
   const context: Context = {
     disk,
     get space() {
@@ -170,10 +171,10 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     bytes: { ...createByteState(), ignoresRanges: !client.features.ranges },
     interruptions: new Map(),
     listings: createSingleFlight(),
-    sending: new Map(),
+    sending,
     smallCuts: new Map(),
     syncing: createSyncTogether(),
-    together: createTogether(runtime, metadata),
+    together: createTogether(runtime, metadata, sending),
     rightOfWay: createRightOfWay(runtime, settings.maximumAgeMs),
     cuts: new Map(),
     readOrder: createReadOrder(),

@@ -1,7 +1,8 @@
 /**
  * Changes of the loop that come at about the same moment (answers of many requests, many files cut
  * with one sync) are one commit: each is still done as a whole or not at all, and none fails with
- * another. After a pause the first is committed at once. What a program waits for is committed not here.
+ * another. Where few requests are under way nothing waits for others to come. What a program waits for is
+ * committed at once, and not here.
  */
 import type { Runtime } from "../lib/runtime.ts";
 import type { Metadata } from "../metadata/metadata.ts";
@@ -12,20 +13,23 @@ export type Together = <T>(change: () => T) => Promise<T>;
 
 type Outcome = () => void;
 
-/** From one commit to the next, for others to come: most of what a commit costs it costs however much is in it. */
+/** From so many on that are under way, others will come soon … */
+export const MANY = 4;
+/** … and share a commit: most of what that costs it costs however much is in it. From one to the next, so long. */
 export const GATHER_MS = 4;
 
+/** `underWay`: requests that are. */
 export function createTogether(
   runtime: Pick<Runtime, "soon" | "setTimer" | "elapsed">,
   metadata: Metadata<Request>,
-  gatherMs = GATHER_MS,
+  underWay: { readonly size: number },
 ): Together {
   let waiting: { attempt: () => Outcome; reject: (error: unknown) => void }[] = [];
   let committedAt = Number.NEGATIVE_INFINITY;
 
   function commitLater(): void {
-    const wait = committedAt + gatherMs - runtime.elapsed();
-    if (wait > 0) runtime.setTimer(Math.ceil(wait), commit);
+    const wait = committedAt + GATHER_MS - runtime.elapsed();
+    if (underWay.size >= MANY && wait > 0) runtime.setTimer(Math.ceil(wait), commit);
     else runtime.soon(commit);
   }
 

@@ -22,7 +22,7 @@ import { parkHeld } from "./power-loss.ts";
 import { type Request, scopesOf } from "./request.ts";
 import { LOOK_MS } from "./right-of-way.ts";
 import { backoff, send } from "./send.ts";
-import { GATHER_MS } from "./together.ts";
+import { GATHER_MS, MANY } from "./together.ts";
 import { couldNotRead } from "./unreadable.ts";
 
 /** A cut that did not come about (a writer came in between) is tried again after this. */
@@ -36,7 +36,7 @@ const ARRIVALS = 20;
 /** What is under way at the end may finish for so long. */
 const GRACE_MS = 2_000;
 /** Being cut at a time, and waiting for a place to be sent, on each lane. */
-const AHEAD: Readonly<Record<Lane, number>> = { [SMALL]: 32, [BULK]: 4 };
+const AHEAD: Readonly<Record<Lane, number>> = { [SMALL]: 64, [BULK]: 4 };
 
 export interface InFlight {
   readonly node: number;
@@ -100,9 +100,9 @@ export function createWriteBack(context: Context): WriteBack {
     if (time >= nextLook || isStopping) return;
     nextLook = time;
     timer?.cancel();
-    // Those that are done at about the same moment have one look together, and the next ones one commit.
-    const rest = lookedAt + GATHER_MS - runtime.elapsed();
-    timer = runtime.setTimer(Math.max(0, time - runtime.now(), Math.ceil(rest)), look);
+    // Of many, those that are done at about the same moment have one look together, and the next ones one commit.
+    const rest = busy.size < MANY ? 0 : Math.ceil(lookedAt + GATHER_MS - runtime.elapsed());
+    timer = runtime.setTimer(Math.max(0, time - runtime.now(), rest), look);
   }
 
   const lookSoon = () => lookAt(0);
@@ -349,7 +349,8 @@ export function createWriteBack(context: Context): WriteBack {
           const now = runtime.elapsed();
           if (outcome === "tooMuch") limit.tooMuch(since, now);
           // How long bulk takes says how much it is.
-          else if (outcome === "answered" && attempt.bulk === SMALL) limit.answered(now, now - since, wasFull);
+          else if (outcome === "answered" && attempt.bulk === SMALL)
+            limit.answered(now, now - since, wasFull, runtime.worked());
           // Until the answer is in the rows, others can be on their way.
           place.leave();
           lookSoon();

@@ -206,8 +206,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     listings: { size: 0, run: (_key, work) => work() },
     smallCuts: new Map(),
     syncing: createSyncTogether(),
-    // Its clock stands still unless a test moves it.
-    together: createTogether(runtime, metadata, 0),
+    together: createTogether(runtime, metadata, new Map()),
     rightOfWay: createRightOfWay(runtime, settings.maximumAgeMs),
     cuts: new Map(),
     syncRows: createSyncRows(metadata, async () => {

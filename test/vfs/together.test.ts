@@ -1,7 +1,9 @@
 /** What the loop does for many at once: one commit, one sync; and each still fails alone. */
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
+import { sleep } from "../../src/lib/runtime.ts";
 import { cutGeneration } from "../../src/vfs/cut.ts";
+import { createTogether, GATHER_MS, MANY } from "../../src/vfs/together.ts";
 import { fsync } from "../../src/vfs/write.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
 import { holdNext } from "../support/hold-next.ts";
@@ -134,3 +136,30 @@ test("of changes that are committed together one fails, and only what it did is 
   expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
   expect(inodes.map((id) => world.inode(id).originNode)).toEqual(["n0", null, "n2"]);
 });
+
+for (const underWay of [MANY, MANY - 1]) {
+  test(`with ${underWay} requests under way, changes one after the other ${underWay < MANY ? "have a commit each" : "share one"}`, async () => {
+    const world = await createBytesWorld();
+    const { metadata, runtime } = world.context;
+    let commits = 0;
+    const counted = {
+      ...metadata,
+      transaction: <T>(change: () => T) => {
+        commits += 1;
+        return metadata.transaction(change);
+      },
+    };
+    const together = createTogether(runtime, counted, { size: underWay });
+    // The first waits for nobody.
+    await together(() => {});
+    const others = Promise.all(
+      [1, 2, 3].map(async (at) => {
+        await sleep(runtime, at);
+        await together(() => {});
+      }),
+    );
+    await world.clock.advance(GATHER_MS);
+    await others;
+    expect(commits).toBe(underWay < MANY ? 4 : 2);
+  });
+}
