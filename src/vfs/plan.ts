@@ -294,7 +294,8 @@ function judge(view: View, seen: Seen, base: Base): Step {
       return isPlaceTaken ? { do: "follow", node } : (planBeside(view, local, content, node, base) ?? wait("writer"));
     }
     if (content.state === "open" && view.writers === 0) return { do: "cut" };
-    if (!isContentAgreed && isChangedHere && content.hash === null) return { do: "cut" };
+    // A version needs no hash to be kept beside: a gateway that tells none has it all the same.
+    if (!isContentAgreed && isChangedHere && content.hash === null && content.state !== "clean") return { do: "cut" };
     if (!isContentAgreed && isChangedHere) return { do: "conflict", node };
     isContentTaken = !isContentAgreed && (!view.isFollower || view.isNewest);
   }

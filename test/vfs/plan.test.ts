@@ -217,6 +217,10 @@ describe("what was seen", () => {
     }));
   test("content not known yet is looked at before it is compared", () =>
     expect(plan(file(edited, { content: { ...DIRTY, hash: null, isCut: false } }))).toEqual({ do: "cut" }));
+  test("another node's version in its place is kept beside, also where the gateway tells no hash to compare it by", () => {
+    const other = { ...CLEAN, hash: null, originNode: "n9", originVersion: "v9" };
+    expect(plan(file(edited, { content: other }))).toMatchObject({ do: "conflict", node: { head: "v2" } });
+  });
   test("an open writer keeps remote content out, but not a remote place", () => {
     expect(plan(file({ ...edited, writers: 1 }))).toEqual(waitFor("writer"));
     expect(plan(file({ ...seen({ name: "z" }), writers: 1 }))).toMatchObject({ do: "take", isPlaceTaken: true });
