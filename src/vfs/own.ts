@@ -9,6 +9,7 @@ import { type Base, baseOf, born, type NodeRow } from "../metadata/nodes.ts";
 import { advance } from "./advance.ts";
 import type { Context } from "./context.ts";
 import { effectOf } from "./effect.ts";
+import { positionNow } from "./indexed.ts";
 import type { Request } from "./request.ts";
 
 /** True if the change with this key is such a request's effect: base moves to it, newer content stays dirty. */
@@ -21,7 +22,7 @@ export function takeOwn(context: Context, node: Node, key: string | null = node.
   if (row.nodeId === node.id && node.revision <= (row.base?.revision ?? -1)) return false;
   const known = metadata.nodes.ofNodeId(node.id);
   if (known !== undefined && known.id !== row.id) return false;
-  const position = row.base?.position ?? 0;
+  const position = positionNow(context, 0);
   const isHidden = node.lastKey !== key;
   const base = isHidden ? effectOf(row.base, attempt, node, position, client.features) : baseOf(node, position);
   const isElsewhere = isBornElsewhere(context, row, node.id, base);
@@ -45,9 +46,18 @@ export function takeOwn(context: Context, node: Node, key: string | null = node.
     due,
     dirtySince: row.dirtySince ?? due,
   });
+  if (row.nodeId === null && row.kind === "folder") wasThere(context, row);
   advance(context, row.id);
   context.activity.wake();
   return true;
+}
+
+/** A folder of ours that was there for a while: what others put into it meanwhile the journal told to nobody who knew it. */
+function wasThere({ metadata, activity }: Context, row: NodeRow): void {
+  const inode = row.entry === null ? undefined : metadata.entries.get(row.entry)?.inode;
+  if (inode === undefined) return;
+  metadata.inodes.update(inode, { listed: null });
+  activity.hasten(inode);
 }
 
 /**
