@@ -48,6 +48,8 @@ const LESSER_POLLS_MS = [5_000, 20_000, 10_000, 20_000];
 const QUIET_MS = 15_000;
 /** … and than it takes to ask so often. */
 const QUIET_POLLS = 3;
+/** A list may be under way that is never answered (ten seconds), and who waited for it then leaves the gateway alone (thirty at most). */
+const LEFT_ALONE_MS = 40_000;
 /** An id that is gone is asked for for five minutes. */
 const ROUNDS_MAX = 60;
 /** A death at a place that is not come to in this time does not happen. */
@@ -425,23 +427,32 @@ async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions
     await compareAll();
   }
 
-  /** Nobody can say how far a mount has heard. */
-  const isUntold = lacks.includes("journal") || lacks.includes("positions");
+  /** Of all up to this position, which is the latest since then. Where no cursor says so, the folders that were listed do. */
+  function hasHeard({ name, process }: Mount, position: number, since: number): boolean {
+    if (process === undefined) return false;
+    if (!lacks.includes("journal") && !lacks.includes("positions"))
+      return process.engine.context.metadata.settings.getNumber("cursor") >= position;
+    const [folder] = process.heard.notSince(since);
+    if (folder === undefined || clock.elapsed() - since <= LEFT_ALONE_MS + quietMs) return folder === undefined;
+    throw new Fault(`${name} does not list folder ${folder} again`);
+  }
 
   async function comeToRest(): Promise<void> {
+    let [before, since] = [Number.NaN, 0];
     for (let round = 0; round < ROUNDS_MAX; round += 1) {
       for (const mount of mounts) await drain(mount);
-      const before = world.position();
+      if (world.position() !== before) since = clock.elapsed();
+      before = world.position();
       await clock.advance(quietMs);
       world.check();
       const isAtRest = mounts.every(
-        ({ process }) =>
-          process?.engine.status().dirty === 0 &&
-          process.engine.context.metadata.rereads.countKnown() === 0 &&
-          process.engine.context.metadata.arrivals.count() === 0 &&
-          process.engine.context.metadata.rereads.count() === 0 &&
-          process.engine.context.metadata.nodes.nextDue() === undefined &&
-          (isUntold || process.engine.context.metadata.settings.getNumber("cursor") >= before),
+        (mount) =>
+          mount.process?.engine.status().dirty === 0 &&
+          mount.process.engine.context.metadata.rereads.countKnown() === 0 &&
+          mount.process.engine.context.metadata.arrivals.count() === 0 &&
+          mount.process.engine.context.metadata.rereads.count() === 0 &&
+          mount.process.engine.context.metadata.nodes.nextDue() === undefined &&
+          hasHeard(mount, before, since),
       );
       if (isAtRest && world.position() === before) return;
     }

@@ -40,3 +40,27 @@ test("what was removed does not come back with a late list; without its echo it 
   };
   await expect(playHistory(LATE_LISTING, { ...options, sabotage })).rejects.toThrow(/the mount has it|is back after/);
 });
+
+/** Beta's lists are not answered from before alpha's last save until shortly before the end. */
+const UNANSWERED_LIST: readonly Step[] = [
+  { do: "run", mount: 0, program: { do: "save", path: "a", size: 20 } },
+  { do: "wait", ms: 4_000 },
+  { do: "run", mount: 1, program: { do: "list", path: "" } },
+  { do: "weather", mount: 1, isOffline: false, latencyMs: 0, faultShare: 1 },
+  { do: "wait", ms: 2_000 },
+  { do: "run", mount: 0, program: { do: "save", path: "a", size: 30 } },
+];
+
+test("a mount whose list is not answered is waited for; one that does not list again is not", async () => {
+  const options = { mounts: 2, seed: 1, lacks: ["journal"], faults: ["silent-before"], hasKeys: true } as const;
+  await playHistory(UNANSWERED_LIST, options);
+  const sabotage: Sabotage = {
+    engine({ context: { listings, metadata } }) {
+      const run = listings.run.bind(listings);
+      const isKnown = (folder: number) => metadata.inodes.get(folder)?.listed != null;
+      const onlyOnce: typeof run = (folder, work) => (isKnown(folder) ? Promise.resolve() : run(folder, work));
+      Object.assign(listings, { run: onlyOnce });
+    },
+  };
+  await expect(playHistory(UNANSWERED_LIST, { ...options, sabotage })).rejects.toThrow(/does not list folder/);
+});

@@ -24,6 +24,7 @@ import { createKeptRows, type Rows } from "../support/kept-rows.ts";
 import { createMemoryFiles, type MemoryFiles } from "../support/memory-files.ts";
 import { createMemoryPassthrough } from "../support/memory-passthrough.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
+import { type Heard, hearLists } from "./heard.ts";
 import { createCaller, createKernel, type Kernel } from "./kernel.ts";
 import { createKernelMemory } from "./kernel-memory.ts";
 import { steppingFiles, steppingRows } from "./stepping.ts";
@@ -90,6 +91,7 @@ export interface Process {
   readonly kernel: Kernel;
   readonly database: Connection;
   readonly files: MemoryFiles;
+  readonly heard: Heard;
   /** What the kernel keeps for long although it does not hold; one line for each. */
   stale(): Promise<string[]>;
 }
@@ -233,6 +235,7 @@ export function createMount(options: MountOptions): Mount {
         ...options.engine?.(files, rows, { settings, copyRows: mount.copyRows }),
       });
       if (!isAlive()) return;
+      const heard = hearLists(engine.context, clock.elapsed);
       options.sabotage?.engine?.(engine);
       const keep = () => {
         if (options.sabotage?.losesLastCall === true) before = DATABASES.rowsOf(rows);
@@ -240,7 +243,7 @@ export function createMount(options: MountOptions): Mount {
       const kernel = whileAlive(createKernel(engine.fileSystem, clock, memory, passthrough?.fileOf), isAlive, keep);
       const caller = createCaller();
       const stale = () => memory.stale(engine.context, engine.fileSystem, caller);
-      current = { engine, kernel, database: rows, files, stale };
+      current = { engine, kernel, database: rows, files, heard, stale };
     },
 
     async stop() {
