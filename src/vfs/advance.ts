@@ -12,7 +12,7 @@ import { folderOfNode, groupOf, makeInodeOf } from "./from-node.ts";
 import { dropRow } from "./given-up.ts";
 import { positionNow } from "./indexed.ts";
 import { keepBeside } from "./keep-beside.ts";
-import { joinGroup, keepInOthers, leaveGroup, lookLater } from "./links.ts";
+import { joinShown, keepInOthers, leaveGroup, lookLater } from "./links.ts";
 import { moveAside, nameHere, stepBack } from "./make-room.ts";
 import { handOver } from "./nameless.ts";
 import { plan, type Step } from "./plan.ts";
@@ -175,7 +175,7 @@ function restore(context: Context, row: NodeRow, { node }: Extract<Step, { do: "
   const shown = nameHere(context, node.id, node.name);
   const occupant = metadata.entries.find(folder, shown.name);
   if (occupant !== undefined) moveAside(context, occupant);
-  const inode = joinGroup(context, node) ?? makeInodeOf(context, node);
+  const inode = joinShown(context, node) ?? makeInodeOf(context, node);
   const entry = metadata.entries.create(folder, shown.name, inode.id, shown.gatewayName);
   const base = baseOf(node, row.base?.position ?? 0);
   metadata.nodes.update(row.id, { entry: entry.id, base, seen: null, seenAt: null });
@@ -212,7 +212,8 @@ function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: 
   if (entry === undefined) return;
   const group = metadata.inodes.get(entry.inode)?.linkGroup ?? null;
   const isGroupUpdate = group !== null && groupOf(node) === group;
-  const remote = (isGroupUpdate ? undefined : joinGroup(context, node)) ?? makeInodeOf(context, node);
+  const joined = isGroupUpdate ? undefined : joinShown(context, node);
+  const remote = joined ?? makeInodeOf(context, node);
   metadata.entries.setInode(entry.id, remote.id);
   // Of a linked file all names show the remote content, and one copy keeps what was written here.
   const others = metadata.entries.ofInode(entry.inode);
@@ -220,8 +221,13 @@ function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: 
   const isKept = others.length > 0 && !isGroupUpdate;
   if (isKept) keepInOthers(context, entry.inode, row);
   else setAside(context, row, entry);
-  // What else was seen (a move, attributes) is judged next, with the content out of the way.
-  const base = row.base === null ? null : { ...row.base, head: node.head, hash: node.contentHash, size: node.size };
+  // What else was seen (a move, attributes) is judged next, with the content out of the way. An inode made of the node
+  // is of its group already: what else there is of that is not looked for again.
+  const { link } = node.attributes;
+  const isLinkTaken = joined === undefined && !isGroupUpdate && link !== undefined;
+  const attributes = isLinkTaken ? { ...row.base?.attributes, link } : (row.base?.attributes ?? {});
+  const agreed = { head: node.head, hash: node.contentHash, size: node.size, attributes };
+  const base = row.base === null ? null : { ...row.base, ...agreed };
   metadata.nodes.update(row.id, { base });
 }
 

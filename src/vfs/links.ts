@@ -52,10 +52,15 @@ export function hasOtherNames({ metadata }: Needs, row: NodeRow, inode: Inode | 
 
 /**
  * What was changed here meanwhile does not take the node's content over: another node of its own has to have that.
- * Nor does what is merely open for writing, which may be changed at any moment, of which the rows may not know yet.
+ * Nor does other content that was written later, which need not have been made of it; nor what is merely open for
+ * writing, which may be changed at any moment, of which the rows may not know yet.
  */
-function goesOnAs({ metadata }: Needs, inode: Inode, { contentHash }: Node): boolean {
-  if (inode.content === "clean") return metadata.entries.links(inode.id) > 0;
+function goesOnAs({ metadata }: Needs, inode: Inode, node: Node): boolean {
+  const { contentHash } = node;
+  if (inode.content === "clean") {
+    const isTaken = inode.hash === contentHash || isNewest({ metadata }, inode, node);
+    return isTaken && metadata.entries.links(inode.id) > 0;
+  }
   return rowsOfInode({ metadata }, inode.id).some(({ base, seen }) => {
     const head = seen !== null && "node" in seen ? seen.node.contentHash : base?.hash;
     return (seen === null || "node" in seen) && head === contentHash;
@@ -94,6 +99,16 @@ export function joinGroup(context: Context, node: Node): Inode | undefined {
     }
   }
   return undefined;
+}
+
+/**
+ * The same for a name that was changed or removed here: what its node lacks is sent at once. So not if other content,
+ * already sent, is shown: that it was written later does not say that it was made of the node's, which nobody here has
+ * seen. Whoever wrote the two knows, and has his turn.
+ */
+export function joinShown(context: Context, node: Node): Inode | undefined {
+  const inode = joinGroup(context, node);
+  return inode?.content === "clean" && inode.hash !== node.contentHash ? undefined : inode;
 }
 
 /** The group's names that came in before the inode was known to belong to it become names of it. True if there were any. */
