@@ -486,25 +486,3 @@ test.each([0, 8 * 3_600_000])(
     }
   },
 );
-
-test("a folder whose making was refused when it was asked for again: what others have put into it since is seen", async () => {
-  const it = await begin(true);
-  const { outside, workspace } = it.world;
-  it.world.setLag({ path: 0, journal: 0, id: 9_000 });
-  let births = 0;
-  it.rules.choose = ({ method, path }) => {
-    if (method !== "POST" || !path.startsWith("/v1/nodes")) return undefined;
-    births += 1;
-    return "lost-after";
-  };
-  await it.world.run(it.calls().mkdir("d"));
-  await it.until(() => births > 0);
-  it.rules.choose = () => undefined;
-  it.mount.weather.refusal = 403;
-  const [made] = (await it.world.run(outside.listFolder(workspace.root))).items;
-  await it.world.run(outside.createFolder(made?.id ?? "", "others"));
-  await it.world.clock.advance(12_000);
-  it.mount.weather.refusal = undefined;
-  await it.world.run(it.mount.process?.engine.retry() ?? Promise.reject());
-  await it.ends(["d", "d/others"]);
-});
