@@ -200,9 +200,12 @@ it("ends a drain when its time is up, with what is left", async () => {
 });
 
 it("a drain may have more time than a timer takes", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
   await serve({
     async drain(_settle, signal) {
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      // One for longer than timers take goes off at once.
+      vi.advanceTimersByTime(1_000);
       return { drained: !signal.aborted, left: [] };
     },
   });

@@ -32,6 +32,15 @@ const save = (mount: number, path: string, size = 20): Step => ({
   program: { do: "save", path, size },
 });
 const LIST: Step = { do: "run", mount: 1, program: { do: "list", path: "" } };
+/** A file in the root and one in a folder, both known to the other mount, which has read neither. */
+const IN_A_FOLDER: readonly Step[] = [
+  save(0, "a"),
+  { do: "run", mount: 0, program: { do: "mkdir", path: "d" } },
+  save(0, "d/a"),
+  { do: "wait", ms: 4_000 },
+  LIST,
+  { do: "run", mount: 1, program: { do: "list", path: "d" } },
+];
 /** Known to the other mount, which has read neither name. */
 const LINKED: readonly Step[] = [
   save(0, "a"),
@@ -366,12 +375,7 @@ const FOUND: readonly Found[] = [
     name: "without revisions, a read that was asked for before a write of ours was answered is not news",
     options: { mounts: 2, seed: 28_760, lacks: ["revisions"], hasKeys: true },
     steps: [
-      save(0, "a"),
-      { do: "run", mount: 0, program: { do: "mkdir", path: "d" } },
-      save(0, "d/a"),
-      { do: "wait", ms: 4_000 },
-      LIST,
-      { do: "run", mount: 1, program: { do: "list", path: "d" } },
+      ...IN_A_FOLDER,
       { do: "weather", mount: 1, isOffline: true, latencyMs: 0, faultShare: 0 },
       save(1, "a"),
       { do: "run", mount: 0, program: { do: "rename", path: "a", to: "d/b" } },
@@ -382,12 +386,7 @@ const FOUND: readonly Found[] = [
     name: "a node that is told to be gone takes no new file while its deletion waits to be settled",
     options: { mounts: 2, seed: 1, hasKeys: false },
     steps: [
-      save(0, "a"),
-      { do: "run", mount: 0, program: { do: "mkdir", path: "d" } },
-      save(0, "d/a"),
-      { do: "wait", ms: 4_000 },
-      LIST,
-      { do: "run", mount: 1, program: { do: "list", path: "d" } },
+      ...IN_A_FOLDER,
       { do: "lag", path: 8_000, journal: 5_000, id: 0 },
       { do: "gateway crash", mount: 0, ticks: 0, ms: 0, program: { do: "replace", path: "b", size: 1 } },
       { do: "drain", mount: 0 },
