@@ -199,8 +199,8 @@ export function differences<Row extends object>(current: Row, next: Row): Partia
   return found;
 }
 
-/** Answers that are remembered at once, of each question. */
-const REMEMBERED = 512;
+/** Answers that are remembered of each question: so many, and those before them that were asked for since. */
+const REMEMBERED = 256;
 
 export interface Remembered<Key, Answer> {
   (key: Key): Answer;
@@ -221,29 +221,40 @@ export function remember<Key extends number | string, Answer>(
   read: (key: Key) => Answer,
 ): Remembered<Key, Answer> {
   const counters = of.map((what) => counterOf(database, what));
-  const answers = new Map<Key, Answer>();
+  let recent = new Map<Key, Answer>();
+  /** What was recent before; none of it is in both. To take single ones out of a map, oldest first, costs far more. */
+  let older = new Map<Key, Answer>();
   let asOf = -1;
 
   function keepUp(): void {
     let now = 0;
     for (const { count } of counters) now += count;
     if (now === asOf) return;
-    answers.clear();
+    recent.clear();
+    older.clear();
     asOf = now;
+  }
+
+  function keep(key: Key, answer: Answer): void {
+    recent.set(key, answer);
+    if (recent.size < REMEMBERED) return;
+    older = recent;
+    recent = new Map();
   }
 
   function tell(key: Key, answer: Answer): void {
     keepUp();
-    const [oldest] = answers.size >= REMEMBERED && !answers.has(key) ? answers.keys() : [];
-    if (oldest !== undefined) answers.delete(oldest);
-    answers.set(key, answer);
+    older.delete(key);
+    keep(key, answer);
   }
 
   function ask(key: Key): Answer {
     keepUp();
-    const known = answers.get(key);
-    if (known !== undefined || answers.has(key)) return known as Answer;
-    const answer = read(key);
+    const known = recent.get(key);
+    if (known !== undefined || recent.has(key)) return known as Answer;
+    const before = older.get(key);
+    const isKnown = before !== undefined || older.has(key);
+    const answer = isKnown ? (before as Answer) : read(key);
     tell(key, answer);
     return answer;
   }
@@ -252,9 +263,17 @@ export function remember<Key extends number | string, Answer>(
     tell,
     drop(key: Key): void {
       keepUp();
-      answers.delete(key);
+      recent.delete(key);
+      older.delete(key);
     },
   });
+}
+
+/** Whether the table has a row: asked once after each change of it. Most of the time many tables have none. */
+export function rememberAny(database: Connection, table: string): () => boolean {
+  const one = prepare<{ one: number }>(database, `SELECT 1 AS one FROM ${table} LIMIT 1`);
+  const isAny = remember(database, [table], (_: number) => one.get() !== undefined);
+  return () => isAny(0);
 }
 
 /** A later release has made the database another one: this one cannot read it. */

@@ -125,6 +125,7 @@ function decode(row: Row): NodeRow {
 }
 
 const asRead = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value)) as Value;
+const baseAsRead = (base: Base): Base => ({ ...base, attributes: asRead(base.attributes) });
 
 function encodeBase(base: Base | null) {
   return {
@@ -373,7 +374,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
       const next = { ...current, ...values };
       change(id, changedColumns(current, next));
       // As they would be read: what JSON leaves out is not there.
-      if (next.base !== null && next.base !== current.base) next.base = asRead(next.base);
+      if (next.base !== null && next.base !== current.base) next.base = baseAsRead(next.base);
       if (next.seen !== null && next.seen !== current.seen) next.seen = asRead(next.seen);
       tell(id, current, next);
       if (current.entry !== next.entry || current.base?.modifiedAt !== next.base?.modifiedAt) {

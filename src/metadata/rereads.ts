@@ -2,7 +2,7 @@
  * Nodes whose state is to be read again by id, for what was heard of them does not fit together yet.
  * Rows, because what asks for a re-read is committed with it: a crash in between must not lose it.
  */
-import { type Connection, prepare } from "./database.ts";
+import { type Connection, prepare, rememberAny } from "./database.ts";
 
 export interface Reread {
   readonly id: number;
@@ -41,23 +41,25 @@ export function createRereads(database: Connection) {
     "SELECT count(*) AS count FROM reread WHERE node_id IN (SELECT node_id FROM node)",
   );
   const count = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM reread");
+  const isAny = rememberAny(database, "reread");
   return {
     count: (): number => count.get()?.count ?? 0,
     /** To be read at once. `folder`: node id of the one it is heard to be in. */
     add(nodeId: string, folder: string | null = null): void {
       insert.run({ nodeId, folder });
     },
-    due: (now: number, limit: number): Reread[] => due.all(now, limit),
+    due: (now: number, limit: number): Reread[] => (isAny() ? due.all(now, limit) : []),
     /** What was read is in the rows. Asked for again meanwhile, it stays. */
     done({ id }: Reread): void {
       remove.run(id);
     },
     /** Its id answers. */
     found(nodeId: string): void {
-      found.run(nodeId);
+      if (isAny()) found.run(nodeId);
     },
     /** Since when its id answers 404; undefined: it answered, or was not asked yet. */
-    missingSince: (nodeId: string): number | undefined => since.get(nodeId)?.since ?? undefined,
+    missingSince: (nodeId: string): number | undefined =>
+      isAny() ? (since.get(nodeId)?.since ?? undefined) : undefined,
     /** Its id answers 404. */
     missing({ id, nodeId }: Reread, since: number, nextAt: number): void {
       missing.run({ nodeId, since });

@@ -1,6 +1,6 @@
 /** Single values of the state dir, and the nodes that wait for their name. */
 import type { Node } from "../contract/resources.ts";
-import { type Connection, prepare, remember } from "./database.ts";
+import { type Connection, prepare, remember, rememberAny } from "./database.ts";
 
 export type SettingKey =
   /** Its id. */
@@ -60,9 +60,10 @@ export function createArrivals(database: Connection) {
   const count = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM arrival");
   const one = prepare<{ one: number }>(database, "SELECT 1 AS one FROM arrival WHERE parent = ? LIMIT 1");
   const inFolder = prepare<{ id: string }>(database, "SELECT node_id AS id FROM arrival WHERE parent = ?");
+  const isAny = rememberAny(database, "arrival");
   return {
     get(nodeId: string): Node | undefined {
-      const row = byId.get(nodeId);
+      const row = isAny() ? byId.get(nodeId) : undefined;
       return row === undefined ? undefined : (JSON.parse(row.node) as Node);
     },
     add(node: Node): void {
@@ -72,7 +73,8 @@ export function createArrivals(database: Connection) {
       remove.run(nodeId);
     },
     /** By their ids, after the given one. */
-    list: (after: string, limit: number): Node[] => all.all(after, limit).map((row) => JSON.parse(row.node) as Node),
+    list: (after: string, limit: number): Node[] =>
+      isAny() ? all.all(after, limit).map((row) => JSON.parse(row.node) as Node) : [],
     count: (): number => count.get()?.count ?? 0,
     /** Ids of those that are to come into the folder. */
     idsIn: (parent: string): string[] => inFolder.all(parent).map(({ id }) => id),

@@ -172,7 +172,7 @@ function isAfterCut(context: Context, row: NodeRow, inode: number, start: number
   if (metadata.attempts.openOf(row.id) !== undefined) return false;
   const view = viewOf(context, row);
   // What is new elsewhere is not for this drain to send, but keeps back what is new here.
-  const step = plan({ ...view, seen: null });
+  const step = plan(viewOf(context, { ...row, seen: null }));
   if (step.do === "nothing") return true;
   const isUnwritten = view.local?.content?.hash != null && isForWriter(plan(view));
   if (isUnwritten && isLost(step, row)) return true;

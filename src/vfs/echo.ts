@@ -66,11 +66,11 @@ export function afterWrite(context: Needs, row: NodeRow, node: Node): Node {
  * The answer shows our request and nothing else. `expected`: base after exactly our request. What is known of the
  * node may be newer than the content base names, which is still to be taken over (planBeside).
  */
-export function isOnlyOurs(context: Needs, before: Base | null, expected: () => Base, node: Node): boolean {
+export function isOnlyOurs(context: Needs, before: Base | null, expected: Base, node: Node): boolean {
   if (context.client.features.revisions) {
-    return node.revision === (before?.revision ?? 0) + 1 && node.head === expected().head;
+    return node.revision === (before?.revision ?? 0) + 1 && node.head === expected.head;
   }
-  return isSame(stateOf(node), expected());
+  return isSame(stateOf(node), expected);
 }
 
 /** A write of ours moved the node away from this state, or (`after` null) removed it. */

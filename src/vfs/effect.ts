@@ -40,7 +40,7 @@ export function effectOf(
       // The content's own mtime, or none; of the rest only what was sent is changed.
       const attributes = patchAttributes(kept, held(request.attributes));
       // The content is ours, whatever else was changed: when it was written, it says.
-      const modifiedAt = isHeadOurs ? writtenAt(node) : common.modifiedAt;
+      const modifiedAt = isHeadOurs && before !== null ? writtenAt(node) : common.modifiedAt;
       return { ...common, ...place, head, hash, size: request.size, attributes, modifiedAt };
     }
     case "exchange":

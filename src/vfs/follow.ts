@@ -173,7 +173,7 @@ export async function follow(
   const nodes = await readNews(context, entries, signal);
   // Applied twice after a crash in between, they say nothing new.
   applyEntries(context, entries, nodes);
-  metadata.transaction(() => {
+  await context.together(() => {
     readAgain(context, entries, nodes);
     metadata.settings.set("cursor", String(end));
     forgetDeletions(context);

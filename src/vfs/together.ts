@@ -8,15 +8,26 @@ import type { Runtime } from "../lib/runtime.ts";
 import type { Metadata } from "../metadata/metadata.ts";
 import type { Request } from "./request.ts";
 
-/** Rejects with what `change` throws, or with why nothing could be committed. It may run again, as in any transaction. */
-export type Together = <T>(change: () => T) => Promise<T>;
+export interface Together {
+  /** Soon. Rejects with what `change` throws, or with why nothing could be committed. It may run again, as in any transaction. */
+  <T>(change: () => T): Promise<T>;
+  /** At once, after what waits, which is committed with it. Throws what `change` throws; what waited is done all the same. */
+  now<T>(change: () => T): T;
+}
 
 type Outcome = () => void;
 
+interface Waiting {
+  readonly attempt: () => Outcome;
+  readonly reject: (error: unknown) => void;
+}
+
 /** From so many on that are under way, others will come soon … */
 export const MANY = 4;
-/** … and share a commit: most of what that costs it costs however much is in it. From one to the next, so long. */
+/** … and share a look at the table, which takes along what waits: from one to the next, so long. */
 export const GATHER_MS = 4;
+/** Where no look comes, from one commit to the next. */
+export const LONGEST_MS = 8;
 
 /** `underWay`: requests that are. */
 export function createTogether(
@@ -24,18 +35,30 @@ export function createTogether(
   metadata: Metadata<Request>,
   underWay: { readonly size: number },
 ): Together {
-  let waiting: { attempt: () => Outcome; reject: (error: unknown) => void }[] = [];
+  let waiting: Waiting[] = [];
+  let isPlanned = false;
   let committedAt = Number.NEGATIVE_INFINITY;
 
   function commitLater(): void {
-    const wait = committedAt + GATHER_MS - runtime.elapsed();
-    if (underWay.size >= MANY && wait > 0) runtime.setTimer(Math.ceil(wait), commit);
-    else runtime.soon(commit);
+    if (isPlanned) return;
+    isPlanned = true;
+    const wait = committedAt + LONGEST_MS - runtime.elapsed();
+    if (underWay.size >= MANY && wait > 0) runtime.setTimer(Math.ceil(wait), commitPlanned);
+    else runtime.soon(commitPlanned);
   }
 
-  function commit(): void {
+  function commitPlanned(): void {
+    isPlanned = false;
+    if (waiting.length > 0) commit(take());
+  }
+
+  function take(): Waiting[] {
     const changes = waiting;
     waiting = [];
+    return changes;
+  }
+
+  function commit(changes: readonly Waiting[]): void {
     let outcomes: Outcome[];
     try {
       outcomes = metadata.transaction(() => changes.map(({ attempt }) => attempt()));
@@ -46,17 +69,38 @@ export function createTogether(
             reject(error),
       );
     }
-    committedAt = runtime.elapsed();
-    for (const tell of outcomes) tell();
+    tell(outcomes);
   }
 
-  return (change) =>
-    new Promise((resolve, reject) => {
+  function tell(outcomes: readonly Outcome[]): void {
+    committedAt = runtime.elapsed();
+    for (const outcome of outcomes) outcome();
+  }
+
+  function now<T>(change: () => T): T {
+    const changes = take();
+    if (changes.length === 0) return metadata.transaction(change);
+    let done: { readonly outcomes: Outcome[]; readonly value: T };
+    try {
+      done = metadata.transaction(() => ({ outcomes: changes.map(({ attempt }) => attempt()), value: change() }));
+    } catch (error) {
+      // None of them fails with it.
+      commit(changes);
+      throw error;
+    }
+    tell(done.outcomes);
+    return done.value;
+  }
+
+  const soon = <T>(change: () => T) =>
+    new Promise<T>((resolve, reject) => {
       const attempt = (): Outcome => {
         const part = metadata.part(change);
         return "error" in part ? () => reject(part.error) : () => resolve(part.value);
       };
       waiting.push({ attempt, reject });
-      if (waiting.length === 1) commitLater();
+      commitLater();
     });
+
+  return Object.assign(soon, { now });
 }

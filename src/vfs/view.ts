@@ -1,6 +1,7 @@
 /** Gathers what the plan looks at from the rows of one node. Reads only. */
 import type { Scope } from "../contract/scopes.ts";
 import { UPLOAD_SCOPES } from "../contract/scopes.ts";
+import type { Inode } from "../metadata/inodes.ts";
 import { ROOT_INODE } from "../metadata/metadata.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
@@ -16,48 +17,110 @@ import { hasAttempt, isPlaceTaken, opensRing, partnerOf, pathWithin, referrersOf
 /** A remote edit waits this long for the writer of the same file, or until a drain begins; then both are kept. Who has written nothing is waited for until he closes. */
 const WRITER_PATIENCE_MS = 15 * 60_000;
 
+/** What is looked for in other rows is looked for when the plan asks, most of it never: a view is of this moment only. */
 export function viewOf(context: Context, row: NodeRow): View {
-  const { metadata, network } = context;
-  const { features } = context.client;
-  const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
-  const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
-  const local = entry === undefined || inode === undefined ? null : localOf(context, row, entry, inode);
-  const isGone = row.seen !== null && "deleted" in row.seen;
-  const may = (scope: Scope) => network.may(scope);
-  const isTaken = isPlaceTaken(context, row);
-  const partner = isTaken && canExchange(features) && network.mayExchange ? partnerOf(context, row) : undefined;
-  return {
-    kind: row.kind,
-    isRoot: inode?.id === ROOT_INODE,
-    nodeId: row.nodeId,
-    base: row.base,
-    seen: row.seen,
-    local,
-    hasAttempt: hasAttempt(context, row),
-    hasGivenUp: local === null && row.nodeId === null && metadata.attempts.hasAbandonedBirth(row.id),
-    writers: inode === undefined ? 0 : writersOf(context, inode),
-    below: local === null ? countBelow(context, row) : 0,
-    ...(isGone && inode?.kind === "folder" ? countEntries(context, inode.id) : { cleanEntries: 0, dirtyEntries: 0 }),
-    isFollower: inode !== undefined && isFollower(context, row, inode),
-    isNewest: inode !== undefined && row.seen !== null && "node" in row.seen && isNewest(context, inode, row.seen.node),
-    hasOtherNames: hasOtherNames(context, row, inode),
-    hasWaited: hasWaited(context, row),
-    isPlaceTaken: isTaken,
-    partner:
-      partner?.nodeId == null || partner.base === null
-        ? null
-        : { nodeId: partner.nodeId, revision: partner.base.revision, hasAttempt: hasAttempt(context, partner) },
-    isRing: opensRing(context, row),
-    isInsideItself: pathWithin(context, row).length > 0,
-    isReferenced: (local === null || !features.versions) && isReferenced(context, row),
-    fits: fits(context, row),
-    features: inode === undefined || mayRefer(context, inode) ? features : { ...features, references: false },
-    may: {
-      create: UPLOAD_SCOPES.every(may),
-      update: may("node.node.update"),
-      delete: may("node.file.delete"),
-    },
-  };
+  return new RowView(context, row);
+}
+
+class RowView implements View {
+  readonly kind: View["kind"];
+  readonly isRoot: boolean;
+  readonly nodeId: string | null;
+  readonly base: View["base"];
+  readonly seen: View["seen"];
+  readonly local: View["local"];
+  readonly #context: Context;
+  readonly #row: NodeRow;
+  readonly #inode: Inode | undefined;
+
+  constructor(context: Context, row: NodeRow) {
+    const { entries, inodes } = context.metadata;
+    const entry = row.entry === null ? undefined : entries.get(row.entry);
+    const inode = entry === undefined ? undefined : inodes.get(entry.inode);
+    this.#context = context;
+    this.#row = row;
+    this.#inode = inode;
+    this.kind = row.kind;
+    this.isRoot = inode?.id === ROOT_INODE;
+    this.nodeId = row.nodeId;
+    this.base = row.base;
+    this.seen = row.seen;
+    this.local = entry === undefined || inode === undefined ? null : localOf(context, row, entry, inode);
+  }
+
+  get hasAttempt() {
+    return hasAttempt(this.#context, this.#row);
+  }
+  get hasGivenUp() {
+    const isBirth = this.local === null && this.nodeId === null;
+    return isBirth && this.#context.metadata.attempts.hasAbandonedBirth(this.#row.id);
+  }
+  get writers() {
+    return this.#inode === undefined ? 0 : writersOf(this.#context, this.#inode);
+  }
+  get below() {
+    return this.local === null ? countBelow(this.#context, this.#row) : 0;
+  }
+  get cleanEntries() {
+    return this.#countEntries().cleanEntries;
+  }
+  get dirtyEntries() {
+    return this.#countEntries().dirtyEntries;
+  }
+  get isFollower() {
+    return this.#inode !== undefined && isFollower(this.#context, this.#row, this.#inode);
+  }
+  get isNewest() {
+    const { seen } = this;
+    return (
+      this.#inode !== undefined && seen !== null && "node" in seen && isNewest(this.#context, this.#inode, seen.node)
+    );
+  }
+  get hasOtherNames() {
+    return hasOtherNames(this.#context, this.#row, this.#inode);
+  }
+  get hasWaited() {
+    return hasWaited(this.#context, this.#row);
+  }
+  get isPlaceTaken() {
+    return isPlaceTaken(this.#context, this.#row);
+  }
+  get partner() {
+    const { client, network } = this.#context;
+    if (!canExchange(client.features) || !network.mayExchange || !this.isPlaceTaken) return null;
+    const partner = partnerOf(this.#context, this.#row);
+    if (partner?.nodeId == null || partner.base === null) return null;
+    const { nodeId, base } = partner;
+    return { nodeId, revision: base.revision, hasAttempt: hasAttempt(this.#context, partner) };
+  }
+  get isRing() {
+    return opensRing(this.#context, this.#row);
+  }
+  get isInsideItself() {
+    return pathWithin(this.#context, this.#row).length > 0;
+  }
+  get isReferenced() {
+    const { versions } = this.#context.client.features;
+    return (this.local === null || !versions) && isReferenced(this.#context, this.#row);
+  }
+  get fits() {
+    return fits(this.#context, this.#row);
+  }
+  get features() {
+    const { features } = this.#context.client;
+    const mayReferHere = this.#inode === undefined || mayRefer(this.#context, this.#inode);
+    return mayReferHere ? features : { ...features, references: false };
+  }
+  get may() {
+    const may = (scope: Scope) => this.#context.network.may(scope);
+    return { create: UPLOAD_SCOPES.every(may), update: may("node.node.update"), delete: may("node.file.delete") };
+  }
+
+  #countEntries() {
+    const isGone = this.seen !== null && "deleted" in this.seen;
+    if (!isGone || this.#inode?.kind !== "folder") return { cleanEntries: 0, dirtyEntries: 0 };
+    return countEntries(this.#context, this.#inode.id);
+  }
 }
 
 function hasWaited({ drains, runtime }: Context, { seenAt }: NodeRow): boolean {

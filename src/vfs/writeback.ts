@@ -54,6 +54,9 @@ export interface WriteBack {
   readonly bytesSent: number;
 }
 
+/** What is begun once what led to it is committed. */
+type Start = () => void;
+
 type Next = { readonly cut: NodeRow } | { readonly attempt: Attempt<Request> } | "send";
 
 export function createWriteBack(context: Context): WriteBack {
@@ -109,6 +112,7 @@ export function createWriteBack(context: Context): WriteBack {
 
   function look(): void {
     nextLook = Number.POSITIVE_INFINITY;
+    lookedAt = runtime.elapsed();
     if (isStopping) return;
     try {
       if (runtime.now() >= wholeLook) {
@@ -127,7 +131,6 @@ export function createWriteBack(context: Context): WriteBack {
     } catch (error) {
       context.log.error({ err: error }, "the write-back loop failed, it goes on");
     }
-    lookedAt = runtime.elapsed();
     wakeLater();
     if (wholeLook < nextLook) lookAt(wholeLook);
   }
@@ -149,74 +152,76 @@ export function createWriteBack(context: Context): WriteBack {
     return disk.trouble !== undefined || (disk.unsentLimit !== undefined && unsent.mostly > disk.unsentLimit / 2);
   }
 
+  /** One transaction, which what waits for one goes with. What it comes to is done once that is committed. */
   function feed(): void {
-    room = isUrgent()
-      ? Number.POSITIVE_INFINITY
-      : rightOfWay.room(busy.size + ready[SMALL].size + ready[BULK].size === 0);
-    // Bulk first: it never takes more than its share, and the rest is for small things.
-    for (const lane of [BULK, SMALL] as const) fill(lane);
-  }
-
-  /** What is due on one lane: requests to be repeated, and rows to be cut or sent. */
-  function fill(lane: Lane): void {
-    const now = runtime.now();
-    repeat(lane, now);
-    const ids = nextRows(lane, now);
-    if (ids.length === 0) return;
-    const starts = metadata.transaction(() => {
-      let places = lanes.room(lane);
-      return ids.flatMap((id): (() => void)[] => {
-        ready[lane].delete(id);
-        const next = begin(lane, id, now, places > 0);
-        if (next === undefined) return [];
-        if (next === "send") {
-          ready[lane].add(id);
-          return [];
-        }
-        if ("cut" in next) return [() => runCut(lane, next.cut)];
-        places -= 1;
-        return [() => run(lane, id, (place) => sendAttempt(next.attempt, place))];
-      });
+    const isIdle = busy.size + ready[SMALL].size + ready[BULK].size === 0;
+    const starts = context.together.now(() => {
+      room = isUrgent() ? Number.POSITIVE_INFINITY : rightOfWay.room(isIdle);
+      // Bulk first: it never takes more than its share, and the rest is for small things.
+      return ([BULK, SMALL] as const).flatMap(fill);
     });
     for (const start of starts) start();
   }
 
+  /** What is due on one lane: requests to be repeated, and rows to be cut or sent. */
+  function fill(lane: Lane): Start[] {
+    const now = runtime.now();
+    const repeated = repeat(lane, now);
+    let places = lanes.room(lane) - repeated.length;
+    const next = nextRows(lane, now, places);
+    const starts = next.ids.map((id): Start => {
+      const step = begin(lane, id, now, places > 0);
+      if (step === "send") return () => void ready[lane].add(id);
+      if (step !== undefined && "attempt" in step) places -= 1;
+      return () => {
+        ready[lane].delete(id);
+        if (step === undefined) return;
+        if ("cut" in step) runCut(lane, step.cut);
+        else run(lane, id, (place) => sendAttempt(step.attempt, place));
+      };
+    });
+    return [...repeated, ...next.taken, ...starts];
+  }
+
   /** Those that get the places that are free, and as many as are to be ready next. */
-  function nextRows(lane: Lane, now: number): number[] {
-    const sent = [...ready[lane]].slice(0, lanes.room(lane));
+  function nextRows(lane: Lane, now: number, places: number): { ids: number[]; taken: Start[] } {
+    const sent = [...ready[lane]].slice(0, places);
     const ahead = cutting[lane] + ready[lane].size - sent.length;
     // Many at a time: they share a sync, and a look at the table.
-    if (ahead > AHEAD[lane] / 2 || room === 0) return sent;
+    if (ahead > AHEAD[lane] / 2 || room === 0) return { ids: sent, taken: [] };
     const wanted = LOOKED_AT + busy.size + ready[lane].size;
     const rows = metadata.nodes.due(lane, now, wanted).filter(({ id }) => !busy.has(id) && !ready[lane].has(id));
     const looked = rows.slice(0, Math.min(LOOKED_AT, AHEAD[lane] - ahead, room));
     // Nothing is late for having waited for the gateway.
-    took(looked.length, now - Math.max(looked[0]?.due ?? now, sendableSince ?? now));
+    const taken = took(looked.length, now - Math.max(looked[0]?.due ?? now, sendableSince ?? now));
     // The others have their turn after this, and whoever else uses this thread.
     if (rows.length >= LOOKED_AT && room > 0) lookSoon();
-    return [...sent, ...looked.map(({ id }) => id)];
+    return { ids: [...sent, ...looked.map(({ id }) => id)], taken };
   }
 
-  function took(rows: number, lateMs: number): void {
-    if (rows === 0) return;
+  function took(rows: number, lateMs: number): Start[] {
+    if (rows === 0) return [];
     room -= rows;
-    rightOfWay.begun(rows, lateMs);
+    return [() => rightOfWay.begun(rows, lateMs)];
   }
 
-  function repeat(lane: Lane, now: number): void {
+  function repeat(lane: Lane, now: number): Start[] {
     const places = lanes.room(lane);
     // Half of the places are for what was not tried yet.
     const left = ready[lane].size === 0 ? 0 : Math.floor(places / 2);
-    if (places === left || room === 0) return;
-    for (const { id, node } of metadata.attempts.due(lane, now, LOOKED_AT + busy.size)) {
-      if (busy.has(node)) continue;
-      if (room === 0 || lanes.room(lane) <= left) return;
-      took(1, 0);
-      run(lane, node, async (place) => {
-        const attempt = metadata.attempts.openOf(node);
-        if (attempt?.id === id) await sendAttempt(attempt, place);
-      });
-    }
+    const free = Math.min(places - left, room);
+    if (free <= 0) return [];
+    const due = metadata.attempts.due(lane, now, LOOKED_AT + busy.size).filter(({ node }) => !busy.has(node));
+    return due.slice(0, free).map(({ id, node }): Start => {
+      const begun = took(1, 0);
+      return () => {
+        for (const tell of begun) tell();
+        run(lane, node, async (place) => {
+          const attempt = metadata.attempts.openOf(node);
+          if (attempt?.id === id) await sendAttempt(attempt, place);
+        });
+      };
+    });
   }
 
   /** What is to be done next for the row; undefined: nothing, not now, or on the other lane. */

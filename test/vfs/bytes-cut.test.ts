@@ -143,11 +143,11 @@ test("a writer that is let in while a cut waits for its commit: the cut counts f
   const id = await written(world);
   const { together } = world.context;
   let writer = 0;
-  const later: typeof together = async (change) => {
+  const later = async <T>(change: () => T) => {
     writer = await world.open(world.inode(id), { write: true });
     return together(change);
   };
-  Object.assign(world.context, { together: later });
+  Object.assign(world.context, { together: Object.assign(later, { now: together.now }) });
   expect([await cut(world, id), newest(world, id)]).toEqual(["busy", undefined]);
   Object.assign(world.context, { together });
   await world.close(writer);

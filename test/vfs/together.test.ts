@@ -3,7 +3,7 @@ import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { sleep } from "../../src/lib/runtime.ts";
 import { cutGeneration } from "../../src/vfs/cut.ts";
-import { createTogether, GATHER_MS, MANY } from "../../src/vfs/together.ts";
+import { createTogether, LONGEST_MS, MANY } from "../../src/vfs/together.ts";
 import { fsync } from "../../src/vfs/write.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
 import { holdNext } from "../support/hold-next.ts";
@@ -158,8 +158,46 @@ for (const underWay of [MANY, MANY - 1]) {
         await together(() => {});
       }),
     );
-    await world.clock.advance(GATHER_MS);
+    await world.clock.advance(LONGEST_MS);
     await others;
     expect(commits).toBe(underWay < MANY ? 4 : 2);
   });
 }
+
+test("what is done now takes along what waits, before it, in one commit", async () => {
+  const world = await createBytesWorld();
+  const { metadata, runtime } = world.context;
+  const { settings } = metadata;
+  const together = createTogether(runtime, metadata, { size: MANY });
+  const waits = together(() => settings.set("cursor", "1"));
+  expect(settings.getNumber("cursor")).toBe(0);
+  expect(together.now(() => settings.getNumber("cursor"))).toBe(1);
+  await waits;
+  // Nothing is left for the time that was planned.
+  settings.set("cursor", "0");
+  await world.clock.advance(LONGEST_MS);
+  expect(settings.getNumber("cursor")).toBe(0);
+});
+
+test("what waits is done though what is done now fails, and each that waits fails alone", async () => {
+  const world = await createBytesWorld();
+  const { metadata, runtime } = world.context;
+  const { settings } = metadata;
+  const together = createTogether(runtime, metadata, { size: MANY });
+  const waiting = [
+    together(() => settings.set("cursor", "1")),
+    together(() => {
+      settings.set("indexed", "1");
+      throw new Error("its own");
+    }),
+  ];
+  const fails = () =>
+    together.now(() => {
+      settings.set("written", "1");
+      throw new Error("now");
+    });
+  expect(fails).toThrow("now");
+  const results = await Promise.allSettled(waiting);
+  expect(results.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+  expect(["cursor", "indexed", "written"].map((key) => settings.getNumber(key as "cursor"))).toEqual([1, 0, 0]);
+});
