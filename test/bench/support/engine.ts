@@ -1,5 +1,6 @@
 /** An engine at work on a disk of this machine, without a mount: what the write-back loop does can be measured alone. */
 import { join } from "node:path";
+import { Worker } from "node:worker_threads";
 import { createClient } from "../../../src/client/create-client.ts";
 import { staticToken } from "../../../src/client/credentials.ts";
 import { createHttpTransport } from "../../../src/client/http-transport.ts";
@@ -9,6 +10,7 @@ import { createLayout } from "../../../src/content/layout.ts";
 import * as systemCalls from "../../../src/content/system-calls.ts";
 import { createRowSync } from "../../../src/daemon/row-sync.ts";
 import { createRuntime } from "../../../src/daemon/runtime.ts";
+import { startCheckpoints } from "../../../src/lib/checkpoints.ts";
 import { SILENT } from "../../../src/lib/log.ts";
 import { systemClock } from "../../../src/lib/system-clock.ts";
 import { openDatabase } from "../../../src/metadata/database.ts";
@@ -20,7 +22,7 @@ export interface EngineAlone {
   stop(): Promise<void>;
 }
 
-/** `debounceMs`: until then nothing is sent by itself. */
+/** As daemon/start.ts puts it together. `debounceMs`: until then nothing is sent by itself. */
 export async function startAlone(
   gateway: { readonly baseUrl: string; readonly token: string; readonly workspace: string },
   stateDir: string,
@@ -56,9 +58,20 @@ export async function startAlone(
     workspace: gateway.workspace,
     scopes: undefined,
   });
+  const worker = new Worker(new URL("../../../src/metadata/checkpoint-worker.ts", import.meta.url), {
+    workerData: { path: databasePath },
+  });
+  const checkpoints = startCheckpoints({
+    worker,
+    databasePath,
+    lookMs: 1_000,
+    logBytes: 4 * 1024 * 1024,
+    log: SILENT,
+  });
   return {
     engine,
     async stop() {
+      await checkpoints.close();
       await engine.stop();
       await rowSync.close();
       await hashWorkers.close();
