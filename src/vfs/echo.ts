@@ -63,13 +63,12 @@ export function afterWrite(context: Needs, row: NodeRow, node: Node): Node {
 }
 
 /**
- * The answer shows our request and nothing else. `expected`: base after exactly our request. What is known of the
- * node may be newer than the content base names, which is still to be taken over (planBeside).
+ * The answer shows our request and nothing else. `expected`: base after exactly our request. One change since base is
+ * not enough where the answer was lost: it may be somebody's who did the same and more. And what is known of the node
+ * may be newer than the content base names, which is still to be taken over (planBeside).
  */
 export function isOnlyOurs(context: Needs, before: Base | null, expected: Base, node: Node): boolean {
-  if (context.client.features.revisions) {
-    return node.revision === (before?.revision ?? 0) + 1 && node.head === expected.head;
-  }
+  if (context.client.features.revisions && node.revision !== (before?.revision ?? 0) + 1) return false;
   return isSame(stateOf(node), expected);
 }
 

@@ -8,6 +8,7 @@ import type { Node } from "../contract/resources.ts";
 import { type Base, baseOf, born, type NodeRow } from "../metadata/nodes.ts";
 import { advance } from "./advance.ts";
 import type { Context } from "./context.ts";
+import { isOnlyOurs } from "./echo.ts";
 import { effectOf } from "./effect.ts";
 import { positionNow } from "./indexed.ts";
 import type { Request } from "./request.ts";
@@ -23,8 +24,11 @@ export function takeOwn(context: Context, node: Node, key: string | null = node.
   const known = metadata.nodes.ofNodeId(node.id);
   if (known !== undefined && known.id !== row.id) return false;
   const position = positionNow(context, 0);
-  const isHidden = node.lastKey !== key;
-  const base = isHidden ? effectOf(row.base, attempt, node, position, client.features) : baseOf(node, position);
+  const effect = effectOf(row.base, attempt, node, position, client.features);
+  // Content asks for the head it replaces, nothing else: somebody may have moved the node before ours arrived.
+  const isOnTop = row.nodeId === node.id && !isOnlyOurs(context, row.base, effect, node);
+  const isHidden = node.lastKey !== key || isOnTop;
+  const base = isHidden ? effect : baseOf(node, position);
   const isElsewhere = isBornElsewhere(context, row, node.id, base);
   metadata.attempts.remove(attempt.id);
   // Changed by somebody since, it is his.

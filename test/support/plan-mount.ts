@@ -150,7 +150,9 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
       Object.assign(row, { nodeId: null, base: null, seen: null });
     }
     const effect = effectOf(row.base, attempt, node, position);
-    const isOnlyOurs = node.revision === (row.base?.revision ?? 0) + 1 && node.head === effect.head;
+    const isPlaced = node.parentId === effect.parent && node.name === effect.name && node.head === effect.head;
+    const isAsked = isPlaced && sameValue(node.attributes, effect.attributes);
+    const isOnlyOurs = node.revision === (row.base?.revision ?? 0) + 1 && isAsked;
     const base = isOnlyOurs ? baseOf(node, position) : effect;
     if (row.seen === null || (!("deleted" in row.seen) && row.seen.node.revision <= node.revision)) {
       row.seen = isOnlyOurs ? null : { node };
