@@ -17,8 +17,10 @@ export function laneOf(bytes: number): Lane {
 
 /** What is on its way to the gateway: made safe in the rows first, and then, when a place is free, sent. */
 export interface Place {
-  /** Resolves when the request may go out; to false when the signal aborts before. */
-  turn(signal: AbortSignal): Promise<boolean>;
+  /** Resolves when the request may go out; to false when that is stopped before. */
+  turn(): Promise<boolean>;
+  /** It is not to go out any more. One that is out stays so. */
+  stop(): void;
   /** It is answered, or never goes out. Again: nothing. */
   leave(): void;
 }
@@ -56,32 +58,31 @@ export function createLanes(limit: () => number): Lanes {
     enter(lane) {
       let isIn = true;
       let isOut = false;
+      let isStopped = false;
+      /** Called when it is out, or stopped, while it waits. */
+      let end: ((isTurn: boolean) => void) | undefined;
       entered[lane] += 1;
+      const go = () => {
+        waiting[lane].delete(go);
+        isOut = true;
+        out[lane] += 1;
+        end?.(true);
+      };
       return {
-        turn(signal) {
-          const go = () => {
-            isOut = true;
-            out[lane] += 1;
-          };
-          if (signal.aborted) return Promise.resolve(false);
+        turn() {
+          if (isStopped) return Promise.resolve(false);
           if (waiting[lane].size === 0 && mayGo(lane)) {
             go();
             return Promise.resolve(true);
           }
           return new Promise((resolve) => {
-            const end = (isTurn: boolean) => {
-              waiting[lane].delete(next);
-              signal.removeEventListener("abort", stop);
-              resolve(isTurn);
-            };
-            const next = () => {
-              go();
-              end(true);
-            };
-            const stop = () => end(false);
-            signal.addEventListener("abort", stop, { once: true });
-            waiting[lane].add(next);
+            end = resolve;
+            waiting[lane].add(go);
           });
+        },
+        stop() {
+          isStopped = true;
+          if (waiting[lane].delete(go)) end?.(false);
         },
         leave() {
           if (!isIn) return;

@@ -70,7 +70,7 @@ export function createWriteBack(context: Context): WriteBack {
   const cutting: Record<Lane, number> = { [SMALL]: 0, [BULK]: 0 };
   const progress = new Map<number, number>();
   const stopped = new AbortController();
-  // As many listen as requests are in flight.
+  // As many listen as contents are cut.
   setMaxListeners(0, stopped.signal);
   let isStopping = false;
   let bytesSent = 0;
@@ -330,8 +330,11 @@ export function createWriteBack(context: Context): WriteBack {
   async function sendAttempt(attempt: Attempt<Request>, place: Place): Promise<void> {
     runtime.step("attempt: in the rows");
     const stop = new AbortController();
-    const abort = () => stop.abort();
-    stopped.signal.addEventListener("abort", abort, { once: true });
+    const abort = () => {
+      stop.abort();
+      place.stop();
+    };
+    if (stopped.signal.aborted) abort();
     context.sending.set(attempt.id, abort);
     progress.set(attempt.node, 0);
     network.needs(scopesOf(attempt.request.do));
@@ -340,7 +343,7 @@ export function createWriteBack(context: Context): WriteBack {
     try {
       await send(context, attempt, stop.signal, {
         async turn() {
-          const isTurn = await place.turn(stop.signal);
+          const isTurn = await place.turn();
           since = runtime.elapsed();
           wasFull = lanes.isFull;
           // Nobody knows of it yet: its row is looked at again.
@@ -363,7 +366,6 @@ export function createWriteBack(context: Context): WriteBack {
       });
     } finally {
       progress.delete(attempt.node);
-      stopped.signal.removeEventListener("abort", abort);
       context.sending.delete(attempt.id);
     }
   }
@@ -410,6 +412,7 @@ export function createWriteBack(context: Context): WriteBack {
       // A request without a key that is broken off may arrive later than the next mount asks about it.
       await Promise.race([allDone(), sleep(runtime, GRACE_MS)]);
       stopped.abort();
+      for (const abort of context.sending.values()) abort();
       await allDone();
     },
     inFlight: () => [...progress].map(([node, sent]) => ({ node, sent })),

@@ -66,14 +66,12 @@ test("too much halves it once for all that were in flight together, down to one,
   expect(limit.value).toBe(32);
 });
 
-const never = new AbortController().signal;
-
 /** As many as may enter ask for their turn; those that have it. */
-async function fill(lanes: Lanes, lane: Lane, signal = never): Promise<Place[]> {
+async function fill(lanes: Lanes, lane: Lane): Promise<Place[]> {
   const out: Place[] = [];
   while (lanes.room(lane) > 0) {
     const place = lanes.enter(lane);
-    void place.turn(signal).then((isTurn) => isTurn && out.push(place));
+    void place.turn().then((isTurn) => isTurn && out.push(place));
   }
   await Promise.resolve();
   return out;
@@ -103,18 +101,18 @@ test("small things that never end leave bulk its place, and its share of what is
 
 test("who enters goes out in order, and one that gives up while it waits leaves its turn to the next", async () => {
   const lanes = createLanes(() => 1);
-  const stop = new AbortController();
   const turns: string[] = [];
-  const enter = (name: string, signal: AbortSignal) => {
+  const enter = (name: string) => {
     const place = lanes.enter(SMALL);
-    void place.turn(signal).then((isTurn) => turns.push(`${name}: ${isTurn}`));
+    void place.turn().then((isTurn) => turns.push(`${name}: ${isTurn}`));
     return place;
   };
-  const first = enter("first", never);
-  const second = enter("second", stop.signal);
-  enter("third", never);
+  const first = enter("first");
+  const second = enter("second");
+  enter("third");
   await Promise.resolve();
-  stop.abort();
+  first.stop();
+  second.stop();
   second.leave();
   await Promise.resolve();
   expect(turns).toEqual(["first: true", "second: false"]);
@@ -127,7 +125,14 @@ test("who enters goes out in order, and one that gives up while it waits leaves 
 test("one that never had its turn leaves no place free that is taken", async () => {
   const lanes = createLanes(() => 1);
   const out = lanes.enter(SMALL);
-  await out.turn(never);
+  await out.turn();
   lanes.enter(SMALL).leave();
   expect([lanes.out, lanes.isFull]).toEqual([1, true]);
+});
+
+test("one that is stopped before it asks for its turn has none", async () => {
+  const lanes = createLanes(() => 1);
+  const place = lanes.enter(SMALL);
+  place.stop();
+  expect([await place.turn(), lanes.out]).toEqual([false, 0]);
 });
