@@ -33,7 +33,9 @@ const REREADS = 1000;
 const FAILED_MS = 10_000;
 /** Between two questions how far the index shows, where no listing tells. */
 const INDEX_MS = 60_000;
-/** While the gateway does not answer, it is asked at most this seldom. */
+/** Once it has not answered, the gateway is asked again after this: it may have been one connection that broke. Then after … */
+const AGAIN_MS = 250;
+/** … twice as long, and so on up to this. */
 const OFFLINE_POLL_MS = 5_000;
 /** Between two looks whether what came by the stream still waits for an answer of our own. */
 const HELD_MS = 20;
@@ -62,13 +64,14 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
   const isReached = () => network.isOnline && network.loginNeeded === undefined;
 
   async function run(): Promise<void> {
-    /** It did not answer, and who waits was not told since that it does; others may hear of that before this does. */
+    /** It did not answer this, and who waits was not told since that it does. Who had no answer otherwise has his own time. */
     let wasAway = false;
+    /** So often in a row it was asked in vain. */
+    let inVain = 0;
     while (!stopped.signal.aborted) {
       const begun = runtime.elapsed();
       let isWell = false;
       let isHeard = false;
-      if (!isReached()) wasAway = true;
       try {
         const isMore = await hear(context, stopped.signal);
         isHeard = true;
@@ -91,27 +94,41 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
       }
       // A gateway that takes long is left alone as long as it was asked.
       const took = Math.min(runtime.elapsed() - begun, LONG_ROUND_MS);
-      const least = network.isOnline ? settings.pollMs : Math.max(settings.pollMs, OFFLINE_POLL_MS);
-      await pause(Math.max(least, took, network.pauseMs), isWell);
+      const again = Math.min(AGAIN_MS * 2 ** Math.min(inVain, 20), OFFLINE_POLL_MS);
+      inVain = network.isOnline ? 0 : inVain + 1;
+      await pause(Math.max(network.isOnline ? settings.pollMs : again, took, network.pauseMs), isWell);
     }
   }
 
-  /** Until there is news, but no longer. A gateway that fails, or asked for it, is left alone. */
+  /** Until there is news, or soon after somebody else had no answer, but no longer. A gateway that fails, or asked for it, is left alone. */
   async function pause(milliseconds: number, isWell: boolean): Promise<void> {
-    if (stream === undefined || !isWell || network.pauseMs > 0) return sleep(runtime, milliseconds, stopped.signal);
+    if (!isWell || network.pauseMs > 0) return sleep(runtime, milliseconds, stopped.signal);
     const over = new AbortController();
     const stop = () => over.abort();
     stopped.signal.addEventListener("abort", stop, { once: true });
-    const news = [stream.news(over.signal)];
+    const news = [askAgain(over.signal)];
+    if (stream !== undefined) news.push(stream.news(over.signal));
     // What came and waits for an answer of our own goes on with that; programs make progress all the time.
     const goOn = async () => {
       await sleep(runtime, HELD_MS, over.signal);
       await context.activity.nextProgress(over.signal);
     };
-    if (stream.entries.length > 0) news.push(goOn());
+    if (stream !== undefined && stream.entries.length > 0) news.push(goOn());
     await Promise.race([sleep(runtime, milliseconds, over.signal), ...news]);
     stopped.signal.removeEventListener("abort", stop);
     over.abort(OVER);
+  }
+
+  /** Resolves when the gateway has not answered somebody, and may do so again; or when the signal aborts. */
+  async function askAgain(signal: AbortSignal): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const look = () => {
+        if (!network.isOnline) resolve();
+      };
+      const end = context.activity.onWake(look);
+      signal.addEventListener("abort", () => resolve(void end()), { once: true });
+    });
+    await sleep(runtime, AGAIN_MS, signal);
   }
 
   /** Where every folder is known nobody lists: without this, deletions would be remembered for ever. */
