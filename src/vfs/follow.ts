@@ -173,7 +173,9 @@ export async function follow(
   const nodes = await readNews(context, entries, signal);
   // Applied twice after a crash in between, they say nothing new.
   applyEntries(context, entries, nodes);
-  await context.together(() => {
+  // Without a wait: what was passed over here is made up for by whoever finds the cursor past it (a list, the
+  // answer to a birth), and who looks in between would find that nothing was.
+  metadata.transaction(() => {
     readAgain(context, entries, nodes);
     metadata.settings.set("cursor", String(end));
     forgetDeletions(context);

@@ -14,6 +14,7 @@ import { addName } from "../../src/vfs/identity.ts";
 import { completeFolder } from "../../src/vfs/listing.ts";
 import { observeNode } from "../../src/vfs/observe.ts";
 import { pollFolders } from "../../src/vfs/poll.ts";
+import { createTogether, MANY } from "../../src/vfs/together.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
 import { nodeOf as anyNodeOf } from "../support/rows-world.ts";
 
@@ -224,3 +225,27 @@ for (const isTaken of [false, true]) {
     else expect(metadata.entries.find(folder, "x")).toBeDefined();
   });
 }
+
+test("a folder is listed while what the journal told waits for a commit: nothing that was passed over is missing", async () => {
+  const x = nodeOf("x", { parentId: "a", path: "/a/x" });
+  const world = await begin({
+    // An old list.
+    listFolder: async () => ({ items: [], totalCount: 0, pageNo: 1, pageSize: 1000, asOf: 3, next: null }),
+    readJournal: async () => page([entryOf(x, 5, "created")]),
+    getNode: async () => x,
+  });
+  const { metadata, clock } = world;
+  const together = createTogether(world.context.runtime, metadata, { size: MANY });
+  const context: Context = { ...world.context, together };
+  metadata.settings.set("cursor", "3");
+  // A commit was made just now: the next one that is shared has its time.
+  const first = together(() => {});
+  await clock.advance(0);
+  await first;
+  const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? 0;
+  const both = [followOnce(context, SIGNAL), completeFolder(context, folder, SIGNAL)];
+  await clock.advance(1_000);
+  await Promise.all(both);
+  expect(metadata.settings.getNumber("cursor")).toBe(9);
+  expect(metadata.entries.find(folder, "x")).toBeDefined();
+});
