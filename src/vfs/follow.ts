@@ -187,10 +187,14 @@ export async function follow(
   signal: AbortSignal,
 ): Promise<void> {
   const { metadata } = context;
-  const nodes = await readNews(context, entries, signal);
+  const nodes: News = new Map();
+  // Who had his turn since the last look (a folder was listed to its end) may have made news of what was none.
+  while (unreadNews(context, entries, nodes).length > 0) await readInto(nodes, context, entries, signal);
   // Applied twice after a crash in between, they say nothing new.
   applyEntries(context, entries, nodes);
-  await context.together(() => {
+  // Without a wait: what was passed over here is made up for by whoever finds the cursor past it (a list, the
+  // answer to a birth), and who looks in between would find that nothing was.
+  metadata.transaction(() => {
     readAgain(context, entries, nodes);
     metadata.settings.set("cursor", String(end));
     forgetDeletions(context);
@@ -202,13 +206,23 @@ type Told = Node | "hidden" | "gone";
 /** By their ids all nodes that were asked for. One whose id answers 404 is gone, one that may not be read is hidden. */
 export type News = Map<string, Told>;
 
-/** Reads the nodes the entries tell news of. While some are read others may come in, of which they are news then. */
+/** Reads the nodes the entries tell news of. */
 export async function readNews(context: Context, entries: readonly JournalEntry[], signal: AbortSignal): Promise<News> {
   const nodes: News = new Map();
+  await readInto(nodes, context, entries, signal);
+  return nodes;
+}
+
+/** While some are read others may come in, of which they are news then. */
+async function readInto(
+  nodes: News,
+  context: Context,
+  entries: readonly JournalEntry[],
+  signal: AbortSignal,
+): Promise<void> {
   for (;;) {
-    const unread = entries.filter((entry) => !nodes.has(entry.nodeId) && isNews(context, entry));
-    const wanted = [...new Set(unread.map(({ nodeId }) => nodeId))];
-    if (wanted.length === 0) return nodes;
+    const wanted = unreadNews(context, entries, nodes);
+    if (wanted.length === 0) return;
     const reader = async () => {
       for (let id = wanted.pop(); id !== undefined; id = wanted.pop()) {
         nodes.set(id, (await readOrHidden(context, id, signal)) ?? "gone");
@@ -216,6 +230,12 @@ export async function readNews(context: Context, entries: readonly JournalEntry[
     };
     await Promise.all(Array.from({ length: Math.min(READERS, wanted.length) }, reader));
   }
+}
+
+/** Their ids. */
+function unreadNews(context: Context, entries: readonly JournalEntry[], nodes: News): string[] {
+  const unread = entries.filter((entry) => !nodes.has(entry.nodeId) && isNews(context, entry));
+  return [...new Set(unread.map(({ nodeId }) => nodeId))];
 }
 
 /** Not known: not asked for, or not found. */

@@ -56,6 +56,8 @@ export function createRightOfWay(clock: Pick<Clock, "elapsed">, lateMs: number):
   let isBusy = false;
   let waiting = 0;
   let turn: Turn | undefined;
+  /** To find out what to begin is part of a turn. */
+  let askedAt = seenAt;
   let restUntil = Number.NEGATIVE_INFINITY;
 
   function look(now: number): void {
@@ -85,6 +87,7 @@ export function createRightOfWay(clock: Pick<Clock, "elapsed">, lateMs: number):
     },
     room(isQuiet) {
       const now = clock.elapsed();
+      askedAt = now;
       look(now);
       if (!isBusy || waiting > 0) {
         turn = undefined;
@@ -100,7 +103,7 @@ export function createRightOfWay(clock: Pick<Clock, "elapsed">, lateMs: number):
       return now < restUntil ? 0 : TURN_ROWS;
     },
     begun(rows, late) {
-      turn ??= { since: clock.elapsed(), room: TURN_ROWS, rest: REST };
+      turn ??= { since: askedAt, room: TURN_ROWS, rest: REST };
       turn.room = Math.max(0, turn.room - rows);
       if (late > lateMs) turn.rest = LATE_REST;
     },

@@ -14,6 +14,7 @@ import { addName } from "../../src/vfs/identity.ts";
 import { completeFolder } from "../../src/vfs/listing.ts";
 import { observeNode } from "../../src/vfs/observe.ts";
 import { pollFolders } from "../../src/vfs/poll.ts";
+import { createTogether, MANY } from "../../src/vfs/together.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
 import { nodeOf as anyNodeOf } from "../support/rows-world.ts";
 
@@ -224,3 +225,45 @@ for (const isTaken of [false, true]) {
     else expect(metadata.entries.find(folder, "x")).toBeDefined();
   });
 }
+
+/** An old list of a, which is not listed yet, and the journal tells of an x in it. */
+async function withNewsOfX() {
+  const x = nodeOf("x", { parentId: "a", path: "/a/x" });
+  const world = await begin({
+    listFolder: async () => ({ items: [], totalCount: 0, pageNo: 1, pageSize: 1000, asOf: 3, next: null }),
+    readJournal: async () => page([entryOf(x, 5, "created")]),
+    getNode: async () => x,
+  });
+  world.metadata.settings.set("cursor", "3");
+  const folder = world.metadata.entries.find(ROOT_INODE, "a")?.inode ?? 0;
+  return { ...world, folder, isShown: () => world.metadata.entries.find(folder, "x") !== undefined };
+}
+
+test("a folder is listed while what the journal told waits for a commit: nothing that was passed over is missing", async () => {
+  const world = await withNewsOfX();
+  const { metadata, clock, folder } = world;
+  const together = createTogether(world.context.runtime, metadata, { size: MANY });
+  const context: Context = { ...world.context, together };
+  // A commit was made just now: the next one that is shared has its time.
+  const first = together(() => {});
+  await clock.advance(0);
+  await first;
+  const both = [followOnce(context, SIGNAL), completeFolder(context, folder, SIGNAL)];
+  await clock.advance(1_000);
+  await Promise.all(both);
+  expect([metadata.settings.getNumber("cursor"), world.isShown()]).toEqual([9, true]);
+});
+
+test("a folder is listed to its end at any moment of what the journal tells being applied: nothing is missing", async () => {
+  const missing: number[] = [];
+  for (let turns = 0; turns < 20; turns += 1) {
+    const { context, clock, folder, isShown } = await withNewsOfX();
+    const listed = completeFolder(context, folder, SIGNAL);
+    for (let turn = 0; turn < turns; turn += 1) await Promise.resolve();
+    const heard = followOnce(context, SIGNAL);
+    await clock.advance(1_000);
+    await Promise.all([listed, heard]);
+    if (!isShown()) missing.push(turns);
+  }
+  expect(missing).toEqual([]);
+});

@@ -54,6 +54,26 @@ test.each([1, 3, 7])("under endless requests rows of %i ms get their small share
   expect(longestMs()).toBeLessThanOrEqual(7 * 250);
 });
 
+test("the look that begins rows is part of their turn: the longer it takes, the longer the rest", () => {
+  let at = 0;
+  const way = createRightOfWay({ elapsed: () => at }, LATE_MS);
+  const pass = (milliseconds: number) => {
+    way.attended(milliseconds * BUSY, false);
+    at += milliseconds;
+  };
+  let worked = 0;
+  for (; at < 60_000; pass(1)) {
+    if (way.room(true) === 0) continue;
+    const since = at;
+    // Rows are looked at and written, and told of once that is committed.
+    pass(20);
+    way.begun(16, 0);
+    pass(20);
+    if (at > 1_000) worked += at - since;
+  }
+  expect(worked / 59_000).toBeLessThan(0.16);
+});
+
 test("rows that wait for a far gateway go at the same pace: no turn is far away", () => {
   let at = 0;
   const way = createRightOfWay({ elapsed: () => at }, LATE_MS);
