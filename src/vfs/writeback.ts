@@ -167,8 +167,8 @@ export function createWriteBack(context: Context): WriteBack {
   function fill(lane: Lane): Start[] {
     const now = runtime.now();
     const repeated = repeat(lane, now);
-    let places = lanes.room(lane) - repeated.length;
-    const next = nextRows(lane, now, places);
+    let places = lanes.room(lane) - repeated.starts.length;
+    const next = nextRows(lane, now, places, repeated.nodes);
     const starts = next.ids.map((id): Start => {
       const step = begin(lane, id, now, places > 0);
       if (step === "send") return () => void ready[lane].add(id);
@@ -180,17 +180,23 @@ export function createWriteBack(context: Context): WriteBack {
         else run(lane, id, (place) => sendAttempt(step.attempt, place));
       };
     });
-    return [...repeated, ...next.taken, ...starts];
+    return [...repeated.starts, ...next.taken, ...starts];
   }
 
   /** Those that get the places that are free, and as many as are to be ready next. */
-  function nextRows(lane: Lane, now: number, places: number): { ids: number[]; taken: Start[] } {
+  function nextRows(
+    lane: Lane,
+    now: number,
+    places: number,
+    repeated: ReadonlySet<number>,
+  ): { ids: number[]; taken: Start[] } {
     const sent = [...ready[lane]].slice(0, places);
     const ahead = cutting[lane] + ready[lane].size - sent.length;
     // Many at a time: they share a sync, and a look at the table.
     if (ahead > AHEAD[lane] / 2 || room === 0) return { ids: sent, taken: [] };
-    const wanted = LOOKED_AT + busy.size + ready[lane].size;
-    const rows = metadata.nodes.due(lane, now, wanted).filter(({ id }) => !busy.has(id) && !ready[lane].has(id));
+    const wanted = LOOKED_AT + busy.size + repeated.size + ready[lane].size;
+    const isUnderWay = (id: number) => busy.has(id) || repeated.has(id) || ready[lane].has(id);
+    const rows = metadata.nodes.due(lane, now, wanted).filter(({ id }) => !isUnderWay(id));
     const looked = rows.slice(0, Math.min(LOOKED_AT, AHEAD[lane] - ahead, room));
     // Nothing is late for having waited for the gateway.
     const taken = took(looked.length, now - Math.max(looked[0]?.due ?? now, sendableSince ?? now));
@@ -205,14 +211,15 @@ export function createWriteBack(context: Context): WriteBack {
     return [() => rightOfWay.begun(rows, lateMs)];
   }
 
-  function repeat(lane: Lane, now: number): Start[] {
+  function repeat(lane: Lane, now: number): { starts: Start[]; nodes: Set<number> } {
     const places = lanes.room(lane);
     // Half of the places are for what was not tried yet.
     const left = ready[lane].size === 0 ? 0 : Math.floor(places / 2);
     const free = Math.min(places - left, room);
-    if (free <= 0) return [];
-    const due = metadata.attempts.due(lane, now, LOOKED_AT + busy.size).filter(({ node }) => !busy.has(node));
-    return due.slice(0, free).map(({ id, node }): Start => {
+    if (free <= 0) return { starts: [], nodes: new Set() };
+    const all = metadata.attempts.due(lane, now, LOOKED_AT + busy.size).filter(({ node }) => !busy.has(node));
+    const due = all.slice(0, free);
+    const starts = due.map(({ id, node }): Start => {
       const begun = took(1, 0);
       return () => {
         for (const tell of begun) tell();
@@ -222,6 +229,7 @@ export function createWriteBack(context: Context): WriteBack {
         });
       };
     });
+    return { starts, nodes: new Set(due.map(({ node }) => node)) };
   }
 
   /** What is to be done next for the row; undefined: nothing, not now, or on the other lane. */
