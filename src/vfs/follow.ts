@@ -22,6 +22,7 @@ import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 import { takeOwn } from "./own.ts";
 import type { Request } from "./request.ts";
 import { acknowledge } from "./settle.ts";
+import { MANY } from "./together.ts";
 import { toldByJournal } from "./untold.ts";
 
 const PAGE = 500;
@@ -39,6 +40,8 @@ const AGAIN_MS = 250;
 const OFFLINE_POLL_MS = 5_000;
 /** Between two looks whether what came by the stream still waits for an answer of our own. */
 const HELD_MS = 20;
+/** While many requests are under way, what comes is for the most part what they did: it is heard of at most so often. */
+const ECHO_MS = 20;
 /** Between two rounds at most so long, however long one took. */
 const LONG_ROUND_MS = 30_000;
 
@@ -107,7 +110,11 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
     const stop = () => over.abort();
     stopped.signal.addEventListener("abort", stop, { once: true });
     const news = [askAgain(over.signal)];
-    if (stream !== undefined) news.push(stream.news(over.signal));
+    const came = async () => {
+      if (context.sending.size >= MANY) await sleep(runtime, ECHO_MS, over.signal);
+      await stream?.news(over.signal);
+    };
+    if (stream !== undefined) news.push(came());
     // What came and waits for an answer of our own goes on with that; programs make progress all the time.
     const goOn = async () => {
       await sleep(runtime, HELD_MS, over.signal);
