@@ -78,7 +78,8 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
   /**
    * Somebody elsewhere may have changed what is at the path. To the kernel it is the same file, whose pages all who
    * have it open share: so that they never mix two contents, who only reads goes on in the new one. What is gone,
-   * or no file any more, is read to its end.
+   * no file any more, or not to be had now is read on, and each read looks again: what comes in the place of what is
+   * gone is no change to the kernel, which knows of no such name.
    */
   async function follow(caller: Caller, path: string, number: number, open: Open): Promise<void> {
     if (open.mayWrite || open.seen === fileSystem.changes) return;
@@ -94,10 +95,10 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
         open.lineage = lineage;
         open.handle = handle;
       });
+      open.seen = changes;
     } catch (error) {
       if (!(error instanceof FsError) || caller.signal.aborted) throw error;
     }
-    open.seen = changes;
   }
 
   function set(caller: Caller, path: string, change: SetAttributes): Promise<unknown> {
