@@ -44,10 +44,10 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
   const opens = new Map<number, Open>();
   let lastNumber = 0;
 
-  function add(path: string, lineage: Lineage, handle: HandleId, mayWrite: boolean, answers = 0): number {
+  function add(open: Pick<Open, "path" | "lineage" | "handle" | "mayWrite" | "seen">, answers = 0): number {
     lastNumber += 1;
-    paths.hold(lineage, answers);
-    opens.set(lastNumber, { path, lineage, handle, mayWrite, seen: fileSystem.changes, reads: 0, former: [] });
+    paths.hold(open.lineage, answers);
+    opens.set(lastNumber, { ...open, reads: 0, former: [] });
     return lastNumber;
   }
 
@@ -244,12 +244,15 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
       paths.forgetFolders();
     },
 
-    open: (caller: Caller, path: string, flags: number): Promise<number> =>
-      paths.at(caller, path, async (lineage) => {
-        const asked = openFlags(flags);
+    open(caller: Caller, path: string, flags: number): Promise<number> {
+      // Before it is looked up: while it is opened, the path may come to lead elsewhere.
+      const seen = fileSystem.changes;
+      const asked = openFlags(flags);
+      return paths.at(caller, path, async (lineage) => {
         const { handle } = await fileSystem.open(caller, lineage, asked);
-        return add(path, lineage, handle, asked.write);
-      }),
+        return add({ path, lineage, handle, mayWrite: asked.write, seen });
+      });
+    },
 
     /**
      * The flags are not told. The kernel saw no such name a moment ago: whoever made one meanwhile keeps it, with
@@ -258,8 +261,9 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     create: (caller: Caller, path: string, mode: number): Promise<number> =>
       paths.below(caller, path, async (parent, name) => {
         const flags = { read: true, write: true, append: false, truncate: false, exclusive: true };
+        const seen = fileSystem.changes;
         const { lineage, handle } = await fileSystem.create(caller, parent, name, mode & 0o7777, flags);
-        return add(path, lineage, handle, true, 1);
+        return add({ path, lineage, handle, mayWrite: true, seen }, 1);
       }),
 
     async read(caller: Caller, path: string, number: number, offset: number, length: number): Promise<Uint8Array> {

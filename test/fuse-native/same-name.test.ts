@@ -3,6 +3,7 @@ import { expect, it } from "vitest";
 import { createCalls } from "../../src/fuse-native/calls.ts";
 import { createPaths } from "../../src/fuse-native/paths.ts";
 import { FsError } from "../../src/vfs/errors.ts";
+import { gate } from "../fuse/fake-kernel.ts";
 import { edit } from "../sim/outside.ts";
 import { createWorld } from "../sim/world.ts";
 
@@ -26,9 +27,9 @@ async function begin() {
   const calls = createCalls(engine.fileSystem, paths);
   forgetFolders = () => paths.forgetFolders();
   let edits = 0;
-  const elsewhere = async (what: "write" | "delete", path: string) => {
+  const elsewhere = async (what: "write" | "delete" | "move", path: string, to = "") => {
     edits += 1;
-    await edit(world, { do: "outside", edit: what, path, to: "" }, `${edits}`);
+    await edit(world, { do: "outside", edit: what, path, to }, `${edits}`);
     await world.clock.advance(HEARD_MS);
   };
   const open = (path: string) => world.run(calls.open(CALLER, path, 0));
@@ -64,4 +65,23 @@ it("a reader whose path could not be followed at that moment follows it with its
   engine.fileSystem.lookup = lookup;
   expect(await read("/f", number)).not.toBe(one);
   await world.run(calls.release(number));
+});
+
+it("a reader whose path leads elsewhere by the time its file is open follows it with its first read", async () => {
+  const { world, calls, engine, elsewhere, open, read } = await begin();
+  await elsewhere("write", "f");
+  await elsewhere("write", "g");
+  const two = await read("/g", await open("/g"));
+  const { fileSystem } = engine;
+  const disk = gate<void>();
+  const now = fileSystem.open;
+  fileSystem.open = (...parameters) => disk.promise.then(() => now(...parameters));
+  const opening = calls.open(CALLER, "/f", 0);
+  await elsewhere("move", "f", "h");
+  await elsewhere("move", "g", "f");
+  fileSystem.open = now;
+  disk.open();
+  const first = await world.run(opening);
+  expect(await read("/f", await open("/f"))).toBe(two);
+  expect(await read("/f", first)).toBe(two);
 });
