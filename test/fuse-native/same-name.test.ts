@@ -85,3 +85,32 @@ it("a reader whose path leads elsewhere by the time its file is open follows it 
   expect(await read("/f", await open("/f"))).toBe(two);
   expect(await read("/f", first)).toBe(two);
 });
+
+it.each([
+  ["longer", 100],
+  ["shorter", 1],
+])(
+  "who appends to a file that was renamed elsewhere adds to its end, though a %s one has its name",
+  async (_, size) => {
+    const { world, calls, elsewhere, open, read } = await begin();
+    await elsewhere("write", "f");
+    const one = await read("/f", await open("/f"));
+    const APPEND = 0o2001;
+    const writer = await world.run(calls.open(CALLER, "/f", APPEND));
+    /** As the kernel does: at the end of what is at the path. */
+    const append = async (text: string) => {
+      const stat = await world.run(calls.getattr(CALLER, "/f"));
+      return world.run(calls.write(CALLER, writer, stat.size, Buffer.from(text)));
+    };
+    await append("first");
+    await elsewhere("move", "f", "h");
+    await elsewhere("write", "f");
+    await world.run(calls.truncate(CALLER, "/f", size));
+    const other = await read("/f", await open("/f"));
+    await append("second");
+    await append("third");
+    await world.run(calls.release(writer));
+    expect(await read("/h", await open("/h"))).toBe(`${one}firstsecondthird`);
+    expect(await read("/f", await open("/f"))).toBe(other);
+  },
+);
