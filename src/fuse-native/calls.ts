@@ -27,6 +27,9 @@ interface Open {
   lineage: Lineage;
   handle: HandleId;
   readonly mayWrite: boolean;
+  readonly appends: boolean;
+  /** Its path led to another file since; only looked for where it appends. */
+  hasStrayed: boolean;
   /** FileSystem.changes when it was known that its path still leads to it. */
   seen: number;
   /** Reads under way, after which `former` are closed. */
@@ -44,10 +47,10 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
   const opens = new Map<number, Open>();
   let lastNumber = 0;
 
-  function add(path: string, lineage: Lineage, handle: HandleId, mayWrite: boolean, answers = 0): number {
+  function add(open: Omit<Open, "hasStrayed" | "reads" | "former">, answers = 0): number {
     lastNumber += 1;
-    paths.hold(lineage, answers);
-    opens.set(lastNumber, { path, lineage, handle, mayWrite, seen: fileSystem.changes, reads: 0, former: [] });
+    paths.hold(open.lineage, answers);
+    opens.set(lastNumber, { ...open, hasStrayed: false, reads: 0, former: [] });
     return lastNumber;
   }
 
@@ -78,7 +81,8 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
   /**
    * Somebody elsewhere may have changed what is at the path. To the kernel it is the same file, whose pages all who
    * have it open share: so that they never mix two contents, who only reads goes on in the new one. What is gone,
-   * or no file any more, is read to its end.
+   * no file any more, or not to be had now is read on, and each read looks again: what comes in the place of what is
+   * gone is no change to the kernel, which knows of no such name.
    */
   async function follow(caller: Caller, path: string, number: number, open: Open): Promise<void> {
     if (open.mayWrite || open.seen === fileSystem.changes) return;
@@ -94,10 +98,30 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
         open.lineage = lineage;
         open.handle = handle;
       });
+      open.seen = changes;
     } catch (error) {
       if (!(error instanceof FsError) || caller.signal.aborted) throw error;
     }
-    open.seen = changes;
+  }
+
+  /**
+   * Where an append goes. The kernel gives the end of what is at the path; once somebody elsewhere made that another
+   * file, ours would get a hole there, or lose what it has: from then on it is written at its own end.
+   */
+  async function endOf(caller: Caller, open: Open, given: number): Promise<number> {
+    const { changes } = fileSystem;
+    if (!open.hasStrayed && open.seen !== changes) {
+      try {
+        await paths.at(caller, open.path, async (lineage) => {
+          open.hasStrayed = lineage !== open.lineage;
+        });
+        open.seen = changes;
+      } catch (error) {
+        // Nothing is there, or it is not to be had now: the next one looks again, as in `follow`.
+        if (!(error instanceof FsError) || caller.signal.aborted) throw error;
+      }
+    }
+    return open.hasStrayed ? (await fileSystem.getattr(caller, open.lineage)).stat.size : given;
   }
 
   function set(caller: Caller, path: string, change: SetAttributes): Promise<unknown> {
@@ -243,12 +267,15 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
       paths.forgetFolders();
     },
 
-    open: (caller: Caller, path: string, flags: number): Promise<number> =>
-      paths.at(caller, path, async (lineage) => {
-        const asked = openFlags(flags);
+    open(caller: Caller, path: string, flags: number): Promise<number> {
+      // Before it is looked up: while it is opened, the path may come to lead elsewhere.
+      const seen = fileSystem.changes;
+      const asked = openFlags(flags);
+      return paths.at(caller, path, async (lineage) => {
         const { handle } = await fileSystem.open(caller, lineage, asked);
-        return add(path, lineage, handle, asked.write);
-      }),
+        return add({ path, lineage, handle, mayWrite: asked.write, appends: asked.append, seen });
+      });
+    },
 
     /**
      * The flags are not told. The kernel saw no such name a moment ago: whoever made one meanwhile keeps it, with
@@ -257,8 +284,9 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
     create: (caller: Caller, path: string, mode: number): Promise<number> =>
       paths.below(caller, path, async (parent, name) => {
         const flags = { read: true, write: true, append: false, truncate: false, exclusive: true };
+        const seen = fileSystem.changes;
         const { lineage, handle } = await fileSystem.create(caller, parent, name, mode & 0o7777, flags);
-        return add(path, lineage, handle, true, 1);
+        return add({ path, lineage, handle, mayWrite: true, appends: false, seen }, 1);
       }),
 
     async read(caller: Caller, path: string, number: number, offset: number, length: number): Promise<Uint8Array> {
@@ -273,9 +301,11 @@ export function createCalls(fileSystem: FileSystem, paths: Paths) {
       }
     },
 
-    write(caller: Caller, number: number, offset: number, bytes: Uint8Array): Promise<number> {
-      if (!Number.isSafeInteger(offset + bytes.length)) throw new FsError("EFBIG", `${offset} is over 2^53`);
-      return fileSystem.write(caller, openOf(number).handle, offset, bytes, { killPrivileges: false });
+    async write(caller: Caller, number: number, offset: number, bytes: Uint8Array): Promise<number> {
+      const open = openOf(number);
+      const start = open.appends ? await endOf(caller, open, offset) : offset;
+      if (!Number.isSafeInteger(start + bytes.length)) throw new FsError("EFBIG", `${start} is over 2^53`);
+      return fileSystem.write(caller, open.handle, start, bytes, { killPrivileges: false });
     },
 
     flush: (caller: Caller, number: number) => fileSystem.flush(caller, openOf(number).handle),
