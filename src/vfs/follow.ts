@@ -110,20 +110,23 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
     const stop = () => over.abort();
     stopped.signal.addEventListener("abort", stop, { once: true });
     const news = [askAgain(over.signal)];
-    const came = async () => {
-      if (context.sending.size >= MANY) await sleep(runtime, ECHO_MS, over.signal);
-      await stream?.news(over.signal);
-    };
-    if (stream !== undefined) news.push(came());
-    // What came and waits for an answer of our own goes on with that; programs make progress all the time.
-    const goOn = async () => {
-      await sleep(runtime, HELD_MS, over.signal);
-      await context.activity.nextProgress(over.signal);
-    };
-    if (stream !== undefined && stream.entries.length > 0) news.push(goOn());
+    if (stream !== undefined) news.push(newsOf(stream, over.signal));
+    if (stream !== undefined && stream.entries.length > 0) news.push(goOn(over.signal));
     await Promise.race([sleep(runtime, milliseconds, over.signal), ...news]);
     stopped.signal.removeEventListener("abort", stop);
     over.abort(OVER);
+  }
+
+  /** News that nobody waits for any more is left for the next pause. */
+  async function newsOf(journal: JournalStream, signal: AbortSignal): Promise<void> {
+    if (context.sending.size >= MANY) await sleep(runtime, ECHO_MS, signal);
+    if (!signal.aborted) await journal.news(signal);
+  }
+
+  /** What came and waits for an answer of our own goes on with that; programs make progress all the time. */
+  async function goOn(signal: AbortSignal): Promise<void> {
+    await sleep(runtime, HELD_MS, signal);
+    await context.activity.nextProgress(signal);
   }
 
   /** Resolves when the gateway has not answered somebody, and may do so again; or when the signal aborts. */
