@@ -199,7 +199,7 @@ export function differences<Row extends object>(current: Row, next: Row): Partia
   return found;
 }
 
-/** Answers that are remembered of each question: so many, and those before them that were asked for since. */
+/** Answers that are remembered of each question: so many newest ones, and as many from before them. */
 const REMEMBERED = 256;
 
 export interface Remembered<Key, Answer> {

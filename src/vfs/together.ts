@@ -1,8 +1,8 @@
 /**
  * Changes of the loop that come at about the same moment (answers of many requests, many files cut
  * with one sync) are one commit: each is still done as a whole or not at all, and none fails with
- * another. Where few requests are under way nothing waits for others to come. What a program waits for is
- * committed at once, and not here.
+ * another. A look of the loop takes along what waits. Where few requests are under way nothing waits for
+ * others to come. What a program waits for is committed at once, and not here.
  */
 import type { Runtime } from "../lib/runtime.ts";
 import type { Metadata } from "../metadata/metadata.ts";
