@@ -9,8 +9,8 @@
  * 2. Nobody overwrites or deletes what he has not seen: when a mount's request replaces or deletes
  *    a head, that head is a version it wrote itself or showed before. Of a linked file one name may
  *    go with a newer head while, at that moment, another name that is not deleted has the same bytes
- *    as its head: nothing goes with it. And whoever knows two of its names brings the one that is
- *    behind up to the other: what he replaces there was replaced by the same bytes under that one.
+ *    as its head: nothing goes with it. And of a name that is behind he need not have shown what its
+ *    node has still: what came in place of that under another name is enough (replaced.ts).
  * 3. What a mount deleted at the gateway does not come back there, however late listings are.
  *
  * Contents are known by their hash; no two programs write the same bytes.
@@ -24,11 +24,17 @@ import type { Connection } from "../../src/metadata/database.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { type Calls, codeOf, split } from "./calls.ts";
 import type { Mount } from "./mount.ts";
+import { createReplaced } from "./replaced.ts";
 import { hashOf } from "./tree.ts";
 
 interface Finished {
   readonly mount: string;
   readonly path: string;
+  readonly hash: string;
+}
+
+interface Version {
+  readonly id: string;
   readonly hash: string;
 }
 
@@ -83,6 +89,8 @@ export function createOracle(
   /** What was finished under an inode that has lost its last name since or is about to. */
   const shown = new Map<string, Set<string>>();
   const endangered = new Map<string, Set<string>>();
+
+  const replaced = createReplaced(store);
 
   /** Revision of their deletion, by mount and node. */
   const deleted = new Map<string, { mount: string; node: string; revision: number }>();
@@ -217,23 +225,21 @@ export function createOracle(
     for (const version of pluck(database, SHOWN).all() as string[]) all.add(version);
   }
 
-  function versionsOf(node: string): { id: string; hash: string }[] {
-    return store().prepare("SELECT id, hash FROM version WHERE node = ? ORDER BY number").all(node) as {
-      id: string;
-      hash: string;
-    }[];
+  function versionsOf(node: string): Version[] {
+    return store().prepare("SELECT id, hash FROM version WHERE node = ? ORDER BY number").all(node) as Version[];
   }
 
-  function expectSeen(mount: Mount, node: WrittenNode, version: string | undefined, what: string): void {
-    // Names of one file share what is shown: the same bytes under another name's version are that version.
+  /** Names of one file share what is shown: the same bytes under another name's version are that version. */
+  function hasShown(mount: Mount, hash: string): boolean {
     const hashOf = pluck(store(), "SELECT hash FROM version WHERE id = ?");
-    const isShown = (wanted: string) => {
-      const hash = hashOf.get(wanted);
-      return shownOn(mount).has(wanted) || [...shownOn(mount)].some((shown) => hashOf.get(shown) === hash);
-    };
-    if (version !== undefined && !isShown(version)) {
-      fault(`${mount.name} ${what} ${node.name} (${node.id}): it never showed version ${version}`);
-    }
+    return [...shownOn(mount)].some((version) => hashOf.get(version) === hash);
+  }
+
+  function expectSeen(mount: Mount, node: WrittenNode, version: Version | undefined, what: string): void {
+    if (version === undefined || shownOn(mount).has(version.id)) return;
+    const isShown = (hash: string) => hasShown(mount, hash);
+    if (isShown(version.hash) || replaced.isReplaced(node, version.hash, isShown)) return;
+    fault(`${mount.name} ${what} ${node.name} (${node.id}): it never showed version ${version.id}`);
   }
 
   /** The bytes of a node that has just been deleted are the head of another name of the same file, as both nodes say. */
@@ -245,18 +251,6 @@ export function createOracle(
        AND json_extract(attributes, '$.link.group') = ? AND json_extract(attributes, '$.link.hash') = hash`,
     );
     return other.get(id, contentHash, link.group) !== undefined;
-  }
-
-  /** Under another name of the same file, as both nodes say, these bytes were once what the node now has instead. */
-  function isBroughtUp({ id, contentHash, attributes: { link } }: WrittenNode, replaced: string): boolean {
-    if (link === undefined || link.hash !== contentHash) return false;
-    const other = pluck(
-      store(),
-      `SELECT 1 FROM node WHERE id <> ? AND hash = ? AND json_extract(attributes, '$.link.group') = ?
-       AND json_extract(attributes, '$.link.hash') = hash
-       AND EXISTS (SELECT 1 FROM version WHERE version.node = node.id AND version.hash = ?)`,
-    );
-    return other.get(id, contentHash, link.group, replaced) !== undefined;
   }
 
   function returned(mount: Mount): string[] {
@@ -295,16 +289,16 @@ export function createOracle(
       if (request.method === "DELETE") {
         deleted.set(`${mount.name} ${node.id}`, { mount: mount.name, node: node.id, revision: node.revision });
         if (isDeletionJudged && !isUnderOtherName(node)) {
-          expectSeen(mount, node, versionsOf(node.id).at(-1)?.id, "deleted");
+          expectSeen(mount, node, versionsOf(node.id).at(-1), "deleted");
         }
         return;
       }
+      replaced.written(node, rows(mount), (hash) => hasShown(mount, hash));
       if (node.kind === "folder" || request.method === "PATCH") return;
       const versions = versionsOf(node.id);
       const index = versions.findIndex(({ id }) => id === node.head);
       const before = versions[index - 1];
-      const isJudged = isOverwriteJudged && before !== undefined && before.hash !== versions[index]?.hash;
-      if (isJudged && !isBroughtUp(node, before.hash)) expectSeen(mount, node, before.id, "overwrote");
+      if (isOverwriteJudged && before?.hash !== versions[index]?.hash) expectSeen(mount, node, before, "overwrote");
       if (node.head !== null) shownOn(mount).add(node.head);
     },
     missing: () => [...finished.values()].filter(({ hash }) => !isKept(hash)).map(describe),
