@@ -63,8 +63,8 @@ const DEBOUNCE_MS = 750;
 /** … but no longer than this. */
 const MAXIMUM_AGE_MS = 10_000;
 const POLL_MS = 1000;
-/** At most; how many are of use the loop finds out. */
-const UPLOADS = 16;
+/** At most; how many are of use the loop finds out. A far gateway is kept at work by many; each has its connection. */
+const REQUESTS = 32;
 const DATABASE = "metadata.db";
 /** What of this mount outlives the daemon. */
 const KEPT = "handles";
@@ -147,7 +147,11 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     running?.context.network.tokenChanged(scopesIn(token));
   });
   const client = createClient({
-    transport: createHttpTransport({ baseUrl: settings.baseUrl, limits: silenceLimits(settings.shortenWaits) }),
+    transport: createHttpTransport({
+      baseUrl: settings.baseUrl,
+      limits: silenceLimits(settings.shortenWaits),
+      connections: REQUESTS,
+    }),
     credentials,
     log,
     ...(settings.profile === undefined
@@ -351,7 +355,7 @@ function engineSettings(settings: DaemonSettings, umask: number, boot: string): 
     debounceMs: DEBOUNCE_MS,
     maximumAgeMs: MAXIMUM_AGE_MS,
     pollMs: POLL_MS,
-    concurrency: UPLOADS,
+    concurrency: REQUESTS,
   };
 }
 

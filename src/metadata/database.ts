@@ -222,7 +222,7 @@ export function remember<Key extends number | string, Answer>(
 ): Remembered<Key, Answer> {
   const counters = of.map((what) => counterOf(database, what));
   let recent = new Map<Key, Answer>();
-  /** What was recent before; none of it is in both. To take single ones out of a map, oldest first, costs far more. */
+  /** What was recent before; what is in both counts as recent. To take single ones out of a map, oldest first, costs far more. */
   let older = new Map<Key, Answer>();
   let asOf = -1;
 
@@ -244,7 +244,6 @@ export function remember<Key extends number | string, Answer>(
 
   function tell(key: Key, answer: Answer): void {
     keepUp();
-    older.delete(key);
     keep(key, answer);
   }
 

@@ -10,6 +10,8 @@ export type Lane = typeof SMALL | typeof BULK;
 
 /** Contents from this size on are bulk. */
 export const BULK_BYTES = 1024 * 1024;
+/** So many of them fill any line: more would share it, and each would take longer. */
+const BULK_MOST = 8;
 
 export function laneOf(bytes: number): Lane {
   return bytes >= BULK_BYTES ? BULK : SMALL;
@@ -35,13 +37,13 @@ export interface Lanes {
   room(lane: Lane): number;
 }
 
-/** `limit`: as many may be out on both lanes at a time; bulk never takes more than half. Each lane has at least one. */
+/** `limit`: as many may be out on both lanes at a time; bulk never takes more than half, or eight. Each lane has at least one. */
 export function createLanes(limit: () => number): Lanes {
   const entered: [number, number] = [0, 0];
   const out: [number, number] = [0, 0];
   /** In the order in which they came; each takes its place when it is called. */
   const waiting: [Set<() => void>, Set<() => void>] = [new Set(), new Set()];
-  const share = (lane: Lane) => Math.max(1, lane === BULK ? Math.floor(limit() / 2) : limit());
+  const share = (lane: Lane) => Math.max(1, lane === BULK ? Math.min(BULK_MOST, Math.floor(limit() / 2)) : limit());
   const isFull = () => out[SMALL] + out[BULK] >= limit();
   const mayGo = (lane: Lane) => out[lane] === 0 || (!isFull() && out[lane] < share(lane));
 

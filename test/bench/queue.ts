@@ -17,7 +17,8 @@ import { announce, isAsked, type Observed, runWorkload, type Workload } from "./
 
 const FILES = 10_000;
 const BYTES = 1024;
-const CONNECTIONS = 16;
+/** As a daemon has. */
+const CONNECTIONS = 32;
 const BACKLOG = 100_000;
 const CALLER = { uid: 0, gid: 0, pid: 1, signal: new AbortController().signal };
 /** Nothing is sent while the files are made. */

@@ -77,12 +77,12 @@ async function fill(lanes: Lanes, lane: Lane): Promise<Place[]> {
   return out;
 }
 
-test("bulk takes at most half, small things never wait for it, and each lane always has a place", async () => {
+test("bulk takes at most half, or eight; small things never wait for it, and each lane always has a place", async () => {
   expect([laneOf(0), laneOf(BULK_BYTES - 1), laneOf(BULK_BYTES)]).toEqual([SMALL, SMALL, BULK]);
-  for (let limit = 1; limit <= 16; limit += 1) {
+  for (let limit = 1; limit <= 32; limit += 1) {
     const lanes = createLanes(() => limit);
     await fill(lanes, BULK);
-    expect(lanes.out).toBe(Math.max(1, Math.floor(limit / 2)));
+    expect(lanes.out).toBe(Math.max(1, Math.min(8, Math.floor(limit / 2))));
     await fill(lanes, SMALL);
     expect(lanes.out).toBe(Math.max(2, limit));
   }
