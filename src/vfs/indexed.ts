@@ -47,6 +47,14 @@ export function noteIndexed({ metadata }: Pick<Context, "metadata">, asOf: numbe
   if (asOf > settings.getNumber("indexed")) settings.set("indexed", String(asOf));
 }
 
+/**
+ * Whether the journal may have told of what came into a folder of ours after `position`: nobody here knew its node, and
+ * it is not told again. Where there is no journal nothing is told but by lists, which are asked for again anyway.
+ */
+export function isPassedOver({ client, metadata }: Pick<Context, "client" | "metadata">, position: number): boolean {
+  return client.features.journal && position < metadata.settings.getNumber("cursor");
+}
+
 /** Asks for the shortest listing there is. */
 export async function askIndexed(context: Context, signal: AbortSignal): Promise<void> {
   const begun = context.runtime.now();

@@ -9,7 +9,7 @@ import type { Attempt } from "../metadata/attempts.ts";
 import type { Context } from "./context.ts";
 import { withRevision } from "./echo.ts";
 import { generationSource } from "./generation.ts";
-import { shownUpTo } from "./indexed.ts";
+import { isPassedOver, shownUpTo } from "./indexed.ts";
 import { isPast, observeNode } from "./observe.ts";
 import { isKeyed, type Request, scopesOf } from "./request.ts";
 import { acknowledge, refused, type Verdict } from "./settle.ts";
@@ -186,18 +186,13 @@ async function whenEmpty(context: Context, folder: Node, signal: AbortSignal): P
  * already. If not, it stays completely known: a folder made here must be listed also while nobody answers. The row
  * may have become another node's while the gateway was asked: what is in that one this says nothing of.
  */
-function knowOwn(
-  { metadata, client }: Context,
-  attempt: Attempt<Request>,
-  { id }: Node,
-  emptyAsOf: number | undefined,
-): void {
+function knowOwn(context: Context, attempt: Attempt<Request>, { id }: Node, emptyAsOf: number | undefined): void {
+  const { metadata } = context;
   const row = metadata.nodes.get(attempt.node);
   const entry = row?.nodeId === id ? row.entry : undefined;
   const inode = entry == null ? undefined : metadata.entries.get(entry)?.inode;
   if (inode === undefined) return;
-  const isKnown =
-    emptyAsOf !== undefined && (!client.features.journal || emptyAsOf >= metadata.settings.getNumber("cursor"));
+  const isKnown = emptyAsOf !== undefined && !isPassedOver(context, emptyAsOf);
   metadata.inodes.update(inode, { listed: isKnown ? emptyAsOf : null });
 }
 

@@ -22,7 +22,7 @@ import { dropGeneration } from "./generation.ts";
 import { dropRow } from "./given-up.ts";
 import { comesFrom } from "./holes.ts";
 import { nodeIdOfFolder } from "./identity.ts";
-import { noteWritten, positionNow } from "./indexed.ts";
+import { isPassedOver, noteWritten, positionNow } from "./indexed.ts";
 import { joinGroup, leaveGroup, lookLater } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { folderIsNotEmpty } from "./look-inside.ts";
@@ -231,8 +231,8 @@ function closeRefused(context: Context, attempt: Sent, error: RemoteError): void
 function folderIsBorn(context: Context, row: NodeRow, position: number): void {
   const inode = inodeOfRow(context, row);
   if (inode === undefined) return;
-  const isPassed = position < context.metadata.settings.getNumber("cursor");
-  if (inode.listed !== null) context.metadata.inodes.update(inode.id, { listed: isPassed ? null : position });
+  const listed = isPassedOver(context, position) ? null : position;
+  if (inode.listed !== null) context.metadata.inodes.update(inode.id, { listed });
   context.activity.hasten(inode.id);
 }
 

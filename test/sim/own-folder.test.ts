@@ -1,0 +1,34 @@
+/** A folder made here is listed while nobody answers, however late its birth was answered. */
+import { expect, test } from "vitest";
+import type { HttpRequest } from "../../src/contract/http.ts";
+import { ROOT_INODE } from "../../src/metadata/metadata.ts";
+import { ALL_ARRIVED_MS, begin } from "./one-world.ts";
+
+const isBirth = ({ method, path }: HttpRequest) => method === "POST" && path === "/v1/nodes";
+const isListOf = ({ query }: HttpRequest, folder: string | undefined) => query.parentId === folder;
+const isList = ({ query }: HttpRequest) => query.parentId !== undefined;
+
+test("answered late, without the journal: that tells of nothing which a list would not", async () => {
+  const it = await begin(true, {}, { lacks: ["journal"] });
+  const { outside, workspace } = it.world;
+  await it.world.run(it.calls().mkdir("other"));
+  await it.drain();
+  const [other] = (await it.world.run(outside.listFolder(workspace.root))).items;
+  let births = 0;
+  it.rules.choose = (request) => {
+    if (isBirth(request)) births += 1;
+    if (isBirth(request) && births === 1) return "silent-after";
+    return isList(request) && !isListOf(request, other?.id) ? "failed" : undefined;
+  };
+  await it.world.run(it.calls().mkdir("d"));
+  await it.until(() => births === 1);
+  await it.world.run(outside.createFolder(other?.id ?? "", "more"));
+  const row = () => it.metadata().nodes.ofEntry(it.metadata().entries.find(ROOT_INODE, "d")?.id ?? 0);
+  await it.until(() => row()?.nodeId != null, ALL_ARRIVED_MS);
+  expect(births).toBe(2);
+  await it.world.clock.advance(5_000);
+  expect(await it.world.run(it.calls().list("d"))).toEqual([]);
+  it.rules.choose = () => undefined;
+  await it.world.run(outside.createFolder(row()?.nodeId ?? "", "e"));
+  await it.ends(["d", "d/e", "other", "other/more"]);
+});
