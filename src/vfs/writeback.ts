@@ -255,14 +255,10 @@ export function createWriteBack(context: Context): WriteBack {
   /** A mistake of ours. One row must not keep the others from being sent. */
   function putOff(node: number, error: unknown): void {
     context.log.error({ err: error, node }, "write-back of a node failed, it is tried again");
-    try {
-      const later = runtime.now() + backoff(context, 4);
-      const attempt = metadata.attempts.openOf(node);
-      if (attempt !== undefined) metadata.attempts.failed(attempt.id, later, String(error));
-      if (metadata.nodes.get(node) !== undefined) metadata.nodes.update(node, { due: later });
-    } catch (failure) {
-      context.log.error({ err: failure, node }, "the rows cannot be changed");
-    }
+    const later = runtime.now() + backoff(context, 4);
+    const attempt = metadata.attempts.openOf(node);
+    if (attempt !== undefined) metadata.attempts.failed(attempt.id, later, String(error));
+    if (metadata.nodes.get(node) !== undefined) metadata.nodes.update(node, { due: later });
   }
 
   function inodeOf(row: NodeRow) {
@@ -292,7 +288,8 @@ export function createWriteBack(context: Context): WriteBack {
 
   function keepBusy(node: number, work: () => Promise<void>, then: () => void): void {
     const done = work()
-      .catch((error: unknown) => putOff(node, error))
+      .catch((error: unknown) => metadata.transaction(() => putOff(node, error)))
+      .catch((error: unknown) => context.log.error({ err: error, node }, "the rows cannot be changed"))
       .finally(() => {
         then();
         busy.delete(node);

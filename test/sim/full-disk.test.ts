@@ -10,7 +10,7 @@ import type { StateDisk } from "../../src/content/state-disk.ts";
 import type { Connection } from "../../src/metadata/database.ts";
 import type { MemoryFiles, Operation } from "../support/memory-files.ts";
 import { CallError, type Calls } from "./calls.ts";
-import { bytesOf } from "./programs.ts";
+import { bytesOf, runProgram } from "./programs.ts";
 import { differences, gatewayTree, readFile, treeOf } from "./tree.ts";
 import { createWorld, type World } from "./world.ts";
 
@@ -101,6 +101,8 @@ async function history(
   let isCounting = false;
 
   const engine = (files: MemoryFiles, database: Connection) => {
+    const options = withReserve(files, () => (isFull ? 0 : 2 ** 30));
+    const { reserve } = options.stateDisk;
     countRows(database, () => {
       if (!isCounting) return false;
       taken.rows += 1;
@@ -108,13 +110,7 @@ async function history(
       if (!failing.isForGood) return taken.rows === failing.after + 1;
       return isFull && (failing.what === "no rows" || reserve.held() > 0);
     });
-    const reserve = createReserve(files, "/state/reserve", RESERVE, files.removeNow);
-    const stateDisk: StateDisk = {
-      reserve,
-      isThere: () => true,
-      look: () => ({ problem: undefined, total: 2 ** 30, available: isFull ? 0 : 2 ** 30 }),
-    };
-    return { stateDisk, limits: { keepFree: 2 ** 20 } };
+    return options;
   };
   const world = await createWorld({ seed: 1, mounts: ["alpha"], engine });
   const [mount] = world.mounts;
@@ -200,6 +196,15 @@ async function history(
   return { problems, taken };
 }
 
+function withReserve(files: MemoryFiles, available: () => number) {
+  const stateDisk: StateDisk = {
+    reserve: createReserve(files, "/state/reserve", RESERVE, files.removeNow),
+    isThere: () => true,
+    look: () => ({ problem: undefined, total: 2 ** 30, available: available() }),
+  };
+  return { stateDisk, limits: { keepFree: 2 ** 20 } };
+}
+
 function sourceOf(bytes: Buffer) {
   return {
     size: bytes.length,
@@ -270,3 +275,30 @@ for (const isForGood of [false, true]) {
     }
   }, 120_000);
 }
+
+test("a row that is put off is not written down on a full disk: the look is done again as a whole", async () => {
+  const world = await createWorld({ seed: 1, mounts: ["alpha"], engine: (files) => withReserve(files, () => 2 ** 30) });
+  const running = world.mounts[0]?.process;
+  if (running === undefined) throw new Error("no mount");
+  const { database, engine, kernel } = running;
+  await world.run(runProgram(kernel, { do: "save", path: "a", size: 50 }, "one"));
+  let mistakes = 0;
+  let wasFull = false;
+  database.function("mistaken", () => {
+    if (wasFull) return 0;
+    mistakes += 1;
+    throw new Error("a mistake");
+  });
+  database.function("full", () => {
+    // With others, then apart from them: what comes next puts the row off.
+    if (mistakes < 2 || wasFull) return 0;
+    wasFull = true;
+    throw new Database.SqliteError("database or disk is full", "SQLITE_FULL");
+  });
+  database.exec("CREATE TEMP TRIGGER mistaken BEFORE INSERT ON main.attempt BEGIN SELECT mistaken(); END");
+  database.exec("CREATE TEMP TRIGGER full BEFORE UPDATE OF due ON main.node BEGIN SELECT full(); END");
+  const limit = new AbortController();
+  expect(await world.run(engine.drain({ settle: true, signal: limit.signal }))).toEqual({ drained: true, left: [] });
+  expect([mistakes, wasFull]).toEqual([2, true]);
+  expect(world.lines.filter((line) => /cannot be changed|loop failed/.test(line))).toEqual([]);
+});
