@@ -1,6 +1,6 @@
 /**
  * What waits to be uploaded: how fast many small files are drained, beside the product's client
- * alone with the same files; and how soon a mount is usable on top of a long queue.
+ * alone with the same files, near and far; and how soon a mount is usable on top of a long queue.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { mkdirSync } from "node:fs";
@@ -10,6 +10,7 @@ import { check } from "../support/wsfs.ts";
 import { makeBacklog } from "./support/backlog.ts";
 import { runBench } from "./support/bench.ts";
 import { productCaller } from "./support/callers.ts";
+import { LATENCY_MS } from "./support/cold-workloads.ts";
 import { type EngineAlone, startAlone } from "./support/engine.ts";
 import type { Figures, Report } from "./support/figures.ts";
 import { type BenchOptions, describeMachine } from "./support/options.ts";
@@ -24,7 +25,7 @@ const CALLER = { uid: 0, gid: 0, pid: 1, signal: new AbortController().signal };
 /** Nothing is sent while the files are made. */
 const NEVER_MS = 3_600_000;
 
-const WORKLOADS = ["drain", "start"] as const;
+const WORKLOADS = ["drain", "far", "start"] as const;
 
 interface Side extends Observed {
   readonly name: string;
@@ -104,16 +105,29 @@ async function engineAlone(gateway: TestGateway, stateDir: string): Promise<Side
   };
 }
 
-const drainLoad: Workload<Side> = {
-  name: "drain",
-  measures: `${FILES} new files of ${BYTES} bytes sent, at most ${CONNECTIONS} at a time, a second`,
+const drainLoad = (name: string, where: string): Workload<Side> => ({
+  name,
+  measures: `${FILES} new files of ${BYTES} bytes sent${where}, at most ${CONNECTIONS} at a time, a second`,
   command: "wsfs drain DIR --no-settle",
   unit: "files/s",
   rounds: 3,
   prepare: (side, round) => side.prepare(round),
   measure: async (side) => FILES / (await side.run()),
   cleanUp: (side) => side.cleanUp(),
-};
+});
+
+async function measureDrain(
+  load: Workload<Side>,
+  args: string[],
+  place: Place,
+  options: BenchOptions,
+): Promise<Figures> {
+  announce(load.name);
+  const gateway = await place.gateway({ name: load.name, args });
+  const first = await clientAlone(gateway);
+  const second = options.control ? await clientAlone(gateway) : await engineAlone(gateway, place.path(load.name));
+  return runWorkload(load, [first, second], options);
+}
 
 /** From the command to the answer of the first ls, the gateway not there. */
 async function measureStarts(place: Place, options: BenchOptions): Promise<Figures> {
@@ -153,12 +167,10 @@ async function measureStarts(place: Place, options: BenchOptions): Promise<Figur
 
 async function bench(place: Place, options: BenchOptions): Promise<Report> {
   const results: Figures[] = [];
-  if (isAsked("drain", options)) {
-    announce("drain");
-    const gateway = await place.gateway({ name: "drain" });
-    const first = await clientAlone(gateway);
-    const second = options.control ? await clientAlone(gateway) : await engineAlone(gateway, place.path("engine"));
-    results.push(await runWorkload(drainLoad, [first, second], options));
+  if (isAsked("drain", options)) results.push(await measureDrain(drainLoad("drain", ""), [], place, options));
+  if (isAsked("far", options)) {
+    const load = drainLoad("far", ` to a gateway that takes ${LATENCY_MS} ms for each answer`);
+    results.push(await measureDrain(load, ["--latency", String(LATENCY_MS)], place, options));
   }
   if (isAsked("start", options)) results.push(await measureStarts(place, options));
   return {
@@ -166,7 +178,7 @@ async function bench(place: Place, options: BenchOptions): Promise<Report> {
     measures: "the queue; figures are the median (smallest-largest)",
     machine: describeMachine(),
     sides: ["client/short", options.control ? "control" : "engine/long"],
-    notes: ["gateway: a process of this machine; drain: the client alone beside the engine, in one process"],
+    notes: ["gateway: a process of this machine; drain, far: the client alone beside the engine, in one process"],
     results,
     skipped: [],
   };
