@@ -13,7 +13,9 @@ export interface Reserve {
   held(): number;
   /** Its size when it is whole. */
   readonly size: number;
-  /** Whether the reserve is whole afterwards. Does nothing while less than twice its size is free. */
+  /** So many bytes have to be free for it to be taken again: doing that must not be what fills the disk. */
+  readonly room: number;
+  /** Whether the reserve is whole afterwards. Does nothing while less than `room` is free. */
   restore(): Promise<boolean>;
   /** Whether space was set free by this call. */
   giveUp(): Promise<boolean>;
@@ -32,6 +34,7 @@ export function createReserve(
   removeNow: (path: string) => boolean = () => false,
 ): Reserve {
   if (!Number.isSafeInteger(size) || size < 0) throw new RangeError(`expected a reserve in bytes, got ${size}`);
+  const room = 2 * size;
   let held = false;
   /** Counts calls of giveUpNow: what was built meanwhile has no name any more. */
   let overtaken = 0;
@@ -47,9 +50,8 @@ export function createReserve(
     if (held || size === 0) return true;
     const before = overtaken;
     if (!(await isWhole(files, path, size))) {
-      // Twice: taking it again must not be what fills the disk.
       const { available } = await files.space(dirname(path));
-      if (available < 2 * size) return false;
+      if (available < room) return false;
       try {
         await build(files, path, size);
       } catch (error) {
@@ -73,6 +75,7 @@ export function createReserve(
 
   return {
     size,
+    room,
     held: () => (held ? size : 0),
     restore: () => afterOthers(restore),
     giveUp: () => afterOthers(giveUp),

@@ -208,7 +208,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     ...copying,
     connection: database,
     elapsed: systemClock.elapsed,
-    hasRoom: (bytes) => spaceAt(stateDir).available - bytes >= Math.max(limits.keepFree, 2 * reserve.size),
+    hasRoom: (bytes) => spaceAt(stateDir).available - bytes >= Math.max(limits.keepFree, reserve.room),
     onDamage: (damage) => {
       noteDamage(copying, damage);
       running?.context.disk.isDamaged(new Error(damage));

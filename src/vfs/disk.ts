@@ -24,6 +24,8 @@ export interface Disk extends DiskLimits {
   readonly reason: string | undefined;
   readonly total: number;
   readonly available: number;
+  /** Bytes the cache has to set free, for what it leaves free and, on a full disk, for the reserve to be taken again. */
+  readonly lacking: number;
   /** Bytes kept back now. */
   readonly reserve: number;
   /** Rows can be committed, as far as is known: without that nothing may be sent. */
@@ -140,6 +142,10 @@ export function createDisk(needs: {
     },
     get available() {
       return seen.available;
+    },
+    get lacking() {
+      const wanted = trouble === "full" ? (stateDisk?.reserve.room ?? 0) : 0;
+      return Math.max(0, Math.max(limits.keepFree, wanted) - seen.available);
     },
     get reserve() {
       return stateDisk?.reserve.held() ?? 0;

@@ -44,7 +44,7 @@ export async function evict(context: Needs, atLeast = 0): Promise<number> {
   const { metadata, settings, lives, runtime, bytes, disk } = context;
   const total = metadata.lives.totalBytes();
   const tooMany = total <= settings.cacheLimit ? 0 : total - settings.cacheLimit * LOW_WATER;
-  const wanted = Math.max(tooMany, disk.keepFree - disk.available, atLeast);
+  const wanted = Math.max(tooMany, disk.lacking, atLeast);
   const passed = new Set<number>();
   let freed = 0;
   while (freed < wanted && !bytes.stopped.signal.aborted) {

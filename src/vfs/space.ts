@@ -26,7 +26,7 @@ export function createSpace(context: Context): Space {
     disk.look();
     if (disk.trouble !== undefined && disk.trouble !== "full") return;
     if (!disk.hasRows) tryCommit();
-    if (disk.available < disk.keepFree) await evict(context);
+    if (disk.lacking > 0) await evict(context);
     await disk.restore();
     if (context.bytes.isLeft && disk.hasRows) inBackground(context, "removing files", () => removeLeft(context));
   }

@@ -6,6 +6,7 @@ import { createDisk } from "../../src/vfs/disk.ts";
 
 const reserve = {
   size: 0,
+  room: 0,
   held: () => 0,
   restore: async () => true,
   giveUp: async () => false,

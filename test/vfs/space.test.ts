@@ -1,8 +1,14 @@
-/** Looking at the disk now and then, and its end. */
+/** Looking at the disk now and then, what is done about it, and its end. */
 import { expect, test } from "vitest";
+import { createReserve } from "../../src/content/reserve.ts";
+import type { StateDisk } from "../../src/content/state-disk.ts";
+import { createDisk } from "../../src/vfs/disk.ts";
 import type { FsError } from "../../src/vfs/errors.ts";
-import { requireRoom } from "../../src/vfs/space.ts";
-import { createBytesWorld } from "../support/bytes-world.ts";
+import { createSpace, requireRoom } from "../../src/vfs/space.ts";
+import { createBytesWorld, pattern } from "../support/bytes-world.ts";
+
+const KIB = 1024;
+const RESERVE = 64 * KIB;
 
 test("stopped while it looks at the disk, nobody looks again", async () => {
   const { context, clock } = await createBytesWorld();
@@ -53,3 +59,50 @@ test("a full disk is waited for where a name was just removed, whose bytes are o
   await clock.advance(2_000);
   expect(await inVain).toBe("ENOSPC");
 });
+
+test.each([0, 100])(
+  "a full disk is so no longer than there is anything cached (left free by it: %i KiB)",
+  async (keepFree) => {
+    const world = await createBytesWorld({}, { capacity: 1024 * KIB });
+    const { context, files, clock } = world;
+    let available = 0;
+    const measure = async () => {
+      available = (await files.space("/state")).available;
+    };
+    const stateDisk: StateDisk = {
+      reserve: createReserve(files, "/state/reserve", RESERVE, files.removeNow),
+      isThere: () => true,
+      look: () => ({ problem: undefined, total: 1024 * KIB, available }),
+    };
+    const limits = { keepFree: keepFree * KIB };
+    const disk = createDisk({ stateDisk, limits, folder: "/state", log: context.log, onChange() {} });
+    Object.assign(context, { disk });
+    const space = createSpace(context);
+    await measure();
+    await disk.restore();
+    for (let index = 0; index < 40; index += 1) await world.readAll(world.addRemote(pattern(15 * KIB, index)));
+    await clock.advance(10_000);
+    await measure();
+    // Somebody else takes the rest, and the rows what was kept back.
+    const other = await files.open("/other", "w+");
+    await other.allocate(0, 0, available - 4 * KIB);
+    await other.close();
+    disk.commitFailed(new Error("full"));
+    const rows = await files.open("/rows", "w+");
+    await rows.allocate(0, 0, RESERVE / 2);
+    await rows.close();
+    await measure();
+    disk.look();
+    expect(disk.trouble).toBe("full");
+
+    // Each look knows what the last one set free.
+    for (let look = 0; look < 2; look += 1) {
+      await space.look();
+      await measure();
+    }
+    disk.look();
+    expect([disk.trouble, disk.reserve, disk.lacking]).toEqual([undefined, RESERVE, 0]);
+    expect(context.metadata.lives.totalBytes()).toBeGreaterThan(0);
+    await requireRoom(context);
+  },
+);
