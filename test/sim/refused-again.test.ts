@@ -4,6 +4,7 @@
  */
 import { expect, test } from "vitest";
 import { begin } from "./one-world.ts";
+import { bytesOf } from "./programs.ts";
 import type { Weather } from "./transport.ts";
 
 const BYTES = "the same";
@@ -28,6 +29,37 @@ async function removed(names: readonly string[], hasKeys: boolean, refusal: Part
     },
   };
 }
+
+const CASES = [
+  { hasKeys: true, refusal: { withdrawn: "node.file.delete" } },
+  { hasKeys: true, refusal: { refusal: 403 } },
+  { hasKeys: false, refusal: { withdrawn: "node.file.read" } },
+  { hasKeys: false, refusal: { refusal: 403 } },
+] as const;
+
+test.each(CASES)(
+  "keys: $hasKeys, $refusal: what is made in its place is no version of what may be gone",
+  async ({ hasKeys, refusal }) => {
+    const it = await removed(["e"], hasKeys, refusal);
+    const node = it.metadata().nodes.dirty(1)[0]?.nodeId ?? "";
+    await it.save("e", BYTES);
+    expect(it.metadata().nodes.ofNodeId(node)?.entry).toBeNull();
+    await it.clear();
+    await it.ends(["e"]);
+    expect(await it.content("e")).toBe(bytesOf(BYTES, 40).toString("latin1"));
+  },
+);
+
+test.each(CASES)(
+  "keys: $hasKeys, $refusal: what is moved into its place, with the same bytes, stays there",
+  async ({ hasKeys, refusal }) => {
+    const it = await removed(["a", "e"], hasKeys, refusal);
+    await it.rename("a", "e");
+    await it.clear();
+    await it.ends(["e"]);
+    expect(await it.content("e")).toBe(bytesOf(BYTES, 40).toString("latin1"));
+  },
+);
 
 test("refused for a scope, then for another reason: it is sent again after a while, as it is without that", async () => {
   const it = await removed(["e"], true, { withdrawn: "node.file.delete" });
