@@ -29,9 +29,10 @@ export function nodeIdOfFolder(context: Pick<Context, "metadata">, folder: numbe
   return rowOfFolder(context, folder)?.nodeId ?? undefined;
 }
 
-/** Its deletion was sent, and its answer is not known. */
-export function isBeingDeleted(context: Pick<Context, "metadata">, row: NodeRow): boolean {
-  return context.metadata.attempts.openOf(row.id)?.request.do === "delete";
+/** Its deletion was sent, and whether it was carried out is not known; also of one that was refused when it was sent again. */
+export function isBeingDeleted({ metadata: { attempts } }: Pick<Context, "metadata">, { id }: NodeRow): boolean {
+  const open = attempts.openOf(id);
+  return open?.request.do === "delete" || attempts.abandonedOf(id).some(({ request }) => request.do === "delete");
 }
 
 const isToldGone = ({ seen }: NodeRow) => seen !== null && "deleted" in seen;

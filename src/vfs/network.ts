@@ -13,6 +13,8 @@ const OFFLINE_PATIENCE_MS = 1000;
 /** A scope that was refused is tried again after this, then after twice as long, and so on up to … */
 const REFUSED_MS = 5 * 60_000;
 const REFUSED_MAX_MS = 60 * 60_000;
+/** A trial that said nothing of the scope is followed by the next one after this, then after twice as long, and so on up to REFUSED_MS. */
+const UNDECIDED_MS = 1_000;
 /** So many answers 5xx in a row, and it is not one request that they are about. */
 const OUTAGE = 8;
 const OUTAGE_FIRST_MS = 1_000;
@@ -37,7 +39,7 @@ export interface Network {
   needs(scopes: readonly Scope[]): void;
   /** A request that needs these was answered as asked. */
   granted(scopes: readonly Scope[]): void;
-  /** It was refused: should that not have been for a scope, the next one that needs it tells. */
+  /** It was refused: should that not have been for a scope, the next one that needs it tells, after a while. */
   undecided(scopes: readonly Scope[]): void;
   /** False: the gateway was asked to exchange two nodes, and did not understand. */
   readonly mayExchange: boolean;
@@ -68,6 +70,8 @@ interface Refusal {
   readonly waitMs: number;
   /** It was asked for again, the answer is not here. */
   readonly isOnTrial: boolean;
+  /** After the next trial that says nothing. */
+  readonly undecidedMs: number;
 }
 
 /**
@@ -119,7 +123,13 @@ export function createNetwork(
     const before = refused.get(scope);
     if (before !== undefined && !before.isOnTrial) return;
     const waitMs = before === undefined ? REFUSED_MS : Math.min(REFUSED_MAX_MS, 2 * before.waitMs);
-    refused.set(scope, { reason, waitMs, untilMs: runtime.elapsed() + waitMs, isOnTrial: false });
+    refused.set(scope, {
+      reason,
+      waitMs,
+      untilMs: runtime.elapsed() + waitMs,
+      isOnTrial: false,
+      undecidedMs: UNDECIDED_MS,
+    });
     options.onChange("state");
   }
 
@@ -182,8 +192,14 @@ export function createNetwork(
       for (const scope of needed) {
         const refusal = refused.get(scope);
         if (refusal?.isOnTrial !== true) continue;
-        refused.set(scope, { ...refusal, untilMs: runtime.elapsed(), isOnTrial: false });
-        options.onChange("scopes");
+        // Not at once: whoever looks then does not wait as he was told to, and may be the same one again.
+        const { undecidedMs } = refusal;
+        const untilMs = runtime.elapsed() + undecidedMs;
+        const next = Math.min(REFUSED_MS, 2 * undecidedMs);
+        refused.set(scope, { ...refusal, untilMs, isOnTrial: false, undecidedMs: next });
+        runtime.setTimer(undecidedMs, () => {
+          if (refused.get(scope)?.untilMs === untilMs) options.onChange("scopes");
+        });
       }
     },
     retry() {

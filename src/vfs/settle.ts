@@ -217,11 +217,12 @@ function closeAttempt(context: Context, attempt: Sent, how: "remove" | "abandon"
 
 /**
  * Refused for what may change: should it have been sent before without an answer, that sending may
- * still arrive, when what stood in the way is gone. Its key will say that it was ours.
+ * still arrive, when what stood in the way is gone, or has arrived: this refusal need not be about what
+ * it did. Its key will say that it was ours; a deletion is remembered for what must not need its node.
  */
 function closeRefused(context: Context, attempt: Sent, error: RemoteError): void {
   const isLast = error.code === "changed" || attempt.tries === 0;
-  closeAttempt(context, attempt, isLast || attempt.request.do === "delete" ? "remove" : "abandon");
+  closeAttempt(context, attempt, isLast ? "remove" : "abandon");
 }
 
 /**
