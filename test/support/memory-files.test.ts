@@ -104,3 +104,15 @@ test("a folder is renamed with what is in it, but not into itself or over someth
   await files.rename("/a", "/z");
   expect(await readAll(files, "/z/b/c")).toEqual(pattern(1));
 });
+
+test("what the kernel writes by itself sets the times, unless it is nothing", async () => {
+  let seconds = 1;
+  const files = createMemoryFiles({ now: () => ({ seconds, nanoseconds: 0 }) });
+  const file = await files.open("/a", "wx+");
+  const passed = files.passed(file.descriptor ?? -1);
+  seconds = 2;
+  passed.write(Buffer.alloc(0), 0);
+  expect((await file.stat()).mtime.seconds).toBe(1);
+  passed.write(Buffer.alloc(1), 0);
+  expect((await file.stat()).mtime.seconds).toBe(2);
+});

@@ -284,6 +284,8 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
       size: () => inode.bytes.size,
       read: (buffer, position) => inode.bytes.read(buffer, position),
       write(buffer, position) {
+        // The kernel asks no file system to write nothing.
+        if (buffer.length === 0) return;
         change(inode, path, "write", inode.bytes.growth(position, buffer.length), () => {
           inode.bytes.write(buffer, position);
         });
