@@ -11,6 +11,7 @@ import { folderOfNode } from "./from-node.ts";
 import { dropRow } from "./given-up.ts";
 import { keepInOthers } from "./links.ts";
 import { pinMtime } from "./mtime.ts";
+import type { Request } from "./request.ts";
 import { nowText } from "./stat.ts";
 
 type Needs = Pick<Context, "metadata" | "client" | "lives" | "runtime" | "settings" | "activity" | "bytes">;
@@ -30,10 +31,14 @@ export function nodeIdOfFolder(context: Pick<Context, "metadata">, folder: numbe
   return rowOfFolder(context, folder)?.nodeId ?? undefined;
 }
 
-/** Its deletion was sent, and whether it was carried out is not known; also of one that was refused when it was sent again. */
-export function isBeingDeleted({ metadata: { attempts } }: Pick<Context, "metadata">, { id }: NodeRow): boolean {
-  const open = attempts.openOf(id);
-  return open?.request.do === "delete" || attempts.abandonedOf(id).some(({ request }) => request.do === "delete");
+/**
+ * Its deletion was sent, and whether it was carried out is not known; also of one that was refused when it was sent
+ * again. That one asked for the node as it was then: what came in since says that it was not, and will not be.
+ */
+export function isBeingDeleted({ metadata: { attempts } }: Pick<Context, "metadata">, { id, base }: NodeRow): boolean {
+  if (attempts.openOf(id)?.request.do === "delete") return true;
+  const mayArrive = (request: Request) => request.do === "delete" && request.ifRevision >= (base?.revision ?? 0);
+  return attempts.abandonedOf(id).some(({ request }) => mayArrive(request));
 }
 
 /** A file's node that no name here has, and that is there. */

@@ -3,8 +3,10 @@
  * that cannot go is what the name has in the end.
  */
 import { expect, test } from "vitest";
+import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { begin } from "./one-world.ts";
-import { bytesOf } from "./programs.ts";
+import { edit } from "./outside.ts";
+import { bytesOf, runProgram } from "./programs.ts";
 import type { Weather } from "./transport.ts";
 
 /** A request that was given up is remembered for so long; and until who waits looks again. */
@@ -62,6 +64,17 @@ test("what is moved to the name gets there, and its own node, which cannot go ei
   it.mount.weather.withdrawn = undefined;
   await it.ends(["e"]);
   expect(await it.content("e")).toBe(bytesOf("a", 40).toString("latin1"));
+});
+
+test("a name that came back with somebody's change, and is saved as it is, has nothing to send", async () => {
+  const it = await refused(["e"], WITHDRAWN);
+  const { world } = it;
+  await edit(world, { do: "outside", edit: "write", path: "e", to: "" }, "");
+  await it.until(() => it.metadata().entries.find(ROOT_INODE, "e") !== undefined);
+  await world.run(runProgram(it.calls(), { do: "save", path: "e", size: 40 }, "outside"));
+  await world.clock.advance(60_000);
+  const entry = it.metadata().entries.find(ROOT_INODE, "e");
+  expect(entry && it.metadata().inodes.get(entry.inode)?.content).toBe("clean");
 });
 
 test("a node that is gone without anybody telling is not what the name has", async () => {
