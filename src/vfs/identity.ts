@@ -140,7 +140,7 @@ export function askForUndeletable(context: Undeletable, row: NodeRow): void {
 }
 
 /** The node was found by its id just now: who waits for its name takes it, if it cannot go. */
-export function giveUndeletable(context: Undeletable, { entry, base }: NodeRow): void {
+export function giveUndeletable(context: Undeletable, { id, entry, base }: NodeRow): void {
   const { metadata } = context;
   if (entry !== null || base?.parent == null) return;
   const folder = folderOfNode(context, base.parent);
@@ -151,7 +151,7 @@ export function giveUndeletable(context: Undeletable, { entry, base }: NodeRow):
   const isThere = own.base?.parent === base.parent && own.base.name === base.name;
   if (isThere || metadata.attempts.openOf(own.id) !== undefined) return;
   const heir = undeletableAt(context, own);
-  if (heir !== undefined) giveNode(context, waiting, own, heir);
+  if (heir?.id === id) giveNode(context, waiting, own, heir);
 }
 
 type Undeletable = Needs & Pick<Context, "network">;
