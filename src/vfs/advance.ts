@@ -10,6 +10,7 @@ import type { Context } from "./context.ts";
 import { leaveState } from "./echo.ts";
 import { folderOfNode, groupOf, makeInodeOf } from "./from-node.ts";
 import { dropRow } from "./given-up.ts";
+import { askForUndeletable } from "./identity.ts";
 import { positionNow } from "./indexed.ts";
 import { keepBeside } from "./keep-beside.ts";
 import { joinShown, keepInOthers, leaveGroup, lookLater } from "./links.ts";
@@ -75,6 +76,7 @@ function advanceOne(context: Context, id: number, aside: number[]): Pending | un
           markNode(context, row);
           break;
         }
+        if (step.for === "name") askForUndeletable(context, row);
         if (step.for === "quota") context.quota.holds();
         const due = context.runtime.now() + recheckAfter(context, row, step);
         return { row: metadata.nodes.update(id, { due }), step };

@@ -79,6 +79,8 @@ export function createDisk(needs: {
   let trouble: DiskTrouble | undefined;
   let hasRows = true;
   let mayKeep = true;
+  /** What is kept back is being taken again: it may be gone from the disk, and not be held yet. */
+  let isTaking = false;
 
   const reasons: Readonly<Record<DiskTrouble, string>> = {
     full: `the disk of the state dir ${folder} is full: nothing new is taken, what is here is uploaded`,
@@ -144,7 +146,7 @@ export function createDisk(needs: {
       return seen.available;
     },
     get lacking() {
-      const wanted = trouble === "full" ? (stateDisk?.reserve.room ?? 0) : 0;
+      const wanted = trouble === "full" && !isTaking ? (stateDisk?.reserve.room ?? 0) : 0;
       return Math.max(0, Math.max(limits.keepFree, wanted) - seen.available);
     },
     get reserve() {
@@ -163,7 +165,12 @@ export function createDisk(needs: {
     },
     async restore() {
       if (stateDisk === undefined || trouble === "gone") return;
-      await stateDisk.reserve.restore();
+      isTaking = true;
+      try {
+        await stateDisk.reserve.restore();
+      } finally {
+        isTaking = false;
+      }
       look();
     },
     commitFailed(error) {

@@ -7,9 +7,11 @@ import type { Entry } from "../metadata/entries.ts";
 import { type NodeRow, unborn } from "../metadata/nodes.ts";
 import { dueTime, markInode, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
+import { folderOfNode } from "./from-node.ts";
 import { dropRow } from "./given-up.ts";
 import { keepInOthers } from "./links.ts";
 import { pinMtime } from "./mtime.ts";
+import type { Request } from "./request.ts";
 import { nowText } from "./stat.ts";
 
 type Needs = Pick<Context, "metadata" | "client" | "lives" | "runtime" | "settings" | "activity" | "bytes">;
@@ -29,13 +31,21 @@ export function nodeIdOfFolder(context: Pick<Context, "metadata">, folder: numbe
   return rowOfFolder(context, folder)?.nodeId ?? undefined;
 }
 
-/** Its deletion was sent, and whether it was carried out is not known; also of one that was refused when it was sent again. */
-export function isBeingDeleted({ metadata: { attempts } }: Pick<Context, "metadata">, { id }: NodeRow): boolean {
-  const open = attempts.openOf(id);
-  return open?.request.do === "delete" || attempts.abandonedOf(id).some(({ request }) => request.do === "delete");
+/**
+ * Its deletion was sent, and whether it was carried out is not known; also of one that was refused when it was sent
+ * again. That one asked for the node as it was then: what came in since says that it was not, and will not be.
+ */
+export function isBeingDeleted({ metadata: { attempts } }: Pick<Context, "metadata">, { id, base }: NodeRow): boolean {
+  if (attempts.openOf(id)?.request.do === "delete") return true;
+  const mayArrive = (request: Request) => request.do === "delete" && request.ifRevision >= (base?.revision ?? 0);
+  return attempts.abandonedOf(id).some(({ request }) => mayArrive(request));
 }
 
-const isToldGone = ({ seen }: NodeRow) => seen !== null && "deleted" in seen;
+/** A file's node that no name here has, and that is there. */
+function isFree(context: Pick<Context, "metadata">, row: NodeRow): boolean {
+  const isToldGone = row.seen !== null && "deleted" in row.seen;
+  return row.entry === null && row.kind === "file" && !isToldGone && !isBeingDeleted(context, row);
+}
 
 /**
  * Content that gets another node, or none yet, is sent to it: where the gateway shows only heads its
@@ -108,17 +118,58 @@ export function claimName(context: Needs, entry: Entry): boolean {
   const { metadata, runtime } = context;
   const parentId = nodeIdOfFolder(context, entry.parent);
   const own = metadata.nodes.ofEntry(entry.id);
-  const isFree = (row: NodeRow) =>
-    row.entry === null && row.kind === "file" && !isBeingDeleted(context, row) && !isToldGone(row);
+  const isHeir = (row: NodeRow) => isFree(context, row);
   const atHome = parentId === undefined ? [] : metadata.nodes.atPlace(parentId, entry.gatewayName ?? entry.name);
   const since = runtime.now() - RETURN_MS;
   const left = metadata.nodes.thatLeft(entry.parent, entry.name);
   const moved = left.find((row) => row.entry !== null && row.nodeId !== null && (row.leftAt ?? 0) >= since);
   // Or a place that thousands were moved away from, one by one, would be looked at longer each time.
   for (const row of left) if (row.entry !== null && (row.leftAt ?? 0) < since) metadata.nodes.update(row.id, NOWHERE);
-  const heir = left.find(isFree) ?? atHome.find(isFree) ?? moved;
-  if (heir === undefined || heir.id === own?.id) return false;
+  const heir = left.find(isHeir) ?? atHome.find(isHeir) ?? moved;
+  return heir !== undefined && heir.id !== own?.id && giveNode(context, entry, own, heir);
+}
 
+/**
+ * Of two that wait for each other for good: the entry, whose name another node has, and that node, whose deletion is
+ * refused. It was made while the deletion might have been carried out; once that is not so, it is to take that node, as
+ * it would if it were made now. Where nothing tells of deletions only its id says that the node is there: it is asked for.
+ */
+export function askForUndeletable(context: Undeletable, row: NodeRow): void {
+  const nodeId = undeletableAt(context, row)?.nodeId;
+  if (nodeId != null) context.metadata.rereads.add(nodeId);
+}
+
+/** The node was found by its id just now: who waits for its name takes it, if it cannot go. */
+export function giveUndeletable(context: Undeletable, { id, entry, base }: NodeRow): void {
+  const { metadata } = context;
+  if (entry !== null || base?.parent == null) return;
+  const folder = folderOfNode(context, base.parent);
+  const waiting = folder === undefined ? undefined : metadata.entries.find(folder, base.name);
+  const own = waiting === undefined ? undefined : metadata.nodes.ofEntry(waiting.id);
+  if (waiting === undefined || own === undefined) return;
+  // It waits for nothing, or what its own request did is not known yet.
+  const isThere = own.base?.parent === base.parent && own.base.name === base.name;
+  if (isThere || metadata.attempts.openOf(own.id) !== undefined) return;
+  const heir = undeletableAt(context, own);
+  if (heir?.id === id) giveNode(context, waiting, own, heir);
+}
+
+type Undeletable = Needs & Pick<Context, "network">;
+
+function undeletableAt(context: Undeletable, row: NodeRow): NodeRow | undefined {
+  const { metadata, network } = context;
+  const entry = row.kind === "folder" || row.entry === null ? undefined : metadata.entries.get(row.entry);
+  const parentId = entry === undefined ? undefined : nodeIdOfFolder(context, entry.parent);
+  if (entry === undefined || parentId === undefined) return undefined;
+  const isRefused = ({ parked }: NodeRow) => parked !== null || !network.may("node.file.delete");
+  return metadata.nodes
+    .atPlace(parentId, entry.gatewayName ?? entry.name)
+    .find((other) => isFree(context, other) && other.seen === null && isRefused(other));
+}
+
+/** `own`: the node it has so far, which goes. False: content that loses its node could not be had again. */
+function giveNode(context: Needs, entry: Entry, own: NodeRow | undefined, heir: NodeRow): boolean {
+  const { metadata } = context;
   const formerEntry = heir.entry;
   const former = formerEntry === null ? undefined : metadata.entries.get(formerEntry);
   if (former !== undefined && !mayLeaveNode(context, former.inode)) return false;

@@ -8,6 +8,7 @@ import { advance } from "./advance.ts";
 import { arrive } from "./arrival.ts";
 import type { Context } from "./context.ts";
 import { type Source, withRevision } from "./echo.ts";
+import { giveUndeletable } from "./identity.ts";
 import { noteWritten } from "./indexed.ts";
 import { keyOfContent, takeOwn } from "./own.ts";
 
@@ -32,6 +33,8 @@ export function observeNode(context: Context, told: Node, source: Source = "othe
     if (hidden !== undefined && takeOwn(context, node, hidden)) return;
     const seen = isNews ? metadata.nodes.update(row.id, { seen: { node }, seenAt: context.runtime.now() }) : row;
     advance(context, seen.id);
+    const left = source === "id" ? metadata.nodes.get(seen.id) : undefined;
+    if (left !== undefined) giveUndeletable(context, left);
   });
 }
 

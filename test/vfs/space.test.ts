@@ -106,3 +106,38 @@ test.each([0, 100])(
     await requireRoom(context);
   },
 );
+
+test("while what is kept back is being taken again, nothing more is lacking for it", async () => {
+  const { context, files } = await createBytesWorld({}, { capacity: 1024 * KIB });
+  let available = 3 * RESERVE;
+  const slow = {
+    ...files,
+    async open(...parameters: Parameters<typeof files.open>) {
+      const file = await files.open(...parameters);
+      return {
+        ...file,
+        /** What was allocated is gone from the disk, and not safe yet. */
+        async sync() {
+          available -= RESERVE;
+          disk.look();
+          lacking.push(disk.lacking);
+          await file.sync();
+        },
+      };
+    },
+  };
+  const lacking: number[] = [];
+  const stateDisk: StateDisk = {
+    reserve: createReserve(slow, "/state/reserve", RESERVE, files.removeNow),
+    isThere: () => true,
+    look: () => ({ problem: undefined, total: 1024 * KIB, available }),
+  };
+  const disk = createDisk({ stateDisk, limits: { keepFree: 0 }, folder: "/state", log: context.log, onChange() {} });
+  disk.look();
+  expect(disk.trouble).toBe("full");
+  available = 2 * RESERVE;
+  disk.look();
+  expect(disk.lacking).toBe(0);
+  await disk.restore();
+  expect([disk.trouble, lacking]).toEqual([undefined, [0]]);
+});
