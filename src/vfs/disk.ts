@@ -81,6 +81,8 @@ export function createDisk(needs: {
   let mayKeep = true;
   /** What is kept back is being taken again: it may be gone from the disk, and not be held yet. */
   let isTaking = false;
+  /** It was refused though the disk said that there is room, as by a quota of the user: how much has to go only trying tells. */
+  let isRefused = false;
 
   const reasons: Readonly<Record<DiskTrouble, string>> = {
     full: `the disk of the state dir ${folder} is full: nothing new is taken, what is here is uploaded`,
@@ -146,8 +148,11 @@ export function createDisk(needs: {
       return seen.available;
     },
     get lacking() {
-      const wanted = trouble === "full" && !isTaking ? (stateDisk?.reserve.room ?? 0) : 0;
-      return Math.max(0, Math.max(limits.keepFree, wanted) - seen.available);
+      const { available } = seen;
+      const leftFree = Math.max(0, limits.keepFree - available);
+      if (trouble !== "full" || stateDisk === undefined || isTaking) return leftFree;
+      const { room } = stateDisk.reserve;
+      return Math.max(leftFree, isRefused ? room : room - available);
     },
     get reserve() {
       return stateDisk?.reserve.held() ?? 0;
@@ -167,7 +172,8 @@ export function createDisk(needs: {
       if (stateDisk === undefined || trouble === "gone") return;
       isTaking = true;
       try {
-        await stateDisk.reserve.restore();
+        const isHeld = await stateDisk.reserve.restore();
+        isRefused = !isHeld && seen.available >= stateDisk.reserve.room;
       } finally {
         isTaking = false;
       }

@@ -141,3 +141,33 @@ test("while what is kept back is being taken again, nothing more is lacking for 
   await disk.restore();
   expect([disk.trouble, lacking]).toEqual([undefined, [0]]);
 });
+
+test("refused what is kept back though the disk has room, as by a user's quota, the cache goes bit by bit until it is taken", async () => {
+  const world = await createBytesWorld({}, { capacity: 4096 * KIB });
+  const { context, files, clock } = world;
+  for (let index = 0; index < 20; index += 1) await world.readAll(world.addRemote(pattern(64 * KIB, index)));
+  await clock.advance(10_000);
+  const stateDisk: StateDisk = {
+    reserve: createReserve(files, "/state/reserve", RESERVE, files.removeNow),
+    isThere: () => true,
+    look: () => ({ problem: undefined, total: 4096 * KIB, available: 2048 * KIB }),
+  };
+  const disk = createDisk({ stateDisk, limits: { keepFree: 0 }, folder: "/state", log: context.log, onChange() {} });
+  Object.assign(context, { disk });
+  const space = createSpace(context);
+  const cached = () => context.metadata.lives.totalBytes() / KIB;
+  const before = cached();
+  files.fail({ path: /reserve/, code: "EDQUOT", on: ["allocate"], times: 3 });
+  const seen: [string | undefined, number][] = [];
+  for (let look = 0; look < 5; look += 1) {
+    await space.look();
+    seen.push([disk.trouble, before - cached()]);
+  }
+  expect(seen).toEqual([
+    ["full", 0],
+    ["full", 128],
+    ["full", 256],
+    [undefined, 384],
+    [undefined, 384],
+  ]);
+});
