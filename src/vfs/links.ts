@@ -160,11 +160,12 @@ export function keepInOthers(
 
 /**
  * It is a version of a node that has it still, from which its bytes are had: the one it came from may be deleted
- * before a name that is left gives its own node away.
+ * before a name that is left gives its own node away. Also while somebody has it open for writing: as long as its
+ * hash is known it is that version, and what is missing of it is the same in both.
  */
 function haveFromOthers({ metadata, lives }: Pick<Context, "metadata" | "lives">, id: number): void {
   const inode = metadata.inodes.get(id);
-  if (inode?.content !== "clean" || inode.hash === null || inode.originNode === null) return;
+  if (inode === undefined || inode.content === "dirty" || inode.hash === null || inode.originNode === null) return;
   const [other, ...more] = rowsOfInode({ metadata }, id).filter(({ base }) => base?.hash === inode.hash);
   if (other?.nodeId == null || other.base?.head == null) return;
   if ([other, ...more].some(({ nodeId }) => nodeId === inode.originNode)) return;

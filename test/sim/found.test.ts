@@ -372,6 +372,19 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
+    name: "one name of a linked file is being deleted while a writer has it open and the other gives its node away: the same",
+    options: { mounts: 2, seed: 1 },
+    steps: [
+      ...LINKED,
+      { do: "hold", mount: 1, path: "a", write: true },
+      { do: "run", mount: 1, program: { do: "unlink", path: "a" } },
+      { do: "weather", mount: 1, isOffline: true, latencyMs: 0, faultShare: 0 },
+      { do: "wait", ms: 4_000 },
+      { do: "run", mount: 1, program: { do: "rename", path: "b", to: "c" } },
+      save(1, "b", 1),
+    ],
+  },
+  {
     name: "without revisions, a read that was asked for before a write of ours was answered is not news",
     options: { mounts: 2, seed: 28_760, lacks: ["revisions"], hasKeys: true },
     steps: [
