@@ -61,6 +61,15 @@ test.each(CASES)(
   },
 );
 
+test.each(["crash", "remount"] as const)("it is remembered by who comes after a %s", async (how) => {
+  const it = await removed(["a", "e"], true, { withdrawn: "node.file.delete" });
+  await it.again(how);
+  await it.rename("a", "e");
+  await it.clear();
+  await it.ends(["e"]);
+  expect(await it.content("e")).toBe(bytesOf(BYTES, 40).toString("latin1"));
+});
+
 test("refused for a scope, then for another reason: it is sent again after a while, as it is without that", async () => {
   const it = await removed(["e"], true, { withdrawn: "node.file.delete" });
   const asked = () => it.asked.filter((line) => line.startsWith("DELETE")).length;

@@ -41,6 +41,15 @@ test.each([WITHDRAWN, { refusal: 403 } as const])(
   },
 );
 
+test("a name that waits for that gets to the gateway also after a crash", async () => {
+  const it = await refused(["e"], WITHDRAWN);
+  await it.save("e", "after");
+  await it.again("crash");
+  await it.world.clock.advance(FORGOTTEN_MS);
+  await it.ends(["e"]);
+  expect(await it.content("e")).toBe(bytesOf("after", 40).toString("latin1"));
+});
+
 test("a name that is made again before the refusal is here gets to the gateway", async () => {
   const it = await begin(true);
   await it.save("e");
