@@ -146,16 +146,6 @@ function encode(node: NodeRow): Row {
   return { ...rest, ...encodeBase(base), seen: seen === null ? null : JSON.stringify(seen) };
 }
 
-/** As columns, what of `next` is not as it was. */
-function changedColumns(current: NodeRow, next: NodeRow): Partial<Row> {
-  const { base, seen, ...changed } = differences(current, next);
-  return {
-    ...changed,
-    ...(base === undefined ? {} : differences(encodeBase(current.base), encodeBase(base))),
-    ...(seen === undefined ? {} : { seen: seen === null ? null : JSON.stringify(seen) }),
-  };
-}
-
 const CHANGEABLE = {
   entry: "entry",
   kind: "kind",
@@ -180,6 +170,22 @@ const CHANGEABLE = {
   parked: "parked",
   bulk: "bulk",
 };
+
+type Itself = Exclude<keyof NodeRow, "base" | "seen">;
+
+/** What the row holds as it is. */
+const ITSELF = Object.keys(CHANGEABLE).filter(
+  (column): column is Itself => column !== "seen" && !column.startsWith("base"),
+);
+
+/** As columns, what of `next` is not as it was. */
+function changedColumns(current: NodeRow, next: NodeRow): Readonly<Record<string, unknown>> {
+  const columns: Partial<Record<keyof Row, Row[keyof Row]>> = {};
+  for (const field of ITSELF) if (next[field] !== current[field]) columns[field] = next[field];
+  if (next.base !== current.base) Object.assign(columns, differences(encodeBase(current.base), encodeBase(next.base)));
+  if (next.seen !== current.seen) columns.seen = next.seen === null ? null : JSON.stringify(next.seen);
+  return columns;
+}
 
 /** A place in the queue: oldest first, and by id those of one moment, of which there may be any number. */
 export interface Place {
