@@ -3,9 +3,8 @@
  */
 import { type Attributes, patchAttributes } from "../contract/attributes.ts";
 import type { Features } from "../contract/features.ts";
-import type { Node } from "../contract/resources.ts";
 import type { Attempt } from "../metadata/attempts.ts";
-import { type Base, baseOf, writtenAt } from "../metadata/nodes.ts";
+import type { Base } from "../metadata/nodes.ts";
 import type { Request } from "./request.ts";
 
 /** Begins what stands for a head whose id is not known. Equals no head of the gateway. */
@@ -14,15 +13,14 @@ const STAND_IN = "superseded:";
 /** Somebody's newer head hides the version that content of ours became. */
 export const isStandIn = (head: string | null): boolean => head?.startsWith(STAND_IN) === true;
 
-/** Base after exactly our request, when the node shows that somebody changed it since. */
+/** Base after exactly our request, when the node (`shown`, as the base it would be) may have been changed since. */
 export function effectOf(
   before: Base | null,
   { request, key }: Attempt<Request>,
-  node: Node,
-  position: number,
+  shown: Base,
   features: Features,
 ): Base {
-  const common = { ...(before ?? baseOf(node, position)), revision: node.revision, position };
+  const common = { ...(before ?? shown), revision: shown.revision, position: shown.position };
   const { mtime: _, ...kept } = before?.attributes ?? {};
   const held = (attributes: Attributes): Attributes => (features.attributes ? attributes : {});
   switch (request.do) {
@@ -32,15 +30,15 @@ export function effectOf(
     case "copy":
     case "content":
     case "reference": {
-      const isHeadOurs = request.hash === null || !features.hashes || node.contentHash === request.hash;
+      const isHeadOurs = request.hash === null || !features.hashes || shown.hash === request.hash;
       // Somebody's newer head hides the id of ours: a stand-in that equals no head.
-      const head = isHeadOurs ? node.head : `${STAND_IN}${key}`;
-      const hash = request.hash ?? node.contentHash;
+      const head = isHeadOurs ? shown.head : `${STAND_IN}${key}`;
+      const hash = request.hash ?? shown.hash;
       const place = "parent" in request ? { parent: request.parent, name: request.name } : {};
       // The content's own mtime, or none; of the rest only what was sent is changed.
       const attributes = patchAttributes(kept, held(request.attributes));
       // The content is ours, whatever else was changed: when it was written, it says.
-      const modifiedAt = isHeadOurs && before !== null ? writtenAt(node) : common.modifiedAt;
+      const modifiedAt = isHeadOurs && before !== null ? shown.modifiedAt : common.modifiedAt;
       return { ...common, ...place, head, hash, size: request.size, attributes, modifiedAt };
     }
     case "exchange":

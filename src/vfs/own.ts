@@ -24,7 +24,7 @@ export function takeOwn(context: Context, node: Node, key: string | null = node.
   const known = metadata.nodes.ofNodeId(node.id);
   if (known !== undefined && known.id !== row.id) return false;
   const position = positionNow(context, 0);
-  const effect = effectOf(row.base, attempt, node, position, client.features);
+  const effect = effectOf(row.base, attempt, baseOf(node, position), client.features);
   // Content asks for the head it replaces, nothing else: somebody may have moved the node before ours arrived.
   const isOnTop = row.nodeId === node.id && !isOnlyOurs(context, row.base, effect, node);
   const isHidden = node.lastKey !== key || isOnTop;

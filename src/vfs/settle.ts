@@ -66,10 +66,11 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
       return;
     }
     absorbStranger(context, row, node.id);
-    const effect = effectOf(row.base, attempt, node, position, client.features);
+    const shown = baseOf(node, position);
+    const effect = effectOf(row.base, attempt, shown, client.features);
     const isOurs = isOnlyOurs(context, row.base, effect, node);
     // A gateway that tells no hashes has what was sent.
-    const base = isOurs ? { ...baseOf(node, position), hash: node.contentHash ?? effect.hash } : effect;
+    const base = isOurs ? { ...shown, hash: shown.hash ?? effect.hash } : effect;
     const isSeenOlder = row.seen === null || (!("deleted" in row.seen) && row.seen.node.revision <= node.revision);
     const seen = deletedSince(context, node) ?? (isSeenOlder ? (isOurs ? null : { node }) : row.seen);
     metadata.nodes.update(row.id, { nodeId: node.id, base, seen, parked: null });
