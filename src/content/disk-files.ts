@@ -65,11 +65,20 @@ export function createDiskFiles(needs: {
   const { systemCalls, hashWorkers, elapsed } = needs;
   const pace = { elapsed, waryUntil: Number.NEGATIVE_INFINITY };
 
-  async function open(path: string, mode: OpenMode): Promise<DiskFile> {
-    const fd = isWary(pace)
-      ? await openDescriptor(path, OPEN_FLAGS[mode])
-      : inline(pace, () => fs.openSync(path, OPEN_FLAGS[mode], OWNER_ONLY));
-    return new DiskFile(fd, path, systemCalls, pace);
+  const openPath = async (path: string, flags: number) =>
+    isWary(pace) ? openDescriptor(path, flags) : inline(pace, () => fs.openSync(path, flags, OWNER_ONLY));
+
+  const open = async (path: string, mode: OpenMode) =>
+    new DiskFile(await openPath(path, OPEN_FLAGS[mode]), path, systemCalls, pace);
+
+  async function withFolder(path: string, work: (fd: number) => Promise<void>): Promise<void> {
+    const fd = await openPath(path, O_RDONLY | O_DIRECTORY);
+    try {
+      await work(fd);
+    } finally {
+      if (isWary(pace)) await closeDescriptor(fd);
+      else inline(pace, () => fs.closeSync(fd));
+    }
   }
 
   return {
@@ -91,23 +100,8 @@ export function createDiskFiles(needs: {
 
     list: (path) => call<string[]>((done) => fs.readdir(path, done)),
 
-    async syncFolder(path) {
-      const fd = await openDescriptor(path, O_RDONLY | O_DIRECTORY);
-      try {
-        await call<void>((done) => fs.fsync(fd, done));
-      } finally {
-        await closeDescriptor(fd);
-      }
-    },
-
-    async syncDisk(path) {
-      const fd = await openDescriptor(path, O_RDONLY | O_DIRECTORY);
-      try {
-        await systemCalls.syncDisk(fd);
-      } finally {
-        await closeDescriptor(fd);
-      }
-    },
+    syncFolder: (path) => withFolder(path, (fd) => call<void>((done) => fs.fsync(fd, done))),
+    syncDisk: (path) => withFolder(path, (fd) => systemCalls.syncDisk(fd)),
 
     async clone(from, to) {
       const source = await open(from, "r");
