@@ -258,8 +258,7 @@ export function createGenerations(database: Connection) {
     [],
   );
   const sequence = prepare<{ seq: number }>(database, "SELECT seq FROM sqlite_sequence WHERE name = 'generation'");
-  /** This connection alone gives ids out. */
-  let reserved = sequence.get()?.seq ?? 0;
+  let reserved = 0;
   const detach = prepare(database, "UPDATE generation SET lineage = NULL WHERE id = ?");
   const remove = prepare(database, "DELETE FROM generation WHERE id = ?", []);
   const get = remember(database, ["generation"], (id: number) => byId.get(id));
@@ -284,7 +283,7 @@ export function createGenerations(database: Connection) {
     copies: (from: number, to: number): Generation[] => copies.all(from, to),
     nextCopy: (from: number): number | undefined => nextCopy.get(from)?.id ?? undefined,
     /** All that have been reserved are below. */
-    end: (): number => reserved + 1,
+    end: (): number => Math.max(reserved, sequence.get()?.seq ?? 0) + 1,
     /** Of this inode, those no attempt will send. */
     unusedOf: (inode: number): Generation[] => unused.all(inode),
     /** Up to this one, none is given out any more. */
@@ -293,7 +292,7 @@ export function createGenerations(database: Connection) {
     },
     /** An id for a cut whose file is made before its row. Not handed out again on this connection. */
     reserveId(): number {
-      reserved += 1;
+      reserved = Math.max(reserved, sequence.get()?.seq ?? 0) + 1;
       return reserved;
     },
     create(generation: Omit<Generation, "id"> & { readonly id?: number }): Generation {
