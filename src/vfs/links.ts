@@ -33,12 +33,23 @@ export function isFollower({ metadata }: Needs, row: NodeRow, inode: Inode): boo
   return metadata.entries.links(inode.id) > 1;
 }
 
-/** No other name of the inode has content that was written later. What is none of its group's is not behind it. */
+/**
+ * Neither another name of the inode nor what it shows was written later. What it shows may be a version of a node that
+ * is none of its names any more, and have come to none of theirs. What is none of its group's is not behind it.
+ */
 export function isNewest(context: Needs, inode: Inode, node: Node): boolean {
   if (groupOf(node) !== inode.linkGroup) return true;
-  const others = rowsOfInode(context, inode.id).filter((row) => row.nodeId !== node.id);
+  const shown = rowOfOrigin(context, inode);
+  const known = [...rowsOfInode(context, inode.id), ...(shown === undefined ? [] : [shown])];
+  const others = known.filter((row) => row.nodeId !== node.id);
   const written = Date.parse(writtenAt(node));
   return others.every(({ base }) => base === null || Date.parse(base.modifiedAt) <= written);
+}
+
+/** Whose head the content is. */
+function rowOfOrigin({ metadata }: Needs, { originNode, originVersion }: Inode): NodeRow | undefined {
+  const row = originNode === null ? undefined : metadata.nodes.ofNodeId(originNode);
+  return row?.base?.head === originVersion ? row : undefined;
 }
 
 /** What the node's content lives on under, should this name of it go. */

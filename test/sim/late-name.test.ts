@@ -1,0 +1,112 @@
+/**
+ * A linked file was saved, and only one of its nodes has got that when its writer dies. On another mount that name goes,
+ * so that the content is a version of a node that is none of its names there; a name that comes in then, with what was
+ * there before, does not take it away.
+ */
+import { expect, test } from "vitest";
+import type { HttpRequest } from "../../src/contract/http.ts";
+import { SEED } from "../support/seed.ts";
+import type { Mount } from "./mount.ts";
+import { bytesOf, type Program, runProgram } from "./programs.ts";
+import type { Fault } from "./transport.ts";
+import { hashOf, treeOf } from "./tree.ts";
+import { createWorld } from "./world.ts";
+
+/** Nothing that waits to see whether somebody else does it waits longer. */
+const TURNS_MS = 150_000;
+const SIZE = 40;
+const NEW = hashOf(bytesOf("new", SIZE));
+const ANOTHER = hashOf(bytesOf("another", SIZE));
+
+interface Late {
+  /** `a`, these and `d/c` are one file. */
+  readonly names: readonly string[];
+  /** What beta does when only `a` has the new content. */
+  readonly programs: readonly Program[];
+  /** Whether it has heard of that; else it is told afterwards. */
+  readonly hasHeard: boolean;
+  /** Hashes by path, on beta before it can send any content, on both in the end. */
+  readonly shown: Readonly<Record<string, string>>;
+}
+
+/** Beta looks into `d` only after its programs. */
+async function comesInLate({ names, programs, hasHeard, shown }: Late): Promise<void> {
+  let choose: (request: HttpRequest) => Fault | undefined = () => undefined;
+  const world = await createWorld({
+    seed: SEED,
+    mounts: ["alpha", "beta"],
+    sabotage: { choose: (request) => choose(request) },
+  });
+  const [alpha, beta] = world.mounts;
+  if (alpha === undefined || beta === undefined) throw new Error("two mounts");
+  const calls = ({ process }: Mount) => {
+    if (process === undefined) throw new Error("down");
+    return process.kernel;
+  };
+  const run = (mount: Mount, what: Program, label = "") => world.run(runProgram(calls(mount), what, label));
+  const drain = async (mount: Mount) => {
+    const drained = mount.process?.engine.drain({ settle: true, signal: new AbortController().signal });
+    expect(await world.run(drained ?? Promise.reject(new Error("down")))).toEqual({ drained: true, left: [] });
+  };
+  const nodeOfA = async () => {
+    const { items } = await world.run(world.outside.listFolder(world.workspace.root));
+    return items.find(({ name }) => name === "a");
+  };
+
+  await run(alpha, { do: "mkdir", path: "d" });
+  await run(alpha, { do: "save", path: "a", size: SIZE }, "old");
+  for (const to of [...names, "d/c"]) await run(alpha, { do: "link", path: "a", to });
+  await drain(alpha);
+  await world.clock.advance(TURNS_MS);
+  await world.run(calls(beta).list(""));
+  const a = await nodeOfA();
+
+  if (!hasHeard) world.setLag({ path: 0, journal: 10_000, id: 0 });
+  choose = ({ method, path }) => (method === "GET" || path.includes(a?.id ?? "?") ? undefined : "failed");
+  await run(alpha, { do: "save", path: "a", size: SIZE }, "new");
+  for (let waited = 0; (await nodeOfA())?.contentHash !== NEW; waited += 100) {
+    if (waited > 30_000) throw new Error("a is never sent");
+    await world.clock.advance(100);
+  }
+  alpha.crash();
+  if (hasHeard) await world.clock.advance(3_000);
+  choose = ({ method }) => (method === "PUT" || method === "POST" ? "failed" : undefined);
+  for (const program of programs) await run(beta, program, "another");
+  await world.clock.advance(12_000);
+  await world.run(calls(beta).list("d"));
+  await world.clock.advance(1_000);
+
+  const shownOn = async (mount: Mount) => {
+    const tree = await world.run(treeOf(calls(mount), { withContent: true }));
+    const files = [...tree].filter(([, { kind }]) => kind === "file");
+    return Object.fromEntries(files.map(([path, { content }]) => [path, content]));
+  };
+  expect(await shownOn(beta)).toEqual(shown);
+  choose = () => undefined;
+  await drain(beta);
+  await world.run(alpha.start());
+  for (const mount of world.mounts) await drain(mount);
+  await world.clock.advance(TURNS_MS);
+  for (const mount of world.mounts) expect(await shownOn(mount)).toEqual(shown);
+  world.check();
+}
+
+const GONE: Program = { do: "unlink", path: "a" };
+/** As an editor saves: what was there has a name of its own, and the old name's node is the new file's. */
+const BACKED_UP: readonly Program[] = [
+  { do: "rename", path: "a", to: "a~" },
+  { do: "save", path: "a", size: SIZE },
+];
+
+test("removed by the only name that has it, it stays under the others", async () => {
+  await comesInLate({ names: ["b"], programs: [GONE], hasHeard: true, shown: { b: NEW, "d/c": NEW } });
+});
+
+test("removed before it was known to be new there, it stays under the others", async () => {
+  await comesInLate({ names: ["b"], programs: [GONE], hasHeard: false, shown: { b: NEW, "d/c": NEW } });
+});
+
+test("moved away from the only name that has it, which is saved anew: it stays where it was moved to", async () => {
+  const shown = { a: ANOTHER, "a~": NEW, "d/c": NEW };
+  await comesInLate({ names: [], programs: BACKED_UP, hasHeard: true, shown });
+});
