@@ -5,7 +5,7 @@ import { born, type NodeRow } from "../metadata/nodes.ts";
 import { lookAgain, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { makeInodeOf } from "./from-node.ts";
-import { isLike, joinGroup, lookLater } from "./links.ts";
+import { isAtNode, isLike, joinGroup, lookLater } from "./links.ts";
 import { moveAside, nameHere, stepAside } from "./make-room.ts";
 import { plan } from "./plan.ts";
 import { isSeenAway } from "./rings.ts";
@@ -31,11 +31,12 @@ export function arrive(context: Context, node: Node): number | undefined {
     return undefined;
   }
   metadata.arrivals.remove(node.id);
-  const inode = joinGroup(context, node) ?? makeInodeOf(context, node);
+  const joined = joinGroup(context, node);
+  const inode = joined ?? makeInodeOf(context, node);
   const entry = metadata.entries.create(folder, shown.name, inode.id, shown.gatewayName);
   const row = metadata.nodes.create({ ...born(entry.id, node), changedAt: context.runtime.now() });
   // What was changed here in its other names is to be sent to it too.
-  if (inode.content !== "clean") markNode(context, row);
+  if (joined !== undefined && !isAtNode(context, joined)) markNode(context, row);
   // One more name that is like the others leaves none of them behind: no look at thousands for each. One that
   // is newer has just given the file its content.
   else if (inode.originNode === node.id || !isLike(inode, node)) lookLater(context, inode.id);

@@ -52,6 +52,16 @@ function rowOfOrigin({ metadata }: Needs, { originNode, originVersion }: Inode):
   return row?.base?.head === originVersion ? row : undefined;
 }
 
+/**
+ * A node has its content, so that it is known when that was written. What is only a former version of a node, or was the
+ * head of one that is gone, is sent to all names as what was changed here is, and what comes in replaces it no more.
+ */
+export function isAtNode(context: Needs, inode: Inode): boolean {
+  if (inode.content !== "clean") return false;
+  if (rowOfOrigin(context, inode) !== undefined) return true;
+  return inode.hash !== null && rowsOfInode(context, inode.id).some(({ base }) => base?.hash === inode.hash);
+}
+
 /** What the node's content lives on under, should this name of it go. */
 export function hasOtherNames({ metadata }: Needs, row: NodeRow, inode: Inode | undefined): boolean {
   if (inode !== undefined) return inode.kind !== "folder" && metadata.entries.links(inode.id) > 1;
@@ -68,8 +78,9 @@ export function hasOtherNames({ metadata }: Needs, row: NodeRow, inode: Inode | 
  */
 function goesOnAs({ metadata }: Needs, inode: Inode, node: Node): boolean {
   const { contentHash } = node;
-  if (inode.content === "clean") {
-    const isTaken = inode.hash === contentHash || isNewest({ metadata }, inode, node);
+  const isSame = inode.content === "clean" && inode.hash === contentHash;
+  if (isSame || isAtNode({ metadata }, inode)) {
+    const isTaken = isSame || isNewest({ metadata }, inode, node);
     return isTaken && metadata.entries.links(inode.id) > 0;
   }
   return rowsOfInode({ metadata }, inode.id).some(({ base, seen }) => {
@@ -92,7 +103,8 @@ export function isLike(inode: Inode, { contentHash, attributes }: Node): boolean
 
 /**
  * The inode the node is a name of, if its group has one here. Shows the node's content afterwards if
- * that is the newest. What was changed here meanwhile is joined only by a node it was made from.
+ * that is the newest. What was changed here meanwhile, or no node has any more, is joined only by a
+ * node it was made from.
  */
 export function joinGroup(context: Context, node: Node): Inode | undefined {
   const group = groupOf(node);
@@ -101,7 +113,7 @@ export function joinGroup(context: Context, node: Node): Inode | undefined {
   for (const inode of metadata.inodes.ofGroup(group)) {
     if (inode.kind !== kindOf(node) || metadata.entries.links(inode.id) === 0) continue;
     if (inode.hash === node.contentHash) return inode;
-    if (inode.content !== "clean") {
+    if (!isAtNode(context, inode)) {
       if (rowsOfInode(context, inode.id).some(({ base }) => base?.hash === node.contentHash)) return inode;
     } else if (!isNewest(context, inode, node)) {
       return inode;

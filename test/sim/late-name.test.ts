@@ -15,6 +15,7 @@ import { createWorld } from "./world.ts";
 /** Nothing that waits to see whether somebody else does it waits longer. */
 const TURNS_MS = 150_000;
 const SIZE = 40;
+const OLD = hashOf(bytesOf("old", SIZE));
 const NEW = hashOf(bytesOf("new", SIZE));
 const ANOTHER = hashOf(bytesOf("another", SIZE));
 
@@ -25,12 +26,18 @@ interface Late {
   readonly programs: readonly Program[];
   /** Whether it has heard of that; else it is told afterwards. */
   readonly hasHeard: boolean;
+  /** What is saved there under `a` is sent before it looks into `d`. */
+  readonly isSent?: boolean;
+  /** Somebody who knows of no links deletes `a`. */
+  readonly isDeleted?: boolean;
   /** Hashes by path, on beta before it can send any content, on both in the end. */
   readonly shown: Readonly<Record<string, string>>;
+  /** Where that is not the same. */
+  readonly end?: Readonly<Record<string, string>>;
 }
 
 /** Beta looks into `d` only after its programs. */
-async function comesInLate({ names, programs, hasHeard, shown }: Late): Promise<void> {
+async function comesInLate({ names, programs, hasHeard, isSent, isDeleted, shown, end }: Late): Promise<void> {
   let choose: (request: HttpRequest) => Fault | undefined = () => undefined;
   const world = await createWorld({
     seed: SEED,
@@ -70,8 +77,12 @@ async function comesInLate({ names, programs, hasHeard, shown }: Late): Promise<
   }
   alpha.crash();
   if (hasHeard) await world.clock.advance(3_000);
-  choose = ({ method }) => (method === "PUT" || method === "POST" ? "failed" : undefined);
+  choose = ({ method, path }) => {
+    const isToA = isSent === true && path.includes(a?.id ?? "?");
+    return (method === "PUT" && !isToA) || method === "POST" ? "failed" : undefined;
+  };
   for (const program of programs) await run(beta, program, "another");
+  if (isDeleted === true) await world.run(world.outside.deleteNode(a?.id ?? "?"));
   await world.clock.advance(12_000);
   await world.run(calls(beta).list("d"));
   await world.clock.advance(1_000);
@@ -87,7 +98,7 @@ async function comesInLate({ names, programs, hasHeard, shown }: Late): Promise<
   await world.run(alpha.start());
   for (const mount of world.mounts) await drain(mount);
   await world.clock.advance(TURNS_MS);
-  for (const mount of world.mounts) expect(await shownOn(mount)).toEqual(shown);
+  for (const mount of world.mounts) expect(await shownOn(mount)).toEqual(end ?? shown);
   world.check();
 }
 
@@ -109,4 +120,14 @@ test("removed before it was known to be new there, it stays under the others", a
 test("moved away from the only name that has it, which is saved anew: it stays where it was moved to", async () => {
   const shown = { a: ANOTHER, "a~": NEW, "d/c": NEW };
   await comesInLate({ names: [], programs: BACKED_UP, hasHeard: true, shown });
+});
+
+test("the same when what was saved anew is sent before that: the late name shows its own until the copy is there", async () => {
+  const shown = { a: ANOTHER, "a~": NEW, "d/c": OLD };
+  const end = { ...shown, "d/c": NEW };
+  await comesInLate({ names: [], programs: BACKED_UP, hasHeard: true, isSent: true, shown, end });
+});
+
+test("deleted by somebody else by the only name that has it, it stays under the others", async () => {
+  await comesInLate({ names: ["b"], programs: [], hasHeard: true, isDeleted: true, shown: { b: NEW, "d/c": NEW } });
 });

@@ -63,6 +63,22 @@ test("a large folder is compared with its list in parts: others have their turn 
   expect(most).toBeLessThanOrEqual(1_000);
 });
 
+test("what comes in is like the gateway's: none of it waits to be sent", async () => {
+  const group = { group: "g", hash: nodeOf("b").contentHash ?? "" };
+  const nodes = [
+    nodeOf("a"),
+    nodeOf("b", { attributes: { link: group } }),
+    nodeOf("c", { attributes: { link: group } }),
+    nodeOf("d", { kind: "folder", head: null, contentHash: null, size: 0 }),
+    nodeOf("e", { attributes: { type: "symlink", target: "a" } }),
+  ];
+  const listFolder: Client["listFolder"] = async (_, options) => pageOf(nodes, options?.after, 1_000);
+  const { context, metadata, clock } = await begin({ ...noNews, listFolder });
+  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+  expect(metadata.nodes.countBelow("root")).toBe(nodes.length);
+  expect(metadata.nodes.dirty(10)).toEqual([]);
+});
+
 test("whatever the list of a large folder does not show is asked for by its id", async () => {
   let nodes = Array.from({ length: 2_500 }, (_, index) => nodeOf(`n${index}`));
   const asked: string[] = [];
