@@ -11,16 +11,30 @@ import type { Context } from "./context.ts";
 /** Half a minute at least: a gateway may not find for a moment what it has. */
 const GONE_TRIES = 5;
 
-/** How often it was tried in vain, for how long it waits now; undefined: it is parked. */
-export function couldNotRead(context: Context, row: NodeRow, inode: number, error: unknown): number | undefined {
+/**
+ * `inode`: as it was when it was tried. How often it was tried in vain, for how long it waits now; 0: it is other content
+ * by now; undefined: it is parked.
+ */
+export function couldNotRead(
+  context: Context,
+  row: NodeRow,
+  { id, lineage }: Inode,
+  error: unknown,
+): number | undefined {
   const { bytes, log, metadata } = context;
-  const tries = (bytes.unreadable.get(inode)?.tries ?? 0) + 1;
+  // Of what came in its place meanwhile it says nothing.
+  if (metadata.inodes.get(id)?.lineage !== lineage) {
+    bytes.unreadable.delete(id);
+    return 0;
+  }
+  const before = bytes.unreadable.get(id);
+  const tries = (before?.lineage === lineage ? before.tries : 0) + 1;
   const why = error instanceof Error ? error.message : String(error);
-  bytes.unreadable.set(inode, { tries, why });
-  log.warn({ err: error, inode, tries }, "the content could not be read for sending, it is tried again");
+  bytes.unreadable.set(id, { lineage, tries, why });
+  log.warn({ err: error, inode: id, tries }, "the content could not be read for sending, it is tried again");
   context.activity.progressed();
   if (tries < GONE_TRIES || !isGone(error) || metadata.nodes.get(row.id)?.dirtySince == null) return tries;
-  bytes.unreadable.delete(inode);
+  bytes.unreadable.delete(id);
   metadata.nodes.update(row.id, { parked: `what is missing of its content cannot be had: ${why}`, due: null });
   return undefined;
 }

@@ -324,7 +324,7 @@ export function createWriteBack(context: Context): WriteBack {
       due = runtime.now() + RECUT_MS;
     } catch (error) {
       if (isStopping) return false;
-      const tries = couldNotRead(context, row, inode.id, error);
+      const tries = couldNotRead(context, row, inode, error);
       if (tries === undefined) return false;
       due = runtime.now() + backoff(context, tries);
     }

@@ -8,6 +8,7 @@ import { cutGeneration } from "../../src/vfs/cut.ts";
 import { removeInode } from "../../src/vfs/nameless.ts";
 import { retryNow } from "../../src/vfs/retry.ts";
 import { send } from "../../src/vfs/send.ts";
+import { couldNotRead } from "../../src/vfs/unreadable.ts";
 import { createBytesWorld, pattern } from "../support/bytes-world.ts";
 import { makeWorld, remove } from "../support/rows-world.ts";
 
@@ -19,7 +20,7 @@ async function failing(count: number) {
     const { inode, handle } = await world.create();
     await world.close(handle);
     metadata.inodes.update(inode.id, { originNode: `n${index}`, originVersion: `v${index}` });
-    bytes.unreadable.set(inode.id, { tries: 3, why: "the disk" });
+    bytes.unreadable.set(inode.id, { lineage: inode.lineage, tries: 3, why: "the disk" });
     network.cannotRefer(`v${index}`);
     inodes.push(inode.id);
   }
@@ -110,4 +111,23 @@ test("removed, it is waited for no longer than for what may still arrive", async
   attempts.removeAbandonedBefore(world.clock.wallClock() + 1);
   advance(world.context, row.id);
   expect(nodes.get(row.id)).toBeUndefined();
+});
+
+test("what is missing of content says nothing of other content that came in its place", async () => {
+  const world = await makeWorld();
+  const { context, metadata } = world;
+  const { inode, handle } = await world.create();
+  await world.close(handle);
+  const [entry] = metadata.entries.ofInode(inode.id);
+  const row = metadata.nodes.ofEntry(entry?.id ?? 0) ?? expect.unreachable("no row");
+  const gone = new Error("no bytes", { cause: new RemoteError("notFound", "it is deleted") });
+  const before = world.inode(inode.id);
+  for (const tries of [1, 2, 3, 4]) expect(couldNotRead(context, row, before, gone)).toBe(tries);
+  const after = metadata.inodes.switchLineage(inode.id, {});
+  // A cut of what was there before ends late.
+  expect(couldNotRead(context, row, before, gone)).toBe(0);
+  expect(metadata.nodes.get(row.id)?.parked).toBeNull();
+  for (const tries of [1, 2, 3, 4]) expect(couldNotRead(context, row, after, gone)).toBe(tries);
+  expect(couldNotRead(context, row, after, gone)).toBeUndefined();
+  expect(metadata.nodes.get(row.id)?.parked).toMatch(/no bytes/);
 });
