@@ -8,11 +8,11 @@ import { commit } from "./commit.ts";
 import type { Context } from "./context.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import type { Caller, FileKind, Found, Lineage, Opened, OpenFlags } from "./filesystem.ts";
-import { addName, mayLeaveNode, removeName } from "./identity.ts";
+import { addName, removeName } from "./identity.ts";
 import { completeFolder } from "./listing.ts";
 import { pinMtime } from "./mtime.ts";
 import { dropIfUnused } from "./nameless.ts";
-import { bringWhole, isPassedAtOnce, onceWhole, open, openCreated, prepareOpen, release } from "./open.ts";
+import { isPassedAtOnce, open, openCreated, prepareOpen, release } from "./open.ts";
 import { isTight, requireRoom } from "./space.ts";
 import { EMPTY_HASH, folderOf, found, inodeOf, nowText, requireNamed, requireWritable } from "./stat.ts";
 
@@ -242,20 +242,16 @@ export async function link(
   name: string,
 ): Promise<Found> {
   requireAttributes(context, "links");
+  const { metadata, client } = context;
   // Whether a name still is one of its file is told by the hash of its content.
-  if (!context.client.features.hashes) throw new FsError("EPERM", "the gateway tells no hashes, so holds no links");
+  if (!client.features.hashes) throw new FsError("EPERM", "the gateway tells no hashes, so holds no links");
+  // What comes in by one name all names show: gone with that name's head, it would be gone from them all.
+  if (!client.features.versions) throw new FsError("EPERM", "the gateway shows only heads, so holds no links");
   await requireFreeName(context, caller, parent, name, lineage);
-  const { metadata } = context;
-  // The new name gets a node of its own, to which the content is sent.
-  const bring = async () => {
-    const source = inodeOf(context, lineage);
-    if (!mayLeaveNode(context, source.id)) await bringWhole(context, source.lineage, caller.signal);
-  };
   const linkIt = () => {
     const source = inodeOf(context, lineage);
     const folder = folderOf(context, parent);
     requireNamed(context, folder);
-    if (!mayLeaveNode(context, source.id)) return undefined;
     if (source.kind === "folder") throw new FsError("EPERM", "no second name for a folder");
     const names = metadata.entries.links(source.id);
     if (names === 0) throw new FsError("ENOENT", "the file was removed");
@@ -271,8 +267,7 @@ export async function link(
     if (source.linkGroup === null) markInode(context, source.id);
     return linked;
   };
-  const about = (linked: Inode | undefined) => (linked === undefined ? undefined : lineage);
-  const inode = await onceWhole(caller, name, bring, () => commit(context, caller, linkIt, { about, by: lineage }));
+  const inode = commit(context, caller, linkIt, { about: () => lineage, by: lineage });
   context.runtime.step("link: named");
   return found(context, inode);
 }

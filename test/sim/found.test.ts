@@ -107,16 +107,6 @@ const FOUND: readonly Found[] = [
     ],
   },
   {
-    name: "without versions, a linked file is read by the name that is left when one is written by somebody else",
-    options: { ...HEADS, mounts: 2 },
-    steps: [...LINKED, { do: "outside", edit: "write", path: "a", to: "a" }],
-  },
-  {
-    name: "without versions, a linked file is read by the name that is left when one is removed by somebody else",
-    options: { ...HEADS, mounts: 2 },
-    steps: [...LINKED, { do: "outside", edit: "delete", path: "a", to: "a" }],
-  },
-  {
     name: "a linked file is listed anew while one of its names is newer: whoever listed it looks again",
     options: { mounts: 2, seed: 2 },
     steps: [
@@ -308,20 +298,6 @@ const FOUND: readonly Found[] = [
       save(0, "a"),
       { do: "fresh", mount: 0 },
       { do: "run", mount: 0, program: { do: "read", path: "a" } },
-    ],
-  },
-  {
-    name: "without versions, what gets one more name is here before somebody replaces it",
-    options: { ...HEADS, mounts: 2 },
-    steps: [
-      save(0, "a"),
-      { do: "wait", ms: 4_000 },
-      LIST,
-      { do: "lag", path: 8_000, journal: 5_000, id: 0 },
-      save(0, "a", 30),
-      { do: "wait", ms: 1_500 },
-      { do: "run", mount: 1, program: { do: "link", path: "a", to: "b" } },
-      { do: "run", mount: 1, program: { do: "unlink", path: "a" } },
     ],
   },
   {

@@ -454,3 +454,13 @@ test("removed elsewhere while it was changed here, a name leaves what was writte
   expect([kept?.name, others]).toEqual(["c", []]);
   expect(kept?.contentHash).toBe(hashOf(bytesOf("new", 40)));
 });
+
+const NEEDED: readonly Feature[] = ["attributes", "hashes", "versions"];
+
+test.each(NEEDED)("without %s no file gets one more name", async (feature) => {
+  const it = await begin({ lacks: [feature] });
+  await it.save(it.alpha, "a", "a");
+  await expect(it.link(it.alpha, "a", "b")).rejects.toMatchObject({ code: "EPERM" });
+  await it.drain(it.alpha);
+  expect((await it.nodes()).map(({ name }) => name)).toEqual(["a"]);
+});

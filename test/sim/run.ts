@@ -76,10 +76,11 @@ export async function playHistories(options: RunOptions): Promise<Failure | unde
   return { seed, path, runs: result.numRuns, steps, worldSeed, error, text };
 }
 
-/** Links are refused where there are no attributes, hard ones where there are no hashes too; a plain folder would make them. */
+/** Links are refused where there are no attributes, hard ones also without hashes or versions; a plain folder would make them. */
 function withoutRefused(steps: readonly Step[], lacks: readonly Feature[] = []): readonly Step[] {
+  const isAny = (...features: readonly Feature[]) => features.some((feature) => lacks.includes(feature));
   const isRefused = ({ do: what }: Program) =>
-    lacks.includes("attributes") ? what === "symlink" || what === "link" : lacks.includes("hashes") && what === "link";
+    (what === "symlink" && isAny("attributes")) || (what === "link" && isAny("attributes", "hashes", "versions"));
   const replace = (program: Program): Program => (isRefused(program) ? { do: "read", path: program.path } : program);
   return steps.map((step) => {
     if ("program" in step) return { ...step, program: replace(step.program) };

@@ -1,28 +1,35 @@
 /** Where only heads can be read: content that is being evicted, and a program that needs all of it meanwhile. */
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { link } from "../../src/vfs/create.ts";
 import { forgetLive } from "../../src/vfs/evict.ts";
+import { rename } from "../../src/vfs/rename.ts";
 import { truncate } from "../../src/vfs/write.ts";
 import { type BytesWorld, CALLER, createBytesWorld } from "../support/bytes-world.ts";
 
-/** A file of such a gateway, all of it here. */
+/** A file of such a gateway, all of it here, and another one. */
 async function begin() {
   const world = await createBytesWorld();
   const { context, gateway } = world;
   const features = { ...context.client.features, versions: false };
   Object.assign(context, { client: { getContent: gateway.client.getContent, features } });
   const { id, lineage } = world.addRemote(Buffer.from("only there"), { name: "a" });
+  world.addRemote(Buffer.from("another"), { name: "b" });
+  context.metadata.inodes.update(ROOT_INODE, { listed: 1 });
   await world.readAll(world.inode(id));
   const missing = () => context.metadata.lives.get(lineage)?.missing;
   expect(missing()).toBe("[]");
   return { world, context, id, lineage, missing };
 }
 
-test("a file linked while it is evicted is brought here again first", async () => {
+/** In place of the other one, whose node it gets. */
+function replace({ context, inode }: BytesWorld): Promise<void> {
+  const parent = inode(ROOT_INODE).lineage;
+  return rename(context, CALLER, { parent, name: "a" }, { parent, name: "b" }, { noReplace: false, exchange: false });
+}
+
+test("a file that takes another's name while it is evicted is brought here again first", async () => {
   const { world, context, id, lineage, missing } = await begin();
   const { metadata } = context;
-  metadata.inodes.update(ROOT_INODE, { listed: 1 });
   let goOn = () => {};
   const held = new Promise<void>((resolve) => {
     goOn = resolve;
@@ -36,11 +43,11 @@ test("a file linked while it is evicted is brought here again first", async () =
   });
   const evicting = forgetLive(context, { lineage });
   for (let turns = 0; turns < 100; turns += 1) await undefined;
-  const linking = link(context, CALLER, lineage, world.inode(ROOT_INODE).lineage, "b");
+  const replacing = replace(world);
   for (let turns = 0; turns < 100; turns += 1) await undefined;
   goOn();
-  await Promise.all([evicting, linking]);
-  expect(metadata.entries.links(id)).toBe(2);
+  await Promise.all([evicting, replacing]);
+  expect(metadata.entries.find(ROOT_INODE, "b")?.inode).toBe(id);
   expect(missing()).toBe("[]");
 });
 
@@ -62,15 +69,14 @@ test.each(["open", "truncate"] as const)("all of it is here when it may be writt
 });
 
 /** Its bytes come before it gets a node that has to be given them. */
-async function linksWhole(world: BytesWorld, lineage: number): Promise<void> {
+async function replacesWhole(world: BytesWorld, lineage: number): Promise<void> {
   const { context } = world;
-  context.metadata.inodes.update(ROOT_INODE, { listed: 1 });
-  await link(context, CALLER, lineage, world.inode(ROOT_INODE).lineage, "b");
+  await replace(world);
   expect(context.metadata.lives.get(lineage)?.missing).toBe("[]");
   expect((await context.runtime.files.stat(context.paths.live(lineage))).size).toBe("only there".length);
 }
 
-test("evicted, and the rows could not be told: linked, it is brought here again first", async () => {
+test("evicted, and the rows could not be told: moved over another, it is brought here again first", async () => {
   const { world, context, lineage } = await begin();
   const { lives } = context.metadata;
   const { remove, update } = lives;
@@ -80,11 +86,11 @@ test("evicted, and the rows could not be told: linked, it is brought here again 
   Object.assign(lives, { remove: refuse, update: refuse });
   await expect(forgetLive(context, { lineage })).rejects.toThrow("the rows take no changes");
   Object.assign(lives, { remove, update });
-  await linksWhole(world, lineage);
+  await replacesWhole(world, lineage);
   expect(context.bytes.evicting.size).toBe(0);
 });
 
-test("a crash while it is evicted: linked before the files were looked at, it is brought here again first", async () => {
+test("a crash while it is evicted: moved over another before the files were looked at, it is brought here again first", async () => {
   const { world, context, lineage } = await begin();
   let next: BytesWorld | undefined;
   context.runtime.step = (label) => {
@@ -93,7 +99,7 @@ test("a crash while it is evicted: linked before the files were looked at, it is
   await forgetLive(context, { lineage }).catch(() => {});
   if (next === undefined) throw new Error("nothing was evicted");
   Object.assign(next.context, { client: context.client });
-  await linksWhole(next, lineage);
+  await replacesWhole(next, lineage);
 });
 
 test("what could not be evicted is here", async () => {
