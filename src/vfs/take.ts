@@ -193,6 +193,7 @@ function takeLink(context: Context, entryId: number, row: NodeRow, node: Node): 
     else metadata.inodes.update(inode.id, { linkGroup: null });
     return;
   }
+  if (row.dirtySince !== null && group !== inode.linkGroup && isOtherFile(inode, node)) return;
   const isMovable = names === 1 && inode.content === "clean" && writersOf(context, inode) === 0;
   if (isMovable && joinNames(context, entry, inode, node)) return;
   const before = inode.linkGroup;
@@ -200,6 +201,11 @@ function takeLink(context: Context, entryId: number, row: NodeRow, node: Node): 
   const isGathered = gatherNames(context, group, inode.id);
   if (isGathered || (before !== group && names > 1)) markInode(context, inode.id);
   else lookLater(context, inode.id);
+}
+
+/** A file from elsewhere has this name here, and is to be sent to the node: a link of what that has so far is none of it. */
+function isOtherFile({ kind, content, hash }: Inode, node: Node): boolean {
+  return kind !== kindOf(node) || (kind === "file" && content === "clean" && hash !== node.contentHash);
 }
 
 /** The name goes on as one more of its group's, if that is here. */
