@@ -5,7 +5,7 @@ import { born, type NodeRow } from "../metadata/nodes.ts";
 import { lookAgain, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { makeInodeOf } from "./from-node.ts";
-import { isAtNode, isLike, joinGroup, lookLater } from "./links.ts";
+import { isAtNode, isLike, joinGroup, lookLater, lookLaterAt } from "./links.ts";
 import { moveAside, nameHere, stepAside } from "./make-room.ts";
 import { plan } from "./plan.ts";
 import { isSeenAway } from "./rings.ts";
@@ -37,9 +37,10 @@ export function arrive(context: Context, node: Node): number | undefined {
   const row = metadata.nodes.create({ ...born(entry.id, node), changedAt: context.runtime.now() });
   // What was changed here in its other names is to be sent to it too.
   if (joined !== undefined && !isAtNode(context, joined)) markNode(context, row);
-  // One more name that is like the others leaves none of them behind: no look at thousands for each. One that
-  // is newer has just given the file its content.
-  else if (inode.originNode === node.id || !isLike(inode, node)) lookLater(context, inode.id);
+  // One that is newer has just given the file its content. Any other leaves none of the names that are here behind: no
+  // look at thousands for each.
+  else if (inode.originNode === node.id) lookLater(context, inode.id);
+  else if (joined !== undefined && !isLike(inode, node)) lookLaterAt(context, row);
   return occupant === undefined ? undefined : metadata.nodes.ofEntry(occupant.id)?.id;
 }
 

@@ -39,11 +39,13 @@ export function isFollower({ metadata }: Needs, row: NodeRow, inode: Inode): boo
  */
 export function isNewest(context: Needs, inode: Inode, node: Node): boolean {
   if (groupOf(node) !== inode.linkGroup) return true;
-  const shown = rowOfOrigin(context, inode);
-  const known = [...rowsOfInode(context, inode.id), ...(shown === undefined ? [] : [shown])];
-  const others = known.filter((row) => row.nodeId !== node.id);
   const written = Date.parse(writtenAt(node));
-  return others.every(({ base }) => base === null || Date.parse(base.modifiedAt) <= written);
+  const isNoLater = ({ nodeId, base }: NodeRow) =>
+    nodeId === node.id || base === null || Date.parse(base.modifiedAt) <= written;
+  const shown = rowOfOrigin(context, inode);
+  // Asked first: a name that is behind is told by this alone, without a look at thousands for each.
+  if (shown !== undefined && !isNoLater(shown)) return false;
+  return rowsOfInode(context, inode.id).every(isNoLater);
 }
 
 /** Whose head the content is. */
@@ -160,15 +162,17 @@ export function leaveGroup({ metadata }: Needs, inode: number): void {
 
 /** Something came in by one of its names. A node that is still behind when this time is over is brought up from here. */
 export function lookLater(context: Parameters<typeof markInode>[0], inode: number): void {
-  const { metadata, runtime, activity } = context;
-  if (metadata.entries.links(inode) < 2) return;
-  for (const row of rowsOfInode(context, inode)) {
-    if (row.due !== null || row.dirtySince !== null) continue;
-    // Not all mounts at once: the second finds it done.
-    const due = runtime.now() + Math.round(TURN_MS * (1 + runtime.random()));
-    metadata.nodes.update(row.id, { due });
-    activity.wake(due);
-  }
+  if (context.metadata.entries.links(inode) < 2) return;
+  for (const row of rowsOfInode(context, inode)) lookLaterAt(context, row);
+}
+
+/** The same where it is known which of the names is behind: the others are as they were. */
+export function lookLaterAt({ metadata, runtime, activity }: Parameters<typeof markInode>[0], row: NodeRow): void {
+  if (row.due !== null || row.dirtySince !== null) return;
+  // Not all mounts at once: the second finds it done.
+  const due = runtime.now() + Math.round(TURN_MS * (1 + runtime.random()));
+  metadata.nodes.update(row.id, { due });
+  activity.wake(due);
 }
 
 /** One of its names went, `row` with it: the nodes of the others have to hold all there is of it from now on. */

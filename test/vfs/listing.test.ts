@@ -79,6 +79,25 @@ test("what comes in is like the gateway's: none of it waits to be sent", async (
   expect(metadata.nodes.dirty(10)).toEqual([]);
 });
 
+test("names that are behind come in without a look at all the others for each, and are looked at in the end", async () => {
+  const linked = (id: string, hash: string, modifiedAt: string) =>
+    nodeOf(id, { contentHash: hash, modifiedAt, attributes: { link: { group: "g", hash } } });
+  const behind = Array.from({ length: 400 }, (_, index) => linked(`n${index}`, "old", "2026-01-01T00:00:01.000Z"));
+  const nodes = [linked("newest", "new", "2026-01-01T00:00:02.000Z"), ...behind];
+  let read = 0;
+  const { context, metadata, clock } = await begin(
+    { ...noNews, listFolder: async (_, options) => pageOf(nodes, options?.after, 1_000) },
+    (rows) => {
+      read += rows;
+    },
+  );
+  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+  expect(read).toBeLessThan(10 * nodes.length);
+  expect(metadata.entries.links(metadata.entries.find(ROOT_INODE, "newest")?.inode ?? 0)).toBe(nodes.length);
+  const waiting = behind.filter(({ id }) => metadata.nodes.ofNodeId(id)?.due != null);
+  expect(waiting.length).toBe(behind.length);
+});
+
 test("whatever the list of a large folder does not show is asked for by its id", async () => {
   let nodes = Array.from({ length: 2_500 }, (_, index) => nodeOf(`n${index}`));
   const asked: string[] = [];
