@@ -4,8 +4,7 @@ import type { Entry } from "../metadata/entries.ts";
 import { born, type NodeRow } from "../metadata/nodes.ts";
 import { lookAgain, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { makeInodeOf } from "./from-node.ts";
-import { isAtNode, isLike, joinGroup, lookLater, lookLaterAt } from "./links.ts";
+import { inodeApart, isAtNode, isLike, joinGroup, lookLater, lookLaterAt } from "./links.ts";
 import { moveAside, nameHere, stepAside } from "./make-room.ts";
 import { plan } from "./plan.ts";
 import { isSeenAway } from "./rings.ts";
@@ -32,7 +31,7 @@ export function arrive(context: Context, node: Node): number | undefined {
   }
   metadata.arrivals.remove(node.id);
   const joined = joinGroup(context, node);
-  const inode = joined ?? makeInodeOf(context, node);
+  const inode = joined ?? inodeApart(context, node);
   const entry = metadata.entries.create(folder, shown.name, inode.id, shown.gatewayName);
   const row = metadata.nodes.create({ ...born(entry.id, node), changedAt: context.runtime.now() });
   // What was changed here in its other names is to be sent to it too.

@@ -10,7 +10,7 @@ import type { Inode } from "../metadata/inodes.ts";
 import { type NodeRow, writtenAt } from "../metadata/nodes.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { contentOfNode, groupOf } from "./from-node.ts";
+import { contentOfNode, groupOf, makeInodeOf } from "./from-node.ts";
 import { comesFrom } from "./holes.ts";
 import { writersOf } from "./live.ts";
 import { handOver } from "./nameless.ts";
@@ -158,6 +158,22 @@ export function gatherNames(context: Context, group: string, inode: number): boo
  */
 export function leaveGroup({ metadata }: Needs, inode: number): void {
   if (metadata.inodes.get(inode)?.linkGroup != null) metadata.inodes.update(inode, { linkGroup: null });
+}
+
+/**
+ * A new inode for a node that is no name of any here. What was changed here of the same group and has no node yet goes on
+ * as another file: none of the group's nodes is asked whether it may have that, so nobody would be told of both, and as
+ * one more of them it would be taken for one that is behind.
+ */
+export function inodeApart(context: Context, node: Node): Inode {
+  const { metadata, runtime } = context;
+  const group = groupOf(node);
+  for (const { id, content } of group === null ? [] : metadata.inodes.ofGroup(group)) {
+    const rows = rowsOfInode(context, id);
+    const isElsewhere = content === "clean" || rows.some(({ nodeId }) => nodeId !== null);
+    if (!isElsewhere) metadata.inodes.update(id, { linkGroup: rows.length > 1 ? runtime.uuid() : null });
+  }
+  return makeInodeOf(context, node);
 }
 
 /** Something came in by one of its names. A node that is still behind when this time is over is brought up from here. */

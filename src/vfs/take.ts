@@ -10,10 +10,10 @@ import { ROOT_INODE } from "../metadata/metadata.ts";
 import { baseOf, type NodeRow } from "../metadata/nodes.ts";
 import { markInode, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { contentOfNode, folderOfNode, groupOf, makeInodeOf } from "./from-node.ts";
+import { contentOfNode, folderOfNode, groupOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
 import { comesFrom } from "./holes.ts";
-import { gatherNames, joinGroup, keepInOthers, leaveToOthers, lookLater } from "./links.ts";
+import { gatherNames, inodeApart, joinGroup, keepInOthers, leaveToOthers, lookLater } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { freeConflictName, moveAside, nameHere, stepAside } from "./make-room.ts";
 import { withPinnedMtime } from "./mtime.ts";
@@ -220,7 +220,7 @@ function joinNames(context: Context, entry: Entry, inode: Inode, node: Node): bo
 }
 
 function leaveInode(context: Context, entry: Entry, row: NodeRow, node: Node): void {
-  const own = joinGroup(context, node) ?? makeInodeOf(context, node);
+  const own = joinGroup(context, node) ?? inodeApart(context, node);
   context.metadata.entries.setInode(entry.id, own.id);
   lookLater(context, own.id);
   keepInOthers(context, entry.inode, row);
