@@ -72,7 +72,8 @@ async function begin(crashes: number, behaviour: "reload" | "adopt-reload" = "re
       trial.supervisor.kill("SIGKILL");
       let next = 0;
       await vi.waitFor(() => {
-        next = Number(/^supervisor (\d+)$/m.exec(trial.log())?.[1]);
+        next = Number(/^supervisor (\d+)$/m.exec(trial.log())?.[1] ?? 0);
+        expect(next).toBeGreaterThan(0);
         expect(trial.stderr()).toContain("took the place of a supervisor that died");
       }, patiently);
       return next;
