@@ -10,7 +10,6 @@ export interface Cutting {
 }
 
 interface Unreadable {
-  readonly lineage: number;
   readonly tries: number;
   readonly why: string;
 }
@@ -27,7 +26,7 @@ export interface ByteState {
   /** The gateway answers a range with the whole content. */
   ignoresRanges: boolean;
   evictionTimer: Timer | undefined;
-  /** Inodes whose content (of this lineage) could not be read for sending: how often so far, and why. */
+  /** Lineages whose content could not be read for sending: how often so far, and why. */
   readonly unreadable: Map<number, Unreadable>;
   /** Inodes that are being cut, for who asks what is going on. */
   readonly cutting: Map<number, Cutting>;

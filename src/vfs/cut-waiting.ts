@@ -76,7 +76,7 @@ function atRest(context: Context, inodes: readonly Inode[]): NodeRow[] {
   return inodes.flatMap(({ id, lineage, content, hash, synced }) => {
     if (content !== "dirty" || hash !== null || synced === HELD || (lives.get(lineage)?.writers ?? 0) > 0) return [];
     // What failed once is for the queue to try again.
-    if (metadata.lives.get(lineage)?.missing !== "[]" || bytes.unreadable.has(id)) return [];
+    if (metadata.lives.get(lineage)?.missing !== "[]" || bytes.unreadable.has(lineage)) return [];
     const rows = metadata.entries.ofInode(id).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
     const row = rows.find(({ dirtySince, parked }) => dirtySince !== null && parked === null);
     return row === undefined || rows.some(({ changedAt }) => changedAt > before) ? [] : [row];

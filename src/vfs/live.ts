@@ -360,6 +360,7 @@ export function forgetLineage(context: Context, lineage: number): void {
     metadata.inodes.removeLineage(lineage);
     if (hasFile) removeSoon(context, { kind: "live", id: lineage });
   });
+  context.bytes.unreadable.delete(lineage);
   runtime.step("forget: rows gone");
 }
 

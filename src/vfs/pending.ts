@@ -150,7 +150,7 @@ function stateOf(
     return { state: step.for === "writer" ? "open" : "waiting", why: excess ?? WAITING[step.for] };
   }
   const held = heldBack(context);
-  const unread = attempt === undefined ? context.bytes.unreadable.get(inodeOf(context, row)?.id ?? 0) : undefined;
+  const unread = attempt === undefined ? context.bytes.unreadable.get(inodeOf(context, row)?.lineage ?? 0) : undefined;
   if (unread !== undefined && held === undefined) {
     const why = `its content could not be read ${unread.tries} times: ${unread.why}`;
     return { state: "retry", why, at: row.due ?? runtime.now() };

@@ -23,25 +23,21 @@ export function couldNotRead(
 ): number | undefined {
   const { bytes, log, metadata } = context;
   // Of what came in its place meanwhile it says nothing.
-  if (metadata.inodes.get(id)?.lineage !== lineage) {
-    bytes.unreadable.delete(id);
-    return 0;
-  }
-  const before = bytes.unreadable.get(id);
-  const tries = (before?.lineage === lineage ? before.tries : 0) + 1;
+  if (metadata.inodes.get(id)?.lineage !== lineage) return 0;
+  const tries = (bytes.unreadable.get(lineage)?.tries ?? 0) + 1;
   const why = error instanceof Error ? error.message : String(error);
-  bytes.unreadable.set(id, { lineage, tries, why });
+  bytes.unreadable.set(lineage, { tries, why });
   log.warn({ err: error, inode: id, tries }, "the content could not be read for sending, it is tried again");
   context.activity.progressed();
   if (tries < GONE_TRIES || !isGone(error) || metadata.nodes.get(row.id)?.dirtySince == null) return tries;
-  bytes.unreadable.delete(id);
+  bytes.unreadable.delete(lineage);
   metadata.nodes.update(row.id, { parked: `what is missing of its content cannot be had: ${why}`, due: null });
   return undefined;
 }
 
 /** What went wrong with the inode's content says nothing any more: it goes, or is wanted tried again. */
 export function forgetFailures({ bytes, network }: Pick<Context, "bytes" | "network">, inode: Inode): void {
-  bytes.unreadable.delete(inode.id);
+  bytes.unreadable.delete(inode.lineage);
   if (inode.originVersion !== null) network.forgetReference(inode.originVersion);
 }
 

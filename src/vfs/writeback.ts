@@ -315,7 +315,7 @@ export function createWriteBack(context: Context): WriteBack {
     let due: number;
     try {
       const result = await cutGeneration(context, inode.id, stopped.signal);
-      context.bytes.unreadable.delete(inode.id);
+      context.bytes.unreadable.delete(inode.lineage);
       if (result === "held") {
         parkHeld(context, row.id);
         return false;

@@ -4,16 +4,11 @@
  * there before, does not take it away.
  */
 import { expect, test } from "vitest";
-import type { HttpRequest } from "../../src/contract/http.ts";
-import { SEED } from "../support/seed.ts";
 import type { Mount } from "./mount.ts";
-import { bytesOf, type Program, runProgram } from "./programs.ts";
-import type { Fault } from "./transport.ts";
+import { bytesOf, type Program } from "./programs.ts";
 import { hashOf, treeOf } from "./tree.ts";
-import { createWorld } from "./world.ts";
+import { beginTwo, TURNS_MS } from "./two-world.ts";
 
-/** Nothing that waits to see whether somebody else does it waits longer. */
-const TURNS_MS = 150_000;
 const SIZE = 40;
 const OLD = hashOf(bytesOf("old", SIZE));
 const NEW = hashOf(bytesOf("new", SIZE));
@@ -38,27 +33,8 @@ interface Late {
 
 /** Beta looks into `d` only after its programs. */
 async function comesInLate({ names, programs, hasHeard, isSent, isDeleted, shown, end }: Late): Promise<void> {
-  let choose: (request: HttpRequest) => Fault | undefined = () => undefined;
-  const world = await createWorld({
-    seed: SEED,
-    mounts: ["alpha", "beta"],
-    sabotage: { choose: (request) => choose(request) },
-  });
-  const [alpha, beta] = world.mounts;
-  if (alpha === undefined || beta === undefined) throw new Error("two mounts");
-  const calls = ({ process }: Mount) => {
-    if (process === undefined) throw new Error("down");
-    return process.kernel;
-  };
-  const run = (mount: Mount, what: Program, label = "") => world.run(runProgram(calls(mount), what, label));
-  const drain = async (mount: Mount) => {
-    const drained = mount.process?.engine.drain({ settle: true, signal: new AbortController().signal });
-    expect(await world.run(drained ?? Promise.reject(new Error("down")))).toEqual({ drained: true, left: [] });
-  };
-  const nodeOfA = async () => {
-    const { items } = await world.run(world.outside.listFolder(world.workspace.root));
-    return items.find(({ name }) => name === "a");
-  };
+  const { world, alpha, beta, rules, calls, run, drain, nodes } = await beginTwo();
+  const nodeOfA = async () => (await nodes()).find(({ name }) => name === "a");
 
   await run(alpha, { do: "mkdir", path: "d" });
   await run(alpha, { do: "save", path: "a", size: SIZE }, "old");
@@ -69,7 +45,7 @@ async function comesInLate({ names, programs, hasHeard, isSent, isDeleted, shown
   const a = await nodeOfA();
 
   if (!hasHeard) world.setLag({ path: 0, journal: 10_000, id: 0 });
-  choose = ({ method, path }) => (method === "GET" || path.includes(a?.id ?? "?") ? undefined : "failed");
+  rules.choose = ({ method, path }) => (method === "GET" || path.includes(a?.id ?? "?") ? undefined : "failed");
   await run(alpha, { do: "save", path: "a", size: SIZE }, "new");
   for (let waited = 0; (await nodeOfA())?.contentHash !== NEW; waited += 100) {
     if (waited > 30_000) throw new Error("a is never sent");
@@ -77,7 +53,7 @@ async function comesInLate({ names, programs, hasHeard, isSent, isDeleted, shown
   }
   alpha.crash();
   if (hasHeard) await world.clock.advance(3_000);
-  choose = ({ method, path }) => {
+  rules.choose = ({ method, path }) => {
     const isToA = isSent === true && path.includes(a?.id ?? "?");
     return (method === "PUT" && !isToA) || method === "POST" ? "failed" : undefined;
   };
@@ -93,7 +69,7 @@ async function comesInLate({ names, programs, hasHeard, isSent, isDeleted, shown
     return Object.fromEntries(files.map(([path, { content }]) => [path, content]));
   };
   expect(await shownOn(beta)).toEqual(shown);
-  choose = () => undefined;
+  rules.choose = () => undefined;
   await drain(beta);
   await world.run(alpha.start());
   for (const mount of world.mounts) await drain(mount);

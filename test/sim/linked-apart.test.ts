@@ -3,16 +3,10 @@
  * behind the other, although the other is written later, and nobody writes over it who has not shown it.
  */
 import { expect, test } from "vitest";
-import type { HttpRequest } from "../../src/contract/http.ts";
-import { SEED } from "../support/seed.ts";
-import type { Mount } from "./mount.ts";
-import { bytesOf, type Program, runProgram } from "./programs.ts";
-import type { Fault } from "./transport.ts";
-import { hashOf, readFile } from "./tree.ts";
-import { createWorld } from "./world.ts";
+import { bytesOf, type Program } from "./programs.ts";
+import { hashOf } from "./tree.ts";
+import { beginTwo, TURNS_MS } from "./two-world.ts";
 
-/** Nothing that waits to see whether somebody else does it waits longer. */
-const TURNS_MS = 150_000;
 const SIZE = 40;
 
 /**
@@ -20,32 +14,13 @@ const SIZE = 40;
  * arrives first of the two; under `a` beta has saved meanwhile. What alpha shows in the root, and the node `a` has.
  */
 async function apart(program: Program) {
-  let isRefused: (request: HttpRequest) => boolean = () => false;
-  const choose = (request: HttpRequest): Fault | undefined => (isRefused(request) ? "failed" : undefined);
   let sent = 0;
-  const world = await createWorld({
-    seed: SEED,
-    mounts: ["alpha", "beta"],
-    sabotage: { choose },
+  const { world, alpha, beta, rules, calls, labelOf, run, drain, nodes } = await beginTwo({
     onAnswer: (mount, { method }, { status }) => {
       if (mount.name === "alpha" && method === "PUT" && status < 300) sent += 1;
     },
   });
-  const [alpha, beta] = world.mounts;
-  if (alpha === undefined || beta === undefined) throw new Error("two mounts");
-  const calls = ({ process }: Mount) => {
-    if (process === undefined) throw new Error("down");
-    return process.kernel;
-  };
-  const run = (mount: Mount, what: Program, label: string) => world.run(runProgram(calls(mount), what, label));
-  const drain = async (mount: Mount) => {
-    const drained = mount.process?.engine.drain({ settle: true, signal: new AbortController().signal });
-    expect(await world.run(drained ?? Promise.reject(new Error("down")))).toEqual({ drained: true, left: [] });
-  };
-  const nodeOfA = async () => {
-    const { items } = await world.run(world.outside.listFolder(world.workspace.root));
-    return items.find(({ name }) => name === "a");
-  };
+  const nodeOfA = async () => (await nodes()).find(({ name }) => name === "a");
 
   await run(alpha, { do: "mkdir", path: "d" }, "");
   await run(alpha, { do: "save", path: "a", size: SIZE }, "old");
@@ -61,7 +36,8 @@ async function apart(program: Program) {
   await run(beta, { do: "save", path: "a", size: SIZE }, "theirs");
   await drain(beta);
   sent = 0;
-  isRefused = ({ method, path }) => method !== "GET" && sent === 0 && path.includes(before?.id ?? "?");
+  rules.choose = ({ method, path }) =>
+    method !== "GET" && sent === 0 && path.includes(before?.id ?? "?") ? "failed" : undefined;
   alpha.weather.isOffline = false;
   for (let waited = 0; sent === 0; waited += 100) {
     if (waited > 60_000) throw new Error("d/b is never sent");
@@ -71,10 +47,7 @@ async function apart(program: Program) {
   await world.clock.advance(TURNS_MS);
 
   const shown: Record<string, string> = {};
-  for (const path of ["a", "d/b"]) {
-    const text = (await world.run(readFile(calls(alpha), path))).toString("latin1");
-    shown[path] = text.slice(0, text.indexOf(";"));
-  }
+  for (const path of ["a", "d/b"]) shown[path] = await labelOf(alpha, path);
   const names = await world.run(calls(alpha).list(""));
   world.check();
   const after = await nodeOfA();

@@ -1,42 +1,18 @@
 /** A file gets one more name on one mount while on another one, which has not heard of that, the name it has becomes another file's. */
 import { expect, test } from "vitest";
-import { SEED } from "../support/seed.ts";
 import type { Mount } from "./mount.ts";
-import { type Program, runProgram } from "./programs.ts";
-import { readFile } from "./tree.ts";
-import { createWorld } from "./world.ts";
-
-/** Nothing that waits to see whether somebody else does it waits longer. */
-const TURNS_MS = 150_000;
+import { beginTwo, TURNS_MS } from "./two-world.ts";
 
 async function begin() {
-  const world = await createWorld({ seed: SEED, mounts: ["alpha", "beta"] });
-  const [alpha, beta] = world.mounts;
-  if (alpha === undefined || beta === undefined) throw new Error("two mounts");
-  const calls = ({ process }: Mount) => {
-    if (process === undefined) throw new Error("down");
-    return process.kernel;
-  };
-  const run = (mount: Mount, what: Program, label = "") => world.run(runProgram(calls(mount), what, label));
-  const drain = async (mount: Mount) => {
-    const drained = mount.process?.engine.drain({ settle: true, signal: new AbortController().signal });
-    expect(await world.run(drained ?? Promise.reject(new Error("down")))).toEqual({ drained: true, left: [] });
-  };
+  const it = await beginTwo();
+  const { world, alpha, beta, calls, labelOf, drain } = it;
   const shown = async (mount: Mount) => {
     const all: Record<string, string> = {};
-    for (const name of await world.run(calls(mount).list(""))) {
-      const text = (await world.run(readFile(calls(mount), name))).toString("latin1");
-      all[name] = text.slice(0, text.indexOf(";"));
-    }
+    for (const name of await world.run(calls(mount).list(""))) all[name] = await labelOf(mount, name);
     return all;
   };
-
   return {
-    world,
-    alpha,
-    beta,
-    run,
-    drain,
+    ...it,
     shown,
     async ends() {
       await world.clock.advance(20_000);

@@ -4,64 +4,32 @@
  */
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
-import type { HttpRequest } from "../../src/contract/http.ts";
-import { SEED } from "../support/seed.ts";
 import type { Mount } from "./mount.ts";
-import { bytesOf, runProgram } from "./programs.ts";
-import type { Fault } from "./transport.ts";
-import { hashOf, readFile } from "./tree.ts";
-import { createWorld } from "./world.ts";
-
-/** Nothing that waits to see whether somebody else does it waits longer. */
-const TURNS_MS = 150_000;
+import { bytesOf, sourceOf } from "./programs.ts";
+import { hashOf } from "./tree.ts";
+import { beginTwo, TURNS_MS } from "./two-world.ts";
 
 async function begin(options: { readonly lacks?: readonly Feature[] } = {}) {
-  const rules: { choose: (request: HttpRequest) => Fault | "none" | undefined } = { choose: () => undefined };
   const changes: string[] = [];
-  const world = await createWorld({
-    seed: SEED,
-    mounts: ["alpha", "beta"],
+  const it = await beginTwo({
     ...options,
-    sabotage: { choose: (request) => rules.choose(request) },
     onAnswer: (mount, { method }, { status }) => {
       if (method !== "GET" && status < 300) changes.push(`${mount.name} ${method}`);
     },
   });
-  const [alpha, beta] = world.mounts;
-  if (alpha === undefined || beta === undefined) throw new Error("two mounts");
-  const calls = (mount: Mount) => {
-    if (mount.process === undefined) throw new Error(`${mount.name} is down`);
-    return mount.process.kernel;
-  };
-  const nodes = async () => {
-    const { items } = await world.run(world.outside.listFolder(world.workspace.root));
-    return items.sort((x, y) => (x.name < y.name ? -1 : 1));
-  };
+  const { world, calls, labelOf, run } = it;
   return {
-    world,
-    alpha,
-    beta,
-    rules,
+    ...it,
     changes,
-    calls,
-    nodes,
-    save: (mount: Mount, path: string, label: string) =>
-      world.run(runProgram(calls(mount), { do: "save", path, size: 40 }, label)),
+    save: (mount: Mount, path: string, label: string) => run(mount, { do: "save", path, size: 40 }, label),
     link: (mount: Mount, path: string, to: string) => world.run(calls(mount).link(path, to)),
-    async drain(mount: Mount) {
-      const limit = new AbortController();
-      const drained = mount.process?.engine.drain({ settle: true, signal: limit.signal });
-      expect(await world.run(drained ?? Promise.reject(new Error("down")))).toEqual({ drained: true, left: [] });
-    },
     /** What a mount shows of each name: its label, its number, how many names it has. */
     async shown(mount: Mount) {
       const at = calls(mount);
-      const names = await world.run(at.list(""));
       const shown = [];
-      for (const name of names) {
+      for (const name of await world.run(at.list(""))) {
         const { inode, links } = await world.run(at.stat(name));
-        const text = (await world.run(readFile(at, name))).toString("latin1");
-        shown.push({ name, text: text.slice(0, text.indexOf(";")), inode, links });
+        shown.push({ name, text: await labelOf(mount, name), inode, links });
       }
       world.check();
       return shown;
@@ -464,3 +432,33 @@ test.each(NEEDED)("without %s no file gets one more name", async (feature) => {
   await it.drain(it.alpha);
   expect((await it.nodes()).map(({ name }) => name)).toEqual(["a"]);
 });
+
+test.each(["written", "removed"] as const)(
+  "without versions, of what others linked, one is %s by somebody else: the other is read",
+  async (how) => {
+    const it = await begin({ lacks: ["versions", "references"] });
+    const { outside, workspace } = it.world;
+    const bytes = bytesOf("old", 40);
+    const link = { group: "others", hash: hashOf(bytes) };
+    for (const name of ["a", "b"]) {
+      await it.world.run(outside.upload(workspace.root, name, sourceOf(bytes), { attributes: { link } }));
+    }
+    await it.world.clock.advance(3_000);
+    expect((await it.world.run(it.calls(it.alpha).stat("a"))).links).toBe(2);
+    const [a] = await it.nodes();
+    if (a === undefined) throw new Error("a is gone");
+    if (how === "written") await it.world.run(outside.writeContent(a.id, sourceOf(bytesOf("new", 40)), {}));
+    else await it.world.run(outside.deleteNode(a.id, { ifRevision: a.revision }));
+    await it.world.clock.advance(TURNS_MS);
+    const shown = (await it.shown(it.alpha)).map(({ name, text, links }) => [name, text, links]);
+    expect(shown).toEqual(
+      how === "written"
+        ? [
+            ["a", "new", 1],
+            ["b", "old", 1],
+          ]
+        : [["b", "old", 1]],
+    );
+    await it.drain(it.alpha);
+  },
+);

@@ -3,7 +3,7 @@
 import { RemoteError } from "../../src/client/errors.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import { split } from "./calls.ts";
-import { bytesOf } from "./programs.ts";
+import { bytesOf, sourceOf } from "./programs.ts";
 import type { Step } from "./steps.ts";
 import type { World } from "./world.ts";
 
@@ -21,13 +21,7 @@ export async function edit(world: World, step: Extract<Step, { do: "outside" }>,
 
 async function carryOut(world: World, { edit: what, path, to }: Extract<Step, { do: "outside" }>, label: string) {
   const { outside } = world;
-  const data = bytesOf(`outside${label}`, SIZE);
-  const source = {
-    size: data.length,
-    read: async function* () {
-      yield data;
-    },
-  };
+  const source = sourceOf(bytesOf(`outside${label}`, SIZE));
   const { node, parent, name } = await find(world, path);
   switch (what) {
     case "write":

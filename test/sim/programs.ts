@@ -1,4 +1,5 @@
 /** What programs do with files, as sequences of system calls: saves of all kinds, and the small tools. */
+import type { ContentSource } from "../../src/contract/http.ts";
 import type { Calls } from "./calls.ts";
 import { readFile, TAG } from "./tree.ts";
 
@@ -25,6 +26,16 @@ export type Program =
 export function bytesOf(label: string, size: number): Buffer {
   const text = `${label};`;
   return Buffer.alloc(size === 0 ? 0 : Math.max(size, text.length), text);
+}
+
+/** To be sent by a client. */
+export function sourceOf(bytes: Uint8Array): ContentSource {
+  return {
+    size: bytes.length,
+    async *read() {
+      yield bytes;
+    },
+  };
 }
 
 /** Rejects with a CallError as soon as one of its calls does. */

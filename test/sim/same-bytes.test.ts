@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import type { Context } from "../../src/vfs/context.ts";
-import { bytesOf, runProgram } from "./programs.ts";
+import { bytesOf, runProgram, sourceOf } from "./programs.ts";
 import { readFile } from "./tree.ts";
 import { createWorld } from "./world.ts";
 
@@ -11,15 +11,6 @@ const CALLER = { uid: 0, gid: 0, pid: 1, umask: 0o22, signal: new AbortControlle
 const READING = { read: true, write: false, append: false, truncate: false, exclusive: false };
 const HEARD_MS = 5_000;
 const BYTES = Buffer.from("the same bytes, twice");
-
-function sourceOf(bytes: Uint8Array) {
-  return {
-    size: bytes.length,
-    async *read() {
-      yield bytes;
-    },
-  };
-}
 
 const inodeOf = ({ context }: { readonly context: Context }, name: string) =>
   context.metadata.entries.find(ROOT_INODE, name)?.inode ?? 0;

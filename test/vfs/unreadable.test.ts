@@ -5,6 +5,7 @@ import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { advance } from "../../src/vfs/advance.ts";
 import type { Context } from "../../src/vfs/context.ts";
 import { cutGeneration } from "../../src/vfs/cut.ts";
+import { forgetLineage } from "../../src/vfs/live.ts";
 import { removeInode } from "../../src/vfs/nameless.ts";
 import { retryNow } from "../../src/vfs/retry.ts";
 import { send } from "../../src/vfs/send.ts";
@@ -16,15 +17,18 @@ async function failing(count: number) {
   const world = await createBytesWorld();
   const { bytes, network, metadata } = world.context;
   const inodes: number[] = [];
+  const lineages: number[] = [];
   for (let index = 0; index < count; index += 1) {
     const { inode, handle } = await world.create();
     await world.close(handle);
     metadata.inodes.update(inode.id, { originNode: `n${index}`, originVersion: `v${index}` });
-    bytes.unreadable.set(inode.id, { lineage: inode.lineage, tries: 3, why: "the disk" });
+    bytes.unreadable.set(inode.lineage, { tries: 3, why: "the disk" });
     network.cannotRefer(`v${index}`);
     inodes.push(inode.id);
+    lineages.push(inode.lineage);
   }
-  const failures = () => inodes.map((id, index) => [bytes.unreadable.has(id), !network.mayRefer(`v${index}`)]);
+  const failures = () =>
+    lineages.map((lineage, index) => [bytes.unreadable.has(lineage), !network.mayRefer(`v${index}`)]);
   return { world, inodes, failures };
 }
 
@@ -126,6 +130,8 @@ test("what is missing of content says nothing of other content that came in its 
   const after = metadata.inodes.switchLineage(inode.id, {});
   // A cut of what was there before ends late.
   expect(couldNotRead(context, row, before, gone)).toBe(0);
+  forgetLineage(context, before.lineage);
+  expect(context.bytes.unreadable.size).toBe(0);
   expect(metadata.nodes.get(row.id)?.parked).toBeNull();
   for (const tries of [1, 2, 3, 4]) expect(couldNotRead(context, row, after, gone)).toBe(tries);
   expect(couldNotRead(context, row, after, gone)).toBeUndefined();

@@ -1,0 +1,60 @@
+/** A world with two mounts, for histories made by hand: what goes wrong with which request is told by rules. */
+import { expect } from "vitest";
+import type { Feature } from "../../src/contract/features.ts";
+import type { HttpRequest } from "../../src/contract/http.ts";
+import { SEED } from "../support/seed.ts";
+import type { Mount } from "./mount.ts";
+import { type Program, runProgram } from "./programs.ts";
+import type { Fault } from "./transport.ts";
+import { readFile } from "./tree.ts";
+import { createWorld, type WorldOptions } from "./world.ts";
+
+/** Nothing that waits to see whether somebody else does it waits longer. */
+export const TURNS_MS = 150_000;
+
+type Rule = (request: HttpRequest) => Fault | "none" | undefined;
+
+interface More extends Pick<WorldOptions, "onAnswer"> {
+  /** What the gateway is taken not to have. */
+  readonly lacks?: readonly Feature[];
+}
+
+/** Requests of both mounts meet what `rules.choose` says, fair weather if nothing. */
+export async function beginTwo(more: More = {}) {
+  const rules: { choose: Rule } = { choose: () => undefined };
+  const world = await createWorld({
+    seed: SEED,
+    mounts: ["alpha", "beta"],
+    ...more,
+    sabotage: { choose: (request) => rules.choose(request) },
+  });
+  const [alpha, beta] = world.mounts;
+  if (alpha === undefined || beta === undefined) throw new Error("two mounts");
+  const calls = ({ name, process }: Mount) => {
+    if (process === undefined) throw new Error(`${name} is down`);
+    return process.kernel;
+  };
+  /** The label that programs begin a file's bytes with. */
+  const labelOf = async (mount: Mount, path: string) => {
+    const text = (await world.run(readFile(calls(mount), path))).toString("latin1");
+    return text.slice(0, text.indexOf(";"));
+  };
+  return {
+    world,
+    alpha,
+    beta,
+    rules,
+    calls,
+    labelOf,
+    run: (mount: Mount, what: Program, label = "") => world.run(runProgram(calls(mount), what, label)),
+    async drain(mount: Mount) {
+      const drained = mount.process?.engine.drain({ settle: true, signal: new AbortController().signal });
+      expect(await world.run(drained ?? Promise.reject(new Error("down")))).toEqual({ drained: true, left: [] });
+    },
+    /** The nodes in the root, by name. */
+    async nodes() {
+      const { items } = await world.run(world.outside.listFolder(world.workspace.root));
+      return items.sort((x, y) => (x.name < y.name ? -1 : 1));
+    },
+  };
+}
