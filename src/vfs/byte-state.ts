@@ -32,8 +32,9 @@ export interface ByteState {
   readonly cutting: Map<number, Cutting>;
   /** Kept open until the end: their bytes have no other place any more; see without-folder.ts. */
   readonly held: Set<LiveFile>;
-  /** Lineages the kernel forgot while the rows could not be changed. */
-  readonly unforgotten: Set<number>;
+  /** Lineages the kernel forgot and the rows did not yet; see forgotten.ts. */
+  readonly forgotten: Set<number>;
+  forgetTimer: Timer | undefined;
   /** Lineages of files that are being made, of which the kernel was told nothing yet: it will not forget them. */
   readonly untold: Set<number>;
   /** When a program last removed a name: its bytes go a little later, when the kernel forgot it. */
@@ -62,7 +63,8 @@ export function createByteState(): ByteState {
     unreadable: new Map(),
     cutting: new Map(),
     held: new Set(),
-    unforgotten: new Set(),
+    forgotten: new Set(),
+    forgetTimer: undefined,
     untold: new Set(),
     removedAt: Number.NEGATIVE_INFINITY,
     isUnswept: false,
@@ -115,6 +117,7 @@ export async function stopBytes(context: {
   const { bytes, lives } = context;
   bytes.stopped.abort();
   bytes.evictionTimer?.cancel();
+  bytes.forgetTimer?.cancel();
   for (const live of lives.values()) live.cutTimer?.cancel();
   while (bytes.tasks.size > 0) await Promise.all(bytes.tasks);
   while (bytes.changing.size > 0) await Promise.all(bytes.changing.values());

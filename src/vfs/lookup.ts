@@ -1,9 +1,8 @@
-/** Names and attributes, looked up: lookup, getattr, access, statfs, and what the kernel forgets. */
+/** Names and attributes, looked up: lookup, getattr, access, statfs. */
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { Absent, Attributed, Caller, Found, Lineage, SpaceInfo } from "./filesystem.ts";
 import { completeFolder } from "./listing.ts";
-import { dropIfUnused } from "./nameless.ts";
 import { visitFolder } from "./poll.ts";
 import { attributed, folderOf, found, inodeOf, requireWritable, validMs } from "./stat.ts";
 import { noteAbsent } from "./tell-kernel.ts";
@@ -55,16 +54,4 @@ export async function statfs(context: Context): Promise<SpaceInfo> {
     filesFree: 0x7fff_ffff,
     nameLength: 255,
   };
-}
-
-/** The kernel no longer knows these: nameless inodes and superseded bytes behind them may go. */
-export function forget(context: Context, lineages: readonly { lineage: Lineage }[]): void {
-  for (const { lineage } of lineages) {
-    try {
-      dropIfUnused(context, lineage);
-    } catch (error) {
-      context.log.warn({ err: error, lineage }, "what the kernel forgot could not be removed yet");
-      context.bytes.unforgotten.add(lineage);
-    }
-  }
 }

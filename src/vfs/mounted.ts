@@ -3,6 +3,7 @@ import * as attributes from "./attributes.ts";
 import type { Context } from "./context.ts";
 import * as create from "./create.ts";
 import type { FileSystem } from "./filesystem.ts";
+import { forget } from "./forgotten.ts";
 import * as lookup from "./lookup.ts";
 import * as open from "./open.ts";
 import { read, seek } from "./read.ts";
@@ -22,7 +23,7 @@ export function createFileSystem(context: Context): FileSystem {
     unheard: () => expireEverything(context),
     attended: (milliseconds, mayAsk) => context.rightOfWay.attended(milliseconds, mayAsk),
     lookup: (caller, parent, name) => lookup.lookup(context, caller, parent, name),
-    forget: (lineages) => lookup.forget(context, lineages),
+    forget: (lineages) => forget(context, lineages),
     getattr: (_caller, lineage) => lookup.getattr(context, lineage),
     setattr: (caller, lineage, change) => attributes.setattr(context, caller, lineage, change),
     access: (_caller, lineage, mask) => lookup.access(context, lineage, mask),

@@ -6,6 +6,13 @@ import { removeGeneration } from "./generation.ts";
 import { forgetLineage } from "./live.ts";
 import { forgetFailures } from "./unreadable.ts";
 
+/** Whether something goes once the kernel has forgotten the lineage: by a name it is found again. */
+export function isUnused({ metadata }: Pick<Context, "metadata">, lineage: number): boolean {
+  const inode = metadata.inodes.ofLineage(lineage);
+  if (inode === undefined || inode.id === ROOT_INODE) return false;
+  return inode.lineage !== lineage || metadata.entries.links(inode.id) === 0;
+}
+
 /**
  * The kernel forgot the lineage. If it is superseded, its bytes go; if the inode has no name left,
  * the inode goes. What is open (its release, sent before, may still be under way) goes once it is

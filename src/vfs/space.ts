@@ -10,9 +10,9 @@ import type { Context } from "./context.ts";
 import type { Space } from "./disk.ts";
 import { FsError } from "./errors.ts";
 import { evict } from "./evict.ts";
+import { dropForgotten } from "./forgotten.ts";
 import { removeLeft } from "./gone-files.ts";
 import { mayBeUnrecorded } from "./live-file.ts";
-import { dropIfUnused } from "./nameless.ts";
 import { requireDisk } from "./require-disk.ts";
 
 const LOOK_MS = 2_000;
@@ -35,7 +35,7 @@ export function createSpace(context: Context): Space {
     try {
       metadata.transaction(() => metadata.settings.set("boot", settings.boot));
       disk.commitWorked();
-      forgetAgain(context);
+      dropForgotten(context);
     } catch {
       // The disk has said why; the next look tries again.
     }
@@ -95,13 +95,4 @@ async function requireUnsent(context: Context, limit: number, added: number): Pr
   if (unsent.mostly <= limit) return;
   unsent.mostly -= added;
   throw new FsError("ENOSPC", `${total} bytes wait to be sent, which is the limit`);
-}
-
-/** What the kernel forgot while that could not be written down. */
-function forgetAgain(context: Context): void {
-  const { unforgotten } = context.bytes;
-  for (const lineage of unforgotten) {
-    dropIfUnused(context, lineage);
-    unforgotten.delete(lineage);
-  }
 }

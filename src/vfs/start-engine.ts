@@ -21,6 +21,7 @@ import { drain } from "./drain.ts";
 import { type Engine, type EngineCondition, type EngineStatus, StartError } from "./engine.ts";
 import { createEvenTime } from "./even-time.ts";
 import { createFollower } from "./follow.ts";
+import { dropForgotten } from "./forgotten.ts";
 import { passedToWriters } from "./former-writers.ts";
 import { createFreshness } from "./freshness.ts";
 import { countHandles, type HandleTable } from "./handle-table.ts";
@@ -301,6 +302,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       await writeBack.stop();
       const inWriting = passedToWriters(context);
       for (const handle of [...context.handles.keys()]) await fileSystem.release(handle);
+      dropForgotten(context);
       await stopBytes(context);
       // Their programs may go on: a mapping outlives the mount, a descriptor one that was only detached.
       for (const inode of inWriting) metadata.writers.begin(inode);

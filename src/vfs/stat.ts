@@ -93,6 +93,7 @@ export function validMs({ fresh }: Pick<Context, "fresh">): number {
 export async function found(context: Context, inode: Inode): Promise<Found> {
   const stat = await statOf(context, inode);
   context.bytes.untold.delete(inode.lineage);
+  context.bytes.forgotten.delete(inode.lineage);
   return {
     stat,
     lineage: inode.lineage,

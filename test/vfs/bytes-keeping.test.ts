@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { cutGeneration } from "../../src/vfs/cut.ts";
 import { evict } from "../../src/vfs/evict.ts";
-import { forget } from "../../src/vfs/lookup.ts";
+import { dropForgotten, forget } from "../../src/vfs/forgotten.ts";
 import { recoverContents } from "../../src/vfs/recover.ts";
 import { fsync } from "../../src/vfs/write.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
@@ -108,6 +108,7 @@ test("unlinked while open: readable until closed, and gone once the kernel has f
     metadata.entries.remove(entry.id);
   }
   forget(world.context, [{ lineage: inode.lineage }]);
+  dropForgotten(world.context);
   expect(Buffer.from(await world.read(handle, 0, 100))).toEqual(TEXT);
   await world.close(handle);
   await world.clock.settle();
@@ -129,6 +130,7 @@ test("a superseded lineage is read by whom it was open for, and goes when forgot
   await world.close(handle);
   expect(await filesOf(world)).toContain(inode.lineage);
   forget(world.context, [{ lineage: inode.lineage }]);
+  dropForgotten(world.context);
   await world.clock.settle();
   expect(await filesOf(world)).toEqual([next.lineage]);
 });

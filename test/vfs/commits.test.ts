@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { create } from "../../src/vfs/create.ts";
 import { cutGeneration } from "../../src/vfs/cut.ts";
-import { forget } from "../../src/vfs/lookup.ts";
+import { dropForgotten, forget } from "../../src/vfs/forgotten.ts";
 import { release } from "../../src/vfs/open.ts";
 import { unlink } from "../../src/vfs/remove.ts";
 import { flush } from "../../src/vfs/write.ts";
@@ -75,7 +75,10 @@ test("a removal is one commit, and the end of what was removed another, with a c
     const inode = context.metadata.inodes.ofLineage(lineage)?.id ?? 0;
     if (isCut) expect(await cutGeneration(context, inode, CALLER.signal)).toBe("cut");
     const removed = await commitsOf(() => unlink(context, CALLER, root, "a"));
-    const forgotten = await commitsOf(async () => forget(context, [{ lineage }]));
+    const forgotten = await commitsOf(async () => {
+      forget(context, [{ lineage }]);
+      dropForgotten(context);
+    });
     expect([removed, forgotten].map(({ commits }) => commits)).toEqual([1, 1]);
     expect(context.metadata.inodes.get(inode)).toBe(undefined);
     await Promise.all(context.bytes.tasks);

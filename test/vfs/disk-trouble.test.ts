@@ -6,8 +6,8 @@ import { despiteFullDisk } from "../../src/vfs/despite-full-disk.ts";
 import type { DiskTrouble } from "../../src/vfs/disk.ts";
 import { FsError } from "../../src/vfs/errors.ts";
 import { evict } from "../../src/vfs/evict.ts";
+import { dropForgotten, forget } from "../../src/vfs/forgotten.ts";
 import { generationSource } from "../../src/vfs/generation.ts";
-import { forget } from "../../src/vfs/lookup.ts";
 import { itemOf } from "../../src/vfs/pending.ts";
 import { recoverContents } from "../../src/vfs/recover.ts";
 import { unlink } from "../../src/vfs/remove.ts";
@@ -115,6 +115,7 @@ async function removed(world: BytesWorld): Promise<void> {
   if (entry === undefined) throw new Error("the file has no name");
   await unlink(world.context, CALLER, 1, entry.name);
   forget(world.context, [{ lineage: inode.lineage }]);
+  dropForgotten(world.context);
 }
 
 test("the state dir is gone: the queue says of a file that nobody has open that its bytes went with it", async () => {
@@ -156,6 +157,7 @@ test("the state dir is gone, and another mount's is in its place: nothing of tha
     await file.close();
   }
   forget(context, [{ lineage: inode.lineage }]);
+  dropForgotten(context);
   await world.clock.settle();
   await evict(context, 20 * KIB);
   expect(Buffer.compare(await world.readAll(read), content)).toBe(0);

@@ -4,8 +4,9 @@ import type { Inode } from "../../src/metadata/inodes.ts";
 import { create, link, mkdir } from "../../src/vfs/create.ts";
 import { cutGeneration } from "../../src/vfs/cut.ts";
 import type { Caller, HandleId } from "../../src/vfs/filesystem.ts";
+import { dropForgotten, forget } from "../../src/vfs/forgotten.ts";
 import type { HandleTable, KeptHandle } from "../../src/vfs/handle-table.ts";
-import { forget, getattr } from "../../src/vfs/lookup.ts";
+import { getattr } from "../../src/vfs/lookup.ts";
 import { release } from "../../src/vfs/open.ts";
 import { recoverOpenFiles } from "../../src/vfs/recover.ts";
 import { unlink } from "../../src/vfs/remove.ts";
@@ -98,6 +99,7 @@ test("a file without a name stays until it is closed and forgotten", async () =>
   expect(await readOf(next, handle)).toBe("news text");
   await release(next.context, handle);
   forget(next.context, [{ lineage: inode.lineage }]);
+  dropForgotten(next.context);
   expect(next.context.metadata.inodes.get(inode.id)).toBe(undefined);
 });
 
@@ -109,6 +111,7 @@ test("what has lost its name and is known to the kernel alone stays until that f
   const next = await successor();
   expect((await getattr(next.context, inode.lineage)).stat).toMatchObject({ inode: inode.id, links: 0 });
   forget(next.context, [{ lineage: inode.lineage }]);
+  dropForgotten(next.context);
   expect(next.context.metadata.inodes.get(inode.id)).toBe(undefined);
 });
 

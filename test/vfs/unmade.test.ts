@@ -5,7 +5,8 @@ import { setattr } from "../../src/vfs/attributes.ts";
 import type { Context } from "../../src/vfs/context.ts";
 import { create } from "../../src/vfs/create.ts";
 import type { Caller } from "../../src/vfs/filesystem.ts";
-import { forget, getattr, lookup } from "../../src/vfs/lookup.ts";
+import { dropForgotten, forget } from "../../src/vfs/forgotten.ts";
+import { getattr, lookup } from "../../src/vfs/lookup.ts";
 import { open, release } from "../../src/vfs/open.ts";
 import { recoverContents } from "../../src/vfs/recover.ts";
 import { rename } from "../../src/vfs/rename.ts";
@@ -102,6 +103,7 @@ test("who was told of it meanwhile has a removed file until the kernel forgets i
   expect((await getattr(context, lineage)).stat.links).toBe(0);
   expect(await said(lookup(context, CALLER, ROOT, "a"))).toBe("ENOENT");
   forget(context, [{ lineage }]);
+  dropForgotten(context);
   expect(nameless()).toBe(0);
   expect(await said(getattr(context, lineage))).toBe("ESTALE");
 });
