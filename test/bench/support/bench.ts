@@ -6,13 +6,14 @@ import { createPlace, type Place } from "../../support/wsfs.ts";
 import { type Report, toJson, toTable } from "./figures.ts";
 import { type BenchOptions, readOptions, tellFailure, UsageError } from "./options.ts";
 
-/** This process, in which an engine may run, and every node started in the place from now on write a profile when they end. */
+/** This process, and every node started by it or in the place from now on, write a profile when they end. */
 async function profileInto(place: Place, folder: string): Promise<void> {
   mkdirSync(folder, { recursive: true });
   place.env.WSFS_PROFILE_DIR = folder;
   const recorder = new URL("profile.mjs", import.meta.url);
   place.env.NODE_OPTIONS = `--import ${recorder}`;
   process.env.WSFS_PROFILE_DIR = folder;
+  process.env.NODE_OPTIONS = place.env.NODE_OPTIONS;
   await import(recorder.href);
 }
 

@@ -28,7 +28,10 @@ export interface Caller {
   close(): Promise<void>;
 }
 
-export async function productCaller(gateway: TestGateway, connections: number): Promise<Caller> {
+export async function productCaller(
+  gateway: Pick<TestGateway, "baseUrl" | "token" | "workspace">,
+  connections: number,
+): Promise<Caller> {
   const transport = createHttpTransport({ baseUrl: gateway.baseUrl, connections });
   const client = createClient({ transport, credentials: staticToken(gateway.token) });
   const workspace = await client.findWorkspace(gateway.workspace);
