@@ -40,14 +40,14 @@ export async function readJson<T extends z.ZodType>(
   return checkedJson(await readAll(answer.body, JSON_BYTES_MAX, operation), schema, operation, answer.status);
 }
 
-/** The JSON in the bytes, checked; of an answer, or of a piece of one that is JSON by itself. */
+/** The JSON, checked; of an answer, or of a piece of one that is JSON by itself. */
 export function checkedJson<T extends z.ZodType>(
-  bytes: Uint8Array,
+  told: Uint8Array | string,
   schema: T,
   operation: string,
   status: number,
 ): z.infer<T> {
-  const value = parseJson(bytes);
+  const value = parseJson(told);
   if (value === undefined) throw malformed(operation, status, "the answer is not JSON");
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
@@ -130,9 +130,12 @@ function parseRetryAfter(headers: HttpAnswer["headers"], now: () => number): num
   return Math.min(Math.max(milliseconds, 0), RETRY_AFTER_MAX_MS);
 }
 
-function parseJson(bytes: Uint8Array): unknown {
+/** Made once: that costs more than to decode an answer. It keeps nothing from one to the next. */
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
+function parseJson(told: Uint8Array | string): unknown {
   try {
-    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as unknown;
+    return JSON.parse(typeof told === "string" ? told : utf8.decode(told)) as unknown;
   } catch {
     return undefined;
   }
@@ -150,7 +153,8 @@ async function readAll(body: AsyncIterable<Uint8Array>, limit: number, operation
   } catch (error) {
     throw transportFailure(error, operation);
   }
-  return Buffer.concat(chunks, size);
+  const [first] = chunks;
+  return first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks, size);
 }
 
 function oneLine(text: string): string {

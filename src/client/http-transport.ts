@@ -108,7 +108,7 @@ function parseBaseUrl(baseUrl: string): { origin: string; prefix: string } {
 }
 
 function translate(request: HttpRequest, prefix: string): ExchangeRequest {
-  const query = new URLSearchParams(request.query).toString();
+  const query = Object.keys(request.query).length === 0 ? "" : new URLSearchParams(request.query).toString();
   const translated = {
     method: request.method,
     path: `${prefix}${request.path}${query === "" ? "" : `?${query}`}`,

@@ -68,7 +68,7 @@ export async function* streamJournal(
       onHeard?.();
       const events = came;
       came = [];
-      for (const data of events) yield checkedJson(Buffer.from(data), journalEntry, operation, answer.status);
+      for (const data of events) yield checkedJson(data, journalEntry, operation, answer.status);
       if (isTooLong) throw malformed(operation, answer.status, `an event is longer than ${EVENT_SIZE_MAX} characters`);
     }
   } finally {
