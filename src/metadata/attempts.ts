@@ -1,5 +1,5 @@
 /** Attempts (requests that are rows before they are sent), generations (what they upload) and tombstones. */
-import { type Connection, earliest, LANES, prepare, remember } from "./database.ts";
+import { type Connection, earliest, LANES, prepare, prepareColumn, remember } from "./database.ts";
 
 export interface Attempt<Request> {
   readonly id: number;
@@ -47,9 +47,9 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     database,
     "SELECT node FROM attempt WHERE state = 'open' AND copy_of = ?",
   );
-  const due = prepare<{ id: number; node: number }>(
+  const due = prepareColumn<number>(
     database,
-    "SELECT id, node FROM attempt WHERE state = 'open' AND bulk = ? AND next_at <= ? ORDER BY next_at, id LIMIT +?",
+    "SELECT node FROM attempt WHERE state = 'open' AND bulk = ? AND next_at <= ? ORDER BY next_at, id LIMIT +?",
   );
   const nextInLane = prepare<{ at: number }>(
     database,
@@ -128,8 +128,8 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     nodesWanting: (parent: string): number[] => nodesWanting.all(parent).map((row) => row.node),
     /** Node rows with a request under way that takes its content from a version of this node. */
     nodesCopying: (nodeId: string): number[] => nodesCopying.all(nodeId).map((row) => row.node),
-    /** Of one lane, the longest due first. */
-    due: (bulk: number, now: number, limit: number): { id: number; node: number }[] => due.all(bulk, now, limit),
+    /** Node rows whose attempts are due, of one lane, the longest due first. */
+    due: (bulk: number, now: number, limit: number): number[] => due(bulk, now, limit),
     nextDue: (): number | undefined => nextAt(Number.MIN_SAFE_INTEGER),
     /** When the first one that waits may be sent again. */
     nextAt,

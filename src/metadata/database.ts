@@ -99,6 +99,40 @@ export function wantedTransaction(database: Connection): Wanted {
   return wanted;
 }
 
+type RowMaker = (values: readonly unknown[]) => unknown;
+
+/** By the names of their columns. */
+const rowMakers = new Map<string, RowMaker>();
+
+/**
+ * Makes a row of its values. Compiled, as SQLite compiles the statement: an object made by adding one column after the
+ * other, as better-sqlite3 does, takes as long as the whole query.
+ */
+function rowMaker(names: readonly string[]): RowMaker {
+  const fields = names.map((name, index) => `${JSON.stringify(name)}: values[${index}]`).join(", ");
+  const maker = rowMakers.get(fields) ?? (new Function("values", `return { ${fields} };`) as RowMaker);
+  rowMakers.set(fields, maker);
+  return maker;
+}
+
+/** What a statement gives, its rows as objects. */
+function rowsOf<Row>(statement: Database.Statement): Pick<Statement<Row>, "get" | "all"> {
+  if (!statement.reader) return statement as Pick<Statement<Row>, "get" | "all">;
+  const raw = statement.raw(true) as Database.Statement<unknown[], unknown[]>;
+  let make: RowMaker | undefined;
+  const rowOf = (values: readonly unknown[]) => {
+    make ??= rowMaker(statement.columns().map(({ name }) => name));
+    return make(values) as Row;
+  };
+  return {
+    get(...parameters) {
+      const values = raw.get(...parameters);
+      return values === undefined ? undefined : rowOf(values);
+    },
+    all: (...parameters) => raw.all(...parameters).map(rowOf),
+  };
+}
+
 const CHANGE = /^\s*(?:INSERT(?: OR \w+)? INTO|UPDATE|DELETE FROM) (\w+)/;
 
 /**
@@ -106,7 +140,8 @@ const CHANGE = /^\s*(?:INSERT(?: OR \w+)? INTO|UPDATE|DELETE FROM) (\w+)/;
  * nothing that is remembered counts once it ran; absent: its table. Who passes none tells what changed.
  */
 export function prepare<Row = unknown>(database: Connection, sql: string, touches?: readonly string[]): Statement<Row> {
-  const statement = database.prepare(sql) as unknown as Statement<Row>;
+  const statement = database.prepare(sql);
+  const rows = rowsOf<Row>(statement);
   const table = CHANGE.exec(sql)?.[1];
   const touched = (touches ?? (table === undefined ? [] : [table])).map((what) => counterOf(database, what));
   const wanted = wantedTransaction(database);
@@ -121,12 +156,12 @@ export function prepare<Row = unknown>(database: Connection, sql: string, touche
     get: (...parameters) =>
       noticingDamage(database, () => {
         if (isChange) wanted.begin?.();
-        return statement.get(...parameters);
+        return rows.get(...parameters);
       }),
     all: (...parameters) =>
       noticingDamage(database, () => {
         if (isChange) wanted.begin?.();
-        return statement.all(...parameters);
+        return rows.all(...parameters);
       }),
     run: (...parameters) =>
       noticingDamage(database, () => {
@@ -134,6 +169,12 @@ export function prepare<Row = unknown>(database: Connection, sql: string, touche
         return database.inTransaction ? change(parameters) : despiteDisk(database, () => change(parameters));
       }),
   };
+}
+
+/** One column of all rows, which costs a fourth of what rows do. */
+export function prepareColumn<Value>(database: Connection, sql: string): (...parameters: unknown[]) => Value[] {
+  const statement = database.prepare(sql).pluck(true) as Database.Statement<unknown[], Value>;
+  return (...parameters) => noticingDamage(database, () => statement.all(...parameters));
 }
 
 /**

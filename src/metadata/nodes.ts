@@ -9,6 +9,7 @@ import {
   earliest,
   LANES,
   prepare,
+  prepareColumn,
   prepareInserts,
   prepareUpdates,
   remember,
@@ -233,9 +234,9 @@ export function createNodes(database: Connection, changed: ChangedRows) {
   const untold = select("base_position < 0 AND base_position < -@since ORDER BY base_position DESC LIMIT +@limit");
   const byLeft = select("left_parent = ? AND left_name = ? ORDER BY left_at DESC, id DESC");
   // The index has all of it: no row is read.
-  const dueNow = prepare<{ id: number; due: number }>(
+  const dueNow = prepareColumn<number>(
     database,
-    "SELECT id, due FROM node WHERE bulk = ? AND due <= ? ORDER BY due, id LIMIT +?",
+    "SELECT id FROM node WHERE bulk = ? AND due <= ? ORDER BY due, id LIMIT +?",
   );
   const nextInLane = prepare<{ due: number }>(
     database,
@@ -341,7 +342,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     /** The nodes that programs moved away or removed from this place, the latest first. */
     thatLeft: (parent: number, name: string): NodeRow[] => byLeft.all(parent, name).map(decode),
     /** Of one lane, the longest due first. */
-    due: (bulk: number, now: number, limit: number): { id: number; due: number }[] => dueNow.all(bulk, now, limit),
+    due: (bulk: number, now: number, limit: number): number[] => dueNow(bulk, now, limit),
     nextDue: (): number | undefined => nextDueAfter(FIRST),
     nextDueAfter,
     /** Oldest first, `after` a row that was had before. */

@@ -196,13 +196,15 @@ export function createWriteBack(context: Context): WriteBack {
     if (ahead > AHEAD[lane] / 2 || room === 0) return { ids: sent, taken: [] };
     const wanted = LOOKED_AT + busy.size + repeated.size + ready[lane].size;
     const isUnderWay = (id: number) => busy.has(id) || repeated.has(id) || ready[lane].has(id);
-    const rows = metadata.nodes.due(lane, now, wanted).filter(({ id }) => !isUnderWay(id));
+    const rows = metadata.nodes.due(lane, now, wanted).filter((id) => !isUnderWay(id));
     const looked = rows.slice(0, Math.min(LOOKED_AT, AHEAD[lane] - ahead, room));
+    const [first] = looked;
+    const due = (first === undefined ? undefined : metadata.nodes.get(first)?.due) ?? now;
     // Nothing is late for having waited for the gateway.
-    const taken = took(looked.length, now - Math.max(looked[0]?.due ?? now, sendableSince ?? now));
+    const taken = took(looked.length, now - Math.max(due, sendableSince ?? now));
     // The others have their turn after this, and whoever else uses this thread.
     if (rows.length >= LOOKED_AT && room > 0) lookSoon();
-    return { ids: [...sent, ...looked.map(({ id }) => id)], taken };
+    return { ids: [...sent, ...looked], taken };
   }
 
   function took(rows: number, lateMs: number): Start[] {
@@ -217,19 +219,20 @@ export function createWriteBack(context: Context): WriteBack {
     const left = ready[lane].size === 0 ? 0 : Math.floor(places / 2);
     const free = Math.min(places - left, room);
     if (free <= 0) return { starts: [], nodes: new Set() };
-    const all = metadata.attempts.due(lane, now, LOOKED_AT + busy.size).filter(({ node }) => !busy.has(node));
+    const all = metadata.attempts.due(lane, now, LOOKED_AT + busy.size).filter((node) => !busy.has(node));
     const due = all.slice(0, free);
-    const starts = due.map(({ id, node }): Start => {
+    const starts = due.map((node): Start => {
+      const id = metadata.attempts.openOf(node)?.id;
       const begun = took(1, 0);
       return () => {
         for (const tell of begun) tell();
         run(lane, node, async (place) => {
           const attempt = metadata.attempts.openOf(node);
-          if (attempt?.id === id) await sendAttempt(attempt, place);
+          if (attempt !== undefined && attempt.id === id) await sendAttempt(attempt, place);
         });
       };
     });
-    return { starts, nodes: new Set(due.map(({ node }) => node)) };
+    return { starts, nodes: new Set(due) };
   }
 
   /** What is to be done next for the row; undefined: nothing, not now, or on the other lane. */

@@ -14,18 +14,19 @@ function counting(database: Connection, count: (rows: number) => void): Connecti
     const value: unknown = Reflect.get(target, name);
     return typeof value === "function" ? value.bind(target) : value;
   };
+  const statementOf = (prepared: ReturnType<Connection["prepare"]>): typeof prepared =>
+    new Proxy(prepared, {
+      get(statement, method) {
+        const value: unknown = bound(statement, method);
+        if (typeof value !== "function") return value;
+        if (method === "raw" || method === "pluck") return (toggle: boolean) => statementOf(value(toggle));
+        if (method !== "get" && method !== "all" && method !== "run") return value;
+        return (...parameters: unknown[]) => counted(value(...parameters));
+      },
+    });
   return new Proxy(database, {
-    get(target, name) {
-      if (name !== "prepare") return bound(target, name);
-      return (sql: string) =>
-        new Proxy(target.prepare(sql), {
-          get(statement, method) {
-            const value: unknown = bound(statement, method);
-            if (typeof value !== "function" || !["get", "all", "run"].includes(String(method))) return value;
-            return (...parameters: unknown[]) => counted(value(...parameters));
-          },
-        });
-    },
+    get: (target, name) =>
+      name === "prepare" ? (sql: string) => statementOf(target.prepare(sql)) : bound(target, name),
   });
 }
 

@@ -113,6 +113,8 @@ function lend(kept: Kept, giveBack: () => void): Connection {
     const own = kept.prepare(sql, mode);
     return {
       source: sql,
+      reader: own.reader,
+      columns: () => own.columns(),
       get: (...parameters: unknown[]) => use(() => own.get(...parameters)),
       all: (...parameters: unknown[]) => use(() => own.all(...parameters)),
       run: (...parameters: unknown[]) => use(() => own.run(...parameters)),

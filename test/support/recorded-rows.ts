@@ -17,7 +17,17 @@ export function recordedRows(database: Connection, onStatement: OnStatement): Co
           onStatement(sql, rows, parameters);
           return answer;
         };
-        return {
+        const recorded = {
+          reader: statement.reader,
+          columns: () => statement.columns(),
+          raw(toggle: boolean) {
+            statement.raw(toggle);
+            return recorded;
+          },
+          pluck(toggle: boolean) {
+            statement.pluck(toggle);
+            return recorded;
+          },
           get(...parameters: unknown[]) {
             const row = statement.get(...parameters);
             return tell(row === undefined ? 0 : 1, parameters, row);
@@ -31,6 +41,7 @@ export function recordedRows(database: Connection, onStatement: OnStatement): Co
             return tell(result.changes, parameters, result);
           },
         };
+        return recorded;
       };
     },
   });
