@@ -32,9 +32,11 @@ export interface ByteState {
   readonly cutting: Map<number, Cutting>;
   /** Kept open until the end: their bytes have no other place any more; see without-folder.ts. */
   readonly held: Set<LiveFile>;
-  /** Lineages the kernel forgot and the rows did not yet; see forgotten.ts. */
-  readonly forgotten: Set<number>;
+  /** Lineages the kernel forgot, and their inodes without a name, which go soon; see forgotten.ts. */
+  readonly forgotten: Map<number, number>;
   forgetTimer: Timer | undefined;
+  /** Lineages the kernel forgot while the rows could not be changed. */
+  readonly unforgotten: Set<number>;
   /** Lineages of files that are being made, of which the kernel was told nothing yet: it will not forget them. */
   readonly untold: Set<number>;
   /** When a program last removed a name: its bytes go a little later, when the kernel forgot it. */
@@ -63,8 +65,9 @@ export function createByteState(): ByteState {
     unreadable: new Map(),
     cutting: new Map(),
     held: new Set(),
-    forgotten: new Set(),
+    forgotten: new Map(),
     forgetTimer: undefined,
+    unforgotten: new Set(),
     untold: new Set(),
     removedAt: Number.NEGATIVE_INFINITY,
     isUnswept: false,

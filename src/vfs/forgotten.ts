@@ -1,11 +1,12 @@
 /**
- * What the kernel forgot: nameless inodes and superseded bytes behind it may go. Nobody waits for that, so
- * what it forgets at about the same moment goes with one commit: a folder that is removed is one such word
- * for each file. A crash before leaves what one before the word would leave, to the next mount.
+ * What the kernel forgot: superseded bytes and nameless inodes behind it may go. Nobody waits for that, so
+ * files without a name that it forgets at about the same moment go with one commit: a folder that is removed
+ * is one such word for each file. A crash before leaves what one before the word would leave, to the next mount.
  */
+import type { Inode } from "../metadata/inodes.ts";
 import type { Context } from "./context.ts";
 import type { Lineage } from "./filesystem.ts";
-import { dropIfUnused, isUnused } from "./nameless.ts";
+import { dropIfUnused } from "./nameless.ts";
 
 /** From the first word to the commit. */
 export const GATHER_MS = 20;
@@ -13,49 +14,73 @@ export const GATHER_MS = 20;
 const SLICE = 32;
 
 export function forget(context: Context, lineages: readonly { readonly lineage: Lineage }[]): void {
-  const { bytes, lives } = context;
-  for (const { lineage } of lineages) {
-    // What is open may have lost its name by the time it is closed.
-    if (lives.has(lineage) || isUnused(context, lineage)) bytes.forgotten.add(lineage);
+  for (const { lineage } of lineages) forgetOne(context, lineage);
+}
+
+function forgetOne(context: Context, lineage: Lineage): void {
+  const { metadata, bytes, lives } = context;
+  try {
+    const inode = metadata.inodes.ofLineage(lineage);
+    if (inode === undefined) return;
+    // Nobody finds it any more, so nothing is different when its turn comes. Of any other it is now that counts.
+    const isNameless = inode.lineage === lineage && metadata.entries.links(inode.id) === 0;
+    if (isNameless && !lives.has(lineage)) {
+      bytes.forgotten.set(lineage, inode.id);
+      dropLater(context, GATHER_MS);
+    } else dropIfUnused(context, lineage);
+  } catch (error) {
+    keep(context, lineage, error);
   }
-  if (bytes.forgotten.size > 0) dropLater(context, GATHER_MS);
+}
+
+function keep({ bytes, log }: Context, lineage: Lineage, error: unknown): void {
+  log.warn({ err: error, lineage }, "what the kernel forgot could not be removed yet");
+  bytes.unforgotten.add(lineage);
+}
+
+/** The kernel is told of an inode: should it have come back, and lose its name again, it stays until it is forgotten again. */
+export function told({ bytes }: Pick<Context, "bytes">, { id, lineage }: Inode): void {
+  bytes.untold.delete(lineage);
+  bytes.afterClose.delete(lineage);
+  for (const [forgotten, inode] of bytes.forgotten) if (inode === id) bytes.forgotten.delete(forgotten);
 }
 
 function dropLater(context: Context, wait: number): void {
   const { bytes, runtime } = context;
   bytes.forgetTimer ??= runtime.setTimer(wait, () => {
     bytes.forgetTimer = undefined;
-    const isDropped = dropSome(context);
-    if (isDropped && bytes.forgotten.size > 0) dropLater(context, 0);
+    dropSome(context);
+    if (bytes.forgotten.size > 0) dropLater(context, 0);
   });
 }
 
-/** All of it, now. What the rows do not take is kept for when they can be changed again. */
+/** What waits, now: a daemon that takes over knows nothing of it. */
 export function dropForgotten(context: Context): void {
   const { bytes } = context;
   bytes.forgetTimer?.cancel();
   bytes.forgetTimer = undefined;
-  while (bytes.forgotten.size > 0 && dropSome(context));
+  while (bytes.forgotten.size > 0) dropSome(context);
 }
 
-/** False: the rows could not be changed. */
-function dropSome(context: Context): boolean {
-  const { metadata, log } = context;
-  const { forgotten } = context.bytes;
-  const lineages: number[] = [];
-  for (const lineage of forgotten) if (lineages.push(lineage) === SLICE) break;
+function dropSome(context: Context): void {
+  const { metadata, bytes } = context;
+  const some = [...bytes.forgotten.keys()].slice(0, SLICE);
+  for (const lineage of some) bytes.forgotten.delete(lineage);
   try {
     const parts = metadata.transaction(() =>
-      lineages.map((lineage) => metadata.part(() => dropIfUnused(context, lineage))),
+      some.map((lineage) => metadata.part(() => dropIfUnused(context, lineage))),
     );
-    for (const [index, part] of parts.entries()) {
-      // A mistake of ours: it stays with the next mount. None of the others stays for it.
-      if ("error" in part) log.error({ err: part.error, lineage: lineages[index] }, "what the kernel forgot stays");
-    }
+    for (const [index, part] of parts.entries()) if ("error" in part) keep(context, some[index] ?? 0, part.error);
   } catch (error) {
-    log.warn({ err: error, lineages }, "what the kernel forgot could not be removed yet");
-    return false;
+    for (const lineage of some) keep(context, lineage, error);
   }
-  for (const lineage of lineages) forgotten.delete(lineage);
-  return true;
+}
+
+/** What the rows did not take; they can be changed again. */
+export function forgetAgain(context: Context): void {
+  const { unforgotten } = context.bytes;
+  for (const lineage of unforgotten) {
+    dropIfUnused(context, lineage);
+    unforgotten.delete(lineage);
+  }
 }

@@ -6,13 +6,6 @@ import { removeGeneration } from "./generation.ts";
 import { forgetLineage } from "./live.ts";
 import { forgetFailures } from "./unreadable.ts";
 
-/** Whether something goes once the kernel has forgotten the lineage: by a name it is found again. */
-export function isUnused({ metadata }: Pick<Context, "metadata">, lineage: number): boolean {
-  const inode = metadata.inodes.ofLineage(lineage);
-  if (inode === undefined || inode.id === ROOT_INODE) return false;
-  return inode.lineage !== lineage || metadata.entries.links(inode.id) === 0;
-}
-
 /**
  * The kernel forgot the lineage. If it is superseded, its bytes go; if the inode has no name left,
  * the inode goes. What is open (its release, sent before, may still be under way) goes once it is
@@ -22,7 +15,14 @@ export function dropIfUnused(context: Context, lineage: number): void {
   const inode = context.metadata.inodes.ofLineage(lineage);
   if (inode === undefined || inode.id === ROOT_INODE) return;
   if (context.lives.has(lineage)) {
-    context.bytes.afterClose.set(lineage, () => dropIfUnused(context, lineage));
+    context.bytes.afterClose.set(lineage, () => {
+      try {
+        dropIfUnused(context, lineage);
+      } catch (error) {
+        context.log.warn({ err: error, lineage }, "what the kernel forgot could not be removed after its close");
+        context.bytes.unforgotten.add(lineage);
+      }
+    });
     return;
   }
   context.metadata.transaction(() => {

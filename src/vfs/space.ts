@@ -10,7 +10,7 @@ import type { Context } from "./context.ts";
 import type { Space } from "./disk.ts";
 import { FsError } from "./errors.ts";
 import { evict } from "./evict.ts";
-import { dropForgotten } from "./forgotten.ts";
+import { forgetAgain } from "./forgotten.ts";
 import { removeLeft } from "./gone-files.ts";
 import { mayBeUnrecorded } from "./live-file.ts";
 import { requireDisk } from "./require-disk.ts";
@@ -35,7 +35,7 @@ export function createSpace(context: Context): Space {
     try {
       metadata.transaction(() => metadata.settings.set("boot", settings.boot));
       disk.commitWorked();
-      dropForgotten(context);
+      forgetAgain(context);
     } catch {
       // The disk has said why; the next look tries again.
     }

@@ -291,6 +291,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       if (isAwaited) await quiet();
       await writeBack.stop();
       if (!isAwaited) await quiet();
+      dropForgotten(context);
       await staged.flush();
     },
     async stop() {

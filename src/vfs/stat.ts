@@ -7,6 +7,7 @@ import { ROOT_INODE } from "../metadata/metadata.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { Attributed, Found, Lineage, Stat } from "./filesystem.ts";
+import { told } from "./forgotten.ts";
 import { LIVE_MS, LIVE_NAME_MS, SHORT_MS } from "./freshness.ts";
 import { liveStat, writersOf } from "./live.ts";
 import { mtimeOf } from "./mtime.ts";
@@ -92,8 +93,7 @@ export function validMs({ fresh }: Pick<Context, "fresh">): number {
 
 export async function found(context: Context, inode: Inode): Promise<Found> {
   const stat = await statOf(context, inode);
-  context.bytes.untold.delete(inode.lineage);
-  context.bytes.forgotten.delete(inode.lineage);
+  told(context, inode);
   return {
     stat,
     lineage: inode.lineage,

@@ -222,13 +222,12 @@ export function createWriteBack(context: Context): WriteBack {
     const all = metadata.attempts.due(lane, now, LOOKED_AT + busy.size).filter((node) => !busy.has(node));
     const due = all.slice(0, free);
     const starts = due.map((node): Start => {
-      const id = metadata.attempts.openOf(node)?.id;
       const begun = took(1, 0);
       return () => {
         for (const tell of begun) tell();
         run(lane, node, async (place) => {
           const attempt = metadata.attempts.openOf(node);
-          if (attempt !== undefined && attempt.id === id) await sendAttempt(attempt, place);
+          if (attempt !== undefined) await sendAttempt(attempt, place);
         });
       };
     });

@@ -2,20 +2,24 @@
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { create } from "../../src/vfs/create.ts";
-import { dropForgotten, forget, GATHER_MS } from "../../src/vfs/forgotten.ts";
-import { lookup } from "../../src/vfs/lookup.ts";
+import { forget, forgetAgain, GATHER_MS } from "../../src/vfs/forgotten.ts";
+import { closeLive, openLive } from "../../src/vfs/live.ts";
+import { getattr, lookup } from "../../src/vfs/lookup.ts";
+import { open, release } from "../../src/vfs/open.ts";
 import { unlink } from "../../src/vfs/remove.ts";
 import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 import { recordedRows } from "../support/recorded-rows.ts";
 
+const READING = { read: true, write: false, append: false, truncate: false, exclusive: false };
 const WRITING = { read: false, write: true, append: false, truncate: false, exclusive: true };
 
 async function worldOfFiles() {
-  const told = { commits: 0, isBroken: false };
+  const told = { commits: 0, isBroken: false, unreadable: 0 };
   const rows: Parameters<typeof createBytesWorld>[1] = {
     rows: (database) =>
       recordedRows(database, (sql) => {
         if (sql.startsWith("BEGIN") && told.isBroken) throw new Error("the rows cannot be changed");
+        if (sql.startsWith("SELECT") && told.unreadable-- > 0) throw new Error("the rows cannot be read");
         if (sql === "COMMIT") told.commits += 1;
       }),
   };
@@ -84,6 +88,37 @@ test("what has a name, and what the kernel was told of again, stays", async () =
   expect(isThere(again)).toBe(false);
 });
 
+test("a version that replaced the forgotten one, and is known, stays though it lost its name", async () => {
+  const { world, context, root, made } = await worldOfFiles();
+  const { metadata } = context;
+  const old = await made("a");
+  const id = metadata.inodes.ofLineage(old)?.id ?? 0;
+  // A remote version came; the kernel looks the name up anew, and forgets the one before.
+  const { lineage } = metadata.inodes.switchLineage(id, {});
+  expect(await lookup(context, CALLER, root, "a")).toMatchObject({ lineage });
+  forget(context, [{ lineage: old }]);
+  await unlink(context, CALLER, root, "a");
+  await world.clock.advance(GATHER_MS);
+  expect((await getattr(context, lineage)).stat.links).toBe(0);
+  forget(context, [{ lineage }]);
+  await world.clock.advance(GATHER_MS);
+  expect(metadata.inodes.get(id)).toBeUndefined();
+});
+
+test("looked up again, it stays when what was open then is closed", async () => {
+  const { world, context, root, made } = await worldOfFiles();
+  const lineage = await made("a");
+  // As it is while it is sent.
+  const live = await openLive(context, lineage, { write: false, isUse: false });
+  forget(context, [{ lineage }]);
+  await world.clock.advance(GATHER_MS);
+  expect(await lookup(context, CALLER, root, "a")).toMatchObject({ lineage });
+  await unlink(context, CALLER, root, "a");
+  await closeLive(context, live, { write: false });
+  await world.clock.advance(GATHER_MS);
+  expect((await getattr(context, lineage)).stat.links).toBe(0);
+});
+
 test("what the rows do not take is kept until they do", async () => {
   const { world, context, told, removed, isThere } = await worldOfFiles();
   const lineage = await removed("a");
@@ -92,6 +127,34 @@ test("what the rows do not take is kept until they do", async () => {
   await world.clock.advance(GATHER_MS);
   expect([isThere(lineage), world.complaints.length]).toEqual([true, 1]);
   told.isBroken = false;
-  dropForgotten(context);
+  forgetAgain(context);
   expect(isThere(lineage)).toBe(false);
+});
+
+test("what was closed while the rows could not be changed goes when they can", async () => {
+  const { context, root, told, made, isThere } = await worldOfFiles();
+  const lineage = await made("a");
+  const { handle } = await open(context, CALLER, lineage, READING);
+  await unlink(context, CALLER, root, "a");
+  forget(context, [{ lineage }]);
+  told.isBroken = true;
+  await release(context, handle);
+  expect(isThere(lineage)).toBe(true);
+  told.isBroken = false;
+  forgetAgain(context);
+  expect(isThere(lineage)).toBe(false);
+});
+
+test("one that cannot be read keeps none of the others that are forgotten with it", async () => {
+  const { world, context, told, removed, isThere } = await worldOfFiles();
+  const lineages = [await removed("a"), await removed("b")];
+  told.unreadable = 1;
+  forget(
+    context,
+    lineages.map((lineage) => ({ lineage })),
+  );
+  await world.clock.advance(GATHER_MS);
+  expect(lineages.map(isThere)).toEqual([true, false]);
+  forgetAgain(context);
+  expect(lineages.map(isThere)).toEqual([false, false]);
 });
