@@ -6,7 +6,7 @@
 import type { Inode } from "../metadata/inodes.ts";
 import type { Context } from "./context.ts";
 import type { Lineage } from "./filesystem.ts";
-import { dropIfUnused } from "./nameless.ts";
+import { dropIfUnused, keepForgotten } from "./nameless.ts";
 
 /** From the first word to the commit. */
 export const GATHER_MS = 20;
@@ -29,13 +29,8 @@ function forgetOne(context: Context, lineage: Lineage): void {
       dropLater(context, GATHER_MS);
     } else dropIfUnused(context, lineage);
   } catch (error) {
-    keep(context, lineage, error);
+    keepForgotten(context, lineage, error);
   }
-}
-
-function keep({ bytes, log }: Context, lineage: Lineage, error: unknown): void {
-  log.warn({ err: error, lineage }, "what the kernel forgot could not be removed yet");
-  bytes.unforgotten.add(lineage);
 }
 
 /** The kernel is told of an inode: should it have come back, and lose its name again, it stays until it is forgotten again. */
@@ -70,17 +65,18 @@ function dropSome(context: Context): void {
     const parts = metadata.transaction(() =>
       some.map((lineage) => metadata.part(() => dropIfUnused(context, lineage))),
     );
-    for (const [index, part] of parts.entries()) if ("error" in part) keep(context, some[index] ?? 0, part.error);
+    for (const [index, part] of parts.entries())
+      if ("error" in part) keepForgotten(context, some[index] ?? 0, part.error);
   } catch (error) {
-    for (const lineage of some) keep(context, lineage, error);
+    for (const lineage of some) keepForgotten(context, lineage, error);
   }
 }
 
 /** What the rows did not take; they can be changed again. */
 export function forgetAgain(context: Context): void {
   const { unforgotten } = context.bytes;
-  for (const lineage of unforgotten) {
-    dropIfUnused(context, lineage);
-    unforgotten.delete(lineage);
-  }
+  const again = [...unforgotten].map((lineage) => ({ lineage }));
+  unforgotten.clear();
+  forget(context, again);
+  dropForgotten(context);
 }

@@ -19,8 +19,7 @@ export function dropIfUnused(context: Context, lineage: number): void {
       try {
         dropIfUnused(context, lineage);
       } catch (error) {
-        context.log.warn({ err: error, lineage }, "what the kernel forgot could not be removed after its close");
-        context.bytes.unforgotten.add(lineage);
+        keepForgotten(context, lineage, error);
       }
     });
     return;
@@ -30,6 +29,12 @@ export function dropIfUnused(context: Context, lineage: number): void {
     if (inode.lineage !== lineage && !isHandedOver(context, inode)) return;
     if (context.metadata.entries.links(inode.id) === 0) removeInode(context, inode);
   });
+}
+
+/** The rows did not take it: tried again when they can be changed (forgotten.ts). */
+export function keepForgotten({ bytes, log }: Pick<Context, "bytes" | "log">, lineage: number, error: unknown): void {
+  log.warn({ err: error, lineage }, "what the kernel forgot could not be removed yet");
+  bytes.unforgotten.add(lineage);
 }
 
 /**

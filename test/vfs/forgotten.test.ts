@@ -158,3 +158,20 @@ test("one that cannot be read keeps none of the others that are forgotten with i
   forgetAgain(context);
   expect(lineages.map(isThere)).toEqual([false, false]);
 });
+
+test("tried again, one that still cannot be read keeps none of the others, and is kept itself", async () => {
+  const { world, context, told, removed, isThere } = await worldOfFiles();
+  const lineages = [await removed("a"), await removed("b")];
+  told.isBroken = true;
+  forget(
+    context,
+    lineages.map((lineage) => ({ lineage })),
+  );
+  await world.clock.advance(GATHER_MS);
+  told.isBroken = false;
+  told.unreadable = 1;
+  forgetAgain(context);
+  expect(lineages.map(isThere)).toEqual([true, false]);
+  forgetAgain(context);
+  expect(lineages.map(isThere)).toEqual([false, false]);
+});
