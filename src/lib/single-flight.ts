@@ -2,6 +2,7 @@
 export interface SingleFlight<Key, Result> {
   /** Pieces of work under way. */
   readonly size: number;
+  isRunning(key: Key): boolean;
   run(key: Key, work: () => Promise<Result>): Promise<Result>;
 }
 
@@ -11,6 +12,7 @@ export function createSingleFlight<Key, Result>(): SingleFlight<Key, Result> {
     get size() {
       return flights.size;
     },
+    isRunning: (key) => flights.has(key),
     run(key, work) {
       const running = flights.get(key);
       if (running !== undefined) return running;

@@ -22,6 +22,7 @@ import { createInodes } from "./inodes.ts";
 import { createLiveRows } from "./live-rows.ts";
 import { createNodes } from "./nodes.ts";
 import { createRecount } from "./recount.ts";
+import { createRelists } from "./relists.ts";
 import { createRereads } from "./rereads.ts";
 import { createArrivals, createSettings } from "./settings.ts";
 import { createTimes } from "./times.ts";
@@ -163,6 +164,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     arrivals: createArrivals(database),
     vacated: createVacated(database),
     rereads: createRereads(database),
+    relists: createRelists(database),
     lives: createLiveRows(database),
     gone: createGoneFiles(database),
     times: createTimes(database),

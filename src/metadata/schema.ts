@@ -293,4 +293,17 @@ export const MIGRATIONS: readonly string[] = [
   -- known stands for it.
   CREATE INDEX node_untold ON node(base_position) WHERE base_position < 0;
   `,
+  `
+  -- Folders to be listed again though they are known. The id never comes back: one asked for again is another row.
+  CREATE TABLE relist (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    folder INTEGER NOT NULL UNIQUE REFERENCES inode(id) ON DELETE CASCADE,
+    due INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX relist_due ON relist(due);
+  INSERT INTO relist (folder, due) SELECT id, 0 FROM (
+      SELECT id FROM inode WHERE listed IS NOT NULL UNION SELECT DISTINCT parent FROM entry)
+    WHERE EXISTS (SELECT 1 FROM setting WHERE key = 'relist' AND value <> '');
+  DELETE FROM setting WHERE key = 'relist';
+  `,
 ];

@@ -18,8 +18,6 @@ export type SettingKey =
   | "written"
   /** Whose revisions and positions the rows hold. */
   | "counting"
-  /** The folder up to which all are listed again, empty: none is to be. */
-  | "relist"
   /** Id of the mount that the rows of done are of. */
   | "mount"
   /** Id of the `wsfs reload` that last changed a database of an earlier release. */

@@ -18,6 +18,7 @@ const UPDATES: readonly string[] = [
   "UPDATE attempt SET next_at = @now, created_at = min(created_at, @now) WHERE state = 'abandoned' AND next_at > @now",
   "UPDATE reread SET due = @now WHERE due > @now",
   "UPDATE reread SET missing_since = @now WHERE missing_since > @now",
+  "UPDATE relist SET due = @now WHERE due > @now",
   "UPDATE vacated SET at = @now WHERE at > @now",
   "UPDATE live SET used_at = @now WHERE origin_version IS NOT NULL AND used_at > @now",
 ];

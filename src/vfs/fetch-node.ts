@@ -5,6 +5,7 @@ import type { Node } from "../contract/resources.ts";
 import type { Reread } from "../metadata/rereads.ts";
 import type { Context } from "./context.ts";
 import { folderOfNode } from "./from-node.ts";
+import { listAgain } from "./list-again.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 
 /** Folders of folders nobody knows yet; deeper is taken for a circle in what a gateway tells. */
@@ -127,7 +128,7 @@ function waitOrForget(context: Context, reread: Reread): void {
   }
   metadata.rereads.done(reread);
   const folder = isDeleted || reread.folder === null ? undefined : folderOfNode(context, reread.folder);
-  if (folder !== undefined) metadata.inodes.update(folder, { listed: null });
+  if (folder !== undefined) listAgain(context, folder);
 }
 
 /** Each time after twice as long, but also when it is settled. */

@@ -17,6 +17,7 @@ import { folderOfNode } from "./from-node.ts";
 import { createForgetting } from "./given-up.ts";
 import { askIndexed, forgetDeletions } from "./indexed.ts";
 import type { JournalStream } from "./journal-stream.ts";
+import { isAnyToList } from "./list-again.ts";
 import { lookInside } from "./look-inside.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
 import { takeOwn } from "./own.ts";
@@ -109,7 +110,7 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
     const over = new AbortController();
     const stop = () => over.abort();
     stopped.signal.addEventListener("abort", stop, { once: true });
-    const news = [askAgain(over.signal)];
+    const news = [askAgain(over.signal), woken(() => isAnyToList(context), over.signal)];
     if (stream !== undefined) news.push(newsOf(stream, over.signal));
     if (stream !== undefined && stream.entries.length > 0) news.push(goOn(over.signal));
     await Promise.race([sleep(runtime, milliseconds, over.signal), ...news]);
@@ -131,14 +132,19 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
 
   /** Resolves when the gateway has not answered somebody, and may do so again; or when the signal aborts. */
   async function askAgain(signal: AbortSignal): Promise<void> {
-    await new Promise<void>((resolve) => {
+    await woken(() => !network.isOnline, signal);
+    await sleep(runtime, AGAIN_MS, signal);
+  }
+
+  /** Resolves when somebody wakes the loops and this is so, or when the signal aborts. */
+  function woken(isSo: () => boolean, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
       const look = () => {
-        if (!network.isOnline) resolve();
+        if (isSo()) resolve();
       };
       const end = context.activity.onWake(look);
       signal.addEventListener("abort", () => resolve(void end()), { once: true });
     });
-    await sleep(runtime, AGAIN_MS, signal);
   }
 
   /** Where every folder is known nobody lists: without this, deletions would be remembered for ever. */

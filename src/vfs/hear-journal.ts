@@ -10,7 +10,7 @@ import type { JournalEntry } from "../contract/resources.ts";
 import type { Context } from "./context.ts";
 import { follow, followOnce, type Hear } from "./follow.ts";
 import type { JournalStream } from "./journal-stream.ts";
-import { relistKnown } from "./poll.ts";
+import { listMarked } from "./relist.ts";
 
 /** Entries applied in one go. */
 const BATCH = 500;
@@ -45,6 +45,7 @@ export function createHearing(stream: JournalStream): Hear {
   }
 
   return async (context, signal) => {
+    await listMarked(context, signal);
     if (stream.entries.length > 0 && (await followStream(context, signal))) return true;
     if (stream.entries.length > 0 && heldSince !== undefined) return false;
     if (!isPageNeeded(context)) return false;
@@ -64,7 +65,6 @@ function countReady({ metadata, sending }: Context, entries: readonly JournalEnt
 
 async function hearPage(context: Context, stream: JournalStream, signal: AbortSignal): Promise<boolean> {
   try {
-    await relist(context, signal);
     return await followOnce(context, signal);
   } catch (error) {
     const isUnknown = error instanceof RemoteError && error.code === "invalid" && error.field === "after";
@@ -82,21 +82,9 @@ async function startOver({ client, metadata, workspace }: Context, signal: Abort
   const { asOf } = await client.readJournal(workspace.id, 0, { pageSize: 1, signal });
   metadata.transaction(() => {
     metadata.recount();
+    metadata.relists.addAll();
     metadata.settings.set("cursor", String(asOf));
     metadata.settings.set("indexed", "0");
     metadata.settings.set("written", "0");
-    metadata.settings.set("relist", "0");
   });
-}
-
-/** Folders in which anything is known, in turn; where it was broken off, also by a crash, it goes on. */
-async function relist(context: Context, signal: AbortSignal): Promise<void> {
-  const { inodes, settings } = context.metadata;
-  for (let reached = settings.get("relist") ?? ""; reached !== ""; ) {
-    const folder = inodes.knownFolderAfter(Number(reached));
-    if (folder !== undefined) await relistKnown(context, folder, signal);
-    if (signal.aborted) return;
-    reached = String(folder ?? "");
-    settings.set("relist", reached);
-  }
 }

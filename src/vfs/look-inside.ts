@@ -7,6 +7,7 @@ import { RemoteError, type RemoteErrorCode } from "../client/errors.ts";
 import { SETTLE_MS } from "../contract/features.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
+import { listAgain } from "./list-again.ts";
 import { observeNode } from "./observe.ts";
 import { reviveFolder } from "./take.ts";
 
@@ -22,9 +23,9 @@ export function folderIsNotEmpty(context: Context, row: NodeRow): void {
   const { metadata, runtime, notEmpty } = context;
   if (row.nodeId === null) return;
   if (row.entry !== null) {
-    // It has come back meanwhile: what is in it is asked for when somebody looks.
+    // It has come back meanwhile: what is in it its list tells.
     const folder = metadata.entries.get(row.entry)?.inode;
-    if (folder !== undefined) metadata.inodes.update(folder, { listed: null });
+    if (folder !== undefined) listAgain(context, folder);
     return;
   }
   const now = runtime.now();
@@ -40,7 +41,7 @@ export function folderIsNotEmpty(context: Context, row: NodeRow): void {
 
 function comeBack(context: Context, nodeId: string): void {
   const folder = reviveFolder(context, nodeId);
-  if (folder !== undefined) context.metadata.inodes.update(folder, { listed: null });
+  if (folder !== undefined) listAgain(context, folder);
   context.notEmpty.delete(nodeId);
 }
 

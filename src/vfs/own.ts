@@ -11,6 +11,7 @@ import type { Context } from "./context.ts";
 import { isOnlyOurs } from "./echo.ts";
 import { effectOf } from "./effect.ts";
 import { positionNow } from "./indexed.ts";
+import { listAgain } from "./list-again.ts";
 import type { Request } from "./request.ts";
 
 /** True if the change with this key is such a request's effect: base moves to it, newer content stays dirty. */
@@ -57,11 +58,11 @@ export function takeOwn(context: Context, node: Node, key: string | null = node.
 }
 
 /** A folder of ours that was there for a while: what others put into it meanwhile the journal told to nobody who knew it. */
-function wasThere({ metadata, activity }: Context, row: NodeRow): void {
-  const inode = row.entry === null ? undefined : metadata.entries.get(row.entry)?.inode;
+function wasThere(context: Context, row: NodeRow): void {
+  const inode = row.entry === null ? undefined : context.metadata.entries.get(row.entry)?.inode;
   if (inode === undefined) return;
-  metadata.inodes.update(inode, { listed: null });
-  activity.hasten(inode);
+  listAgain(context, inode);
+  context.activity.hasten(inode);
 }
 
 /**

@@ -3,12 +3,9 @@
  * again, a few at a time, those programs looked into lately first and all others in turn. What a
  * list shows is judged as ever (observe.ts); this only decides which is read next.
  */
-import { RemoteError } from "../client/errors.ts";
 import type { Context } from "./context.ts";
-import { FsError } from "./errors.ts";
-import { rowOfFolder } from "./identity.ts";
 import { forgetDeletions } from "./indexed.ts";
-import { relistFolder } from "./listing.ts";
+import { listMarked, relistKnown } from "./relist.ts";
 
 /** Folders listed in one round: of those visited lately, and of all. */
 const VISITED = 6;
@@ -31,6 +28,7 @@ export function visitFolder({ client, polled, runtime }: Context, folder: number
 /** One round. Rejects when the gateway does not answer; false: the next one can wait. */
 export async function pollFolders(context: Context, signal: AbortSignal): Promise<boolean> {
   const { metadata, polled, runtime } = context;
+  await listMarked(context, signal);
   for (const folder of nextFolders(context)) {
     if (signal.aborted) return false;
     const visit = polled.visits.get(folder);
@@ -42,24 +40,6 @@ export async function pollFolders(context: Context, signal: AbortSignal): Promis
     forgetDeletions(context);
   });
   return false;
-}
-
-/** Lists a known folder again. Rejects when the gateway does not answer, not when the folder itself cannot be listed. */
-export async function relistKnown(context: Context, folder: number, signal: AbortSignal): Promise<void> {
-  try {
-    await relistFolder(context, folder, signal);
-  } catch (error) {
-    if (!isOfFolder(context, error)) throw error;
-    const nodeId = error.code === "ENOENT" ? rowOfFolder(context, folder)?.nodeId : undefined;
-    if (nodeId != null) context.metadata.rereads.add(nodeId);
-    context.log.debug({ err: error, folder }, "a folder could not be listed");
-  }
-}
-
-/** One folder that cannot be listed must not keep the others from it. */
-function isOfFolder({ network }: Context, error: unknown): error is FsError {
-  if (!(error instanceof FsError) || !network.isOnline || network.loginNeeded !== undefined) return false;
-  return !(error.cause instanceof RemoteError) || error.cause.code !== "throttled";
 }
 
 function nextFolders({ metadata, polled, runtime }: Context): Set<number> {

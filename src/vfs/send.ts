@@ -9,7 +9,6 @@ import type { Attempt } from "../metadata/attempts.ts";
 import type { Context } from "./context.ts";
 import { withRevision } from "./echo.ts";
 import { generationSource } from "./generation.ts";
-import { isPassedOver, shownUpTo } from "./indexed.ts";
 import { isPast, observeNode } from "./observe.ts";
 import { isKeyed, type Request, scopesOf } from "./request.ts";
 import { acknowledge, refused, type Verdict } from "./settle.ts";
@@ -160,40 +159,8 @@ async function settleByReading(context: Context, attempt: Attempt<Request>, sign
     throw new RemoteError("conflict", `${request.do}: the name is taken`, { node });
   }
   // Made by this request, or by somebody else with the same content, which comes to the same.
-  const emptyAsOf = request.do === "folder" ? await whenEmpty(context, node, signal) : undefined;
-  context.metadata.transaction(() => {
-    acknowledge(context, attempt, node, 0);
-    if (request.do === "folder") knowOwn(context, attempt, node, emptyAsOf);
-  });
+  acknowledge(context, attempt, node, 0);
   return true;
-}
-
-/** The position as of which the folder is empty at the gateway. Undefined: it is not, or not to be found for a moment. */
-async function whenEmpty(context: Context, folder: Node, signal: AbortSignal): Promise<number | undefined> {
-  try {
-    const begun = context.runtime.now();
-    const { items, asOf } = await context.client.listFolder(folder.id, { pageSize: 1, signal });
-    context.network.answered();
-    return items.length === 0 ? shownUpTo(context, asOf, begun) : undefined;
-  } catch (error) {
-    if (error instanceof RemoteError && error.code === "notFound") return undefined;
-    throw error;
-  }
-}
-
-/**
- * Into a folder that was there for a while somebody may have put something, of which the journal may have told
- * already. If not, it stays completely known: a folder made here must be listed also while nobody answers. The row
- * may have become another node's while the gateway was asked: what is in that one this says nothing of.
- */
-function knowOwn(context: Context, attempt: Attempt<Request>, { id }: Node, emptyAsOf: number | undefined): void {
-  const { metadata } = context;
-  const row = metadata.nodes.get(attempt.node);
-  const entry = row?.nodeId === id ? row.entry : undefined;
-  const inode = entry == null ? undefined : metadata.entries.get(entry)?.inode;
-  if (inode === undefined) return;
-  const isKnown = emptyAsOf !== undefined && !isPassedOver(context, emptyAsOf);
-  metadata.inodes.update(inode, { listed: isKnown ? emptyAsOf : null });
 }
 
 async function settleByNode(

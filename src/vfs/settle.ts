@@ -24,6 +24,7 @@ import { comesFrom } from "./holes.ts";
 import { nodeIdOfFolder } from "./identity.ts";
 import { isPassedOver, noteWritten, positionNow } from "./indexed.ts";
 import { joinGroup, leaveGroup, lookLater } from "./links.ts";
+import { listAgain } from "./list-again.ts";
 import { writersOf } from "./live.ts";
 import { folderIsNotEmpty } from "./look-inside.ts";
 import { moveAside } from "./make-room.ts";
@@ -227,14 +228,13 @@ function closeRefused(context: Context, attempt: Sent, error: RemoteError): void
 }
 
 /**
- * What waits in it may go now. Only what we put there can be in it, so it stays completely known;
- * but what the journal told of a folder nobody here knew yet was passed over.
+ * What waits in it may go now. Only what we put there can be in it, but for what the journal told of a folder nobody
+ * here knew yet, which was passed over. It stays known: a folder made here must be listed also while nobody answers.
  */
 function folderIsBorn(context: Context, row: NodeRow, position: number): void {
   const inode = inodeOfRow(context, row);
   if (inode === undefined) return;
-  const listed = isPassedOver(context, position) ? null : position;
-  if (inode.listed !== null) context.metadata.inodes.update(inode.id, { listed });
+  if (isPassedOver(context, position)) listAgain(context, inode.id);
   context.activity.hasten(inode.id);
 }
 

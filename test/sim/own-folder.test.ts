@@ -32,3 +32,36 @@ test("answered late, without the journal: that tells of nothing which a list wou
   await it.world.run(outside.createFolder(row()?.nodeId ?? "", "e"));
   await it.ends(["d", "d/e", "other", "other/more"]);
 });
+
+test("answered late by its place, while the journal has gone on: what came into it meanwhile is shown when it answers", async () => {
+  const it = await begin(false, {}, { lacks: ["uploadKeys", "folderKeys", "lastKey"] });
+  const { outside, workspace } = it.world;
+  await it.world.run(it.calls().mkdir("other"));
+  await it.drain();
+  const [other] = (await it.world.run(outside.listFolder(workspace.root))).items;
+  let births = 0;
+  it.rules.choose = (request) => {
+    if (isBirth(request)) births += 1;
+    if (isBirth(request) && births === 1) return "silent-after";
+    return isListOf(request, other?.id) || !isList(request) ? undefined : "failed";
+  };
+  const row = () => it.metadata().nodes.ofEntry(it.metadata().entries.find(ROOT_INODE, "d")?.id ?? 0);
+  await it.world.run(it.calls().mkdir("d"));
+  await it.until(() => births === 1);
+  const made = (await it.world.run(outside.listFolder(workspace.root))).items.find(({ name }) => name === "d");
+  await it.world.run(outside.createFolder(made?.id ?? "", "e"));
+  await it.world.run(outside.createFolder(other?.id ?? "", "more"));
+  await it.until(
+    () => it.metadata().entries.find(it.metadata().entries.find(ROOT_INODE, "other")?.inode ?? 0, "more") !== undefined,
+  );
+  it.rules.choose = (request) => (isListOf(request, made?.id) ? "failed" : undefined);
+  await it.until(() => row()?.nodeId != null, ALL_ARRIVED_MS);
+  it.rules.choose = () => "failed";
+  expect(await it.world.run(it.calls().list("d"))).toEqual([]);
+  await it.world.clock.advance(5_000);
+  expect(await it.world.run(it.calls().list("d"))).toEqual([]);
+  it.rules.choose = () => undefined;
+  await it.until(() => it.metadata().relists.count() === 0, ALL_ARRIVED_MS);
+  expect(await it.world.run(it.calls().list("d"))).toEqual(["e"]);
+  await it.ends(["d", "d/e", "other", "other/more"]);
+});
