@@ -8,8 +8,8 @@ import { FsError } from "./errors.ts";
 import { rowOfFolder } from "./identity.ts";
 import { relistFolder } from "./listing.ts";
 
-/** A folder that could not be listed waits so long. */
-const FAILED_MS = 10_000;
+/** A folder that could not be listed, or may not be, waits so long. */
+const FAILED_MS = 60_000;
 
 /** Lists the marked ones; where it was broken off, also by a crash, it goes on. Rejects when the gateway does not answer. */
 export async function listMarked(context: Context, signal: AbortSignal): Promise<void> {
