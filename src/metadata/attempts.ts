@@ -96,6 +96,10 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     database,
     `SELECT ${COLUMNS} FROM attempt WHERE node = ? AND state = 'abandoned' ORDER BY id DESC`,
   );
+  const abandonedAt = prepare<Row>(
+    database,
+    `SELECT ${COLUMNS} FROM attempt WHERE state = 'abandoned' AND parent = ? AND name = ? ORDER BY id DESC`,
+  );
   const removeOld = prepare(database, "DELETE FROM attempt WHERE state = 'abandoned' AND next_at < ?");
   const sending = prepare<Row>(database, `SELECT ${COLUMNS} FROM attempt WHERE generation = ?`);
 
@@ -199,6 +203,8 @@ export function createAttempts<Request>(database: Connection, parse: (value: unk
     /** Those that were given up, the last one first. */
     abandonedOf: (node: number): Attempt<Request>[] =>
       abandonedOf.all(node).map((row) => ({ ...row, request: parse(JSON.parse(row.request)) })),
+    /** Those that were to put a node at this place and were given up, the last one first. */
+    abandonedAt: (parent: string, name: string): Attempt<Request>[] => abandonedAt.all(parent, name).map(decodeRow),
     /** Given up so long ago that they can no longer arrive. */
     removeAbandonedBefore(time: number): void {
       removeOld.run(time);

@@ -3,10 +3,12 @@ import { RemoteError } from "../client/errors.ts";
 import { SETTLE_MS } from "../contract/features.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Reread } from "../metadata/rereads.ts";
+import { withHash } from "./content-hash.ts";
 import type { Context } from "./context.ts";
 import { folderOfNode } from "./from-node.ts";
 import { listAgain } from "./list-again.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
+import { isContentUnknown } from "./own.ts";
 
 /** Folders of folders nobody knows yet; deeper is taken for a circle in what a gateway tells. */
 const DEPTH_MAX = 1000;
@@ -39,9 +41,9 @@ export async function readNode(context: Context, nodeId: string, signal: AbortSi
 /** Reads the node, and the folders above it that are not known, and observes them from the top down. */
 export async function refreshNode(context: Context, reread: Reread, signal: AbortSignal): Promise<void> {
   const { metadata } = context;
-  const node = await readNode(context, reread.nodeId, signal);
-  if (node === undefined) return confirmGone(context, reread, signal);
-  const chain = [node];
+  const told = await readNode(context, reread.nodeId, signal);
+  if (told === undefined) return confirmGone(context, reread, signal);
+  const chain = [isContentUnknown(context, told) ? await withHash(context, told, signal) : told];
   while (chain.length < DEPTH_MAX) {
     const parentId = chain[0]?.parentId ?? null;
     if (parentId === null || metadata.nodes.ofNodeId(parentId) !== undefined) break;

@@ -10,7 +10,8 @@ import type { Context } from "./context.ts";
 import { type Source, withRevision } from "./echo.ts";
 import { giveUndeletable } from "./identity.ts";
 import { noteWritten } from "./indexed.ts";
-import { keyOfContent, takeOwn } from "./own.ts";
+import { keyOfContent, takeOwn, takeUnsigned } from "./own.ts";
+import { areBirthsSigned } from "./request.ts";
 
 const NO_ROW = 0;
 
@@ -88,11 +89,11 @@ export function revisionOf(seen: Seen | null): number {
  */
 function isOwnBirth(context: Context, node: Node): boolean {
   const { attempts } = context.metadata;
-  if (!context.client.features.lastKey && node.parentId !== null) {
+  if (node.lastKey === null) {
+    if (areBirthsSigned(context.client.features) || node.parentId === null) return false;
     // Nobody says whose it is: at the place an open request wants, that request's answer will.
-    return attempts.isPlaceWanted(NO_ROW, node.parentId, node.name);
+    return attempts.isPlaceWanted(NO_ROW, node.parentId, node.name) || takeUnsigned(context, node);
   }
-  if (node.lastKey === null) return false;
   return attempts.ofKey(node.lastKey)?.state === "open" || takeOwn(context, node);
 }
 

@@ -2,9 +2,10 @@
  * A request that was given up (a writer came while its bytes were being sent) may have arrived all
  * the same. Its key, kept for a while, says that what the gateway then shows is ours: no conflict.
  * Where somebody has changed the node since, the journal still tells of the key, and what we sent
- * tells ours from theirs.
+ * tells ours from theirs. Where no key is told a birth is known by what it made: all of it.
  */
 import type { Node } from "../contract/resources.ts";
+import type { Attempt } from "../metadata/attempts.ts";
 import { type Base, baseOf, born, type NodeRow } from "../metadata/nodes.ts";
 import { advance } from "./advance.ts";
 import type { Context } from "./context.ts";
@@ -12,7 +13,7 @@ import { isOnlyOurs } from "./echo.ts";
 import { effectOf } from "./effect.ts";
 import { positionNow } from "./indexed.ts";
 import { listAgain } from "./list-again.ts";
-import type { Request } from "./request.ts";
+import { areBirthsSigned, isKeyed, type Request } from "./request.ts";
 
 /** True if the change with this key is such a request's effect: base moves to it, newer content stays dirty. */
 export function takeOwn(context: Context, node: Node, key: string | null = node.lastKey): boolean {
@@ -33,7 +34,8 @@ export function takeOwn(context: Context, node: Node, key: string | null = node.
   const isElsewhere = isBornElsewhere(context, row, node.id, base);
   metadata.attempts.remove(attempt.id);
   // Changed by somebody since, it is his.
-  if (isElsewhere && isHidden) return false;
+  const isChanged = node.lastKey === null ? !isMadeBy(context, attempt, node) : isHidden;
+  if (isElsewhere && isChanged) return false;
   // An old answer: what was heard of the node since then is news.
   if ((metadata.arrivals.get(node.id)?.revision ?? 0) <= node.revision) metadata.arrivals.remove(node.id);
   const due = runtime.now();
@@ -56,6 +58,53 @@ export function takeOwn(context: Context, node: Node, key: string | null = node.
   context.activity.wake();
   return true;
 }
+
+/**
+ * The same of a birth whose key nobody tells. Its name in the mount may be another by now, or none: taken for somebody's,
+ * the node would come back under a name that programs have moved away from, or removed. Where the gateway tells no hash
+ * the node is read again, with its content (fetch-node.ts); until then nobody's either.
+ */
+export function takeUnsigned(context: Context, node: Node): boolean {
+  const births = birthsLike(context, node);
+  const own = births.find(({ request }) => isContentOf(request, node));
+  if (own !== undefined) return takeOwn(context, node, own.key);
+  if (!isContentWanted(births, node)) return false;
+  context.metadata.rereads.add(node.id, node.parentId);
+  return true;
+}
+
+/** Whether this node is ours only its content says, which the gateway tells no hash of. */
+export function isContentUnknown(context: Context, node: Node): boolean {
+  return context.metadata.nodes.ofNodeId(node.id) === undefined && isContentWanted(birthsLike(context, node), node);
+}
+
+/** Births that were given up, and whose node the gateway does not say is ours. */
+function birthsLike(context: Context, node: Node): readonly Attempt<Request>[] {
+  const { features } = context.client;
+  if (areBirthsSigned(features) || node.lastKey !== null || node.parentId === null) return [];
+  const isUnsigned = ({ request }: Attempt<Request>) => !features.lastKey || !isKeyed(request, features);
+  const births = context.metadata.attempts.abandonedAt(node.parentId, node.name);
+  return births.filter((attempt) => isUnsigned(attempt) && isLike(context, attempt, node));
+}
+
+/** The node is what this birth makes: its place, all of its attributes, its content, changed by nobody since. */
+const isMadeBy = (context: Context, attempt: Attempt<Request>, node: Node) =>
+  isLike(context, attempt, node) && isContentOf(attempt.request, node);
+
+/** The same but for the content. */
+function isLike(context: Context, attempt: Attempt<Request>, node: Node): boolean {
+  const { request } = attempt;
+  if ("nodeId" in request || (request.do === "folder") !== (node.kind === "folder")) return false;
+  const shown = { ...baseOf(node, 0), hash: "hash" in request ? request.hash : null };
+  return isOnlyOurs(context, null, effectOf(null, attempt, shown, context.client.features), node);
+}
+
+const isContentOf = (request: Request, node: Node) =>
+  request.do === "folder" || ("hash" in request && request.hash !== null && request.hash === node.contentHash);
+
+const isContentWanted = (births: readonly Attempt<Request>[], { contentHash, size }: Node) =>
+  contentHash === null &&
+  births.some(({ request }) => "size" in request && request.hash !== null && request.size === size);
 
 /** A folder of ours that was there for a while: what others put into it meanwhile the journal told to nobody who knew it. */
 function wasThere(context: Context, row: NodeRow): void {

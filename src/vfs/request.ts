@@ -79,6 +79,11 @@ export function isKeyed(value: Request, features: Features): boolean {
   }
 }
 
+/** A node that a birth of ours has made says so. */
+export function areBirthsSigned({ lastKey, uploadKeys, folderKeys }: Features): boolean {
+  return lastKey && uploadKeys && folderKeys;
+}
+
 /** Sent twice it would undo itself, and sent too late it would move what is not meant: with conditions on both and a key, or not at all. */
 export function canExchange({ exchanges, revisions, conditions, changeKeys }: Features): boolean {
   return exchanges && revisions && conditions && changeKeys;

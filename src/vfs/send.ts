@@ -1,11 +1,11 @@
 /** Carries out one attempt: the request as it is stored, and what its answer or silence means. */
-import { createHash } from "node:crypto";
 import type { Client } from "../client/client.ts";
 import { RemoteError, type RemoteErrorCode } from "../client/errors.ts";
 import { patchAttributes, sameValue } from "../contract/attributes.ts";
 import type { ContentSource } from "../contract/http.ts";
 import type { Node, WrittenNode } from "../contract/resources.ts";
 import type { Attempt } from "../metadata/attempts.ts";
+import { withHash } from "./content-hash.ts";
 import type { Context } from "./context.ts";
 import { withRevision } from "./echo.ts";
 import { generationSource } from "./generation.ts";
@@ -233,10 +233,7 @@ async function requireUnchanged(context: Context, attempt: Attempt<Request>, sig
 async function hashed(context: Context, request: Request, node: Node, signal: AbortSignal): Promise<Node> {
   if (node.kind === "folder" || node.contentHash !== null || !("size" in request)) return node;
   if (node.size !== request.size || request.hash === null) return node;
-  const content = await context.client.getContent(node.id, { signal });
-  const hash = createHash("sha256");
-  for await (const chunk of content.bytes) hash.update(chunk);
-  return { ...node, head: content.version, contentHash: hash.digest("hex") };
+  return withHash(context, node, signal);
 }
 
 /** A refusal with the node in the way, its content's hash known if that can be known. */

@@ -17,7 +17,7 @@ import { lookAgain } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { afterWrite, isOnlyOurs, leaveState, withRevision } from "./echo.ts";
 import { effectOf, isStandIn } from "./effect.ts";
-import { groupOf } from "./from-node.ts";
+import { folderOfNode, groupOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
 import { dropRow } from "./given-up.ts";
 import { comesFrom } from "./holes.ts";
@@ -30,8 +30,8 @@ import { folderIsNotEmpty } from "./look-inside.ts";
 import { moveAside } from "./make-room.ts";
 import { handOver } from "./nameless.ts";
 import { isPast, observeNode, revisionOf } from "./observe.ts";
-import { takeOwn } from "./own.ts";
-import { isKeyed, type Request, scopesOf } from "./request.ts";
+import { takeOwn, takeUnsigned } from "./own.ts";
+import { areBirthsSigned, isKeyed, type Request, scopesOf } from "./request.ts";
 import { tellDone } from "./staged-files.ts";
 import { kindOf } from "./stat.ts";
 
@@ -223,8 +223,13 @@ function closeAttempt(context: Context, attempt: Sent, how: "remove" | "abandon"
  * it did. Its key will say that it was ours; a deletion is remembered for what must not need its node.
  */
 function closeRefused(context: Context, attempt: Sent, error: RemoteError): void {
-  const isLast = error.code === "changed" || attempt.tries === 0;
+  const { request, tries } = attempt;
+  const isLast = error.code === "changed" || tries === 0;
   closeAttempt(context, attempt, isLast ? "remove" : "abandon");
+  if (isLast || "nodeId" in request || areBirthsSigned(context.client.features)) return;
+  // What was told of its place meanwhile was left to its answer (observe.ts), and is not told again.
+  const folder = folderOfNode(context, request.parent);
+  if (folder !== undefined) listAgain(context, folder);
 }
 
 /**
@@ -288,12 +293,21 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
     }
     closeRefused(context, attempt, error);
     if (node?.lastKey != null && takeOwn(context, node)) return { retry: false };
+    if (node !== undefined && isUnsigned(context, row, node)) return { retry: false };
     metadata.nodes.update(row.id, { due: context.runtime.now() });
     tellApart(context, row, attempt.request, error, node);
     context.activity.wake();
     context.activity.progressed();
     return { retry: false };
   });
+}
+
+/** What is in the way was made by a birth of ours that was given up, this one or another, or is asked whether it was. */
+function isUnsigned(context: Context, row: NodeRow, told: Node): boolean {
+  const node = withRevision(context, told, "others");
+  if (isPast(context, node)) return false;
+  context.metadata.nodes.update(row.id, { due: context.runtime.now() + LOOK_AGAIN_MS });
+  return takeUnsigned(context, node);
 }
 
 /** Asked for before without an answer or a key: what that made may be what is in the way now. */
