@@ -4,6 +4,7 @@
  * name. Every function runs inside the caller's transaction.
  */
 import type { Entry } from "../metadata/entries.ts";
+import type { Inode } from "../metadata/inodes.ts";
 import { type NodeRow, unborn } from "../metadata/nodes.ts";
 import { dueTime, markInode, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
@@ -24,6 +25,12 @@ const NOWHERE = { leftParent: null, leftName: null, leftAt: null } as const;
 export function rowOfFolder(context: Pick<Context, "metadata">, folder: number): NodeRow | undefined {
   const [entry] = context.metadata.entries.ofInode(folder);
   return entry === undefined ? undefined : context.metadata.nodes.ofEntry(entry.id);
+}
+
+/** What the row's name shows; undefined where it has none. */
+export function inodeOfRow({ metadata }: Pick<Context, "metadata">, { entry }: NodeRow): Inode | undefined {
+  const name = entry === null ? undefined : metadata.entries.get(entry);
+  return name === undefined ? undefined : metadata.inodes.get(name.inode);
 }
 
 /** The folder's node id; undefined while unborn. */

@@ -8,9 +8,11 @@ import type { Node } from "../contract/resources.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import { type Base, baseOf, born, type NodeRow } from "../metadata/nodes.ts";
 import { advance } from "./advance.ts";
+import { contentArrived } from "./content-arrived.ts";
 import type { Context } from "./context.ts";
 import { isOnlyOurs } from "./echo.ts";
 import { effectOf } from "./effect.ts";
+import { inodeOfRow } from "./identity.ts";
 import { positionNow } from "./indexed.ts";
 import { listAgain } from "./list-again.ts";
 import { areBirthsSigned, isKeyed, type Request } from "./request.ts";
@@ -53,6 +55,7 @@ export function takeOwn(context: Context, node: Node, key: string | null = node.
     due,
     dirtySince: row.dirtySince ?? due,
   });
+  contentArrived(context, row, attempt, base, node.id);
   if (row.nodeId === null && row.kind === "folder") wasThere(context, row);
   advance(context, row.id);
   context.activity.wake();
@@ -108,10 +111,10 @@ const isContentWanted = (births: readonly Attempt<Request>[], { contentHash, siz
 
 /** A folder of ours that was there for a while: what others put into it meanwhile the journal told to nobody who knew it. */
 function wasThere(context: Context, row: NodeRow): void {
-  const inode = row.entry === null ? undefined : context.metadata.entries.get(row.entry)?.inode;
+  const inode = inodeOfRow(context, row);
   if (inode === undefined) return;
-  listAgain(context, inode);
-  context.activity.hasten(inode);
+  listAgain(context, inode.id);
+  context.activity.hasten(inode.id);
 }
 
 /**

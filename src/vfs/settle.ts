@@ -9,19 +9,19 @@ import { SETTLE_MS } from "../contract/features.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import type { Entry } from "../metadata/entries.ts";
-import type { Inode } from "../metadata/inodes.ts";
-import { type Base, baseOf, type NodeRow, type Seen } from "../metadata/nodes.ts";
+import { baseOf, type NodeRow, type Seen } from "../metadata/nodes.ts";
 import { advance, bury, leftPlace } from "./advance.ts";
 import { arrive } from "./arrival.ts";
 import { lookAgain } from "./changes.ts";
+import { contentArrived } from "./content-arrived.ts";
 import type { Context } from "./context.ts";
 import { afterWrite, isOnlyOurs, leaveState, withRevision } from "./echo.ts";
-import { effectOf, isStandIn } from "./effect.ts";
+import { effectOf } from "./effect.ts";
 import { folderOfNode, groupOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
 import { dropRow } from "./given-up.ts";
 import { comesFrom } from "./holes.ts";
-import { nodeIdOfFolder } from "./identity.ts";
+import { inodeOfRow, nodeIdOfFolder } from "./identity.ts";
 import { isPassedOver, noteWritten, positionNow } from "./indexed.ts";
 import { joinGroup, leaveGroup, lookLater } from "./links.ts";
 import { listAgain } from "./list-again.ts";
@@ -32,7 +32,6 @@ import { handOver } from "./nameless.ts";
 import { isPast, observeNode, revisionOf } from "./observe.ts";
 import { takeOwn, takeUnsigned } from "./own.ts";
 import { areBirthsSigned, isKeyed, type Request, scopesOf } from "./request.ts";
-import { tellDone } from "./staged-files.ts";
 import { kindOf } from "./stat.ts";
 
 type Sent = Attempt<Request>;
@@ -174,38 +173,6 @@ function otherHasMoved(context: Context, request: Extract<Request, { do: "exchan
   metadata.nodes.update(row.id, { base, seen: isSeenOlder ? null : row.seen });
   leftPlace(context, row);
   advance(context, row.id);
-}
-
-/** The content that was sent is now a version: clean, unless it has moved on meanwhile. */
-function contentArrived(context: Context, row: NodeRow, attempt: Sent, base: Base, nodeId: string): void {
-  const { metadata } = context;
-  const { request } = attempt;
-  const inode = inodeOfRow(context, row);
-  if (inode === undefined || !("size" in request)) return;
-  const generation = attempt.generation === null ? undefined : metadata.generations.get(attempt.generation);
-  const isNewest =
-    generation !== undefined
-      ? generation.inode === inode.id && generation.changes === inode.changes
-      : "copyOf" in request
-        ? inode.content !== "dirty" && inode.originVersion === request.version
-        : inode.hash === request.hash && inode.content !== "open";
-  // Somebody's newer head hides the version it became: no reference to it can be made, its bytes stay the local ones.
-  if (!isNewest || isStandIn(base.head)) return;
-  context.interruptions.delete(inode.id);
-  const hash = request.hash ?? inode.hash ?? base.hash;
-  // A writer that has not written yet keeps the mark under which a crash makes us look.
-  const content = writersOf(context, inode) > 0 ? "open" : "clean";
-  metadata.inodes.update(inode.id, { content, originNode: nodeId, originVersion: base.head, hash });
-  tellDone(context, inode.lineage);
-  const live = metadata.lives.get(inode.lineage);
-  if (live !== undefined && (live.missing === "[]" || live.originVersion === null)) {
-    metadata.lives.update(inode.lineage, { originNode: nodeId, originVersion: base.head });
-  }
-}
-
-function inodeOfRow(context: Context, row: NodeRow): Inode | undefined {
-  const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
-  return entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
 }
 
 function closeAttempt(context: Context, attempt: Sent, how: "remove" | "abandon" = "remove"): void {

@@ -1,10 +1,12 @@
 /**
  * What was not answered. A folder that was made: it is found at the gateway, and known without being listed while
- * nobody answers. A file that was deleted: what takes its name waits for nobody to tell of it.
+ * nobody answers. A file that was deleted: what takes its name waits for nobody to tell of it. A file that was sent, and
+ * refused when it was sent again: its bytes are a version all the same.
  */
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { begin, there } from "./one-world.ts";
 import { bytesOf } from "./programs.ts";
 import { hashOf } from "./tree.ts";
@@ -122,5 +124,32 @@ test.each(DRAINS)(
     else expect(items.map(({ name }) => name)).toContain("d");
     expect([asOf, it.metadata().settings.getNumber("cursor")]).toEqual([it.world.position(), it.world.position()]);
     expect(it.mount.process?.engine.status().settled).toBe(true);
+  },
+);
+
+test.each([{ what: "nothing", lacks: [] }, ...LACKS])(
+  "without $what: bytes that arrived and were refused when they were sent again are clean, and newer ones are sent",
+  async ({ lacks }) => {
+    const it = await begin(true, {}, { lacks });
+    await it.drain();
+    it.world.setLag({ path: 3_000, journal: 5_000, id: 0 });
+    const birth = it.once("lost-after", ({ method, path }) => method === "POST" && path.startsWith("/v1/files"));
+    await it.save("b", "first");
+    await it.until(birth.isSent);
+    it.mount.weather.withdrawn = "node.node.create";
+    await it.world.clock.advance(20_000);
+    it.mount.weather.withdrawn = undefined;
+    await it.drain();
+    const inode = () => it.metadata().inodes.get(it.metadata().entries.find(ROOT_INODE, "b")?.inode ?? 0);
+    const { outside, workspace } = it.world;
+    const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+    expect(inode()).toMatchObject({ content: "clean", originNode: node?.id, originVersion: node?.head });
+    await it.save("b", "second");
+    await it.ends(["b"]);
+    expect(await it.content("b")).toBe(bytesOf("second", 40).toString("latin1"));
+    expect(it.asked.filter((line) => / 20[01]$/.test(line) && !line.startsWith("PATCH"))).toEqual([
+      "POST /v1/files/b 201",
+      "PUT /v1/nodes/ID/content 200",
+    ]);
   },
 );

@@ -1,0 +1,42 @@
+/** What the rows of a file say once its bytes are a version of its node, whoever found out that they are. */
+import type { Attempt } from "../metadata/attempts.ts";
+import type { Base, NodeRow } from "../metadata/nodes.ts";
+import type { Context } from "./context.ts";
+import { isStandIn } from "./effect.ts";
+import { inodeOfRow } from "./identity.ts";
+import { writersOf } from "./live.ts";
+import type { Request } from "./request.ts";
+import { tellDone } from "./staged-files.ts";
+
+/** The content that was sent is now a version: clean, unless it has moved on meanwhile. */
+export function contentArrived(
+  context: Context,
+  row: NodeRow,
+  attempt: Attempt<Request>,
+  base: Base,
+  nodeId: string,
+): void {
+  const { metadata } = context;
+  const { request } = attempt;
+  const inode = inodeOfRow(context, row);
+  if (inode === undefined || !("size" in request)) return;
+  const generation = attempt.generation === null ? undefined : metadata.generations.get(attempt.generation);
+  const isNewest =
+    generation !== undefined
+      ? generation.inode === inode.id && generation.changes === inode.changes
+      : "copyOf" in request
+        ? inode.content !== "dirty" && inode.originVersion === request.version
+        : inode.hash === request.hash && inode.content !== "open";
+  // Somebody's newer head hides the version it became: no reference to it can be made, its bytes stay the local ones.
+  if (!isNewest || isStandIn(base.head)) return;
+  context.interruptions.delete(inode.id);
+  const hash = request.hash ?? inode.hash ?? base.hash;
+  // A writer that has not written yet keeps the mark under which a crash makes us look.
+  const content = writersOf(context, inode) > 0 ? "open" : "clean";
+  metadata.inodes.update(inode.id, { content, originNode: nodeId, originVersion: base.head, hash });
+  tellDone(context, inode.lineage);
+  const live = metadata.lives.get(inode.lineage);
+  if (live !== undefined && (live.missing === "[]" || live.originVersion === null)) {
+    metadata.lives.update(inode.lineage, { originNode: nodeId, originVersion: base.head });
+  }
+}
