@@ -452,10 +452,12 @@ async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions
       before = world.position();
       await clock.advance(quietMs);
       world.check();
+      // What was sent only now (a scope that a former token lacked is tried again after minutes) nobody can have heard.
+      if (world.position() !== before) continue;
       const isAtRest = mounts.every(
         (mount) => mount.process !== undefined && isQuiet(mount.process.engine) && hasHeard(mount, before, since),
       );
-      if (isAtRest && world.position() === before) return;
+      if (isAtRest) return;
     }
     const states = mounts.map(
       ({ name, process }) => `${name}: ${process === undefined ? "down" : describeRest(process.engine)}`,
