@@ -6,6 +6,7 @@ import type { Entry } from "../metadata/entries.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import { baseOf } from "../metadata/nodes.ts";
 import { lookAgain, markNode } from "./changes.ts";
+import { contentAgrees } from "./content-arrived.ts";
 import type { Context } from "./context.ts";
 import { leaveState } from "./echo.ts";
 import { folderOfNode, groupOf } from "./from-node.ts";
@@ -53,6 +54,7 @@ function advanceOne(context: Context, id: number, aside: number[]): Pending | un
     switch (step.do) {
       case "nothing":
         if (row.dirtySince !== null || row.due !== null) {
+          contentAgrees(context, row);
           metadata.nodes.update(id, { dirtySince: null, due: null, parked: null });
           context.activity.progressed();
         }

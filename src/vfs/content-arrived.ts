@@ -1,5 +1,6 @@
 /** What the rows of a file say once its bytes are a version of its node, whoever found out that they are. */
 import type { Attempt } from "../metadata/attempts.ts";
+import type { Inode } from "../metadata/inodes.ts";
 import type { Base, NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 import { isStandIn } from "./effect.ts";
@@ -29,8 +30,21 @@ export function contentArrived(
         : inode.hash === request.hash && inode.content !== "open";
   // Somebody's newer head hides the version it became: no reference to it can be made, its bytes stay the local ones.
   if (!isNewest || isStandIn(base.head)) return;
+  isVersion(context, inode, nodeId, base, request.hash);
+}
+
+/** All of the row agrees. Bytes that were written anew and are the same as before are that version: nothing was sent. */
+export function contentAgrees(context: Context, row: NodeRow): void {
+  const { base, nodeId } = row;
+  const inode = inodeOfRow(context, row);
+  if (inode?.content !== "dirty" || inode.hash === null || nodeId === null || base === null) return;
+  if (inode.hash === base.hash && !isStandIn(base.head)) isVersion(context, inode, nodeId, base, inode.hash);
+}
+
+function isVersion(context: Context, inode: Inode, nodeId: string, base: Base, known: string | null): void {
+  const { metadata } = context;
   context.interruptions.delete(inode.id);
-  const hash = request.hash ?? inode.hash ?? base.hash;
+  const hash = known ?? inode.hash ?? base.hash;
   // A writer that has not written yet keeps the mark under which a crash makes us look.
   const content = writersOf(context, inode) > 0 ? "open" : "clean";
   metadata.inodes.update(inode.id, { content, originNode: nodeId, originVersion: base.head, hash });

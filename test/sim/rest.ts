@@ -5,13 +5,25 @@ import { itemOf } from "../../src/vfs/pending.ts";
 export function isQuiet(engine: Engine): boolean {
   const { rereads, relists, arrivals, nodes } = engine.context.metadata;
   const unheard = rereads.count() + relists.count() + arrivals.count();
-  return engine.status().dirty === 0 && unheard === 0 && nodes.nextDue() === undefined;
+  return (
+    engine.status().dirty === 0 && unheard === 0 && nodes.nextDue() === undefined && unsentFiles(engine).length === 0
+  );
 }
 
 /** For a failure's message. */
-export function describeRest({ context }: Engine): string {
+export function describeRest(engine: Engine): string {
+  const { context } = engine;
   const { rereads, relists, arrivals, nodes } = context.metadata;
   const items = nodes.dirty(5).map((row) => itemOf(context, row, undefined));
   const unread = { rereads: rereads.count(), known: rereads.countKnown(), relists: relists.count() };
-  return `${JSON.stringify(items)} ${JSON.stringify({ ...unread, arrivals: arrivals.count(), due: nodes.nextDue() })}`;
+  return `${JSON.stringify(items)} ${JSON.stringify({ ...unread, arrivals: arrivals.count(), due: nodes.nextDue(), unsent: unsentFiles(engine) })}`;
+}
+
+/** Files whose bytes are said to be nobody else's, though nothing waits. */
+function unsentFiles({ context }: Engine): readonly string[] {
+  const { inodes, entries } = context.metadata;
+  return inodes.unclean(0, 1000).flatMap(({ id, content, hash }) => {
+    const [name] = entries.ofInode(id);
+    return content === "dirty" && name !== undefined ? `${name.name} ${hash}` : [];
+  });
 }
