@@ -1,5 +1,6 @@
 /** A folder made here is listed while nobody answers, however late its birth was answered. */
 import { expect, test } from "vitest";
+import type { Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { ALL_ARRIVED_MS, begin } from "./one-world.ts";
@@ -8,8 +9,9 @@ const isBirth = ({ method, path }: HttpRequest) => method === "POST" && path ===
 const isListOf = ({ query }: HttpRequest, folder: string | undefined) => query.parentId === folder;
 const isList = ({ query }: HttpRequest) => query.parentId !== undefined;
 
-test("answered late, without the journal: that tells of nothing which a list would not", async () => {
-  const it = await begin(true, {}, { lacks: ["journal"] });
+/** The birth of `d` is carried out and not answered; nothing is listed but `other`. */
+async function unanswered(hasKeys: boolean, lacks: readonly Feature[]) {
+  const it = await begin(hasKeys, {}, { lacks });
   const { outside, workspace } = it.world;
   await it.world.run(it.calls().mkdir("other"));
   await it.drain();
@@ -22,40 +24,34 @@ test("answered late, without the journal: that tells of nothing which a list wou
   };
   await it.world.run(it.calls().mkdir("d"));
   await it.until(() => births === 1);
-  await it.world.run(outside.createFolder(other?.id ?? "", "more"));
   const row = () => it.metadata().nodes.ofEntry(it.metadata().entries.find(ROOT_INODE, "d")?.id ?? 0);
-  await it.until(() => row()?.nodeId != null, ALL_ARRIVED_MS);
-  expect(births).toBe(2);
+  return { ...it, other: other?.id ?? "", births: () => births, row };
+}
+
+test("answered late, without the journal: that tells of nothing which a list would not", async () => {
+  const it = await unanswered(true, ["journal"]);
+  const { outside } = it.world;
+  await it.world.run(outside.createFolder(it.other, "more"));
+  await it.until(() => it.row()?.nodeId != null, ALL_ARRIVED_MS);
+  expect(it.births()).toBe(2);
   await it.world.clock.advance(5_000);
   expect(await it.world.run(it.calls().list("d"))).toEqual([]);
   it.rules.choose = () => undefined;
-  await it.world.run(outside.createFolder(row()?.nodeId ?? "", "e"));
+  await it.world.run(outside.createFolder(it.row()?.nodeId ?? "", "e"));
   await it.ends(["d", "d/e", "other", "other/more"]);
 });
 
 test("answered late by its place, while the journal has gone on: what came into it meanwhile is shown when it answers", async () => {
-  const it = await begin(false, {}, { lacks: ["uploadKeys", "folderKeys", "lastKey"] });
+  const it = await unanswered(false, ["uploadKeys", "folderKeys", "lastKey"]);
   const { outside, workspace } = it.world;
-  await it.world.run(it.calls().mkdir("other"));
-  await it.drain();
-  const [other] = (await it.world.run(outside.listFolder(workspace.root))).items;
-  let births = 0;
-  it.rules.choose = (request) => {
-    if (isBirth(request)) births += 1;
-    if (isBirth(request) && births === 1) return "silent-after";
-    return isListOf(request, other?.id) || !isList(request) ? undefined : "failed";
-  };
-  const row = () => it.metadata().nodes.ofEntry(it.metadata().entries.find(ROOT_INODE, "d")?.id ?? 0);
-  await it.world.run(it.calls().mkdir("d"));
-  await it.until(() => births === 1);
   const made = (await it.world.run(outside.listFolder(workspace.root))).items.find(({ name }) => name === "d");
   await it.world.run(outside.createFolder(made?.id ?? "", "e"));
-  await it.world.run(outside.createFolder(other?.id ?? "", "more"));
+  await it.world.run(outside.createFolder(it.other, "more"));
   await it.until(
     () => it.metadata().entries.find(it.metadata().entries.find(ROOT_INODE, "other")?.inode ?? 0, "more") !== undefined,
   );
   it.rules.choose = (request) => (isListOf(request, made?.id) ? "failed" : undefined);
-  await it.until(() => row()?.nodeId != null, ALL_ARRIVED_MS);
+  await it.until(() => it.row()?.nodeId != null, ALL_ARRIVED_MS);
   it.rules.choose = () => "failed";
   expect(await it.world.run(it.calls().list("d"))).toEqual([]);
   await it.world.clock.advance(5_000);
