@@ -306,4 +306,8 @@ export const MIGRATIONS: readonly string[] = [
     WHERE EXISTS (SELECT 1 FROM setting WHERE key = 'relist' AND value <> '');
   DELETE FROM setting WHERE key = 'relist';
   `,
+  `
+  -- Births that were given up are looked for by the place they wanted.
+  CREATE INDEX attempt_place_given_up ON attempt(parent, name) WHERE state = 'abandoned' AND parent IS NOT NULL;
+  `,
 ];

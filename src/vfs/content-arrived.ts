@@ -30,7 +30,7 @@ export function contentArrived(
         : inode.hash === request.hash && inode.content !== "open";
   // Somebody's newer head hides the version it became: no reference to it can be made, its bytes stay the local ones.
   if (!isNewest || isStandIn(base.head)) return;
-  isVersion(context, inode, nodeId, base, request.hash);
+  recordVersion(context, inode, nodeId, base, request.hash);
 }
 
 /** All of the row agrees. Bytes that were written anew and are the same as before are that version: nothing was sent. */
@@ -38,10 +38,10 @@ export function contentAgrees(context: Context, row: NodeRow): void {
   const { base, nodeId } = row;
   const inode = inodeOfRow(context, row);
   if (inode?.content !== "dirty" || inode.hash === null || nodeId === null || base === null) return;
-  if (inode.hash === base.hash && !isStandIn(base.head)) isVersion(context, inode, nodeId, base, inode.hash);
+  if (inode.hash === base.hash && !isStandIn(base.head)) recordVersion(context, inode, nodeId, base, inode.hash);
 }
 
-function isVersion(context: Context, inode: Inode, nodeId: string, base: Base, known: string | null): void {
+function recordVersion(context: Context, inode: Inode, nodeId: string, base: Base, known: string | null): void {
   const { metadata } = context;
   context.interruptions.delete(inode.id);
   const hash = known ?? inode.hash ?? base.hash;

@@ -10,6 +10,6 @@ export function listAgain({ metadata, listings, activity }: Context, folder: num
   activity.wake();
 }
 
-/** Of a folder that is marked and whose turn it is. */
+/** Whether the turn of a marked folder has come. */
 export const isAnyToList = ({ metadata, runtime }: Context): boolean =>
   metadata.relists.next(runtime.now()) !== undefined;

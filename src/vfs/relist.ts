@@ -10,6 +10,8 @@ import { relistFolder } from "./listing.ts";
 
 /** A folder that could not be listed, or may not be, waits so long. */
 const FAILED_MS = 60_000;
+/** The same where the gateway did not answer, so that all else that is asked of it has its turn. */
+const UNANSWERED_MS = 10_000;
 
 /** Lists the marked ones; where it was broken off, also by a crash, it goes on. Rejects when the gateway does not answer. */
 export async function listMarked(context: Context, signal: AbortSignal): Promise<void> {
@@ -18,11 +20,17 @@ export async function listMarked(context: Context, signal: AbortSignal): Promise
     const relist = metadata.relists.next(runtime.now());
     if (relist === undefined || signal.aborted) return;
     const isOlder = listings.isRunning(relist.folder);
-    const isListed = await relistKnown(context, relist.folder, signal);
-    if (signal.aborted) return;
-    if (isOlder) continue;
-    if (isListed) metadata.relists.done(relist);
-    else metadata.relists.postpone(relist, runtime.now() + FAILED_MS);
+    const postpone = (milliseconds: number) => metadata.relists.postpone(relist, runtime.now() + milliseconds);
+    try {
+      const isListed = await relistKnown(context, relist.folder, signal);
+      if (signal.aborted) return;
+      if (isOlder) continue;
+      if (isListed) metadata.relists.done(relist);
+      else postpone(FAILED_MS);
+    } catch (error) {
+      postpone(UNANSWERED_MS);
+      throw error;
+    }
   }
 }
 

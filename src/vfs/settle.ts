@@ -260,7 +260,7 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
     }
     closeRefused(context, attempt, error);
     if (node?.lastKey != null && takeOwn(context, node)) return { retry: false };
-    if (node !== undefined && isUnsigned(context, row, node)) return { retry: false };
+    if (node !== undefined && takeFromTheWay(context, row, node)) return { retry: false };
     metadata.nodes.update(row.id, { due: context.runtime.now() });
     tellApart(context, row, attempt.request, error, node);
     context.activity.wake();
@@ -270,7 +270,7 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
 }
 
 /** What is in the way was made by a birth of ours that was given up, this one or another, or is asked whether it was. */
-function isUnsigned(context: Context, row: NodeRow, told: Node): boolean {
+function takeFromTheWay(context: Context, row: NodeRow, told: Node): boolean {
   const node = withRevision(context, told, "others");
   if (isPast(context, node)) return false;
   context.metadata.nodes.update(row.id, { due: context.runtime.now() + LOOK_AGAIN_MS });

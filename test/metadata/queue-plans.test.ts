@@ -49,6 +49,7 @@ test("a turn of the loop, the start, a drain and a list of the queue find what t
   attempts.nodesWanting("a");
   attempts.nodesCopying("a");
   attempts.isPlaceWanted(1, "a", "b");
+  attempts.abandonedAt("a", "b");
   attempts.exchanging("a", "b", "c");
   attempts.ofKey("a");
   attempts.ofGeneration(1);

@@ -61,3 +61,26 @@ test("answered late by its place, while the journal has gone on: what came into 
   expect(await it.world.run(it.calls().list("d"))).toEqual(["e"]);
   await it.ends(["d", "d/e", "other", "other/more"]);
 });
+
+test("a list that is never answered does not keep the journal from being followed", async () => {
+  const it = await unanswered(false, ["uploadKeys", "folderKeys", "lastKey"]);
+  const { outside, workspace } = it.world;
+  const more = (name: string) => it.world.run(outside.createFolder(it.other, name));
+  const isShown = (name: string) => {
+    const { entries } = it.metadata();
+    return entries.find(entries.find(ROOT_INODE, "other")?.inode ?? 0, name) !== undefined;
+  };
+  await more("first");
+  await it.until(() => isShown("first"));
+  const made = (await it.world.run(outside.listFolder(workspace.root))).items.find(({ name }) => name === "d");
+  it.rules.choose = (request) => (isListOf(request, made?.id) ? "silent-before" : undefined);
+  await it.until(() => it.metadata().relists.count() === 1, ALL_ARRIVED_MS);
+  for (const name of ["second", "third"]) {
+    await it.world.clock.advance(20_000);
+    await more(name);
+    await it.until(() => isShown(name));
+  }
+  expect(it.metadata().relists.count()).toBe(1);
+  it.rules.choose = () => undefined;
+  await it.ends(["d", "other", "other/first", "other/second", "other/third"]);
+});

@@ -114,11 +114,23 @@ test("one that cannot be listed keeps no other from it, and is tried again", asy
   expect([namesIn(folder), isAnyToList(context)]).toEqual([["n of f"], false]);
 });
 
-test("while nobody answers it stays marked", async () => {
-  const { context, folder } = await begin(async () => {
-    throw new RemoteError("offline", "nobody is there");
+test("while nobody answers it stays marked, and leaves the others their turn", async () => {
+  let isAway = true;
+  const { context, folder, namesIn, clock } = await begin(async (id) => {
+    if (id === "f" && isAway) throw new RemoteError("offline", "nobody is there");
+    return listOf([
+      nodeOf(`n of ${id}`, { parentId: id }),
+      ...(id === "root" ? [nodeOf("f", { kind: "folder" })] : []),
+    ]);
   });
   listAgain(context, folder);
+  listAgain(context, ROOT_INODE);
   await expect(listMarked(context, SIGNAL)).rejects.toThrow();
   expect(isAnyToList(context)).toBe(true);
+  await listMarked(context, SIGNAL);
+  expect([namesIn(folder), namesIn(ROOT_INODE), isAnyToList(context)]).toEqual([[], ["f", "n of root"], false]);
+  isAway = false;
+  await clock.advance(10_000);
+  await listMarked(context, SIGNAL);
+  expect([namesIn(folder), isAnyToList(context)]).toEqual([["n of f"], false]);
 });
