@@ -25,11 +25,13 @@ const fields = {
     .object({
       group: z.string().min(1).max(128),
       hash: z.string().max(128),
-      from: z
-        .object({ hash: z.string().max(128), at: z.iso.datetime({ precision: 3 }) })
+      saves: z
+        .array(z.string().min(1).max(64))
+        .min(1)
+        .max(64)
         .optional()
         .describe(
-          "When the content of this hash was written, where the node got it from another one: of any other content it says nothing",
+          "Ids of the saves that led to this content, the last first: a name whose last save is among them is behind this one",
         ),
     })
     .describe("Names of one inode: the group they share and the content the group last wrote"),

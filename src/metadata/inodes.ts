@@ -1,5 +1,6 @@
 /** Inodes and their lineages. */
 import { type Attributes, sameValue } from "../contract/attributes.ts";
+import { savesOfContent } from "../contract/saves.ts";
 import type { ChangedRows } from "./changed.ts";
 import { type Connection, differences, prepare, prepareUpdates, remember } from "./database.ts";
 import { createFormerlySafe } from "./formerly-safe.ts";
@@ -23,6 +24,8 @@ export interface Inode {
   readonly atime: string;
   readonly ctime: string;
   readonly linkGroup: string | null;
+  /** Of a linked file, see contract/saves: those of its content; not cut, of what it grew from. Null: only that itself. */
+  readonly saves: readonly string[] | null;
   readonly listed: number | null;
   /**
    * Of dirty content, whether power loss leaves it as it is: 1; 0: it did once, maybe changed since;
@@ -42,15 +45,19 @@ function isShownElse(before: Inode, after: Inode): boolean {
   return before.attributes !== after.attributes && !sameValue(before.attributes, after.attributes);
 }
 
-export type NewInode = Omit<Inode, "id" | "lineage" | "changes" | "linkGroup" | "listed" | "synced" | "fsynced"> &
+export type NewInode = Omit<
+  Inode,
+  "id" | "lineage" | "changes" | "linkGroup" | "saves" | "listed" | "synced" | "fsynced"
+> &
   Partial<Pick<Inode, "changes" | "listed">>;
 
-interface Row extends Omit<Inode, "attributes"> {
+interface Row extends Omit<Inode, "attributes" | "saves"> {
   readonly attributes: string;
+  readonly saves: string | null;
 }
 
 const COLUMNS = `id, kind, lineage, attributes, size, hash, origin_node AS originNode, origin_version AS originVersion,
-  content, changes, atime, ctime, link_group AS linkGroup, listed, synced, fsynced`;
+  content, changes, atime, ctime, link_group AS linkGroup, saves, listed, synced, fsynced`;
 
 const CHANGEABLE = {
   kind: "kind",
@@ -65,10 +72,22 @@ const CHANGEABLE = {
   atime: "atime",
   ctime: "ctime",
   linkGroup: "link_group",
+  saves: "saves",
   listed: "listed",
   synced: "synced",
   fsynced: "fsynced",
 };
+
+/** What was written here came in the place of what was there, whoever had written that. */
+function savesAfter({ saves, hash }: Inode, next: string | null): readonly string[] | null {
+  const before = saves ?? (hash === null ? null : savesOfContent(hash));
+  return next === null ? before : savesOfContent(next, before ?? []);
+}
+
+function decode(row: Row): Inode {
+  const attributes = JSON.parse(row.attributes) as Attributes;
+  return { ...row, attributes, saves: row.saves === null ? null : (JSON.parse(row.saves) as string[]) };
+}
 
 export function createInodes(database: Connection, changed: ChangedRows) {
   const byId = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE id = ?`);
@@ -122,13 +141,13 @@ export function createInodes(database: Connection, changed: ChangedRows) {
        UNION ALL SELECT min(parent) FROM entry WHERE parent > @after)`,
   );
 
-  const decode = (row: Row | undefined): Inode | undefined =>
-    row === undefined ? undefined : { ...row, attributes: JSON.parse(row.attributes) as Attributes };
-  const decodeAll = (rows: Row[]): Inode[] =>
-    rows.map((row) => ({ ...row, attributes: JSON.parse(row.attributes) as Attributes }));
+  const decodeAll = (rows: Row[]): Inode[] => rows.map(decode);
 
   const formerlySafe = createFormerlySafe();
-  const get = remember(database, ["inode"], (id: number) => decode(byId.get(id)));
+  const get = remember(database, ["inode"], (id: number) => {
+    const row = byId.get(id);
+    return row === undefined ? undefined : decode(row);
+  });
 
   const inodeOfLineage = remember(database, ["lineage"], (lineage: number) => lineageInode.get(lineage)?.inode);
 
@@ -138,11 +157,14 @@ export function createInodes(database: Connection, changed: ChangedRows) {
     const next = { ...current, ...values };
     if (next.content !== "dirty") next.synced = null;
     if (current.synced !== null && next.synced === null) formerlySafe.add(id);
+    if (next.linkGroup === null) next.saves = null;
+    else if (values.saves === undefined && next.hash !== current.hash) next.saves = savesAfter(current, next.hash);
+    const saves = next.saves === current.saves ? {} : { saves: next.saves && JSON.stringify(next.saves) };
     if (next.attributes === current.attributes) {
-      change(id, differences(current, next));
+      change(id, { ...differences(current, next), ...saves });
     } else {
       const attributes = JSON.stringify(next.attributes);
-      change(id, { ...differences(current, next), attributes });
+      change(id, { ...differences(current, next), ...saves, attributes });
       next.attributes = JSON.parse(attributes) as Attributes;
     }
     get.tell(id, next);
@@ -160,7 +182,7 @@ export function createInodes(database: Connection, changed: ChangedRows) {
     giveLineage.run(lineage, id);
     const parsed = JSON.parse(attributes) as Attributes;
     const given = { kind, lineage, attributes: parsed, size, hash, originNode, originVersion, content, changes };
-    const made: Inode = { id, ...given, atime, ctime, linkGroup: null, listed, synced: null, fsynced: 0 };
+    const made: Inode = { id, ...given, atime, ctime, linkGroup: null, saves: null, listed, synced: null, fsynced: 0 };
     get.tell(id, made);
     inodeOfLineage.tell(lineage, id);
     return made;

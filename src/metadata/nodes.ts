@@ -1,7 +1,6 @@
 /** Node rows: what we know of the gateway's nodes, and which of them the plan should look at. */
 import type { Attributes } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
-import { parseTime, toMilliseconds } from "../lib/time.ts";
 import type { ChangedRows } from "./changed.ts";
 import {
   type Connection,
@@ -32,7 +31,6 @@ export interface Base {
    * time (the rows', its sign turned) it is known that the write was carried out.
    */
   readonly position: number;
-  /** When its content was written, see writtenAt. */
   readonly modifiedAt: string;
 }
 
@@ -448,24 +446,6 @@ export function baseOf(node: Node, position: number): Base {
     attributes: node.attributes,
     revision: node.revision,
     position,
-    modifiedAt: writtenAt(node),
+    modifiedAt: node.modifiedAt,
   };
-}
-
-/**
- * When the content was written, ISO 8601. What a node got from another one is no newer than it was
- * there: its link says when that was. One that was made with its content may be a copy, of a file
- * that was linked or moved, even if nothing says so.
- */
-export function writtenAt({ createdAt, modifiedAt, contentHash, attributes }: Node): string {
-  const { link } = attributes;
-  // A merge leaves what was said of earlier content.
-  if (link?.from !== undefined && link.hash === contentHash && link.from.hash === contentHash) {
-    return Date.parse(link.from.at) < Date.parse(modifiedAt) ? link.from.at : modifiedAt;
-  }
-  const mtime = attributes.mtime === undefined ? undefined : parseTime(attributes.mtime);
-  if (mtime === undefined || createdAt !== modifiedAt) return modifiedAt;
-  const milliseconds = Math.min(Date.parse(modifiedAt), toMilliseconds(mtime));
-  // Some file systems know of years no date has.
-  return new Date(Math.max(milliseconds, 0)).toISOString();
 }

@@ -310,4 +310,7 @@ export const MIGRATIONS: readonly string[] = [
   -- Births that were given up are looked for by the place they wanted.
   CREATE INDEX attempt_place_given_up ON attempt(parent, name) WHERE state = 'abandoned' AND parent IS NOT NULL;
   `,
+  `
+  ALTER TABLE inode ADD COLUMN saves TEXT;      -- JSON: of a linked file, those that led to its content
+  `,
 ];

@@ -14,7 +14,7 @@ import { dropRow } from "./given-up.ts";
 import { askForUndeletable } from "./identity.ts";
 import { positionNow } from "./indexed.ts";
 import { keepBeside } from "./keep-beside.ts";
-import { inodeApart, joinShown, keepInOthers, leaveGroup, lookLater } from "./links.ts";
+import { inodeApart, joinGroup, keepInOthers, leaveGroup, lookLater } from "./links.ts";
 import { moveAside, nameHere, stepBack } from "./make-room.ts";
 import { handOver } from "./nameless.ts";
 import { plan, type Step } from "./plan.ts";
@@ -179,7 +179,7 @@ function restore(context: Context, row: NodeRow, { node }: Extract<Step, { do: "
   const shown = nameHere(context, node.id, node.name);
   const occupant = metadata.entries.find(folder, shown.name);
   if (occupant !== undefined) moveAside(context, occupant);
-  const inode = joinShown(context, node) ?? inodeApart(context, node);
+  const inode = joinGroup(context, node) ?? inodeApart(context, node);
   const entry = metadata.entries.create(folder, shown.name, inode.id, shown.gatewayName);
   const base = baseOf(node, row.base?.position ?? 0);
   metadata.nodes.update(row.id, { entry: entry.id, base, seen: null, seenAt: null });
@@ -216,7 +216,7 @@ function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: 
   if (entry === undefined) return;
   const group = metadata.inodes.get(entry.inode)?.linkGroup ?? null;
   const isGroupUpdate = group !== null && groupOf(node) === group;
-  const joined = isGroupUpdate ? undefined : joinShown(context, node);
+  const joined = isGroupUpdate ? undefined : joinGroup(context, node);
   const remote = joined ?? inodeApart(context, node);
   metadata.entries.setInode(entry.id, remote.id);
   // Of a linked file all names show the remote content, and one copy keeps what was written here.

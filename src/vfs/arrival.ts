@@ -4,7 +4,7 @@ import type { Entry } from "../metadata/entries.ts";
 import { born, type NodeRow } from "../metadata/nodes.ts";
 import { lookAgain, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { inodeApart, isAtNode, isLike, joinGroup, lookLater, lookLaterAt } from "./links.ts";
+import { gatherNames, inodeApart, isAtNode, isLike, joinGroup, lookLater, lookLaterAt } from "./links.ts";
 import { moveAside, nameHere, stepAside } from "./make-room.ts";
 import { plan } from "./plan.ts";
 import { isSeenAway } from "./rings.ts";
@@ -34,11 +34,12 @@ export function arrive(context: Context, node: Node): number | undefined {
   const inode = joined ?? inodeApart(context, node);
   const entry = metadata.entries.create(folder, shown.name, inode.id, shown.gatewayName);
   const row = metadata.nodes.create({ ...born(entry.id, node), changedAt: context.runtime.now() });
+  const isGathered = joined !== undefined && gatherNames(context, joined);
   // What was changed here in its other names is to be sent to it too.
   if (joined !== undefined && !isAtNode(context, joined)) markNode(context, row);
   // One that is newer has just given the file its content. Any other leaves none of the names that are here behind: no
   // look at thousands for each.
-  else if (inode.originNode === node.id) lookLater(context, inode.id);
+  else if (isGathered || inode.originNode === node.id) lookLater(context, inode.id);
   else if (joined !== undefined && !isLike(inode, node)) lookLaterAt(context, row);
   return occupant === undefined ? undefined : metadata.nodes.ofEntry(occupant.id)?.id;
 }

@@ -1,5 +1,6 @@
 /** What a node of the gateway is here: its folder, its kind, the inode made of it. */
 import type { Node } from "../contract/resources.ts";
+import { savesOfLink } from "../contract/saves.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import type { Context } from "./context.ts";
 import { EMPTY_HASH, isoToTimeText, kindOf } from "./stat.ts";
@@ -14,15 +15,21 @@ export function folderOfNode(context: Pick<Context, "metadata">, nodeId: string)
 /** A new inode with the node's content, none of it here yet. */
 export function makeInodeOf(context: Pick<Context, "metadata">, node: Node): Inode {
   const kind = kindOf(node);
-  const inode = context.metadata.inodes.create({ kind, ...contentOfNode(node), atime: isoToTimeText(node.modifiedAt) });
-  const group = groupOf(node);
-  return group === null ? inode : context.metadata.inodes.update(inode.id, { linkGroup: group });
+  const { inodes } = context.metadata;
+  const inode = inodes.create({ kind, ...contentOfNode(node), atime: isoToTimeText(node.modifiedAt) });
+  const linkGroup = groupOf(node);
+  return linkGroup === null ? inode : inodes.update(inode.id, { linkGroup, saves: savesOfNode(node) });
 }
 
 /** The names it shares an inode with; null: none, or its content is not the one they last wrote. */
 export function groupOf(node: Node): string | null {
   const { link } = node.attributes;
   return node.kind === "folder" || link === undefined || link.hash !== node.contentHash ? null : link.group;
+}
+
+/** Those that led to its content, as far as its link tells. */
+export function savesOfNode({ attributes: { link }, contentHash }: Node): readonly string[] | null {
+  return link === undefined || link.hash !== contentHash ? null : savesOfLink(link);
 }
 
 /** What an inode is when it is exactly this node's head. */
@@ -34,6 +41,7 @@ export function contentOfNode(node: Node) {
     hash: node.kind === "folder" ? null : (node.contentHash ?? (node.size === 0 ? EMPTY_HASH : null)),
     originNode: node.kind === "folder" ? null : node.id,
     originVersion: node.head,
+    saves: savesOfNode(node),
     content: "clean",
     ctime: isoToTimeText(node.modifiedAt),
   } as const;

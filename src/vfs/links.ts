@@ -1,16 +1,19 @@
 /**
  * Hard links (attribute `link` = group and hash): every name is a node of its own at the gateway, and
  * the names of one group share an inode here. While its nodes differ an update is under way: whoever
- * made it brings the others up to it, everybody else shows the newest and sends nothing. A node with
- * other content than its link says was written by somebody who knows of no links: it leaves for good.
+ * made it brings the others up to it, everybody else shows the newest and sends nothing. Which that is, their saves
+ * tell (contract/saves); of two that were written at the same time neither is, and they are two files until somebody
+ * who knows both makes them one. A node with other content than its link says was written by somebody who knows of no
+ * links: it leaves for good.
  */
-import { sameAttributes } from "../contract/attributes.ts";
+import { sameAttributes, sameValue } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
+import { savesOfBoth, savesOfContent } from "../contract/saves.ts";
 import type { Inode } from "../metadata/inodes.ts";
-import { type NodeRow, writtenAt } from "../metadata/nodes.ts";
+import type { NodeRow } from "../metadata/nodes.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { contentOfNode, groupOf, makeInodeOf } from "./from-node.ts";
+import { contentOfNode, groupOf, makeInodeOf, savesOfNode } from "./from-node.ts";
 import { comesFrom } from "./holes.ts";
 import { writersOf } from "./live.ts";
 import { handOver } from "./nameless.ts";
@@ -33,35 +36,55 @@ export function isFollower({ metadata }: Needs, row: NodeRow, inode: Inode): boo
   return metadata.entries.links(inode.id) > 1;
 }
 
-/**
- * Neither another name of the inode nor what it shows was written later. What it shows may be a version of a node that
- * is none of its names any more, and have come to none of theirs. What is none of its group's is not behind it.
- */
-export function isNewest(context: Needs, inode: Inode, node: Node): boolean {
-  if (groupOf(node) !== inode.linkGroup) return true;
-  const written = Date.parse(writtenAt(node));
-  const isNoLater = ({ nodeId, base }: NodeRow) =>
-    nodeId === node.id || base === null || Date.parse(base.modifiedAt) <= written;
-  const shown = rowOfOrigin(context, inode);
-  // Asked first: a name that is behind is told by this alone, without a look at thousands for each.
-  if (shown !== undefined && !isNoLater(shown)) return false;
-  return rowsOfInode(context, inode.id).every(isNoLater);
+/** The node has what is shown, and that may have come about in yet another way: what came before in either is behind. */
+export function knowSaves({ metadata }: Needs, inode: Inode, node: Node): Inode {
+  const theirs = savesOfNode(node);
+  if (theirs === null || inode.linkGroup === null || groupOf(node) !== inode.linkGroup) return inode;
+  const own = savesOf(inode);
+  const isTheirsLater = own[0] !== undefined && theirs.includes(own[0]);
+  const saves = isTheirsLater ? savesOfBoth(theirs, own) : savesOfBoth(own, theirs);
+  return sameValue(saves, own) ? inode : metadata.inodes.update(inode.id, { saves });
 }
 
-/** Whose head the content is. */
-function rowOfOrigin({ metadata }: Needs, { originNode, originVersion }: Inode): NodeRow | undefined {
-  const row = originNode === null ? undefined : metadata.nodes.ofNodeId(originNode);
-  return row?.base?.head === originVersion ? row : undefined;
-}
+/** What a node has against what its group's other names show. */
+export type Order = "same" | "behind" | "newer" | "apart";
 
 /**
- * A node has its content, so that it is known when that was written. What is only a former version of a node, or was the
- * head of one that is gone, is sent to all names as what was changed here is, and what comes in replaces it no more.
+ * By the saves that led to either. Apart: each was written by somebody who had not seen the other, so neither may be put
+ * in the place of the other, nor shown as if it had been.
  */
-export function isAtNode(context: Needs, inode: Inode): boolean {
-  if (inode.content !== "clean") return false;
-  if (rowOfOrigin(context, inode) !== undefined) return true;
-  return inode.hash !== null && rowsOfInode(context, inode.id).some(({ base }) => base?.hash === inode.hash);
+export function orderOf(inode: Saved, node: Node): Order {
+  return orderOfSaved(inode, { hash: node.contentHash, saves: savesOfNode(node) });
+}
+
+type Saved = Pick<Inode, "hash" | "saves">;
+
+const savesOf = ({ hash, saves }: Saved) => saves ?? (hash === null ? [] : savesOfContent(hash));
+
+function orderOfSaved(inode: Saved, other: Saved): Order {
+  const { hash } = inode;
+  if (hash !== null && hash === other.hash) return "same";
+  const [last, ...before] = savesOf(other);
+  const [shown, ...former] = savesOf(inode);
+  if (last === undefined || shown === undefined) return "apart";
+  if (last === shown || former.includes(last)) return "behind";
+  // What is being written is no save yet: nobody has seen it.
+  return hash !== null && before.includes(shown) ? "newer" : "apart";
+}
+
+/** What the node has is what the inode's other names had before. */
+export function isBehind({ metadata }: Needs, inode: Inode, node: Node): boolean {
+  if (groupOf(node) !== inode.linkGroup || metadata.entries.links(inode.id) < 2) return false;
+  return orderOf(inode, node) === "behind";
+}
+
+/** A node has its content. What is only a former version of one, or was the head of one that is gone, is sent to all names. */
+export function isAtNode(context: Needs, { id, content, hash, originNode, originVersion }: Inode): boolean {
+  if (content !== "clean") return false;
+  // Asked first: this alone tells mostly, without a look at thousands for each.
+  const origin = originNode === null ? undefined : context.metadata.nodes.ofNodeId(originNode);
+  if (origin?.base != null && origin.base.head === originVersion) return true;
+  return hash !== null && rowsOfInode(context, id).some(({ base }) => base?.hash === hash);
 }
 
 /** What the node's content lives on under, should this name of it go. */
@@ -74,20 +97,16 @@ export function hasOtherNames({ metadata }: Needs, row: NodeRow, inode: Inode | 
 }
 
 /**
- * What was changed here meanwhile does not take the node's content over: another node of its own has to have that.
- * Nor does other content that was written later, which need not have been made of it; nor what is merely open for
- * writing, which may be changed at any moment, of which the rows may not know yet.
+ * What was changed here and not made of the node's content does not take that over: another node of its own has to have
+ * it. Nor does what is merely open for writing, which may be changed at any moment, of which the rows may not know yet.
  */
 function goesOnAs({ metadata }: Needs, inode: Inode, node: Node): boolean {
-  const { contentHash } = node;
-  const isSame = inode.content === "clean" && inode.hash === contentHash;
-  if (isSame || isAtNode({ metadata }, inode)) {
-    const isTaken = isSame || isNewest({ metadata }, inode, node);
-    return isTaken && metadata.entries.links(inode.id) > 0;
-  }
+  if (metadata.entries.links(inode.id) === 0) return false;
+  const order = orderOf(inode, node);
+  if (order === "behind" || (order !== "apart" && inode.content === "clean")) return true;
   return rowsOfInode({ metadata }, inode.id).some(({ base, seen }) => {
     const head = seen !== null && "node" in seen ? seen.node.contentHash : base?.hash;
-    return (seen === null || "node" in seen) && head === contentHash;
+    return (seen === null || "node" in seen) && head === node.contentHash;
   });
 }
 
@@ -104,47 +123,48 @@ export function isLike(inode: Inode, { contentHash, attributes }: Node): boolean
 }
 
 /**
- * The inode the node is a name of, if its group has one here. Shows the node's content afterwards if
- * that is the newest. What was changed here meanwhile, or no node has any more, is joined only by a
- * node it was made from.
+ * The inode the node is a name of, if its group has one here. Shows the node's content afterwards if that is newer.
+ * What was changed here meanwhile is joined only by a node it was made from.
  */
-export function joinGroup(context: Context, node: Node): Inode | undefined {
+export function joinGroup(context: Context, node: Node, except?: number): Inode | undefined {
   const group = groupOf(node);
   if (group === null) return undefined;
   const { metadata } = context;
-  for (const inode of metadata.inodes.ofGroup(group)) {
-    if (inode.kind !== kindOf(node) || metadata.entries.links(inode.id) === 0) continue;
-    if (inode.hash === node.contentHash) return inode;
-    if (!isAtNode(context, inode)) {
-      if (rowsOfInode(context, inode.id).some(({ base }) => base?.hash === node.contentHash)) return inode;
-    } else if (!isNewest(context, inode, node)) {
-      return inode;
-    } else if (writersOf(context, inode) === 0) {
-      return metadata.inodes.switchLineage(inode.id, { ...contentOfNode(node), changes: inode.changes + 1 });
-    }
-  }
-  return undefined;
+  const isNamed = ({ id, kind }: Inode) => id !== except && kind === kindOf(node) && metadata.entries.links(id) > 0;
+  const inodes = metadata.inodes.ofGroup(group).filter(isNamed);
+  const having = (order: Order) => inodes.find((inode) => orderOf(inode, node) === order);
+  const same = having("same");
+  if (same !== undefined) return knowSaves(context, same, node);
+  const later = having("behind");
+  if (later !== undefined) return later;
+  const older = having("newer");
+  if (older === undefined || older.content !== "clean" || writersOf(context, older) > 0) return undefined;
+  return metadata.inodes.switchLineage(older.id, { ...contentOfNode(node), changes: older.changes + 1 });
+}
+
+/** It turns out to be a name of this group, as the node is: what it has was made of what the node has. */
+export function enterGroup({ metadata }: Needs, inode: Inode, node: Node): Inode {
+  const linkGroup = groupOf(node);
+  const saves = savesOfNode(node);
+  if (linkGroup === null || saves === null || inode.linkGroup === linkGroup) return inode;
+  const isSame = inode.hash === null || inode.hash === node.contentHash;
+  return metadata.inodes.update(inode.id, { linkGroup, saves: isSame ? saves : savesOfContent(inode.hash, saves) });
 }
 
 /**
- * The same for a name that was changed or removed here: what its node lacks is sent at once. So not if other content,
- * already sent, is shown: that it was written later does not say that it was made of the node's, which nobody here has
- * seen. Whoever wrote the two knows, and has his turn.
+ * The group's names that came in before the inode was known to belong to it, or were apart from what it showed, become
+ * names of it. True if there were any.
  */
-export function joinShown(context: Context, node: Node): Inode | undefined {
-  const inode = joinGroup(context, node);
-  return inode?.content === "clean" && inode.hash !== node.contentHash ? undefined : inode;
-}
-
-/** The group's names that came in before the inode was known to belong to it become names of it. True if there were any. */
-export function gatherNames(context: Context, group: string, inode: number): boolean {
+export function gatherNames(context: Context, inode: Inode): boolean {
   const { metadata } = context;
+  if (inode.linkGroup === null) return false;
   let isAny = false;
-  for (const other of metadata.inodes.ofGroup(group)) {
-    const isMovable = other.id !== inode && other.content === "clean" && writersOf(context, other) === 0;
-    if (!isMovable || other.kind !== metadata.inodes.get(inode)?.kind) continue;
+  for (const other of metadata.inodes.ofGroup(inode.linkGroup)) {
+    if (other.id === inode.id || other.kind !== inode.kind || other.content !== "clean") continue;
+    const order = orderOfSaved(inode, other);
+    if ((order !== "same" && order !== "behind") || writersOf(context, other) > 0) continue;
     for (const entry of metadata.entries.ofInode(other.id)) {
-      metadata.entries.setInode(entry.id, inode);
+      metadata.entries.setInode(entry.id, inode.id);
       isAny = true;
     }
     handOver(context, other.id);

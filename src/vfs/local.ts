@@ -1,5 +1,6 @@
 /** What the mount shows of one node, in the terms of the plan. Reads only. */
 import type { Attributes } from "../contract/attributes.ts";
+import { linkOfContent, savesOfContent } from "../contract/saves.ts";
 import type { Entry } from "../metadata/entries.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import { ROOT_INODE } from "../metadata/metadata.ts";
@@ -20,7 +21,7 @@ export function localOf(
   const hash = inode.kind === "file" ? inode.hash : EMPTY_HASH;
   const isKept = group === null ? isLeft(context, row, hash) : hash === null;
   // While the content is not cut, the group's last written content is the one before.
-  const link = isKept ? row.base?.attributes.link : linkOf(context, row, inode, hash);
+  const link = isKept ? row.base?.attributes.link : linkOf(row, inode, hash);
   const { link: _, ...attributes } = inode.attributes;
   return {
     parent: isRoot ? null : (nodeIdOfFolder(context, entry.parent) ?? null),
@@ -36,23 +37,12 @@ function isLeft({ client }: Pick<Context, "client">, { base }: NodeRow, hash: st
   return base !== null && base.attributes.link?.hash !== base.hash && hash === base.hash;
 }
 
-/** What its group last wrote, and when, where the node is to get that from another one. */
-function linkOf(
-  { metadata }: Pick<Context, "metadata">,
-  { base }: NodeRow,
-  { linkGroup: group, originNode, originVersion }: Inode,
-  hash: string | null,
-): Attributes["link"] {
+/** What its group last wrote. The save that the node has so far is one of those this one comes after. */
+function linkOf({ base }: NodeRow, { linkGroup: group, saves }: Inode, hash: string | null): Attributes["link"] {
   if (group === null || hash === null) return undefined;
   const before = base?.attributes.link;
-  if (base?.hash === hash) return before?.group === group && before.hash === hash ? before : { group, hash };
-  const origin = originNode === null ? undefined : metadata.nodes.ofNodeId(originNode)?.base;
-  if (origin?.hash === hash && origin.head === originVersion) {
-    return { group, hash, from: { hash, at: origin.modifiedAt } };
-  }
-  // Written anew, what the node once got from another is not that: said of no content, it is not merged in again.
-  const from = before?.from;
-  return from?.hash === hash ? { group, hash, from: { ...from, hash: "" } } : { group, hash };
+  if (base?.hash === hash && before?.group === group && before.hash === hash) return before;
+  return linkOfContent(group, hash, saves ?? savesOfContent(hash), before);
 }
 
 function contentOf(context: Pick<Context, "metadata">, inode: Inode): LocalContent {

@@ -61,8 +61,8 @@ export interface View {
   readonly dirtyEntries: number;
   /** One of several names of a file that were not changed here: what its node lacks, others bring. */
   readonly isFollower: boolean;
-  /** What is seen was written later than what is known of the other names, or has left them. */
-  readonly isNewest: boolean;
+  /** What is seen is what the other names had before: they show what came after it. */
+  readonly isBehind: boolean;
   /** The file has other names: its content does not go with this one. */
   readonly hasOtherNames: boolean;
   /** A remote change has waited long enough for the writers, or is to wait for none: but for who has written nothing. */
@@ -297,7 +297,7 @@ function judge(view: View, seen: Seen, base: Base): Step {
     // A version needs no hash to be kept beside: a gateway that tells none has it all the same.
     if (!isContentAgreed && isChangedHere && content.hash === null && content.state !== "clean") return { do: "cut" };
     if (!isContentAgreed && isChangedHere) return { do: "conflict", node };
-    isContentTaken = !isContentAgreed && (!view.isFollower || view.isNewest);
+    isContentTaken = !isContentAgreed && !view.isBehind;
   }
   const isContentOld = isContentMoved && !isContentTaken && !isContentAgreed;
   return {

@@ -17,13 +17,13 @@ import { contentArrived } from "./content-arrived.ts";
 import type { Context } from "./context.ts";
 import { afterWrite, isOnlyOurs, leaveState, withRevision } from "./echo.ts";
 import { effectOf } from "./effect.ts";
-import { folderOfNode, groupOf } from "./from-node.ts";
+import { folderOfNode } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
 import { dropRow } from "./given-up.ts";
 import { comesFrom } from "./holes.ts";
 import { inodeOfRow, nodeIdOfFolder } from "./identity.ts";
 import { isPassedOver, noteWritten, positionNow } from "./indexed.ts";
-import { joinGroup, leaveGroup, lookLater } from "./links.ts";
+import { enterGroup, joinGroup, leaveGroup, lookLater } from "./links.ts";
 import { listAgain } from "./list-again.ts";
 import { writersOf } from "./live.ts";
 import { folderIsNotEmpty } from "./look-inside.ts";
@@ -398,10 +398,10 @@ function join(context: Context, row: NodeRow, entry: Entry, node: Node): boolean
     handOver(context, inode.id);
   }
   metadata.inodes.update(inode.id, {
-    linkGroup: inode.linkGroup ?? groupOf(node),
     ...(sameValue(attributes, inode.attributes) ? {} : { attributes }),
     ...(isFolder ? { listed: null } : { content: "clean", originNode: node.id, originVersion: node.head }),
   });
+  if (inode.linkGroup === null) enterGroup(context, inode, node);
   if (node.head !== null) comesFrom(context, inode.lineage, { node: node.id, version: node.head });
   const position = positionNow(context, 0);
   metadata.nodes.update(row.id, { nodeId: node.id, base: baseOf(node, position), seen: null, seenAt: null });

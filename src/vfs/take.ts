@@ -13,7 +13,17 @@ import type { Context } from "./context.ts";
 import { contentOfNode, folderOfNode, groupOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
 import { comesFrom } from "./holes.ts";
-import { gatherNames, inodeApart, joinGroup, keepInOthers, leaveToOthers, lookLater } from "./links.ts";
+import {
+  enterGroup,
+  gatherNames,
+  inodeApart,
+  joinGroup,
+  keepInOthers,
+  knowSaves,
+  leaveToOthers,
+  lookLater,
+  orderOf,
+} from "./links.ts";
 import { writersOf } from "./live.ts";
 import { freeConflictName, moveAside, nameHere, stepAside } from "./make-room.ts";
 import { withPinnedMtime } from "./mtime.ts";
@@ -133,8 +143,10 @@ function takeContent(context: Context, entry: Entry, inode: Inode, row: NodeRow,
     return;
   }
   const group = groupOf(node);
-  if (names > 1 && inode.kind !== "folder" && !isLinkUnsent && (group === null || group !== inode.linkGroup)) {
-    // Edited by somebody who does not know of links: this name leaves for good.
+  const isOther = group === null || group !== inode.linkGroup || orderOf(inode, node) === "apart";
+  if (names > 1 && inode.kind !== "folder" && !isLinkUnsent && isOther) {
+    // Edited by somebody who does not know of links: this name leaves for good. Or at the same time as another name, by
+    // who had not heard of that.
     leaveInode(context, entry, row, node);
     return;
   }
@@ -171,6 +183,7 @@ function takeAttributes(context: Context, inode: Inode, step: TakeStep, isLinkUn
   if (isChanged && isLinkUnsent) markInode(context, inode.id);
   else if (isChanged) lookLater(context, inode.id);
   if (!isContentAgreed) return;
+  knowSaves(context, inode, node);
   if (node.head !== null) comesFrom(context, inode.lineage, { node: node.id, version: node.head });
   for (const generation of metadata.generations.unusedOf(inode.id)) dropGeneration(context, generation.id);
 }
@@ -197,8 +210,7 @@ function takeLink(context: Context, entryId: number, row: NodeRow, node: Node): 
   const isMovable = names === 1 && inode.content === "clean" && writersOf(context, inode) === 0;
   if (isMovable && joinNames(context, entry, inode, node)) return;
   const before = inode.linkGroup;
-  metadata.inodes.update(inode.id, { linkGroup: group });
-  const isGathered = gatherNames(context, group, inode.id);
+  const isGathered = gatherNames(context, enterGroup(context, inode, node));
   if (isGathered || (before !== group && names > 1)) markInode(context, inode.id);
   else lookLater(context, inode.id);
 }
@@ -210,8 +222,8 @@ function isOtherFile({ kind, content, hash }: Inode, node: Node): boolean {
 
 /** The name goes on as one more of its group's, if that is here. */
 function joinNames(context: Context, entry: Entry, inode: Inode, node: Node): boolean {
-  const group = joinGroup(context, node);
-  if (group === undefined || group.id === inode.id) return false;
+  const group = joinGroup(context, node, inode.id);
+  if (group === undefined) return false;
   context.metadata.entries.setInode(entry.id, group.id);
   handOver(context, inode.id);
   if (group.content !== "clean") markInode(context, group.id);

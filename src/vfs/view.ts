@@ -5,7 +5,7 @@ import type { Inode } from "../metadata/inodes.ts";
 import { ROOT_INODE } from "../metadata/metadata.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
-import { hasOtherNames, isFollower, isNewest } from "./links.ts";
+import { hasOtherNames, isBehind, isFollower } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { localOf } from "./local.ts";
 import { mayRefer } from "./network.ts";
@@ -70,11 +70,10 @@ class RowView implements View {
   get isFollower() {
     return this.#inode !== undefined && isFollower(this.#context, this.#row, this.#inode);
   }
-  get isNewest() {
+  get isBehind() {
     const { seen } = this;
-    return (
-      this.#inode !== undefined && seen !== null && "node" in seen && isNewest(this.#context, this.#inode, seen.node)
-    );
+    if (this.#inode === undefined || seen === null || !("node" in seen)) return false;
+    return isBehind(this.#context, this.#inode, seen.node);
   }
   get hasOtherNames() {
     return hasOtherNames(this.#context, this.#row, this.#inode);

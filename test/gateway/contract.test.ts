@@ -328,7 +328,7 @@ function withField(value: unknown, [name, ...more]: readonly string[], field: un
   return Object.fromEntries(own);
 }
 
-const WHOLE_LINK = { group: "g", hash: "h", from: { hash: "h", at: "2026-01-01T00:00:00.000Z" } };
+const WHOLE_LINK = { group: "g", hash: "h", saves: ["s2", "s1"] };
 
 /** Everything a body or a metadata part of this schema may be wrong in; `whole` names itself. */
 async function refusesWrongFields(

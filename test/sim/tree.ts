@@ -2,6 +2,7 @@
 import { createHash } from "node:crypto";
 import type { Client } from "../../src/client/client.ts";
 import type { Node } from "../../src/contract/resources.ts";
+import { savesOfLink } from "../../src/contract/saves.ts";
 import { formatTime, timeFromMilliseconds } from "../../src/lib/time.ts";
 import { type Calls, codeOf } from "./calls.ts";
 
@@ -72,10 +73,9 @@ export async function gatewayTree(client: Client, folder: string, path = ""): Pr
   return tree;
 }
 
-/** Paths of linked files whose node at the gateway differs from that of another name of the same file. */
+/** Paths of linked files whose node at the gateway has what another name of the same file has left behind, or other attributes. */
 export async function behindLinks(client: Client, root: string): Promise<string[]> {
-  const groups = new Map<string, Set<string>>();
-  const paths = new Map<string, string>();
+  const linked: { path: string; group: string; hash: string; saves: readonly string[]; rest: string }[] = [];
   async function gather(folder: string, above: string): Promise<void> {
     for (const node of (await client.listFolder(folder, { pageSize: 1000 })).items) {
       const path = `${above}${node.name}`;
@@ -83,13 +83,17 @@ export async function behindLinks(client: Client, root: string): Promise<string[
       const { link, ...attributes } = node.attributes;
       // With other content than its link says it has left the group.
       if (node.kind === "folder" || link === undefined || link.hash !== node.contentHash) continue;
-      const states = groups.get(link.group) ?? new Set();
-      groups.set(link.group, states.add(JSON.stringify([node.contentHash, attributes])));
-      paths.set(path, link.group);
+      const { group, hash } = link;
+      linked.push({ path, group, hash, saves: savesOfLink(link), rest: JSON.stringify(attributes) });
     }
   }
   await gather(root, "");
-  return [...paths].filter(([, group]) => (groups.get(group)?.size ?? 0) > 1).map(([path]) => path);
+  const isBehind = (one: (typeof linked)[number]) =>
+    linked.some(({ group, hash, saves, rest }) => {
+      if (group !== one.group) return false;
+      return hash === one.hash ? rest !== one.rest : saves.includes(one.saves[0] ?? "");
+    });
+  return linked.filter(isBehind).map(({ path }) => path);
 }
 
 function lineOf(node: Node): Line {

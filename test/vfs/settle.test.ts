@@ -438,15 +438,15 @@ test("the same while another name is here: both stay names of one file", async (
 
 test("names of a hard-linked file that come in while it is being updated are one file, which shows the newest", async () => {
   const world = await makeWorld();
-  const link = (hash: string) => ({ link: { group: "g", hash } });
-  const modifiedAt = "2026-01-01T00:00:01.000Z";
-  observeNode(world.context, nodeOf("a", { contentHash: "new", attributes: link("new"), modifiedAt }));
-  observeNode(world.context, nodeOf("b", { contentHash: "old", attributes: link("old") }));
+  const link = (hash: string, saves: string[]) => ({ link: { group: "g", hash, saves } });
+  const latest = link("new", ["2", "1"]);
+  observeNode(world.context, nodeOf("a", { contentHash: "new", attributes: latest }));
+  observeNode(world.context, nodeOf("b", { contentHash: "old", attributes: link("old", ["1"]) }));
   const inodeOf = (name: string) => world.metadata.entries.find(ROOT_INODE, name)?.inode;
   expect(inodeOf("b")).toBe(inodeOf("a"));
   expect(world.metadata.inodes.get(inodeOf("b") ?? 0)?.hash).toBe("new");
   expect(nextOf(world, rowOf(world, "b"))).toBeUndefined();
-  observeNode(world.context, nodeOf("b", { contentHash: "new", head: "h2", revision: 2, attributes: link("new") }));
+  observeNode(world.context, nodeOf("b", { contentHash: "new", head: "h2", revision: 2, attributes: latest }));
   expect(inodeOf("b")).toBe(inodeOf("a"));
   expect(nextOf(world, rowOf(world, "b"))).toBeUndefined();
 });
