@@ -1,8 +1,11 @@
 /** The simulation itself: the same seed is the same history, and what it is there to catch is caught. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { CallError } from "./calls.ts";
 import { playHistory } from "./history.ts";
+import { createModel } from "./model.ts";
 import { type Step, stepsOf } from "./steps.ts";
+import { lookAround } from "./tree.ts";
 
 const [steps = []] = fc.sample(stepsOf({ mounts: 2, isOutside: true }, { min: 25, max: 25 }), {
   seed: 7,
@@ -37,4 +40,47 @@ test("a process that dies leaves nothing behind: however many do, no signal has 
     process.off("warning", warned);
   }
   expect(warnings).toEqual([]);
+});
+
+/** For some of these moments the deletion arrives after the mount made afresh has seen `d`, and before it asks for its list. */
+const removedWhile = (ms: number): readonly Step[] => [
+  { do: "run", mount: 0, program: { do: "mkdir", path: "d" } },
+  { do: "run", mount: 0, program: { do: "mkdir", path: "e" } },
+  { do: "drain", mount: 0 },
+  { do: "weather", mount: 1, isOffline: false, latencyMs: 100, faultShare: 0 },
+  { do: "run", mount: 0, program: { do: "rmdir", path: "d" } },
+  { do: "wait", ms },
+  { do: "fresh", mount: 1 },
+];
+
+test("a folder that goes while a mount made afresh looks around is no fault of that mount", async () => {
+  let refused = 0;
+  for (let ms = 0; ms < 500; ms += 25) {
+    const lines = await playHistory(removedWhile(ms), { seed: 1, mounts: 2 });
+    const end = lines.findIndex((line) => line.endsWith("end: fair weather"));
+    if (lines.slice(0, end).some((line) => line.endsWith("beta GET /v1/nodes: 404"))) refused += 1;
+  }
+  expect(refused).toBeGreaterThan(0);
+});
+
+test("who looks around passes over what goes meanwhile, and over nothing else", async () => {
+  const model = createModel();
+  for (const path of ["d", "e", "e/d"]) await model.mkdir(path);
+  const listed: string[] = [];
+  const calls = {
+    ...model,
+    list(path: string) {
+      listed.push(path);
+      return model.list(path);
+    },
+    async stat(path: string) {
+      const status = await model.stat(path);
+      if (path === "d") await model.rmdir("d");
+      return status;
+    },
+  };
+  await lookAround(calls);
+  expect(listed).toEqual(["", "d", "e", "e/d"]);
+  const failing = { ...model, stat: () => Promise.reject(new CallError("EIO", "e")) };
+  await expect(lookAround(failing)).rejects.toThrow("EIO");
 });

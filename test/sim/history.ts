@@ -14,7 +14,7 @@ import { describeRest, isQuiet } from "./rest.ts";
 import { describeStep, type Step } from "./steps.ts";
 import { count, type Tally } from "./tally.ts";
 import type { Fault as TransportFault } from "./transport.ts";
-import { behindLinks, differences, gatewayTree, type Tree, treeOf } from "./tree.ts";
+import { behindLinks, differences, gatewayTree, lookAround, type Tree, treeOf } from "./tree.ts";
 import { createWorld, Fault, type World } from "./world.ts";
 
 export interface HistoryOptions {
@@ -299,7 +299,7 @@ async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions
     mount.wipe();
     await world.run(mount.start());
     // Of a linked file it knows the names in folders that were listed: the first look counts no others.
-    if (mount.process !== undefined) await world.run(treeOf(mount.process.kernel, { withContent: false }));
+    if (mount.process !== undefined) await world.run(lookAround(mount.process.kernel));
     await isUp(mount, false);
   }
 

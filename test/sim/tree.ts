@@ -27,7 +27,7 @@ export function hashOf(data: Uint8Array): string {
   return createHash("sha256").update(data).digest("hex");
 }
 
-/** Everything programs can see; files are read in full, or only their size is looked at. */
+/** Everything programs can see while nobody changes it: no call may fail. Files are read in full, or only their size is looked at. */
 export async function treeOf(
   calls: Calls,
   { withContent }: { withContent: boolean },
@@ -48,6 +48,22 @@ export async function treeOf(
     if (isFolder) for (const [below, line] of await treeOf(calls, { withContent }, child)) tree.set(below, line);
   }
   return tree;
+}
+
+/** What a program gets at a name that went, or is something else, since it was listed. */
+const GONE: ReadonlySet<string> = new Set(["ENOENT", "ENOTDIR"]);
+
+/** Looks into every folder once. Others are at work meanwhile: what goes under its eyes is passed over, as `find` does. */
+export async function lookAround(calls: Calls, path = ""): Promise<void> {
+  for (const name of await calls.list(path)) {
+    const child = path === "" ? name : `${path}/${name}`;
+    try {
+      const { kind } = await calls.stat(child);
+      if (kind === "folder") await lookAround(calls, child);
+    } catch (error) {
+      if (!GONE.has(codeOf(error))) throw error;
+    }
+  }
 }
 
 export async function readFile(calls: Calls, path: string): Promise<Buffer> {
