@@ -1,7 +1,8 @@
 /** What the byte flows keep in memory besides the open live files, and the work they leave running. */
 import type { Logger } from "../lib/log.ts";
 import type { Timer } from "../lib/runtime.ts";
-import type { LiveFile, SiblingRead } from "./live-file.ts";
+import type { Reads } from "./in-order.ts";
+import type { LiveFile } from "./live-file.ts";
 
 /** What is being done to the content of a file before it can be sent; `since` by `elapsed`. */
 export interface Cutting {
@@ -46,7 +47,7 @@ export interface ByteState {
   /** Files that nobody needs could not be removed; see gone-files.ts. */
   isLeft: boolean;
   /** Folders (inodes) whose files are read one after the other, the longest unused first; see siblings.ts. */
-  readonly siblings: Map<number, SiblingRead>;
+  readonly siblings: Reads;
   /** Those that keep in memory what was last read past the disk, the longest unused first. */
   readonly passers: Set<LiveFile>;
   /** Work nobody waits for. */

@@ -18,6 +18,7 @@ import type { EvenRuntime } from "./even-time.ts";
 import type { HandleId } from "./filesystem.ts";
 import type { Freshness } from "./freshness.ts";
 import type { HandleTable } from "./handle-table.ts";
+import type { Reads } from "./in-order.ts";
 import type { LiveFile, SequentialReader } from "./live-file.ts";
 import type { Mover } from "./mover.ts";
 import type { Network } from "./network.ts";
@@ -93,6 +94,8 @@ export interface Context {
   readonly kernel: ToldKernel;
   /** How long it may. */
   readonly fresh: Freshness;
+  /** Folders whose subfolders are looked into one after the other; see folders-ahead.ts. */
+  readonly lookedInto: Reads;
   /** Folders being completed. */
   readonly listings: SingleFlight<number, void>;
   /** Bytes of small cuts by generation; see small-cuts.ts. */

@@ -29,16 +29,6 @@ export interface SequentialReader {
   growAt: number;
 }
 
-/** How far a folder was read. Entries by their ids, which are the order in which it is listed. */
-export interface SiblingRead {
-  last: number;
-  /** Up to this one they have been looked at. */
-  upTo: number;
-  window: number;
-  /** Fetched or being fetched, and not opened yet. */
-  ahead: number[];
-}
-
 export interface LiveFile {
   readonly lineage: number;
   readonly inode: number;

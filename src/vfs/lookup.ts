@@ -2,7 +2,7 @@
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { Absent, Attributed, Caller, Found, Lineage, SpaceInfo } from "./filesystem.ts";
-import { completeFolder } from "./listing.ts";
+import { lookInto } from "./folders-ahead.ts";
 import { visitFolder } from "./poll.ts";
 import { attributed, folderOf, found, inodeOf, requireWritable, validMs } from "./stat.ts";
 import { noteAbsent } from "./tell-kernel.ts";
@@ -13,7 +13,7 @@ export async function lookup(context: Context, caller: Caller, parent: Lineage, 
   visitFolder(context, folder.id);
   let entry = metadata.entries.find(folder.id, name);
   if (entry === undefined && folder.listed === null) {
-    await completeFolder(context, folder.id, caller.signal);
+    await lookInto(context, folder.id, caller.signal);
     entry = metadata.entries.find(folder.id, name);
   }
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);

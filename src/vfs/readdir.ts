@@ -3,8 +3,8 @@ import { FIRST_COOKIE, ROOT_INODE } from "../metadata/metadata.ts";
 import type { Context, Handle } from "./context.ts";
 import { FsError } from "./errors.ts";
 import type { Caller, FolderEntry, HandleId, Lineage, Opened } from "./filesystem.ts";
+import { lookInto } from "./folders-ahead.ts";
 import { addHandle } from "./handles.ts";
-import { completeFolder } from "./listing.ts";
 import { visitFolder } from "./poll.ts";
 import { folderOf, found } from "./stat.ts";
 import { noteListed } from "./tell-kernel.ts";
@@ -35,7 +35,7 @@ export async function readdir(
   const known = metadata.inodes.get(handle.inode);
   if (known === undefined) return [];
   visitFolder(context, known.id);
-  if (known.listed === null) await completeFolder(context, known.id, caller.signal);
+  if (cookie === 0 || known.listed === null) await lookInto(context, known.id, caller.signal);
 
   // From the start: as the folder is now. A program may also go on where another handle was.
   if (handle.pass === undefined || cookie === 0) {

@@ -171,6 +171,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     fresh: createFreshness(options.runtime),
     bytes: { ...createByteState(), ignoresRanges: !client.features.ranges },
     interruptions: new Map(),
+    lookedInto: new Map(),
     listings: createSingleFlight(),
     sending,
     smallCuts: new Map(),

@@ -203,6 +203,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     fresh: createFreshness(runtime),
     bytes: createByteState(),
     interruptions: new Map(),
+    lookedInto: new Map(),
     listings: { size: 0, isRunning: () => false, run: (_key, work) => work() },
     smallCuts: new Map(),
     syncing: createSyncTogether(),
