@@ -180,9 +180,25 @@ export function createInodes(database: Connection, changed: ChangedRows) {
     const values = [kind, lineage, attributes, size, hash, ...from, content, changes, atime, ctime, listed];
     const id = Number(insert.run(...values).lastInsertRowid);
     giveLineage.run(lineage, id);
-    const parsed = JSON.parse(attributes) as Attributes;
-    const given = { kind, lineage, attributes: parsed, size, hash, originNode, originVersion, content, changes };
-    const made: Inode = { id, ...given, atime, ctime, linkGroup: null, saves: null, listed, synced: null, fsynced: 0 };
+    const made: Inode = {
+      id,
+      kind,
+      lineage,
+      attributes: JSON.parse(attributes) as Attributes,
+      size,
+      hash,
+      originNode,
+      originVersion,
+      content,
+      changes,
+      atime,
+      ctime,
+      linkGroup: null,
+      saves: null,
+      listed,
+      synced: null,
+      fsynced: 0,
+    };
     get.tell(id, made);
     inodeOfLineage.tell(lineage, id);
     return made;

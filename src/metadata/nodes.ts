@@ -140,9 +140,13 @@ function encodeBase(base: Base | null) {
   };
 }
 
-function encode(node: NodeRow): Row {
-  const { base, seen, ...rest } = node;
-  return { ...rest, ...encodeBase(base), seen: seen === null ? null : JSON.stringify(seen) };
+/** Assigned: to spread an object into one that lacks its keys costs a microsecond for each of them. */
+function encode(node: Omit<NodeRow, "id">) {
+  const { entry, kind, nodeId, base, seenAt, changedAt, dirtySince, due, leftParent, leftName, leftAt, parked, bulk } =
+    node;
+  const seen = node.seen === null ? null : JSON.stringify(node.seen);
+  const itself = { entry, kind, nodeId, seen, seenAt, changedAt, dirtySince, due };
+  return Object.assign(encodeBase(base), itself, { leftParent, leftName, leftAt, parked, bulk });
 }
 
 const CHANGEABLE = {
@@ -366,9 +370,10 @@ export function createNodes(database: Connection, changed: ChangedRows) {
       return entries.length < limit ? undefined : entries.at(-1)?.id;
     },
     create(node: Omit<NodeRow, "id">): NodeRow {
-      const row = encode({ ...node, id: 0 });
-      const id = insert({ ...row });
-      const created = decode({ ...row, id });
+      const id = insert(encode(node));
+      const base = node.base === null ? null : baseAsRead(node.base);
+      const seen = node.seen === null ? null : asRead(node.seen);
+      const created: NodeRow = { ...node, base, seen, id };
       tell(id, undefined, created);
       if (node.base !== null) changed.nodeOf(node.entry);
       return created;

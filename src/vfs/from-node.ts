@@ -16,7 +16,8 @@ export function folderOfNode(context: Pick<Context, "metadata">, nodeId: string)
 export function makeInodeOf(context: Pick<Context, "metadata">, node: Node): Inode {
   const kind = kindOf(node);
   const { inodes } = context.metadata;
-  const inode = inodes.create({ kind, ...contentOfNode(node), atime: isoToTimeText(node.modifiedAt) });
+  const atime = isoToTimeText(node.modifiedAt);
+  const inode = inodes.create(Object.assign(contentOfNode(node), { kind, atime }));
   const linkGroup = groupOf(node);
   return linkGroup === null ? inode : inodes.update(inode.id, { linkGroup, saves: savesOfNode(node) });
 }
