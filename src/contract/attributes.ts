@@ -31,7 +31,7 @@ const fields = {
         .max(64)
         .optional()
         .describe(
-          "Ids of the saves that led to this content, the last first: a name whose last save is among them is behind this one",
+          "Ids of the saves that led to this content, its own first: a name whose own save is among them is behind this one",
         ),
     })
     .describe("Names of one inode: the group they share and the content the group last wrote"),

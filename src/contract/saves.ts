@@ -1,27 +1,34 @@
 /**
- * The saves of a linked file: each is an id, made of its content and the save it came in the place of, so that whoever
- * does the same thing gives it the same id. A link names those of its content, the last first. What another name has is
- * older if its save is among them; else nobody who wrote this has seen that. Times would not tell it.
+ * The saves of a linked file: ids, each made of its content and of the save it came in the place of, so that whoever
+ * does the same thing gives it the same id. A link names its own, then others that led to it. They tell what came after
+ * what, which times would not: what somebody wrote who had not seen the other came neither before nor after that.
  */
 import { createHash } from "node:crypto";
 import type { Attributes } from "./attributes.ts";
 
 export type Link = NonNullable<Attributes["link"]>;
+
 /** A name that is further behind is taken for another file until it is brought up. */
 const REMEMBERED = 16;
+const DIGITS = 12;
 
-/** Of content that came in the place of what `before` made; of nothing that is known, without. */
+/** Those of content that was written in the place of what `before` led to; of nothing that is known, without. */
 export function savesOfContent(hash: string, before: readonly string[] = []): readonly string[] {
-  const id = createHash("sha256")
+  const digest = createHash("sha256")
     .update(`${hash}\n${before[0] ?? ""}`)
-    .digest("hex")
-    .slice(0, 16);
-  return [id, ...before.slice(0, REMEMBERED - 1)];
+    .digest("hex");
+  return [`${hash.slice(0, DIGITS)}.${digest.slice(0, DIGITS)}`, ...before.slice(0, REMEMBERED - 1)];
 }
 
-export const savesOfLink = ({ hash, saves }: Link): readonly string[] => saves ?? savesOfContent(hash);
+/** Of which content it is a save. */
+const contentOf = (save: string | undefined) => save?.slice(0, save.indexOf("."));
 
-/** Of content that came about in both ways. Of many, the last of either is among those that are named. */
+/** A merge of attributes leaves the saves of what was there before: who named none wrote in the place of that. */
+export function savesOfLink({ hash, saves }: Link): readonly string[] {
+  return saves !== undefined && contentOf(saves[0]) === hash.slice(0, DIGITS) ? saves : savesOfContent(hash, saves);
+}
+
+/** Of content that both led to, in the first place `saves`. Of many, the last of either is among those that are named. */
 export function savesOfBoth([last, ...saves]: readonly string[], [other, ...others]: readonly string[]): string[] {
   const all = [last, other, ...saves, ...others].filter((save) => save !== undefined);
   return [...new Set(all)].slice(0, REMEMBERED);
@@ -31,4 +38,21 @@ export function savesOfBoth([last, ...saves]: readonly string[], [other, ...othe
 export function linkOfContent(group: string, hash: string, saves: readonly string[], replaced: Link | undefined): Link {
   const before = replaced?.group === group ? savesOfLink(replaced) : [];
   return { group, hash, saves: savesOfBoth(saves, before) };
+}
+
+/** What the other content is against what is shown. */
+export function orderOfSaves(shown: readonly string[], other: readonly string[]): "behind" | "newer" | "apart" {
+  const among = (save: string | undefined, all: readonly string[]) => save !== undefined && all.includes(save);
+  const isBehind = among(other[0], shown);
+  const isNewer = among(shown[0], other);
+  if (isBehind || isNewer) return decide(isBehind, isNewer, shown, other);
+  // The same content may have been saved in several ways: who put his in the place of one has seen what the others are.
+  const contents = (all: readonly string[]) => all.map((save) => contentOf(save) ?? save);
+  return decide(among(contentOf(other[0]), contents(shown)), among(contentOf(shown[0]), contents(other)), shown, other);
+}
+
+function decide(isBehind: boolean, isNewer: boolean, [shown = ""]: readonly string[], [other = ""]: readonly string[]) {
+  // Each was put in the place of the other by somebody who knew both: everybody takes the same one.
+  if (isBehind && isNewer) return other > shown ? "newer" : "behind";
+  return isBehind ? "behind" : isNewer ? "newer" : "apart";
 }

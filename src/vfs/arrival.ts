@@ -34,7 +34,7 @@ export function arrive(context: Context, node: Node): number | undefined {
   const inode = joined ?? inodeApart(context, node);
   const entry = metadata.entries.create(folder, shown.name, inode.id, shown.gatewayName);
   const row = metadata.nodes.create({ ...born(entry.id, node), changedAt: context.runtime.now() });
-  const isGathered = joined !== undefined && gatherNames(context, joined);
+  const isGathered = gatherNames(context, inode);
   // What was changed here in its other names is to be sent to it too.
   if (joined !== undefined && !isAtNode(context, joined)) markNode(context, row);
   // One that is newer has just given the file its content. Any other leaves none of the names that are here behind: no

@@ -5,6 +5,7 @@ import type { Base, NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 import { isStandIn } from "./effect.ts";
 import { inodeOfRow } from "./identity.ts";
+import { knowSaves } from "./links.ts";
 import { writersOf } from "./live.ts";
 import type { Request } from "./request.ts";
 import { tellDone } from "./staged-files.ts";
@@ -47,7 +48,8 @@ function recordVersion(context: Context, inode: Inode, nodeId: string, base: Bas
   const hash = known ?? inode.hash ?? base.hash;
   // A writer that has not written yet keeps the mark under which a crash makes us look.
   const content = writersOf(context, inode) > 0 ? "open" : "clean";
-  metadata.inodes.update(inode.id, { content, originNode: nodeId, originVersion: base.head, hash });
+  const clean = metadata.inodes.update(inode.id, { content, originNode: nodeId, originVersion: base.head, hash });
+  knowSaves(context, clean, base.attributes.link);
   tellDone(context, inode.lineage);
   const live = metadata.lives.get(inode.lineage);
   if (live !== undefined && (live.missing === "[]" || live.originVersion === null)) {

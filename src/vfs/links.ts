@@ -1,14 +1,21 @@
 /**
- * Hard links (attribute `link` = group and hash): every name is a node of its own at the gateway, and
+ * Hard links (attribute `link` = group, hash, saves): every name is a node of its own at the gateway, and
  * the names of one group share an inode here. While its nodes differ an update is under way: whoever
  * made it brings the others up to it, everybody else shows the newest and sends nothing. Which that is, their saves
  * tell (contract/saves); of two that were written at the same time neither is, and they are two files until somebody
  * who knows both makes them one. A node with other content than its link says was written by somebody who knows of no
  * links: it leaves for good.
  */
-import { sameAttributes, sameValue } from "../contract/attributes.ts";
+import {
+  type AttributesPatch,
+  attributesDifference,
+  patchAttributes,
+  sameAttributes,
+  sameValue,
+} from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
-import { savesOfBoth, savesOfContent } from "../contract/saves.ts";
+import { type Link, orderOfSaves, savesOfBoth, savesOfContent, savesOfLink } from "../contract/saves.ts";
+import type { Entry } from "../metadata/entries.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import { markInode } from "./changes.ts";
@@ -23,6 +30,7 @@ import { kindOf } from "./stat.ts";
 const TURN_MS = 60_000;
 
 type Needs = Pick<Context, "metadata">;
+type Joining = Pick<Context, "metadata" | "lives">;
 
 /** The node rows of an inode's names. */
 export function rowsOfInode({ metadata }: Needs, inode: number): NodeRow[] {
@@ -36,46 +44,53 @@ export function isFollower({ metadata }: Needs, row: NodeRow, inode: Inode): boo
   return metadata.entries.links(inode.id) > 1;
 }
 
-/** The node has what is shown, and that may have come about in yet another way: what came before in either is behind. */
-export function knowSaves({ metadata }: Needs, inode: Inode, node: Node): Inode {
-  const theirs = savesOfNode(node);
-  if (theirs === null || inode.linkGroup === null || groupOf(node) !== inode.linkGroup) return inode;
-  const own = savesOf(inode);
-  const isTheirsLater = own[0] !== undefined && theirs.includes(own[0]);
-  const saves = isTheirsLater ? savesOfBoth(theirs, own) : savesOfBoth(own, theirs);
-  return sameValue(saves, own) ? inode : metadata.inodes.update(inode.id, { saves });
-}
-
 /** What a node has against what its group's other names show. */
 export type Order = "same" | "behind" | "newer" | "apart";
-
-/**
- * By the saves that led to either. Apart: each was written by somebody who had not seen the other, so neither may be put
- * in the place of the other, nor shown as if it had been.
- */
-export function orderOf(inode: Saved, node: Node): Order {
-  return orderOfSaved(inode, { hash: node.contentHash, saves: savesOfNode(node) });
-}
 
 type Saved = Pick<Inode, "hash" | "saves">;
 
 const savesOf = ({ hash, saves }: Saved) => saves ?? (hash === null ? [] : savesOfContent(hash));
 
-function orderOfSaved(inode: Saved, other: Saved): Order {
-  const { hash } = inode;
-  if (hash !== null && hash === other.hash) return "same";
-  const [last, ...before] = savesOf(other);
-  const [shown, ...former] = savesOf(inode);
-  if (last === undefined || shown === undefined) return "apart";
-  if (last === shown || former.includes(last)) return "behind";
+const savedAs = (node: Node): Saved => ({ hash: node.contentHash, saves: savesOfNode(node) });
+
+/**
+ * By the saves that led to either. Apart: each was written by somebody who had not seen the other, so neither may be put
+ * in the place of the other, nor shown as if it had been.
+ */
+export function orderOf(inode: Saved, other: Saved): Order {
+  if (inode.hash !== null && inode.hash === other.hash) return "same";
+  const order = orderOfSaves(savesOf(inode), savesOf(other));
   // What is being written is no save yet: nobody has seen it.
-  return hash !== null && before.includes(shown) ? "newer" : "apart";
+  return order === "newer" && inode.hash === null ? "apart" : order;
 }
 
-/** What the node has is what the inode's other names had before. */
-export function isBehind({ metadata }: Needs, inode: Inode, node: Node): boolean {
-  if (groupOf(node) !== inode.linkGroup || metadata.entries.links(inode.id) < 2) return false;
-  return orderOf(inode, node) === "behind";
+/** Of a name of several, what is seen of its node; null: that is not of their group. */
+export function orderAmongNames({ metadata }: Needs, inode: Inode, node: Node): Order | null {
+  if (groupOf(node) !== inode.linkGroup || metadata.entries.links(inode.id) < 2) return null;
+  return orderOf(inode, savedAs(node));
+}
+
+/** What an inode is when it shows the node's content in the place of its own. */
+export function contentAfter(inode: Inode, node: Node) {
+  return { ...contentOfNode(node), saves: savesInPlace(inode, node) };
+}
+
+function savesInPlace(inode: Inode, node: Node): readonly string[] | null {
+  const theirs = savesOfNode(node);
+  if (inode.linkGroup === null) return theirs;
+  // Written by somebody who knows of no links; shown by all names, it is theirs from here on.
+  if (theirs === null) return node.contentHash === null ? null : savesOfContent(node.contentHash, savesOf(inode));
+  const isNewer = groupOf(node) === inode.linkGroup && orderOf(inode, savedAs(node)) === "newer";
+  return isNewer ? savesOfBoth(theirs, savesOf(inode)) : theirs;
+}
+
+/** A node has what is shown, which may have come about in yet another way: what came before in either is behind. */
+export function knowSaves({ metadata }: Needs, inode: Inode, link: Link | undefined): Inode {
+  if (link === undefined || link.group !== inode.linkGroup || link.hash !== inode.hash) return inode;
+  const [own, theirs] = [savesOf(inode), savesOfLink(link)];
+  const isTheirsLater = own[0] !== undefined && theirs.includes(own[0]);
+  const saves = isTheirsLater ? savesOfBoth(theirs, own) : savesOfBoth(own, theirs);
+  return sameValue(saves, own) ? inode : metadata.inodes.update(inode.id, { saves });
 }
 
 /** A node has its content. What is only a former version of one, or was the head of one that is gone, is sent to all names. */
@@ -88,25 +103,23 @@ export function isAtNode(context: Needs, { id, content, hash, originNode, origin
 }
 
 /** What the node's content lives on under, should this name of it go. */
-export function hasOtherNames({ metadata }: Needs, row: NodeRow, inode: Inode | undefined): boolean {
-  if (inode !== undefined) return inode.kind !== "folder" && metadata.entries.links(inode.id) > 1;
+export function hasOtherNames(context: Joining, row: NodeRow, inode: Inode | undefined): boolean {
+  if (inode !== undefined) return inode.kind !== "folder" && context.metadata.entries.links(inode.id) > 1;
   if (row.seen === null || !("node" in row.seen)) return false;
   const { node } = row.seen;
   const group = groupOf(node);
-  return group !== null && metadata.inodes.ofGroup(group).some((other) => goesOnAs({ metadata }, other, node));
+  if (group === null) return false;
+  const place = placeOf(context, node);
+  // What is merely open for writing may be changed at any moment, of which the rows may not know yet.
+  if (place !== undefined && (place.order !== "same" || place.inode.content === "clean")) return true;
+  return context.metadata.inodes.ofGroup(group).some((other) => hasAtNode(context, other, node));
 }
 
-/**
- * What was changed here and not made of the node's content does not take that over: another node of its own has to have
- * it. Nor does what is merely open for writing, which may be changed at any moment, of which the rows may not know yet.
- */
-function goesOnAs({ metadata }: Needs, inode: Inode, node: Node): boolean {
-  if (metadata.entries.links(inode.id) === 0) return false;
-  const order = orderOf(inode, node);
-  if (order === "behind" || (order !== "apart" && inode.content === "clean")) return true;
+/** One of its names has at its node what this node has. */
+function hasAtNode({ metadata }: Needs, inode: Inode, { contentHash }: Node): boolean {
   return rowsOfInode({ metadata }, inode.id).some(({ base, seen }) => {
     const head = seen !== null && "node" in seen ? seen.node.contentHash : base?.hash;
-    return (seen === null || "node" in seen) && head === node.contentHash;
+    return (seen === null || "node" in seen) && head === contentHash;
   });
 }
 
@@ -122,24 +135,38 @@ export function isLike(inode: Inode, { contentHash, attributes }: Node): boolean
   return contentHash !== null && contentHash === inode.hash && sameAttributes(own, inode.attributes);
 }
 
-/**
- * The inode the node is a name of, if its group has one here. Shows the node's content afterwards if that is newer.
- * What was changed here meanwhile is joined only by a node it was made from.
- */
-export function joinGroup(context: Context, node: Node, except?: number): Inode | undefined {
-  const group = groupOf(node);
-  if (group === null) return undefined;
+interface Place {
+  readonly inode: Inode;
+  readonly order: Exclude<Order, "apart">;
+}
+
+/** What was changed here meanwhile, or may be, is joined only by a node it was made from. */
+function placeOf(context: Joining, node: Node, except?: number): Place | undefined {
   const { metadata } = context;
-  const isNamed = ({ id, kind }: Inode) => id !== except && kind === kindOf(node) && metadata.entries.links(id) > 0;
-  const inodes = metadata.inodes.ofGroup(group).filter(isNamed);
-  const having = (order: Order) => inodes.find((inode) => orderOf(inode, node) === order);
-  const same = having("same");
-  if (same !== undefined) return knowSaves(context, same, node);
-  const later = having("behind");
-  if (later !== undefined) return later;
-  const older = having("newer");
-  if (older === undefined || older.content !== "clean" || writersOf(context, older) > 0) return undefined;
-  return metadata.inodes.switchLineage(older.id, { ...contentOfNode(node), changes: older.changes + 1 });
+  const group = groupOf(node);
+  const places: Place[] = [];
+  for (const inode of group === null ? [] : metadata.inodes.ofGroup(group)) {
+    if (inode.id === except || inode.kind !== kindOf(node) || metadata.entries.links(inode.id) === 0) continue;
+    const order = orderOf(inode, savedAs(node));
+    const mayShowIt = inode.content === "clean" && writersOf(context, inode) === 0;
+    if (order !== "apart" && (order !== "newer" || mayShowIt)) places.push({ inode, order });
+  }
+  const having = (order: Order) => places.find((place) => place.order === order);
+  return having("same") ?? having("behind") ?? having("newer");
+}
+
+/** The inode the node is a name of, if its group has one here. Shows the node's content afterwards if that is newer. */
+export function joinGroup(context: Context, node: Node, except?: number): Inode | undefined {
+  const { inode, order } = placeOf(context, node, except) ?? {};
+  if (inode === undefined || order === "behind") return inode;
+  if (order === "same") return knowSaves(context, inode, node.attributes.link);
+  const content = contentAfter(inode, node);
+  let { attributes } = content;
+  for (const row of rowsOfInode(context, inode.id)) attributes = patchAttributes(attributes, unsentOf(row, inode));
+  const next = { ...content, attributes, changes: inode.changes + 1 };
+  const shown = context.metadata.inodes.switchLineage(inode.id, next);
+  gatherNames(context, shown);
+  return shown;
 }
 
 /** It turns out to be a name of this group, as the node is: what it has was made of what the node has. */
@@ -161,15 +188,33 @@ export function gatherNames(context: Context, inode: Inode): boolean {
   let isAny = false;
   for (const other of metadata.inodes.ofGroup(inode.linkGroup)) {
     if (other.id === inode.id || other.kind !== inode.kind || other.content !== "clean") continue;
-    const order = orderOfSaved(inode, other);
+    const order = orderOf(inode, other);
     if ((order !== "same" && order !== "behind") || writersOf(context, other) > 0) continue;
-    for (const entry of metadata.entries.ofInode(other.id)) {
-      metadata.entries.setInode(entry.id, inode.id);
-      isAny = true;
-    }
-    handOver(context, other.id);
+    const entries = metadata.entries.ofInode(other.id);
+    for (const entry of entries) giveName(context, entry, other, inode.id);
+    isAny ||= entries.length > 0;
   }
   return isAny;
+}
+
+/** The name is one of another inode's from here on. What a program changed of its attributes, and was not sent, goes with it. */
+export function giveName(context: Context, entry: Entry, from: Inode, to: number): void {
+  const { metadata } = context;
+  const row = metadata.nodes.ofEntry(entry.id);
+  metadata.entries.setInode(entry.id, to);
+  handOver(context, from.id);
+  const inode = metadata.inodes.get(to);
+  if (row === undefined || row.dirtySince === null || inode === undefined) return;
+  metadata.inodes.update(to, { attributes: patchAttributes(inode.attributes, unsentOf(row, from)) });
+  markInode(context, to, row.dirtySince);
+}
+
+/** The attributes that were changed here; mtime belongs to the content. */
+function unsentOf({ base, dirtySince }: NodeRow, { attributes }: Inode): AttributesPatch {
+  if (base === null || dirtySince === null) return {};
+  const { link: _, mtime: __, ...before } = base.attributes;
+  const { mtime: ___, ...own } = attributes;
+  return attributesDifference(before, own) ?? {};
 }
 
 /**

@@ -61,8 +61,8 @@ export interface View {
   readonly dirtyEntries: number;
   /** One of several names of a file that were not changed here: what its node lacks, others bring. */
   readonly isFollower: boolean;
-  /** What is seen is what the other names had before: they show what came after it. */
-  readonly isBehind: boolean;
+  /** Of one of several names, what is seen against what they show; null: it is not of their group. */
+  readonly linkOrder: "same" | "behind" | "newer" | "apart" | null;
   /** The file has other names: its content does not go with this one. */
   readonly hasOtherNames: boolean;
   /** A remote change has waited long enough for the writers, or is to wait for none: but for who has written nothing. */
@@ -288,7 +288,9 @@ function judge(view: View, seen: Seen, base: Base): Step {
   if ((isContentMoved || isRetyped) && local.content !== null) {
     const { content } = local;
     isContentAgreed = !isRetyped && content.hash !== null && content.hash === node.contentHash;
-    const isChangedHere = !view.isFollower && differs(content, base);
+    // What came after what was sent from here was written by who has seen that.
+    const isAfter = content.state === "clean" && view.linkOrder === "newer";
+    const isChangedHere = !view.isFollower && !isAfter && differs(content, base);
     // Nothing is adopted into a file somebody can write to, but that it is what he has; what he changed goes its own way in the end.
     if (view.writers > 0 && !isContentAgreed && !goesItsOwnWay(view, content, base)) {
       return isPlaceTaken ? { do: "follow", node } : (planBeside(view, local, content, node, base) ?? wait("writer"));
@@ -297,7 +299,7 @@ function judge(view: View, seen: Seen, base: Base): Step {
     // A version needs no hash to be kept beside: a gateway that tells none has it all the same.
     if (!isContentAgreed && isChangedHere && content.hash === null && content.state !== "clean") return { do: "cut" };
     if (!isContentAgreed && isChangedHere) return { do: "conflict", node };
-    isContentTaken = !isContentAgreed && !view.isBehind;
+    isContentTaken = !isContentAgreed && view.linkOrder !== "behind";
   }
   const isContentOld = isContentMoved && !isContentTaken && !isContentAgreed;
   return {

@@ -6,7 +6,6 @@
  * belong with others (a database and its journal); it is sent over a head only when somebody says so
  * or saves it again.
  */
-
 import { savesOfLink } from "../contract/saves.ts";
 import { hasCode } from "../lib/system-error.ts";
 import type { Entry } from "../metadata/entries.ts";
@@ -114,8 +113,9 @@ function headAgain(context: Context, entry: Entry, row: NodeRow, size: number | 
     atime: old?.atime ?? "0.000000000",
     ctime: old?.ctime ?? "0.000000000",
   });
-  if (link !== undefined && link.hash === base.hash)
+  if (link !== undefined && link.hash === base.hash) {
     metadata.inodes.update(head.id, { linkGroup: link.group, saves: savesOfLink(link) });
+  }
   const copy = size === undefined || size === 0 ? undefined : keepBeside(context, entry, row, "recovered");
   metadata.entries.setInode(entry.id, head.id);
   const fields = { name: entry.name, ...(copy === undefined ? {} : { copy }) };

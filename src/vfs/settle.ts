@@ -401,7 +401,8 @@ function join(context: Context, row: NodeRow, entry: Entry, node: Node): boolean
     ...(sameValue(attributes, inode.attributes) ? {} : { attributes }),
     ...(isFolder ? { listed: null } : { content: "clean", originNode: node.id, originVersion: node.head }),
   });
-  if (inode.linkGroup === null) enterGroup(context, inode, node);
+  const isItsOwn = metadata.entries.get(entry.id)?.inode === inode.id;
+  if (isItsOwn && inode.linkGroup === null) enterGroup(context, inode, node);
   if (node.head !== null) comesFrom(context, inode.lineage, { node: node.id, version: node.head });
   const position = positionNow(context, 0);
   metadata.nodes.update(row.id, { nodeId: node.id, base: baseOf(node, position), seen: null, seenAt: null });

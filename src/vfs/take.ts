@@ -10,24 +10,25 @@ import { ROOT_INODE } from "../metadata/metadata.ts";
 import { baseOf, type NodeRow } from "../metadata/nodes.ts";
 import { markInode, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { contentOfNode, folderOfNode, groupOf } from "./from-node.ts";
+import { folderOfNode, groupOf } from "./from-node.ts";
 import { dropGeneration } from "./generation.ts";
 import { comesFrom } from "./holes.ts";
 import {
+  contentAfter,
   enterGroup,
   gatherNames,
+  giveName,
   inodeApart,
   joinGroup,
   keepInOthers,
   knowSaves,
   leaveToOthers,
   lookLater,
-  orderOf,
+  orderAmongNames,
 } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { freeConflictName, moveAside, nameHere, stepAside } from "./make-room.ts";
 import { withPinnedMtime } from "./mtime.ts";
-import { handOver } from "./nameless.ts";
 import type { Step } from "./plan.ts";
 import { isSeenAway } from "./rings.ts";
 import { kindOf, nowText } from "./stat.ts";
@@ -143,7 +144,7 @@ function takeContent(context: Context, entry: Entry, inode: Inode, row: NodeRow,
     return;
   }
   const group = groupOf(node);
-  const isOther = group === null || group !== inode.linkGroup || orderOf(inode, node) === "apart";
+  const isOther = group === null || group !== inode.linkGroup || orderAmongNames(context, inode, node) === "apart";
   if (names > 1 && inode.kind !== "folder" && !isLinkUnsent && isOther) {
     // Edited by somebody who does not know of links: this name leaves for good. Or at the same time as another name, by
     // who had not heard of that.
@@ -154,7 +155,7 @@ function takeContent(context: Context, entry: Entry, inode: Inode, row: NodeRow,
   const { link: _, ...own } = attributes;
   const changes = inode.changes + 1;
   metadata.inodes.switchLineage(inode.id, {
-    ...contentOfNode(node),
+    ...contentAfter(inode, node),
     // Its other names are nodes of their own, which get this content.
     attributes: isLinkUnsent ? withPinnedMtime(own, node) : own,
     kind,
@@ -183,7 +184,7 @@ function takeAttributes(context: Context, inode: Inode, step: TakeStep, isLinkUn
   if (isChanged && isLinkUnsent) markInode(context, inode.id);
   else if (isChanged) lookLater(context, inode.id);
   if (!isContentAgreed) return;
-  knowSaves(context, inode, node);
+  knowSaves(context, metadata.inodes.get(inode.id) ?? inode, node.attributes.link);
   if (node.head !== null) comesFrom(context, inode.lineage, { node: node.id, version: node.head });
   for (const generation of metadata.generations.unusedOf(inode.id)) dropGeneration(context, generation.id);
 }
@@ -224,8 +225,8 @@ function isOtherFile({ kind, content, hash }: Inode, node: Node): boolean {
 function joinNames(context: Context, entry: Entry, inode: Inode, node: Node): boolean {
   const group = joinGroup(context, node, inode.id);
   if (group === undefined) return false;
-  context.metadata.entries.setInode(entry.id, group.id);
-  handOver(context, inode.id);
+  // All of what its group has here may have been gathered just now.
+  if (context.metadata.entries.get(entry.id)?.inode === inode.id) giveName(context, entry, inode, group.id);
   if (group.content !== "clean") markInode(context, group.id);
   else lookLater(context, group.id);
   return true;

@@ -5,7 +5,7 @@ import type { Inode } from "../metadata/inodes.ts";
 import { ROOT_INODE } from "../metadata/metadata.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
-import { hasOtherNames, isBehind, isFollower } from "./links.ts";
+import { hasOtherNames, isFollower, orderAmongNames } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { localOf } from "./local.ts";
 import { mayRefer } from "./network.ts";
@@ -70,10 +70,10 @@ class RowView implements View {
   get isFollower() {
     return this.#inode !== undefined && isFollower(this.#context, this.#row, this.#inode);
   }
-  get isBehind() {
+  get linkOrder() {
     const { seen } = this;
-    if (this.#inode === undefined || seen === null || !("node" in seen)) return false;
-    return isBehind(this.#context, this.#inode, seen.node);
+    if (this.#inode === undefined || seen === null || !("node" in seen)) return null;
+    return orderAmongNames(this.#context, this.#inode, seen.node);
   }
   get hasOtherNames() {
     return hasOtherNames(this.#context, this.#row, this.#inode);

@@ -299,7 +299,7 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
       hasAttempt: hasAttempt(row),
       hasGivenUp: entry === null && row.nodeId === null && hasGivenUpBirth(row),
       isFollower: false,
-      isBehind: false,
+      linkOrder: null,
       hasOtherNames: false,
       hasWaited: row.seen !== null && row.waitedFor === row.seen,
       writers: entry?.inode.writers ?? 0,

@@ -1,23 +1,29 @@
-/** Which of two contents of a linked file came first, by the saves their nodes name: what is shown, what is sent, what stays apart. */
+/** Names of a linked file, told of one by one: which content they show, what is sent of it, and which are another file. */
 import { expect, test } from "vitest";
 import { type Attributes, patchAttributes } from "../../src/contract/attributes.ts";
 import type { Node } from "../../src/contract/resources.ts";
-import { linkOfContent, savesOfContent } from "../../src/contract/saves.ts";
+import { savesOfContent } from "../../src/contract/saves.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { advance } from "../../src/vfs/advance.ts";
-import { markInode } from "../../src/vfs/changes.ts";
-import { type Order, orderOf } from "../../src/vfs/links.ts";
+import { markInode, markNode } from "../../src/vfs/changes.ts";
 import { observeNode } from "../../src/vfs/observe.ts";
-import { EMPTY, makeWorld, nodeOf, rowOf } from "../support/rows-world.ts";
+import { acknowledge } from "../../src/vfs/settle.ts";
+import { EMPTY, makeWorld, namesIn, nodeOf, remove, rowOf, sendNext } from "../support/rows-world.ts";
 
-const link = (hash: string, ...saves: string[]): Attributes => ({ link: { group: "g", hash, saves } });
+/** The first save says of which content it is: "one.1". */
+function link(...saves: string[]): Attributes {
+  const hash = saves[0]?.replace(/\..*/, "") ?? "";
+  return { link: { group: "g", hash, saves } };
+}
 
-const linked = (id: string, hash: string, saves: string[], change: Partial<Node> = {}) =>
-  nodeOf(id, { contentHash: hash, attributes: link(hash, ...saves), ...change });
+function linked(id: string, saves: string[], change: Partial<Node> = {}): Node {
+  const attributes = link(...saves);
+  return nodeOf(id, { contentHash: attributes.link?.hash ?? null, attributes, ...change });
+}
 
 /** Its next version, as somebody sent it. */
-const saved = (id: string, hash: string, ...saves: string[]) =>
-  linked(id, hash, saves, { head: `${hash} of ${id}`, revision: 2 });
+const saved = (id: string, ...saves: string[]) => linked(id, saves, { head: `${saves[0]} of ${id}`, revision: 2 });
+const third = (id: string, ...saves: string[]) => linked(id, saves, { head: `${saves[0]} of ${id}`, revision: 3 });
 
 type World = Awaited<ReturnType<typeof makeWorld>>;
 
@@ -33,143 +39,238 @@ const inodeAt = ({ metadata }: World, name: string) => metadata.entries.find(ROO
 /** By name: which inode it is a name of, and what that shows. */
 function shown(world: World, ...names: string[]) {
   const inodes = names.map((name) => inodeAt(world, name));
-  return names.map((_, at) => {
-    const id = inodes[at] ?? 0;
-    return `${inodes.indexOf(id)} ${world.metadata.inodes.get(id)?.hash}`;
-  });
+  return inodes.map((id) => `${inodes.indexOf(id)} ${world.metadata.inodes.get(id)?.hash}`);
 }
 
-async function twoNames() {
+async function names(...more: string[]) {
   const world = await makeWorld();
-  observeNode(world.context, linked("a", "one", ["1"]));
-  observeNode(world.context, linked("b", "one", ["1"]));
+  for (const id of ["a", "b", ...more]) observeNode(world.context, linked(id, ["one.1"]));
   return world;
 }
 
+const mark = (world: World, name: string) =>
+  world.metadata.transaction(() => markNode(world.context, rowOf(world, name)));
+
 /** A program writes what is empty. */
-function writeHere({ context, metadata }: World, name: string) {
-  const inode = inodeAt({ context, metadata } as World, name);
+function writeHere(world: World, name: string) {
+  const { context, metadata } = world;
+  const inode = inodeAt(world, name);
   const changes = (metadata.inodes.get(inode)?.changes ?? 0) + 1;
   metadata.inodes.update(inode, { content: "dirty", hash: null, changes });
   metadata.inodes.update(inode, { hash: EMPTY, size: 0 });
   metadata.transaction(() => markInode(context, inode));
 }
 
-const ONE = savesOfContent("one");
-const TWO = savesOfContent("two", ONE);
-const ONE_AGAIN = savesOfContent("one", TWO);
-
-const ORDERS: readonly (readonly [
-  what: string,
-  inode: [string | null, readonly string[] | null],
-  node: Node,
-  Order,
-])[] = [
-  ["the same content, however it came about", ["x", ["5"]], linked("n", "x", ["9"]), "same"],
-  ["what was there before", ["x", ["3", "2", "1"]], linked("n", "y", ["1"]), "behind"],
-  ["what came afterwards", ["x", ["2", "1"]], linked("n", "y", ["4", "3", "2", "1"]), "newer"],
-  ["what was written at the same time", ["x", ["2", "1"]], linked("n", "y", ["3", "1"]), "apart"],
-  ["what is being written grew from it", [null, ["2", "1"]], linked("n", "y", ["2", "1"]), "behind"],
-  ["what is being written grew from what it grew from", [null, ["2", "1"]], linked("n", "y", ["3", "2"]), "apart"],
-  ["what was never saved by another name", ["one", null], linked("n", "two", [...TWO]), "newer"],
-  ["its own content of long ago, which came back since", ["two", TWO], linked("n", "one", [...ONE_AGAIN]), "newer"],
-  ["content that was there twice, the first time", ["one", ONE_AGAIN], linked("n", "two", [...TWO]), "behind"],
-  [
-    "a link that names no saves",
-    ["x", ["2", "1"]],
-    nodeOf("n", { attributes: { link: { group: "g", hash: "three" } } }),
-    "apart",
-  ],
-];
-
-test.each(ORDERS)("%s", (_, [hash, saves], node, order) => {
-  expect(orderOf({ hash, saves }, node)).toBe(order);
-});
-
 test("what was written by one name is shown by all, and sent to the others with the saves it came after", async () => {
-  const world = await twoNames();
-  observeNode(world.context, saved("a", "two", "2", "1"));
+  const world = await names();
+  observeNode(world.context, saved("a", "two.2", "one.1"));
   expect(shown(world, "a", "b")).toEqual(["0 two", "0 two"]);
-  world.metadata.transaction(() => markInode(world.context, inodeAt(world, "b")));
-  expect(linkSent(world, "b", link("one", "1"))).toEqual(link("two", "2", "1").link);
+  mark(world, "b");
+  expect(linkSent(world, "b", link("one.1"))).toEqual(link("two.2", "one.1").link);
 });
 
 test("what is behind, and comes in later, is not shown", async () => {
-  const world = await twoNames();
-  observeNode(world.context, saved("a", "three", "3", "2", "1"));
-  observeNode(world.context, saved("b", "two", "2", "1"));
+  const world = await names();
+  observeNode(world.context, saved("a", "three.3", "two.2", "one.1"));
+  observeNode(world.context, saved("b", "two.2", "one.1"));
   expect(shown(world, "a", "b")).toEqual(["0 three", "0 three"]);
   expect(rowOf(world, "b").base?.hash).toBe("two");
 });
 
 test("content that comes back is a save of its own: what was there in between is behind", async () => {
-  const world = await twoNames();
-  observeNode(world.context, saved("a", "one", "3", "2", "1"));
-  observeNode(world.context, saved("b", "two", "2", "1"));
+  const world = await names();
+  observeNode(world.context, saved("a", "one.3", "two.2", "one.1"));
+  observeNode(world.context, saved("b", "two.2", "one.1"));
   expect(shown(world, "a", "b")).toEqual(["0 one", "0 one"]);
 });
 
 test("the same where the name comes in for the first time", async () => {
-  const world = await twoNames();
-  observeNode(world.context, linked("c", "one", ["3", "2", "1"]));
-  observeNode(world.context, saved("b", "two", "2", "1"));
+  const world = await names();
+  observeNode(world.context, linked("c", ["one.3", "two.2", "one.1"]));
+  observeNode(world.context, saved("b", "two.2", "one.1"));
   expect(shown(world, "a", "b", "c")).toEqual(["0 one", "0 one", "0 one"]);
 });
 
+test("equal content that came about in two ways: what came after either is newer", async () => {
+  const world = await makeWorld();
+  observeNode(world.context, linked("a", ["x.5"]));
+  observeNode(world.context, linked("b", ["x.9"]));
+  expect(shown(world, "a", "b")).toEqual(["0 x", "0 x"]);
+  observeNode(world.context, saved("b", "z.1", "x.9"));
+  expect(shown(world, "a", "b")).toEqual(["0 z", "0 z"]);
+});
+
+test("what is known to have been before what is shown stays known when that is replaced", async () => {
+  const world = await names();
+  observeNode(world.context, linked("c", ["one.9", "nil.8"]));
+  observeNode(world.context, saved("a", "two.2", "one.1"));
+  observeNode(world.context, linked("d", ["nil.8"]));
+  expect(shown(world, "a", "b", "c", "d")).toEqual(["0 two", "0 two", "0 two", "0 two"]);
+});
+
+test("the same bytes written again: what somebody saves afterwards is newer", async () => {
+  const world = await names();
+  const { metadata } = world;
+  const inode = inodeAt(world, "a");
+  // A program wrote, and the cut found what the node has.
+  metadata.inodes.update(inode, { content: "dirty", changes: 1, hash: null });
+  metadata.inodes.update(inode, { content: "clean", hash: "one" });
+  observeNode(world.context, saved("b", "two.2", "one.1"));
+  expect(shown(world, "a", "b")).toEqual(["0 two", "0 two"]);
+});
+
 test("two that were written at the same time are two files, until somebody who knows both makes them one", async () => {
-  const world = await twoNames();
-  observeNode(world.context, linked("c", "one", ["1"]));
-  observeNode(world.context, saved("a", "two", "2", "1"));
-  observeNode(world.context, saved("b", "other", "3", "1"));
+  const world = await names("c");
+  observeNode(world.context, saved("a", "two.2", "one.1"));
+  observeNode(world.context, saved("b", "other.3", "one.1"));
   expect(shown(world, "a", "b", "c")).toEqual(["0 two", "1 other", "0 two"]);
-  observeNode(world.context, { ...saved("a", "other", "3", "1", "2"), head: "3rd", revision: 3 });
+  observeNode(world.context, third("a", "other.3", "one.1", "two.2"));
   expect(shown(world, "a", "b", "c")).toEqual(["0 other", "0 other", "0 other"]);
 });
 
 test("the same where what makes them one comes in by another name", async () => {
-  const world = await twoNames();
-  observeNode(world.context, saved("a", "two", "2", "1"));
-  observeNode(world.context, saved("b", "other", "3", "1"));
-  observeNode(world.context, linked("c", "other", ["3", "1", "2"]));
+  const world = await names();
+  observeNode(world.context, saved("a", "two.2", "one.1"));
+  observeNode(world.context, saved("b", "other.3", "one.1"));
+  observeNode(world.context, linked("c", ["other.3", "one.1", "two.2"]));
   expect(shown(world, "a", "b", "c")).toEqual(["0 other", "0 other", "0 other"]);
-  observeNode(world.context, linked("d", "next", ["4", "3", "1", "2"]));
+  observeNode(world.context, linked("d", ["next.4", "other.3", "one.1", "two.2"]));
   expect(shown(world, "a", "b", "c", "d")).toEqual(["0 next", "0 next", "0 next", "0 next"]);
 });
 
-test("so they are where they come in for the first time, and whatever becomes of the one, the other is not sent it", async () => {
+test("the same where that is a name that was removed here", async () => {
+  const world = await names("d");
+  observeNode(world.context, saved("a", "two.2", "one.1"));
+  observeNode(world.context, saved("b", "other.3", "one.1"));
+  remove(world, ROOT_INODE, "d");
+  observeNode(world.context, saved("d", "next.4", "two.2", "other.3", "one.1"));
+  expect(shown(world, "a", "b")).toEqual(["0 next", "0 next"]);
+});
+
+test("one of the two is open: the other shows what came after both before the name that has it goes", async () => {
+  const world = await names("d");
+  observeNode(world.context, saved("a", "two.2", "one.1"));
+  observeNode(world.context, saved("b", "other.3", "one.1"));
+  world.metadata.inodes.update(inodeAt(world, "a"), { content: "open" });
+  remove(world, ROOT_INODE, "d");
+  observeNode(world.context, saved("d", "next.4", "two.2", "other.3", "one.1"));
+  expect(shown(world, "a", "b")).toEqual(["0 two", "1 next"]);
+});
+
+test("a mode changed here, and not sent, of a name that was apart stays when the names become one", async () => {
+  const world = await names();
+  const { metadata } = world;
+  observeNode(world.context, saved("a", "two.2", "one.1"));
+  observeNode(world.context, saved("b", "other.3", "one.1"));
+  const inode = inodeAt(world, "b");
+  metadata.inodes.update(inode, { attributes: { mode: 0o600 } });
+  metadata.transaction(() => markInode(world.context, inode));
+  observeNode(world.context, third("a", "next.4", "other.3", "two.2", "one.1"));
+  expect(shown(world, "a", "b")).toEqual(["0 next", "0 next"]);
+  expect(metadata.inodes.get(inodeAt(world, "b"))?.attributes.mode).toBe(0o600);
+  expect(rowOf(world, "a").dirtySince).not.toBeNull();
+});
+
+test("the same where it is that name which is told of", async () => {
+  const world = await names();
+  const { metadata } = world;
+  observeNode(world.context, saved("a", "two.2", "one.1"));
+  observeNode(world.context, saved("b", "other.3", "one.1"));
+  const inode = inodeAt(world, "b");
+  metadata.inodes.update(inode, { attributes: { mode: 0o600 } });
+  metadata.transaction(() => markInode(world.context, inode));
+  observeNode(world.context, third("b", "two.2", "one.1", "other.3"));
+  expect(shown(world, "a", "b")).toEqual(["0 two", "0 two"]);
+  expect(metadata.inodes.get(inodeAt(world, "b"))?.attributes.mode).toBe(0o600);
+});
+
+test("a file without a name is left alone when names of its group come in", async () => {
+  const world = await names();
+  observeNode(world.context, saved("a", "two.2", "one.1"));
+  observeNode(world.context, saved("b", "other.3", "one.1"));
+  // It was removed while a program reads it.
+  const inode = inodeAt(world, "b");
+  remove(world, ROOT_INODE, "b");
+  const lineage = world.metadata.inodes.get(inode)?.lineage;
+  for (let at = 0; at < 5; at += 1) {
+    observeNode(world.context, linked(`n${at}`, ["next.4", "two.2", "other.3", "one.1"]));
+  }
+  expect(world.metadata.inodes.get(inode)?.lineage).toBe(lineage);
+});
+
+test("apart where they come in for the first time too, and whatever becomes of the one, the other is not sent it", async () => {
   const world = await makeWorld();
-  observeNode(world.context, linked("a", "two", ["2", "1"]));
-  observeNode(world.context, linked("b", "other", ["3", "1"]));
+  observeNode(world.context, linked("a", ["two.2", "one.1"]));
+  observeNode(world.context, linked("b", ["other.3", "one.1"]));
   expect(shown(world, "a", "b")).toEqual(["0 two", "1 other"]);
   writeHere(world, "a");
   expect(advance(world.context, rowOf(world, "b").id)).toBeUndefined();
-  const [, ...before] = linkSent(world, "a", link("two", "2", "1"))?.saves ?? [];
-  expect(before).toEqual(["2", "1"]);
-});
-
-test("a node that gets other content names the saves it had: whoever wrote this put it in the place of that", () => {
-  const had = { group: "g", hash: "one", saves: ["5", "1"] };
-  expect(linkOfContent("g", "x", ["9", "1"], had)).toEqual({ group: "g", hash: "x", saves: ["9", "5", "1"] });
-  expect(linkOfContent("g", "x", ["9"], { group: "g", hash: "one" }).saves).toEqual(["9", ...ONE]);
-  const long = Array.from({ length: 16 }, (_, at) => `${20 - at}`);
-  expect(linkOfContent("g", "x", long, had).saves).toEqual(["20", "5", ...long.slice(1, 15)]);
-  expect(linkOfContent("g", "x", ["9", "1"], { ...had, group: "other" }).saves).toEqual(["9", "1"]);
+  const [, ...before] = linkSent(world, "a", link("two.2", "one.1"))?.saves ?? [];
+  expect(before).toEqual(["two.2", "one.1"]);
 });
 
 test("what was written here came in the place of all that led to what was there", async () => {
-  const world = await twoNames();
-  observeNode(world.context, saved("a", "one", "5", "1"));
+  const world = await names();
+  observeNode(world.context, saved("a", "one.5", "one.1"));
   writeHere(world, "b");
-  const [id] = savesOfContent(EMPTY, ["5"]);
-  expect(linkSent(world, "a", link("one", "1"))?.saves).toEqual([id, "5", "1"]);
-  expect(linkSent(world, "b", link("one", "1"))?.saves).toEqual([id, "1", "5"]);
+  const [id] = savesOfContent(EMPTY, ["one.5"]);
+  expect(linkSent(world, "a", link("one.1"))?.saves).toEqual([id, "one.5", "one.1"]);
+  expect(linkSent(world, "b", link("one.1"))?.saves).toEqual([id, "one.1", "one.5"]);
 });
 
-test("a file written for long names the last saves only, and the same write is the same save everywhere", () => {
-  let saves: readonly string[] = [];
-  for (let at = 0; at < 40; at += 1) saves = savesOfContent(`${at}`, saves);
-  expect(saves.length).toBe(16);
-  expect(new Set(saves).size).toBe(16);
-  expect(savesOfContent("x", saves)).toEqual(savesOfContent("x", saves));
-  expect(savesOfContent("x", saves)[1]).toBe(saves[0]);
+test("a turn has ended, and nothing was sent yet: what came after what is shown is no conflict", async () => {
+  const world = await names();
+  observeNode(world.context, saved("a", "two.2", "one.1"));
+  mark(world, "b");
+  observeNode(world.context, saved("b", "three.3", "two.2", "one.1"));
+  expect(namesIn(world, ROOT_INODE)).toEqual(["a", "b"]);
+  expect(shown(world, "a", "b")).toEqual(["0 three", "0 three"]);
+});
+
+test("a link that names no saves is merged into what is there: its content is not what those are of", async () => {
+  const world = await names();
+  const attributes = patchAttributes(link("one.1"), { link: { group: "g", hash: "theirs" } });
+  observeNode(world.context, nodeOf("a", { contentHash: "theirs", attributes, head: "2nd", revision: 2 }));
+  expect(shown(world, "a", "b")).toEqual(["0 theirs", "0 theirs"]);
+});
+
+test("linked here while somebody who knows of no links saved: that came after what the names had", async () => {
+  const world = await makeWorld();
+  const { metadata } = world;
+  const [one] = savesOfContent("one");
+  observeNode(world.context, nodeOf("a", { contentHash: "one" }));
+  observeNode(world.context, nodeOf("b", { contentHash: "one" }));
+  const inode = inodeAt(world, "a");
+  metadata.transaction(() => {
+    metadata.inodes.update(inode, { linkGroup: "g" });
+    const b = metadata.entries.find(ROOT_INODE, "b");
+    if (b !== undefined) metadata.entries.setInode(b.id, inode);
+    const row = rowOf(world, "b");
+    if (row.base !== null) {
+      metadata.nodes.update(row.id, { base: { ...row.base, attributes: link(`${one}`) } });
+    }
+    markInode(world.context, inode);
+  });
+  observeNode(world.context, nodeOf("a", { contentHash: "theirs", head: "2nd", revision: 2 }));
+  const step = advance(world.context, rowOf(world, "a").id)?.step;
+  const sent = step?.do === "send" && "attributes" in step.request ? step.request.attributes?.link : undefined;
+  expect(sent?.saves).toContain(one);
+});
+
+test("a conflict was kept and its save sent: a name that still has what was set aside is behind", async () => {
+  const world = await names();
+  observeNode(world.context, saved("a", "mine.2", "one.1"));
+  mark(world, "b");
+  observeNode(world.context, saved("b", "theirs.3", "one.1"));
+  // Kept beside; now a gets theirs.
+  mark(world, "a");
+  const attempt = sendNext(world, rowOf(world, "a"), "key");
+  const { request } = attempt;
+  const saves = ["theirs.3", "mine.2", "one.1"];
+  expect("attributes" in request ? request.attributes?.link?.saves : undefined).toEqual(saves);
+  const answer = { contentHash: "theirs", head: "3rd", revision: 3, attributes: link(...saves), lastKey: "key" };
+  acknowledge(world.context, attempt, nodeOf("a", answer), 5);
+  expect(rowOf(world, "a").base?.attributes.link?.saves).toEqual(saves);
+  observeNode(world.context, linked("c", ["mine.2", "one.1"]));
+  expect(shown(world, "a", "b", "c")).toEqual(["0 theirs", "0 theirs", "0 theirs"]);
 });

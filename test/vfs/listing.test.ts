@@ -82,8 +82,8 @@ test("what comes in is like the gateway's: none of it waits to be sent", async (
 test("names that are behind come in without a look at all the others for each, and are looked at in the end", async () => {
   const linked = (id: string, hash: string, saves: string[]) =>
     nodeOf(id, { contentHash: hash, attributes: { link: { group: "g", hash, saves } } });
-  const behind = Array.from({ length: 400 }, (_, index) => linked(`n${index}`, "old", ["1"]));
-  const nodes = [linked("newest", "new", ["2", "1"]), ...behind];
+  const behind = Array.from({ length: 400 }, (_, index) => linked(`n${index}`, "old", ["old.1"]));
+  const nodes = [linked("newest", "new", ["new.2", "old.1"]), ...behind];
   let read = 0;
   const { context, metadata, clock } = await begin(
     { ...noNews, listFolder: async (_, options) => pageOf(nodes, options?.after, 1_000) },

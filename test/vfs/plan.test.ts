@@ -47,7 +47,7 @@ function file(change: Partial<View> = {}, local: Partial<Local> = {}): View {
     hasAttempt: false,
     hasGivenUp: false,
     isFollower: false,
-    isBehind: false,
+    linkOrder: null,
     hasOtherNames: false,
     hasWaited: false,
     writers: 0,
@@ -110,7 +110,7 @@ describe("names of one file", () => {
   test("what came in by another name is not sent on, but waited for", () =>
     expect(plan(file(FOLLOWER, other))).toEqual(waitFor("names")));
   test("what is older than what came in by another name is no conflict and not shown", () =>
-    expect(plan(file({ ...FOLLOWER, isBehind: true, ...edited }, other))).toMatchObject({
+    expect(plan(file({ ...FOLLOWER, linkOrder: "behind", ...edited }, other))).toMatchObject({
       do: "take",
       isContentTaken: false,
     }));

@@ -439,9 +439,9 @@ test("the same while another name is here: both stay names of one file", async (
 test("names of a hard-linked file that come in while it is being updated are one file, which shows the newest", async () => {
   const world = await makeWorld();
   const link = (hash: string, saves: string[]) => ({ link: { group: "g", hash, saves } });
-  const latest = link("new", ["2", "1"]);
+  const latest = link("new", ["new.2", "old.1"]);
   observeNode(world.context, nodeOf("a", { contentHash: "new", attributes: latest }));
-  observeNode(world.context, nodeOf("b", { contentHash: "old", attributes: link("old", ["1"]) }));
+  observeNode(world.context, nodeOf("b", { contentHash: "old", attributes: link("old", ["old.1"]) }));
   const inodeOf = (name: string) => world.metadata.entries.find(ROOT_INODE, name)?.inode;
   expect(inodeOf("b")).toBe(inodeOf("a"));
   expect(world.metadata.inodes.get(inodeOf("b") ?? 0)?.hash).toBe("new");

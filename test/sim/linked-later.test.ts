@@ -1,0 +1,149 @@
+/** Which of two contents of a linked file came later, where requests, mounts and the journal are late, lost or gone. */
+import { expect, test } from "vitest";
+import type { Mount } from "./mount.ts";
+import { bytesOf, sourceOf } from "./programs.ts";
+import { hashOf } from "./tree.ts";
+import { beginTwo, TURNS_MS } from "./two-world.ts";
+
+const SIZE = 40;
+const hash = (label: string) => hashOf(bytesOf(label, SIZE));
+
+/** `a` and one more name of it, which both mounts know, if it is in the root. */
+async function begin(other: string) {
+  let puts = 0;
+  const it = await beginTwo({
+    onAnswer: (_, { method }, { status }) => {
+      if (method === "PUT" && status < 300) puts += 1;
+    },
+  });
+  const { world, alpha, beta, run, calls, labelOf, drain, nodes } = it;
+  const shown = async (mount: Mount, folder = "") => {
+    const all: Record<string, string> = {};
+    for (const name of await world.run(calls(mount).list(folder))) {
+      const path = folder === "" ? name : `${folder}/${name}`;
+      if ((await world.run(calls(mount).stat(path))).kind !== "folder") all[name] = await labelOf(mount, path);
+    }
+    return all;
+  };
+  await run(alpha, { do: "mkdir", path: "d" });
+  await run(alpha, { do: "save", path: "a", size: SIZE }, "old");
+  await run(alpha, { do: "link", path: "a", to: other });
+  await drain(alpha);
+  await shown(beta);
+  await world.clock.advance(TURNS_MS);
+  const idOf = async (name: string) => (await nodes()).find((node) => node.name === name)?.id ?? "?";
+  return {
+    ...it,
+    shown,
+    idOf,
+    puts: () => puts,
+    save: (mount: Mount, path: string, label: string) => run(mount, { do: "save", path, size: SIZE }, label),
+  };
+}
+
+const LATE = [
+  { what: "the journal is late", lag: 60_000, isOffline: false },
+  { what: "the gateway is out of reach", lag: 0, isOffline: true },
+];
+
+test.each(LATE)(
+  "each has kept the other's, and $what until the turns are over: they do not overwrite each other for ever",
+  async ({ lag, isOffline }) => {
+    const { world, alpha, beta, rules, save, idOf, puts, shown } = await begin("b");
+    const [a, b] = [await idOf("a"), await idOf("b")];
+    // Of each save the name it was made by arrives first.
+    rules.choose = ({ method, path, body }) => {
+      const text = JSON.stringify(body ?? "");
+      const isOther = (text.includes(hash("X")) && path.includes(b)) || (text.includes(hash("Y")) && path.includes(a));
+      return method === "PUT" && isOther ? "failed" : undefined;
+    };
+    await save(alpha, "a", "X");
+    await save(beta, "b", "Y");
+    await world.clock.advance(2_000);
+    rules.choose = () => undefined;
+    await world.clock.advance(20_000);
+    world.setLag({ path: lag, journal: lag, id: 0 });
+    for (const mount of world.mounts) mount.weather.isOffline = isOffline;
+    await world.clock.advance(200_000);
+    for (const mount of world.mounts) mount.weather.isOffline = false;
+    await world.clock.advance(4 * TURNS_MS);
+    world.setLag({ path: 0, journal: 0, id: 0 });
+    await world.clock.advance(2 * TURNS_MS);
+    const before = puts();
+    await world.clock.advance(6 * TURNS_MS);
+    expect(puts()).toBe(before);
+    expect(await shown(alpha)).toEqual(await shown(beta));
+    expect(Object.values(await shown(alpha))).toEqual(expect.arrayContaining(["X", "Y"]));
+  },
+);
+
+test("saved often while nothing could be sent: a name that is listed afterwards is behind", async () => {
+  const { world, alpha, beta, calls, drain, save, shown } = await begin("d/c");
+  beta.weather.isOffline = true;
+  for (let at = 0; at < 20; at += 1) {
+    await save(beta, "a", `new${at}`);
+    await world.clock.advance(60_000);
+  }
+  alpha.crash();
+  beta.weather.isOffline = false;
+  await drain(beta);
+  await world.run(calls(beta).list("d"));
+  await world.clock.advance(4 * TURNS_MS);
+  await drain(beta);
+  expect(await shown(beta)).toEqual({ a: "new19" });
+  expect(await shown(beta, "d")).toEqual({ c: "new19" });
+});
+
+test("the same bytes written again, and the writer of what came after them dies halfway: it is brought up", async () => {
+  const { world, alpha, beta, drain, rules, nodes, idOf, save, shown } = await begin("b");
+  await save(alpha, "a", "old");
+  await drain(alpha);
+  await world.clock.advance(TURNS_MS);
+  const a = await idOf("a");
+  rules.choose = ({ method, path }) => (method === "PUT" && path.includes(a) ? "failed" : undefined);
+  await save(beta, "b", "new");
+  for (let waited = 0; !(await nodes()).some(({ contentHash }) => contentHash === hash("new")); waited += 100) {
+    if (waited > 30_000) throw new Error("b is never sent");
+    await world.clock.advance(100);
+  }
+  beta.crash();
+  rules.choose = () => undefined;
+  await world.clock.advance(4 * TURNS_MS);
+  await drain(alpha);
+  expect(await shown(alpha)).toEqual({ a: "new", b: "new" });
+});
+
+test("somebody whose link names no saves has written one name: it is shown, and not replaced", async () => {
+  const { world, alpha, beta, drain, nodes, save, shown } = await begin("b");
+  await save(alpha, "a", "newer");
+  await drain(alpha);
+  await shown(beta);
+  await world.clock.advance(TURNS_MS);
+  const a = (await nodes()).find(({ name }) => name === "a");
+  const link = { group: a?.attributes.link?.group ?? "?", hash: hash("theirs") };
+  const attributes = { link };
+  await world.run(world.outside.writeContent(a?.id ?? "?", sourceOf(bytesOf("theirs", SIZE)), { attributes }));
+  await world.clock.advance(4 * TURNS_MS);
+  for (const mount of [alpha, beta]) expect(await shown(mount)).toEqual({ a: "theirs", b: "theirs" });
+});
+
+test("what a turn sends gets no answer, and something newer comes in: who did nothing keeps no copies", async () => {
+  const { world, alpha, beta, rules, idOf, save, shown } = await begin("b");
+  const b = await idOf("b");
+  const isFromBeta = (body: unknown) => JSON.stringify(body).includes("copyOf");
+  // Of alpha's save only `a` arrives; beta, whose turn it is then, reaches nothing with what it sends.
+  rules.choose = ({ method, path, body }) =>
+    method === "PUT" && (path.includes(b) || isFromBeta(body)) ? "failed" : undefined;
+  await save(alpha, "a", "two");
+  await world.clock.advance(10_000);
+  expect(await shown(beta)).toEqual({ a: "two", b: "two" });
+  await world.clock.advance(TURNS_MS);
+  await save(alpha, "b", "three");
+  // Of this one only `b`, so far.
+  rules.choose = ({ method, path, body }) =>
+    method === "PUT" && (!path.includes(b) || isFromBeta(body)) ? "failed" : undefined;
+  await world.clock.advance(90_000);
+  rules.choose = () => undefined;
+  await world.clock.advance(2 * TURNS_MS);
+  for (const mount of [alpha, beta]) expect(await shown(mount)).toEqual({ a: "three", b: "three" });
+});
