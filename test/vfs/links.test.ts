@@ -157,32 +157,25 @@ test("one of the two is open: the other shows what came after both before the na
   expect(shown(world, "a", "b")).toEqual(["0 two", "1 next"]);
 });
 
-test("a mode changed here, and not sent, of a name that was apart stays when the names become one", async () => {
-  const world = await names();
-  const { metadata } = world;
-  observeNode(world.context, saved("a", "two.2", "one.1"));
-  observeNode(world.context, saved("b", "other.3", "one.1"));
-  const inode = inodeAt(world, "b");
-  metadata.inodes.update(inode, { attributes: { mode: 0o600 } });
-  metadata.transaction(() => markInode(world.context, inode));
-  observeNode(world.context, third("a", "next.4", "other.3", "two.2", "one.1"));
-  expect(shown(world, "a", "b")).toEqual(["0 next", "0 next"]);
-  expect(metadata.inodes.get(inodeAt(world, "b"))?.attributes.mode).toBe(0o600);
-  expect(rowOf(world, "a").dirtySince).not.toBeNull();
-});
-
-test("the same where it is that name which is told of", async () => {
-  const world = await names();
-  const { metadata } = world;
-  observeNode(world.context, saved("a", "two.2", "one.1"));
-  observeNode(world.context, saved("b", "other.3", "one.1"));
-  const inode = inodeAt(world, "b");
-  metadata.inodes.update(inode, { attributes: { mode: 0o600 } });
-  metadata.transaction(() => markInode(world.context, inode));
-  observeNode(world.context, third("b", "two.2", "one.1", "other.3"));
-  expect(shown(world, "a", "b")).toEqual(["0 two", "0 two"]);
-  expect(metadata.inodes.get(inodeAt(world, "b"))?.attributes.mode).toBe(0o600);
-});
+test.each([
+  { what: "what came after both", told: third("a", "next.4", "other.3", "two.2", "one.1"), hash: "next" },
+  { what: "that it was brought up", told: third("b", "two.2", "one.1", "other.3"), hash: "two" },
+])(
+  "a mode changed here, and not sent, of a name that was apart stays when the names become one: $what",
+  async ({ told, hash }) => {
+    const world = await names();
+    const { metadata } = world;
+    observeNode(world.context, saved("a", "two.2", "one.1"));
+    observeNode(world.context, saved("b", "other.3", "one.1"));
+    const inode = inodeAt(world, "b");
+    metadata.inodes.update(inode, { attributes: { mode: 0o600 } });
+    metadata.transaction(() => markInode(world.context, inode));
+    observeNode(world.context, told);
+    expect(shown(world, "a", "b")).toEqual([`0 ${hash}`, `0 ${hash}`]);
+    expect(metadata.inodes.get(inodeAt(world, "b"))?.attributes.mode).toBe(0o600);
+    expect(rowOf(world, "b").dirtySince).not.toBeNull();
+  },
+);
 
 test("a file without a name is left alone when names of its group come in", async () => {
   const world = await names();
