@@ -20,17 +20,22 @@ export function savesOfContent(hash: string, before: readonly string[] = []): re
   return [`${hash.slice(0, DIGITS)}.${digest.slice(0, DIGITS)}`, ...before.slice(0, REMEMBERED - 1)];
 }
 
+/** Whether it is a save of this content. */
+export const isSaveOf = (save: string | undefined, hash: string) => contentOf(save) === hash.slice(0, DIGITS);
+
 /** Of which content it is a save. */
 const contentOf = (save: string | undefined) => save?.slice(0, save.indexOf("."));
 
 /** A merge of attributes leaves the saves of what was there before: who named none wrote in the place of that. */
 export function savesOfLink({ hash, saves }: Link): readonly string[] {
-  return saves !== undefined && contentOf(saves[0]) === hash.slice(0, DIGITS) ? saves : savesOfContent(hash, saves);
+  return saves !== undefined && isSaveOf(saves[0], hash) ? saves : savesOfContent(hash, saves);
 }
 
 /** Of content that both led to, in the first place `saves`. Of many, the last of either is among those that are named. */
 export function savesOfBoth([last, ...saves]: readonly string[], [other, ...others]: readonly string[]): string[] {
-  const all = [last, other, ...saves, ...others].filter((save) => save !== undefined);
+  // What led to the one is not one more way in which that came about.
+  const own = other !== undefined && saves.includes(other) ? [last] : [last, other];
+  const all = [...own, ...saves, ...others].filter((save) => save !== undefined);
   return [...new Set(all)].slice(0, REMEMBERED);
 }
 
@@ -40,15 +45,21 @@ export function linkOfContent(group: string, hash: string, saves: readonly strin
   return { group, hash, saves: savesOfBoth(saves, before) };
 }
 
+/** The ways in which the content itself came about, as far as they are known: they lead the list. */
+function ownOf(all: readonly string[]): readonly string[] {
+  const end = all.findIndex((save) => contentOf(save) !== contentOf(all[0]));
+  return end < 0 ? all : all.slice(0, end);
+}
+
 /** What the other content is against what is shown. */
 export function orderOfSaves(shown: readonly string[], other: readonly string[]): "behind" | "newer" | "apart" {
-  const among = (save: string | undefined, all: readonly string[]) => save !== undefined && all.includes(save);
-  const isBehind = among(other[0], shown);
-  const isNewer = among(shown[0], other);
+  const isBehind = ownOf(other).some((save) => shown.includes(save));
+  const isNewer = ownOf(shown).some((save) => other.includes(save));
   if (isBehind || isNewer) return decide(isBehind, isNewer, shown, other);
-  // The same content may have been saved in several ways: who put his in the place of one has seen what the others are.
-  const contents = (all: readonly string[]) => all.map((save) => contentOf(save) ?? save);
-  return decide(among(contentOf(other[0]), contents(shown)), among(contentOf(shown[0]), contents(other)), shown, other);
+  // Not what both know it was once: who went back to that had seen what came after it.
+  const ledTo = (all: readonly string[], [own]: readonly string[], known: readonly string[]) =>
+    own !== undefined && all.some((save) => contentOf(save) === contentOf(own) && !known.includes(save));
+  return decide(ledTo(shown, other, other), ledTo(other, shown, shown), shown, other);
 }
 
 function decide(isBehind: boolean, isNewer: boolean, [shown = ""]: readonly string[], [other = ""]: readonly string[]) {

@@ -1,6 +1,6 @@
 /** Inodes and their lineages. */
 import { type Attributes, sameValue } from "../contract/attributes.ts";
-import { savesOfContent } from "../contract/saves.ts";
+import { isSaveOf, savesOfContent } from "../contract/saves.ts";
 import type { ChangedRows } from "./changed.ts";
 import { type Connection, differences, prepare, prepareUpdates, remember } from "./database.ts";
 import { createFormerlySafe } from "./formerly-safe.ts";
@@ -81,7 +81,9 @@ const CHANGEABLE = {
 /** What was written here came in the place of what was there, whoever had written that. */
 function savesAfter({ saves, hash }: Inode, next: string | null): readonly string[] | null {
   const before = saves ?? (hash === null ? null : savesOfContent(hash));
-  return next === null ? before : savesOfContent(next, before ?? []);
+  // The same bytes once more are no other save: nothing is sent of them.
+  if (next === null || isSaveOf(before?.[0], next)) return before;
+  return savesOfContent(next, before ?? []);
 }
 
 function decode(row: Row): Inode {

@@ -2,7 +2,7 @@
 import type { Node } from "../contract/resources.ts";
 import type { Entry } from "../metadata/entries.ts";
 import { born, type NodeRow } from "../metadata/nodes.ts";
-import { lookAgain, markNode } from "./changes.ts";
+import { lookAgain, markInode, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { gatherNames, inodeApart, isAtNode, isLike, joinGroup, lookLater, lookLaterAt } from "./links.ts";
 import { moveAside, nameHere, stepAside } from "./make-room.ts";
@@ -36,7 +36,10 @@ export function arrive(context: Context, node: Node): number | undefined {
   const row = metadata.nodes.create({ ...born(entry.id, node), changedAt: context.runtime.now() });
   const isGathered = gatherNames(context, inode);
   // What was changed here in its other names is to be sent to it too.
-  if (joined !== undefined && !isAtNode(context, joined)) markNode(context, row);
+  if (joined !== undefined && !isAtNode(context, joined)) {
+    if (isGathered) markInode(context, inode.id);
+    else markNode(context, row);
+  }
   // One that is newer has just given the file its content. Any other leaves none of the names that are here behind: no
   // look at thousands for each.
   else if (isGathered || inode.originNode === node.id) lookLater(context, inode.id);

@@ -1,4 +1,5 @@
 /** What the byte flows keep in memory besides the open live files, and the work they leave running. */
+import { setMaxListeners } from "node:events";
 import type { Logger } from "../lib/log.ts";
 import type { Timer } from "../lib/runtime.ts";
 import type { Reads } from "./in-order.ts";
@@ -56,6 +57,9 @@ export interface ByteState {
 }
 
 export function createByteState(): ByteState {
+  const stopped = new AbortController();
+  // Whatever goes on at once listens to it.
+  setMaxListeners(0, stopped.signal);
   return {
     changing: new Map(),
     evicting: new Set(),
@@ -76,7 +80,7 @@ export function createByteState(): ByteState {
     siblings: new Map(),
     passers: new Set(),
     tasks: new Set(),
-    stopped: new AbortController(),
+    stopped,
   };
 }
 

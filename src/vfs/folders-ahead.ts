@@ -2,12 +2,14 @@
  * Subfolders that programs look into one after the other (find, ls -R, du): the next ones are listed before they are
  * asked for. It only lists: what a program looks into is never waited for or decided here.
  */
+import { unlessAborted } from "../lib/single-flight.ts";
 import { ROOT_INODE } from "../metadata/metadata.ts";
 import { inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
+import { FsError } from "./errors.ts";
 import { rowOfFolder } from "./identity.ts";
-import { comeTo, fetchNext } from "./in-order.ts";
-import { completeFolder } from "./listing.ts";
+import { AHEAD_MAX, comeTo, fetchNext } from "./in-order.ts";
+import { completeFolder, listAhead } from "./listing.ts";
 
 /** Files are passed over. */
 const REACH = { skipped: 100, lookedAt: 200 };
@@ -32,32 +34,36 @@ function lookAhead(context: Context, folder: number, isMissing: boolean): void {
 }
 
 function follow(context: Context, folder: number, isMissing: boolean): void {
-  const { metadata, lookedInto, bytes } = context;
+  const { metadata, lookedInto } = context;
   const [entry] = metadata.entries.ofInode(folder);
   if (entry === undefined || folder === ROOT_INODE) return;
   const before = lookedInto.get(entry.parent)?.last;
   const read = comeTo(context, lookedInto, entry, isMissing, REACH);
   if (read === undefined || before === undefined || !mayList(context) || isLarge(context, before)) return;
+  // However many programs go on somewhere, some connections are left to who waits.
+  if (context.listedAhead.size >= AHEAD_MAX) return;
   fetchNext(context, entry.parent, read, REACH, ({ inode }) => {
-    const isWanted = metadata.inodes.get(inode)?.kind === "folder" && metadata.inodes.get(inode)?.listed === null;
-    if (!isWanted || rowOfFolder(context, inode)?.nodeId == null) return false;
-    inBackground(context, "listing the next folder", () => list(context, inode, bytes.stopped.signal));
+    const next = metadata.inodes.get(inode);
+    if (next?.kind !== "folder" || next.listed !== null || rowOfFolder(context, inode)?.nodeId == null) return false;
+    inBackground(context, "listing the next folder", () => list(context, inode));
     return true;
   });
 }
 
 /** Should that fail, whoever looks into it asks again. */
-async function list(context: Context, folder: number, signal: AbortSignal): Promise<void> {
+async function list(context: Context, folder: number): Promise<void> {
   try {
-    await completeFolder(context, folder, signal);
+    const { signal } = context.bytes.stopped;
+    await unlessAborted(listAhead(context, folder), signal, () => new FsError("EIO", "the mount ends"));
   } catch (error) {
     context.log.debug({ err: error, folder }, "listing the next folder failed");
   }
 }
 
-/** Nobody asked for it: not where it would be old when somebody does, or its rows could not be kept. */
+/** Nobody asked for it: not where it would be old when somebody does, its rows could not be kept, or the gateway asked for a pause. */
 function mayList({ network, disk, client, bytes }: Context): boolean {
-  return network.isOnline && client.features.journal && disk.trouble === undefined && !bytes.stopped.signal.aborted;
+  if (!network.isOnline || network.pauseMs > 0 || disk.trouble !== undefined) return false;
+  return client.features.journal && !bytes.stopped.signal.aborted;
 }
 
 function isLarge(context: Context, entry: number): boolean {

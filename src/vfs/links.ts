@@ -6,13 +6,7 @@
  * who knows both makes them one. A node with other content than its link says was written by somebody who knows of no
  * links: it leaves for good.
  */
-import {
-  type AttributesPatch,
-  attributesDifference,
-  patchAttributes,
-  sameAttributes,
-  sameValue,
-} from "../contract/attributes.ts";
+import { type Attributes, sameAttributes, sameValue } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
 import { type Link, orderOfSaves, savesOfBoth, savesOfContent, savesOfLink } from "../contract/saves.ts";
 import type { Entry } from "../metadata/entries.ts";
@@ -24,6 +18,7 @@ import { contentOfNode, groupOf, makeInodeOf, savesOfNode } from "./from-node.ts
 import { comesFrom } from "./holes.ts";
 import { writersOf } from "./live.ts";
 import { handOver } from "./nameless.ts";
+import { mergeAttributes, withTimeOf } from "./plan.ts";
 import { kindOf } from "./stat.ts";
 
 /** Before others bring the nodes of a linked file together: who changed it has his turn first. */
@@ -64,9 +59,9 @@ export function orderOf(inode: Saved, other: Saved): Order {
   return order === "newer" && inode.hash === null ? "apart" : order;
 }
 
-/** Of a name of several, what is seen of its node; null: that is not of their group. */
-export function orderAmongNames({ metadata }: Needs, inode: Inode, node: Node): Order | null {
-  if (groupOf(node) !== inode.linkGroup || metadata.entries.links(inode.id) < 2) return null;
+/** What the node has against what the file shows; null: it is no name of that, or of no group. */
+export function orderInGroup(inode: Inode, node: Node): Order | null {
+  if (inode.linkGroup === null || groupOf(node) !== inode.linkGroup) return null;
   return orderOf(inode, savedAs(node));
 }
 
@@ -162,7 +157,7 @@ export function joinGroup(context: Context, node: Node, except?: number): Inode 
   if (order === "same") return knowSaves(context, inode, node.attributes.link);
   const content = contentAfter(inode, node);
   let { attributes } = content;
-  for (const row of rowsOfInode(context, inode.id)) attributes = patchAttributes(attributes, unsentOf(row, inode));
+  for (const row of rowsOfInode(context, inode.id)) attributes = withUnsent(attributes, row, inode);
   const next = { ...content, attributes, changes: inode.changes + 1 };
   const shown = context.metadata.inodes.switchLineage(inode.id, next);
   gatherNames(context, shown);
@@ -205,16 +200,15 @@ export function giveName(context: Context, entry: Entry, from: Inode, to: number
   handOver(context, from.id);
   const inode = metadata.inodes.get(to);
   if (row === undefined || row.dirtySince === null || inode === undefined) return;
-  metadata.inodes.update(to, { attributes: patchAttributes(inode.attributes, unsentOf(row, from)) });
+  metadata.inodes.update(to, { attributes: withUnsent(inode.attributes, row, from) });
   markInode(context, to, row.dirtySince);
 }
 
-/** The attributes that were changed here; mtime belongs to the content. */
-function unsentOf({ base, dirtySince }: NodeRow, { attributes }: Inode): AttributesPatch {
-  if (base === null || dirtySince === null) return {};
-  const { link: _, mtime: __, ...before } = base.attributes;
-  const { mtime: ___, ...own } = attributes;
-  return attributesDifference(before, own) ?? {};
+/** What was changed here of a name's attributes, and was not sent, stays, unless they were changed elsewhere too. */
+export function withUnsent(theirs: Attributes, { base, dirtySince }: NodeRow, { attributes }: Inode): Attributes {
+  if (base === null || dirtySince === null) return theirs;
+  const { link: _, ...before } = base.attributes;
+  return withTimeOf(theirs, mergeAttributes(before, theirs, attributes, false));
 }
 
 /**

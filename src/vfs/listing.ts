@@ -32,8 +32,27 @@ const GONE_MS = 30_000;
 
 /** Resolves when every name of the folder is known. Who gives up waiting does not stop the others. */
 export async function completeFolder(context: Context, folder: number, signal: AbortSignal): Promise<void> {
-  const flight = context.listings.run(folder, () => listFolder(context, folder));
-  await unlessAborted(flight, signal, () => new FsError("EINTR", "interrupted while the folder was listed"));
+  const interrupted = () => new FsError("EINTR", "interrupted while the folder was listed");
+  const list = () => context.listings.run(folder, () => listFolder(context, folder));
+  const done = () => unlessAborted(list(), signal, interrupted);
+  // One that nobody waited for so far may end early: its failure is nobody's.
+  if (context.listedAhead.delete(folder)) {
+    await done().catch((error: unknown) => {
+      if (signal.aborted) throw error;
+    });
+  }
+  await done();
+}
+
+/** The same of a folder nobody has asked for: one try, and of a large one the first page, unless somebody comes to want it. */
+export async function listAhead(context: Context, folder: number): Promise<void> {
+  const { listings, listedAhead, bytes } = context;
+  const nodeId = rowOfFolder(context, folder)?.nodeId;
+  if (nodeId == null || listings.isRunning(folder)) return;
+  const isWanted = () => !listedAhead.has(folder);
+  listedAhead.add(folder);
+  const asking = { signal: bytes.stopped.signal, isAwaited: false, isWanted };
+  await listings.run(folder, () => readList(context, folder, nodeId, asking)).finally(() => listedAhead.delete(folder));
 }
 
 async function listFolder(context: Context, folder: number): Promise<void> {
@@ -55,6 +74,8 @@ interface Asking {
   readonly signal: AbortSignal;
   /** A program waits for it; else there is another time. */
   readonly isAwaited: boolean;
+  /** False: it ends with the first page. */
+  readonly isWanted?: () => boolean;
 }
 
 async function readList(context: Context, folder: number, nodeId: string, asking: Asking): Promise<void> {
@@ -94,6 +115,7 @@ async function readPages(context: Context, nodeId: string, asking: Asking): Prom
     const page = await ask(context, asking, (limit) =>
       client.listFolder(nodeId, { pageSize: PAGE, signal: limit, ...(after === undefined ? {} : { after }) }),
     );
+    if (asking.signal.aborted) throw new FsError("EIO", "the mount ends");
     const upTo = shownUpTo(context, page.asOf, begun);
     asOf = Math.min(asOf, upTo);
     newest = Math.max(newest, upTo);
@@ -110,6 +132,8 @@ async function readPages(context: Context, nodeId: string, asking: Asking): Prom
       if (start + SLICE < page.items.length) await breathe(context);
     }
     if (page.next == null) return { shown, asOf, newest };
+    if (asking.isWanted?.() === false)
+      throw new FsError("EAGAIN", `folder ${nodeId} is large, and nobody waits for it`);
     after = page.next;
   }
 }

@@ -61,7 +61,7 @@ export interface View {
   readonly dirtyEntries: number;
   /** One of several names of a file that were not changed here: what its node lacks, others bring. */
   readonly isFollower: boolean;
-  /** Of one of several names, what is seen against what they show; null: it is not of their group. */
+  /** Of a linked file, what is seen against what it shows; null: it is of no group, or of another. */
   readonly linkOrder: "same" | "behind" | "newer" | "apart" | null;
   /** The file has other names: its content does not go with this one. */
   readonly hasOtherNames: boolean;
@@ -288,9 +288,7 @@ function judge(view: View, seen: Seen, base: Base): Step {
   if ((isContentMoved || isRetyped) && local.content !== null) {
     const { content } = local;
     isContentAgreed = !isRetyped && content.hash !== null && content.hash === node.contentHash;
-    // What came after what was sent from here was written by who has seen that.
-    const isAfter = content.state === "clean" && view.linkOrder === "newer";
-    const isChangedHere = !view.isFollower && !isAfter && differs(content, base);
+    const isChangedHere = !view.isFollower && !isInOrder(view, local) && differs(content, base);
     // Nothing is adopted into a file somebody can write to, but that it is what he has; what he changed goes its own way in the end.
     if (view.writers > 0 && !isContentAgreed && !goesItsOwnWay(view, content, base)) {
       return isPlaceTaken ? { do: "follow", node } : (planBeside(view, local, content, node, base) ?? wait("writer"));
@@ -334,9 +332,15 @@ function planBeside(view: View, local: Local, content: LocalContent, node: Node,
   return { do: "send", request };
 }
 
+/** One of the two came after the other, so who wrote it has seen that: neither has to be kept beside. */
+function isInOrder({ linkOrder }: View, { content }: Local): boolean {
+  return content?.state === "clean" && (linkOrder === "newer" || linkOrder === "behind");
+}
+
 function judgeAttributes(view: View, local: Local, node: Node, base: Base): Attributes {
-  // A follower differs from base by what came in with its other names, not by what a program did here.
-  if (view.isFollower) return mergeAttributes(base.attributes, node.attributes, local.attributes, false);
+  // It differs from base by what came in with its other names, not, or not only, by what a program did here.
+  if (view.isFollower || isInOrder(view, local))
+    return mergeAttributes(base.attributes, node.attributes, local.attributes, false);
   return mergeAttributes(base.attributes, local.attributes, node.attributes, view.kind === "folder");
 }
 
@@ -376,7 +380,7 @@ function isSamePlace(view: View, local: Local, base: Base): boolean {
 }
 
 /** mtime belongs to the version: content taken from there brings its own, or none. */
-function withTimeOf(remote: Attributes, merged: Attributes): Attributes {
+export function withTimeOf(remote: Attributes, merged: Attributes): Attributes {
   const { mtime: _, ...rest } = merged;
   return remote.mtime === undefined ? rest : { ...rest, mtime: remote.mtime };
 }

@@ -172,6 +172,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     bytes: { ...createByteState(), ignoresRanges: !client.features.ranges },
     interruptions: new Map(),
     lookedInto: new Map(),
+    listedAhead: new Set(),
     listings: createSingleFlight(),
     sending,
     smallCuts: new Map(),

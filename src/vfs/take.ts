@@ -24,7 +24,8 @@ import {
   knowSaves,
   leaveToOthers,
   lookLater,
-  orderAmongNames,
+  orderInGroup,
+  withUnsent,
 } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { freeConflictName, moveAside, nameHere, stepAside } from "./make-room.ts";
@@ -144,7 +145,7 @@ function takeContent(context: Context, entry: Entry, inode: Inode, row: NodeRow,
     return;
   }
   const group = groupOf(node);
-  const isOther = group === null || group !== inode.linkGroup || orderAmongNames(context, inode, node) === "apart";
+  const isOther = group === null || group !== inode.linkGroup || orderInGroup(inode, node) === "apart";
   if (names > 1 && inode.kind !== "folder" && !isLinkUnsent && isOther) {
     // Edited by somebody who does not know of links: this name leaves for good. Or at the same time as another name, by
     // who had not heard of that.
@@ -233,8 +234,11 @@ function joinNames(context: Context, entry: Entry, inode: Inode, node: Node): bo
 }
 
 function leaveInode(context: Context, entry: Entry, row: NodeRow, node: Node): void {
+  const { metadata } = context;
+  const left = metadata.inodes.get(entry.inode);
   const own = joinGroup(context, node) ?? inodeApart(context, node);
-  context.metadata.entries.setInode(entry.id, own.id);
+  metadata.entries.setInode(entry.id, own.id);
+  if (left !== undefined) metadata.inodes.update(own.id, { attributes: withUnsent(own.attributes, row, left) });
   lookLater(context, own.id);
   keepInOthers(context, entry.inode, row);
 }

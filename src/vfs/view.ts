@@ -5,7 +5,7 @@ import type { Inode } from "../metadata/inodes.ts";
 import { ROOT_INODE } from "../metadata/metadata.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
-import { hasOtherNames, isFollower, orderAmongNames } from "./links.ts";
+import { hasOtherNames, isFollower, orderInGroup } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { localOf } from "./local.ts";
 import { mayRefer } from "./network.ts";
@@ -73,7 +73,7 @@ class RowView implements View {
   get linkOrder() {
     const { seen } = this;
     if (this.#inode === undefined || seen === null || !("node" in seen)) return null;
-    return orderAmongNames(this.#context, this.#inode, seen.node);
+    return orderInGroup(this.#inode, seen.node);
   }
   get hasOtherNames() {
     return hasOtherNames(this.#context, this.#row, this.#inode);

@@ -147,3 +147,98 @@ test("what a turn sends gets no answer, and something newer comes in: who did no
   await world.clock.advance(2 * TURNS_MS);
   for (const mount of [alpha, beta]) expect(await shown(mount)).toEqual({ a: "three", b: "three" });
 });
+
+test.each([
+  ["one", "other"],
+  ["other", "one"],
+])("%s, then %s, which is written again by another mount, then back: all mounts show that", async (before, after) => {
+  const { world, alpha, beta, drain, save, shown } = await begin("b");
+  const saveAndTell = async (mount: Mount, label: string) => {
+    await save(mount, "a", label);
+    await drain(mount);
+    await world.clock.advance(5_000);
+  };
+  await saveAndTell(alpha, before);
+  await saveAndTell(alpha, after);
+  expect(await shown(beta)).toEqual({ a: after, b: after });
+  await saveAndTell(beta, after);
+  await saveAndTell(alpha, before);
+  await world.clock.advance(6 * TURNS_MS);
+  for (const mount of [alpha, beta]) expect(await shown(mount)).toEqual({ a: before, b: before });
+});
+
+test("what is put back by one name, at the same time as the other is written, is somewhere in the end", async () => {
+  const { world, alpha, beta, drain, rules, idOf, save, shown } = await begin("b");
+  await save(alpha, "a", "on");
+  await drain(alpha);
+  await world.clock.advance(TURNS_MS);
+  expect(await shown(beta)).toEqual({ a: "on", b: "on" });
+  const [a, b] = [await idOf("a"), await idOf("b")];
+  // Of each save the name it was made by arrives first.
+  rules.choose = ({ method, path, body }) => {
+    const text = JSON.stringify(body ?? "");
+    const isOther =
+      (text.includes(hash("new")) && path.includes(b)) || (text.includes(hash("old")) && path.includes(a));
+    return method === "PUT" && isOther ? "failed" : undefined;
+  };
+  await save(alpha, "a", "new");
+  await save(beta, "b", "old");
+  await world.clock.advance(2_000);
+  rules.choose = () => undefined;
+  await world.clock.advance(4 * TURNS_MS);
+  expect(await shown(alpha)).toEqual(await shown(beta));
+  expect(Object.values(await shown(alpha))).toEqual(expect.arrayContaining(["new", "old"]));
+});
+
+test("a turn has ended and what it sends gets no answer; a mode set then by the writer is not taken back", async () => {
+  const { world, alpha, beta, run, calls, labelOf, nodes, rules, idOf, save } = await begin("b");
+  const modeOf = async (mount: Mount) => (await world.run(calls(mount).stat("a"))).mode & 0o777;
+  const b = await idOf("b");
+  const has = (body: unknown, what: string) => JSON.stringify(body ?? "").includes(what);
+  const isChange = (method: string) => method === "PUT" || method === "PATCH";
+  // Of alpha's first change only `a` arrives; beta, whose turn it is then, reaches nothing.
+  rules.choose = ({ method, path, body }) =>
+    isChange(method) && (path.includes(b) || has(body, "copyOf")) ? "failed" : undefined;
+  await run(alpha, { do: "chmod", path: "a", mode: 0o600 });
+  await save(alpha, "a", "two");
+  await world.clock.advance(10_000);
+  expect([await labelOf(beta, "a"), await modeOf(beta)]).toEqual(["two", 0o600]);
+  await world.clock.advance(TURNS_MS);
+  // Of the second one only `b` arrives, at first.
+  rules.choose = ({ method, path, body }) =>
+    isChange(method) && (!path.includes(b) || !has(body, hash("three"))) ? "failed" : undefined;
+  await run(alpha, { do: "chmod", path: "b", mode: 0o755 });
+  await save(alpha, "b", "three");
+  await world.clock.advance(20_000);
+  alpha.crash();
+  await world.clock.advance(90_000);
+  rules.choose = () => undefined;
+  await world.clock.advance(4 * TURNS_MS);
+  expect([await labelOf(beta, "a"), await modeOf(beta)]).toEqual(["three", 0o755]);
+  const files = (await nodes()).filter(({ kind }) => kind === "file");
+  expect(files.map(({ name, attributes }) => [name, attributes.mode])).toEqual([
+    ["a", 0o755],
+    ["b", 0o755],
+  ]);
+});
+
+test("a name is removed at one mount, two saves of the other come in by the one and the other name: no copy is kept", async () => {
+  const { world, alpha, beta, run, rules, idOf, save, shown } = await begin("b");
+  const a = await idOf("a");
+  const isFirst = (body: unknown) => JSON.stringify(body ?? "").includes(hash("two"));
+  const isCopy = (body: unknown) => JSON.stringify(body ?? "").includes("copyOf");
+  // Of the first save only `b` arrives, of the second only `a`; what alpha sends of the first comes late.
+  rules.choose = ({ method, path, body }) =>
+    method === "PUT" && (path.includes(a) ? isFirst(body) || isCopy(body) : !isFirst(body)) ? "failed" : undefined;
+  await save(beta, "b", "two");
+  await world.clock.advance(500);
+  await run(alpha, { do: "unlink", path: "b" });
+  await world.clock.advance(3_000);
+  expect(await shown(alpha)).toEqual({ a: "two" });
+  await save(beta, "a", "three");
+  await world.clock.advance(20_000);
+  beta.weather.isOffline = true;
+  rules.choose = () => undefined;
+  await world.clock.advance(2 * TURNS_MS);
+  expect(await shown(alpha)).toEqual({ a: "three" });
+});

@@ -21,14 +21,15 @@ const folderOf = (id: string, parentId = "root") =>
   nodeOf(id, { kind: "folder", head: null, contentHash: null, size: 0, parentId });
 
 interface World {
-  /** Beside each folder of the root, and in it. */
+  /** Files beside each folder of the root, and in it: in the first two, in all others. */
   readonly beside?: number;
   readonly within?: number;
+  readonly later?: number;
   readonly client?: Partial<Client>;
 }
 
 /** A root of folders, with `beside` files after each, each with `within` files in it. Answers come when they are let. */
-async function begin({ beside = 0, within = 2, client = {} }: World = {}) {
+async function begin({ beside = 0, within = 2, later = within, client = {} }: World = {}) {
   const world = await createBytesWorld();
   const { metadata } = world.context;
   const [root] = metadata.entries.ofInode(ROOT_INODE);
@@ -38,11 +39,14 @@ async function begin({ beside = 0, within = 2, client = {} }: World = {}) {
     ...Array.from({ length: beside }, (_, at) => nodeOf(`${name}.${at}`)),
   ]);
   const asked: string[] = [];
+  const failing = new Set<string>();
   let held: (() => void)[] | undefined;
   const listFolder: Client["listFolder"] = async (id, options) => {
     asked.push(id);
     await new Promise<void>((resolve) => (held === undefined ? resolve() : held.push(resolve)));
-    const files = Array.from({ length: within }, (_, at) => nodeOf(`${id}/${at}`, { name: `f${at}`, parentId: id }));
+    if (failing.delete(id)) throw new RemoteError("server", "no time");
+    const count = NAMES.indexOf(id) < 2 ? within : later;
+    const files = Array.from({ length: count }, (_, at) => nodeOf(`${id}/${at}`, { name: `f${at}`, parentId: id }));
     const items: readonly Node[] = id === "root" ? inRoot : files;
     const from = Number(options?.after ?? 0);
     const next = from + 1000 < items.length ? String(from + 1000) : null;
@@ -82,6 +86,8 @@ async function begin({ beside = 0, within = 2, client = {} }: World = {}) {
     world,
     asked: () => asked.filter((id) => id !== "root"),
     quiet,
+    /** The list that is under way, or the next one. */
+    fail: (name: string) => failing.add(name),
     hold: () => {
       held = [];
     },
@@ -184,4 +190,68 @@ test("a list that fails ahead is asked for again by who needs it", async () => {
   isFailing = false;
   await it.lookInTurn(NAMES.slice(2, 4));
   expect(it.world.complaints).toEqual([]);
+});
+
+test("a list ahead of a large folder ends with its first page, unless somebody comes to want it", async () => {
+  const it = await begin({ later: 2_500 });
+  await it.lookInTurn(NAMES.slice(0, 1));
+  it.hold();
+  const second = it.look("d01");
+  await it.quiet();
+  const third = it.look("d02");
+  await it.quiet();
+  it.release();
+  await Promise.all([second, third]);
+  for (let turn = 0; turn < 20; turn += 1) await it.quiet();
+  const timesAsked = (name: string) => it.asked().filter((id) => id === name).length;
+  expect(["d02", "d03", "d04", "d05"].map(timesAsked)).toEqual([3, 1, 1, 1]);
+  expect(["d02", "d03"].map(it.isKnown)).toEqual([true, false]);
+  await it.look("d03");
+  expect(it.isKnown("d03")).toBe(true);
+});
+
+test("who joins a list ahead that fails asks again for himself", async () => {
+  const it = await begin();
+  await it.lookInTurn(NAMES.slice(0, 1));
+  it.hold();
+  const second = it.look("d01");
+  await it.quiet();
+  const third = it.look("d02");
+  await it.quiet();
+  it.fail("d02");
+  it.release();
+  await Promise.all([second, third]);
+  expect(it.isKnown("d02")).toBe(true);
+  expect(it.asked().filter((id) => id === "d02").length).toBe(2);
+});
+
+test("however many are gone through at once, few lists are under way, and node takes none for a leak", async () => {
+  const warnings: string[] = [];
+  const hear = (warning: Error) => warnings.push(warning.name);
+  process.on("warning", hear);
+  const it = await begin();
+  await it.lookInTurn(NAMES.slice(0, 4));
+  it.hold();
+  const waiting = NAMES.slice(4, 16).map((name) => it.look(name));
+  await it.quiet();
+  expect(it.context.listedAhead.size).toBeLessThanOrEqual(12);
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off("warning", hear);
+  expect(warnings).toEqual([]);
+  it.release();
+  await Promise.all(waiting);
+});
+
+test("when the mount ends, lists ahead are not gone on with", async () => {
+  const it = await begin({ later: 2_500 });
+  await it.lookInTurn(NAMES.slice(0, 1));
+  it.hold();
+  it.look("d01").catch(() => {});
+  await it.quiet();
+  await stopBytes(it.context);
+  const asked = it.asked().length;
+  it.release();
+  for (let turn = 0; turn < 5; turn += 1) await it.quiet();
+  expect(it.asked().length).toBe(asked);
+  expect(it.context.metadata.nodes.ofNodeId("d03/0")).toBeUndefined();
 });

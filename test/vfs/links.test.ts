@@ -16,13 +16,15 @@ function link(...saves: string[]): Attributes {
   return { link: { group: "g", hash, saves } };
 }
 
-function linked(id: string, saves: string[], change: Partial<Node> = {}): Node {
-  const attributes = link(...saves);
+function linked(id: string, saves: string[], change: Partial<Node> = {}, more: Attributes = {}): Node {
+  const attributes = { ...link(...saves), ...more };
   return nodeOf(id, { contentHash: attributes.link?.hash ?? null, attributes, ...change });
 }
 
 /** Its next version, as somebody sent it. */
 const saved = (id: string, ...saves: string[]) => linked(id, saves, { head: `${saves[0]} of ${id}`, revision: 2 });
+const savedAs = (mode: number, id: string, ...saves: string[]) =>
+  linked(id, saves, { head: `${saves[0]} of ${id}`, revision: 2 }, { mode });
 const third = (id: string, ...saves: string[]) => linked(id, saves, { head: `${saves[0]} of ${id}`, revision: 3 });
 
 type World = Awaited<ReturnType<typeof makeWorld>>;
@@ -208,7 +210,7 @@ test("what was written here came in the place of all that led to what was there"
   writeHere(world, "b");
   const [id] = savesOfContent(EMPTY, ["one.5"]);
   expect(linkSent(world, "a", link("one.1"))?.saves).toEqual([id, "one.5", "one.1"]);
-  expect(linkSent(world, "b", link("one.1"))?.saves).toEqual([id, "one.1", "one.5"]);
+  expect(linkSent(world, "b", link("one.1"))?.saves).toEqual([id, "one.5", "one.1"]);
 });
 
 test("a turn has ended, and nothing was sent yet: what came after what is shown is no conflict", async () => {
@@ -266,4 +268,114 @@ test("a conflict was kept and its save sent: a name that still has what was set 
   expect(rowOf(world, "a").base?.attributes.link?.saves).toEqual(saves);
   observeNode(world.context, linked("c", ["mine.2", "one.1"]));
   expect(shown(world, "a", "b", "c")).toEqual(["0 theirs", "0 theirs", "0 theirs"]);
+});
+
+/** All names one after the other have had this content. */
+function had(world: World, ...saves: string[]) {
+  for (const id of ["a", "b"]) observeNode(world.context, saved(id, ...saves));
+}
+
+test("somebody goes back to former content while somebody else writes: two that are apart", async () => {
+  for (const told of [
+    [third("a", "three.3", "two.2", "one.1"), third("b", "one.4", "two.2", "one.1")],
+    [third("b", "one.4", "two.2", "one.1"), third("a", "three.3", "two.2", "one.1")],
+  ]) {
+    const world = await names();
+    had(world, "two.2", "one.1");
+    for (const node of told) observeNode(world.context, node);
+    expect(shown(world, "a", "b")).toEqual(["0 three", "1 one"]);
+  }
+});
+
+test("the name it was put back by was removed here: it comes back, nobody here has seen that", async () => {
+  const world = await names();
+  had(world, "two.2", "one.1");
+  observeNode(world.context, third("a", "three.3", "two.2", "one.1"));
+  remove(world, ROOT_INODE, "b");
+  observeNode(world.context, third("b", "one.4", "two.2", "one.1"));
+  expect(namesIn(world, ROOT_INODE)).toEqual(["a", "b"]);
+});
+
+test("both go back, to different contents: they are apart", async () => {
+  const world = await names();
+  const before = ["three.3", "two.2", "one.1"];
+  had(world, ...before);
+  observeNode(world.context, third("a", "two.5", ...before));
+  observeNode(world.context, third("b", "one.6", ...before));
+  expect(shown(world, "a", "b")).toEqual(["0 two", "1 one"]);
+});
+
+test("the same bytes are written again here, and somebody goes back to what was before them", async () => {
+  const world = await names();
+  const { metadata } = world;
+  had(world, "two.2", "one.1");
+  const inode = inodeAt(world, "a");
+  for (let at = 0; at < 20; at += 1) {
+    metadata.inodes.update(inode, { content: "dirty", changes: at + 1, hash: null });
+    metadata.inodes.update(inode, { content: "clean", hash: "two" });
+  }
+  observeNode(world.context, linked("c", ["one.1"]));
+  expect(shown(world, "a", "b", "c")).toEqual(["0 two", "0 two", "0 two"]);
+  for (const id of ["a", "b"]) observeNode(world.context, third(id, "one.3", "two.2", "one.1"));
+  expect(shown(world, "a", "b")).toEqual(["0 one", "0 one"]);
+});
+
+test("a turn has ended: the mode of what comes after is not replaced by the one of before", async () => {
+  const world = await names();
+  observeNode(world.context, savedAs(0o600, "a", "two.2", "one.1"));
+  mark(world, "b");
+  observeNode(world.context, savedAs(0o755, "b", "three.3", "two.2", "one.1"));
+  expect(shown(world, "a", "b")).toEqual(["0 three", "0 three"]);
+  expect(world.metadata.inodes.get(inodeAt(world, "a"))?.attributes.mode).toBe(0o755);
+});
+
+test("the same where it comes in by a new name, and where names that were apart become one", async () => {
+  const world = await names();
+  observeNode(world.context, savedAs(0o600, "a", "two.2", "one.1"));
+  mark(world, "b");
+  observeNode(world.context, linked("c", ["three.3", "two.2", "one.1"], {}, { mode: 0o755 }));
+  expect(shown(world, "a", "b", "c")).toEqual(["0 three", "0 three", "0 three"]);
+  expect(world.metadata.inodes.get(inodeAt(world, "a"))?.attributes.mode).toBe(0o755);
+
+  const other = await names("c");
+  observeNode(other.context, savedAs(0o600, "a", "two.2", "one.1"));
+  observeNode(other.context, savedAs(0o644, "c", "other.3", "one.1"));
+  mark(other, "b");
+  const next = ["next.4", "other.3", "two.2", "one.1"];
+  observeNode(other.context, linked("c", next, { head: "3rd of c", revision: 3 }, { mode: 0o755 }));
+  expect(shown(other, "a", "b", "c")).toEqual(["0 next", "0 next", "0 next"]);
+  expect(other.metadata.inodes.get(inodeAt(other, "a"))?.attributes.mode).toBe(0o755);
+});
+
+test("a mode changed here and not sent stays with the name that leaves", async () => {
+  const world = await names();
+  const { metadata } = world;
+  const inode = inodeAt(world, "a");
+  metadata.inodes.update(inode, { attributes: { mode: 0o600 } });
+  metadata.transaction(() => markInode(world.context, inode));
+  // Somebody who knows of no links writes b.
+  const theirs = { contentHash: "theirs", head: "2nd", revision: 2, attributes: link("one.1") };
+  observeNode(world.context, nodeOf("b", theirs));
+  for (const name of ["a", "b"]) expect(metadata.inodes.get(inodeAt(world, name))?.attributes.mode).toBe(0o600);
+});
+
+test("one of two names was removed here: what comes in by the other is judged by the saves too", async () => {
+  const world = await names();
+  remove(world, ROOT_INODE, "b");
+  observeNode(world.context, saved("b", "three.3", "two.2", "one.1"));
+  expect(shown(world, "a")).toEqual(["0 three"]);
+  observeNode(world.context, saved("a", "two.2", "one.1"));
+  expect(shown(world, "a")).toEqual(["0 three"]);
+  observeNode(world.context, third("a", "four.4", "three.3", "two.2", "one.1"));
+  expect(shown(world, "a")).toEqual(["0 four"]);
+  expect(namesIn(world, ROOT_INODE)).toEqual(["a"]);
+});
+
+test("a turn has ended, and what comes in is behind what is shown: that is no conflict", async () => {
+  const world = await names();
+  observeNode(world.context, saved("a", "three.3", "two.2", "one.1"));
+  mark(world, "b");
+  observeNode(world.context, saved("b", "two.2", "one.1"));
+  expect(namesIn(world, ROOT_INODE)).toEqual(["a", "b"]);
+  expect(shown(world, "a", "b")).toEqual(["0 three", "0 three"]);
 });
