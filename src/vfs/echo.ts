@@ -55,10 +55,14 @@ function revisionHere(context: Needs, node: Node, source: Source): number {
   return LAG;
 }
 
-/** The node after a write of ours that was answered: newer than all that was heard before. */
+/**
+ * The node after a write of ours that was answered: newer than all that was heard before it was sent. Of what was heard
+ * since nobody says whether that was before or after it, and the answer takes its place: the node is read again.
+ */
 export function afterWrite(context: Needs, row: NodeRow, node: Node): Node {
   if (context.client.features.revisions) return node;
-  context.readOrder.wrote(node.id);
+  const isNewest = context.readOrder.wrote(node.id);
+  if (!isNewest && row.nodeId !== null) context.metadata.rereads.add(node.id);
   return { ...node, revision: newest(row) + 1 };
 }
 

@@ -65,7 +65,10 @@ export async function send(
       undecided();
       return;
     }
-    if (!context.client.features.revisions) await requireUnchanged(context, attempt, signal);
+    if (!context.client.features.revisions) {
+      await requireUnchanged(context, attempt, signal);
+      if ("nodeId" in attempt.request && attempt.tries === 0) context.readOrder.writing(attempt.request.nodeId);
+    }
     context.runtime.step(`request: ${attempt.request.do}`);
     const node = await call(context, attempt, signal, watcher.progress);
     context.runtime.step("request: answered");
