@@ -96,8 +96,8 @@ export interface Context {
   readonly fresh: Freshness;
   /** Folders whose subfolders are looked into one after the other; see folders-ahead.ts. */
   readonly lookedInto: Reads;
-  /** Those of them that are being listed, and nobody has asked for. */
-  readonly listedAhead: Set<number>;
+  /** Folders that are being listed before anybody asked for them, and whether somebody has since. */
+  readonly listedAhead: Map<number, { isWanted: boolean }>;
   /** Folders being completed. */
   readonly listings: SingleFlight<number, void>;
   /** Bytes of small cuts by generation; see small-cuts.ts. */

@@ -35,8 +35,10 @@ export async function completeFolder(context: Context, folder: number, signal: A
   const interrupted = () => new FsError("EINTR", "interrupted while the folder was listed");
   const list = () => context.listings.run(folder, () => listFolder(context, folder));
   const done = () => unlessAborted(list(), signal, interrupted);
-  // One that nobody waited for so far may end early: its failure is nobody's.
-  if (context.listedAhead.delete(folder)) {
+  const ahead = context.listedAhead.get(folder);
+  if (ahead !== undefined) {
+    ahead.isWanted = true;
+    // Begun before anybody waited for it, it has one try only: who waits asks again.
     await done().catch((error: unknown) => {
       if (signal.aborted) throw error;
     });
@@ -49,9 +51,9 @@ export async function listAhead(context: Context, folder: number): Promise<void>
   const { listings, listedAhead, bytes } = context;
   const nodeId = rowOfFolder(context, folder)?.nodeId;
   if (nodeId == null || listings.isRunning(folder)) return;
-  const isWanted = () => !listedAhead.has(folder);
-  listedAhead.add(folder);
-  const asking = { signal: bytes.stopped.signal, isAwaited: false, isWanted };
+  const ahead = { isWanted: false };
+  listedAhead.set(folder, ahead);
+  const asking = { signal: bytes.stopped.signal, isAwaited: false, isWanted: () => ahead.isWanted };
   await listings.run(folder, () => readList(context, folder, nodeId, asking)).finally(() => listedAhead.delete(folder));
 }
 

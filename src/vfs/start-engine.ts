@@ -172,7 +172,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     bytes: { ...createByteState(), ignoresRanges: !client.features.ranges },
     interruptions: new Map(),
     lookedInto: new Map(),
-    listedAhead: new Set(),
+    listedAhead: new Map(),
     listings: createSingleFlight(),
     sending,
     smallCuts: new Map(),

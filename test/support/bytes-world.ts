@@ -204,7 +204,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     bytes: createByteState(),
     interruptions: new Map(),
     lookedInto: new Map(),
-    listedAhead: new Set(),
+    listedAhead: new Map(),
     listings: { size: 0, isRunning: () => false, run: (_key, work) => work() },
     smallCuts: new Map(),
     syncing: createSyncTogether(),
