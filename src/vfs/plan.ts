@@ -339,8 +339,9 @@ function isInOrder({ linkOrder }: View, { content }: Local): boolean {
 
 function judgeAttributes(view: View, local: Local, node: Node, base: Base): Attributes {
   // It differs from base by what came in with its other names, not, or not only, by what a program did here.
-  if (view.isFollower || isInOrder(view, local))
+  if (view.isFollower || isInOrder(view, local)) {
     return mergeAttributes(base.attributes, node.attributes, local.attributes, false);
+  }
   return mergeAttributes(base.attributes, local.attributes, node.attributes, view.kind === "folder");
 }
 

@@ -1,8 +1,8 @@
 /**
  * Which reads of a node by its id are older than a write of ours that was answered since: a read says what was there
  * when it was asked for or later, and its answer may be looked at long after. And which answers to writes may be older
- * than a read: a write says what was there when it was carried out, which was any time after it was sent, and one that
- * is sent again is answered as it was the first time. Never waits.
+ * than a read: they say what was there when the write was carried out, maybe long ago, for a write that is sent again
+ * gets its first answer. Never waits.
  */
 import type { Node } from "../contract/resources.ts";
 

@@ -242,3 +242,27 @@ test("a name is removed at one mount, two saves of the other come in by the one 
   await world.clock.advance(2 * TURNS_MS);
   expect(await shown(alpha)).toEqual({ a: "three" });
 });
+
+test("each of two mounts knows one name only, and both save: each name shows what was saved by it, on both", async () => {
+  const { world, alpha, beta, run, calls, drain, save, shown } = await begin("d/c");
+  await run(alpha, { do: "mkdir", path: "e" });
+  await run(alpha, { do: "rename", path: "a", to: "e/a" });
+  await drain(alpha);
+  for (const mount of [alpha, beta]) {
+    await world.run(mount.stop());
+    mount.wipe();
+    await world.run(mount.start());
+  }
+  await world.run(calls(alpha).list("e"));
+  await world.run(calls(beta).list("d"));
+  await save(alpha, "e/a", "alpha's");
+  await save(beta, "d/c", "beta's");
+  await world.clock.advance(20_000);
+  for (const mount of [alpha, beta]) await drain(mount);
+  for (let round = 0; round < 2; round += 1) {
+    for (const mount of [alpha, beta]) {
+      expect([await shown(mount, "e"), await shown(mount, "d")]).toEqual([{ a: "alpha's" }, { c: "beta's" }]);
+    }
+    await world.clock.advance(4 * TURNS_MS);
+  }
+});

@@ -107,6 +107,16 @@ async function begin({ beside = 0, within = 2, later = within, client = {} }: Wo
   };
 }
 
+/** A program waits for the second folder, and the four after it are asked for; no answer comes yet. */
+async function listingAhead(it: Awaited<ReturnType<typeof begin>>) {
+  await it.lookInTurn(NAMES.slice(0, 1));
+  it.hold();
+  const second = it.look("d01");
+  second.catch(() => {});
+  await it.quiet();
+  return { second };
+}
+
 test("looked into in order, the next ones are known already, and each is asked for once", async () => {
   const it = await begin();
   await it.lookInTurn(NAMES.slice(0, 1));
@@ -128,10 +138,7 @@ test("looked into in order, the next ones are known already, and each is asked f
 
 test("who comes to one that is being listed waits for that list, and asks for no other", async () => {
   const it = await begin();
-  await it.lookInTurn(NAMES.slice(0, 1));
-  it.hold();
-  const second = it.look("d01");
-  await it.quiet();
+  const { second } = await listingAhead(it);
   const third = it.look("d02");
   await it.quiet();
   expect(it.asked()).toEqual(NAMES.slice(0, 11));
@@ -194,10 +201,7 @@ test("a list that fails ahead is asked for again by who needs it", async () => {
 
 test("a list ahead of a large folder ends with its first page, unless somebody comes to want it", async () => {
   const it = await begin({ later: 2_500 });
-  await it.lookInTurn(NAMES.slice(0, 1));
-  it.hold();
-  const second = it.look("d01");
-  await it.quiet();
+  const { second } = await listingAhead(it);
   const third = it.look("d02");
   await it.quiet();
   it.release();
@@ -212,10 +216,7 @@ test("a list ahead of a large folder ends with its first page, unless somebody c
 
 test("all who join a list ahead that fails ask again", async () => {
   const it = await begin();
-  await it.lookInTurn(NAMES.slice(0, 1));
-  it.hold();
-  const second = it.look("d01");
-  await it.quiet();
+  const { second } = await listingAhead(it);
   const third = [it.look("d02"), it.look("d02")];
   await it.quiet();
   it.fail("d02");
@@ -244,10 +245,7 @@ test("however many are gone through at once, few lists are under way, and node t
 
 test("when the mount ends, lists ahead are not gone on with", async () => {
   const it = await begin({ later: 2_500 });
-  await it.lookInTurn(NAMES.slice(0, 1));
-  it.hold();
-  it.look("d01").catch(() => {});
-  await it.quiet();
+  await listingAhead(it);
   await stopBytes(it.context);
   const asked = it.asked().length;
   it.release();
