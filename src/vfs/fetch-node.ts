@@ -1,6 +1,7 @@
 /** Reads nodes by id, the one read that is never old, and brings what they tell to the rows. */
 import { RemoteError } from "../client/errors.ts";
 import { SETTLE_MS } from "../contract/features.ts";
+import { OPERATIONS } from "../contract/operations.ts";
 import type { Node } from "../contract/resources.ts";
 import type { Reread } from "../metadata/rereads.ts";
 import { withHash } from "./content-hash.ts";
@@ -25,7 +26,7 @@ export async function readNode(context: Context, nodeId: string, signal: AbortSi
     const asked = context.readOrder.asking();
     const node = await context.client.getNode(nodeId, { signal });
     context.readOrder.answered(node, asked);
-    context.network.answered();
+    context.network.answered(OPERATIONS.getNode.scopes);
     context.metadata.rereads.found(nodeId);
     return node;
   } catch (error) {

@@ -6,6 +6,7 @@
 import { createHash } from "node:crypto";
 import type { Content } from "../client/client.ts";
 import { RemoteError } from "../client/errors.ts";
+import { OPERATIONS } from "../contract/operations.ts";
 import { partsWithin, rangeOf, touchesRange } from "../lib/ranges.ts";
 import { sleep } from "../lib/runtime.ts";
 import { unlessAborted } from "../lib/single-flight.ts";
@@ -226,7 +227,7 @@ async function requestGap(context: Context, live: LiveFile, download: Download):
     signal,
     ...(isWhole ? {} : { range: { start: gap.start, end: download.end } }),
   });
-  context.network.answered();
+  context.network.answered(OPERATIONS.getContent.scopes);
   const problem =
     content.version !== origin.version
       ? `answered with version ${content.version}`

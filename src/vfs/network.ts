@@ -53,8 +53,8 @@ export interface Network {
   retry(): void;
   /** Another token is in use; `scopes` as of createNetwork. */
   tokenChanged(scopes: ReadonlySet<string> | undefined): void;
-  /** Something was answered, whatever it was. */
-  answered(): void;
+  /** Something was answered, whatever it was; `shown`: the scopes it took, should that be of interest. */
+  answered(shown?: readonly Scope[]): void;
   /** Takes note of a failed call. */
   failed(error: unknown): void;
   /**
@@ -72,6 +72,8 @@ interface Refusal {
   readonly isOnTrial: boolean;
   /** After the next trial that says nothing. */
   readonly undecidedMs: number;
+  /** When it was last tried before its time, since something else went that takes it. */
+  readonly shownMs: number;
 }
 
 /**
@@ -129,8 +131,19 @@ export function createNetwork(
       untilMs: runtime.elapsed() + waitMs,
       isOnTrial: false,
       undecidedMs: UNDECIDED_MS,
+      shownMs: before?.shownMs ?? Number.NEGATIVE_INFINITY,
     });
     options.onChange("state");
+  }
+
+  /** The scope let something be read: what was refused for it is tried now. Should the gateway refuse it all the same, not with each thing that is read. */
+  function show(scope: Scope): void {
+    const refusal = refused.get(scope);
+    const now = runtime.elapsed();
+    if (refusal === undefined || refusal.isOnTrial || now >= refusal.untilMs) return;
+    if (now - refusal.shownMs < REFUSED_MS) return;
+    refused.set(scope, { ...refusal, untilMs: now, shownMs: now });
+    options.onChange("scopes");
   }
 
   const network: Network = {
@@ -212,9 +225,10 @@ export function createNetwork(
       refused.clear();
       options.onChange("scopes");
     },
-    answered() {
+    answered(shown = []) {
       outages = 0;
       setState(true, undefined);
+      for (const scope of shown) show(scope);
     },
     failed(error) {
       if (!(error instanceof RemoteError)) return;

@@ -3,6 +3,7 @@ import type { Client } from "../client/client.ts";
 import { RemoteError, type RemoteErrorCode } from "../client/errors.ts";
 import { patchAttributes, sameValue } from "../contract/attributes.ts";
 import type { ContentSource } from "../contract/http.ts";
+import { OPERATIONS } from "../contract/operations.ts";
 import type { Node, WrittenNode } from "../contract/resources.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import { withHash } from "./content-hash.ts";
@@ -174,7 +175,7 @@ async function settleByNode(
 ): Promise<boolean> {
   try {
     const found = await context.client.getNode(request.nodeId, { signal });
-    context.network.answered();
+    context.network.answered(OPERATIONS.getNode.scopes);
     const isVersion = request.do === "content" || request.do === "reference";
     if (isVersion && found.head === request.ifHead) return false;
     const node = isVersion ? await hashed(context, request, found, signal) : found;
@@ -224,7 +225,7 @@ async function requireUnchanged(context: Context, attempt: Attempt<Request>, sig
   const { request } = attempt;
   if (request.do !== "patch" && request.do !== "delete") return;
   const told = await context.client.getNode(request.nodeId, { signal });
-  context.network.answered();
+  context.network.answered(OPERATIONS.getNode.scopes);
   const { revision } = withRevision(context, told, "id");
   const base = context.metadata.nodes.get(attempt.node)?.base;
   if (base == null || revision <= Math.max(base.revision, request.ifRevision)) return;

@@ -50,8 +50,8 @@ const QUIET_MS = 15_000;
 const QUIET_POLLS = 3;
 /** A list may be under way that is never answered (ten seconds), and who waited for it then leaves the gateway alone (thirty at most). */
 const LEFT_ALONE_MS = 40_000;
-/** An id that is gone is asked for for five minutes. */
-const ROUNDS_MAX = 60;
+/** A scope that was refused again and again is tried after an hour at most. */
+const ROUNDS_MAX = 300;
 /** A death at a place that is not come to in this time does not happen. */
 const DEATH_MS = 2_000;
 /** Between two looks at a mount alone while time goes by. */

@@ -1,5 +1,5 @@
 /** What the gateway refuses, and a gateway that is gone for hours: by the real core, on the virtual clock. */
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
@@ -123,6 +123,39 @@ test("a scope the token lacks (403) pauses what needs it after one request, and 
   await world.clock.advance(5_000);
   expect(await there()).toEqual(["b", "c", "d", "e"]);
   expect(engine().status().paused).toBe(undefined);
+});
+
+describe("a scope was refused for long", () => {
+  const lacking = SCOPES.filter((scope) => scope !== "node.file.read");
+  const posts = (asked: readonly string[]) => asked.filter((line) => line.startsWith("POST")).length;
+
+  test("what waits for it goes soon after something else went that takes it", TIMEOUT, async () => {
+    const { world, save, withToken, asked, there, tamper } = await tampered();
+    withToken(lacking);
+    await save("a");
+    // Tried after five minutes, after ten and twenty more.
+    await world.clock.advance(40 * 60_000);
+    expect(posts(asked)).toBeLessThan(5);
+    await world.run(world.outside.createFolder(world.workspace.root, "b"));
+    await world.clock.advance(10_000);
+    expect(await there()).toEqual(["b"]);
+    tamper.change = (request) => request;
+    await world.clock.advance(10_000);
+    expect(await there()).toEqual(["a", "b"]);
+  });
+
+  test("and that has another reason: it is not tried with each thing that is read", TIMEOUT, async () => {
+    const { world, save, withToken, asked } = await tampered();
+    withToken(lacking, isUpload);
+    await save("a");
+    for (let minute = 0; minute < 60; minute += 1) {
+      await world.run(world.outside.createFolder(world.workspace.root, `b${minute}`));
+      await world.clock.advance(60_000);
+    }
+    expect(world.lines.filter((line) => line.includes("GET /v1/nodes/")).length).toBeGreaterThan(50);
+    expect(posts(asked)).toBeGreaterThan(5);
+    expect(posts(asked)).toBeLessThan(15);
+  });
 });
 
 test("a scope nobody expects a request to need (403) does not make it go again and again", TIMEOUT, async () => {
