@@ -13,6 +13,7 @@ import { removeGeneration } from "./generation.ts";
 import { hearWrites } from "./hear-writes.ts";
 import { recordArrived } from "./holes.ts";
 import { isBeingDeleted } from "./identity.ts";
+import { rowsOfInode } from "./links.ts";
 import { closeLive, openLive, rowsFromFile, syncName } from "./live.ts";
 import type { LiveFile } from "./live-file.ts";
 import { mtimeOf } from "./mtime.ts";
@@ -183,7 +184,7 @@ function settleNow(
   const { metadata, settings, lives } = context;
   const inode = metadata.inodes.get(before.id);
   if (inode === undefined || inode.changes !== before.changes || inode.lineage !== before.lineage) return "busy";
-  if (inode.content === "clean" && !cut.isOwn) return "clean";
+  if (cut.isOwn ? isAtAllNodes(context, inode.id, cut.hash) : inode.content === "clean") return "clean";
   if (open === undefined ? lives.has(inode.lineage) : open.live.writes !== open.writes) return "busy";
   // One who was let in since may write to what would be sent.
   if (open !== undefined && cut.lineage !== null && open.live.writers > 0) return "busy";
@@ -218,6 +219,11 @@ function settleNow(
     if (cut.bytes !== undefined) keepSmall(context, id, cut.bytes);
   }
   return "cut";
+}
+
+/** What was to be sent as another node's content is what that one has by now: somebody else did the same, and the cut is nobody's. */
+function isAtAllNodes(context: Context, inode: number, hash: string): boolean {
+  return rowsOfInode(context, inode).every(({ base }) => base?.hash === hash);
 }
 
 /**

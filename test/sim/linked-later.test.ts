@@ -1,5 +1,6 @@
 /** Which of two contents of a linked file came later, where requests, mounts and the journal are late, lost or gone. */
 import { expect, test } from "vitest";
+import type { Feature } from "../../src/contract/features.ts";
 import type { Mount } from "./mount.ts";
 import { bytesOf, sourceOf } from "./programs.ts";
 import { hashOf } from "./tree.ts";
@@ -9,9 +10,10 @@ const SIZE = 40;
 const hash = (label: string) => hashOf(bytesOf(label, SIZE));
 
 /** `a` and one more name of it, which both mounts know, if it is in the root. */
-async function begin(other: string) {
+async function begin(other: string, lacks: readonly Feature[] = []) {
   let puts = 0;
   const it = await beginTwo({
+    lacks,
     onAnswer: (_, { method }, { status }) => {
       if (method === "PUT" && status < 300) puts += 1;
     },
@@ -76,6 +78,29 @@ test.each(LATE)(
     expect(Object.values(await shown(alpha))).toEqual(expect.arrayContaining(["X", "Y"]));
   },
 );
+
+test("without references: while what one name has is read for the other's node, that gets it: it counts as sent", async () => {
+  const { world, alpha, beta, rules, run, save, idOf, puts, shown } = await begin("b", ["references"]);
+  const a = await idOf("a");
+  let [isRead, isSent] = [false, false];
+  rules.choose = ({ method, path }) => {
+    const isPut = method === "PUT" && path.includes(a);
+    if (isPut) isSent = isRead;
+    if ((isPut && !isRead) || (method === "DELETE" && puts() === 0)) return "failed";
+    if (method !== "GET" || !path.endsWith("/content")) return undefined;
+    isRead = true;
+    return isSent ? undefined : "failed";
+  };
+  // The name that is left has to have what came by the one that was removed.
+  await run(alpha, { do: "unlink", path: "b" });
+  await save(beta, "a", "X");
+  for (let waited = 0; !isRead && waited < 2 * TURNS_MS; waited += 50) await world.clock.advance(50);
+  // While alpha tries to get the bytes, beta gets through.
+  await world.run(beta.process?.engine.retry() ?? Promise.reject());
+  await world.clock.advance(2 * TURNS_MS);
+  expect([isSent, await shown(alpha)]).toEqual([true, { a: "X" }]);
+  expect(alpha.process?.engine.context.metadata.inodes.unclean(0, 10)).toEqual([]);
+});
 
 test("saved often while nothing could be sent: a name that is listed afterwards is behind", async () => {
   const { world, alpha, beta, calls, drain, save, shown } = await begin("d/c");
