@@ -26,6 +26,7 @@ import { createRelists } from "./relists.ts";
 import { createRereads } from "./rereads.ts";
 import { createArrivals, createSettings } from "./settings.ts";
 import { createTimes } from "./times.ts";
+import { createTurns } from "./turns.ts";
 import { createVacated } from "./vacated.ts";
 import { createWriters } from "./writers.ts";
 
@@ -165,6 +166,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     vacated: createVacated(database),
     rereads: createRereads(database),
     relists: createRelists(database),
+    turns: createTurns(database),
     lives: createLiveRows(database),
     gone: createGoneFiles(database),
     times: createTimes(database),

@@ -286,6 +286,14 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     database,
     "UPDATE node SET due = @now WHERE entry = @entry AND dirty_since IS NOT NULL AND parked IS NULL AND due > @now",
   );
+  const namesOf = prepare<{ id: number }>(
+    database,
+    "SELECT id FROM entry WHERE inode = ? AND id > ? ORDER BY id LIMIT +?",
+  );
+  const lookAtEntry = prepare(
+    database,
+    "UPDATE node SET due = @now WHERE entry = @entry AND due IS NULL AND dirty_since IS NULL",
+  );
   const insert = prepareInserts(database, "node", CHANGEABLE);
   const change = prepareUpdates(database, "node", "id", CHANGEABLE);
   const remove = prepare(database, "DELETE FROM node WHERE id = ?", []);
@@ -367,6 +375,12 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     hastenIn(folder: number, now: number, after: number, limit: number): number | undefined {
       const entries = entriesIn.all(folder, after, limit);
       for (const { id } of entries) hastenEntry.run({ now, entry: id });
+      return entries.length < limit ? undefined : entries.at(-1)?.id;
+    },
+    /** So many names of an inode, by their entries' ids after the given one, are to be looked at now, but for those that wait for their time anyway. The answer as of `hastenIn`. */
+    lookAtNames(inode: number, now: number, after: number, limit: number): number | undefined {
+      const entries = namesOf.all(inode, after, limit);
+      for (const { id } of entries) lookAtEntry.run({ now, entry: id });
       return entries.length < limit ? undefined : entries.at(-1)?.id;
     },
     create(node: Omit<NodeRow, "id">): NodeRow {

@@ -313,4 +313,13 @@ export const MIGRATIONS: readonly string[] = [
   `
   ALTER TABLE inode ADD COLUMN saves TEXT;      -- JSON: of a linked file, those that led to its content
   `,
+  `
+  -- Files with several names of which some may be behind; see turns.ts.
+  CREATE TABLE turn (
+    inode INTEGER PRIMARY KEY REFERENCES inode(id) ON DELETE CASCADE,
+    ends_at INTEGER NOT NULL,
+    reached INTEGER NOT NULL DEFAULT 0
+  ) STRICT;
+  CREATE INDEX turn_ends ON turn(ends_at);
+  `,
 ];

@@ -19,6 +19,7 @@ const UPDATES: readonly string[] = [
   "UPDATE reread SET due = @now WHERE due > @now",
   "UPDATE reread SET missing_since = @now WHERE missing_since > @now",
   "UPDATE relist SET due = @now WHERE due > @now",
+  "UPDATE turn SET ends_at = @now WHERE ends_at > @now",
   "UPDATE vacated SET at = @now WHERE at > @now",
   "UPDATE live SET used_at = @now WHERE origin_version IS NOT NULL AND used_at > @now",
 ];

@@ -14,7 +14,7 @@ import { dropRow } from "./given-up.ts";
 import { askForUndeletable } from "./identity.ts";
 import { positionNow } from "./indexed.ts";
 import { keepBeside } from "./keep-beside.ts";
-import { inodeApart, joinGroup, keepInOthers, leaveGroup, lookLater } from "./links.ts";
+import { inodeApart, joinGroup, keepInOthers, keepTurn, leaveGroup, lookLater } from "./links.ts";
 import { moveAside, nameHere, stepBack } from "./make-room.ts";
 import { handOver } from "./nameless.ts";
 import { plan, type Step } from "./plan.ts";
@@ -219,6 +219,7 @@ function keepBoth(context: Context, row: NodeRow, { node }: Extract<Step, { do: 
   const joined = isGroupUpdate ? undefined : joinGroup(context, node);
   const remote = joined ?? inodeApart(context, node);
   metadata.entries.setInode(entry.id, remote.id);
+  keepTurn(context, entry.inode, remote.id);
   // Of a linked file all names show the remote content, and one copy keeps what was written here.
   const others = metadata.entries.ofInode(entry.inode);
   if (isGroupUpdate) for (const other of others) metadata.entries.setInode(other.id, remote.id);

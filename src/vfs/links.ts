@@ -23,6 +23,8 @@ import { kindOf } from "./stat.ts";
 
 /** Before others bring the nodes of a linked file together: who changed it has his turn first. */
 const TURN_MS = 60_000;
+/** Marked in one go when it is over. */
+const NAMES = 100;
 
 type Needs = Pick<Context, "metadata">;
 type Joining = Pick<Context, "metadata" | "lives">;
@@ -197,6 +199,7 @@ export function giveName(context: Context, entry: Entry, from: Inode, to: number
   const { metadata } = context;
   const row = metadata.nodes.ofEntry(entry.id);
   metadata.entries.setInode(entry.id, to);
+  keepTurn(context, from.id, to);
   handOver(context, from.id);
   const inode = metadata.inodes.get(to);
   if (row === undefined || row.dirtySince === null || inode === undefined) return;
@@ -235,19 +238,44 @@ export function inodeApart(context: Context, node: Node): Inode {
   return makeInodeOf(context, node);
 }
 
-/** Something came in by one of its names. A node that is still behind when this time is over is brought up from here. */
+/** Something came in by one of its names. Nodes that are still behind when this time is over are brought up from here. */
 export function lookLater(context: Parameters<typeof markInode>[0], inode: number): void {
-  if (context.metadata.entries.links(inode) < 2) return;
-  for (const row of rowsOfInode(context, inode)) lookLaterAt(context, row);
+  const { metadata, activity } = context;
+  if (metadata.turns.get(inode) !== undefined || metadata.entries.links(inode) < 2) return;
+  const endsAt = endOfTurn(context);
+  metadata.turns.begin(inode, endsAt);
+  activity.wake(endsAt);
 }
 
 /** The same where it is known which of the names is behind: the others are as they were. */
-export function lookLaterAt({ metadata, runtime, activity }: Parameters<typeof markInode>[0], row: NodeRow): void {
+export function lookLaterAt(context: Parameters<typeof markInode>[0], row: NodeRow): void {
   if (row.due !== null || row.dirtySince !== null) return;
-  // Not all mounts at once: the second finds it done.
-  const due = runtime.now() + Math.round(TURN_MS * (1 + runtime.random()));
-  metadata.nodes.update(row.id, { due });
-  activity.wake(due);
+  const due = endOfTurn(context);
+  context.metadata.nodes.update(row.id, { due });
+  context.activity.wake(due);
+}
+
+/** Not all mounts at once: the second finds it done. */
+const endOfTurn = ({ runtime }: Pick<Context, "runtime">) =>
+  runtime.now() + Math.round(TURN_MS * (1 + runtime.random()));
+
+/** Of the files whose turn is over, one slice of names is to be looked at. True when there is more to do. */
+export function endTurns({ metadata, runtime }: Pick<Context, "metadata" | "runtime">): boolean {
+  const now = runtime.now();
+  return metadata.transaction(() => {
+    const turn = metadata.turns.ended(now);
+    if (turn === undefined) return false;
+    const reached = metadata.nodes.lookAtNames(turn.inode, now, turn.reached, NAMES);
+    if (reached === undefined) metadata.turns.done(turn.inode);
+    else metadata.turns.reached(turn.inode, reached);
+    return true;
+  });
+}
+
+/** A name that leaves an inode is waited for as it was there. */
+export function keepTurn({ metadata }: Needs, from: number, to: number): void {
+  const turn = metadata.turns.get(from);
+  if (turn !== undefined) metadata.turns.begin(to, turn.endsAt);
 }
 
 /** One of its names went, `row` with it: the nodes of the others have to hold all there is of it from now on. */

@@ -17,6 +17,7 @@ import { createWaitingCuts } from "./cut-waiting.ts";
 import { createHaste } from "./haste.ts";
 import { BULK, createLanes, type Lane, laneOf, type Place, SMALL } from "./lanes.ts";
 import { createLimit } from "./limit.ts";
+import { endTurns } from "./links.ts";
 import { retryArrivals } from "./observe.ts";
 import { parkHeld } from "./power-loss.ts";
 import { type Request, scopesOf } from "./request.ts";
@@ -118,6 +119,7 @@ export function createWriteBack(context: Context): WriteBack {
       if (runtime.now() >= wholeLook) {
         wholeLook = Number.POSITIVE_INFINITY;
         if (haste.goOn()) lookSoon();
+        if (endTurns(context)) lookSoon();
         arrivalsTurn = retryArrivals(context, arrivalsTurn, ARRIVALS);
         if (arrivalsTurn !== "") lookSoon();
       }
@@ -388,6 +390,7 @@ export function createWriteBack(context: Context): WriteBack {
     const times = [
       isAny ? metadata.attempts.nextDue() : metadata.attempts.nextAt(now),
       isAny ? metadata.nodes.nextDue() : metadata.nodes.nextDueAfter(now),
+      metadata.turns.nextEnd(),
     ];
     const first = Math.min(...times.map((time) => time ?? Number.POSITIVE_INFINITY));
     const next = isLimited ? Math.max(first, now + LOOK_MS) : first;

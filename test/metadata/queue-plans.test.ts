@@ -24,11 +24,15 @@ function recording(database: Connection, plans: Map<string, string[]>): Connecti
 
 test("a turn of the loop, the start, a drain and a list of the queue find what they want by an index", () => {
   const plans = new Map<string, string[]>();
-  const { nodes, attempts, arrivals, inodes, generations } = createMetadata(
+  const { nodes, attempts, arrivals, inodes, generations, turns } = createMetadata(
     recording(openDatabase(":memory:"), plans),
     (value) => value,
   );
+  const about = { attributes: {}, size: 0, hash: null, originNode: null, originVersion: null, atime: "0", ctime: "0" };
+  turns.begin(inodes.create({ kind: "file", content: "clean", ...about }).id, 1);
   plans.clear();
+  turns.ended(1);
+  turns.nextEnd();
   for (const bulk of [0, 1]) {
     nodes.due(bulk, 1, 10);
     attempts.due(bulk, 1, 10);
@@ -37,6 +41,7 @@ test("a turn of the loop, the start, a drain and a list of the queue find what t
   nodes.nextDueAfter(1);
   nodes.hasten(1, 10);
   nodes.hastenIn(1, 1, 0, 10);
+  nodes.lookAtNames(1, 1, 0, 10);
   nodes.dirty(10);
   nodes.parked(10);
   nodes.untold(1, 10);

@@ -87,6 +87,7 @@ const RULES: readonly (readonly [rule: string, violations: string])[] = [
 ];
 
 const AT_REST = `SELECT id FROM node WHERE due IS NULL AND parked IS NULL
+  AND NOT EXISTS (SELECT 1 FROM turn JOIN entry ON entry.inode = turn.inode WHERE entry.id = node.entry)
   AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.node = node.id AND state = 'open')`;
 
 interface Prepared {

@@ -3,11 +3,17 @@ import type { Engine } from "../../src/vfs/engine.ts";
 import { itemOf } from "../../src/vfs/pending.ts";
 
 export function isQuiet(engine: Engine): boolean {
-  const { rereads, relists, arrivals, nodes } = engine.context.metadata;
+  const { rereads, relists, arrivals } = engine.context.metadata;
   const unheard = rereads.count() + relists.count() + arrivals.count();
   return (
-    engine.status().dirty === 0 && unheard === 0 && nodes.nextDue() === undefined && unsentFiles(engine).length === 0
+    engine.status().dirty === 0 && unheard === 0 && nextLook(engine) === undefined && unsentFiles(engine).length === 0
   );
+}
+
+/** When something that is no change of its own is looked at next. */
+export function nextLook({ context }: Engine): number | undefined {
+  const { nodes, turns } = context.metadata;
+  return nodes.nextDue() ?? turns.nextEnd();
 }
 
 /** For a failure's message. */
@@ -16,7 +22,7 @@ export function describeRest(engine: Engine): string {
   const { rereads, relists, arrivals, nodes } = context.metadata;
   const items = nodes.dirty(5).map((row) => itemOf(context, row, undefined));
   const unread = { rereads: rereads.count(), known: rereads.countKnown(), relists: relists.count() };
-  return `${JSON.stringify(items)} ${JSON.stringify({ ...unread, arrivals: arrivals.count(), due: nodes.nextDue(), unsent: unsentFiles(engine) })}`;
+  return `${JSON.stringify(items)} ${JSON.stringify({ ...unread, arrivals: arrivals.count(), due: nextLook(engine), unsent: unsentFiles(engine) })}`;
 }
 
 /** Files whose bytes are said to be nobody else's, though nothing waits. */

@@ -6,6 +6,7 @@ import { savesOfContent } from "../../src/contract/saves.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { advance } from "../../src/vfs/advance.ts";
 import { markInode, markNode } from "../../src/vfs/changes.ts";
+import { giveName } from "../../src/vfs/links.ts";
 import { observeNode } from "../../src/vfs/observe.ts";
 import { acknowledge } from "../../src/vfs/settle.ts";
 import { EMPTY, makeWorld, namesIn, nodeOf, remove, rowOf, sendNext } from "../support/rows-world.ts";
@@ -345,6 +346,20 @@ test("the same where it comes in by a new name, and where names that were apart 
   observeNode(other.context, linked("c", next, { head: "3rd of c", revision: 3 }, { mode: 0o755 }));
   expect(shown(other, "a", "b", "c")).toEqual(["0 next", "0 next", "0 next"]);
   expect(other.metadata.inodes.get(inodeAt(other, "a"))?.attributes.mode).toBe(0o755);
+});
+
+test("a name that waits for somebody's turn waits as long when it becomes one of another file", async () => {
+  const world = await names();
+  const { context, metadata } = world;
+  observeNode(context, saved("a", "two.2", "one.1"));
+  observeNode(context, nodeOf("c"));
+  const entry = metadata.entries.find(ROOT_INODE, "b");
+  const from = metadata.inodes.get(inodeAt(world, "b"));
+  if (entry === undefined || from === undefined) throw new Error("no b");
+  const turn = metadata.turns.get(from.id);
+  expect(turn).toMatchObject({ reached: 0 });
+  metadata.transaction(() => giveName(context, entry, from, inodeAt(world, "c")));
+  expect(metadata.turns.get(inodeAt(world, "c"))).toEqual({ ...turn, inode: inodeAt(world, "c") });
 });
 
 test("a mode changed here and not sent stays with the name that leaves", async () => {

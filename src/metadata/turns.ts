@@ -1,0 +1,47 @@
+/**
+ * Files with several names of which some may be behind, until who changed them has had his turn. One row for all names
+ * of a file: to mark each of thousands whenever one more of them is heard of would take ever longer.
+ */
+import { type Connection, prepare, remember, rememberAny } from "./database.ts";
+
+export interface Turn {
+  readonly inode: number;
+  readonly endsAt: number;
+  /** The entry up to which its names were marked once it had ended. */
+  readonly reached: number;
+}
+
+export function createTurns(database: Connection) {
+  const byInode = prepare<Turn>(database, "SELECT inode, ends_at AS endsAt, reached FROM turn WHERE inode = ?");
+  const insert = prepare(database, "INSERT OR IGNORE INTO turn (inode, ends_at) VALUES (@inode, @endsAt)");
+  const ended = prepare<Turn>(
+    database,
+    "SELECT inode, ends_at AS endsAt, reached FROM turn WHERE ends_at <= ? ORDER BY ends_at, inode LIMIT 1",
+  );
+  const next = prepare<{ at: number | null }>(database, "SELECT min(ends_at) AS at FROM turn");
+  const reach = prepare(database, "UPDATE turn SET reached = @reached WHERE inode = @inode");
+  const remove = prepare(database, "DELETE FROM turn WHERE inode = ?");
+  const isAny = rememberAny(database, "turn");
+  // An inode that goes takes its turn along, and its number never comes back.
+  const get = remember(database, ["turn"], (inode: number) => byInode.get(inode));
+  return {
+    /** Of an inode; undefined: nothing is waited for. */
+    get: (inode: number): Turn | undefined => (isAny() ? get(inode) : undefined),
+    /** One that has begun goes on as it is. */
+    begin(inode: number, endsAt: number): void {
+      insert.run({ inode, endsAt });
+    },
+    /** The one that has been over for longest. */
+    ended: (now: number): Turn | undefined => (isAny() ? ended.get(now) : undefined),
+    /** When the first of them ends. */
+    nextEnd: (): number | undefined => (isAny() ? (next.get()?.at ?? undefined) : undefined),
+    /** Its names up to this entry are marked. */
+    reached(inode: number, entry: number): void {
+      reach.run({ inode, reached: entry });
+    },
+    /** All of them are. */
+    done(inode: number): void {
+      remove.run(inode);
+    },
+  };
+}

@@ -1,0 +1,63 @@
+/** Whose turn it is to bring the names of a linked file together, as rows. */
+import { beforeEach, expect, test } from "vitest";
+import { openDatabase } from "../../src/metadata/database.ts";
+import { createMetadata, type Metadata } from "../../src/metadata/metadata.ts";
+import { unborn } from "../../src/metadata/nodes.ts";
+
+let metadata: Metadata<unknown>;
+beforeEach(() => {
+  metadata = createMetadata(openDatabase(":memory:"), (value) => value);
+});
+
+function file(): number {
+  const about = { attributes: {}, size: 0, hash: null, originNode: null, originVersion: null, atime: "0", ctime: "0" };
+  return metadata.inodes.create({ kind: "file", content: "clean", ...about }).id;
+}
+
+test("one that has begun ends when it was to, however often something comes in", () => {
+  const [a, b] = [file(), file()];
+  expect([metadata.turns.get(a), metadata.turns.nextEnd()]).toEqual([undefined, undefined]);
+  metadata.turns.begin(a, 200);
+  metadata.turns.begin(b, 100);
+  metadata.turns.begin(a, 300);
+  expect([metadata.turns.get(a)?.endsAt, metadata.turns.nextEnd()]).toEqual([200, 100]);
+  expect([99, 100, 200].map((now) => metadata.turns.ended(now)?.inode)).toEqual([undefined, b, b]);
+  metadata.turns.done(b);
+  expect([metadata.turns.ended(200)?.inode, metadata.turns.nextEnd()]).toEqual([a, 200]);
+});
+
+test("where it was broken off it goes on; by a clock that begins anew it is over", () => {
+  const a = file();
+  metadata.turns.begin(a, 10_000);
+  metadata.turns.reached(a, 7);
+  expect(metadata.turns.ended(9_999)).toBeUndefined();
+  metadata.times.notAfter(500);
+  expect(metadata.turns.ended(500)).toEqual({ inode: a, endsAt: 500, reached: 7 });
+});
+
+test("a file that goes takes its turn along", () => {
+  const a = file();
+  metadata.turns.begin(a, 1);
+  metadata.inodes.remove(a);
+  expect([metadata.turns.ended(1), metadata.turns.nextEnd()]).toEqual([undefined, undefined]);
+});
+
+test("of its names, so many at a time are to be looked at, but for those that wait for their own time", () => {
+  const [folder, inode, other] = [file(), file(), file()];
+  const row = (name: string, of: number, change: object) => {
+    const { id } = metadata.entries.create(folder, name, of);
+    return metadata.nodes.create({ ...unborn(id, "file", 0, 0), dirtySince: null, due: null, ...change }).id;
+  };
+  const rows = [
+    row("a", inode, {}),
+    row("b", inode, { due: 900 }),
+    row("c", inode, { dirtySince: 1 }),
+    row("d", other, {}),
+    row("e", inode, {}),
+  ];
+  const due = () => rows.map((id) => metadata.nodes.get(id)?.due);
+  const reached = metadata.nodes.lookAtNames(inode, 50, 0, 3);
+  expect(due()).toEqual([50, 900, null, null, null]);
+  expect(metadata.nodes.lookAtNames(inode, 60, reached ?? 0, 3)).toBeUndefined();
+  expect(due()).toEqual([50, 900, null, null, 60]);
+});
