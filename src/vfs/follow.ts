@@ -6,6 +6,7 @@
 import { setMaxListeners } from "node:events";
 import { RemoteError } from "../client/errors.ts";
 import type { JournalEntry, Node } from "../contract/resources.ts";
+import { forEachAtOnce } from "../lib/at-once.ts";
 import { sleep } from "../lib/runtime.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import type { Reread } from "../metadata/rereads.ts";
@@ -28,7 +29,7 @@ import { toldByJournal } from "./untold.ts";
 
 const PAGE = 500;
 /** Nodes read by id at the same time. */
-const READERS = 8;
+export const READERS = 8;
 /** Nodes read again in one go. */
 const REREADS = 1000;
 /** A node that could not be read waits at least so long, so that the others have their turn. */
@@ -239,12 +240,9 @@ async function readInto(
   for (;;) {
     const wanted = unreadNews(context, entries, nodes);
     if (wanted.length === 0) return;
-    const reader = async () => {
-      for (let id = wanted.pop(); id !== undefined; id = wanted.pop()) {
-        nodes.set(id, (await readOrHidden(context, id, signal)) ?? "gone");
-      }
-    };
-    await Promise.all(Array.from({ length: Math.min(READERS, wanted.length) }, reader));
+    await forEachAtOnce(wanted, READERS, async (id) => {
+      nodes.set(id, (await readOrHidden(context, id, signal)) ?? "gone");
+    });
   }
 }
 
@@ -383,14 +381,7 @@ function settleOwn(context: Context, { key, position }: JournalEntry, node: Node
 async function refreshAll(context: Context, signal: AbortSignal): Promise<void> {
   const { metadata, runtime } = context;
   const due = metadata.rereads.due(runtime.now(), REREADS);
-  const failures: unknown[] = [];
-  async function reader(): Promise<void> {
-    for (let reread = due.shift(); reread !== undefined && failures.length === 0; reread = due.shift()) {
-      await refreshOne(context, reread, signal).catch((error: unknown) => failures.push(error));
-    }
-  }
-  await Promise.all(Array.from({ length: Math.min(READERS, due.length) }, reader));
-  if (failures.length > 0) throw failures[0];
+  await forEachAtOnce(due, READERS, (reread) => refreshOne(context, reread, signal));
 }
 
 async function refreshOne(context: Context, reread: Reread, signal: AbortSignal): Promise<void> {

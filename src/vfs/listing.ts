@@ -6,13 +6,14 @@
  */
 import { RemoteError } from "../client/errors.ts";
 import type { ChangeKind, JournalEntry, JournalPage } from "../contract/resources.ts";
+import { forEachAtOnce } from "../lib/at-once.ts";
 import { sleep } from "../lib/runtime.ts";
 import { unlessAborted } from "../lib/single-flight.ts";
 import type { Below, NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
 import { readNode } from "./fetch-node.ts";
-import { applyEntries, isUnread, readAgain, readNews, readOrHidden } from "./follow.ts";
+import { applyEntries, isUnread, READERS, readAgain, readNews, readOrHidden } from "./follow.ts";
 import { foresee } from "./foresee.ts";
 import { rowOfFolder } from "./identity.ts";
 import { noteIndexed, shownUpTo } from "./indexed.ts";
@@ -198,7 +199,7 @@ async function confirmAbsent(
   asking: Asking,
 ): Promise<void> {
   const { metadata } = context;
-  for (const id of await absentFrom(context, nodeId, shown, asOf)) {
+  await forEachAtOnce(await absentFrom(context, nodeId, shown, asOf), READERS, async (id) => {
     const node = await ask(context, asking, (limit) => readNode(context, id, limit));
     const known = metadata.nodes.ofNodeId(id);
     if (node !== undefined) observeNode(context, node, "id");
@@ -207,7 +208,7 @@ async function confirmAbsent(
     }
     // Gone, which the journal tells; or so new, or for a moment, that its id is not found.
     else metadata.rereads.add(id);
-  }
+  });
 }
 
 /** Their ids. Rows are looked at a page at a time: of a folder with a hundred thousand all at once would hold up everybody. */
@@ -238,12 +239,12 @@ async function confirmWaiting(
   asking: Asking,
 ): Promise<void> {
   const { metadata } = context;
-  for (const id of metadata.arrivals.idsIn(nodeId)) {
-    if (shown.has(id)) continue;
+  const absent = metadata.arrivals.idsIn(nodeId).filter((id) => !shown.has(id));
+  await forEachAtOnce(absent, READERS, async (id) => {
     const node = await ask(context, asking, (limit) => readNode(context, id, limit));
     if (node !== undefined) observeNode(context, node, "id");
     else metadata.arrivals.remove(id);
-  }
+  });
 }
 
 /**

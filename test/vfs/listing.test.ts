@@ -4,6 +4,7 @@ import type { Client } from "../../src/client/client.ts";
 import { RemoteError } from "../../src/client/errors.ts";
 import { ALL_FEATURES } from "../../src/contract/features.ts";
 import type { JournalEntry, Node } from "../../src/contract/resources.ts";
+import { sleep } from "../../src/lib/runtime.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born } from "../../src/metadata/nodes.ts";
 import type { Context } from "../../src/vfs/context.ts";
@@ -116,6 +117,35 @@ test("whatever the list of a large folder does not show is asked for by its id",
   await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
   expect(asked.sort()).toEqual(gone);
   expect(metadata.entries.find(ROOT_INODE, "n1300 moved")).toBeDefined();
+});
+
+test("of many that it does not show, some are asked for at a time; one that is not answered ends it", async () => {
+  let nodes = Array.from({ length: 100 }, (_, index) => nodeOf(`n${index}`));
+  let [asked, underWay, most] = [0, 0, 0];
+  let fails = true;
+  const { context, metadata, clock } = await begin({
+    ...noNews,
+    listFolder: async (_, options) => pageOf(nodes, options?.after, 1_000),
+    async getNode(id) {
+      asked += 1;
+      underWay += 1;
+      most = Math.max(most, underWay);
+      await sleep(context.runtime, 20);
+      underWay -= 1;
+      if (fails) throw new RemoteError("server", "away");
+      return nodeOf(id, { revision: 2, name: `${id} moved` });
+    },
+  });
+  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+  nodes = [];
+  await expect(finished(clock, relistFolder(context, ROOT_INODE, SIGNAL))).rejects.toThrow("away");
+  expect([asked, underWay, most]).toEqual([8, 0, 8]);
+  fails = false;
+  const before = clock.elapsed();
+  await finished(clock, relistFolder(context, ROOT_INODE, SIGNAL));
+  expect([asked, most]).toEqual([108, 8]);
+  expect(clock.elapsed() - before).toBeLessThan(100 * 20);
+  expect(metadata.entries.find(ROOT_INODE, "n99 moved")).toBeDefined();
 });
 
 const NO_SNAPSHOTS = { ...ALL_FEATURES, snapshots: false };
