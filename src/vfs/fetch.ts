@@ -26,8 +26,6 @@ import { isPassing, tryAgainAfter } from "./try-again.ts";
 export const SMALL = 1024 * 1024;
 /** Up to this size readers wait for the check of the complete file. */
 const CHECKED_AT_ONCE = 64 * 1024 * 1024;
-/** Known offline, a program waits no longer than this. */
-const OFFLINE_PATIENCE_MS = 1000;
 const EVERYTHING = Number.MAX_SAFE_INTEGER;
 
 /**
@@ -106,7 +104,7 @@ function watch(context: Context, live: LiveFile, signal: AbortSignal) {
     isOut = true;
     ring();
   };
-  const timer = context.network.isOnline ? undefined : context.runtime.setTimer(OFFLINE_PATIENCE_MS, runOut);
+  const patience = context.network.patience(runOut);
   live.waiting.add(ring);
   signal.addEventListener("abort", ring, { once: true });
   return {
@@ -120,7 +118,7 @@ function watch(context: Context, live: LiveFile, signal: AbortSignal) {
       hasRung = false;
     },
     end() {
-      timer?.cancel();
+      patience?.cancel();
       live.waiting.delete(ring);
       signal.removeEventListener("abort", ring);
     },

@@ -5,11 +5,12 @@
 import type { Client } from "../client/client.ts";
 import { RemoteError } from "../client/errors.ts";
 import type { Scope } from "../contract/scopes.ts";
+import type { Timer } from "../lib/runtime.ts";
 import { FsError } from "./errors.ts";
 import type { EvenRuntime } from "./even-time.ts";
 
 /** Once known to be offline, a program waits no longer than this for an answer. */
-const OFFLINE_PATIENCE_MS = 1000;
+export const OFFLINE_PATIENCE_MS = 1000;
 /** A scope that was refused is tried again after this, then after twice as long, and so on up to … */
 const REFUSED_MS = 5 * 60_000;
 const REFUSED_MAX_MS = 60 * 60_000;
@@ -58,9 +59,11 @@ export interface Network {
   /** Takes note of a failed call. */
   failed(error: unknown): void;
   /**
-   * Runs a call on behalf of a program: known offline, it gives up after a second. Rejects with an
-   * FsError.
+   * How long a program waits: known offline, `giveUp` is called after a second, unless something was answered by then.
+   * To be cancelled when it waits no more.
    */
+  patience(giveUp: () => void): Timer | undefined;
+  /** Runs a call on behalf of a program, with that patience. Rejects with an FsError. */
   ask<T>(signal: AbortSignal, call: (signal: AbortSignal) => Promise<T>): Promise<T>;
 }
 
@@ -239,11 +242,18 @@ export function createNetwork(
       else setState(true, loginNeeded);
       if (error.code === "forbidden" && error.details.scope !== undefined) refuse(error.details.scope, error.message);
     },
+    patience(giveUp) {
+      if (isOnline) return undefined;
+      // Back by then, it is given the time of any other call.
+      return runtime.setTimer(OFFLINE_PATIENCE_MS, () => {
+        if (!isOnline) giveUp();
+      });
+    },
     async ask(signal, call) {
       const limit = new AbortController();
       const stop = () => limit.abort();
       signal.addEventListener("abort", stop, { once: true });
-      const timer = isOnline ? undefined : runtime.setTimer(OFFLINE_PATIENCE_MS, stop);
+      const patience = network.patience(stop);
       try {
         if (signal.aborted) limit.abort();
         const answer = await call(limit.signal);
@@ -253,7 +263,7 @@ export function createNetwork(
         network.failed(error);
         throw toFsError(error, signal);
       } finally {
-        timer?.cancel();
+        patience?.cancel();
         signal.removeEventListener("abort", stop);
       }
     },

@@ -7,10 +7,9 @@ import type { Context } from "./context.ts";
 import { type CutResult, cutGeneration } from "./cut.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import { growthOf } from "./growth.ts";
+import { OFFLINE_PATIENCE_MS } from "./network.ts";
 import { fits } from "./quota.ts";
 
-/** Known offline, a program waits no longer than this. */
-const OFFLINE_PATIENCE_MS = 1000;
 /** A cut met a write; or what is waited for tells nobody. */
 const LOOK_MS = 250;
 

@@ -1,5 +1,7 @@
 /** Reading what is not here yet: what is fetched, who waits for what, and what a failure leaves. */
 import { expect, test } from "vitest";
+import { RemoteError } from "../../src/client/errors.ts";
+import { sleep } from "../../src/lib/runtime.ts";
 import { FsError } from "../../src/vfs/errors.ts";
 import { bringWhole } from "../../src/vfs/open.ts";
 import { seek } from "../../src/vfs/read.ts";
@@ -251,7 +253,7 @@ test("known offline, what is here is served and what is missing is EIO within a 
   const handle = await world.open(inode);
   await world.read(handle, 0, 1000);
   await world.clock.settle();
-  world.context.network.failed(new (await import("../../src/client/errors.ts")).RemoteError("offline", "gone"));
+  world.context.network.failed(new RemoteError("offline", "gone"));
   world.gateway.hold();
   same(await world.read(handle, 0, 1000), content.subarray(0, 1000));
   const start = world.clock.elapsed();
@@ -260,6 +262,29 @@ test("known offline, what is here is served and what is missing is EIO within a 
   const { error, at } = await late;
   expect(error.code).toBe("EIO");
   expect(at - start).toBeLessThanOrEqual(1000);
+});
+
+test("known offline, but back before the second is over: it is waited for like any other", async () => {
+  const world = await createBytesWorld();
+  const content = pattern(8 * MIB);
+  const inode = world.addRemote(content, { hash: null });
+  const handle = await world.open(inode);
+  await world.read(handle, 0, 1000);
+  await world.clock.settle();
+  const { network } = world.context;
+  network.failed(new RemoteError("offline", "gone"));
+  world.gateway.hold();
+  const bytes = world.read(handle, 6 * MIB, 1000);
+  const answer = network.ask(new AbortController().signal, async (limit) => {
+    await sleep(world.context.runtime, 3_000, limit);
+    return limit.aborted ? "given up" : "answered";
+  });
+  await world.clock.advance(900);
+  network.answered();
+  await world.clock.advance(2_000);
+  world.gateway.release();
+  same(await during(world, bytes), content.subarray(6 * MIB, 6 * MIB + 1000));
+  expect(await during(world, answer)).toBe("answered");
 });
 
 test("an interrupted reader stops waiting; the download goes on for others", async () => {
