@@ -332,7 +332,7 @@ export function openDatabase(path: string, onMigrated: (database: Connection) =>
   database.pragma("wal_autocheckpoint = 0");
   database.pragma(`journal_size_limit = ${64 * 1024 * 1024}`);
   database.pragma("foreign_keys = ON");
-  database.pragma("cache_size = -65536");
+  database.pragma("cache_size = -32768");
   // What a change was before, kept to undo it alone, is a few pages: no file is made for them.
   database.pragma("temp_store = MEMORY");
   migrate(database, onMigrated);
