@@ -54,6 +54,7 @@ export function createEntries(database: Connection, changed: ChangedRows) {
   );
   const newest = prepare<{ id: number | null }>(database, "SELECT max(id) AS id FROM entry");
   const ofInode = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE inode = ? ORDER BY id`);
+  const firstOfInode = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE inode = ? ORDER BY id LIMIT 1`);
   const first = prepare<{ one: number }>(database, "SELECT 1 AS one FROM entry WHERE parent = ? LIMIT 1");
   const insert = prepare(database, "INSERT INTO entry (parent, name, gateway_name, inode) VALUES (?, ?, ?, ?)", []);
   const place = prepare(database, "UPDATE entry SET parent = ?, name = ?, gateway_name = ? WHERE id = ?", []);
@@ -133,6 +134,8 @@ export function createEntries(database: Connection, changed: ChangedRows) {
       passes.delete(pass);
     },
     ofInode: (inode: number): readonly Entry[] => namesOf(inode),
+    /** The oldest of them, of which there may be thousands. */
+    firstOfInode: (inode: number): Entry | undefined => firstOfInode.get(inode),
     links: (inode: number): number => linksOf(inode),
     isEmpty: (parent: number): boolean => first.get(parent) === undefined,
     create(parent: number, name: string, inode: number, gatewayName: string | null = null): Entry {

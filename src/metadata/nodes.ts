@@ -290,6 +290,11 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     database,
     "SELECT id FROM entry WHERE inode = ? AND id > ? ORDER BY id LIMIT +?",
   );
+  const sentSince = prepare<{ one: number }>(
+    database,
+    `SELECT 1 AS one FROM entry JOIN node ON node.entry = entry.id
+     WHERE entry.inode = ? AND (node.dirty_since IS NULL OR node.dirty_since > ?) LIMIT 1`,
+  );
   const lookAtEntry = prepare(
     database,
     "UPDATE node SET due = @now WHERE entry = @entry AND due IS NULL AND dirty_since IS NULL",
@@ -383,6 +388,8 @@ export function createNodes(database: Connection, changed: ChangedRows) {
       for (const { id } of entries) lookAtEntry.run({ now, entry: id });
       return entries.length < limit ? undefined : entries.at(-1)?.id;
     },
+    /** All names of an inode have been dirty since then, or longer. */
+    areNamesDirty: (inode: number, since: number): boolean => sentSince.get(inode, since) === undefined,
     create(node: Omit<NodeRow, "id">): NodeRow {
       const id = insert(encode(node));
       const base = node.base === null ? null : baseAsRead(node.base);

@@ -4,7 +4,7 @@ import type { Entry } from "../metadata/entries.ts";
 import { born, type NodeRow } from "../metadata/nodes.ts";
 import { lookAgain, markInode, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { gatherNames, inodeApart, isAtNode, isLike, joinGroup, lookLater, lookLaterAt } from "./links.ts";
+import { gatherNames, inodeApart, isAtNode, isLike, joinGroup, lookLater } from "./links.ts";
 import { moveAside, nameHere, stepAside } from "./make-room.ts";
 import { plan } from "./plan.ts";
 import { isSeenAway } from "./rings.ts";
@@ -40,10 +40,8 @@ export function arrive(context: Context, node: Node): number | undefined {
     if (isGathered) markInode(context, inode.id);
     else markNode(context, row);
   }
-  // One that is newer has just given the file its content. Any other leaves none of the names that are here behind: no
-  // look at thousands for each.
-  else if (isGathered || inode.originNode === node.id) lookLater(context, inode.id);
-  else if (joined !== undefined && !isLike(inode, node)) lookLaterAt(context, row);
+  // One that is newer has just given the file its content.
+  else if (isGathered || inode.originNode === node.id || !isLike(inode, node)) lookLater(context, inode.id);
   return occupant === undefined ? undefined : metadata.nodes.ofEntry(occupant.id)?.id;
 }
 

@@ -240,24 +240,13 @@ export function inodeApart(context: Context, node: Node): Inode {
 
 /** Something came in by one of its names. Nodes that are still behind when this time is over are brought up from here. */
 export function lookLater(context: Parameters<typeof markInode>[0], inode: number): void {
-  const { metadata, activity } = context;
+  const { metadata, runtime, activity } = context;
   if (metadata.turns.get(inode) !== undefined || metadata.entries.links(inode) < 2) return;
-  const endsAt = endOfTurn(context);
+  // Not all mounts at once: the second finds it done.
+  const endsAt = runtime.now() + Math.round(TURN_MS * (1 + runtime.random()));
   metadata.turns.begin(inode, endsAt);
   activity.wake(endsAt);
 }
-
-/** The same where it is known which of the names is behind: the others are as they were. */
-export function lookLaterAt(context: Parameters<typeof markInode>[0], row: NodeRow): void {
-  if (row.due !== null || row.dirtySince !== null) return;
-  const due = endOfTurn(context);
-  context.metadata.nodes.update(row.id, { due });
-  context.activity.wake(due);
-}
-
-/** Not all mounts at once: the second finds it done. */
-const endOfTurn = ({ runtime }: Pick<Context, "runtime">) =>
-  runtime.now() + Math.round(TURN_MS * (1 + runtime.random()));
 
 /** Of the files whose turn is over, one slice of names is to be looked at. True when there is more to do. */
 export function endTurns({ metadata, runtime }: Pick<Context, "metadata" | "runtime">): boolean {
@@ -278,13 +267,20 @@ export function keepTurn({ metadata }: Needs, from: number, to: number): void {
   if (turn !== undefined) metadata.turns.begin(to, turn.endsAt);
 }
 
-/** One of its names went, `row` with it: the nodes of the others have to hold all there is of it from now on. */
+/**
+ * One of its names went, `row` with it: the nodes of the others have to hold all there is of it from now on. Nobody's turn
+ * is waited for any more; who waits for what the row was to send waits for the others. Else none is behind, and none looked at.
+ */
 export function keepInOthers(
   context: Parameters<typeof markInode>[0] & Pick<Context, "lives">,
   inode: number,
   row: NodeRow | undefined,
 ): void {
-  if (context.metadata.inodes.get(inode)?.linkGroup != null) markInode(context, inode, row?.dirtySince);
+  const { turns, nodes } = context.metadata;
+  const isTurn = turns.get(inode) !== undefined;
+  if (isTurn) turns.done(inode);
+  const since = row?.dirtySince ?? null;
+  if (isTurn || (since !== null && !nodes.areNamesDirty(inode, since))) markInode(context, inode, since);
   haveFromOthers(context, inode);
 }
 
@@ -296,10 +292,15 @@ export function keepInOthers(
 function haveFromOthers({ metadata, lives }: Pick<Context, "metadata" | "lives">, id: number): void {
   const inode = metadata.inodes.get(id);
   if (inode === undefined || inode.content === "dirty" || inode.hash === null || inode.originNode === null) return;
-  const [other, ...more] = rowsOfInode({ metadata }, id).filter(({ base }) => base?.hash === inode.hash);
-  if (other?.nodeId == null || other.base?.head == null) return;
-  if ([other, ...more].some(({ nodeId }) => nodeId === inode.originNode)) return;
-  const [node, version] = [other.nodeId, other.base.head];
+  const { entries, nodes } = metadata;
+  const hasIt = (row: NodeRow | undefined) => row?.base?.hash === inode.hash;
+  const origin = nodes.ofNodeId(inode.originNode);
+  const isItsName = origin?.entry != null && entries.get(origin.entry)?.inode === id;
+  if (isItsName && hasIt(origin)) return;
+  // The last one: of names that are removed one after the other it is the one to stay longest.
+  const { nodeId, base } = rowsOfInode({ metadata }, id).findLast(hasIt) ?? {};
+  if (nodeId == null || base?.head == null) return;
+  const [node, version] = [nodeId, base.head];
   metadata.inodes.update(id, { originNode: node, originVersion: version });
   comesFrom({ metadata, lives }, inode.lineage, { node, version });
 }

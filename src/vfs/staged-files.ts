@@ -71,7 +71,7 @@ export async function renewList(context: Needs & Pick<Context, "bytes" | "log" |
 
 function writtenOf(metadata: Context["metadata"], inode: Inode, live?: LiveFile): Written {
   const { lineage, changes, originNode, originVersion } = inode;
-  const [entry] = metadata.entries.ofInode(inode.id);
+  const entry = metadata.entries.firstOfInode(inode.id);
   const row = entry === undefined ? undefined : metadata.nodes.ofEntry(entry.id);
   const base = row?.base;
   const isWhole = (live?.missing.length ?? 0) === 0 && (metadata.lives.get(lineage)?.missing ?? "[]") === "[]";

@@ -42,6 +42,7 @@ test("a turn of the loop, the start, a drain and a list of the queue find what t
   nodes.hasten(1, 10);
   nodes.hastenIn(1, 1, 0, 10);
   nodes.lookAtNames(1, 1, 0, 10);
+  nodes.areNamesDirty(1, 1);
   nodes.dirty(10);
   nodes.parked(10);
   nodes.untold(1, 10);

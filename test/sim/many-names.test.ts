@@ -31,22 +31,56 @@ async function begin() {
   return { ...it, sent: () => puts - before };
 }
 
-test("each of its names is looked at a few times, however many they are", async () => {
-  const { world, alpha, beta, run, drain, labelOf } = await begin();
-  const { nodes } = rowsOf(beta);
+/** How often one of its names, or the row of one, was looked at. */
+function countLooks(mount: Mount): () => number {
+  const { nodes, entries } = rowsOf(mount);
   let looks = 0;
   const { ofEntry } = nodes;
+  const { ofInode } = entries;
   nodes.ofEntry = (entry) => {
     looks += 1;
     return ofEntry(entry);
   };
+  entries.ofInode = (inode) => {
+    const names = ofInode(inode);
+    looks += names.length;
+    return names;
+  };
+  return () => looks;
+}
+
+test("each of its names is looked at a few times, however many they are", async () => {
+  const { world, alpha, beta, run, drain, labelOf } = await begin();
+  const looks = countLooks(beta);
   await run(alpha, { do: "save", path: "n0", size: 20 }, "new");
   await drain(alpha);
   await world.clock.advance(10_000);
   expect(await labelOf(beta, `n${NAMES - 1}`)).toBe("new");
-  expect(looks).toBeGreaterThan(NAMES);
-  expect(looks).toBeLessThan(LOOKS * NAMES);
+  expect(looks()).toBeGreaterThan(NAMES);
+  expect(looks()).toBeLessThan(LOOKS * NAMES);
 });
+
+const REMOVED = [
+  { what: "the gateway has", offline: false },
+  { what: "nothing of which was sent", offline: true },
+];
+
+test.each(REMOVED)(
+  "one name after the other goes of a file that $what: none looks at all the others",
+  async (given) => {
+    const { world, alpha, run, nodes, drain } = await begin();
+    alpha.weather.isOffline = given.offline;
+    if (given.offline) await run(alpha, { do: "save", path: "n0", size: 20 }, "new");
+    const looks = countLooks(alpha);
+    const names = Array.from({ length: NAMES }, (_, name) => `n${name}`);
+    for (const path of names) await run(alpha, { do: "unlink", path });
+    expect(looks()).toBeLessThan(LOOKS * NAMES);
+    alpha.weather.isOffline = false;
+    await world.clock.advance(60_000);
+    await drain(alpha);
+    expect(await nodes()).toEqual([]);
+  },
+);
 
 test("who saved it goes away half-way: when his turn is over another mount brings the rest, also one that dies of that", async () => {
   const { world, alpha, beta, rules, run, sent, labelOf } = await begin();
