@@ -2,8 +2,9 @@
  * When a file that stays open for writing is cut: after it was quiet for a while, at the latest some
  * minutes after the first change, and soon after an fsync. A cut that meets a write is tried again.
  */
+import { attemptAtOnce } from "./attempt.ts";
 import { inBackground } from "./byte-state.ts";
-import { dueTime, lookAgainAtInode } from "./changes.ts";
+import { dueTime } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import type { LiveFile } from "./live-file.ts";
@@ -53,9 +54,9 @@ async function look(context: Context, live: LiveFile): Promise<void> {
   try {
     const left = await untilDue(context, live);
     if (left > 0) return cutIn(context, live, left);
-    if ((await cutGeneration(context, live.inode, context.bytes.stopped.signal)) !== "busy") {
+    const { signal } = context.bytes.stopped;
+    if ((await cutGeneration(context, live.inode, signal, () => attemptAtOnce(context, live.inode))) !== "busy") {
       live.isSynced = false;
-      lookAgainAtInode(context, live.inode);
       if (live.noticed !== undefined) cutIn(context, live, QUIET_MS);
       return;
     }

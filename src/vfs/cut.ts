@@ -29,16 +29,30 @@ import { syncCopy } from "./uploads.ts";
 /** cut: its hash is known and its bytes can be sent. clean: it is a version the gateway has. busy: written meanwhile. held: not to be sent. */
 export type CutResult = "cut" | "clean" | "busy" | "held";
 
-/** What is being done is known to who asks why it takes so long. */
-type Tell = (what: Cutting["what"]) => void;
+interface Making {
+  /** It is a version's content, to be sent as that of another node. */
+  readonly isOwn: boolean;
+  readonly signal: AbortSignal;
+  readonly onCut: () => void;
+  /** What is being done is known to who asks why it takes so long. */
+  readonly tell: (what: Cutting["what"]) => void;
+}
 
 /** Pieces in which missing bytes are fetched. */
 const PIECE = 8 * 1024 * 1024;
 /** A store within one tick of the kernel's clock may leave no trace in the times. */
 const TICK_MS = 20;
 
-/** Rejects when the bytes cannot be had (FsError), or with the signal's reason. */
-export async function cutGeneration(context: Context, inodeId: number, signal: AbortSignal): Promise<CutResult> {
+/**
+ * Rejects when the bytes cannot be had (FsError), or with the signal's reason. `onCut`: done in the transaction of a new
+ * cut, before anybody can write again.
+ */
+export async function cutGeneration(
+  context: Context,
+  inodeId: number,
+  signal: AbortSignal,
+  onCut: () => void = () => {},
+): Promise<CutResult> {
   const { metadata, lives } = context;
   const inode = metadata.inodes.get(inodeId);
   if (inode === undefined || inode.kind !== "file") return "clean";
@@ -49,16 +63,16 @@ export async function cutGeneration(context: Context, inodeId: number, signal: A
   if (inode.content === "clean" && canRefer) return "clean";
   const isOwn = inode.content !== "dirty" && !canRefer;
   if (inode.size === 0 && !lives.has(inode.lineage) && metadata.lives.get(inode.lineage) === undefined) {
-    return settle(context, inode, { hash: EMPTY_HASH, size: 0, lineage: null, isOwn }, undefined);
+    return settle(context, inode, { hash: EMPTY_HASH, size: 0, lineage: null, isOwn }, undefined, onCut);
   }
   const live = await openLive(context, inode.lineage, { write: false, isUse: false });
-  const tell: Tell = (what) => void context.bytes.cutting.set(inode.id, { what, since: context.runtime.elapsed() });
+  const tell: Making["tell"] = (what) =>
+    void context.bytes.cutting.set(inode.id, { what, since: context.runtime.elapsed() });
   try {
     tell("fetched");
     await makeWhole(context, live, signal);
-    return live.writers === 0
-      ? await cutItself(context, live, isOwn, signal, tell)
-      : await cutCopy(context, live, isOwn, signal, tell);
+    const making = { isOwn, signal, onCut, tell };
+    return live.writers === 0 ? await cutItself(context, live, making) : await cutCopy(context, live, making);
   } finally {
     context.bytes.cutting.delete(inode.id);
     await closeLive(context, live, { write: false });
@@ -83,13 +97,8 @@ export async function makeWhole(context: Context, live: LiveFile, signal: AbortS
 }
 
 /** Nobody can write to it: the live file itself is the cut. */
-async function cutItself(
-  context: Context,
-  live: LiveFile,
-  isOwn: boolean,
-  signal: AbortSignal,
-  tell: Tell,
-): Promise<CutResult> {
+async function cutItself(context: Context, live: LiveFile, making: Making): Promise<CutResult> {
+  const { isOwn, signal, onCut, tell } = making;
   const before = begin(context, live);
   if (before === undefined) return "busy";
   tell("synced to the disk");
@@ -100,17 +109,12 @@ async function cutItself(
   context.runtime.step("cut: hashed");
   if (hashed === undefined || live.writers > 0) return "busy";
   const cut = { ...hashed, lineage: live.lineage, isOwn };
-  return settle(context, before.inode, cut, { live, writes: before.writes });
+  return settle(context, before.inode, cut, { live, writes: before.writes }, onCut);
 }
 
 /** A writer has it open: a copy counts only if nothing changed while it was made and looked at. */
-async function cutCopy(
-  context: Context,
-  live: LiveFile,
-  isOwn: boolean,
-  signal: AbortSignal,
-  tell: Tell,
-): Promise<CutResult> {
+async function cutCopy(context: Context, live: LiveFile, making: Making): Promise<CutResult> {
+  const { isOwn, signal, onCut, tell } = making;
   const { runtime, paths, metadata, cuts, disk } = context;
   // What is left of a full disk is for the rows.
   if (disk.trouble !== undefined) throw new FsError("ENOSPC", `no copy of an open file can be made: ${disk.reason}`);
@@ -136,7 +140,8 @@ async function cutCopy(
     await syncCopy(context, path);
     const { hash, size } = await runtime.files.hash(path, signal);
     if (!isSameStat(first, await live.file.stat())) return "busy";
-    const result = await settle(context, before.inode, { id, hash, size, lineage: null, isOwn }, { live, writes });
+    const cut = { id, hash, size, lineage: null, isOwn };
+    const result = await settle(context, before.inode, cut, { live, writes }, onCut);
     if (result !== "busy") cuts.set(live.inode, { at: runtime.now(), hash });
     return result;
   } finally {
@@ -169,8 +174,13 @@ async function settle(
   before: Inode,
   cut: Cut,
   open: { readonly live: LiveFile; readonly writes: number } | undefined,
+  onCut: () => void,
 ): Promise<CutResult> {
-  const result = await context.together(() => settleNow(context, before, cut, open));
+  const result = await context.together(() => {
+    const settled = settleNow(context, before, cut, open);
+    if (settled === "cut") onCut();
+    return settled;
+  });
   context.runtime.step("cut: in the rows");
   return result;
 }

@@ -1,11 +1,13 @@
 /** Waits until the gateway has everything that was changed before now, and says what it cannot have. */
 import { sleep } from "../lib/runtime.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
+import { attemptAtOnce } from "./attempt.ts";
 import type { Backlog } from "./backlog.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import type { DrainProgress, DrainResult } from "./engine.ts";
 import { askIndexed } from "./indexed.ts";
+import { rowsOfInode } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { noticeWrites } from "./notice-writes.ts";
 import { heldBack, itemOf, pausedKinds } from "./pending.ts";
@@ -77,7 +79,7 @@ async function drainAll(
       metadata.nodes.hasten(runtime.now(), HASTENED);
       activity.wake();
     }
-    await cutOpenFiles(context, cutOnce, options.signal);
+    await cutOpenFiles(context, start, cutOnce, options.signal);
     const { dirty, parked } = metadata.nodes.countDirtyBefore(start);
     const left = dirty - countAfterCut(context, start);
     if (left === 0 && options.settle && !settled) settled = await isSettled(context, options.signal);
@@ -195,18 +197,39 @@ function inodeOf(context: Context, row: NodeRow) {
   return entry === undefined ? undefined : context.metadata.inodes.get(entry.inode);
 }
 
-/** Each file that is open for writing gives one cut as of now; one that is being written is tried again. */
-async function cutOpenFiles(context: Context, done: Set<number>, signal: AbortSignal): Promise<void> {
+/** Each file that is open for writing gives one cut as of now; one that is being written, or cannot be sent yet, is tried again. */
+async function cutOpenFiles(context: Context, start: number, done: Set<number>, signal: AbortSignal): Promise<void> {
   for (const live of [...context.lives.values()]) {
-    if (live.writers === 0 || done.has(live.inode) || signal.aborted) continue;
+    const { inode } = live;
+    if (live.writers === 0 || done.has(inode) || signal.aborted) continue;
     try {
       await noticeWrites(context, live);
-      if (!live.isWritten) continue;
-      if ((await cutGeneration(context, live.inode, signal)) !== "busy") done.add(live.inode);
+      if (live.isWritten && !isSent(context, inode, start) && wantsCut(context, inode)) {
+        await cutGeneration(context, inode, signal, () => attemptAtOnce(context, inode));
+      }
+      if (isSent(context, inode, start)) done.add(inode);
     } catch (error) {
-      context.log.warn({ err: error, inode: live.inode }, "an open file could not be cut");
+      context.log.warn({ err: error, inode }, "an open file could not be cut");
     }
   }
+}
+
+/** What it was when the drain began, or since, is at its nodes or on its way there. */
+function isSent({ metadata, cuts }: Context, inode: number, start: number): boolean {
+  const cut = cuts.get(inode);
+  if (cut === undefined || cut.at < start) return false;
+  return rowsOfInode({ metadata }, inode).every(({ id, base }) => {
+    const request = metadata.attempts.openOf(id)?.request;
+    return base?.hash === cut.hash || (request !== undefined && "hash" in request && request.hash === cut.hash);
+  });
+}
+
+/** Nothing but its content is waited for. */
+function wantsCut(context: Context, inode: number): boolean {
+  return rowsOfInode(context, inode).some((row) => {
+    const step = plan(viewOf(context, row));
+    return step.do === "cut" || isForWriter(step);
+  });
 }
 
 /** The path index and the journal show everything that was acknowledged. */

@@ -2,6 +2,7 @@
 import { sleep } from "../lib/runtime.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
+import { attemptAtOnce } from "./attempt.ts";
 import { lookAgainAtInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { type CutResult, cutGeneration } from "./cut.ts";
@@ -79,7 +80,7 @@ function parkedCode(reason: string): "EDQUOT" | "EACCES" | "EIO" {
 
 async function cut(context: Context, inode: Inode, signal: AbortSignal): Promise<CutResult> {
   try {
-    return await cutGeneration(context, inode.id, signal);
+    return await cutGeneration(context, inode.id, signal, () => attemptAtOnce(context, inode.id));
   } catch (error) {
     if (signal.aborted) throw new FsError("EINTR", "interrupted while the content was cut", { cause: error });
     throw fromDisk(error, "the content could not be read for sending");

@@ -10,7 +10,8 @@ import { setMaxListeners } from "node:events";
 import { sleep, type Timer } from "../lib/runtime.ts";
 import type { Attempt } from "../metadata/attempts.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
-import { advance, type Pending } from "./advance.ts";
+import { advance } from "./advance.ts";
+import { beginAttempt } from "./attempt.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import { createWaitingCuts } from "./cut-waiting.ts";
@@ -308,7 +309,7 @@ export function createWriteBack(context: Context): WriteBack {
     if (pending === undefined || pending.step.do === "wait") return undefined;
     if (pending.step.do === "cut") return { cut: pending.row };
     if (!hasRoom) return "send";
-    const attempt = prepare(context, pending);
+    const attempt = beginAttempt(context, pending);
     return attempt === undefined ? undefined : { attempt };
   }
 
@@ -430,36 +431,4 @@ export function createWriteBack(context: Context): WriteBack {
       return bytesSent;
     },
   };
-}
-
-/** The request becomes a row before it is sent. */
-function prepare(context: Context, pending: Pending): Attempt<Request> | undefined {
-  const { metadata, runtime } = context;
-  return metadata.transaction(() => {
-    const { row, step } = pending;
-    const request =
-      step.do === "send" ? step.request : step.do === "unring" ? unring(context, row, step.ifRevision) : undefined;
-    if (request === undefined) return undefined;
-    const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
-    const needsBytes = (request.do === "upload" || request.do === "content") && request.size > 0;
-    const generation = needsBytes && entry !== undefined ? metadata.generations.newestOf(entry.inode) : undefined;
-    if (needsBytes && generation === undefined) throw new Error(`node row ${row.id} has nothing to send`);
-    const now = runtime.now();
-    return metadata.attempts.create({
-      node: row.id,
-      key: runtime.uuid(),
-      request,
-      generation: generation?.id ?? null,
-      nextAt: now,
-      createdAt: now,
-      bulk: needsBytes ? laneOf(request.size) : SMALL,
-    });
-  });
-}
-
-/** A name nobody uses, in the same folder, for as long as it takes the others of the ring to move. */
-function unring(context: Context, row: NodeRow, ifRevision: number): Request | undefined {
-  if (row.nodeId === null || row.base?.parent == null) return undefined;
-  const name = `.wsfs-moving-${context.runtime.uuid()}`;
-  return { do: "patch", nodeId: row.nodeId, ifRevision, parent: row.base.parent, name };
 }

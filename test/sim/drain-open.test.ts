@@ -1,6 +1,7 @@
 /** A drain while programs have files open for writing: it says what the gateway has, and comes to an end. */
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
+import { sleep } from "../../src/lib/runtime.ts";
 import type { Mount } from "./mount.ts";
 import { begin as beginOne } from "./one-world.ts";
 import { bytesOf, runProgram } from "./programs.ts";
@@ -163,6 +164,64 @@ test.each([
     expect(await there()).toEqual([{ path: "b", content, mode: 0o604 }]);
   },
 );
+
+/** Written again whenever somebody else has a turn, and each time more: no cut of it stays the newest. */
+async function writeOn(it: Awaited<ReturnType<typeof begin>>, mount: Mount, path: string) {
+  const handle = await it.open(mount, path);
+  let isOver = false;
+  const writing = (async () => {
+    for (let size = 1; !isOver; size += 1) {
+      await it.calls(mount).write(handle, size, Buffer.from("x"));
+      await sleep(it.world.clock, 30);
+    }
+    await it.calls(mount).close(handle);
+  })();
+  return async () => {
+    isOver = true;
+    await it.world.run(writing);
+  };
+}
+
+test.each([
+  { what: "a new one", isKnown: false, latencyMs: 0 },
+  { what: "one the gateway has", isKnown: true, latencyMs: 0 },
+  { what: "a new one, far away", isKnown: false, latencyMs: 400 },
+])("a file is written again and again ($what): what it was when the drain began arrives", async (given) => {
+  const it = await begin(["alpha"]);
+  const { world, mounts, save, drain, there } = it;
+  const [alpha] = mounts as [Mount];
+  // What goes before it, and something else to do first.
+  if (given.isKnown) await save(alpha, "log", "old");
+  if (given.isKnown) expect(await drain(alpha)).toEqual(DRAINED);
+  const before = (await there()).log;
+  alpha.weather.latencyMs = given.latencyMs;
+  for (let other = 0; other < 20; other += 1) await save(alpha, `other${other}`, `other${other}`);
+  const end = await writeOn(it, alpha, "log");
+  await world.clock.advance(200);
+  const begun = world.clock.elapsed();
+  expect(await drain(alpha)).toEqual(DRAINED);
+  expect(world.clock.elapsed() - begun).toBeLessThan(20_000);
+  const after = (await there()).log;
+  expect(after).toBeDefined();
+  expect(after).not.toBe(before);
+  await end();
+});
+
+test("a file is written again and again: it is sent at its maximum age, and after an fsync", async () => {
+  const it = await begin(["alpha"]);
+  const { world, mounts, calls, there } = it;
+  const [alpha] = mounts as [Mount];
+  const end = await writeOn(it, alpha, "log");
+  await world.clock.advance(310_000);
+  const first = (await there()).log;
+  expect(first).toBeDefined();
+  const handle = await it.open(alpha, "log");
+  await world.run(calls(alpha).fsync(handle));
+  await world.clock.advance(20_000);
+  expect((await there()).log).not.toBe(first);
+  await world.run(calls(alpha).close(handle));
+  await end();
+});
 
 test("removed elsewhere, and open here for writing: a new mode or name of it is not waited for", async () => {
   const { world, mounts, calls, save, open, write, drain, there } = await begin(["alpha", "beta"]);
