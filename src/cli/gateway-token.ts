@@ -1,11 +1,11 @@
 /** `wsfs gateway token`: prints an access token for a local gateway, whether it runs or not. */
 import { statSync } from "node:fs";
-import { resolve } from "node:path";
 import { EXIT, Failure } from "./failure.ts";
 import type { Values } from "./options.ts";
+import { absolute } from "./working-folder.ts";
 
 export async function gatewayToken(values: Values<"gateway token">): Promise<number> {
-  const data = resolve(values.data);
+  const data = absolute(values.data);
   if (statSync(data, { throwIfNoEntry: false })?.isDirectory() !== true) {
     throw new Failure(
       `--data: ${values.data} is no folder of a gateway; "wsfs gateway --data ${values.data}" makes one`,

@@ -1,5 +1,4 @@
 /** `wsfs gateway`: serves a local gateway until it is told to end. */
-import { resolve } from "node:path";
 import { identifyProcess } from "../daemon/processes.ts";
 import { type Claim, claimFolder, FolderOfOthers } from "../lib/claim-folder.ts";
 import type { LogLevel } from "../lib/log.ts";
@@ -8,13 +7,14 @@ import { EXIT, Failure } from "./failure.ts";
 import { createGatewayLog } from "./gateway-log.ts";
 import { readGatewayRecord, runningGateway, writeGatewayRecord } from "./gateway-record.ts";
 import type { Values } from "./options.ts";
+import { absolute } from "./working-folder.ts";
 
 const TOKEN_SECONDS = 30 * 86_400;
 /** Requests under way get this long; a command of ours that waits for them ends within 5 s. */
 const CLOSE_LIMIT_MS = 3000;
 
 export async function gateway(values: Values<"gateway">): Promise<number> {
-  const data = resolve(values.data);
+  const data = absolute(values.data);
   if (values.bare && values.quota.length > 0) {
     throw new Failure("--quota: a bare gateway has no word for it", EXIT.usage);
   }
@@ -55,7 +55,7 @@ const CLAIM: Claim = {
 
 /** Nothing of a folder that is somebody's is changed. */
 export function makeDataFolder(given: string): void {
-  const data = resolve(given);
+  const data = absolute(given);
   try {
     claimFolder(data, CLAIM);
   } catch (cause) {

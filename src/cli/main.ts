@@ -4,6 +4,8 @@
  * values to the command's own file (loaded only then), and turns every failure into one line and
  * an exit code.
  */
+import "./working-folder.ts";
+
 import yargs, { type Argv } from "yargs";
 import { packageVersion } from "../daemon/version.ts";
 import { explicitArguments } from "./arguments.ts";

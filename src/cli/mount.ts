@@ -1,7 +1,7 @@
 /** `wsfs mount`: checks what can be checked without the daemon, starts it, and stays with it in the foreground. */
 import { randomUUID } from "node:crypto";
 import { accessSync, constants, existsSync, readFileSync, statSync } from "node:fs";
-import { delimiter, join, resolve } from "node:path";
+import { delimiter, join } from "node:path";
 import { ProfileError, parseProfile } from "../client/profile.ts";
 import { readMountTable } from "../daemon/mount-table.ts";
 import type { DaemonSettings } from "../daemon/settings.ts";
@@ -13,6 +13,7 @@ import { findMount, serving } from "./find-mount.ts";
 import { type Launched, launch } from "./launch.ts";
 import { checkMountpoint, findPlace } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
+import { absolute } from "./working-folder.ts";
 
 export async function mount(values: Values<"mount">): Promise<number> {
   checkKernel();
@@ -29,9 +30,9 @@ export async function mount(values: Values<"mount">): Promise<number> {
       mountpoint,
       baseUrl: values["base-url"],
       workspace: values.workspace,
-      tokenFile: resolve(values["token-file"]),
+      tokenFile: absolute(values["token-file"]),
       ...profile,
-      ...(values["state-dir"] === undefined ? {} : { stateDir: resolve(values["state-dir"]) }),
+      ...(values["state-dir"] === undefined ? {} : { stateDir: absolute(values["state-dir"]) }),
       cacheSize: values["cache-size"],
       ...(values["keep-free"] === undefined ? {} : { keepFree: values["keep-free"] }),
       ...(values["unsent-limit"] === undefined ? {} : { unsentLimit: values["unsent-limit"] }),

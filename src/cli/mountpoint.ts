@@ -7,6 +7,7 @@ import { lstatSync, readdirSync, readlinkSync } from "node:fs";
 import { dirname, isAbsolute, join, normalize } from "node:path";
 import { isOurs, type MountEntry, mountAt } from "../daemon/mount-table.ts";
 import { EXIT, Failure } from "./failure.ts";
+import { workingFolder } from "./working-folder.ts";
 
 /** `path`: absolute, links resolved, except what lies inside a mount or is not there. */
 export type Place =
@@ -18,8 +19,8 @@ export type Place =
 
 const LINKS_MAX = 40;
 
-export function findPlace(dir: string, table: readonly MountEntry[], folder = process.cwd()): Place {
-  let pending = isAbsolute(dir) ? partsOf(dir) : [...partsOf(folder), ...partsOf(dir)];
+export function findPlace(dir: string, table: readonly MountEntry[], folder?: string): Place {
+  let pending = isAbsolute(dir) ? partsOf(dir) : [...partsOf(folder ?? workingFolder()), ...partsOf(dir)];
   let current = "/";
   let links = 0;
   let folderReached = true;

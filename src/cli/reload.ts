@@ -1,6 +1,6 @@
 /** `wsfs reload`: has the daemon of a mount give way to a new one, and waits until that one serves. */
 import { randomUUID } from "node:crypto";
-import { dirname, resolve } from "node:path";
+import { dirname } from "node:path";
 import type { ReloadRequest } from "../daemon/control-messages.ts";
 import { mountsOf, readMountTable } from "../daemon/mount-table.ts";
 import { isAlive, isSame } from "../daemon/processes.ts";
@@ -13,6 +13,7 @@ import { checkTokenFile, readProfile } from "./mount.ts";
 import type { Values } from "./options.ts";
 import { pollUntil } from "./poll.ts";
 import { formatWait } from "./wording.ts";
+import { absolute } from "./working-folder.ts";
 
 /** Of its start: what lies in a state dir is looked through, and the gateway may be slow. */
 const START_LIMIT_MS = 180_000;
@@ -65,7 +66,7 @@ function changesOf(values: Values<"reload">): SettingsChange {
     if (values[name as keyof typeof REFUSED] === undefined) continue;
     throw new Failure(`--${name} cannot change while a workspace is mounted: ${why}`, EXIT.usage);
   }
-  const tokenFile = values["token-file"] === undefined ? undefined : resolve(values["token-file"]);
+  const tokenFile = values["token-file"] === undefined ? undefined : absolute(values["token-file"]);
   if (tokenFile !== undefined) checkTokenFile(tokenFile);
   const changes = {
     tokenFile,

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync, renameSync, writeFileSync } from "node:fs";
 import type { Socket } from "node:net";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
@@ -20,6 +20,7 @@ import { checkKernel, mountAndStay, ofTransport, ownFolders, prepareMountpoint, 
 import { findPlace } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
 import { pollUntil } from "./poll.ts";
+import { absolute } from "./working-folder.ts";
 
 const TOKEN_SECONDS = 365 * 86_400;
 const ASK_AGAIN_MS = 200;
@@ -33,7 +34,7 @@ export async function start(values: Values<"start">): Promise<number> {
   const crashes = crashesAMinute();
   const folders = userFolders();
   const dir = values.dir ?? join(folders.home, "Workspace");
-  const data = resolve(values.data ?? join(folders.data, "gateway"));
+  const data = absolute(values.data ?? join(folders.data, "gateway"));
   checkApart(dir, [
     { what: values.data === undefined ? `the gateway's folder ${data}` : `--data ${values.data}`, path: data },
     ...ownFolders(values["state-dir"]),
@@ -66,7 +67,7 @@ export async function start(values: Values<"start">): Promise<number> {
         workspace,
         tokenFile,
         ...profile,
-        ...(values["state-dir"] === undefined ? {} : { stateDir: resolve(values["state-dir"]) }),
+        ...(values["state-dir"] === undefined ? {} : { stateDir: absolute(values["state-dir"]) }),
         cacheSize: FLAGS["cache-size"].default,
         patienceMs: values.wait * 1000,
         shortenWaits: 1,

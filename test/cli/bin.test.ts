@@ -41,6 +41,22 @@ describe("the command line", () => {
     expect((await refused("gateway", "token", "--data", "d", "--scope", "x"))[1]).toContain("--scope: expected one of");
   });
 
+  it("does what it can in a folder that is gone", async () => {
+    const inIt = (...args: string[]) => {
+      const line = args.map((arg) => `'${arg}'`).join(" ");
+      const script = `mkdir gone && cd gone && rmdir ../gone && '${process.execPath}' '${place.program}' ${line}`;
+      return place.sh(script);
+    };
+    const gone = place.path("nothing");
+    expect(check(await inIt("--version")).stdout).toMatch(/^\d+\.\d+/);
+    expect(await inIt("status", gone, "--json")).toMatchObject({ code: 3, stdout: '{"mounted":false}\n' });
+    const relative = await inIt("status", "here");
+    const line = "wsfs: the current folder is not there any more: expected absolute paths\n";
+    expect([relative.code, relative.stderr]).toEqual([2, line]);
+    const data = await inIt("gateway", "token", "--data", "data");
+    expect([data.code, data.stderr]).toEqual([2, line]);
+  });
+
   it("shows help with examples for each command, and the release", async () => {
     for (const command of [
       ["start"],
