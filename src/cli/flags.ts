@@ -51,7 +51,7 @@ export const FLAGS = {
     type: "value",
     kind: values.named("FILE"),
     variable: true,
-    help: "File with the access token; read again when the gateway refuses the one in use",
+    help: "File with the access token; looked at every two seconds, and when the gateway refuses the one in use",
   },
   "state-dir": {
     type: "value",

@@ -1,11 +1,12 @@
 /** `wsfs queue retry`: what was refused or waits is tried now. */
 import { relative, resolve } from "node:path";
+import type { RetryResult } from "../daemon/control-messages.ts";
 import { type MountEntry, readMountTable } from "../daemon/mount-table.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { requireServed } from "./find-mount.ts";
 import { findPlace, type Place } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
-import { formatCount } from "./wording.ts";
+import { formatCount, formatDuration, printable } from "./wording.ts";
 
 export async function queueRetry(values: Values<"queue retry">): Promise<number> {
   const { served, mount } = await requireServed(values.dir);
@@ -13,12 +14,18 @@ export async function queueRetry(values: Values<"queue retry">): Promise<number>
   const table = readMountTable();
   const asked = new Map(values.paths.map((path) => [pathInMount(path, mount, table), path]));
   const paths = values.paths.length === 0 ? undefined : [...asked.keys()];
-  const { retried, unknown } = await ask(served, (socket) => postRetry(socket, paths));
-  if (values.json) process.stdout.write(`${JSON.stringify({ retried, unknown })}\n`);
-  else process.stdout.write(`${formatCount(retried, "change")} tried now\n`);
+  const { retried, unknown, held } = await ask(served, (socket) => postRetry(socket, paths));
+  if (values.json) process.stdout.write(`${JSON.stringify({ retried, unknown, held })}\n`);
+  else process.stdout.write(`${formatCount(retried, "change")} tried ${describeWhen(held)}\n`);
   if (unknown.length === 0) return EXIT.ok;
   const names = unknown.map((path) => asked.get(path) ?? path).join(", ");
   throw new Failure(`nothing waits to be uploaded at ${names}; wsfs queue ${values.dir} shows what does`);
+}
+
+function describeWhen(held: RetryResult["held"]): string {
+  if (held === undefined) return "now";
+  const time = held.inMs === undefined ? "" : `, for ${formatDuration(held.inMs)} yet`;
+  return `as soon as possible: ${printable(held.why)}${time}`;
 }
 
 /**
@@ -29,7 +36,7 @@ export function pathInMount(
   path: string,
   mount: Pick<MountEntry, "connection">,
   table: readonly MountEntry[],
-  folder = process.cwd(),
+  folder?: string,
 ): string {
   const place = placeOf(path, table, folder);
   const isThere = place?.is === "ourMount" || place?.is === "insideOurMount";
@@ -38,7 +45,7 @@ export function pathInMount(
 }
 
 /** Undefined: on this machine nobody knows where it leads. */
-function placeOf(path: string, table: readonly MountEntry[], folder: string): Place | undefined {
+function placeOf(path: string, table: readonly MountEntry[], folder: string | undefined): Place | undefined {
   try {
     return findPlace(path, table, folder);
   } catch (error) {

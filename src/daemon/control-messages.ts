@@ -111,7 +111,11 @@ export type QueueLine = z.infer<typeof queueLine>;
 /** Without paths: everything. */
 export const retryRequest = z.strictObject({ paths: z.array(z.string().startsWith("/")).optional() });
 export type RetryRequest = z.infer<typeof retryRequest>;
-export const retryReply = z.object({ retried: count, unknown: z.array(z.string()) });
+export const retryReply = z.object({
+  retried: count,
+  unknown: z.array(z.string()),
+  held: z.object({ why: z.string(), inMs: count.optional() }).optional(),
+});
 
 export const drainRequest = z.strictObject({ settle: z.boolean(), timeoutMs: count.optional() });
 export type DrainRequest = z.infer<typeof drainRequest>;
@@ -166,5 +170,6 @@ const agreed: [
   Same<DrainProgress, z.infer<typeof drainProgress>>,
   Same<DrainResult["drained"], z.infer<typeof drainResult>["drained"]>,
   Same<RetryResult["retried"], z.infer<typeof retryReply>["retried"]>,
-] = [true, true, true, true, true];
+  Same<RetryResult["held"], z.infer<typeof retryReply>["held"]>,
+] = [true, true, true, true, true, true];
 void agreed;

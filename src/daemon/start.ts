@@ -38,7 +38,7 @@ import { bootId } from "./kernel.ts";
 import { openLibrary } from "./library-transport.ts";
 import type { DaemonLog } from "./log-file.ts";
 import { createOverseer } from "./look-after.ts";
-import { noticeTokens } from "./notice-tokens.ts";
+import { noticeTokens, watchTokens } from "./notice-tokens.ts";
 import { noteDamage, openMetadata } from "./open-metadata.ts";
 import { openToCommands } from "./open-to-commands.ts";
 import { identifyProcess } from "./processes.ts";
@@ -146,6 +146,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   const credentials = noticeTokens(tokenFile(settings.tokenFile), (token) => {
     running?.context.network.tokenChanged(scopesIn(token));
   });
+  closers.push(watchTokens(credentials));
   const client = createClient({
     transport: createHttpTransport({
       baseUrl: settings.baseUrl,

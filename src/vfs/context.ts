@@ -123,6 +123,8 @@ export interface Context {
   /** Folders removed here, by node id, that the gateway does not delete because something is in them; see look-inside.ts. */
   readonly notEmpty: Map<string, { readonly since: number; readonly isAsked: boolean }>;
   readonly disk: Disk;
+  /** Why nothing is changed or sent, if so; see start-engine.ts. */
+  readonly readOnly: { readonly why: string | undefined };
   readonly space: Space;
   /** Why the rows were older than the files at the start, and how many files the list of changed ones brought back. */
   readonly restored: { why: string | undefined; files: number };

@@ -6,11 +6,12 @@ import type { Backlog } from "./backlog.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import type { DrainProgress, DrainResult } from "./engine.ts";
+import { heldBack } from "./held-back.ts";
 import { askIndexed } from "./indexed.ts";
 import { rowsOfInode } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { noticeWrites } from "./notice-writes.ts";
-import { heldBack, itemOf, pausedKinds } from "./pending.ts";
+import { itemOf, pausedKinds } from "./pending.ts";
 import { plan, type Step } from "./plan.ts";
 import { areShown, isAnyUntold } from "./untold.ts";
 import { viewOf } from "./view.ts";
@@ -129,7 +130,7 @@ async function drainAll(
 function isUnderWay(context: Context, writeBack: WriteBack): boolean {
   if (writeBack.inFlight().length > 0 || context.metadata.attempts.nextDue() !== undefined) return true;
   if ([...context.lives.values()].some(({ writers }) => writers > 0)) return true;
-  return heldBack(context) !== undefined && !context.settings.readOnly;
+  return heldBack(context) !== undefined && context.readOnly.why === undefined;
 }
 
 function whatIsStuck(

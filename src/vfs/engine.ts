@@ -101,8 +101,10 @@ export interface DrainResult {
 }
 
 export interface RetryResult {
-  /** So many are tried now. */
+  /** So many are tried now, or as soon as something may be sent. */
   readonly retried: number;
+  /** Why nothing is sent at the moment, and when that is over by itself. */
+  readonly held?: { readonly why: string; readonly inMs?: number | undefined } | undefined;
   /** Paths where nothing waits. */
   readonly unknown: readonly string[];
 }

@@ -52,6 +52,8 @@ export interface Network {
   forgetReference(version: string): void;
   /** Somebody wants what was refused tried again. */
   retry(): void;
+  /** What the token says it has; undefined as of createNetwork. */
+  readonly scopes: ReadonlySet<string> | undefined;
   /** Another token is in use; `scopes` as of createNetwork. */
   tokenChanged(scopes: ReadonlySet<string> | undefined): void;
   /** Something was answered, whatever it was; `shown`: the scopes it took, should that be of interest. */
@@ -222,6 +224,9 @@ export function createNetwork(
       for (const [scope, refusal] of refused) refused.set(scope, { ...refusal, untilMs: runtime.elapsed() });
       outages = 0;
       if (refused.size > 0) options.onChange("scopes");
+    },
+    get scopes() {
+      return scopes;
     },
     tokenChanged(told) {
       scopes = told;

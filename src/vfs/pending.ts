@@ -7,6 +7,7 @@ import type { Context } from "./context.ts";
 import type { QueueItem } from "./engine.ts";
 import { folderOfNode } from "./from-node.ts";
 import { growthOf } from "./growth.ts";
+import { heldBack } from "./held-back.ts";
 import { writersOf } from "./live.ts";
 import { HELD_BECAUSE } from "./parked.ts";
 import { plan, type Step, type Waiting } from "./plan.ts";
@@ -157,9 +158,10 @@ function stateOf(
   }
   if (attempt !== undefined && attempt.lastError !== null) {
     const why = `tried ${attempt.tries} times: ${attempt.lastError}`;
-    return held === undefined ? { state: "retry", why, at: attempt.nextAt } : { ...held, why: `${held.why}; ${why}` };
+    if (held === undefined) return { state: "retry", why, at: attempt.nextAt };
+    return { state: "waiting", ...held, why: `${held.why}; ${why}` };
   }
-  if (held !== undefined) return held;
+  if (held !== undefined) return { state: "waiting", ...held };
   const cutting = attempt === undefined ? context.bytes.cutting.get(inodeOf(context, row)?.id ?? 0) : undefined;
   if (cutting !== undefined) {
     const seconds = ((runtime.elapsed() - cutting.since) / 1000).toFixed(1);
@@ -171,16 +173,6 @@ function stateOf(
     return { state: "quiet", why: "more changes are waited for", at };
   }
   return { state: "due", why: "next in turn" };
-}
-
-/** Why nothing at all is sent. */
-export function heldBack({ network, runtime, settings }: Context): State | undefined {
-  if (settings.readOnly) return { state: "waiting", why: "the mount is read-only" };
-  if (network.doubt !== undefined) return { state: "waiting", why: network.doubt };
-  if (network.loginNeeded !== undefined) return { state: "waiting", why: `login needed: ${network.loginNeeded}` };
-  if (!network.isOnline) return { state: "waiting", why: "the gateway does not answer" };
-  if (network.pauseMs === 0) return undefined;
-  return { state: "waiting", why: "the gateway takes no more for now", at: runtime.now() + network.pauseMs };
 }
 
 /** The scopes, by whichever way they are known to be missing, and what the gateway said of them. */
@@ -246,8 +238,8 @@ function inodeOf({ metadata }: Context, row: NodeRow) {
 }
 
 /** Why kinds of requests are not sent: the token lacks what they need, the workspace the room. One line each. */
-export function pausedKinds({ network, settings, quota }: Context): string[] {
-  if (settings.readOnly) return [];
+export function pausedKinds({ network, readOnly, quota }: Context): string[] {
+  if (readOnly.why !== undefined) return [];
   const excess = quota.excess();
   const kinds = { "new files and folders": "upload", changes: "patch", deletions: "delete" } as const;
   const forbidden = Object.entries(kinds).flatMap(([name, kind]) => {

@@ -3,6 +3,7 @@ import { HELD } from "../metadata/inodes.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
 import type { Context } from "./context.ts";
 import type { RetryResult } from "./engine.ts";
+import { heldBack } from "./held-back.ts";
 import { inSlices, pathOfEntry } from "./pending.ts";
 import { exchangeOf } from "./rings.ts";
 import { forgetFailures } from "./unreadable.ts";
@@ -32,7 +33,16 @@ export async function retryNow(context: Context, paths?: readonly string[]): Pro
     activity.wake();
   }
   activity.progressed();
-  return { retried, unknown: (paths ?? []).filter((path) => !found.has(path)) };
+  const held = heldBack(context);
+  return {
+    retried,
+    unknown: (paths ?? []).filter((path) => !found.has(path)),
+    ...(held === undefined ? {} : { held: whatHolds(held, runtime.now()) }),
+  };
+}
+
+function whatHolds({ why, at }: NonNullable<ReturnType<typeof heldBack>>, now: number): RetryResult["held"] {
+  return at === undefined ? { why } : { why, inMs: Math.ceil(Math.max(0, at - now)) };
 }
 
 /** What was held after power loss is to be sent as it is; what failed counts no more. */

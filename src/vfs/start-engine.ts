@@ -27,6 +27,7 @@ import { createFreshness } from "./freshness.ts";
 import { countHandles, type HandleTable } from "./handle-table.ts";
 import { createHearing } from "./hear-journal.ts";
 import { hearWrites } from "./hear-writes.ts";
+import { heldBack } from "./held-back.ts";
 import { positionsNotAhead } from "./indexed.ts";
 import type { Patience } from "./insist.ts";
 import { createJournalStream } from "./journal-stream.ts";
@@ -36,7 +37,7 @@ import { createFileSystem } from "./mounted.ts";
 import { type Mover, NO_MOVER } from "./mover.ts";
 import { createNetwork } from "./network.ts";
 import { NO_PASSTHROUGH, type Passthrough } from "./passthrough.ts";
-import { heldBack, listQueue, pausedKinds } from "./pending.ts";
+import { listQueue, pausedKinds } from "./pending.ts";
 import { pollFolders } from "./poll.ts";
 import { createPollState } from "./poll-state.ts";
 import { NO_BOOT } from "./power-loss.ts";
@@ -121,12 +122,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     if (disk.trouble !== "damaged") options.onDamage?.(error);
     disk.isDamaged(error);
   });
-  const missing = missingScopes(scopes, WRITE_SCOPES);
-  const readOnly = settings.readOnly
-    ? "asked for"
-    : missing.length > 0
-      ? `the token lacks ${missing.join(", ")}`
-      : undefined;
+  const readOnly: { why: string | undefined } = { why: settings.readOnly ? "asked for" : lackOf(scopes) };
 
   const staged = await openStaged(runtime.files, paths.staged, log);
   const start =
@@ -136,6 +132,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     scopes,
     isOnline: start.trouble === undefined,
     onChange: (what) => {
+      // Should a later token not be able to write either, programs go on, and what it lacks the scope for waits.
+      if (what === "scopes" && !settings.readOnly && readOnly.why !== undefined) readOnly.why = lackOf(network.scopes);
       if (what === "scopes") activity.hasten();
       activity.wake();
       activity.progressed();
@@ -160,7 +158,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     paths,
     staged,
     log,
-    settings: { ...settings, readOnly: readOnly !== undefined },
+    settings,
+    readOnly,
     workspace: start.workspace,
     handles: new Map(),
     handleTable: options.handleTable ?? countHandles(),
@@ -242,11 +241,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 
   function condition(): EngineCondition {
     const held = network.isOnline ? heldBack(context)?.why : undefined;
-    const paused = [...(held === undefined || context.settings.readOnly ? [] : [held]), ...pausedKinds(context)];
+    const paused = [...(held === undefined || readOnly.why !== undefined ? [] : [held]), ...pausedKinds(context)];
     return {
       workspace: { id: start.workspace.id, name: start.workspace.name },
       online: network.isOnline,
-      ...(readOnly === undefined ? {} : { readOnly }),
+      ...(readOnly.why === undefined ? {} : { readOnly: readOnly.why }),
       ...(paused.length === 0 ? {} : { paused: paused.join("; ") }),
     };
   }
@@ -326,6 +325,12 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       await staged.close();
     },
   };
+}
+
+/** Why a mount with such a token is read-only. */
+function lackOf(scopes: ReadonlySet<string> | undefined): string | undefined {
+  const missing = missingScopes(scopes, WRITE_SCOPES);
+  return missing.length === 0 ? undefined : `the token lacks ${missing.join(", ")}`;
 }
 
 /** What was done for the programs of another mount says nothing of this one's. */

@@ -122,8 +122,9 @@ export function requireNamed(context: Pick<Context, "metadata">, folder: Inode):
   }
 }
 
-export function requireWritable(context: Pick<Context, "settings" | "network" | "disk">): void {
+export function requireWritable(context: Pick<Context, "readOnly" | "network" | "disk">): void {
   context.disk.requireChangeable();
-  if (context.settings.readOnly) throw new FsError("EROFS", "mounted read-only");
+  const { why } = context.readOnly;
+  if (why !== undefined) throw new FsError("EROFS", `mounted read-only: ${why}`);
   if (!context.network.may("node.node.update")) throw new FsError("EROFS", "the token lacks node.node.update");
 }

@@ -16,6 +16,7 @@ import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import { createWaitingCuts } from "./cut-waiting.ts";
 import { createHaste } from "./haste.ts";
+import { heldBack, heldBackUntilToldOtherwise } from "./held-back.ts";
 import { BULK, createLanes, type Lane, laneOf, type Place, SMALL } from "./lanes.ts";
 import { createLimit } from "./limit.ts";
 import { endTurns } from "./links.ts";
@@ -138,16 +139,8 @@ export function createWriteBack(context: Context): WriteBack {
     if (wholeLook < nextLook) lookAt(wholeLook);
   }
 
-  /** An answer that cannot be written down would be asked for again and again. */
-  function mightSend(): boolean {
-    const { disk } = context;
-    if (!disk.hasRows || disk.trouble === "readOnly") return false;
-    return !settings.readOnly && network.isOnline && network.loginNeeded === undefined && network.doubt === undefined;
-  }
-
-  function canSend(): boolean {
-    return mightSend() && network.pauseMs === 0;
-  }
+  const mightSend = () => heldBackUntilToldOtherwise(context) === undefined;
+  const canSend = () => heldBack(context) === undefined;
 
   /** Who makes more would be refused soon. */
   function isUrgent(): boolean {

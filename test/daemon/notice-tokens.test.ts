@@ -1,5 +1,5 @@
-import { expect, it } from "vitest";
-import { noticeTokens } from "../../src/daemon/notice-tokens.ts";
+import { afterEach, expect, it, vi } from "vitest";
+import { noticeTokens, watchTokens } from "../../src/daemon/notice-tokens.ts";
 
 it("tells of a token that is another one than before, however it came, and only once", async () => {
   const told: string[] = [];
@@ -13,4 +13,27 @@ it("tells of a token that is another one than before, however it came, and only 
   expect(await credentials.renew("b")).toBe("c");
   expect(await credentials.token()).toBe("c");
   expect(told).toEqual(["b", "c"]);
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+it("tells of it while nobody asks for a token, and while none can be had for a time", async () => {
+  vi.useFakeTimers();
+  const told: string[] = [];
+  let token: string | undefined = "a";
+  const read = async () => token ?? Promise.reject(new Error("the file is gone"));
+  const credentials = noticeTokens({ token: read, renew: async () => token }, (one) => told.push(one));
+  await credentials.token();
+  const end = watchTokens(credentials);
+  token = undefined;
+  await vi.advanceTimersByTimeAsync(10_000);
+  token = "b";
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(told).toEqual(["b"]);
+  end();
+  token = "c";
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(told).toEqual(["b"]);
 });

@@ -49,7 +49,9 @@ it("says of a mount whose gateway is gone what waits, and has it delivered when 
   ]);
 
   // Before the gateway is back: that is noticed without being told, at any moment.
-  expect(check(await place.wsfs(["queue", "retry", mount.dir])).stdout).toBe("4 changes tried now\n");
+  expect(check(await place.wsfs(["queue", "retry", mount.dir])).stdout).toBe(
+    "4 changes tried as soon as possible: the gateway does not answer\n",
+  );
   await place.gateway();
   check(await place.wsfs(["drain", mount.dir]));
   expect(await items(mount)).toEqual([]);

@@ -48,6 +48,10 @@ test("changes end in EROFS, what is cached and what the gateway has can be read,
   await world.clock.advance(5_000);
   expect(await world.run(calls.list(""))).toEqual(["far", "near"]);
 
+  const other = await world.run(calls.open("other", { write: true, create: true }));
+  await world.run(calls.write(other, 0, Buffer.from("other")));
+  await world.run(calls.close(other));
+
   isReadOnly = true;
   const end = files.fail({
     path: /./,
@@ -63,7 +67,15 @@ test("changes end in EROFS, what is cached and what the gateway has can be read,
   expect(await world.run(readFile(calls, "far"))).toEqual(far);
   expect((await world.run(readFile(calls, "near"))).toString()).toBe("near");
   await world.clock.advance(10_000);
-  expect(running.engine.status()).toMatchObject({ disk: { state: "readOnly" }, dirty: 1 });
+  expect(running.engine.status()).toMatchObject({ disk: { state: "readOnly" }, dirty: 3 });
+  const waits = async () => {
+    const all = [];
+    for await (const items of running.engine.queue(10)) all.push(...items);
+    return all;
+  };
+  const said = new Map((await world.run(waits())).map(({ path, why }) => [path, why]));
+  expect(said.get("/near")).toBe("still being written");
+  expect(said.get("/other")).toMatch(/^the disk of the state dir .* is read-only/);
 
   isReadOnly = false;
   end();

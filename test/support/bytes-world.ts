@@ -193,6 +193,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     restored: { why: undefined, files: 0 },
     log,
     settings,
+    readOnly: { why: settings.readOnly ? "asked for" : undefined },
     workspace: { id: "workspace", name: "workspace", rootId: "root" },
     handles: new Map(),
     handleTable: countHandles(),

@@ -4,6 +4,7 @@ import type { Client } from "../../src/client/client.ts";
 import { RemoteError } from "../../src/client/errors.ts";
 import { ALL_FEATURES, type Features } from "../../src/contract/features.ts";
 import type { Workspace } from "../../src/contract/resources.ts";
+import { SCOPES } from "../../src/contract/scopes.ts";
 import { SILENT } from "../../src/lib/log.ts";
 import { openDatabase } from "../../src/metadata/database.ts";
 import { createMetadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
@@ -11,7 +12,7 @@ import { born, unborn } from "../../src/metadata/nodes.ts";
 import { parseRequest } from "../../src/vfs/request.ts";
 import { startEngine } from "../../src/vfs/start-engine.ts";
 import { EMPTY_HASH } from "../../src/vfs/stat.ts";
-import { createBytesWorld } from "../support/bytes-world.ts";
+import { CALLER, createBytesWorld } from "../support/bytes-world.ts";
 
 test("a state dir that nothing came into belongs to no profile", async () => {
   const { context } = await createBytesWorld();
@@ -36,7 +37,7 @@ const TIME = "1.000000000";
 const EMPTY = { size: 0, originNode: null, originVersion: null, attributes: {}, atime: TIME, ctime: TIME } as const;
 
 /** A mount of a workspace it knows, with a file that waits to be sent, while the gateway says nothing of the workspace. */
-async function startUntold() {
+async function startUntold(scopes?: ReadonlySet<string>) {
   const { context, clock } = await createBytesWorld();
   const database = openDatabase(":memory:");
   const metadata = createMetadata(database, parseRequest);
@@ -70,7 +71,7 @@ async function startUntold() {
     },
   };
   const { runtime, paths, settings } = context;
-  const rest = { syncRows: async () => {}, workspace: "workspace", scopes: undefined, log: SILENT };
+  const rest = { syncRows: async () => {}, workspace: "workspace", scopes, log: SILENT };
   const starting = startEngine({ runtime, client, paths, database, settings, ...rest });
   await clock.advance(1_000);
   const engine = await starting;
@@ -97,6 +98,33 @@ test("told late that the workspace is what it was, a start sends what waits; not
   tell(ITS_OWN);
   await clock.advance(500);
   expect([sent, engine.status().paused]).toEqual([["root/file"], undefined]);
+  await during(engine.stop());
+});
+
+test("begun with a token that cannot write, a mount goes on with one that can, and not back with one that cannot", async () => {
+  const all = new Set<string>(SCOPES);
+  const lesser = new Set<string>(SCOPES.filter((scope) => scope !== "node.node.create"));
+  const { engine, clock, sent, tell, during } = await startUntold(lesser);
+  tell(ITS_OWN);
+  const why = "the token lacks node.node.create";
+  const { fileSystem, context } = engine;
+  const write = () => during(fileSystem.setattr(CALLER, 1, { mode: 0o700 }));
+  await clock.advance(60_000);
+  expect([sent, engine.condition().readOnly]).toEqual([[], why]);
+  await expect(write()).rejects.toMatchObject({ code: "EROFS", message: `mounted read-only: ${why}` });
+  expect(await during(engine.retry())).toEqual({
+    retried: 1,
+    unknown: [],
+    held: { why: `the mount is read-only: ${why}` },
+  });
+  context.network.tokenChanged(lesser);
+  expect(engine.condition().readOnly).toBe(why);
+  context.network.tokenChanged(all);
+  await clock.advance(2_000);
+  expect([sent.length > 0, engine.condition().readOnly]).toEqual([true, undefined]);
+  await write();
+  context.network.tokenChanged(lesser);
+  await write();
   await during(engine.stop());
 });
 
