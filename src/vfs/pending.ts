@@ -19,6 +19,8 @@ import type { InFlight } from "./writeback.ts";
 /** Rows looked at in one go, and about how long that may take. */
 const SLICE = 40;
 const SLICE_MS = 3;
+/** Deeper is taken for a circle in what a gateway tells. */
+const DEPTH_MAX = 1000;
 
 /** Path in the mount; of a deletion, where it was. */
 export function pathOfEntry(context: Pick<Context, "metadata">, row: NodeRow): string {
@@ -26,9 +28,17 @@ export function pathOfEntry(context: Pick<Context, "metadata">, row: NodeRow): s
   const entry = row.entry === null ? undefined : entries.get(row.entry);
   if (entry !== undefined)
     return entry.parent === entry.inode ? "/" : join(pathOfFolder(context, entry.parent), entry.name);
-  const folder = row.base?.parent == null ? undefined : folderOfNode(context, row.base.parent);
-  const parent = folder === undefined ? "…" : pathOfFolder(context, folder);
-  return join(parent, row.base?.name ?? "?");
+  const names = [row.base?.name ?? "?"];
+  for (let parent = row.base?.parent ?? null; parent !== null && names.length < DEPTH_MAX; ) {
+    const folder = folderOfNode(context, parent);
+    if (folder !== undefined) return join(pathOfFolder(context, folder), names.join("/"));
+    // The folder was removed too.
+    const place = context.metadata.nodes.ofNodeId(parent)?.base;
+    if (place == null) break;
+    names.unshift(place.name);
+    ({ parent } = place);
+  }
+  return `…/${names.join("/")}`;
 }
 
 function pathOfFolder(context: Pick<Context, "metadata">, folder: number): string {

@@ -216,6 +216,22 @@ test(
   },
 );
 
+test("what was removed with its folder is named by where it was, and tried again by that name", TIMEOUT, async () => {
+  const { world, mount, calls, save, queue, engine, there } = await tampered();
+  for (const folder of ["d", "d/e"]) await world.run(calls().mkdir(folder));
+  for (const file of ["d/x", "d/e/y"]) await save(file);
+  await world.clock.advance(10_000);
+  mount.weather.isOffline = true;
+  for (const file of ["d/x", "d/e/y"]) await world.run(calls().unlink(file));
+  for (const folder of ["d/e", "d"]) await world.run(calls().rmdir(folder));
+  const removed = (await queue()).filter(({ what }) => what === "delete").map(({ path }) => path);
+  expect(removed.sort()).toEqual(["/d", "/d/e", "/d/e/y", "/d/x"]);
+  expect(await world.run(engine().retry(["/d/e"]))).toMatchObject({ retried: 2, unknown: [] });
+  mount.weather.isOffline = false;
+  await world.clock.advance(60_000);
+  expect(await there()).toEqual([]);
+});
+
 test(
   "a token that is refused (401) pauses the queue; the mount goes on, and so does the queue with a good one",
   TIMEOUT,
