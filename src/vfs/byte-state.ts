@@ -23,6 +23,8 @@ export interface ByteState {
   readonly evicting: Set<number>;
   /** What is to be done once the live file of a lineage is closed. */
   readonly afterClose: Map<number, () => void>;
+  /** What is to be done once no cut of an inode is needed any more. */
+  readonly afterSent: Map<number, () => void>;
   /** Lineages of which the kernel may hold pages that turned out to be wrong. */
   readonly distrusted: Set<number>;
   /** The gateway answers a range with the whole content. */
@@ -64,6 +66,7 @@ export function createByteState(): ByteState {
     changing: new Map(),
     evicting: new Set(),
     afterClose: new Map(),
+    afterSent: new Map(),
     distrusted: new Set(),
     ignoresRanges: false,
     evictionTimer: undefined,

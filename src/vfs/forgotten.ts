@@ -37,6 +37,7 @@ function forgetOne(context: Context, lineage: Lineage): void {
 export function told({ bytes }: Pick<Context, "bytes">, { id, lineage }: Inode): void {
   bytes.untold.delete(lineage);
   bytes.afterClose.delete(lineage);
+  bytes.afterSent.delete(id);
   for (const [forgotten, inode] of bytes.forgotten) if (inode === id) bytes.forgotten.delete(forgotten);
 }
 

@@ -46,10 +46,15 @@ export function dropGeneration(context: Context, id: number): void {
 }
 
 /** Removes the row of a cut no attempt needs, and the file if it has one of its own. */
-export function removeGeneration(context: Context, { id, lineage }: Generation): void {
-  context.metadata.transaction(() => {
-    context.metadata.generations.remove(id);
+export function removeGeneration(context: Context, { id, inode, lineage }: Generation): void {
+  const { metadata, bytes } = context;
+  metadata.transaction(() => {
+    metadata.generations.remove(id);
     context.smallCuts.delete(id);
     if (lineage === null) removeSoon(context, { kind: "generation", id });
+    const then = bytes.afterSent.get(inode);
+    if (then === undefined) return;
+    bytes.afterSent.delete(inode);
+    metadata.afterCommit(then);
   });
 }

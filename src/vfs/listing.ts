@@ -171,8 +171,9 @@ function endOf({ items, pageSize, asOf }: JournalPage): number {
 async function ask<T>(context: Context, asking: Asking, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const { network, runtime } = context;
   const { signal, isAwaited } = asking;
+  // Asked once: the first connection that breaks says that it is away until another call is answered.
+  const mayPass = isAwaited && network.isOnline;
   for (let tries = 1; ; tries += 1) {
-    const mayPass = isAwaited && network.isOnline;
     try {
       return await network.ask(signal, call);
     } catch (error) {

@@ -9,19 +9,13 @@ import { forgetFailures } from "./unreadable.ts";
 /**
  * The kernel forgot the lineage. If it is superseded, its bytes go; if the inode has no name left,
  * the inode goes. What is open (its release, sent before, may still be under way) goes once it is
- * closed; what a cut needs, with the next mount.
+ * closed; what a cut needs that is being sent, once that is over.
  */
 export function dropIfUnused(context: Context, lineage: number): void {
   const inode = context.metadata.inodes.ofLineage(lineage);
   if (inode === undefined || inode.id === ROOT_INODE) return;
   if (context.lives.has(lineage)) {
-    context.bytes.afterClose.set(lineage, () => {
-      try {
-        dropIfUnused(context, lineage);
-      } catch (error) {
-        keepForgotten(context, lineage, error);
-      }
-    });
+    context.bytes.afterClose.set(lineage, () => dropAtLast(context, lineage));
     return;
   }
   context.metadata.transaction(() => {
@@ -29,6 +23,15 @@ export function dropIfUnused(context: Context, lineage: number): void {
     if (inode.lineage !== lineage && !isHandedOver(context, inode)) return;
     if (context.metadata.entries.links(inode.id) === 0) removeInode(context, inode);
   });
+}
+
+/** What was in the way is over. */
+function dropAtLast(context: Context, lineage: number): void {
+  try {
+    dropIfUnused(context, lineage);
+  } catch (error) {
+    keepForgotten(context, lineage, error);
+  }
 }
 
 /** The rows did not take it: tried again when they can be changed (forgotten.ts). */
@@ -60,8 +63,11 @@ export function removeInode(context: Context, inode: Inode): void {
   if (isOpenFolder(context, inode.id)) return;
   // One that waited to be sent is wanted by nobody any more.
   for (const generation of metadata.generations.unusedOf(inode.id)) removeGeneration(context, generation);
-  // A cut that is being sent still needs its bytes: the sender removes them, the next mount the row.
-  if (metadata.generations.newestOf(inode.id) !== undefined) return;
+  // A cut that is being sent still needs its bytes: it goes when that is over, or with the next mount.
+  if (metadata.generations.newestOf(inode.id) !== undefined) {
+    context.bytes.afterSent.set(inode.id, () => dropAtLast(context, inode.lineage));
+    return;
+  }
   for (const lineage of lineages) forgetLineage(context, lineage);
   metadata.inodes.remove(inode.id);
   context.cuts.delete(inode.id);

@@ -231,7 +231,7 @@ test("a folder that loses names all the time is listed all the same", async () =
 for (const code of ["server", "throttled", "offline"] as const) {
   test(`a passing failure (${code}) in the middle of a list is not shown`, async () => {
     const nodes = ["a", "b", "c"].map((id) => nodeOf(id));
-    let failures = 1;
+    let failures = 3;
     const { context, metadata, clock } = await begin({
       ...noNews,
       async listFolder(_, options) {
@@ -242,7 +242,7 @@ for (const code of ["server", "throttled", "offline"] as const) {
     const begun = clock.elapsed();
     await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
     expect(metadata.inodes.get(ROOT_INODE)?.listed).toBe(5);
-    expect(clock.elapsed() - begun).toBeLessThan(1_000);
+    expect(clock.elapsed() - begun).toBeLessThan(1_500);
   });
 }
 
