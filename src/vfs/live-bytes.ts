@@ -85,9 +85,20 @@ export async function allocateBytes(
     await requireGrowth(context, live, length, (mode & KEEP_SIZE) === 0 ? end : 0);
   }
   await change(context, live, offset, end, async () => {
-    await despiteFullDisk(context, length, () => live.file.allocate(mode, offset, length));
+    await despiteFullDisk(context, length, () => allocateAll(live, mode, offset, length));
     if ((mode & (PUNCH_HOLE | ZERO_RANGE)) !== 0) overwritten(context, live, offset, end);
   });
+}
+
+/** All of it or nothing: what a full disk had room for would only be in the way, and make the file longer than is known here. */
+async function allocateAll(live: LiveFile, mode: number, offset: number, length: number): Promise<void> {
+  const { size } = await live.file.stat();
+  try {
+    await live.file.allocate(mode, offset, length);
+  } catch (error) {
+    if ((await live.file.stat()).size > size) await live.file.truncate(size);
+    throw error;
+  }
 }
 
 /** So many bytes, after which the file ends at `end`, or where it does now. Each of its names is a file at the gateway. */

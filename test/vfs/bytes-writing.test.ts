@@ -288,6 +288,24 @@ test("punched and zeroed ranges are zeros though they were missing; reserved spa
   same(await next.readAll(next.inode(id)), expected);
 });
 
+test("a fallocate that the disk has no room for leaves the file as it was", async () => {
+  const world = await createBytesWorld();
+  const { id } = world.addRemote(pattern(1000));
+  const handle = await world.open(world.inode(id), { write: true });
+  await world.read(handle, 0, 1000);
+  const [live] = [...world.context.lives.values()];
+  if (live === undefined) throw new Error("not open");
+  const { file } = live;
+  // As ext4: what there was room for is allocated.
+  file.allocate = async () => {
+    await file.truncate(500_000);
+    throw Object.assign(new Error("no space left on device"), { code: "ENOSPC" });
+  };
+  expect(await codeOf(allocate(world.context, CALLER, handle, 0, 0, MIB))).toBe("ENOSPC");
+  expect((await file.stat()).size).toBe(1000);
+  same(await world.read(handle, 0, 2000), pattern(1000));
+});
+
 test("a full disk is ENOSPC; what was there stays, and nothing counts as clean", async () => {
   const world = await createBytesWorld({}, { capacity: 64 * KIB });
   const { inode, handle } = await world.create();
