@@ -1,7 +1,7 @@
 /** What a program sees of an inode: attributes with their defaults, and the live file's truth laid over them. */
 import type { Attributes } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
-import { formatTime, parseTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
+import { compareTimes, formatTime, parseTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
 import type { Inode, InodeKind } from "../metadata/inodes.ts";
 import { ROOT_INODE } from "../metadata/metadata.ts";
 import type { Context } from "./context.ts";
@@ -72,9 +72,14 @@ export async function statOf(context: Context, inode: Inode, lineage: Lineage = 
     blocks: kind === "folder" ? 8 : Math.ceil(size / 512),
     atime: parseTime(inode.atime) ?? EPOCH,
     mtime,
-    ctime: ctime.seconds < mtime.seconds ? mtime : ctime,
+    ctime: changedAt(context, ctime, mtime),
     btime: (attributes.btime === undefined ? undefined : parseTime(attributes.btime)) ?? ctime,
   };
+}
+
+/** A write that the rows have yet to hear of has changed both times. A program may have set mtime to any other. */
+function changedAt(context: Context, ctime: Time, mtime: Time): Time {
+  return compareTimes(mtime, ctime) > 0 && mtime.seconds <= now(context).seconds ? mtime : ctime;
 }
 
 export async function attributed(context: Context, inode: Inode, lineage?: Lineage): Promise<Attributed> {

@@ -65,6 +65,30 @@ equal((os.stat("f").st_mtime_ns, stat.S_IMODE(os.stat("f").st_mode)), (123456789
     );
   },
 
+  "ctime is when it was changed, whatever mtime is set to, and never before a write"(dir) {
+    python(
+      dir,
+      `
+future = 4_000_000_000_000_000_000
+for name in ("f", "d"):
+    if name == "f": put(name)
+    else: os.mkdir(name)
+    os.utime(name, ns=(future, future))
+    first = os.stat(name)
+    assert abs(first.st_ctime - time.time()) < 60, first.st_ctime
+    time.sleep(0.02)
+    os.chmod(name, 0o700)
+    second = os.stat(name)
+    assert first.st_ctime_ns < second.st_ctime_ns, (first, second)
+    equal(second.st_mtime_ns, future)
+for turn in range(50):
+    with open("w", "ab") as file: file.write(b"x")
+    written = os.stat("w")
+    assert written.st_ctime_ns >= written.st_mtime_ns, (turn, written)
+`,
+    );
+  },
+
   "chmod changes ctime, not mtime"(dir) {
     python(
       dir,
