@@ -64,9 +64,10 @@ const PROFILE_BYTES_MAX = 64 * 1024;
 /** The file's text, checked, for the daemon. Throws one line for each thing that is wrong with it. */
 export function readProfile(path: string | undefined): Pick<DaemonSettings, "profile"> {
   if (path === undefined) return {};
+  const file = absolute(path);
   let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    text = readFileSync(file, "utf8");
   } catch (cause) {
     throw new Failure(`--profile: ${path} cannot be read (${(cause as NodeJS.ErrnoException).code})`, EXIT.failure, {
       cause,

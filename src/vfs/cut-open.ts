@@ -4,7 +4,7 @@
  */
 import { attemptAtOnce } from "./attempt.ts";
 import { inBackground } from "./byte-state.ts";
-import { dueTime } from "./changes.ts";
+import { dueTime, lookAgainAtInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import type { LiveFile } from "./live-file.ts";
@@ -57,6 +57,7 @@ async function look(context: Context, live: LiveFile): Promise<void> {
     const { signal } = context.bytes.stopped;
     if ((await cutGeneration(context, live.inode, signal, () => attemptAtOnce(context, live.inode))) !== "busy") {
       live.isSynced = false;
+      lookAgainAtInode(context, live.inode);
       if (live.noticed !== undefined) cutIn(context, live, QUIET_MS);
       return;
     }
