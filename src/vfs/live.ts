@@ -5,7 +5,7 @@
  */
 import { dirname } from "node:path";
 import { type FileStat, isSameStat } from "../lib/files.ts";
-import { formatTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
+import { compareTimes, formatTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import { alone, inBackground } from "./byte-state.ts";
 import { lookAfterQuiet, markInode } from "./changes.ts";
@@ -299,7 +299,7 @@ function recordStat(context: Context, live: LiveFile, stat: FileStat): void {
     metadata.inodes.update(inode.id, {
       size: stat.size,
       attributes: { ...inode.attributes, mtime: formatTime(stat.mtime) },
-      ctime: formatTime(timeFromMilliseconds(runtime.wallClock())),
+      ctime: formatTime(writtenAt(stat.mtime, timeFromMilliseconds(runtime.wallClock()))),
     });
     markInode(context, inode.id);
   };
@@ -309,6 +309,11 @@ function recordStat(context: Context, live: LiveFile, stat: FileStat): void {
   else metadata.transaction(record);
   runtime.step("write: size and time recorded");
   live.isUnrecorded = false;
+}
+
+/** Now, but no part of a second before the write that it is told of. A program may have set that one's time to any other. */
+function writtenAt(mtime: Time, now: Time): Time {
+  return mtime.seconds === now.seconds && compareTimes(mtime, now) > 0 ? mtime : now;
 }
 
 /** Open writable handles of the inode. */

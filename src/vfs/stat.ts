@@ -50,16 +50,18 @@ export async function statOf(context: Context, inode: Inode, lineage: Lineage = 
   const { attributes, kind } = inode;
   let size = shownSize(kind, attributes, inode.size);
   let mtime = mtimeOf(context, inode);
+  let ctime = parseTime(inode.ctime) ?? EPOCH;
   if (kind === "file") {
     if (lineage !== inode.lineage) {
       // Old handles and mappings stay on the old bytes, so they see the old size.
       size = context.metadata.lives.get(lineage)?.size ?? size;
     } else {
       const live = await liveStat(context, inode);
+      // What the rows have not heard of is a write: it has changed both times.
+      if (live !== undefined && compareTimes(live.mtime, mtime) !== 0) ctime = later(ctime, live.mtime);
       if (live !== undefined) ({ size, mtime } = live);
     }
   }
-  const ctime = parseTime(inode.ctime) ?? EPOCH;
   return {
     inode: inode.id,
     kind,
@@ -72,15 +74,12 @@ export async function statOf(context: Context, inode: Inode, lineage: Lineage = 
     blocks: kind === "folder" ? 8 : Math.ceil(size / 512),
     atime: parseTime(inode.atime) ?? EPOCH,
     mtime,
-    ctime: changedAt(context, ctime, mtime),
+    ctime,
     btime: (attributes.btime === undefined ? undefined : parseTime(attributes.btime)) ?? ctime,
   };
 }
 
-/** A write that the rows have yet to hear of has changed both times. A program may have set mtime to any other. */
-function changedAt(context: Context, ctime: Time, mtime: Time): Time {
-  return compareTimes(mtime, ctime) > 0 && mtime.seconds <= now(context).seconds ? mtime : ctime;
-}
+const later = (a: Time, b: Time) => (compareTimes(a, b) < 0 ? b : a);
 
 export async function attributed(context: Context, inode: Inode, lineage?: Lineage): Promise<Attributed> {
   return { stat: await statOf(context, inode, lineage), validMs: attributesValidMs(context, inode) };
