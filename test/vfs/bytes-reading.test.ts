@@ -246,7 +246,8 @@ test.each([500 * KIB, 3 * MIB])(
   },
 );
 
-test("known offline, what is here is served and what is missing is EIO within a second", async () => {
+/** A large file whose beginning is here; the gateway is known to be away. */
+async function goneOnTheWay() {
   const world = await createBytesWorld();
   const content = pattern(8 * MIB);
   const inode = world.addRemote(content, { hash: null });
@@ -255,6 +256,11 @@ test("known offline, what is here is served and what is missing is EIO within a 
   await world.clock.settle();
   world.context.network.failed(new RemoteError("offline", "gone"));
   world.gateway.hold();
+  return { world, content, handle };
+}
+
+test("known offline, what is here is served and what is missing is EIO within a second", async () => {
+  const { world, content, handle } = await goneOnTheWay();
   same(await world.read(handle, 0, 1000), content.subarray(0, 1000));
   const start = world.clock.elapsed();
   const late = failure(world.read(handle, 6 * MIB, 1000)).then((error) => ({ error, at: world.clock.elapsed() }));
@@ -265,15 +271,8 @@ test("known offline, what is here is served and what is missing is EIO within a 
 });
 
 test("known offline, but back before the second is over: it is waited for like any other", async () => {
-  const world = await createBytesWorld();
-  const content = pattern(8 * MIB);
-  const inode = world.addRemote(content, { hash: null });
-  const handle = await world.open(inode);
-  await world.read(handle, 0, 1000);
-  await world.clock.settle();
+  const { world, content, handle } = await goneOnTheWay();
   const { network } = world.context;
-  network.failed(new RemoteError("offline", "gone"));
-  world.gateway.hold();
   const bytes = world.read(handle, 6 * MIB, 1000);
   const answer = network.ask(new AbortController().signal, async (limit) => {
     await sleep(world.context.runtime, 3_000, limit);
