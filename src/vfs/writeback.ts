@@ -33,13 +33,13 @@ const RECUT_MS = 1_000;
 /** Requests in flight at first. */
 const LIMIT_FIRST = 8;
 /** Rows looked at in one go. */
-const LOOKED_AT = 16;
+const LOOKED_AT = 32;
 /** The same of nodes that wait for their name. */
 const ARRIVALS = 20;
 /** What is under way at the end may finish for so long. */
 const GRACE_MS = 2_000;
 /** Being cut at a time, and waiting for a place to be sent, on each lane. */
-const AHEAD: Readonly<Record<Lane, number>> = { [SMALL]: 64, [BULK]: 4 };
+const AHEAD: Readonly<Record<Lane, number>> = { [SMALL]: 128, [BULK]: 4 };
 
 export interface InFlight {
   readonly node: number;

@@ -6,6 +6,7 @@
  */
 import { createHash, randomUUID } from "node:crypto";
 import { mkdirSync, readFileSync } from "node:fs";
+import { setImmediate } from "node:timers/promises";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { productCaller } from "./callers.ts";
 import { startAlone } from "./engine.ts";
@@ -57,6 +58,8 @@ async function engineAlone(gateway: Gateway, stateDir: string): Promise<Side> {
     await fileSystem.write(CALLER, handle, 0, contentOf(index), { killPrivileges: false });
     await fileSystem.flush(CALLER, handle);
     await fileSystem.release(handle);
+    // As between two requests of a kernel: the write-ahead log is kept short meanwhile.
+    await setImmediate();
   }
   return { send, stop };
 }
