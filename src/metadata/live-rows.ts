@@ -1,5 +1,5 @@
 /** Rows of live files: what is on disk behind a lineage, and what may be evicted. */
-import { type Connection, differences, prepare, prepareUpdates, remember } from "./database.ts";
+import { type Connection, differences, prepare, prepareColumn, prepareUpdates, remember } from "./database.ts";
 
 export interface LiveRow {
   readonly lineage: number;
@@ -38,6 +38,11 @@ export function createLiveRows(database: Connection) {
     database,
     "SELECT min(lineage) AS lineage FROM live WHERE lineage >= ?",
   );
+  const whole = prepareColumn<number>(
+    database,
+    `SELECT lineage FROM live WHERE lineage > ? AND origin_version IS NOT NULL AND missing = '[]'
+     ORDER BY lineage LIMIT +?`,
+  );
   const insert = prepare(
     database,
     `INSERT INTO live (lineage, origin_node, origin_version, size, bytes, missing, used_at)
@@ -62,6 +67,8 @@ export function createLiveRows(database: Connection) {
     among: (from: number, to: number): { lineage: number; bytes: number }[] => among.all(from, to),
     /** The first that has a row, from this one on. */
     next: (from: number): number | undefined => next.get(from)?.lineage ?? undefined,
+    /** Lineages after this one of which every byte is here, and a version of the gateway. */
+    whole: (after: number, limit: number): number[] => whole(after, limit),
     totalBytes: (): number => total.get()?.bytes ?? 0,
     /** Least recently used first, none used after `before`. */
     evictable: (before: number, limit: number): LiveRow[] => evictable.all(before, limit),

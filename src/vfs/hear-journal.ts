@@ -2,14 +2,15 @@
  * The journal is followed: by its stream, and in pages where that is not there, or says too little.
  * When the gateway does not know the position we have come to, its past is another one than it was
  * (its data were replaced by older ones): then everything that is known is looked at again. What it lost
- * meanwhile is taken for changed or deleted there, what is unsent here stays so. Never undoes what a
- * program did.
+ * meanwhile is taken for changed or deleted there, but for contents that are here (lost-versions.ts); what is
+ * unsent here stays so. Never undoes what a program did.
  */
 import { RemoteError } from "../client/errors.ts";
 import type { JournalEntry } from "../contract/resources.ts";
 import type { Context } from "./context.ts";
 import { follow, followOnce, type Hear } from "./follow.ts";
 import type { JournalStream } from "./journal-stream.ts";
+import { findLost, keepLost } from "./lost-versions.ts";
 import { listMarked } from "./relist.ts";
 
 /** Entries applied in one go. */
@@ -78,10 +79,14 @@ async function hearPage(context: Context, stream: JournalStream, signal: AbortSi
   }
 }
 
-async function startOver({ client, metadata, workspace }: Context, signal: AbortSignal): Promise<void> {
+/** Broken off, also by a crash, it begins anew: until it is committed the gateway does not know the position. */
+async function startOver(context: Context, signal: AbortSignal): Promise<void> {
+  const { client, metadata, workspace } = context;
+  const lost = await findLost(context, signal);
   const { asOf } = await client.readJournal(workspace.id, 0, { pageSize: 1, signal });
   metadata.transaction(() => {
     metadata.recount();
+    keepLost(context, lost);
     metadata.relists.addAll();
     metadata.settings.set("cursor", String(asOf));
     metadata.settings.set("indexed", "0");

@@ -1,8 +1,17 @@
-/** The gateway's data are replaced by older ones while a mount is up: the mount shows what is there now, and sends what is unsent. */
+/**
+ * The gateway's data are replaced by older ones: mounts show what is there now, send what is unsent, and keep the
+ * contents that the gateway had acknowledged, or told of, and lost.
+ */
+import { createHash } from "node:crypto";
 import type { Database } from "better-sqlite3";
 import { expect, test } from "vitest";
+import type { HttpRequest } from "../../src/contract/http.ts";
+import type { Mount } from "./mount.ts";
+import type { Fault } from "./transport.ts";
 import { gatewayTree, treeOf } from "./tree.ts";
 import { createWorld, type World } from "./world.ts";
+
+const file = (path: string, text: string) => `${path} file ${createHash("sha256").update(text).digest("hex")}`;
 
 /** Twice the settle time, and some looks. */
 const SETTLED_MS = 11 * 60_000;
@@ -33,20 +42,34 @@ const bytes = (text: string) => ({
   },
 });
 
-async function begin() {
-  const world = await createWorld({ seed: 1, mounts: ["alpha"], settings: { pollMs: 5_000 } });
-  const [mount] = world.mounts;
-  const calls = () => {
-    if (mount?.process === undefined) throw new Error("the mount is down");
-    return mount.process.kernel;
+async function begin(mounts: readonly string[] = ["alpha"]) {
+  const rules: { choose: (request: HttpRequest) => Fault | undefined } = { choose: () => undefined };
+  const world = await createWorld({
+    seed: 1,
+    mounts,
+    settings: { pollMs: 5_000 },
+    sabotage: { choose: (request) => rules.choose(request) },
+  });
+  const [mount, other] = world.mounts;
+  if (mount === undefined) throw new Error("no mount");
+  const calls = (of: Mount | undefined = mount) => {
+    if (of?.process === undefined) throw new Error("the mount is down");
+    return of.process.kernel;
   };
   const { outside, workspace } = world;
   return {
     world,
+    rules,
     mount,
+    other,
     calls,
     root: workspace.root,
-    tree: () => world.run(treeOf(calls(), { withContent: true })),
+    save: async (path: string, text: string) => {
+      const fd = await world.run(calls().open(path, { create: true, write: true, truncate: true }));
+      await world.run(calls().write(fd, 0, Buffer.from(text)));
+      await world.run(calls().close(fd));
+    },
+    tree: (of: Mount | undefined = mount) => world.run(treeOf(calls(of), { withContent: true })),
     remote: () => world.run(gatewayTree(outside, workspace.root)),
     make: (parent: string, name: string, text: string) => world.run(outside.upload(parent, name, bytes(text))),
   };
@@ -55,10 +78,13 @@ async function begin() {
 const shown = (tree: ReadonlyMap<string, { kind: string; content: string }>) =>
   [...tree].map(([path, { kind, content }]) => `${path} ${kind} ${content}`).sort();
 
+/** Where that is does not depend on when. */
+const CONFLICT = / \(conflict, \w+, [-\d. ]+\)/;
+
 test.each(["while it is up", "while it is down"])(
-  "%s: names, places and contents are those of the older data",
+  "%s: names and places are those of the older data, and contents that are here are kept",
   async (when) => {
-    const { world, mount, calls, root, tree, remote, make } = await begin();
+    const { world, mount, save, root, tree, remote, make } = await begin();
     const { outside } = world;
     const d = await world.run(outside.createFolder(root, "d"));
     const e = await world.run(outside.createFolder(d.id, "e"));
@@ -72,19 +98,26 @@ test.each(["while it is up", "while it is down"])(
     await world.run(outside.deleteNode(b.id));
     await world.run(outside.patchNode(c.id, { parentId: e.id, name: "moved" }));
     await make(d.id, "new", "lost");
-    const fd = await world.run(calls().open("d/own", { create: true, write: true }));
-    await world.run(calls().write(fd, 0, Buffer.from("acknowledged, lost")));
-    await world.run(calls().close(fd));
+    await save("d/own", "acknowledged, lost");
     await world.clock.advance(60_000);
     expect(shown(await tree())).toEqual(shown(await remote()));
     expect((await tree()).size).toBe(6);
 
-    if (when === "while it is down") await world.run(mount?.stop() ?? Promise.resolve());
+    if (when === "while it is down") await world.run(mount.stop());
     restore();
-    if (when === "while it is down") await world.run(mount?.start() ?? Promise.resolve());
+    if (when === "while it is down") await world.run(mount.start());
     await world.clock.advance(SETTLED_MS);
     expect(shown(await tree())).toEqual(shown(await remote()));
-    expect([...(await tree()).keys()].sort()).toEqual(["c", "d", "d/a", "d/e", "d/e/b"]);
+    expect(shown(await tree()).map((line) => line.replace(CONFLICT, " (conflict)"))).toEqual([
+      file("c", "to move"),
+      "d folder ",
+      file("d/a (conflict)", "two, lost"),
+      file("d/a", "one"),
+      "d/e folder ",
+      file("d/e/b", "kept"),
+      file("d/new", "lost"),
+      file("d/own", "acknowledged, lost"),
+    ]);
 
     // Nothing is left behind: what comes now is followed as ever.
     await world.run(outside.writeContent(a.id, bytes("three")));
@@ -114,4 +147,110 @@ test("what was deleted here is there again with the older data, and deleted once
   }
   expect(shown(await remote())).toEqual([]);
   world.check();
+});
+
+test("a folder that is gone too is made again for what is in it", async () => {
+  const { world, save, calls, tree, remote } = await begin();
+  const restore = backup(world);
+  await world.run(calls().mkdir("d"));
+  await world.run(calls().mkdir("d/e"));
+  await world.run(calls().mkdir("empty"));
+  await save("d/e/f", "lost");
+  await world.clock.advance(60_000);
+  restore();
+  await world.clock.advance(2 * SETTLED_MS);
+  expect(shown(await tree())).toEqual(["d folder ", "d/e folder ", file("d/e/f", "lost")]);
+  expect(shown(await remote())).toEqual(shown(await tree()));
+  world.check();
+});
+
+test("what two mounts have here is made again once", async () => {
+  const { world, save, other, tree, remote } = await begin(["alpha", "beta"]);
+  const restore = backup(world);
+  await save("f", "lost");
+  await world.clock.advance(60_000);
+  expect(shown(await tree(other))).toEqual([file("f", "lost")]);
+  restore();
+  await world.clock.advance(2 * SETTLED_MS);
+  expect(shown(await remote())).toEqual([file("f", "lost")]);
+  expect([shown(await tree()), shown(await tree(other))]).toEqual([[file("f", "lost")], [file("f", "lost")]]);
+  world.check();
+});
+
+test("who has it open for writing and writes nothing does not lose it, and who reads goes on", async () => {
+  const { world, save, calls, tree, remote } = await begin();
+  const restore = backup(world);
+  await save("f", "lost");
+  await world.clock.advance(60_000);
+  const writer = await world.run(calls().open("f", { write: true }));
+  const reader = await world.run(calls().open("f", {}));
+  restore();
+  await world.clock.advance(60_000);
+  expect((await world.run(calls().read(reader, 0, 100))).toString()).toBe("lost");
+  await world.run(calls().close(writer));
+  await world.clock.advance(SETTLED_MS);
+  expect((await world.run(calls().read(reader, 0, 100))).toString()).toBe("lost");
+  await world.run(calls().close(reader));
+  expect(shown(await remote())).toEqual([file("f", "lost")]);
+  expect(shown(await tree())).toEqual([file("f", "lost")]);
+  world.check();
+});
+
+test("of a linked file the name whose node is gone is made again, and the file has the content that is left", async () => {
+  const { world, save, calls, tree, remote } = await begin();
+  await save("f", "kept");
+  await world.clock.advance(60_000);
+  const restore = backup(world);
+  await world.run(calls().link("f", "g"));
+  await world.clock.advance(60_000);
+  restore();
+  await world.clock.advance(2 * SETTLED_MS);
+  expect(shown(await remote())).toEqual(shown(await tree()));
+  expect(shown(await tree())).toEqual([file("f", "kept"), file("g", "kept")]);
+  world.check();
+});
+
+test.each(["the gateway does not answer for a while", "the mount dies"])(
+  "%s while it is asked what is left: nothing is forgotten",
+  async (what) => {
+    const { world, rules, mount, save, tree, remote } = await begin();
+    const restore = backup(world);
+    for (const name of ["a", "b", "c"]) await save(name, `${name}, lost`);
+    await world.clock.advance(60_000);
+    let asked = 0;
+    rules.choose = (request) => {
+      if (request.method !== "GET" || !/\/nodes\/[-0-9a-f]{36}$/.test(request.path)) return undefined;
+      asked += 1;
+      return asked > 1 && asked < 20 ? "silent-before" : undefined;
+    };
+    restore();
+    for (let waited = 0; asked < 2 && waited < 60_000; waited += 100) await world.clock.advance(100);
+    expect(asked).toBeGreaterThanOrEqual(2);
+    if (what === "the mount dies") {
+      mount.crash();
+      asked = 20;
+      await world.run(mount.start());
+    }
+    await world.clock.advance(3 * SETTLED_MS);
+    const all = [file("a", "a, lost"), file("b", "b, lost"), file("c", "c, lost")];
+    expect(shown(await remote())).toEqual(all);
+    expect(shown(await tree())).toEqual(all);
+    world.check();
+  },
+);
+
+test("bytes that are no longer what they were are nobody's content", async () => {
+  const { world, mount, save, remote } = await begin();
+  const restore = backup(world);
+  await save("f", "lost");
+  await world.clock.advance(60_000);
+  const { context } = mount.process?.engine ?? {};
+  const inode = context?.metadata.inodes.get(2);
+  if (context === undefined || inode === undefined) throw new Error("no such inode");
+  const file = await world.run(context.runtime.files.open(context.paths.live(inode.lineage), "r+"));
+  await world.run(file.write(Buffer.from("\0\0\0\0"), 0));
+  await world.run(file.close());
+  restore();
+  await world.clock.advance(2 * SETTLED_MS);
+  expect(shown(await remote())).toEqual([]);
 });
