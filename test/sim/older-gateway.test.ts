@@ -6,6 +6,7 @@ import { createHash } from "node:crypto";
 import type { Database } from "better-sqlite3";
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import { itemOf } from "../../src/vfs/pending.ts";
 import type { Mount } from "./mount.ts";
 import type { Fault } from "./transport.ts";
 import { gatewayTree, treeOf } from "./tree.ts";
@@ -150,7 +151,7 @@ test("what was deleted here is there again with the older data, and deleted once
 });
 
 test("a folder that is gone too is made again for what is in it", async () => {
-  const { world, save, calls, tree, remote } = await begin();
+  const { world, mount, save, calls, tree, remote } = await begin();
   const restore = backup(world);
   await world.run(calls().mkdir("d"));
   await world.run(calls().mkdir("d/e"));
@@ -158,6 +159,10 @@ test("a folder that is gone too is made again for what is in it", async () => {
   await save("d/e/f", "lost");
   await world.clock.advance(60_000);
   restore();
+  await world.clock.advance(60_000);
+  const { context } = mount.process?.engine ?? {};
+  const waiting = context?.metadata.nodes.dirty(5).map((row) => itemOf(context, row, undefined).why);
+  expect(waiting).toEqual([expect.stringMatching(/^the gateway does not find it any more/)]);
   await world.clock.advance(2 * SETTLED_MS);
   expect(shown(await tree())).toEqual(["d folder ", "d/e folder ", file("d/e/f", "lost")]);
   expect(shown(await remote())).toEqual(shown(await tree()));
