@@ -351,6 +351,7 @@ function engineSettings(settings: DaemonSettings, umask: number, boot: string): 
     cacheLimit: settings.cacheSize,
     durability: settings.durability,
     readOnly: settings.readOnly,
+    howToLogIn: `put another token into ${settings.tokenFile}`,
     hostName: hostname(),
     boot,
     debounceMs: DEBOUNCE_MS,

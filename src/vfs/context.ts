@@ -42,6 +42,8 @@ export interface EngineSettings {
   readonly durability: "local" | "remote";
   /** Asked for by the user; the token's scopes may make it read-only too. */
   readonly readOnly: boolean;
+  /** What a person does when the gateway refuses the token, in words. */
+  readonly howToLogIn?: string;
   /** In names of conflict copies. */
   readonly hostName: string;
   /** Id of this boot of the machine. */

@@ -8,6 +8,7 @@ import type { Context } from "./context.ts";
 import { type CutResult, cutGeneration } from "./cut.ts";
 import { FsError, fromDisk } from "./errors.ts";
 import { growthOf } from "./growth.ts";
+import { loginNeeded } from "./held-back.ts";
 import { OFFLINE_PATIENCE_MS } from "./network.ts";
 import { fits } from "./quota.ts";
 
@@ -61,7 +62,8 @@ function hasContent(inode: Inode, row: NodeRow): boolean {
 
 function refuse(context: Context, rows: NodeRow[]): void {
   const { network, metadata, quota } = context;
-  if (network.loginNeeded !== undefined) throw new FsError("EACCES", `login needed: ${network.loginNeeded}`);
+  const login = loginNeeded(context);
+  if (login !== undefined) throw new FsError("EACCES", login);
   for (const row of rows) {
     if (row.parked !== null) throw new FsError(parkedCode(row.parked), row.parked);
     const scope = row.nodeId === null ? "node.node.create" : "node.node.update";

@@ -257,6 +257,8 @@ describe("the gateway", () => {
     expect(check(await first.sh("cat login-file; echo written > login-new; cat login-new")).stdout).toBe(
       "cached\nwritten\n",
     );
+    const { paused } = JSON.parse(check(await place.wsfs(["status", first.dir, "--json"])).stdout);
+    expect(paused).toContain(`login needed (put another token into ${place.path("later")}): `);
     // A good token in the same file is taken over while mounted.
     writeFileSync(place.path("later"), `${gateway.token}\n`);
     check(await place.wsfs(["drain", first.dir, "--timeout", "60"], { timeoutMs: 70_000 }));
