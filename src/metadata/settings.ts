@@ -10,6 +10,8 @@ export type SettingKey =
   | "root"
   /** Journal position everything is applied up to. */
   | "cursor"
+  /** The last entry of the journal that was applied, see vfs/known-past.ts. */
+  | "followed"
   /** Id of the last boot. */
   | "boot"
   /** Position the path index showed. */

@@ -120,6 +120,10 @@ export interface Context {
   readonly sending: Map<number, () => void>;
   /** For gateways that count no changes; see echo.ts. */
   readonly readOrder: ReadOrder;
+  /** What the gateway acknowledged last, `at` by `elapsed`; see known-past.ts. */
+  readonly acknowledged: {
+    newest: { readonly nodeId: string; readonly revision: number; readonly at: number } | undefined;
+  };
   /** Which folders are listed again next; see poll.ts. */
   readonly polled: PollState;
   /** Folders removed here, by node id, that the gateway does not delete because something is in them; see look-inside.ts. */

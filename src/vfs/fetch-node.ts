@@ -39,6 +39,19 @@ export async function readNode(context: Context, nodeId: string, signal: AbortSi
   }
 }
 
+/** One node without a grant must not keep the journal from being followed; a token without the scope reads none. */
+export function readOrHidden(
+  context: Context,
+  nodeId: string,
+  signal: AbortSignal,
+): Promise<Node | "hidden" | undefined> {
+  return readNode(context, nodeId, signal).catch((error: unknown) => {
+    const isHidden = error instanceof RemoteError && error.code === "forbidden" && error.scope === undefined;
+    if (isHidden) return "hidden";
+    throw error;
+  });
+}
+
 /** Reads the node, and the folders above it that are not known, and observes them from the top down. */
 export async function refreshNode(context: Context, reread: Reread, signal: AbortSignal): Promise<void> {
   const { metadata } = context;

@@ -12,12 +12,13 @@ import type { Attempt } from "../metadata/attempts.ts";
 import type { Reread } from "../metadata/rereads.ts";
 import type { Context } from "./context.ts";
 import { forgetEchoes } from "./echo.ts";
-import { notVisible, readNode, refreshNode } from "./fetch-node.ts";
+import { notVisible, readOrHidden, refreshNode } from "./fetch-node.ts";
 import { foresee } from "./foresee.ts";
 import { folderOfNode } from "./from-node.ts";
 import { createForgetting } from "./given-up.ts";
 import { askIndexed, forgetDeletions } from "./indexed.ts";
 import type { JournalStream } from "./journal-stream.ts";
+import { noteFollowed } from "./known-past.ts";
 import { isAnyToList } from "./list-again.ts";
 import { lookInside } from "./look-inside.ts";
 import { newestRevision, observeDeletion, observeNode } from "./observe.ts";
@@ -214,6 +215,7 @@ export async function follow(
   metadata.transaction(() => {
     readAgain(context, entries, nodes);
     metadata.settings.set("cursor", String(end));
+    noteFollowed(context, entries);
     forgetDeletions(context);
   });
   context.activity.progressed();
@@ -254,19 +256,6 @@ function unreadNews(context: Context, entries: readonly JournalEntry[], nodes: N
 
 /** Not known: not asked for, or not found. */
 export const isUnread = (node: Told | undefined) => node === undefined || node === "gone";
-
-/** One node without a grant must not keep the journal from being followed; a token without the scope reads none. */
-export function readOrHidden(
-  context: Context,
-  nodeId: string,
-  signal: AbortSignal,
-): Promise<Node | "hidden" | undefined> {
-  return readNode(context, nodeId, signal).catch((error: unknown) => {
-    const isHidden = error instanceof RemoteError && error.code === "forbidden" && error.scope === undefined;
-    if (isHidden) return "hidden";
-    throw error;
-  });
-}
 
 function isNews(context: Context, entry: JournalEntry): boolean {
   const { metadata, client } = context;

@@ -1,15 +1,15 @@
 /**
  * The journal is followed: by its stream, and in pages where that is not there, or says too little.
- * When the gateway does not know the position we have come to, its past is another one than it was
- * (its data were replaced by older ones): then everything that is known is looked at again. What it lost
- * meanwhile is taken for changed or deleted there, but for contents that are here (lost-versions.ts); what is
- * unsent here stays so. Never undoes what a program did.
+ * When the gateway's past is another one than it was (known-past.ts; its data were replaced by older
+ * ones), everything that is known is looked at again. What it lost meanwhile is taken for changed or
+ * deleted there, but for contents that are here (lost-versions.ts); what is unsent here stays so. Never
+ * undoes what a program did.
  */
-import { RemoteError } from "../client/errors.ts";
 import type { JournalEntry } from "../contract/resources.ts";
 import type { Context } from "./context.ts";
 import { follow, followOnce, type Hear } from "./follow.ts";
 import type { JournalStream } from "./journal-stream.ts";
+import { createKnownPast, forgetPast, isUnknownPosition, notePastGone } from "./known-past.ts";
 import { findLost, keepLost } from "./lost-versions.ts";
 import { listMarked } from "./relist.ts";
 
@@ -18,15 +18,16 @@ const BATCH = 500;
 /** With a stream that tells all there is, how often a page is asked for: positions without an entry are told only there. */
 const PAGES_MS = 30_000;
 
-export function createHearing(stream: JournalStream): Hear {
+export function createHearing(context: Context, stream: JournalStream): Hear {
+  const { metadata, runtime, settings, network, fresh } = context;
+  const past = createKnownPast(context, stream);
   /** When a page was asked for last, and whether the stream was there by then. */
   let asked = { at: Number.NEGATIVE_INFINITY, isOpen: false };
   /** When the oldest entry that came was found to wait for an answer of our own. */
   let heldSince: number | undefined;
 
   /** True when there is more to apply. */
-  async function followStream(context: Context, signal: AbortSignal): Promise<boolean> {
-    const { metadata, runtime, settings } = context;
+  async function followStream(signal: AbortSignal): Promise<boolean> {
     const cursor = metadata.settings.getNumber("cursor");
     const isOverdue = heldSince !== undefined && runtime.elapsed() - heldSince >= settings.pollMs;
     const came = stream.entries.slice(0, BATCH);
@@ -39,19 +40,37 @@ export function createHearing(stream: JournalStream): Hear {
     return ready === BATCH;
   }
 
-  function isPageNeeded({ metadata, network, runtime, fresh }: Context): boolean {
+  function isPageNeeded(): boolean {
     if (!stream.isOpen || !asked.isOpen || !network.isOnline || !fresh.isLive()) return true;
     if (runtime.elapsed() - asked.at >= PAGES_MS) return true;
     return metadata.settings.getNumber("written") > metadata.settings.getNumber("cursor");
   }
 
-  return async (context, signal) => {
+  /** The same. */
+  async function followPage(signal: AbortSignal): Promise<boolean> {
+    asked = { at: runtime.elapsed(), isOpen: stream.isOpen };
+    return followOnce(context, signal);
+  }
+
+  /** The same; undefined: the gateway's past is another one. */
+  async function followPast(signal: AbortSignal): Promise<boolean | undefined> {
+    try {
+      if (!(await past.isFollowed(signal))) return undefined;
+      if (stream.entries.length > 0 && (await followStream(signal))) return true;
+      if (stream.entries.length > 0 && heldSince !== undefined) return false;
+      if (isPageNeeded() && (await followPage(signal))) return true;
+      return (await past.isWritten(signal)) ? false : undefined;
+    } catch (error) {
+      if (isUnknownPosition(error)) return undefined;
+      throw error;
+    }
+  }
+
+  return async (_, signal) => {
     await listMarked(context, signal);
-    if (stream.entries.length > 0 && (await followStream(context, signal))) return true;
-    if (stream.entries.length > 0 && heldSince !== undefined) return false;
-    if (!isPageNeeded(context)) return false;
-    asked = { at: context.runtime.elapsed(), isOpen: stream.isOpen };
-    return hearPage(context, stream, signal);
+    const isMore = await followPast(signal);
+    if (isMore === undefined) await startOver(context, stream, signal);
+    return isMore ?? true;
   };
 }
 
@@ -64,24 +83,14 @@ function countReady({ metadata, sending }: Context, entries: readonly JournalEnt
   return held < 0 ? entries.length : held;
 }
 
-async function hearPage(context: Context, stream: JournalStream, signal: AbortSignal): Promise<boolean> {
-  try {
-    return await followOnce(context, signal);
-  } catch (error) {
-    const isUnknown = error instanceof RemoteError && error.code === "invalid" && error.field === "after";
-    if (!isUnknown) throw error;
-    context.network.answered();
-    context.fresh.lost();
-    stream.renew();
-    context.log.warn({ err: error }, "the gateway's past is another one; all that is known is looked at again");
-    await startOver(context, signal);
-    return true;
-  }
-}
-
-/** Broken off, also by a crash, it begins anew: until it is committed the gateway does not know the position. */
-async function startOver(context: Context, signal: AbortSignal): Promise<void> {
-  const { client, metadata, workspace } = context;
+/** The gateway's past is another one: all that is known is looked at again. Broken off, also by a crash, it begins anew. */
+async function startOver(context: Context, stream: JournalStream, signal: AbortSignal): Promise<void> {
+  const { client, metadata, workspace, network, fresh, log } = context;
+  log.warn({}, "the gateway's past is another one; all that is known is looked at again");
+  notePastGone(context);
+  network.answered();
+  fresh.lost();
+  stream.renew();
   const lost = await findLost(context, signal);
   const { asOf } = await client.readJournal(workspace.id, 0, { pageSize: 1, signal });
   metadata.transaction(() => {
@@ -91,5 +100,6 @@ async function startOver(context: Context, signal: AbortSignal): Promise<void> {
     metadata.settings.set("cursor", String(asOf));
     metadata.settings.set("indexed", "0");
     metadata.settings.set("written", "0");
+    forgetPast(context);
   });
 }

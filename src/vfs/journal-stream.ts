@@ -20,6 +20,8 @@ const LASTING_MS = 30_000;
 export interface JournalStream {
   /** A connection is there: what is new comes by itself. */
   readonly isOpen: boolean;
+  /** How often one opened or ended. */
+  readonly changes: number;
   /** What came and was not applied yet, oldest first. */
   readonly entries: readonly JournalEntry[];
   /** Everything up to this position was. */
@@ -48,6 +50,7 @@ export function createJournalStream(context: Context): JournalStream {
   let connection = new AbortController();
   let entries: JournalEntry[] = [];
   let isOpen = false;
+  let changes = 0;
   /** Something happened that nobody has waited for yet. */
   let isNews = false;
   let waiting: () => void = () => {};
@@ -78,6 +81,7 @@ export function createJournalStream(context: Context): JournalStream {
       fresh.heard();
       if (isOpen) return;
       isOpen = true;
+      changes += 1;
       wake();
     };
     let position = metadata.settings.getNumber("cursor");
@@ -98,6 +102,7 @@ export function createJournalStream(context: Context): JournalStream {
       // What a broken connection says of its end is of no interest, and may be long in coming.
       told.return().catch(() => {});
       isOpen = false;
+      changes += 1;
       entries = [];
       wake();
     }
@@ -128,6 +133,9 @@ export function createJournalStream(context: Context): JournalStream {
   return {
     get isOpen() {
       return isOpen;
+    },
+    get changes() {
+      return changes;
     },
     get entries() {
       return entries;

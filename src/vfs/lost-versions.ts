@@ -12,7 +12,8 @@ import type { Inode } from "../metadata/inodes.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { isStandIn } from "./effect.ts";
-import { READERS, readOrHidden } from "./follow.ts";
+import { readOrHidden } from "./fetch-node.ts";
+import { READERS } from "./follow.ts";
 import { rowsOfInode } from "./links.ts";
 import { tellWritten } from "./staged-files.ts";
 

@@ -180,6 +180,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     rightOfWay: createRightOfWay(runtime, settings.maximumAgeMs),
     cuts: new Map(),
     readOrder: createReadOrder(),
+    acknowledged: { newest: undefined },
     polled: createPollState(),
     notEmpty: new Map(),
     network,
@@ -221,7 +222,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const writeBack = createWriteBack(context);
   const backlog = createBacklog(context, metadata.nodes.pendingBytes);
   const stream = client.features.journal ? createJournalStream(context) : undefined;
-  const follower = createFollower(context, stream === undefined ? pollFolders : createHearing(stream), stream);
+  const follower = createFollower(context, stream === undefined ? pollFolders : createHearing(context, stream), stream);
   fresh.onEnd(() => {
     log.info({}, "the journal is not live any more: the kernel asks for everything again");
     stream?.renew();

@@ -259,3 +259,73 @@ test("bytes that are no longer what they were are nobody's content", async () =>
   await world.clock.advance(2 * SETTLED_MS);
   expect(shown(await remote())).toEqual([]);
 });
+
+/** What says that a mount begins anew. */
+const ANOTHER = "past is another one";
+
+test.each(["while it is up", "while it is down"])(
+  "%s: others have made the journal as long again, and more: it is noticed all the same",
+  async (when) => {
+    const { world, mount, save, root, tree, remote, make } = await begin();
+    const restore = backup(world);
+    await save("f", "lost");
+    await make(root, "theirs", "lost too");
+    await tree();
+    await world.clock.advance(60_000);
+    if (when === "while it is down") await world.run(mount.stop());
+    restore();
+    for (let count = 0; count < 20; count += 1) await make(root, `new-${count}`, "new");
+    if (when === "while it is down") await world.run(mount.start());
+    await world.clock.advance(2 * SETTLED_MS);
+    const all = shown(await tree());
+    expect(all).toEqual(shown(await remote()));
+    expect(all.length).toBe(22);
+    expect(all).toEqual(expect.arrayContaining([file("f", "lost"), file("theirs", "lost too"), file("new-19", "new")]));
+    world.check();
+  },
+);
+
+test.each(["made", "changed"])(
+  "what was %s last was acknowledged and lost before the journal told of it",
+  async (what) => {
+    const { world, save, root, tree, remote, make } = await begin();
+    if (what === "changed") await save("f", "before");
+    await make(root, "first", "there");
+    await world.clock.advance(60_000);
+    const restore = backup(world);
+    world.setLag({ path: 0, journal: 120_000, id: 0 });
+    await save("f", "lost");
+    await world.clock.advance(5_000);
+    expect(shown(await remote())).toContain(file("f", "lost"));
+    restore();
+    for (let count = 0; count < 5; count += 1) await make(root, `new-${count}`, "new");
+    await world.clock.advance(2 * SETTLED_MS);
+    const names = shown(await tree()).map((line) => line.replace(CONFLICT, " (conflict)"));
+    expect(shown(await tree())).toEqual(shown(await remote()));
+    expect(names).toContain(file(what === "made" ? "f" : "f (conflict)", "lost"));
+    expect(world.lines.filter((line) => line.includes(ANOTHER)).length).toBe(1);
+    world.check();
+  },
+);
+
+test("a gateway that only starts again, and a mount that does, begin nothing anew", async () => {
+  const { world, mount, save, root, remote, tree, make } = await begin();
+  for (const name of ["a", "b"]) await save(name, name);
+  await make(root, "theirs", "there");
+  await world.clock.advance(60_000);
+  world.setLag({ path: 5_000, journal: 30_000, id: 1_000 });
+  await save("c", "c");
+  await world.clock.advance(2_000);
+  world.restartGateway();
+  await world.clock.advance(10_000);
+  await world.run(mount.stop());
+  world.restartGateway();
+  await world.run(mount.start());
+  await save("d", "d");
+  await world.clock.advance(1_000);
+  world.restartGateway();
+  await world.clock.advance(SETTLED_MS);
+  expect(world.lines.filter((line) => line.includes(ANOTHER))).toEqual([]);
+  expect(shown(await tree())).toEqual(shown(await remote()));
+  world.check();
+});

@@ -217,6 +217,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     }),
     sending: new Map(),
     readOrder: createReadOrder(),
+    acknowledged: { newest: undefined },
     polled: createPollState(),
     notEmpty: new Map(),
     network,
