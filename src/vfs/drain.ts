@@ -129,6 +129,7 @@ async function drainAll(
 /** Something is being sent, will be repeated or is being written, or could be sent if the gateway answered: it is waited for. */
 function isUnderWay(context: Context, writeBack: WriteBack): boolean {
   if (writeBack.inFlight().length > 0 || context.metadata.attempts.nextDue() !== undefined) return true;
+  if (context.network.isUndecided) return true;
   if ([...context.lives.values()].some(({ writers }) => writers > 0)) return true;
   return heldBack(context) !== undefined && context.readOnly.why === undefined;
 }

@@ -50,6 +50,8 @@ export interface Network {
   cannotRefer(version: string): void;
   /** It is wanted tried again, or nobody has it as his content any more. */
   forgetReference(version: string): void;
+  /** A scope that was refused is being tried again, or was by what said nothing of it: whether it is lacking is not known. */
+  readonly isUndecided: boolean;
   /** Somebody wants what was refused tried again. */
   retry(): void;
   /** What the token says it has; undefined as of createNetwork. */
@@ -75,6 +77,8 @@ interface Refusal {
   readonly waitMs: number;
   /** It was asked for again, the answer is not here. */
   readonly isOnTrial: boolean;
+  /** It came, and said nothing of the scope. */
+  readonly isUndecided: boolean;
   /** After the next trial that says nothing. */
   readonly undecidedMs: number;
   /** When it was last tried before its time, since something else went that takes it. */
@@ -135,6 +139,7 @@ export function createNetwork(
       waitMs,
       untilMs: runtime.elapsed() + waitMs,
       isOnTrial: false,
+      isUndecided: false,
       undecidedMs: UNDECIDED_MS,
       shownMs: before?.shownMs ?? Number.NEGATIVE_INFINITY,
     });
@@ -214,11 +219,14 @@ export function createNetwork(
         const { undecidedMs } = refusal;
         const untilMs = runtime.elapsed() + undecidedMs;
         const next = Math.min(REFUSED_MS, 2 * undecidedMs);
-        refused.set(scope, { ...refusal, untilMs, isOnTrial: false, undecidedMs: next });
+        refused.set(scope, { ...refusal, untilMs, isOnTrial: false, isUndecided: true, undecidedMs: next });
         runtime.setTimer(undecidedMs, () => {
           if (refused.get(scope)?.untilMs === untilMs) options.onChange("scopes");
         });
       }
+    },
+    get isUndecided() {
+      return [...refused.values()].some(({ isOnTrial, isUndecided }) => isOnTrial || isUndecided);
     },
     retry() {
       for (const [scope, refusal] of refused) refused.set(scope, { ...refusal, untilMs: runtime.elapsed() });

@@ -384,6 +384,27 @@ const FOUND: readonly Found[] = [
       save(1, "b", 1),
     ],
   },
+  {
+    name: "a scope that was refused is tried again by what says nothing of it for minutes: a drain waits for that",
+    options: { mounts: 2, seed: 1, lacks: ["journal"], hasKeys: true },
+    steps: [
+      save(0, "a"),
+      { do: "run", mount: 0, program: { do: "mkdir", path: "d" } },
+      save(0, "d/a"),
+      { do: "wait", ms: 4_000 },
+      LIST,
+      { do: "run", mount: 1, program: { do: "list", path: "d" } },
+      { do: "lag", path: 8_000, journal: 5_000, id: 0 },
+      { do: "weather", mount: 0, isOffline: false, latencyMs: 0, faultShare: 0, withdrawn: "node.node.update" },
+      { do: "run", mount: 0, program: { do: "backup", path: "d/a", size: 1, keeps: false } },
+      { do: "wait", ms: 4_000 },
+      { do: "clock", mount: 0, skewMs: 0 },
+      { do: "run", mount: 0, program: { do: "append", path: "a", size: 5_000 } },
+      { do: "wait", ms: 12_000 },
+      { do: "run", mount: 1, program: { do: "unlink", path: "d/a" } },
+      { do: "drain", mount: 0 },
+    ],
+  },
 ];
 
 test.each(FOUND)("$name", async ({ options, steps }) => {
