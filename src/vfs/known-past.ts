@@ -118,7 +118,9 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
   };
 }
 
+/** A gateway may word the same time in a page otherwise than in the stream. */
 function isSame(one: Followed, other: Followed): boolean {
   const { position, nodeId, revision, time } = one;
-  return position === other.position && nodeId === other.nodeId && revision === other.revision && time === other.time;
+  const isOfNode = nodeId === other.nodeId && revision === other.revision;
+  return position === other.position && isOfNode && Date.parse(time) === Date.parse(other.time);
 }
