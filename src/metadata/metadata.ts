@@ -65,7 +65,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
 
   const wanted = wantedTransaction(database);
   const writers = createWriters(database);
-  let beforeCommit = () => {};
+  const committing: (() => void)[] = [];
 
   function beginWanted(): void {
     begin.run();
@@ -82,7 +82,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
       if (failed !== undefined) throw failed;
       if (wanted.begin === undefined) {
         writers.tellEnded();
-        beforeCommit();
+        for (const change of committing) change();
         commit.run();
         writers.told();
       }
@@ -188,7 +188,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
 
     /** From now on part of each transaction that changes anything, at its end. */
     beforeCommit(change: () => void): void {
-      beforeCommit = change;
+      committing.push(change);
     },
 
     /**

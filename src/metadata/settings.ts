@@ -12,6 +12,8 @@ export type SettingKey =
   | "cursor"
   /** The last entry of the journal that was applied, see vfs/known-past.ts. */
   | "followed"
+  /** The change that the gateway acknowledged last, see there. */
+  | "acknowledged"
   /** Id of the last boot. */
   | "boot"
   /** Position the path index showed. */

@@ -19,6 +19,7 @@ import type { HandleId } from "./filesystem.ts";
 import type { Freshness } from "./freshness.ts";
 import type { HandleTable } from "./handle-table.ts";
 import type { Reads } from "./in-order.ts";
+import type { Acknowledged } from "./known-past.ts";
 import type { LiveFile, SequentialReader } from "./live-file.ts";
 import type { Mover } from "./mover.ts";
 import type { Network } from "./network.ts";
@@ -120,10 +121,8 @@ export interface Context {
   readonly sending: Map<number, () => void>;
   /** For gateways that count no changes; see echo.ts. */
   readonly readOrder: ReadOrder;
-  /** What the gateway acknowledged last, `at` by `elapsed`; see known-past.ts. */
-  readonly acknowledged: {
-    newest: { readonly nodeId: string; readonly revision: number; readonly at: number } | undefined;
-  };
+  /** See known-past.ts. */
+  readonly acknowledged: Acknowledged;
   /** Which folders are listed again next; see poll.ts. */
   readonly polled: PollState;
   /** Folders removed here, by node id, that the gateway does not delete because something is in them; see look-inside.ts. */

@@ -2,7 +2,7 @@
 import { RemoteError } from "../client/errors.ts";
 import { SETTLE_MS } from "../contract/features.ts";
 import { OPERATIONS } from "../contract/operations.ts";
-import type { Node } from "../contract/resources.ts";
+import { type Node, PAGE_SIZE_MAX } from "../contract/resources.ts";
 import type { Reread } from "../metadata/rereads.ts";
 import { withHash } from "./content-hash.ts";
 import type { Context } from "./context.ts";
@@ -50,6 +50,29 @@ export function readOrHidden(
     if (isHidden) return "hidden";
     throw error;
   });
+}
+
+/** Whether the version is one of the node's. Of a node that may not be read nothing is known: it counts as there. */
+export async function hasVersion(
+  { client, network }: Pick<Context, "client" | "network">,
+  nodeId: string,
+  version: string,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    for (let after: string | undefined; ; ) {
+      const page = await client.listVersions(nodeId, { pageSize: PAGE_SIZE_MAX, after, signal });
+      network.answered();
+      if (page.items.some(({ id }) => id === version)) return true;
+      if (page.next == null) return false;
+      after = page.next;
+    }
+  } catch (error) {
+    if (!(error instanceof RemoteError)) throw error;
+    if (error.code === "notFound") return false;
+    if (error.code === "forbidden" && error.scope === undefined) return true;
+    throw error;
+  }
 }
 
 /** Reads the node, and the folders above it that are not known, and observes them from the top down. */

@@ -4,12 +4,12 @@
  * connection was lost it is asked for what stood at the end of that past: the entry that was followed last, and the
  * node it acknowledged a change of last. Knows nothing of what is done when it has another one.
  */
-import type { z } from "zod";
+import { z } from "zod";
 import { RemoteError } from "../client/errors.ts";
 import { SETTLE_MS } from "../contract/features.ts";
-import { journalEntry } from "../contract/resources.ts";
+import { journalEntry, type Node, node } from "../contract/resources.ts";
 import type { Context } from "./context.ts";
-import { readOrHidden } from "./fetch-node.ts";
+import { hasVersion, readOrHidden } from "./fetch-node.ts";
 import type { JournalStream } from "./journal-stream.ts";
 
 /** An id may answer 404 for a moment after the node was made. */
@@ -18,14 +18,24 @@ const NEW_MS = 30_000;
 /** Stands for the entry while the past is another one and that is not made up for: a crash must not forget it. */
 const OTHER = "other";
 
+/** The node after the change. */
+const acknowledgment = node
+  .pick({ id: true, revision: true, head: true, lastKey: true })
+  .extend({ isDeleted: z.boolean() });
+
+const acknowledgments = z.object({ newest: acknowledgment.optional(), doubted: acknowledgment.optional() });
+
 /** Of an entry, what no other one has. */
 const followed = journalEntry.pick({ position: true, nodeId: true, revision: true, time: true });
 type Followed = z.infer<typeof followed>;
 
 export interface KnownPast {
-  /** Whether the journal still has the entry that was followed last. Asks once for each connection; rejects when there is no answer. */
+  /**
+   * Whether the journal still has the entry that was followed last, and the gateway what it acknowledged last. Asks once
+   * for each connection, before anything is followed by it; rejects when there is no answer.
+   */
   isFollowed(signal: AbortSignal): Promise<boolean>;
-  /** The same of the change that was acknowledged last, once the journal tells of it. */
+  /** Also, once the journal must have told if somebody removed it, the node of the change that was acknowledged last. */
   isWritten(signal: AbortSignal): Promise<boolean>;
 }
 
@@ -45,7 +55,48 @@ export function notePastGone({ metadata }: Pick<Context, "metadata">): void {
 /** Within the transaction that begins with another past. */
 export function forgetPast({ metadata, acknowledged }: Pick<Context, "metadata" | "acknowledged">): void {
   metadata.settings.set("followed", "");
-  acknowledged.newest = undefined;
+  metadata.settings.set("acknowledged", "");
+  Object.assign(acknowledged, { newest: undefined, doubted: undefined });
+}
+
+type Acknowledgment = z.infer<typeof acknowledgment>;
+
+/** What the gateway acknowledged last. */
+export interface Acknowledged {
+  newest: Acknowledgment | undefined;
+  /** The same of the connection before, for which nobody has asked by this one yet. */
+  doubted: Acknowledgment | undefined;
+  /** Changes with the connection. */
+  connection: () => number;
+  /** The one by which `newest` came. */
+  by: number | undefined;
+}
+
+export function noteAcknowledged(
+  { acknowledged }: Pick<Context, "acknowledged">,
+  told: Node,
+  isDeleted: boolean,
+): void {
+  const { id, revision, head, lastKey } = told;
+  const by = acknowledged.connection();
+  if (by !== acknowledged.by) acknowledged.doubted ??= acknowledged.newest;
+  Object.assign(acknowledged, { newest: { id, revision, head, lastKey, isDeleted }, by });
+}
+
+/** From here on it is kept with each commit: many answers share one. */
+export function createAcknowledged(metadata: Context["metadata"]): Acknowledged {
+  const text = metadata.settings.get("acknowledged") ?? "";
+  const before = text === "" ? {} : acknowledgments.parse(JSON.parse(text));
+  const none = { newest: undefined, doubted: undefined, connection: () => 0, by: undefined };
+  const acknowledged: Acknowledged = { ...none, ...before };
+  let kept = acknowledged.newest;
+  metadata.beforeCommit(() => {
+    const { newest, doubted } = acknowledged;
+    if (newest === kept) return;
+    kept = newest;
+    metadata.settings.set("acknowledged", JSON.stringify({ newest, doubted }));
+  });
+  return acknowledged;
 }
 
 function lastFollowed({ metadata }: Context): Followed | typeof OTHER | undefined {
@@ -65,6 +116,9 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
   let followedAt: number | undefined;
   let writtenAt: number | undefined;
   let behindSince: number | undefined;
+  /** Since when an id that was acknowledged answers 404. */
+  let absentSince: number | undefined;
+  acknowledged.connection = connection;
 
   /** As long as no gateway is late, the journal may have yet to tell of it. */
   function isLate(): boolean {
@@ -78,6 +132,36 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
   function isExpected(nodeId: string): boolean {
     const row = metadata.nodes.ofNodeId(nodeId);
     return row !== undefined && row.entry !== null && !(row.seen !== null && "deleted" in row.seen);
+  }
+
+  /** Undefined: its id answers 404. By id a node is never old. */
+  async function has(change: Acknowledgment | undefined, signal: AbortSignal): Promise<boolean | undefined> {
+    if (change === undefined || !client.features.revisions) return true;
+    const { id, revision, head, lastKey, isDeleted } = change;
+    if (!isDeleted && !isExpected(id)) return true;
+    const node = await readOrHidden(context, id, signal);
+    if (node === "hidden" || (isDeleted && node === undefined)) return true;
+    // Removed here meanwhile.
+    if (!isDeleted && !isExpected(id)) return true;
+    if (node === undefined) return undefined;
+    if (node.revision < revision) return false;
+    const isKeyOther = client.features.lastKey && node.lastKey !== lastKey;
+    if (node.revision === revision && isKeyOther) return false;
+    if (isDeleted) return true;
+    // Where somebody else's content came in the place of ours, ours is an earlier version.
+    if (head === null || node.head === head || !client.features.versions) return true;
+    return hasVersion(context, id, head, signal);
+  }
+
+  /** Asks once for each connection; where an id answers 404, until that is decided. */
+  async function hasAcknowledged(at: number, signal: AbortSignal): Promise<boolean | undefined> {
+    const { newest, doubted } = acknowledged;
+    const is = (doubted === newest ? true : await has(doubted, signal)) && (await has(newest, signal));
+    absentSince = is === undefined ? (absentSince ?? runtime.elapsed()) : undefined;
+    if (is !== true) return is;
+    // What came by this connection meanwhile is no older.
+    if (connection() === at) [acknowledged.doubted, acknowledged.by, writtenAt] = [undefined, at, at];
+    return true;
   }
 
   async function hasEntry(last: Followed, signal: AbortSignal): Promise<boolean> {
@@ -100,20 +184,13 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
       if (last === OTHER) return false;
       if (followedAt !== at && last !== undefined && !(await hasEntry(last, signal))) return false;
       followedAt = at;
-      return true;
+      return writtenAt === at || (await hasAcknowledged(at, signal)) !== false;
     },
     async isWritten(signal) {
       const at = connection();
-      if (writtenAt === at || !client.features.revisions) return true;
-      const { newest } = acknowledged;
-      if (newest !== undefined && isExpected(newest.nodeId)) {
-        if (isLate()) return true;
-        const node = await readOrHidden(context, newest.nodeId, signal);
-        if (node === undefined && isExpected(newest.nodeId)) return runtime.elapsed() - newest.at < NEW_MS;
-        if (typeof node === "object" && node.revision < newest.revision) return false;
-      }
-      writtenAt = at;
-      return true;
+      if (writtenAt === at || isLate()) return true;
+      const is = await hasAcknowledged(at, signal);
+      return is ?? runtime.elapsed() - (absentSince ?? 0) < NEW_MS;
     },
   };
 }

@@ -4,15 +4,13 @@
  * written them just now: kept beside what has the name there by then, or made again where nothing has it. Knows nothing
  * of how that is found out, and of no place: names go by what the gateway tells.
  */
-import { RemoteError } from "../client/errors.ts";
-import { PAGE_SIZE_MAX } from "../contract/resources.ts";
 import { forEachAtOnce } from "../lib/at-once.ts";
 import { hasCode } from "../lib/system-error.ts";
 import type { Inode } from "../metadata/inodes.ts";
-import { markInode } from "./changes.ts";
+import { markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { isStandIn } from "./effect.ts";
-import { readOrHidden } from "./fetch-node.ts";
+import { hasVersion, readOrHidden } from "./fetch-node.ts";
 import { READERS } from "./follow.ts";
 import { rowsOfInode } from "./links.ts";
 import { tellWritten } from "./staged-files.ts";
@@ -63,26 +61,11 @@ function currentOf({ metadata }: Context, lineage: number): Inode | undefined {
 
 /** Whether the gateway has this version. Of a node that may not be read nothing is known: it counts as there. */
 async function isThere(context: Context, nodeId: string, version: string, signal: AbortSignal): Promise<boolean> {
-  const { client, network } = context;
   const node = await readOrHidden(context, nodeId, signal);
   if (node === undefined) return false;
   if (node === "hidden" || node.head === version) return true;
   // Who cannot be asked for it may have it or not: what is here is kept.
-  if (!client.features.versions) return false;
-  for (let after: string | undefined; ; ) {
-    try {
-      const page = await client.listVersions(nodeId, { pageSize: PAGE_SIZE_MAX, after, signal });
-      network.answered();
-      if (page.items.some(({ id }) => id === version)) return true;
-      if (page.next == null) return false;
-      after = page.next;
-    } catch (error) {
-      if (!(error instanceof RemoteError)) throw error;
-      if (error.code === "notFound") return false;
-      if (error.code === "forbidden" && error.scope === undefined) return true;
-      throw error;
-    }
-  }
+  return context.client.features.versions && (await hasVersion(context, nodeId, version, signal));
 }
 
 /** Power loss or a broken disk may have made something else of it, which must not become anybody's content. */
@@ -115,7 +98,8 @@ function keep(context: Context, { inode: id, lineage, heads }: Lost): void {
   const changed = { content: "dirty", changes: inode.changes + 1, hash: null, synced: null } as const;
   const kept = metadata.inodes.update(id, { ...changed, ...ofNothing });
   metadata.lives.update(lineage, ofNothing);
-  markInode(context, id);
+  // What was written here has waited since then: a drain that is under way is not over without it.
+  for (const row of rowsOfInode(context, id)) markNode(context, row, row.changedAt === 0 ? null : row.changedAt);
   metadata.afterCommit(() => {
     const live = lives.get(lineage);
     // Whoever has it open writes to what is changed already, and no check finds it to be another version.

@@ -21,7 +21,8 @@ const RETRY_MAX_MS = 5 * 60_000;
 const UNREADABLE_TRIES = 5;
 /** Whether a node is gone that was to be deleted is looked up at least so often. */
 const TOLD_MS = 10_000;
-const REREAD: Verdict = { retry: true, afterMs: 0 };
+/** Overtaken so often in a row, something else is wrong. */
+const OVERTAKEN = 3;
 
 const TOO_MUCH: readonly RemoteErrorCode[] = ["throttled", "silent", "server"];
 
@@ -115,7 +116,7 @@ function failed(context: Context, attempt: Attempt<Request>, error: unknown): vo
     err: error,
   };
   if (error instanceof RemoteError) {
-    const verdict = isOvertaken(context, attempt, error) ? REREAD : refused(context, attempt, error);
+    const verdict = isOvertaken(context, attempt, error) ? readAgain(attempt) : refused(context, attempt, error);
     if (!verdict.retry) {
       network.undecided(scopesOf(attempt.request.do));
       log.info(fields, "refused");
@@ -184,7 +185,9 @@ async function settleByNode(
       return true;
     }
     const { revision } = withRevision(context, node, "id");
-    if ("ifRevision" in request && revision <= request.ifRevision) return false;
+    // Where revisions are the gateway's, one from before the request's is of another past: its data were set back.
+    const isOfOther = context.client.features.revisions && "ifRevision" in request && revision < request.ifRevision;
+    if ("ifRevision" in request && revision <= request.ifRevision && !isOfOther) return false;
     context.metadata.transaction(() => {
       context.metadata.attempts.remove(attempt.id);
       // It had no effect and can have none any more: what is seen is judged, and the plan asks again.
@@ -254,6 +257,10 @@ async function withContentHash(
   } catch (failure) {
     return failure;
   }
+}
+
+function readAgain({ tries }: Attempt<Request>): Verdict {
+  return tries < OVERTAKEN ? { retry: true, afterMs: 0 } : { retry: true };
 }
 
 /** The earlier sending arrived between the reading and the repetition: the node is read again. */

@@ -23,6 +23,7 @@ import { dropRow } from "./given-up.ts";
 import { comesFrom } from "./holes.ts";
 import { inodeOfRow, nodeIdOfFolder } from "./identity.ts";
 import { isPassedOver, noteWritten, positionNow } from "./indexed.ts";
+import { noteAcknowledged } from "./known-past.ts";
 import { enterGroup, joinGroup, leaveGroup, lookLater } from "./links.ts";
 import { listAgain } from "./list-again.ts";
 import { writersOf } from "./live.ts";
@@ -55,7 +56,9 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     }
     const row = known.nodeId === null || known.nodeId === told.id ? known : leaveNode(context, known);
     const node = afterWrite(context, row, told);
-    if (attempt.request.do === "delete") return acknowledgeDeletion(context, row, attempt, node.revision, position);
+    const isDeletion = attempt.request.do === "delete";
+    noteAcknowledged(context, told, isDeletion);
+    if (isDeletion) return acknowledgeDeletion(context, row, attempt, node.revision, position);
 
     if (isSomebodysNow(context, row, node.id)) {
       closeAttempt(context, attempt);
@@ -77,7 +80,6 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     leaveState(context, node.id, row.base, base);
     context.quota.grew(attempt, base.size - (row.base?.size ?? 0));
     metadata.rereads.found(node.id);
-    context.acknowledged.newest = { nodeId: node.id, revision: told.revision, at: context.runtime.elapsed() };
     // A repeated request gets its first answer, however old: what was heard of the node since then is news.
     const waiting = metadata.arrivals.get(node.id);
     if (waiting !== undefined && waiting.revision <= node.revision) metadata.arrivals.remove(node.id);

@@ -32,6 +32,7 @@ import { positionsNotAhead } from "./indexed.ts";
 import type { Patience } from "./insist.ts";
 import { createJournalStream } from "./journal-stream.ts";
 import { type KernelCache, NO_KERNEL_CACHE } from "./kernel-cache.ts";
+import { createAcknowledged } from "./known-past.ts";
 import { closeLive } from "./live.ts";
 import { createFileSystem } from "./mounted.ts";
 import { type Mover, NO_MOVER } from "./mover.ts";
@@ -180,7 +181,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     rightOfWay: createRightOfWay(runtime, settings.maximumAgeMs),
     cuts: new Map(),
     readOrder: createReadOrder(),
-    acknowledged: { newest: undefined },
+    acknowledged: createAcknowledged(metadata),
     polled: createPollState(),
     notEmpty: new Map(),
     network,

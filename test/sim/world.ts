@@ -194,6 +194,8 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       gateway.setOptions({ quota: bytes === undefined ? {} : { all: bytes } });
     },
     restartGateway() {
+      // As its connections do.
+      gateway.endStreams();
       gateway = up();
     },
     position: () => Number(store.prepare("SELECT max(position) FROM change").pluck().get() ?? 0),

@@ -22,6 +22,7 @@ import type { Caller, HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
 import { createFreshness } from "../../src/vfs/freshness.ts";
 import { countHandles } from "../../src/vfs/handle-table.ts";
 import { NO_KERNEL_CACHE } from "../../src/vfs/kernel-cache.ts";
+import { createAcknowledged } from "../../src/vfs/known-past.ts";
 import { createNetwork } from "../../src/vfs/network.ts";
 import { isPassedAtOnce, open, openCreated, prepareOpen, release } from "../../src/vfs/open.ts";
 import { NO_PASSTHROUGH } from "../../src/vfs/passthrough.ts";
@@ -217,7 +218,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     }),
     sending: new Map(),
     readOrder: createReadOrder(),
-    acknowledged: { newest: undefined },
+    acknowledged: createAcknowledged(metadata),
     polled: createPollState(),
     notEmpty: new Map(),
     network,
