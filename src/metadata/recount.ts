@@ -11,7 +11,10 @@ export function createRecount(database: Connection): () => void {
     "UPDATE inode SET listed = 0 WHERE listed IS NOT NULL",
     "DELETE FROM tombstone",
     "DELETE FROM arrival",
-    "INSERT OR REPLACE INTO reread (node_id, due) SELECT node_id, 0 FROM node WHERE node_id IS NOT NULL",
+    // One whose id has answered 404 for a while has done so whatever the past was.
+    `INSERT OR REPLACE INTO reread (node_id, due, missing_since)
+     SELECT node.node_id, 0, reread.missing_since FROM node LEFT JOIN reread ON reread.node_id = node.node_id
+     WHERE node.node_id IS NOT NULL`,
   ].map((sql) => prepare(database, sql));
   return () => {
     for (const step of steps) step.run();

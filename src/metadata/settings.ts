@@ -10,7 +10,7 @@ export type SettingKey =
   | "root"
   /** Journal position everything is applied up to. */
   | "cursor"
-  /** The last entry of the journal that was applied, see vfs/known-past.ts. */
+  /** The last entry of the journal that was applied, see vfs/past.ts. */
   | "followed"
   /** The change that the gateway acknowledged last, see there. */
   | "acknowledged"

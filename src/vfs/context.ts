@@ -19,11 +19,11 @@ import type { HandleId } from "./filesystem.ts";
 import type { Freshness } from "./freshness.ts";
 import type { HandleTable } from "./handle-table.ts";
 import type { Reads } from "./in-order.ts";
-import type { Acknowledged } from "./known-past.ts";
 import type { LiveFile, SequentialReader } from "./live-file.ts";
 import type { Mover } from "./mover.ts";
 import type { Network } from "./network.ts";
 import type { Passthrough } from "./passthrough.ts";
+import type { Acknowledged } from "./past.ts";
 import type { PollState } from "./poll-state.ts";
 import type { Quota } from "./quota-state.ts";
 import type { ReadOrder } from "./read-order.ts";
@@ -121,7 +121,7 @@ export interface Context {
   readonly sending: Map<number, () => void>;
   /** For gateways that count no changes; see echo.ts. */
   readonly readOrder: ReadOrder;
-  /** See known-past.ts. */
+  /** See past.ts. */
   readonly acknowledged: Acknowledged;
   /** Which folders are listed again next; see poll.ts. */
   readonly polled: PollState;

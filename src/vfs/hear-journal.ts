@@ -9,8 +9,9 @@ import type { JournalEntry } from "../contract/resources.ts";
 import type { Context } from "./context.ts";
 import { follow, followOnce, type Hear } from "./follow.ts";
 import type { JournalStream } from "./journal-stream.ts";
-import { createKnownPast, forgetPast, isUnknownPosition, notePastGone } from "./known-past.ts";
+import { createKnownPast, isUnknownPosition } from "./known-past.ts";
 import { findLost, keepLost } from "./lost-versions.ts";
+import { forgetPast, notePastGone } from "./past.ts";
 import { listMarked } from "./relist.ts";
 
 /** Entries applied in one go. */

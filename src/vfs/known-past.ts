@@ -4,30 +4,15 @@
  * connection was lost it is asked for what stood at the end of that past: the entry that was followed last, and the
  * node it acknowledged a change of last. Knows nothing of what is done when it has another one.
  */
-import { z } from "zod";
 import { RemoteError } from "../client/errors.ts";
 import { SETTLE_MS } from "../contract/features.ts";
-import { journalEntry, type Node, node } from "../contract/resources.ts";
 import type { Context } from "./context.ts";
 import { hasVersion, readOrHidden } from "./fetch-node.ts";
 import type { JournalStream } from "./journal-stream.ts";
+import { type Acknowledgment, type Followed, isPastGone, lastFollowed } from "./past.ts";
 
 /** An id may answer 404 for a moment after the node was made. */
 const NEW_MS = 30_000;
-
-/** Stands for the entry while the past is another one and that is not made up for: a crash must not forget it. */
-const OTHER = "other";
-
-/** The node after the change. */
-const acknowledgment = node
-  .pick({ id: true, revision: true, head: true, lastKey: true })
-  .extend({ isDeleted: z.boolean() });
-
-const acknowledgments = z.object({ newest: acknowledgment.optional(), doubted: acknowledgment.optional() });
-
-/** Of an entry, what no other one has. */
-const followed = journalEntry.pick({ position: true, nodeId: true, revision: true, time: true });
-type Followed = z.infer<typeof followed>;
 
 export interface KnownPast {
   /**
@@ -37,71 +22,6 @@ export interface KnownPast {
   isFollowed(signal: AbortSignal): Promise<boolean>;
   /** Also, once the journal must have told if somebody removed it, the node of the change that was acknowledged last. */
   isWritten(signal: AbortSignal): Promise<boolean>;
-}
-
-/** Within the transaction that moves the cursor past these. */
-export function noteFollowed({ metadata }: Pick<Context, "metadata">, entries: readonly Followed[]): void {
-  const last = entries.at(-1);
-  if (last === undefined) return;
-  const { position, nodeId, revision, time } = last;
-  metadata.settings.set("followed", JSON.stringify({ position, nodeId, revision, time }));
-}
-
-/** It is another one, until `forgetPast`. */
-export function notePastGone({ metadata }: Pick<Context, "metadata">): void {
-  metadata.settings.set("followed", OTHER);
-}
-
-/** Within the transaction that begins with another past. */
-export function forgetPast({ metadata, acknowledged }: Pick<Context, "metadata" | "acknowledged">): void {
-  metadata.settings.set("followed", "");
-  metadata.settings.set("acknowledged", "");
-  Object.assign(acknowledged, { newest: undefined, doubted: undefined });
-}
-
-type Acknowledgment = z.infer<typeof acknowledgment>;
-
-/** What the gateway acknowledged last. */
-export interface Acknowledged {
-  newest: Acknowledgment | undefined;
-  /** The same of the connection before, for which nobody has asked by this one yet. */
-  doubted: Acknowledgment | undefined;
-  /** Changes with the connection. */
-  connection: () => number;
-  /** The one by which `newest` came. */
-  by: number | undefined;
-}
-
-export function noteAcknowledged(
-  { acknowledged }: Pick<Context, "acknowledged">,
-  told: Node,
-  isDeleted: boolean,
-): void {
-  const { id, revision, head, lastKey } = told;
-  const by = acknowledged.connection();
-  if (by !== acknowledged.by) acknowledged.doubted ??= acknowledged.newest;
-  Object.assign(acknowledged, { newest: { id, revision, head, lastKey, isDeleted }, by });
-}
-
-/** From here on it is kept with each commit: many answers share one. */
-export function createAcknowledged(metadata: Context["metadata"]): Acknowledged {
-  const text = metadata.settings.get("acknowledged") ?? "";
-  const before = text === "" ? {} : acknowledgments.parse(JSON.parse(text));
-  const none = { newest: undefined, doubted: undefined, connection: () => 0, by: undefined };
-  const acknowledged: Acknowledged = { ...none, ...before };
-  let kept = acknowledged.newest;
-  metadata.beforeCommit(() => {
-    const { newest, doubted } = acknowledged;
-    if (newest === kept) return;
-    kept = newest;
-    metadata.settings.set("acknowledged", JSON.stringify({ newest, doubted }));
-  });
-  return acknowledged;
-}
-
-function lastFollowed({ metadata }: Context): Followed | typeof OTHER | undefined {
-  const text = metadata.settings.get("followed") ?? "";
-  return text === "" ? undefined : text === OTHER ? OTHER : followed.parse(JSON.parse(text));
 }
 
 /** The gateway has not come as far as this position. */
@@ -180,8 +100,8 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
   return {
     async isFollowed(signal) {
       const at = connection();
+      if (isPastGone(context)) return false;
       const last = lastFollowed(context);
-      if (last === OTHER) return false;
       if (followedAt !== at && last !== undefined && !(await hasEntry(last, signal))) return false;
       followedAt = at;
       return writtenAt === at || (await hasAcknowledged(at, signal)) !== false;

@@ -23,7 +23,6 @@ import { dropRow } from "./given-up.ts";
 import { comesFrom } from "./holes.ts";
 import { inodeOfRow, nodeIdOfFolder } from "./identity.ts";
 import { isPassedOver, noteWritten, positionNow } from "./indexed.ts";
-import { noteAcknowledged } from "./known-past.ts";
 import { enterGroup, joinGroup, leaveGroup, lookLater } from "./links.ts";
 import { listAgain } from "./list-again.ts";
 import { writersOf } from "./live.ts";
@@ -32,6 +31,7 @@ import { moveAside } from "./make-room.ts";
 import { handOver } from "./nameless.ts";
 import { isPast, observeNode, revisionOf } from "./observe.ts";
 import { takeOwn, takeUnsigned } from "./own.ts";
+import { noteAcknowledged, notePastGone } from "./past.ts";
 import { areBirthsSigned, isKeyed, type Request, scopesOf } from "./request.ts";
 import { kindOf } from "./stat.ts";
 
@@ -262,6 +262,7 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
       return { retry: false };
     }
     closeRefused(context, attempt, error);
+    if (node !== undefined && isOfOtherPast(context, row, node)) notePastGone(context);
     if (node?.lastKey != null && takeOwn(context, node)) return { retry: false };
     if (node !== undefined && takeFromTheWay(context, row, node)) return { retry: false };
     metadata.nodes.update(row.id, { due: context.runtime.now() });
@@ -270,6 +271,11 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
     context.activity.progressed();
     return { retry: false };
   });
+}
+
+/** As it is now the node is older than what the gateway had acknowledged before it was asked: its data were set back. */
+function isOfOtherPast({ client }: Context, { nodeId, base }: NodeRow, node: Node): boolean {
+  return client.features.revisions && node.id === nodeId && base !== null && node.revision < base.revision;
 }
 
 /** What is in the way was made by a birth of ours that was given up, this one or another, or is asked whether it was. */
