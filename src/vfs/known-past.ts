@@ -13,6 +13,8 @@ import { type Acknowledgment, type Followed, isPastGone, lastFollowed } from "./
 
 /** An id may answer 404 for a moment after the node was made. */
 const NEW_MS = 30_000;
+/** So long a journal may be late. Shorter than after what a node that answers 404 is taken as gone, with what is here of it. */
+const LATE_MS = SETTLE_MS / 2;
 
 export interface KnownPast {
   /**
@@ -40,12 +42,12 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
   let absentSince: number | undefined;
   acknowledged.connection = connection;
 
-  /** As long as no gateway is late, the journal may have yet to tell of it. */
+  /** The journal may have yet to tell of it. */
   function isLate(): boolean {
     const { settings } = metadata;
     if (settings.getNumber("cursor") >= settings.getNumber("written")) behindSince = undefined;
     else behindSince ??= runtime.elapsed();
-    return behindSince !== undefined && runtime.elapsed() - behindSince < SETTLE_MS;
+    return behindSince !== undefined && runtime.elapsed() - behindSince < LATE_MS;
   }
 
   /** Nobody has removed it since, as far as is known. */
