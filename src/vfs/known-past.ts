@@ -9,11 +9,11 @@ import { SETTLE_MS } from "../contract/features.ts";
 import type { Context } from "./context.ts";
 import { hasVersion, readOrHidden } from "./fetch-node.ts";
 import type { JournalStream } from "./journal-stream.ts";
-import { type Acknowledgment, type Followed, isPastGone, lastFollowed } from "./past.ts";
+import { type Acknowledgment, type Followed, isPastGone, lastFollowed, toAsk } from "./past.ts";
 
 /** An id may answer 404 for a moment after the node was made. */
 const NEW_MS = 30_000;
-/** So long a journal may be late. Shorter than after what a node that answers 404 is taken as gone, with what is here of it. */
+/** After so long the journal has told of a removal. Shorter than after what a node that answers 404 is taken as gone, with what is here of it. */
 const LATE_MS = SETTLE_MS / 2;
 
 export interface KnownPast {
@@ -42,12 +42,12 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
   let absentSince: number | undefined;
   acknowledged.connection = connection;
 
-  /** The journal may have yet to tell of it. */
-  function isLate(): boolean {
+  /** For how long the journal, as far as it was followed, has not come as far as what was acknowledged. */
+  function behind(): number {
     const { settings } = metadata;
     if (settings.getNumber("cursor") >= settings.getNumber("written")) behindSince = undefined;
     else behindSince ??= runtime.elapsed();
-    return behindSince !== undefined && runtime.elapsed() - behindSince < LATE_MS;
+    return behindSince === undefined ? 0 : runtime.elapsed() - behindSince;
   }
 
   /** Nobody has removed it since, as far as is known. */
@@ -57,32 +57,35 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
   }
 
   /** Undefined: its id answers 404. By id a node is never old. */
-  async function has(change: Acknowledgment | undefined, signal: AbortSignal): Promise<boolean | undefined> {
-    if (change === undefined || !client.features.revisions) return true;
-    const { id, revision, head, lastKey, isDeleted } = change;
-    if (!isDeleted && !isExpected(id)) return true;
+  async function has(change: Acknowledgment, signal: AbortSignal): Promise<boolean | undefined> {
+    const { id, revision, head, lastKey, modifiedAt, isDeleted, isContent } = change;
+    if (!client.features.revisions || (!isDeleted && !isExpected(id))) return true;
     const node = await readOrHidden(context, id, signal);
     if (node === "hidden" || (isDeleted && node === undefined)) return true;
     // Removed here meanwhile.
     if (!isDeleted && !isExpected(id)) return true;
     if (node === undefined) return undefined;
     if (node.revision < revision) return false;
-    const isKeyOther = client.features.lastKey && node.lastKey !== lastKey;
-    if (node.revision === revision && isKeyOther) return false;
-    if (isDeleted) return true;
+    if (node.revision === revision) {
+      const isKeySame = !client.features.lastKey || node.lastKey === lastKey;
+      return isKeySame && Date.parse(node.modifiedAt) === Date.parse(modifiedAt);
+    }
     // Where somebody else's content came in the place of ours, ours is an earlier version.
-    if (head === null || node.head === head || !client.features.versions) return true;
+    if (!isContent || head === null || node.head === head || !client.features.versions) return true;
     return hasVersion(context, id, head, signal);
   }
 
   /** Asks once for each connection; where an id answers 404, until that is decided. */
   async function hasAcknowledged(at: number, signal: AbortSignal): Promise<boolean | undefined> {
-    const { newest, doubted } = acknowledged;
-    const is = (doubted === newest ? true : await has(doubted, signal)) && (await has(newest, signal));
-    absentSince = is === undefined ? (absentSince ?? runtime.elapsed()) : undefined;
-    if (is !== true) return is;
+    const answers: (boolean | undefined)[] = [];
+    for (const change of toAsk(acknowledged)) answers.push(await has(change, signal));
+    if (answers.includes(false)) return false;
+    const isAbsent = answers.includes(undefined);
+    absentSince = isAbsent ? (absentSince ?? runtime.elapsed()) : undefined;
+    if (isAbsent) return undefined;
     // What came by this connection meanwhile is no older.
-    if (connection() === at) [acknowledged.doubted, acknowledged.by, writtenAt] = [undefined, at, at];
+    if (connection() === at) Object.assign(acknowledged, { doubted: [], by: at });
+    writtenAt = at;
     return true;
   }
 
@@ -110,9 +113,10 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
     },
     async isWritten(signal) {
       const at = connection();
-      if (writtenAt === at || isLate()) return true;
-      const is = await hasAcknowledged(at, signal);
-      return is ?? runtime.elapsed() - (absentSince ?? 0) < NEW_MS;
+      const late = behind();
+      if (late >= SETTLE_MS) return false;
+      if (writtenAt === at || (late > 0 && late < LATE_MS)) return true;
+      return (await hasAcknowledged(at, signal)) ?? runtime.elapsed() - (absentSince ?? 0) < NEW_MS;
     },
   };
 }

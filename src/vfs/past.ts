@@ -15,12 +15,16 @@ interface Needs {
 /** Stands for the entry while the past is another one and that is not made up for: a crash must not forget it. */
 const OTHER = "other";
 
-/** The node after the change. */
+/** The node after the change; `isContent`: its head came by it. */
 const acknowledgment = node
-  .pick({ id: true, revision: true, head: true, lastKey: true })
-  .extend({ isDeleted: z.boolean() });
+  .pick({ id: true, revision: true, head: true, lastKey: true, modifiedAt: true })
+  .extend({ isDeleted: z.boolean(), isContent: z.boolean() });
 
-const acknowledgments = z.object({ newest: acknowledgment.optional(), doubted: acknowledgment.optional() });
+const acknowledgments = z.object({
+  newest: acknowledgment.optional(),
+  content: acknowledgment.optional(),
+  doubted: z.array(acknowledgment),
+});
 
 /** Of an entry, what no other one has. */
 const followed = journalEntry.pick({ position: true, nodeId: true, revision: true, time: true });
@@ -46,7 +50,7 @@ export const isPastGone = ({ metadata }: Pick<Needs, "metadata">): boolean =>
 export function forgetPast({ metadata, acknowledged }: Needs): void {
   metadata.settings.set("followed", "");
   metadata.settings.set("acknowledged", "");
-  Object.assign(acknowledged, { newest: undefined, doubted: undefined });
+  Object.assign(acknowledged, { newest: undefined, content: undefined, doubted: [] });
 }
 
 export type Acknowledgment = z.infer<typeof acknowledgment>;
@@ -54,33 +58,45 @@ export type Acknowledgment = z.infer<typeof acknowledgment>;
 /** What the gateway acknowledged last. */
 export interface Acknowledged {
   newest: Acknowledgment | undefined;
+  /** The newest by which a content came: others may change a node again, and a version stays. */
+  content: Acknowledgment | undefined;
   /** The same of the connection before, for which nobody has asked by this one yet. */
-  doubted: Acknowledgment | undefined;
+  doubted: readonly Acknowledgment[];
   /** Changes with the connection. */
   connection: () => number;
   /** The one by which `newest` came. */
   by: number | undefined;
 }
 
-export function noteAcknowledged({ acknowledged }: Pick<Needs, "acknowledged">, told: Node, isDeleted: boolean): void {
-  const { id, revision, head, lastKey } = told;
+export function noteAcknowledged(
+  { acknowledged }: Pick<Needs, "acknowledged">,
+  told: Node,
+  what: Pick<Acknowledgment, "isDeleted" | "isContent">,
+): void {
+  const { id, revision, head, lastKey, modifiedAt } = told;
   const by = acknowledged.connection();
-  if (by !== acknowledged.by) acknowledged.doubted ??= acknowledged.newest;
-  Object.assign(acknowledged, { newest: { id, revision, head, lastKey, isDeleted }, by });
+  if (by !== acknowledged.by && acknowledged.doubted.length === 0) acknowledged.doubted = toAsk(acknowledged);
+  const newest = { id, revision, head, lastKey, modifiedAt, ...what };
+  Object.assign(acknowledged, { newest, by, ...(what.isContent ? { content: newest } : {}) });
+}
+
+/** Each once. */
+export function toAsk({ doubted, newest, content }: Acknowledged): Acknowledgment[] {
+  return [...new Set([...doubted, newest, content])].filter((one) => one !== undefined);
 }
 
 /** From here on it is kept with each commit: many answers share one. */
 export function createAcknowledged(metadata: Needs["metadata"]): Acknowledged {
   const text = metadata.settings.get("acknowledged") ?? "";
   const before = text === "" ? {} : acknowledgments.parse(JSON.parse(text));
-  const none = { newest: undefined, doubted: undefined, connection: () => 0, by: undefined };
+  const none = { newest: undefined, content: undefined, doubted: [], connection: () => 0, by: undefined };
   const acknowledged: Acknowledged = { ...none, ...before };
   let kept = acknowledged.newest;
   metadata.beforeCommit(() => {
-    const { newest, doubted } = acknowledged;
+    const { newest, content, doubted } = acknowledged;
     if (newest === kept) return;
     kept = newest;
-    metadata.settings.set("acknowledged", JSON.stringify({ newest, doubted }));
+    metadata.settings.set("acknowledged", JSON.stringify({ newest, content, doubted }));
   });
   return acknowledged;
 }
