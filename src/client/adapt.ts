@@ -53,7 +53,7 @@ const BODIES: Readonly<Partial<Record<OperationName, ResourceName>>> = {
 /** What stands for what an item of a list does not tell. */
 const UNTOLD: Readonly<Partial<Record<ResourceName, Readonly<Record<string, unknown>>>>> = {
   journalEntry: { revision: 0, parentId: null, name: "" },
-  version: { branch: "main", mimeType: "application/octet-stream" },
+  version: { branch: "main", contentHash: null, mimeType: "application/octet-stream" },
 };
 
 /** Asked for again a few times, it has been found by then. */

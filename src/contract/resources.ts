@@ -88,7 +88,7 @@ export const version = z
     number: z.number().int().min(1).describe("1 for the first version of the node"),
     branch,
     size: count,
-    contentHash,
+    contentHash: contentHash.nullable().describe("null: the gateway tells no hashes"),
     mimeType: z.string(),
     createdAt: moment,
   })

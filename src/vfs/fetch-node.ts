@@ -1,5 +1,5 @@
 /** Reads nodes by id, the one read that is never old, and brings what they tell to the rows. */
-import { RemoteError } from "../client/errors.ts";
+import { RemoteError, type RemoteErrorCode } from "../client/errors.ts";
 import { SETTLE_MS } from "../contract/features.ts";
 import { OPERATIONS } from "../contract/operations.ts";
 import { type Node, PAGE_SIZE_MAX } from "../contract/resources.ts";
@@ -19,6 +19,9 @@ const FOLDER_HIDDEN_MS = 10_000;
 const HIDDEN_MS = 60_000;
 /** The shortest time after which an id that answered 404 is asked for again. */
 const ASK_AGAIN_MS = 1_000;
+
+/** Say nothing of what was asked for. */
+const HELD_UP: readonly RemoteErrorCode[] = ["unauthorized", "throttled", "aborted"];
 
 /** The node, or undefined when its id answers 404. Other failures reject. */
 export async function readNode(context: Context, nodeId: string, signal: AbortSignal): Promise<Node | undefined> {
@@ -52,7 +55,7 @@ export function readOrHidden(
   });
 }
 
-/** Whether the version is one of the node's. Of a node that may not be read nothing is known: it counts as there. */
+/** Whether the version is one of the node's. What cannot be found out counts as there. */
 export async function hasVersion(
   { client, network }: Pick<Context, "client" | "network">,
   nodeId: string,
@@ -60,18 +63,18 @@ export async function hasVersion(
   signal: AbortSignal,
 ): Promise<boolean> {
   try {
-    for (let after: string | undefined; ; ) {
+    for (let after: string | undefined, seen = 0; ; ) {
       const page = await client.listVersions(nodeId, { pageSize: PAGE_SIZE_MAX, after, signal });
       network.answered();
+      seen += page.items.length;
       if (page.items.some(({ id }) => id === version)) return true;
-      if (page.next == null) return false;
+      // A gateway may have more, and no way to ask for them.
+      if (page.next == null) return seen < page.totalCount;
       after = page.next;
     }
   } catch (error) {
-    if (!(error instanceof RemoteError)) throw error;
-    if (error.code === "notFound") return false;
-    if (error.code === "forbidden" && error.scope === undefined) return true;
-    throw error;
+    if (!(error instanceof RemoteError) || error.isTransient || HELD_UP.includes(error.code)) throw error;
+    return error.code !== "notFound";
   }
 }
 

@@ -57,7 +57,9 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     const row = known.nodeId === null || known.nodeId === told.id ? known : leaveNode(context, known);
     const node = afterWrite(context, row, told);
     const isDeletion = attempt.request.do === "delete";
-    noteAcknowledged(context, told, { isDeleted: isDeletion, isContent: "size" in attempt.request });
+    // Who repeats a request gets its first answer, however old.
+    if (attempt.tries === 0)
+      noteAcknowledged(context, told, { isDeleted: isDeletion, isContent: "size" in attempt.request });
     if (isDeletion) return acknowledgeDeletion(context, row, attempt, node.revision, position);
 
     if (isSomebodysNow(context, row, node.id)) {

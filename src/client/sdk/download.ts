@@ -106,7 +106,7 @@ async function findVersion(
       client.listVersions(nodeId, { after, pageSize: 1000, signal }),
     );
     const found = page.items.find(({ id }) => id === version);
-    if (found !== undefined) return { version, size: found.size, contentHash: found.contentHash };
+    if (found !== undefined) return { version, size: found.size, contentHash: found.contentHash ?? undefined };
     if (page.next === undefined || page.next === null) return undefined;
     after = page.next;
   }
