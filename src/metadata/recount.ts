@@ -4,7 +4,13 @@
  */
 import { type Connection, prepare } from "./database.ts";
 
-export function createRecount(database: Connection): () => void {
+/** `now`: of the rows; when what had news, or something to send, is to be looked at again. */
+export function createRecount(database: Connection): (now: number) => void {
+  const due = prepare(
+    database,
+    `UPDATE node SET due = ? WHERE node_id IS NOT NULL AND due IS NULL AND parked IS NULL
+       AND (seen IS NOT NULL OR dirty_since IS NOT NULL)`,
+  );
   const steps = [
     // Below every revision there is: whatever is heard next is news.
     "UPDATE node SET base_revision = 0, base_position = 0, seen = NULL, seen_at = NULL WHERE node_id IS NOT NULL",
@@ -16,7 +22,8 @@ export function createRecount(database: Connection): () => void {
      SELECT node.node_id, 0, reread.missing_since FROM node LEFT JOIN reread ON reread.node_id = node.node_id
      WHERE node.node_id IS NOT NULL`,
   ].map((sql) => prepare(database, sql));
-  return () => {
+  return (now) => {
+    due.run(now);
     for (const step of steps) step.run();
   };
 }

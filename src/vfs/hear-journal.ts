@@ -95,7 +95,7 @@ async function startOver(context: Context, stream: JournalStream, signal: AbortS
   const lost = await findLost(context, signal);
   const { asOf } = await client.readJournal(workspace.id, 0, { pageSize: 1, signal });
   metadata.transaction(() => {
-    metadata.recount();
+    metadata.recount(context.runtime.now());
     keepLost(context, lost);
     metadata.relists.addAll();
     metadata.settings.set("cursor", String(asOf));
