@@ -37,18 +37,19 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
   const connection = () => stream.changes + fresh.asking();
   let followedAt: number | undefined;
   let writtenAt: number | undefined;
-  let behindSince: number | undefined;
-  /** Since when an id that was acknowledged answers 404. */
-  let absentSince: number | undefined;
+  /** Since when, by this connection: the journal has not come as far as what was acknowledged; an id of that answers 404. */
+  let since: { readonly at: number; behind?: number | undefined; absent?: number | undefined } = { at: connection() };
   acknowledged.connection = connection;
 
-  /** For how long the journal, as far as it was followed, has not come as far as what was acknowledged. */
-  function behind(): number {
-    const { settings } = metadata;
-    if (settings.getNumber("cursor") >= settings.getNumber("written")) behindSince = undefined;
-    else behindSince ??= runtime.elapsed();
-    return behindSince === undefined ? 0 : runtime.elapsed() - behindSince;
+  /** For how long this is so. What was so before the connection was lost nobody knows to have lasted. */
+  function howLong(what: "behind" | "absent", isSo: boolean): number {
+    const at = connection();
+    if (since.at !== at) since = { at };
+    since[what] = isSo ? (since[what] ?? runtime.elapsed()) : undefined;
+    return runtime.elapsed() - (since[what] ?? runtime.elapsed());
   }
+
+  const isBehind = () => metadata.settings.getNumber("cursor") < metadata.settings.getNumber("written");
 
   /** Nobody has removed it since, as far as is known. */
   function isExpected(nodeId: string): boolean {
@@ -81,7 +82,7 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
     for (const change of toAsk(acknowledged)) answers.push(await has(change, signal));
     if (answers.includes(false)) return false;
     const isAbsent = answers.includes(undefined);
-    absentSince = isAbsent ? (absentSince ?? runtime.elapsed()) : undefined;
+    howLong("absent", isAbsent);
     if (isAbsent) return undefined;
     // What came by this connection meanwhile is no older.
     if (connection() === at) Object.assign(acknowledged, { doubted: [], by: at });
@@ -113,10 +114,10 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
     },
     async isWritten(signal) {
       const at = connection();
-      const late = behind();
+      const late = howLong("behind", isBehind());
       if (late >= SETTLE_MS) return false;
-      if (writtenAt === at || (late > 0 && late < LATE_MS)) return true;
-      return (await hasAcknowledged(at, signal)) ?? runtime.elapsed() - (absentSince ?? 0) < NEW_MS;
+      if (writtenAt === at || (isBehind() && late < LATE_MS)) return true;
+      return (await hasAcknowledged(at, signal)) ?? howLong("absent", true) < NEW_MS;
     },
   };
 }

@@ -88,7 +88,7 @@ export function toAsk({ doubted, newest, content }: Acknowledged): Acknowledgmen
 /** From here on it is kept with each commit: many answers share one. */
 export function createAcknowledged(metadata: Needs["metadata"]): Acknowledged {
   const text = metadata.settings.get("acknowledged") ?? "";
-  const before = text === "" ? {} : acknowledgments.parse(JSON.parse(text));
+  const before = text === "" ? undefined : acknowledgments.safeParse(JSON.parse(text)).data;
   const none = { newest: undefined, content: undefined, doubted: [], connection: () => 0, by: undefined };
   const acknowledged: Acknowledged = { ...none, ...before };
   let kept = acknowledged.newest;
@@ -104,5 +104,5 @@ export function createAcknowledged(metadata: Needs["metadata"]): Acknowledged {
 /** Not while the past is another one. */
 export function lastFollowed({ metadata }: Pick<Needs, "metadata">): Followed | undefined {
   const text = metadata.settings.get("followed") ?? "";
-  return text === "" ? undefined : followed.parse(JSON.parse(text));
+  return text === "" ? undefined : followed.safeParse(JSON.parse(text)).data;
 }
