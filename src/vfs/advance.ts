@@ -17,6 +17,7 @@ import { keepBeside } from "./keep-beside.ts";
 import { inodeApart, joinGroup, keepInOthers, keepTurn, leaveGroup, lookLater } from "./links.ts";
 import { moveAside, nameHere, stepBack } from "./make-room.ts";
 import { handOver } from "./nameless.ts";
+import { isPastGone } from "./past.ts";
 import { plan, type Step } from "./plan.ts";
 import { reviveFolder, takeNode, takePlaceAlone } from "./take.ts";
 import { viewOf } from "./view.ts";
@@ -68,6 +69,8 @@ function advanceOne(context: Context, id: number, aside: number[]): Pending | un
       case "vanish":
       case "rebirth":
       case "conflict":
+        // What the gateway has lost is yet to be kept.
+        if (isPastGone(context) && isAtCostOfContent(step)) return waitForRefresh(context, row);
         if (!carryOut(context, row, step, aside)) return waitForRefresh(context, row);
         context.activity.progressed();
         break;
@@ -92,6 +95,8 @@ function advanceOne(context: Context, id: number, aside: number[]): Pending | un
   }
   throw new Error(`the plan for node row ${id} does not settle`);
 }
+
+const isAtCostOfContent = (step: Step) => step.do === "vanish" || (step.do === "take" && step.isContentTaken);
 
 /** A hundred thousand that wait for one thing must not be looked at all the time; how long a writer has been waited for counts. */
 function recheckAfter({ runtime }: Context, row: NodeRow, { for: reason }: Extract<Step, { do: "wait" }>): number {

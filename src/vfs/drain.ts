@@ -11,6 +11,7 @@ import { askIndexed } from "./indexed.ts";
 import { rowsOfInode } from "./links.ts";
 import { writersOf } from "./live.ts";
 import { noticeWrites } from "./notice-writes.ts";
+import { isPastGone } from "./past.ts";
 import { itemOf, pausedKinds } from "./pending.ts";
 import { plan, type Step } from "./plan.ts";
 import { areShown, isAnyUntold } from "./untold.ts";
@@ -84,7 +85,8 @@ async function drainAll(
     const { dirty, parked } = metadata.nodes.countDirtyBefore(start);
     const left = dirty - countAfterCut(context, start);
     if (left === 0 && options.settle && !settled) settled = await isSettled(context, options.signal);
-    const isDone = left === 0 && (settled || !options.settle);
+    // What the gateway has lost, if so, is not counted yet.
+    const isDone = left === 0 && (settled || !options.settle) && !isPastGone(context);
     if (left !== leftBefore) doneAt = runtime.elapsed();
     if (left !== leftBefore || isUnderWay(context, writeBack)) movedAt = runtime.elapsed();
     leftBefore = left;

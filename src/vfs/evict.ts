@@ -8,6 +8,7 @@ import { formatRanges, rangeOf } from "../lib/ranges.ts";
 import type { LiveRow } from "../metadata/live-rows.ts";
 import { alone, inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
+import { isPastGone } from "./past.ts";
 
 type Needs = Pick<
   Context,
@@ -66,7 +67,9 @@ export async function evict(context: Needs, atLeast = 0): Promise<number> {
  */
 export async function forgetLive(context: Needs, { lineage }: Pick<LiveRow, "lineage">): Promise<boolean> {
   const { metadata, runtime, paths, lives, bytes } = context;
-  const isNeeded = () => lives.has(lineage) || !metadata.lives.isEvictable(lineage) || isLent(context, lineage);
+  // While the gateway's past is another one, what it has is yet to be asked.
+  const isNeeded = () =>
+    isPastGone(context) || lives.has(lineage) || !metadata.lives.isEvictable(lineage) || isLent(context, lineage);
   let isGone = false;
   // By the name of a state dir that was moved away another mount's files may be found.
   if (context.disk.trouble === "gone") return false;

@@ -55,13 +55,13 @@ export function readOrHidden(
   });
 }
 
-/** Whether the version is one of the node's. What cannot be found out counts as there. */
+/** Whether the version is one of the node's. Undefined: that cannot be found out. */
 export async function hasVersion(
   { client, network }: Pick<Context, "client" | "network">,
   nodeId: string,
   version: string,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<boolean | undefined> {
   try {
     for (let after: string | undefined, seen = 0; ; ) {
       const page = await client.listVersions(nodeId, { pageSize: PAGE_SIZE_MAX, after, signal });
@@ -69,12 +69,12 @@ export async function hasVersion(
       seen += page.items.length;
       if (page.items.some(({ id }) => id === version)) return true;
       // A gateway may have more, and no way to ask for them.
-      if (page.next == null) return seen < page.totalCount;
+      if (page.next == null) return seen < page.totalCount ? undefined : false;
       after = page.next;
     }
   } catch (error) {
     if (!(error instanceof RemoteError) || error.isTransient || HELD_UP.includes(error.code)) throw error;
-    return error.code !== "notFound";
+    return error.code === "notFound" ? false : undefined;
   }
 }
 

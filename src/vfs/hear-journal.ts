@@ -10,8 +10,8 @@ import type { Context } from "./context.ts";
 import { follow, followOnce, type Hear } from "./follow.ts";
 import type { JournalStream } from "./journal-stream.ts";
 import { createKnownPast, isUnknownPosition } from "./known-past.ts";
-import { findLost, keepLost } from "./lost-versions.ts";
-import { forgetPast, notePastGone } from "./past.ts";
+import { createLostVersions } from "./lost-versions.ts";
+import { forgetPast, isPastGone, noteFollowed, notePastGone } from "./past.ts";
 import { listMarked } from "./relist.ts";
 
 /** Entries applied in one go. */
@@ -20,8 +20,9 @@ const BATCH = 500;
 const PAGES_MS = 30_000;
 
 export function createHearing(context: Context, stream: JournalStream): Hear {
-  const { metadata, runtime, settings, network, fresh } = context;
+  const { client, metadata, runtime, settings, network, fresh, workspace, log } = context;
   const past = createKnownPast(context, stream);
+  const lost = createLostVersions(context);
   /** When a page was asked for last, and whether the stream was there by then. */
   let asked = { at: Number.NEGATIVE_INFINITY, isOpen: false };
   /** When the oldest entry that came was found to wait for an answer of our own. */
@@ -47,30 +48,52 @@ export function createHearing(context: Context, stream: JournalStream): Hear {
     return metadata.settings.getNumber("written") > metadata.settings.getNumber("cursor");
   }
 
-  /** The same. */
-  async function followPage(signal: AbortSignal): Promise<boolean> {
-    asked = { at: runtime.elapsed(), isOpen: stream.isOpen };
-    return followOnce(context, signal);
-  }
-
   /** The same; undefined: the gateway's past is another one. */
   async function followPast(signal: AbortSignal): Promise<boolean | undefined> {
     try {
-      if (!(await past.isFollowed(signal))) return undefined;
+      const isSame = await past.isSame(signal);
+      if (isSame !== true) return isSame === undefined ? false : undefined;
       if (stream.entries.length > 0 && (await followStream(signal))) return true;
       if (stream.entries.length > 0 && heldSince !== undefined) return false;
-      if (isPageNeeded() && (await followPage(signal))) return true;
-      return (await past.isWritten(signal)) ? false : undefined;
+      if (!isPageNeeded()) return false;
+      asked = { at: runtime.elapsed(), isOpen: stream.isOpen };
+      return await followOnce(context, signal);
     } catch (error) {
       if (isUnknownPosition(error)) return undefined;
       throw error;
     }
   }
 
+  /** The gateway's past is another one: all that is known is looked at again. Broken off, also by a crash, it begins anew. */
+  async function startOver(signal: AbortSignal): Promise<void> {
+    if (!isPastGone(context)) {
+      log.warn({}, "the gateway's past is another one; all that is known is looked at again");
+      notePastGone(context);
+    }
+    network.answered();
+    fresh.lost();
+    stream.renew();
+    // Where it ends now: should it be another one once more before all is asked for, that is noticed by this.
+    const { asOf } = await client.readJournal(workspace.id, 0, { pageSize: 1, signal });
+    const { items } = await client.readJournal(workspace.id, Math.max(0, asOf - 1), { pageSize: 1, signal });
+    // A mount that sends nothing could never bring it to anybody.
+    if (!settings.readOnly) await lost.keepAll(signal);
+    metadata.transaction(() => {
+      metadata.recount(runtime.now());
+      metadata.relists.addAll();
+      metadata.settings.set("cursor", String(asOf));
+      metadata.settings.set("indexed", "0");
+      metadata.settings.set("written", "0");
+      forgetPast(context);
+      noteFollowed(context, items);
+    });
+    lost.forget();
+  }
+
   return async (_, signal) => {
     await listMarked(context, signal);
     const isMore = await followPast(signal);
-    if (isMore === undefined) await startOver(context, stream, signal);
+    if (isMore === undefined) await startOver(signal);
     return isMore ?? true;
   };
 }
@@ -82,25 +105,4 @@ function countReady({ metadata, sending }: Context, entries: readonly JournalEnt
     return own !== undefined && sending.has(own.id);
   });
   return held < 0 ? entries.length : held;
-}
-
-/** The gateway's past is another one: all that is known is looked at again. Broken off, also by a crash, it begins anew. */
-async function startOver(context: Context, stream: JournalStream, signal: AbortSignal): Promise<void> {
-  const { client, metadata, workspace, network, fresh, log } = context;
-  log.warn({}, "the gateway's past is another one; all that is known is looked at again");
-  notePastGone(context);
-  network.answered();
-  fresh.lost();
-  stream.renew();
-  const lost = await findLost(context, signal);
-  const { asOf } = await client.readJournal(workspace.id, 0, { pageSize: 1, signal });
-  metadata.transaction(() => {
-    metadata.recount(context.runtime.now());
-    keepLost(context, lost);
-    metadata.relists.addAll();
-    metadata.settings.set("cursor", String(asOf));
-    metadata.settings.set("indexed", "0");
-    metadata.settings.set("written", "0");
-    forgetPast(context);
-  });
 }

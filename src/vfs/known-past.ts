@@ -13,17 +13,16 @@ import { type Acknowledgment, type Followed, isPastGone, lastFollowed, toAsk } f
 
 /** An id may answer 404 for a moment after the node was made. */
 const NEW_MS = 30_000;
+const PAGE = 500;
 /** After so long the journal has told of a removal. Shorter than after what a node that answers 404 is taken as gone, with what is here of it. */
 const LATE_MS = SETTLE_MS / 2;
 
 export interface KnownPast {
   /**
-   * Whether the journal still has the entry that was followed last, and the gateway what it acknowledged last. Asks once
-   * for each connection, before anything is followed by it; rejects when there is no answer.
+   * Whether the journal still has the entry that was followed last, and the gateway what it acknowledged last. Asked for
+   * each connection, before anything is followed by it; undefined: that is not known yet. Rejects when there is no answer.
    */
-  isFollowed(signal: AbortSignal): Promise<boolean>;
-  /** Also, once the journal must have told if somebody removed it, the node of the change that was acknowledged last. */
-  isWritten(signal: AbortSignal): Promise<boolean>;
+  isSame(signal: AbortSignal): Promise<boolean | undefined>;
 }
 
 /** The gateway has not come as far as this position. */
@@ -35,8 +34,7 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
   const { client, metadata, network, runtime, fresh, workspace, acknowledged } = context;
   /** Changes whenever others may have had the gateway while nobody here heard it. */
   const connection = () => stream.changes + fresh.asking();
-  let followedAt: number | undefined;
-  let writtenAt: number | undefined;
+  let knownAt: number | undefined;
   /** Since when, by this connection: the journal has not come as far as what was acknowledged; an id of that answers 404. */
   let since: { readonly at: number; behind?: number | undefined; absent?: number | undefined } = { at: connection() };
   acknowledged.connection = connection;
@@ -73,21 +71,34 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
     }
     // Where somebody else's content came in the place of ours, ours is an earlier version.
     if (!isContent || head === null || node.head === head || !client.features.versions) return true;
-    return hasVersion(context, id, head, signal);
+    return (await hasVersion(context, id, head, signal)) ?? true;
   }
 
-  /** Asks once for each connection; where an id answers 404, until that is decided. */
-  async function hasAcknowledged(at: number, signal: AbortSignal): Promise<boolean | undefined> {
-    const answers: (boolean | undefined)[] = [];
-    for (const change of toAsk(acknowledged)) answers.push(await has(change, signal));
-    if (answers.includes(false)) return false;
-    const isAbsent = answers.includes(undefined);
-    howLong("absent", isAbsent);
-    if (isAbsent) return undefined;
-    // What came by this connection meanwhile is no older.
-    if (connection() === at) Object.assign(acknowledged, { doubted: [], by: at });
-    writtenAt = at;
-    return true;
+  /** Undefined: an id answers 404, and nothing tells yet that somebody removed the node. */
+  async function hasAcknowledged(signal: AbortSignal): Promise<boolean | undefined> {
+    const absent = new Set<string>();
+    for (const change of toAsk(acknowledged)) {
+      const is = await has(change, signal);
+      if (is === false) return false;
+      if (is === undefined) absent.add(change.id);
+    }
+    if (absent.size === 0) return true;
+    const isAllTold = await readAhead(absent, signal);
+    if (absent.size === 0) return true;
+    return howLong("absent", true) < (isAllTold ? NEW_MS : LATE_MS) ? undefined : false;
+  }
+
+  /** Takes out those that the journal tells to be removed. Whether it has come as far as what was acknowledged. */
+  async function readAhead(absent: Set<string>, signal: AbortSignal): Promise<boolean> {
+    for (let after = metadata.settings.getNumber("cursor"); ; ) {
+      const page = await client.readJournal(workspace.id, after, { pageSize: PAGE, signal });
+      network.answered();
+      for (const { kind, nodeId } of page.items) if (kind === "deleted") absent.delete(nodeId);
+      const last = page.items.at(-1)?.position ?? after;
+      if (page.items.length >= page.totalCount || last <= after)
+        return page.asOf >= metadata.settings.getNumber("written");
+      after = last;
+    }
   }
 
   async function hasEntry(last: Followed, signal: AbortSignal): Promise<boolean> {
@@ -96,7 +107,7 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
       network.answered();
       const [first] = page.items;
       // Who is late does not show it yet.
-      return first === undefined ? page.asOf < last.position : isSame(first, last);
+      return first === undefined ? page.asOf < last.position : isSameEntry(first, last);
     } catch (error) {
       if (isUnknownPosition(error)) return false;
       throw error;
@@ -104,26 +115,24 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
   }
 
   return {
-    async isFollowed(signal) {
+    async isSame(signal) {
       const at = connection();
-      if (isPastGone(context)) return false;
+      if (isPastGone(context) || howLong("behind", isBehind()) >= SETTLE_MS) return false;
+      if (knownAt === at) return true;
       const last = lastFollowed(context);
-      if (followedAt !== at && last !== undefined && !(await hasEntry(last, signal))) return false;
-      followedAt = at;
-      return writtenAt === at || (await hasAcknowledged(at, signal)) !== false;
-    },
-    async isWritten(signal) {
-      const at = connection();
-      const late = howLong("behind", isBehind());
-      if (late >= SETTLE_MS) return false;
-      if (writtenAt === at || (isBehind() && late < LATE_MS)) return true;
-      return (await hasAcknowledged(at, signal)) ?? howLong("absent", true) < NEW_MS;
+      if (last !== undefined && !(await hasEntry(last, signal))) return false;
+      const is = await hasAcknowledged(signal);
+      if (is !== true) return is;
+      // What came by this connection meanwhile is no older.
+      if (connection() === at) Object.assign(acknowledged, { doubted: [], by: at });
+      knownAt = at;
+      return true;
     },
   };
 }
 
 /** A gateway may word the same time in a page otherwise than in the stream. */
-function isSame(one: Followed, other: Followed): boolean {
+function isSameEntry(one: Followed, other: Followed): boolean {
   const { position, nodeId, revision, time } = one;
   const isOfNode = nodeId === other.nodeId && revision === other.revision;
   return position === other.position && isOfNode && Date.parse(time) === Date.parse(other.time);

@@ -277,7 +277,8 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
 
 /** As it is now the node is older than what the gateway had acknowledged before it was asked: its data were set back. */
 function isOfOtherPast({ client }: Context, { nodeId, base }: NodeRow, node: Node): boolean {
-  return client.features.revisions && node.id === nodeId && base !== null && node.revision < base.revision;
+  const isKnown = client.features.revisions && client.features.journal;
+  return isKnown && node.id === nodeId && base !== null && node.revision < base.revision;
 }
 
 /** What is in the way was made by a birth of ours that was given up, this one or another, or is asked whether it was. */

@@ -6,6 +6,8 @@ import { createHash } from "node:crypto";
 import type { Database } from "better-sqlite3";
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import { evict } from "../../src/vfs/evict.ts";
+import { isPastGone } from "../../src/vfs/past.ts";
 import { itemOf } from "../../src/vfs/pending.ts";
 import type { Mount } from "./mount.ts";
 import type { Fault } from "./transport.ts";
@@ -327,5 +329,90 @@ test("a gateway that only starts again, and a mount that does, begin nothing ane
   await world.clock.advance(SETTLED_MS);
   expect(world.lines.filter((line) => line.includes(ANOTHER))).toEqual([]);
   expect(shown(await tree())).toEqual(shown(await remote()));
+  world.check();
+});
+
+const contextOf = ({ process, name }: Mount) => {
+  if (process === undefined) throw new Error(`${name} is down`);
+  return process.engine.context;
+};
+const plain = (tree: ReadonlyMap<string, { kind: string; content: string }>) =>
+  shown(tree).map((line) => line.replace(CONFLICT, " (conflict)"));
+
+/** Until it is noticed: the questions are under way. */
+async function noticed(world: World, mount: Mount): Promise<void> {
+  for (let waited = 0; !isPastGone(contextOf(mount)); waited += 10) {
+    if (waited >= 60_000) throw new Error("not noticed");
+    await world.clock.advance(10);
+  }
+}
+
+test("one live file that cannot be read keeps neither the others nor the journal from going on", async () => {
+  const { world, mount, save, root, remote, make } = await begin();
+  const restore = backup(world);
+  for (const name of ["a", "b"]) await save(name, `${name}, lost`);
+  await world.clock.advance(60_000);
+  const { paths, metadata } = contextOf(mount);
+  const path = new RegExp(`${paths.live(metadata.inodes.get(2)?.lineage ?? 0)}$`);
+  mount.process?.files.fail({ path, code: "EIO", on: ["hash"], times: Number.POSITIVE_INFINITY });
+  restore();
+  await make(root, "later", "x");
+  await world.clock.advance(6 * SETTLED_MS);
+  expect(plain(await remote())).toEqual(expect.arrayContaining([file("b", "b, lost"), file("later", "x")]));
+});
+
+test("a gateway that fails now and then while it is asked is asked for the rest", async () => {
+  const { world, rules, save, remote } = await begin();
+  const restore = backup(world);
+  for (let index = 0; index < 100; index += 1) await save(`f${index}`, `lost ${index}`);
+  await world.clock.advance(60_000);
+  let asked = 0;
+  rules.choose = ({ method, path }) => {
+    if (method !== "GET" || !/\/nodes\/[-0-9a-f]{36}$/.test(path)) return undefined;
+    asked += 1;
+    return asked % 20 === 0 ? "unavailable" : undefined;
+  };
+  restore();
+  await world.clock.advance(60 * 60_000);
+  expect((await remote()).size).toBe(100);
+});
+
+test("while it is asked what is left nothing is evicted, and no drain is over", async () => {
+  const { world, mount, save, remote } = await begin();
+  const restore = backup(world);
+  for (const name of ["a", "b", "c"]) await save(name, `${name}, lost`);
+  await world.clock.advance(60_000);
+  mount.weather.latencyMs = 3_000;
+  restore();
+  await noticed(world, mount);
+  const drained = mount.process?.engine.drain({ settle: false, signal: new AbortController().signal });
+  await world.run(evict(contextOf(mount), 1e9));
+  expect(await world.run(drained ?? Promise.reject(new Error("down")), 3_600_000)).toMatchObject({ drained: true });
+  expect(plain(await remote())).toEqual(["a", "b", "c"].map((name) => file(name, `${name}, lost`)));
+  world.check();
+});
+
+test("others change a file before it is decided that a newer one is lost: what was acknowledged of it is kept", async () => {
+  const { world, mount, root, save, remote, make } = await begin();
+  await save("f", "before");
+  await make(root, "first", "there");
+  await world.clock.advance(60_000);
+  const restore = backup(world);
+  world.setLag({ path: 0, journal: 120_000, id: 0 });
+  await save("f", "ours, lost");
+  await world.clock.advance(3_000);
+  await save("n", "new, lost");
+  await world.clock.advance(3_000);
+  mount.weather.isOffline = true;
+  restore();
+  world.setLag({ path: 0, journal: 0, id: 0 });
+  const [node] = (await world.run(world.outside.listFolder(root, { name: "f" }))).items;
+  for (const text of ["theirs 1", "theirs 2"]) await world.run(world.outside.writeContent(node?.id ?? "", bytes(text)));
+  for (let count = 0; count < 10; count += 1) await make(root, `new-${count}`, "new");
+  await world.clock.advance(10_000);
+  mount.weather.isOffline = false;
+  await world.clock.advance(3 * SETTLED_MS);
+  const kept = [file("f (conflict)", "ours, lost"), file("f", "theirs 2"), file("n", "new, lost")];
+  expect(plain(await remote())).toEqual(expect.arrayContaining(kept));
   world.check();
 });
