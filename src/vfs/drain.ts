@@ -104,7 +104,9 @@ async function drainAll(
           ? whatIsStuck(context, writeBack, start, parked, isQuiet)
           : isDone
             ? undefined
-            : heldBack(context)?.why;
+            : isPastGone(context)
+              ? "the gateway's data were set back: it is asked what it still has"
+              : heldBack(context)?.why;
       const underWay = writeBack.inFlight().reduce((sum, { sent }) => sum + sent, 0);
       options.onProgress?.({
         dirty: left,

@@ -35,19 +35,26 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
   /** Changes whenever others may have had the gateway while nobody here heard it. */
   const connection = () => stream.changes + fresh.asking();
   let knownAt: number | undefined;
-  /** Since when, by this connection: the journal has not come as far as what was acknowledged; an id of that answers 404. */
-  let since: { readonly at: number; behind?: number | undefined; absent?: number | undefined } = { at: connection() };
+  /** By which connection the rest counts: what was so before it nobody knows to have lasted. */
+  let by = connection();
+  /** A position that was acknowledged and that the journal had not come to, and since when. */
+  let awaited: { readonly position: number; readonly since: number } | undefined;
+  /** Since when an id of what was acknowledged answers 404. */
+  let absentSince: number | undefined;
   acknowledged.connection = connection;
 
-  /** For how long this is so. What was so before the connection was lost nobody knows to have lasted. */
-  function howLong(what: "behind" | "absent", isSo: boolean): number {
-    const at = connection();
-    if (since.at !== at) since = { at };
-    since[what] = isSo ? (since[what] ?? runtime.elapsed()) : undefined;
-    return runtime.elapsed() - (since[what] ?? runtime.elapsed());
+  function beginAnew(at: number): void {
+    if (by !== at) [by, awaited, absentSince] = [at, undefined, undefined];
   }
 
-  const isBehind = () => metadata.settings.getNumber("cursor") < metadata.settings.getNumber("written");
+  /** For how long the journal has not come to one and the same position: of who writes without a pause it is always behind. */
+  function lateMs(): number {
+    const { settings } = metadata;
+    const [cursor, written] = [settings.getNumber("cursor"), settings.getNumber("written")];
+    if (awaited !== undefined && cursor >= awaited.position) awaited = undefined;
+    if (cursor < written) awaited ??= { position: written, since: runtime.elapsed() };
+    return awaited === undefined ? 0 : runtime.elapsed() - awaited.since;
+  }
 
   /** Nobody has removed it since, as far as is known. */
   function isExpected(nodeId: string): boolean {
@@ -85,7 +92,8 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
     if (absent.size === 0) return true;
     const isAllTold = await readAhead(absent, signal);
     if (absent.size === 0) return true;
-    return howLong("absent", true) < (isAllTold ? NEW_MS : LATE_MS) ? undefined : false;
+    absentSince ??= runtime.elapsed();
+    return runtime.elapsed() - absentSince < (isAllTold ? NEW_MS : LATE_MS) ? undefined : false;
   }
 
   /** Takes out those that the journal tells to be removed. Whether it has come as far as what was acknowledged. */
@@ -117,7 +125,8 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
   return {
     async isSame(signal) {
       const at = connection();
-      if (isPastGone(context) || howLong("behind", isBehind()) >= SETTLE_MS) return false;
+      beginAnew(at);
+      if (isPastGone(context) || lateMs() >= SETTLE_MS) return false;
       if (knownAt === at) return true;
       const last = lastFollowed(context);
       if (last !== undefined && !(await hasEntry(last, signal))) return false;

@@ -30,12 +30,12 @@ const acknowledgments = z.object({
 const followed = journalEntry.pick({ position: true, nodeId: true, revision: true, time: true });
 export type Followed = z.infer<typeof followed>;
 
-/** Within the transaction that moves the cursor past these. */
-export function noteFollowed({ metadata }: Pick<Needs, "metadata">, entries: readonly Followed[]): void {
+/** Within the transaction that moves the cursor past these. That the past is another one may have been found out meanwhile, and stays so. */
+export function noteFollowed(needs: Pick<Needs, "metadata">, entries: readonly Followed[]): void {
   const last = entries.at(-1);
-  if (last === undefined) return;
+  if (last === undefined || isPastGone(needs)) return;
   const { position, nodeId, revision, time } = last;
-  metadata.settings.set("followed", JSON.stringify({ position, nodeId, revision, time }));
+  needs.metadata.settings.set("followed", JSON.stringify({ position, nodeId, revision, time }));
 }
 
 /** It is another one, until `forgetPast`. */

@@ -181,7 +181,11 @@ function stateOf(
   if (attempt === undefined && at > runtime.now()) {
     if (isOpen(context, row)) return { state: "open", why: WAITING.writer, at };
     if (row.nodeId !== null && metadata.rereads.missingSince(row.nodeId) !== undefined) {
-      return { state: "waiting", why: "the gateway does not find it any more: it is made again if that stays so", at };
+      return {
+        state: "waiting",
+        why: "the gateway does not find it any more: it counts as removed there if that stays so",
+        at,
+      };
     }
     return { state: "quiet", why: "more changes are waited for", at };
   }

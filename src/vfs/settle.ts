@@ -58,8 +58,9 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     const node = afterWrite(context, row, told);
     const isDeletion = attempt.request.do === "delete";
     // Who repeats a request gets its first answer, however old.
-    if (attempt.tries === 0)
+    if (attempt.tries === 0) {
       noteAcknowledged(context, told, { isDeleted: isDeletion, isContent: "size" in attempt.request });
+    }
     if (isDeletion) return acknowledgeDeletion(context, row, attempt, node.revision, position);
 
     if (isSomebodysNow(context, row, node.id)) {

@@ -37,7 +37,7 @@ import { createFileSystem } from "./mounted.ts";
 import { type Mover, NO_MOVER } from "./mover.ts";
 import { createNetwork } from "./network.ts";
 import { NO_PASSTHROUGH, type Passthrough } from "./passthrough.ts";
-import { createAcknowledged } from "./past.ts";
+import { createAcknowledged, forgetPast, isPastGone } from "./past.ts";
 import { listQueue, pausedKinds } from "./pending.ts";
 import { pollFolders } from "./poll.ts";
 import { createPollState } from "./poll-state.ts";
@@ -223,6 +223,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const writeBack = createWriteBack(context);
   const backlog = createBacklog(context, metadata.nodes.pendingBytes);
   const stream = client.features.journal ? createJournalStream(context) : undefined;
+  // By a profile without a journal nobody would make up for another past.
+  if (stream === undefined && isPastGone(context)) forgetPast(context);
   const follower = createFollower(context, stream === undefined ? pollFolders : createHearing(context, stream), stream);
   fresh.onEnd(() => {
     log.info({}, "the journal is not live any more: the kernel asks for everything again");

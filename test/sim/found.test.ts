@@ -388,12 +388,7 @@ const FOUND: readonly Found[] = [
     name: "a scope that was refused is tried again by what says nothing of it for minutes: a drain waits for that",
     options: { mounts: 2, seed: 1, lacks: ["journal"], hasKeys: true },
     steps: [
-      save(0, "a"),
-      { do: "run", mount: 0, program: { do: "mkdir", path: "d" } },
-      save(0, "d/a"),
-      { do: "wait", ms: 4_000 },
-      LIST,
-      { do: "run", mount: 1, program: { do: "list", path: "d" } },
+      ...IN_A_FOLDER,
       { do: "lag", path: 8_000, journal: 5_000, id: 0 },
       { do: "weather", mount: 0, isOffline: false, latencyMs: 0, faultShare: 0, withdrawn: "node.node.update" },
       { do: "run", mount: 0, program: { do: "backup", path: "d/a", size: 1, keeps: false } },

@@ -7,12 +7,12 @@ import type { Database } from "better-sqlite3";
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { evict } from "../../src/vfs/evict.ts";
-import { isPastGone } from "../../src/vfs/past.ts";
+import { isPastGone, noteFollowed, notePastGone } from "../../src/vfs/past.ts";
 import { itemOf } from "../../src/vfs/pending.ts";
 import type { Mount } from "./mount.ts";
 import type { Fault } from "./transport.ts";
 import { gatewayTree, treeOf } from "./tree.ts";
-import { createWorld, type World } from "./world.ts";
+import { createWorld, type World, type WorldOptions } from "./world.ts";
 
 const file = (path: string, text: string) => `${path} file ${createHash("sha256").update(text).digest("hex")}`;
 
@@ -45,13 +45,14 @@ const bytes = (text: string) => ({
   },
 });
 
-async function begin(mounts: readonly string[] = ["alpha"]) {
+async function begin(mounts: readonly string[] = ["alpha"], more: Pick<WorldOptions, "tokenSeconds"> = {}) {
   const rules: { choose: (request: HttpRequest) => Fault | undefined } = { choose: () => undefined };
   const world = await createWorld({
     seed: 1,
     mounts,
     settings: { pollMs: 5_000 },
     sabotage: { choose: (request) => rules.choose(request) },
+    ...more,
   });
   const [mount, other] = world.mounts;
   if (mount === undefined) throw new Error("no mount");
@@ -414,5 +415,37 @@ test("others change a file before it is decided that a newer one is lost: what w
   await world.clock.advance(3 * SETTLED_MS);
   const kept = [file("f (conflict)", "ours, lost"), file("f", "theirs 2"), file("n", "new, lost")];
   expect(plain(await remote())).toEqual(expect.arrayContaining(kept));
+  world.check();
+});
+
+test("who writes without a pause for long, while the journal is late all the time, begins nothing anew", async () => {
+  // One connection for all that time.
+  const { world, save, tree, remote } = await begin(["alpha"], { tokenSeconds: 3_600 });
+  world.setLag({ path: 0, journal: 3_000, id: 0 });
+  for (let elapsed = 0, count = 0; elapsed < 2 * SETTLED_MS; elapsed += 1_000, count += 1) {
+    await save(`f${count % 5}`, `save ${count}`);
+    await world.clock.advance(1_000);
+  }
+  expect(world.lines.filter((line) => line.includes(ANOTHER))).toEqual([]);
+  await world.clock.advance(60_000);
+  expect(shown(await tree())).toEqual(shown(await remote()));
+  world.check();
+});
+
+test("a refusal tells that the past is another one while entries are applied: it is not forgotten", async () => {
+  const { world, mount, save, tree, remote, make, root } = await begin();
+  const restore = backup(world);
+  await save("f", "lost");
+  await world.clock.advance(60_000);
+  restore();
+  const context = contextOf(mount);
+  notePastGone(context);
+  const entry = { position: 1_000, nodeId: "n", revision: 1, time: "2026-01-01T00:00:00.000Z" };
+  context.metadata.transaction(() => noteFollowed(context, [entry]));
+  expect(isPastGone(context)).toBe(true);
+  for (let count = 0; count < 20; count += 1) await make(root, `new-${count}`, "new");
+  await world.clock.advance(2 * SETTLED_MS);
+  expect(shown(await remote())).toContain(file("f", "lost"));
+  expect(shown(await tree())).toEqual(shown(await remote()));
   world.check();
 });

@@ -64,6 +64,8 @@ export interface WorldOptions {
   readonly faults?: readonly TransportFault[] | undefined;
   /** False: the kernel is given no file. By default one of two mounts has it; see mount.ts. */
   readonly isPassing?: false | undefined;
+  /** How long a token lives; absent: so short that it expires in most histories. */
+  readonly tokenSeconds?: number;
   /** The mounts are not started yet. */
   readonly isDown?: boolean;
   /** See mount.ts. */
@@ -75,7 +77,6 @@ export interface WorldOptions {
 
 const LIMIT_MS = 15 * 60_000;
 const WORKSPACE_AGE_MS = 60_000;
-/** So short that it expires in most histories. */
 const TOKEN_SECONDS = 90;
 
 /** Stores of gateways. */
@@ -120,7 +121,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
       ...(options.isPassing === undefined ? {} : { isPassing: options.isPassing }),
       clock,
       gateway: () => gateway,
-      tokenWithout: (scope) => tokenFor(TOKEN_SECONDS, scope),
+      tokenWithout: (scope) => tokenFor(options.tokenSeconds ?? TOKEN_SECONDS, scope),
       workspace: "workspace",
       ...(options.settings === undefined ? {} : { settings: options.settings }),
       sabotage: options.sabotage,
