@@ -13,8 +13,8 @@ import { isContentUnknown } from "./own.ts";
 
 /** Folders of folders nobody knows yet; deeper is taken for a circle in what a gateway tells. */
 const DEPTH_MAX = 1000;
-/** A node whose folder is not visible is asked for after this, then ever more seldom. */
-const FOLDER_HIDDEN_MS = 10_000;
+/** A node the gateway does not tell of, or whose folder is not visible, is asked for after this, then ever more seldom. */
+const UNTOLD_MS = 10_000;
 /** The same for a node that may not be read itself. */
 const HIDDEN_MS = 60_000;
 /** The shortest time after which an id that answered 404 is asked for again. */
@@ -55,6 +55,12 @@ export function readOrHidden(
   });
 }
 
+/** The gateway fails to tell of this one node, now or for good, and does not fail whatever it is asked. */
+export function isUntellable({ network }: Pick<Context, "network">, error: unknown): boolean {
+  const isFailed = error instanceof RemoteError && (error.code === "server" || error.code === "malformed");
+  return isFailed && network.isOnline && network.pauseMs === 0;
+}
+
 /** Whether the version is one of the node's. Undefined: that cannot be found out. */
 export async function hasVersion(
   { client, network }: Pick<Context, "client" | "network">,
@@ -88,7 +94,7 @@ export async function refreshNode(context: Context, reread: Reread, signal: Abor
     const parentId = chain[0]?.parentId ?? null;
     if (parentId === null || metadata.nodes.ofNodeId(parentId) !== undefined) break;
     const parent = await readNode(context, parentId, signal);
-    if (parent === undefined) return waitForFolder(context, reread);
+    if (parent === undefined) return askMoreSeldom(context, reread);
     chain.unshift(parent);
   }
   metadata.transaction(() => {
@@ -97,12 +103,12 @@ export async function refreshNode(context: Context, reread: Reread, signal: Abor
   });
 }
 
-/** It is kept as it is here until it can be placed. Each time after half as long again as it has been so. */
-function waitForFolder({ metadata, runtime }: Context, reread: Reread): void {
+/** It is kept as it is here until it can be read, and placed. Each time after half as long again as it has been so. */
+export function askMoreSeldom({ metadata, runtime }: Context, reread: Reread): void {
   const now = runtime.now();
   metadata.transaction(() => {
     const since = metadata.rereads.hidden(reread, now);
-    metadata.rereads.postpone(reread, now + Math.min(SETTLE_MS, Math.max(FOLDER_HIDDEN_MS, (now - since) / 2)));
+    metadata.rereads.postpone(reread, now + Math.min(SETTLE_MS, Math.max(UNTOLD_MS, Math.ceil((now - since) / 2))));
   });
 }
 

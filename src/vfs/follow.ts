@@ -5,6 +5,7 @@
  */
 import { setMaxListeners } from "node:events";
 import { RemoteError } from "../client/errors.ts";
+import { OPERATIONS } from "../contract/operations.ts";
 import type { JournalEntry, Node } from "../contract/resources.ts";
 import { forEachAtOnce } from "../lib/at-once.ts";
 import { sleep } from "../lib/runtime.ts";
@@ -12,7 +13,8 @@ import type { Attempt } from "../metadata/attempts.ts";
 import type { Reread } from "../metadata/rereads.ts";
 import type { Context } from "./context.ts";
 import { forgetEchoes } from "./echo.ts";
-import { notVisible, readOrHidden, refreshNode } from "./fetch-node.ts";
+import { FsError } from "./errors.ts";
+import { askMoreSeldom, isUntellable, notVisible, readOrHidden, refreshNode } from "./fetch-node.ts";
 import { foresee } from "./foresee.ts";
 import { folderOfNode } from "./from-node.ts";
 import { createForgetting } from "./given-up.ts";
@@ -36,7 +38,7 @@ const REREADS = 1000;
 /** A node that could not be read waits at least so long, so that the others have their turn. */
 const FAILED_MS = 10_000;
 /** Between two questions how far the index shows, where no listing tells. */
-const INDEX_MS = 60_000;
+const INDEX_MS = 20_000;
 /** Once it has not answered, the gateway is asked again after this: it may have been one connection that broke. Then after … */
 const AGAIN_MS = 250;
 /** … twice as long, and so on up to this. */
@@ -84,13 +86,13 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
         forgetEchoes(context);
         await refreshAll(context, stopped.signal);
         await lookInside(context, stopped.signal);
-        await passDeletions();
+        await passIndex();
         if (isMore) continue;
         forgetGivenUp();
         isWell = true;
       } catch (error) {
         network.failed(error);
-        if (!stopped.signal.aborted) log.debug({ err: error }, "the journal could not be read");
+        if (!stopped.signal.aborted) complain(error);
       } finally {
         if (!isReached()) wasAway = true;
         else if (wasAway && isHeard) {
@@ -104,6 +106,12 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
       inVain = network.isOnline ? 0 : inVain + 1;
       await pause(Math.max(network.isOnline ? settings.pollMs : again, took, network.pauseMs), isWell);
     }
+  }
+
+  function complain(error: unknown): void {
+    const isOfGateway = error instanceof RemoteError || error instanceof FsError;
+    if (isOfGateway) log.debug({ err: error }, "the journal could not be read");
+    else log.error({ err: error }, "what the journal tells could not be taken in");
   }
 
   /** Until there is news, or soon after somebody else had no answer, but no longer. A gateway that fails, or asked for it, is left alone. */
@@ -149,12 +157,15 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
     });
   }
 
-  /** Where every folder is known nobody lists: without this, deletions would be remembered for ever. */
-  async function passDeletions(): Promise<void> {
+  /** Where every folder is known nobody lists: without this, deletions would be remembered, and what was written not be settled, for ever. */
+  async function passIndex(): Promise<void> {
     const { metadata } = context;
+    const { settings: known, tombstones } = metadata;
     if (runtime.elapsed() - askedAt < INDEX_MS) return;
     askedAt = runtime.elapsed();
-    if (!metadata.tombstones.isAnyUpTo(metadata.settings.getNumber("cursor"))) return;
+    const isBehind = known.getNumber("indexed") < known.getNumber("written");
+    if (!isBehind && !tombstones.isAnyUpTo(known.getNumber("cursor"))) return;
+    if (!OPERATIONS.listNodes.scopes.every((scope) => network.may(scope))) return;
     await askIndexed(context, stopped.signal);
     metadata.transaction(() => forgetDeletions(context));
   }
@@ -222,7 +233,7 @@ export async function follow(
 }
 
 type Told = Node | "hidden" | "gone";
-/** By their ids all nodes that were asked for. One whose id answers 404 is gone, one that may not be read is hidden. */
+/** By their ids all nodes that were asked for. One whose id answers 404 is gone, one that may not or cannot be read is hidden. */
 export type News = Map<string, Told>;
 
 /** Reads the nodes the entries tell news of. */
@@ -243,9 +254,17 @@ async function readInto(
     const wanted = unreadNews(context, entries, nodes);
     if (wanted.length === 0) return;
     await forEachAtOnce(wanted, READERS, async (id) => {
-      nodes.set(id, (await readOrHidden(context, id, signal)) ?? "gone");
+      nodes.set(id, (await readTold(context, id, signal)) ?? "gone");
     });
   }
+}
+
+/** One of which the gateway fails to tell does not keep the others from being heard of: it is read again by itself. */
+function readTold(context: Context, id: string, signal: AbortSignal): Promise<Told | undefined> {
+  return readOrHidden(context, id, signal).catch((error: unknown) => {
+    if (isUntellable(context, error)) return "hidden";
+    throw error;
+  });
 }
 
 /** Their ids. */
@@ -381,6 +400,11 @@ async function refreshOne(context: Context, reread: Reread, signal: AbortSignal)
     if (error instanceof RemoteError && error.code === "forbidden") {
       notVisible(context, reread);
       log.warn({ err: error, nodeId: reread.nodeId }, "a node may not be read");
+      return;
+    }
+    if (isUntellable(context, error)) {
+      askMoreSeldom(context, reread);
+      log.warn({ err: error, nodeId: reread.nodeId }, "the gateway does not tell of a node");
       return;
     }
     metadata.rereads.postpone(reread, runtime.now() + FAILED_MS);

@@ -6,8 +6,9 @@
  */
 import { RemoteError } from "../client/errors.ts";
 import { SETTLE_MS } from "../contract/features.ts";
+import type { Node } from "../contract/resources.ts";
 import type { Context } from "./context.ts";
-import { hasVersion, readOrHidden } from "./fetch-node.ts";
+import { hasVersion, isUntellable, readOrHidden } from "./fetch-node.ts";
 import type { JournalStream } from "./journal-stream.ts";
 import { type Acknowledgment, type Followed, isPastGone, lastFollowed, toAsk } from "./past.ts";
 
@@ -41,6 +42,8 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
   let awaited: { readonly position: number; readonly since: number } | undefined;
   /** Since when an id of what was acknowledged answers 404. */
   let absentSince: number | undefined;
+  /** Since when the gateway fails to tell of what was acknowledged. */
+  let untoldSince: number | undefined;
   acknowledged.connection = connection;
 
   function beginAnew(at: number): void {
@@ -62,11 +65,25 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
     return row !== undefined && row.entry !== null && !(row.seen !== null && "deleted" in row.seen);
   }
 
+  /** A node the gateway does not tell of for good must not keep the journal from being followed. */
+  async function readTold(id: string, signal: AbortSignal): Promise<Node | "hidden" | undefined> {
+    try {
+      const node = await readOrHidden(context, id, signal);
+      untoldSince = undefined;
+      return node;
+    } catch (error) {
+      if (!isUntellable(context, error)) throw error;
+      untoldSince ??= runtime.elapsed();
+      if (runtime.elapsed() - untoldSince < SETTLE_MS) throw error;
+      return "hidden";
+    }
+  }
+
   /** Undefined: its id answers 404. By id a node is never old. */
   async function has(change: Acknowledgment, signal: AbortSignal): Promise<boolean | undefined> {
     const { id, revision, head, lastKey, modifiedAt, isDeleted, isContent } = change;
     if (!client.features.revisions || (!isDeleted && !isExpected(id))) return true;
-    const node = await readOrHidden(context, id, signal);
+    const node = await readTold(id, signal);
     if (node === "hidden" || (isDeleted && node === undefined)) return true;
     // Removed here meanwhile.
     if (!isDeleted && !isExpected(id)) return true;

@@ -105,7 +105,7 @@ test.each([
     () => fault,
   );
   try {
-    fault = "unavailable";
+    fault = "lost-before";
     await make(world, "a");
     expect(await ms(async () => !fresh.isLive())).toBeLessThan(2 * 60_000);
     fault = undefined;
