@@ -22,6 +22,7 @@ import { startCheckpoints } from "../lib/checkpoints.ts";
 import { deferred } from "../lib/deferred.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
+import { checkpoint } from "../metadata/database.ts";
 import { createDone } from "../metadata/done.ts";
 import { createSettings } from "../metadata/settings.ts";
 import type { EngineSettings } from "../vfs/context.ts";
@@ -261,7 +262,14 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   const worker = new Worker(new URL("../metadata/checkpoint-worker.js", import.meta.url), {
     workerData: { path: databasePath },
   });
-  const checkpoints = startCheckpoints({ worker, databasePath, lookMs: 1_000, logBytes: 4 * 1024 * 1024, log });
+  const finish = () => {
+    try {
+      checkpoint(database);
+    } catch (error) {
+      log.warn({ err: error }, "the write-ahead log could not be emptied, it grows");
+    }
+  };
+  const checkpoints = startCheckpoints({ worker, databasePath, lookMs: 1_000, logBytes: 4 * 1024 * 1024, finish, log });
   closers.push(() => checkpoints.close());
   const { workspace } = engine.condition();
   writeOwner(stateDir, { ...workspace, baseUrl: settings.baseUrl });

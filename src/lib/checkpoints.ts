@@ -1,7 +1,8 @@
 /**
  * When a thread makes the checkpoints that keep a database's write-ahead log short: whenever the
  * log has grown, one at a time. The thread, which has a connection of its own, is the caller's: it
- * answers "checkpoint" with a message when it has made one, and ends at "end".
+ * answers "checkpoint" with a message when it has made one, and ends at "end". The answer "finish" says
+ * that the log is long and the rest of it short: whoever writes to it is to move that.
  */
 import { stat } from "node:fs/promises";
 import type { Worker } from "node:worker_threads";
@@ -16,6 +17,8 @@ export interface CheckpointOptions {
   readonly lookMs: number;
   /** A log shorter than this is left alone. */
   readonly logBytes: number;
+  /** Moves what the thread has left. Must not throw. */
+  readonly finish?: () => void;
   readonly log: Logger;
 }
 
@@ -24,12 +27,14 @@ export interface Checkpoints {
   close(): Promise<void>;
 }
 
-export function startCheckpoints({ worker, databasePath, lookMs, logBytes, log }: CheckpointOptions): Checkpoints {
+export function startCheckpoints(options: CheckpointOptions): Checkpoints {
+  const { worker, databasePath, lookMs, logBytes, finish, log } = options;
   let isRunning = false;
   worker.unref();
-  worker.on("message", () => {
+  worker.on("message", (answer: unknown) => {
     systemClock.step("checkpoint: made");
     isRunning = false;
+    if (answer === "finish") finish?.();
   });
   worker.on("error", (error) => log.error({ err: error }, "checkpoints have ended; the write-ahead log grows"));
   const exited = new Promise<void>((resolve) => worker.once("exit", () => resolve()));

@@ -1,18 +1,29 @@
 /**
  * A thread that moves what the write-ahead log holds into the database file, on a connection of its
  * own: checkpoints sync the disk, and the thread that answers programs must not wait for that. The
- * message "checkpoint" makes one; it is answered with "done".
+ * message "checkpoint" makes one; it is answered with "done", or with "finish".
+ *
+ * The log begins anew with a commit before which all of it was moved. While commits go on there is
+ * none: something comes during each round, and the log of a program that makes a hundred thousand
+ * files would be gigabytes. So the last round of a long log is the writer's own: it is short, and
+ * nothing comes during it.
  */
 import { parentPort, workerData } from "node:worker_threads";
 import Database from "better-sqlite3";
 import { z } from "zod";
+import { systemClock } from "../lib/system-clock.ts";
+import { isForWriter, isLong } from "./last-round.ts";
 
-/** While commits go on, each round leaves only what came during it. */
+/** Of a long log: each leaves what came during it, which is less each time. */
 const ROUNDS = 5;
+/** Of the log, before each page. */
+const FRAME_HEADER = 24;
 
 const { path } = z.object({ path: z.string() }).parse(workerData);
+/** In frames. What came during the round is not in it. */
 const state = z.array(z.object({ busy: z.number(), log: z.number(), checkpointed: z.number() }));
 const database = new Database(path, { fileMustExist: true });
+const frameBytes = FRAME_HEADER + z.number().parse(database.pragma("page_size", { simple: true }));
 
 parentPort?.on("message", (message: unknown) => {
   if (message !== "checkpoint") {
@@ -20,18 +31,28 @@ parentPort?.on("message", (message: unknown) => {
     parentPort?.close();
     return;
   }
+  let isLeft = false;
   try {
-    checkpoint();
+    isLeft = checkpoint();
   } catch (error) {
     // A disk that is full, say: the log keeps what it has, and the next look asks again.
     if (!(error instanceof Database.SqliteError)) throw error;
   }
-  parentPort?.postMessage("done");
+  parentPort?.postMessage(isLeft ? "finish" : "done");
 });
 
-function checkpoint(): void {
-  for (let round = 0; round < ROUNDS; round += 1) {
+/** Whether the last round is left to the writer. */
+function checkpoint(): boolean {
+  for (let round = 1, before = 0; round <= ROUNDS; round += 1) {
+    const begun = systemClock.elapsed();
     const [result] = state.parse(database.pragma("wal_checkpoint(PASSIVE)"));
-    if (result === undefined || result.busy !== 0 || result.log === result.checkpointed) break;
+    // Somebody reads what is older, or makes one too.
+    if (result === undefined || result.busy !== 0 || result.checkpointed < result.log) return false;
+    const logBytes = result.log * frameBytes;
+    if (!isLong(logBytes)) return false;
+    const tookMs = systemClock.elapsed() - begun;
+    if (round > 1 && isForWriter({ logBytes, leftBytes: logBytes - before, tookMs })) return true;
+    before = logBytes;
   }
+  return false;
 }

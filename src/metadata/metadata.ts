@@ -7,6 +7,7 @@ import { createChanged } from "./changed.ts";
 import { isDamage } from "./damage.ts";
 import {
   type Connection,
+  checkpoint,
   despiteDisk,
   forgetRead,
   isDiskFailure,
@@ -215,9 +216,9 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
       return isApart ? apart(change) : undivided(change);
     },
 
-    /** Copies what the write-ahead log holds into the database file. */
+    /** As `checkpoint` of database.ts. */
     checkpoint(): void {
-      database.pragma("wal_checkpoint(PASSIVE)");
+      checkpoint(database);
     },
 
     /** The root's entry: its own parent, without a name. */

@@ -34,8 +34,11 @@ test("the optional package is asked for when it is needed, and is in no file of 
   expect(text.includes("node_modules/fuse-native")).toBe(false);
 });
 
-test.each(["checkpoint-worker", "copy-worker"])("a thread is one file: %s", (name) => {
-  expect(loadedBy(`metadata/${name}.js`)).toEqual([`metadata/${name}.js`]);
+test.each([
+  ["checkpoint-worker", ["lib/system-clock.js"]],
+  ["copy-worker", []],
+])("a thread is one file, besides the clock: %s", (name, besides) => {
+  expect(loadedBy(`metadata/${name}.js`)).toEqual([...besides, `metadata/${name}.js`]);
 });
 
 test("the command line loads no package and no schema before it knows its command", () => {

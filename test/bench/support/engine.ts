@@ -13,7 +13,7 @@ import { createRuntime } from "../../../src/daemon/runtime.ts";
 import { startCheckpoints } from "../../../src/lib/checkpoints.ts";
 import { SILENT } from "../../../src/lib/log.ts";
 import { systemClock } from "../../../src/lib/system-clock.ts";
-import { openDatabase } from "../../../src/metadata/database.ts";
+import { checkpoint, openDatabase } from "../../../src/metadata/database.ts";
 import type { Engine } from "../../../src/vfs/engine.ts";
 import { startEngine } from "../../../src/vfs/start-engine.ts";
 
@@ -36,12 +36,13 @@ export async function startAlone(
   await paths.prepare();
   const databasePath = join(stateDir, "metadata.db");
   const rowSync = createRowSync(runtime.files, databasePath);
+  const database = openDatabase(databasePath);
   const engine = await startEngine({
     runtime,
     client,
     log: SILENT,
     paths,
-    database: openDatabase(databasePath),
+    database,
     syncRows: rowSync.sync,
     settings: {
       owner: { uid: 0, gid: 0 },
@@ -66,6 +67,7 @@ export async function startAlone(
     databasePath,
     lookMs: 1_000,
     logBytes: 4 * 1024 * 1024,
+    finish: () => checkpoint(database),
     log: SILENT,
   });
   return {

@@ -1,0 +1,60 @@
+/** The write-ahead log of a database that is written to without a pause: it stays short. Needs dist/. */
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { setImmediate } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { Worker } from "node:worker_threads";
+import { expect, test } from "vitest";
+import { startCheckpoints } from "../../src/lib/checkpoints.ts";
+import { SILENT } from "../../src/lib/log.ts";
+import { checkpoint, openDatabase } from "../../src/metadata/database.ts";
+import { isForWriter } from "../../src/metadata/last-round.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const MIB = 1024 * 1024;
+const WORKER = fileURLToPath(new URL("../../dist/metadata/checkpoint-worker.js", import.meta.url));
+const ROWS = 16;
+const WRITTEN = 300 * MIB;
+
+test("its last round is the writer's, who makes no other", async () => {
+  const databasePath = join(await temporaryFolder(), "metadata.db");
+  const database = openDatabase(databasePath);
+  database.exec("CREATE TABLE filler (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT");
+  const write = database.prepare("INSERT OR REPLACE INTO filler (id, bytes) VALUES (?, ?)");
+  let finished = 0;
+  const checkpoints = startCheckpoints({
+    worker: new Worker(WORKER, { workerData: { path: databasePath } }),
+    databasePath,
+    lookMs: 10,
+    logBytes: 4 * MIB,
+    finish() {
+      finished += 1;
+      checkpoint(database);
+    },
+    log: SILENT,
+  });
+  const bytes = Buffer.alloc(32 * 1024, 1);
+  let longest = 0;
+  for (let written = 0, id = 0; written < WRITTEN; written += bytes.length, id += 1) {
+    write.run(id % ROWS, bytes);
+    longest = Math.max(longest, statSync(`${databasePath}-wal`).size);
+    await setImmediate();
+  }
+  await checkpoints.close();
+  expect(database.prepare("SELECT count(*) FROM filler").pluck().get()).toBe(ROWS);
+  database.close();
+  expect(existsSync(`${databasePath}-wal`)).toBe(false);
+  expect(finished).toBeGreaterThan(0);
+  // A disk that is slow to sync may have it longer, as the next test says.
+  expect(longest).toBeLessThan(WRITTEN / 2);
+});
+
+test.each([
+  [{ logBytes: 31 * MIB, leftBytes: 0, tookMs: 0 }, false],
+  [{ logBytes: 32 * MIB, leftBytes: 0, tookMs: 1 }, true],
+  [{ logBytes: 32 * MIB, leftBytes: 3 * MIB, tookMs: 1 }, false],
+  [{ logBytes: 100 * MIB, leftBytes: MIB, tookMs: 50 }, true],
+  [{ logBytes: 100 * MIB, leftBytes: MIB, tookMs: 51 }, false],
+])("of %o the last round is the writer's: %s", (round, expected) => {
+  expect(isForWriter(round)).toBe(expected);
+});
