@@ -33,7 +33,7 @@ export interface Lanes {
   readonly out: number;
   /** Whether no more may be out. */
   readonly isFull: boolean;
-  /** How many more may enter. Of small ones as many as may be out are made ready ahead of them. */
+  /** How many more may enter. Of small ones twice as many as may be out are made ready ahead of them: a sync may take long. */
   room(lane: Lane): number;
 }
 
@@ -101,6 +101,6 @@ export function createLanes(limit: () => number): Lanes {
     get isFull() {
       return isFull();
     },
-    room: (lane) => Math.max(0, (lane === BULK ? 1 : 2) * share(lane) - entered[lane]),
+    room: (lane) => Math.max(0, (lane === BULK ? 1 : 3) * share(lane) - entered[lane]),
   };
 }

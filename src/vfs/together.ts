@@ -25,9 +25,9 @@ interface Waiting {
 /** From so many on that are under way, others will come soon … */
 export const MANY = 4;
 /** … and share a look at the table, which takes along what waits: from one to the next, so long. */
-export const GATHER_MS = 4;
+export const GATHER_MS = 8;
 /** Where no look comes, from one commit to the next. */
-export const LONGEST_MS = 8;
+export const LONGEST_MS = 16;
 
 /** `underWay`: requests that are. */
 export function createTogether(
