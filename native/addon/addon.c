@@ -16,7 +16,7 @@ NAPI_MODULE_INIT()
     {"deviceLetWrite", device_let_write},
     {"deviceStopWriting", device_stop_writing},
     {"deviceEndHandle", device_end_handle},
-    {"deviceMoved", device_moved},
+    {"deviceAnswered", device_answered},
     {"deviceClose", device_close},
     {"openControl", open_control},
     {"controlSend", control_send},

@@ -8,13 +8,14 @@
  * here costs less than having the loop woken for it. So after answers the device is looked at again
  * for a moment, as long as that mostly finds something, and never for long.
  *
- * What mover.h answers right here, JavaScript never sees. Of the rest small messages are packed into
+ * What mover.h and refusals.h answer right here, JavaScript never sees. Of the rest small messages are packed into
  * one slab per wake; JavaScript makes the Buffers on it, from pairs of (offset, length). Large ones
  * (file contents) leave in the memory they were read into.
  */
 #include "addon.h"
 #include "mover.h"
 #include "notifier.h"
+#include "refusals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,6 +55,7 @@ struct device {
   bool reading, ended, closed;
   bool answered; /* since it was last looked at whether to linger */
   unsigned luck, unlucky_wakes;
+  uint64_t refusals; /* requests that refusals.h has answered */
   int handles;    /* handles of the event loop that are not closed yet */
   bool forgotten; /* JavaScript holds it no more */
 };
@@ -195,8 +197,10 @@ static void read_messages(struct device *device, struct wake *wake, uint64_t unt
     if (length > 0) {
       wake->found = true;
       size_t moved = mover_answer(&device->mover, device->fd, device->landing, (size_t)length, waits);
+      bool is_refused = moved == 0 && refuse_at_once(device->fd, device->landing, (size_t)length);
       bytes += moved > 0 ? moved : (size_t)length;
-      if (moved > 0) {
+      if (is_refused) device->refusals++;
+      if (is_refused || moved > 0) {
         device->answered = true;
         continue;
       }
@@ -455,6 +459,21 @@ struct mover *mover_of(napi_env env, napi_value value)
 {
   struct device *device = get_device(env, value);
   return device == NULL ? NULL : &device->mover;
+}
+
+/* deviceAnswered(device): how many READs, WRITEs and GETXATTRs JavaScript did not see. */
+napi_value device_answered(napi_env env, napi_callback_info info)
+{
+  napi_value value, result;
+  if (!get_arguments(env, info, &value, 1)) return NULL;
+  const struct device *device = get_device(env, value);
+  if (device == NULL) return NULL;
+  const uint64_t counts[] = {device->mover.reads, device->mover.writes, device->refusals};
+  CHECK(env, napi_create_array(env, &result));
+  for (uint32_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+    CHECK(env, napi_set_element(env, result, i, make_number(env, (double)counts[i])));
+  }
+  return result;
 }
 
 /* deviceClose(device): no callback comes after it; the descriptor is closed, see notifier.h. */

@@ -57,16 +57,3 @@ napi_value device_end_handle(napi_env env, napi_callback_info info)
   if (mover != NULL) mover_end(mover, (uint64_t)handle);
   return NULL;
 }
-
-/* deviceMoved(device): how many READs and WRITEs JavaScript did not see. */
-napi_value device_moved(napi_env env, napi_callback_info info)
-{
-  napi_value value, result;
-  if (!get_arguments(env, info, &value, 1)) return NULL;
-  const struct mover *mover = mover_of(env, value);
-  if (mover == NULL) return NULL;
-  CHECK(env, napi_create_array_with_length(env, 2, &result));
-  CHECK(env, napi_set_element(env, result, 0, make_number(env, (double)mover->reads)));
-  CHECK(env, napi_set_element(env, result, 1, make_number(env, (double)mover->writes)));
-  return result;
-}

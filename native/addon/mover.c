@@ -1,5 +1,6 @@
 /* READ and WRITE without JavaScript; see mover.h. */
 #include "mover.h"
+#include "messages.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,14 +18,6 @@
 #define WRITE_LOCKOWNER 2u
 #define WRITE_KILL_SUIDGID 4u /* of whoever is not root; what is let has no such bits */
 #define END_MAX (INT64_C(1) << 53) /* what JavaScript can count to */
-#define RESENT (UINT64_C(1) << 63)
-
-struct in_header {
-  uint32_t len, opcode;
-  uint64_t unique, nodeid;
-  uint32_t uid, gid, pid;
-  uint16_t total_extlen, padding;
-};
 
 /* Of READ and WRITE; what is to be written follows. */
 struct transfer_in {
@@ -32,12 +25,6 @@ struct transfer_in {
   uint32_t size, transfer_flags;
   uint64_t lock_owner;
   uint32_t flags, padding;
-};
-
-struct out_header {
-  uint32_t len;
-  int32_t error;
-  uint64_t unique;
 };
 
 struct write_out {

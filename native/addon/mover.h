@@ -24,7 +24,7 @@ struct mover {
   uint8_t *reply; /* header and bytes of a READ's answer */
   size_t capacity;
   uint64_t off_until; /* uv_hrtime: the disk is slow */
-  uint64_t reads, writes;
+  uint64_t reads, writes; /* that were answered */
 };
 
 /* device.c: the one of a device that JavaScript holds; NULL: it is none, and an exception is pending. */

@@ -70,7 +70,7 @@ export const mountStatus = engineStatus.extend({
   passthroughOff: z.string().optional(),
   /** Requests of the kernel answered so far, by the protocol's name. */
   operations: z.record(z.string(), count),
-  /** Of these, READs and WRITEs that no JavaScript saw. A daemon before this has no word of it. */
+  /** Of these, READs, WRITEs and GETXATTRs that no JavaScript saw. A daemon before this has no word of it. */
   moved: z.record(z.string(), count).optional(),
 });
 export type MountStatus = z.infer<typeof mountStatus>;

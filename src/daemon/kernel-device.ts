@@ -28,7 +28,7 @@ export function kernelDevice(descriptor: number): KernelDevice {
       opened.resumeReading();
       return {
         reply: (parts) => opened.reply(parts),
-        moved: () => opened.moved(),
+        moved: () => opened.answered(),
         close: () => opened.close(),
       };
     },

@@ -1,6 +1,6 @@
 /**
  * The typed face of the addon for the kernel side: the device and the supervisor's control socket.
- * It knows messages and descriptors, of the opcodes READ and WRITE alone, and no line of the control protocol.
+ * It knows messages and descriptors, of the opcodes READ, WRITE and GETXATTR alone, and no line of the control protocol.
  */
 import { closeSync, openSync } from "node:fs";
 import { loadAddon } from "../lib/addon.ts";
@@ -23,7 +23,7 @@ interface Addon {
   deviceLetWrite(device: Handle<"device">, handle: number, fd: number, milliseconds: number): void;
   deviceStopWriting(device: Handle<"device">, fd: number): void;
   deviceEndHandle(device: Handle<"device">, handle: number): void;
-  deviceMoved(device: Handle<"device">): [reads: number, writes: number];
+  deviceAnswered(device: Handle<"device">): [reads: number, writes: number, getxattrs: number];
   deviceClose(device: Handle<"device">): void;
   openControl(fd: number, onLine: (line: string, descriptor: number) => void, onEnd: () => void): Handle<"control">;
   controlSend(control: Handle<"control">, line: string, descriptor: number): number;
@@ -46,7 +46,7 @@ const addon = loadAddon([
   "deviceLetWrite",
   "deviceStopWriting",
   "deviceEndHandle",
-  "deviceMoved",
+  "deviceAnswered",
   "deviceClose",
   "openControl",
   "controlSend",
@@ -96,8 +96,8 @@ export interface Device {
   /** No WRITE of any handle goes to this file by itself any more. */
   stopWriting(descriptor: number): void;
   endHandle(handle: number): void;
-  /** How many requests were answered so. */
-  moved(): { readonly READ: number; readonly WRITE: number };
+  /** How many requests were answered without a callback: so, and GETXATTRs of names that no file has. */
+  answered(): { readonly READ: number; readonly WRITE: number; readonly GETXATTR: number };
   /** No callback comes after it. The descriptor is closed as soon as no notification is inside the kernel. */
   close(): void;
 }
@@ -130,9 +130,9 @@ export function openDevice(
     letWrite: (id, descriptor, milliseconds) => addon.deviceLetWrite(handle, id, descriptor, milliseconds),
     stopWriting: (descriptor) => addon.deviceStopWriting(handle, descriptor),
     endHandle: (id) => addon.deviceEndHandle(handle, id),
-    moved() {
-      const [READ, WRITE] = addon.deviceMoved(handle);
-      return { READ, WRITE };
+    answered() {
+      const [READ, WRITE, GETXATTR] = addon.deviceAnswered(handle);
+      return { READ, WRITE, GETXATTR };
     },
     close: () => addon.deviceClose(handle),
   };

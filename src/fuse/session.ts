@@ -71,7 +71,7 @@ export interface Session {
   readonly ended: Promise<string>;
   /** How many requests came, by opcode name; "UNKNOWN" for opcodes that are not in the table. */
   operations(): Record<string, number>;
-  /** How many of those the device answered by itself; see mover.ts. */
+  /** How many of those the device answered by itself; see native.ts. */
   moved(): Readonly<Record<string, number>>;
   /** What waits for an answer, oldest first. */
   inFlight(): RequestInFlight[];

@@ -105,7 +105,7 @@ it("reads what is let read, short at the end of the file, and leaves the rest to
   expect(await outcome({ handle: HANDLE + 1024 })).toBeUndefined();
   daemon.endHandle(HANDLE);
   expect(await outcome({})).toBeUndefined();
-  expect(daemon.moved()).toEqual({ READ: 3, WRITE: 0 });
+  expect(daemon.answered()).toMatchObject({ READ: 3, WRITE: 0 });
   expect(content()).toBe("0123456789");
 });
 
@@ -121,7 +121,7 @@ it("writes what is let write, for as long as it may, to that file alone", async 
   expect(await outcome({ data: "0" })).toBe(1);
   daemon.stopWriting(fd);
   expect(await outcome({ data: "stopped" })).toBeUndefined();
-  expect(daemon.moved()).toEqual({ READ: 0, WRITE: 3 });
+  expect(daemon.answered()).toMatchObject({ READ: 0, WRITE: 3 });
 });
 
 it("one that comes again, is not plain, or fails is JavaScript's, and changes nothing before", async () => {
@@ -199,5 +199,5 @@ it("nothing is moved while reading is paused, nor after close", async () => {
   daemon.letWrite(HANDLE, fd, LONG_MS);
   daemon.stopWriting(fd);
   daemon.endHandle(HANDLE);
-  expect(daemon.moved()).toEqual({ READ: 0, WRITE: 0 });
+  expect(daemon.answered()).toMatchObject({ READ: 0, WRITE: 0 });
 });
