@@ -2,7 +2,7 @@
 import { type Attributes, sameValue } from "../contract/attributes.ts";
 import { isSaveOf, savesOfContent } from "../contract/saves.ts";
 import type { ChangedRows } from "./changed.ts";
-import { type Connection, differences, prepare, prepareUpdates, remember } from "./database.ts";
+import { type Connection, differences, prepare, prepareColumn, prepareUpdates, remember } from "./database.ts";
 import { createFormerlySafe } from "./formerly-safe.ts";
 
 export type InodeKind = "file" | "folder" | "symlink" | "fifo" | "socket" | "block" | "character";
@@ -109,7 +109,7 @@ export function createInodes(database: Connection, changed: ChangedRows) {
   const ofHash = prepare(database, "SELECT 1 FROM inode WHERE hash = ? AND content = 'clean' LIMIT 1");
   const lineageInode = prepare<{ inode: number }>(database, "SELECT inode FROM lineage WHERE id = ?");
   const removeLineage = prepare(database, "DELETE FROM lineage WHERE id = ?");
-  const lineagesOf = prepare<{ id: number }>(database, "SELECT id FROM lineage WHERE inode = ?");
+  const lineagesOf = prepareColumn<number>(database, "SELECT id FROM lineage WHERE inode = ? ORDER BY id");
   const lineagesAfter = prepare<{ id: number }>(database, "SELECT id FROM lineage WHERE id > ? ORDER BY id LIMIT +?");
   const supersede = prepare(database, "INSERT OR REPLACE INTO superseded (lineage) VALUES (?)");
   const newestSuperseded = prepare<{ seq: number }>(
@@ -152,6 +152,7 @@ export function createInodes(database: Connection, changed: ChangedRows) {
   });
 
   const inodeOfLineage = remember(database, ["lineage"], (lineage: number) => lineageInode.get(lineage)?.inode);
+  const lineages = remember(database, ["lineage"], (id: number): readonly number[] => lineagesOf(id));
 
   function update(id: number, values: Partial<Omit<Inode, "id">>): Inode {
     const current = get(id);
@@ -203,12 +204,14 @@ export function createInodes(database: Connection, changed: ChangedRows) {
     };
     get.tell(id, made);
     inodeOfLineage.tell(lineage, id);
+    lineages.tell(id, [lineage]);
     return made;
   }
 
   function newLineage(id: number): number {
     const lineage = Number(insertLineage.run(id).lastInsertRowid);
     inodeOfLineage.tell(lineage, id);
+    lineages.drop(id);
     return lineage;
   }
 
@@ -241,9 +244,7 @@ export function createInodes(database: Connection, changed: ChangedRows) {
       const inode = inodeOfLineage(lineage);
       return inode === undefined ? undefined : get(inode);
     },
-    lineages(id: number): number[] {
-      return lineagesOf.all(id).map((row) => row.id);
-    },
+    lineages: (id: number): readonly number[] => lineages(id),
     lineagesAfter: (lineage: number, limit: number): number[] => lineagesAfter.all(lineage, limit).map((row) => row.id),
     removeLineage(lineage: number): void {
       removeLineage.run(lineage);

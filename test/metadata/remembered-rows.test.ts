@@ -104,7 +104,12 @@ test("what is remembered is what is there", () => {
         ...made.generation.map((id) => [generations.get(id), attempts.ofGeneration(id)]),
         ...made.inode.map((id) => generations.newestOf(id)),
         ...made.node.map((id) => attempts.openOf(id)),
-        ...[...made.inode, 9].map((id) => [inodes.get(id), entries.ofInode(id), entries.links(id)]),
+        ...[...made.inode, 9].map((id) => [
+          inodes.get(id),
+          entries.ofInode(id),
+          entries.links(id),
+          inodes.lineages(id),
+        ]),
         ...[...made.entry, 99].map((id) => [entries.get(id), nodes.ofEntry(id)]),
         ...[...made.node, 9].map((id) => nodes.get(id)),
         ...Array.from({ length: IDS + 1 }, (_, id) => nodes.ofNodeId(`node-${id}`)),
