@@ -8,14 +8,19 @@ import { bytesOf } from "./programs.ts";
 
 type It = Awaited<ReturnType<typeof begin>>;
 
-/** One request at a time may be out: that of `a` is, for seconds; the one of `b` waits. */
+/** One request at a time may be out: that of the root's time is, for seconds; those of `a` and `b` are rows, and wait. */
 async function waiting(): Promise<It> {
   const it = await begin(true, {}, { settings: { concurrency: 1 } });
   await it.world.clock.advance(5_000);
   it.mount.weather.latencyMs = 30_000;
   await it.save("a");
   await it.save("b");
-  await it.until(() => it.mount.process?.engine.context.sending.size === 2);
+  const requested = () =>
+    it
+      .metadata()
+      .attempts.open()
+      .flatMap(({ request }) => ("name" in request ? request.name : []));
+  await it.until(() => ["a", "b"].every((name) => requested().includes(name)));
   it.mount.weather.latencyMs = 0;
   expect(it.asked.filter((line) => line.startsWith("POST"))).toEqual([]);
   return it;
