@@ -20,6 +20,8 @@ const BUNDLES = [
   },
   { entries: ["metadata/checkpoint-worker"] },
   { entries: ["metadata/copy-worker"] },
+  // As above.
+  { entries: ["client/http-thread"], whole: "http-thread-bundle" },
   { entries: ["client/index"] },
   { entries: ["lib/system-clock"] },
 ];

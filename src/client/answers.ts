@@ -4,8 +4,8 @@ import { z } from "zod";
 import type { HttpAnswer } from "../contract/http.ts";
 import { node, OVER_QUOTA } from "../contract/resources.ts";
 import { RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./errors.ts";
+import { JSON_BYTES_MAX, joined, readChunks } from "./whole-body.ts";
 
-const JSON_BYTES_MAX = 64 * 1024 * 1024;
 const PROBLEM_BYTES_MAX = 1024 * 1024;
 const PROBLEM_TEXT_MAX = 500;
 const RETRY_AFTER_MAX_MS = 24 * 60 * 60 * 1000;
@@ -142,19 +142,13 @@ function parseJson(told: Uint8Array | string): unknown {
 }
 
 async function readAll(body: AsyncIterable<Uint8Array>, limit: number, operation: string): Promise<Uint8Array> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
   try {
-    for await (const chunk of body) {
-      size += chunk.length;
-      if (size > limit) throw new RemoteError("malformed", `the answer is longer than ${limit} bytes`);
-      chunks.push(chunk);
-    }
+    const chunks = await readChunks(body, limit);
+    const [first] = chunks;
+    return first !== undefined && chunks.length === 1 ? first : joined(chunks);
   } catch (error) {
     throw transportFailure(error, operation);
   }
-  const [first] = chunks;
-  return first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks, size);
 }
 
 function oneLine(text: string): string {

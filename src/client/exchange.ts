@@ -95,6 +95,7 @@ export function exchange(
 
     async function* pieces(body: AsyncGenerator<Uint8Array, void, undefined>) {
       for await (const chunk of body) {
+        if (isOver) return;
         for (let start = 0; start < chunk.length; start += PIECE_BYTES) {
           if (!isAnswered) silence.expect(limits.send, "progress in sending");
           // Comes back when the connection wants more.
@@ -105,7 +106,7 @@ export function exchange(
         // The next chunk comes from the local disk, which has no limit.
         if (!isAnswered) silence.pause();
       }
-      if (!isAnswered) silence.expect(limits.answer, "answer to what was sent");
+      if (!isAnswered && !isOver) silence.expect(limits.answer, "answer to what was sent");
     }
     const source = request.body === undefined || request.body instanceof Uint8Array ? undefined : request.body;
     // What the connection takes in one piece goes in one piece, the head of the request with it.

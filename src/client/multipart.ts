@@ -75,8 +75,13 @@ async function readNext(iterator: AsyncIterator<Uint8Array>): Promise<IteratorRe
   try {
     return await iterator.next();
   } catch (cause) {
-    if (cause instanceof RemoteError) throw cause;
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new RemoteError("aborted", `the content to send cannot be read: ${reason}`, { cause });
+    throw unreadable(cause);
   }
+}
+
+/** What a source of content failed with. */
+export function unreadable(cause: unknown): RemoteError {
+  if (cause instanceof RemoteError) return cause;
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new RemoteError("aborted", `the content to send cannot be read: ${reason}`, { cause });
 }

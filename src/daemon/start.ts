@@ -8,8 +8,9 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { createClient } from "../client/create-client.ts";
 import { type Credentials, tokenFile } from "../client/credentials.ts";
-import { createHttpTransport } from "../client/http-transport.ts";
 import { parseProfile } from "../client/profile.ts";
+import type { ThreadOptions } from "../client/thread-messages.ts";
+import { createThreadTransport } from "../client/thread-transport.ts";
 import { describeToken } from "../client/token-claims.ts";
 import { createDiskFiles } from "../content/disk-files.ts";
 import { createHashWorkers } from "../content/hash-workers.ts";
@@ -64,8 +65,10 @@ const DEBOUNCE_MS = 750;
 /** … but no longer than this. */
 const MAXIMUM_AGE_MS = 10_000;
 const POLL_MS = 1000;
-/** At most; how many are of use the loop finds out. A far gateway is kept at work by many; each has its connection. */
-const REQUESTS = 32;
+/** For each of uploads, downloads and the rest; at most. A far gateway is kept at work by many. */
+const CONNECTIONS = 32;
+/** At most; how many are of use the loop finds out. More than connections: one that becomes free finds the next request there, however busy this thread is. */
+const REQUESTS = 48;
 const DATABASE = "metadata.db";
 /** What of this mount outlives the daemon. */
 const KEPT = "handles";
@@ -130,6 +133,19 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   }
 }
 
+function startHttpThread(workerData: ThreadOptions, log: Logger): Worker {
+  const worker = new Worker(new URL("../client/http-thread.js", import.meta.url), {
+    name: "http",
+    workerData,
+    // It holds little at a time; a thread may otherwise let as much rubbish lie as a whole program.
+    resourceLimits: { maxYoungGenerationSizeMb: 4 },
+  });
+  worker.on("error", (error) =>
+    log.error({ err: error }, "the thread of the small changes has ended; they are sent without one"),
+  );
+  return worker;
+}
+
 interface Started {
   readonly serving: Serving;
   /** Resolves once the mount is gone and all that came of it is done. */
@@ -149,10 +165,11 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   });
   closers.push(watchTokens(credentials));
   const client = createClient({
-    transport: createHttpTransport({
+    transport: createThreadTransport({
       baseUrl: settings.baseUrl,
       limits: silenceLimits(settings.shortenWaits),
-      connections: REQUESTS,
+      connections: CONNECTIONS,
+      startThread: (workerData) => startHttpThread(workerData, log),
     }),
     credentials,
     log,

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { Readable } from "node:stream";
-import { setTimeout as delay } from "node:timers/promises";
+import { setTimeout as delay, setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import type { ContentSource } from "../../src/contract/http.ts";
 import { exampleNode, exampleWritten, textSource } from "./support/examples.ts";
@@ -223,6 +223,7 @@ test("an abort while sending ends the call and closes the content", async () => 
   const closed = deferred();
   const controller = new AbortController();
   const client = await clientFor((request) => request.resume());
+  const timers = process.getActiveResourcesInfo().filter((kind) => kind === "Timeout").length;
   let isAborted = false;
   const content: ContentSource = {
     size: 1000 * MIB,
@@ -244,6 +245,9 @@ test("an abort while sending ends the call and closes the content", async () => 
   expect(isAborted).toBe(true);
   expect(error.code).toBe("aborted");
   await closed.promise;
+  // The block that was on its way when it was given up is waited for by nobody.
+  await setImmediate();
+  expect(process.getActiveResourcesInfo().filter((kind) => kind === "Timeout")).toHaveLength(timers);
 });
 
 test("content that fails while it is sent never arrives whole", async () => {

@@ -10,7 +10,7 @@ import { setImmediate } from "node:timers/promises";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { productCaller } from "./callers.ts";
 import { startAlone } from "./engine.ts";
-import { CONNECTIONS, contentOf, FILES } from "./small-files.ts";
+import { CONNECTIONS, contentOf, FILES, REQUESTS } from "./small-files.ts";
 
 const CALLER = { uid: 0, gid: 0, pid: 1, signal: new AbortController().signal };
 /** Nothing is sent while the files are made. */
@@ -42,7 +42,7 @@ async function clientAlone(gateway: Gateway): Promise<Side> {
 
 async function engineAlone(gateway: Gateway, stateDir: string): Promise<Side> {
   mkdirSync(stateDir, { recursive: true });
-  const settings = { debounceMs: NEVER_MS, concurrency: CONNECTIONS };
+  const settings = { debounceMs: NEVER_MS, connections: CONNECTIONS, concurrency: REQUESTS };
   const { engine, stop } = await startAlone(gateway, stateDir, settings);
   const { fileSystem, context } = engine;
   const send = async () => {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { createClient } from "../../../src/client/create-client.ts";
 import { staticToken } from "../../../src/client/credentials.ts";
-import { createHttpTransport } from "../../../src/client/http-transport.ts";
+import { createThreadTransport } from "../../../src/client/thread-transport.ts";
 import { createDiskFiles } from "../../../src/content/disk-files.ts";
 import { createHashWorkers } from "../../../src/content/hash-workers.ts";
 import { createLayout } from "../../../src/content/layout.ts";
@@ -26,11 +26,19 @@ export interface EngineAlone {
 export async function startAlone(
   gateway: { readonly baseUrl: string; readonly token: string; readonly workspace: string },
   stateDir: string,
-  settings: { readonly debounceMs: number; readonly concurrency: number },
+  {
+    connections,
+    ...settings
+  }: { readonly debounceMs: number; readonly concurrency: number; readonly connections: number },
 ): Promise<EngineAlone> {
   const hashWorkers = createHashWorkers();
   const runtime = createRuntime(createDiskFiles({ systemCalls, hashWorkers, elapsed: systemClock.elapsed }));
-  const transport = createHttpTransport({ baseUrl: gateway.baseUrl, connections: settings.concurrency });
+  const transport = createThreadTransport({
+    baseUrl: gateway.baseUrl,
+    connections,
+    startThread: (workerData) =>
+      new Worker(new URL("../../../src/client/http-thread.ts", import.meta.url), { workerData }),
+  });
   const client = createClient({ transport, credentials: staticToken(gateway.token) });
   const paths = createLayout(runtime.files, stateDir);
   await paths.prepare();

@@ -1,12 +1,16 @@
 /** A real HTTP server on the loopback whose answers a test scripts, and a client that talks to it. */
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { Worker } from "node:worker_threads";
 import { onTestFinished } from "vitest";
 import type { Client } from "../../../src/client/client.ts";
 import { createClient } from "../../../src/client/create-client.ts";
 import { type Credentials, staticToken } from "../../../src/client/credentials.ts";
 import { RemoteError } from "../../../src/client/errors.ts";
 import { createHttpTransport, type HttpTransportOptions } from "../../../src/client/http-transport.ts";
+import type { ThreadOptions } from "../../../src/client/thread-messages.ts";
+import { createThreadTransport } from "../../../src/client/thread-transport.ts";
+import type { Transport } from "../../../src/contract/http.ts";
 import type { Logger } from "../../../src/lib/log.ts";
 
 export interface TestServer {
@@ -31,6 +35,22 @@ export async function serve(listener: RequestListener): Promise<TestServer> {
   return { baseUrl: `http://127.0.0.1:${port}`, connections: () => connections };
 }
 
+/** Where the connections of the clients of this file are. */
+let makeTransport: (options: HttpTransportOptions) => Transport = createHttpTransport;
+
+/** From now on they are on a thread of their own. */
+export function useThread(): void {
+  makeTransport = (options) => createThreadTransport({ ...options, startThread: startHttpThread });
+}
+
+/** From the sources. */
+export function startHttpThread(workerData: ThreadOptions): Worker {
+  return new Worker(new URL("../../../src/client/http-thread.ts", import.meta.url), {
+    workerData,
+    execArgv: ["--import", new URL("../../../scripts/typescript.mjs", import.meta.url).href],
+  });
+}
+
 interface TestClientOptions extends Partial<HttpTransportOptions> {
   readonly credentials?: Credentials;
   readonly log?: Logger;
@@ -41,7 +61,7 @@ interface TestClientOptions extends Partial<HttpTransportOptions> {
 export function clientOf(baseUrl: string, options: TestClientOptions = {}): Client {
   const { credentials = staticToken("secret-token"), log, now, ...transport } = options;
   const client = createClient({
-    transport: createHttpTransport({ baseUrl, ...transport }),
+    transport: makeTransport({ baseUrl, ...transport }),
     credentials,
     ...(log === undefined ? undefined : { log }),
     ...(now === undefined ? undefined : { now }),

@@ -1,0 +1,68 @@
+/**
+ * The thread of the small changes: carries those it is told of over HTTP, and tells of their
+ * answers. Started by client/thread-transport.ts, which says what it is for.
+ */
+import { type MessagePort, parentPort, workerData } from "node:worker_threads";
+import type { HttpRequest } from "../contract/http.ts";
+import { createHttpTransport } from "./http-transport.ts";
+import { createOutbox } from "./outbox.ts";
+import {
+  type CarriedRequest,
+  FORMAT,
+  type FromThread,
+  packError,
+  type ThreadOptions,
+  type ToThread,
+} from "./thread-messages.ts";
+import { JSON_BYTES_MAX, joined, readChunks } from "./whole-body.ts";
+
+if (parentPort === null) throw new Error("client/http-thread is the program of a thread");
+serve(parentPort, workerData as ThreadOptions);
+
+function serve(port: MessagePort, { format, ...options }: ThreadOptions): void {
+  if (format !== FORMAT) throw new Error(`this thread is of another build: it speaks format ${FORMAT}, not ${format}`);
+  const transport = createHttpTransport(options);
+  const post = createOutbox<FromThread>(port);
+  const underWay = new Map<number, { readonly abort: AbortController; readonly done: Promise<void> }>();
+
+  async function carry(id: number, request: CarriedRequest, signal: AbortSignal): Promise<void> {
+    try {
+      const { status, headers, body } = await transport.send({ ...withSource(request), signal });
+      const content = joined(await readChunks(body, JSON_BYTES_MAX));
+      post({ tell: "answer", id, answer: { status, headers, content } }, content.buffer);
+    } catch (error) {
+      post({ tell: "failure", id, error: packError(error) });
+    } finally {
+      underWay.delete(id);
+    }
+  }
+
+  async function close(): Promise<void> {
+    await transport.close();
+    await Promise.all(Array.from(underWay.values(), ({ done }) => done));
+    // After the messages that are still to be handed over. Whatever a connection still waits for keeps nobody.
+    setImmediate(() => process.exit());
+  }
+
+  function hear(message: ToThread): void {
+    if (message.tell === "close") void close();
+    else if (message.tell === "abort") underWay.get(message.id)?.abort.abort();
+    else {
+      const abort = new AbortController();
+      underWay.set(message.id, { abort, done: carry(message.id, message.request, abort.signal) });
+    }
+  }
+
+  port.on("message", (batch: readonly ToThread[]) => {
+    for (const message of batch) hear(message);
+  });
+}
+
+function withSource({ body, ...request }: CarriedRequest): HttpRequest {
+  if (body === undefined || body.kind === "json") return body === undefined ? request : { ...request, body };
+  const { size, content } = body;
+  const read = async function* () {
+    yield content;
+  };
+  return { ...request, body: { ...body, content: { size, read } } };
+}

@@ -1,0 +1,34 @@
+/**
+ * Messages to another thread, handed over together: one hand-over costs as much as a dozen messages
+ * in it. They go once all that is at hand was dealt with; many of them sooner, for the other thread may have nothing to do.
+ */
+import type { MessagePort, Worker } from "node:worker_threads";
+
+const MANY = 16;
+
+/** Posts a message. `own`: memory of the message that is handed over, and gone here. */
+export type Post<Message> = (message: Message, own?: ArrayBuffer) => void;
+
+export function createOutbox<Message>(port: Pick<MessagePort | Worker, "postMessage">): Post<Message> {
+  let messages: Message[] = [];
+  let handedOver: ArrayBuffer[] = [];
+  let isPlanned = false;
+
+  function handOver(): void {
+    isPlanned = false;
+    if (messages.length === 0) return;
+    port.postMessage(messages, handedOver);
+    messages = [];
+    handedOver = [];
+  }
+
+  return (message, own) => {
+    messages.push(message);
+    if (own !== undefined) handedOver.push(own);
+    if (messages.length >= MANY) handOver();
+    else if (!isPlanned) {
+      isPlanned = true;
+      setImmediate(handOver);
+    }
+  };
+}

@@ -1,0 +1,77 @@
+/**
+ * What the thread of the small changes and the thread that has them say to each other. Both ends are
+ * of this program: nothing is checked.
+ */
+import type { HttpAnswer, HttpRequest, JsonBody, UploadBody } from "../contract/http.ts";
+import { RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./errors.ts";
+import type { HttpTransportOptions } from "./http-transport.ts";
+
+/** To be raised with any change of what is said: a thread that starts late may be of another build. */
+export const FORMAT = 1;
+
+/** Given to the thread when it starts. */
+export interface ThreadOptions extends HttpTransportOptions {
+  readonly format: number;
+}
+
+export interface CarriedRequest extends Omit<HttpRequest, "body" | "signal"> {
+  readonly body?: JsonBody | CarriedUpload;
+}
+
+/** All of its content is at hand. */
+export interface CarriedUpload extends Omit<UploadBody, "content"> {
+  readonly size: number | undefined;
+  readonly content: Uint8Array<ArrayBuffer>;
+}
+
+/** `id`: of the request, a number of its own. */
+export type ToThread =
+  | { readonly tell: "request"; readonly id: number; readonly request: CarriedRequest }
+  | { readonly tell: "abort"; readonly id: number }
+  /** Breaks off what is under way; the thread ends when all of it has been answered. */
+  | { readonly tell: "close" };
+
+export type FromThread =
+  | { readonly tell: "answer"; readonly id: number; readonly answer: CarriedAnswer }
+  | { readonly tell: "failure"; readonly id: number; readonly error: CarriedError };
+
+export interface CarriedAnswer extends Omit<HttpAnswer, "body"> {
+  readonly content: Uint8Array;
+}
+
+/** An Error as it crosses: a copy by the platform would keep neither its class nor its code. */
+export interface CarriedError {
+  readonly name: string;
+  readonly message: string;
+  readonly stack?: string | undefined;
+  /** Of a RemoteError, or of the system. */
+  readonly code?: string | undefined;
+  /** Of a RemoteError. */
+  readonly details?: Omit<RemoteErrorDetails, "cause"> | undefined;
+  readonly cause?: CarriedError | undefined;
+}
+
+export function packError(error: unknown): CarriedError {
+  if (!(error instanceof Error)) return { name: "Error", message: String(error) };
+  const { cause: _, ...details } = error instanceof RemoteError ? error.details : {};
+  return {
+    name: error.name,
+    message: error.message,
+    stack: error.stack,
+    code: "code" in error && typeof error.code === "string" ? error.code : undefined,
+    details: error instanceof RemoteError ? details : undefined,
+    cause: error.cause === undefined ? undefined : packError(error.cause),
+  };
+}
+
+/** `cause`: in place of the one that crossed. */
+export function unpackError(packed: CarriedError, cause?: unknown): Error {
+  const because = cause ?? (packed.cause === undefined ? undefined : unpackError(packed.cause));
+  if (packed.details !== undefined) {
+    return new RemoteError(packed.code as RemoteErrorCode, packed.message, { ...packed.details, cause: because });
+  }
+  const error = new Error(packed.message, because === undefined ? undefined : { cause: because });
+  error.name = packed.name;
+  if (packed.stack !== undefined) error.stack = packed.stack;
+  return packed.code === undefined ? error : Object.assign(error, { code: packed.code });
+}

@@ -1,0 +1,179 @@
+/**
+ * The transport over the network with its small changes on a thread of their own: what HTTP costs for
+ * many small files is not taken from the thread that answers programs, and goes on while that is
+ * busy. What is read stays on this thread, where somebody waits for it; so does bulk: to hand its bytes over would
+ * cost more than it spares. Knows no operation and no token; what HTTP is stands in client/http-transport.ts.
+ */
+import type { Worker } from "node:worker_threads";
+import type { ContentSource, HttpAnswer, HttpRequest, Transport } from "../contract/http.ts";
+import { unlessAborted } from "../lib/single-flight.ts";
+import { RemoteError } from "./errors.ts";
+import { createHttpTransport, type HttpTransportOptions } from "./http-transport.ts";
+import { unreadable } from "./multipart.ts";
+import { createOutbox, type Post } from "./outbox.ts";
+import {
+  type CarriedRequest,
+  FORMAT,
+  type FromThread,
+  type ThreadOptions,
+  type ToThread,
+  unpackError,
+} from "./thread-messages.ts";
+import { joined } from "./whole-body.ts";
+
+/** Content of up to so many bytes is small. */
+const SMALL_BYTES = 256 * 1024;
+
+export interface ThreadTransportOptions extends HttpTransportOptions {
+  /** Starts client/http-thread with these as its data; called with the first small change. */
+  readonly startThread: (data: ThreadOptions) => Worker;
+}
+
+interface Thread {
+  readonly worker: Worker;
+  readonly post: Post<ToThread>;
+  /** Requests without an answer. */
+  readonly open: Map<number, (told: FromThread) => void>;
+  readonly exited: Promise<void>;
+}
+
+/**
+ * As `createHttpTransport`. A thread that ends by itself, or cannot be started, is an "offline" for all that it had;
+ * what comes later is sent from this one.
+ */
+export function createThreadTransport(options: ThreadTransportOptions): Transport {
+  const { startThread, ...data } = options;
+  const here = createHttpTransport(data);
+  let thread: Thread | undefined;
+  let isLost = false;
+  let isClosed = false;
+  let lastId = 0;
+
+  function start(): Thread {
+    const worker = startThread({ ...data, format: FORMAT });
+    const open: Thread["open"] = new Map();
+    let why: unknown;
+    worker.unref();
+    worker.on("message", (batch: readonly FromThread[]) => {
+      for (const told of batch) open.get(told.id)?.(told);
+    });
+    worker.on("error", (error) => {
+      why = error;
+    });
+    const exited = new Promise<void>((resolve) => {
+      worker.once("exit", (code) => {
+        isLost = true;
+        lose(open, why ?? new Error(`exit code ${code}`));
+        resolve();
+      });
+    });
+    return { worker, post: createOutbox<ToThread>(worker), open, exited };
+  }
+
+  async function send(request: HttpRequest): Promise<HttpAnswer> {
+    if (isLost || !isSmallChange(request)) return here.send(request);
+    const carried = await carriedOf(request);
+    if (isClosed) throw new RemoteError("aborted", "the client was closed", { isUnsent: true });
+    if (request.signal?.aborted === true) throw aborted(request.signal);
+    try {
+      thread ??= start();
+    } catch {
+      isLost = true;
+    }
+    if (thread === undefined || isLost) return here.send(request);
+    return carry(thread, carried, request.signal);
+  }
+
+  function carry(
+    { worker, post, open }: Thread,
+    request: CarriedRequest,
+    signal: AbortSignal | undefined,
+  ): Promise<HttpAnswer> {
+    lastId += 1;
+    const id = lastId;
+    return new Promise((resolve, reject) => {
+      const onAbort = () => post({ tell: "abort", id });
+      const settle = (told: FromThread) => {
+        signal?.removeEventListener("abort", onAbort);
+        open.delete(id);
+        // One that is closed is waited for.
+        if (open.size === 0 && !isClosed) worker.unref();
+        if (told.tell === "answer") {
+          const { content, ...answer } = told.answer;
+          resolve({ ...answer, body: bodyOf(content) });
+          return;
+        }
+        // Whoever gave it up knows its own reason again.
+        const isOurs = told.error.code === "aborted" && signal?.aborted === true;
+        reject(unpackError(told.error, isOurs ? signal.reason : undefined));
+      };
+      if (open.size === 0) worker.ref();
+      open.set(id, settle);
+      signal?.addEventListener("abort", onAbort, { once: true });
+      const own = request.body?.kind === "upload" ? request.body.content.buffer : undefined;
+      post({ tell: "request", id, request }, own);
+    });
+  }
+
+  return {
+    send,
+    async close() {
+      isClosed = true;
+      const ending = here.close();
+      if (thread !== undefined) {
+        thread.worker.ref();
+        thread.post({ tell: "close" });
+        await thread.exited;
+      }
+      await ending;
+    },
+  };
+}
+
+function isSmallChange({ method, body }: HttpRequest): boolean {
+  if (method === "GET") return false;
+  if (body?.kind !== "upload") return true;
+  const { size } = body.content;
+  return size !== undefined && size <= SMALL_BYTES;
+}
+
+async function carriedOf({ body, signal, ...request }: HttpRequest): Promise<CarriedRequest> {
+  if (body === undefined || body.kind === "json") return body === undefined ? request : { ...request, body };
+  const { content, ...told } = body;
+  const reading = readAll(content);
+  const bytes = await (signal === undefined ? reading : unlessAborted(reading, signal, () => aborted(signal)));
+  return { ...request, body: { ...told, size: content.size, content: bytes } };
+}
+
+async function readAll(content: ContentSource): Promise<Uint8Array<ArrayBuffer>> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  try {
+    for await (const chunk of content.read()) {
+      chunks.push(chunk);
+      length += chunk.length;
+      // It has grown, and may be anything by now: what is not as it said is refused with what there is.
+      if (length > (content.size ?? length)) break;
+    }
+  } catch (error) {
+    const { code, message, details } = unreadable(error);
+    throw new RemoteError(code, message, { ...details, isUnsent: true });
+  }
+  return joined(chunks);
+}
+
+async function* bodyOf(content: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {
+  if (content.length > 0) yield content;
+}
+
+function aborted(signal: AbortSignal): RemoteError {
+  return new RemoteError("aborted", "the call was aborted", { isUnsent: true, cause: signal.reason });
+}
+
+/** Whether what it had took effect is not known. */
+function lose(open: Thread["open"], why: unknown): void {
+  const reason = why instanceof Error ? why.message : String(why);
+  const message = `the thread of the small changes has ended: ${reason}`;
+  const error = { name: "RemoteError", message, code: "offline", details: {} };
+  for (const [id, settle] of [...open]) settle({ tell: "failure", id, error });
+}
