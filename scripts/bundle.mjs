@@ -20,7 +20,7 @@ const BUNDLES = [
   },
   { entries: ["metadata/checkpoint-worker"] },
   { entries: ["metadata/copy-worker"] },
-  // As above.
+  // Read with the first change that is sent; one of another build is not used.
   { entries: ["client/http-thread"], whole: "http-thread-bundle" },
   { entries: ["client/index"] },
   { entries: ["lib/system-clock"] },

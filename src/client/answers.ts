@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { HttpAnswer } from "../contract/http.ts";
 import { node, OVER_QUOTA } from "../contract/resources.ts";
 import { RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./errors.ts";
-import { JSON_BYTES_MAX, joined, readChunks } from "./whole-body.ts";
+import { JSON_BYTES_MAX, joined, readWhole } from "./whole-body.ts";
 
 const PROBLEM_BYTES_MAX = 1024 * 1024;
 const PROBLEM_TEXT_MAX = 500;
@@ -142,13 +142,10 @@ function parseJson(told: Uint8Array | string): unknown {
 }
 
 async function readAll(body: AsyncIterable<Uint8Array>, limit: number, operation: string): Promise<Uint8Array> {
-  try {
-    const chunks = await readChunks(body, limit);
-    const [first] = chunks;
-    return first !== undefined && chunks.length === 1 ? first : joined(chunks);
-  } catch (error) {
-    throw transportFailure(error, operation);
-  }
+  const { chunks, failure } = await readWhole(body, limit);
+  if (failure !== undefined) throw transportFailure(failure.error, operation);
+  const [first] = chunks;
+  return first !== undefined && chunks.length === 1 ? first : joined(chunks);
 }
 
 function oneLine(text: string): string {

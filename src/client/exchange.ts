@@ -23,9 +23,14 @@ export interface ExchangeLimits {
   readonly least?: number;
 }
 
-/** When something last moved on any connection of a pool, in `performance.now()`. */
+/** What goes on on the connections of a pool. */
 export interface PoolActivity {
+  /** When something last moved on any of them, in `performance.now()`. */
   last: number;
+  /** Requests that have a connection. */
+  underWay: number;
+  /** Connections there may be. */
+  readonly most: number;
 }
 
 export interface ExchangeRequest {
@@ -59,8 +64,9 @@ export function exchange(
       activity.last = performance.now();
     };
     const silence = watchSilence((milliseconds, awaited) => {
-      // Others are served: this one merely waits for its turn.
-      if (controller === undefined && performance.now() - activity.last < milliseconds) {
+      // Others are served, or have all connections and limits of their own: this one merely waits for its turn.
+      const isServing = activity.underWay >= activity.most || performance.now() - activity.last < milliseconds;
+      if (controller === undefined && isServing) {
         silence.expect(milliseconds, awaited);
         return;
       }
@@ -69,6 +75,7 @@ export function exchange(
     });
     const settle = () => {
       isOver = true;
+      if (controller !== undefined) activity.underWay -= 1;
       silence.pause();
       signal?.removeEventListener("abort", onAbort);
     };
@@ -117,6 +124,7 @@ export function exchange(
       onRequestStart(started) {
         // Given up while waiting for a connection: throwing drops the request and keeps the connection, abort() would not.
         if (isOver) throw new RemoteError("aborted", "the call was given up");
+        if (controller === undefined) activity.underWay += 1;
         controller = started;
         if (isShort) silence.expect(limits.answer, "answer to what was sent");
         else silence.expect(outgoing === undefined ? limits.answer : limits.send, "answer");

@@ -3,7 +3,6 @@
  * answers. Started by client/thread-transport.ts, which says what it is for.
  */
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
-import type { HttpRequest } from "../contract/http.ts";
 import { createHttpTransport } from "./http-transport.ts";
 import { createOutbox } from "./outbox.ts";
 import {
@@ -11,10 +10,11 @@ import {
   FORMAT,
   type FromThread,
   packError,
+  requestOf,
   type ThreadOptions,
   type ToThread,
 } from "./thread-messages.ts";
-import { JSON_BYTES_MAX, joined, readChunks } from "./whole-body.ts";
+import { JSON_BYTES_MAX, joined, readWhole } from "./whole-body.ts";
 
 if (parentPort === null) throw new Error("client/http-thread is the program of a thread");
 serve(parentPort, workerData as ThreadOptions);
@@ -27,9 +27,12 @@ function serve(port: MessagePort, { format, ...options }: ThreadOptions): void {
 
   async function carry(id: number, request: CarriedRequest, signal: AbortSignal): Promise<void> {
     try {
-      const { status, headers, body } = await transport.send({ ...withSource(request), signal });
-      const content = joined(await readChunks(body, JSON_BYTES_MAX));
-      post({ tell: "answer", id, answer: { status, headers, content } }, content.buffer);
+      const { status, headers, body } = await transport.send({ ...requestOf(request), signal });
+      const { chunks, failure } = await readWhole(body, JSON_BYTES_MAX);
+      const content = joined(chunks);
+      // That there is an answer says what became of the request, also where the rest of it does not come.
+      const broken = failure === undefined ? {} : { broken: packError(failure.error) };
+      post({ tell: "answer", id, answer: { status, headers, content, ...broken } }, content.buffer);
     } catch (error) {
       post({ tell: "failure", id, error: packError(error) });
     } finally {
@@ -40,7 +43,8 @@ function serve(port: MessagePort, { format, ...options }: ThreadOptions): void {
   async function close(): Promise<void> {
     await transport.close();
     await Promise.all(Array.from(underWay.values(), ({ done }) => done));
-    // After the messages that are still to be handed over. Whatever a connection still waits for keeps nobody.
+    post({ tell: "closed" });
+    // After it was handed over. A name that is still looked up would keep the thread.
     setImmediate(() => process.exit());
   }
 
@@ -56,13 +60,4 @@ function serve(port: MessagePort, { format, ...options }: ThreadOptions): void {
   port.on("message", (batch: readonly ToThread[]) => {
     for (const message of batch) hear(message);
   });
-}
-
-function withSource({ body, ...request }: CarriedRequest): HttpRequest {
-  if (body === undefined || body.kind === "json") return body === undefined ? request : { ...request, body };
-  const { size, content } = body;
-  const read = async function* () {
-    yield content;
-  };
-  return { ...request, body: { ...body, content: { size, read } } };
 }

@@ -60,7 +60,11 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
     const { default: Pool } = await import("undici/lib/dispatcher/pool.js");
     const lane = (limits: Omit<ExchangeLimits, "connect">, connections: number | null = options.connections ?? 16) => ({
       pool: new Pool(origin, { connections, pipelining: 1, connect: { timeout: connect } }),
-      activity: { last: Number.NEGATIVE_INFINITY },
+      activity: {
+        last: Number.NEGATIVE_INFINITY,
+        underWay: 0,
+        most: connections ?? Number.POSITIVE_INFINITY,
+      },
       limits: { connect, ...limits },
     });
     return {

@@ -17,9 +17,11 @@ export function createOutbox<Message>(port: Pick<MessagePort | Worker, "postMess
   function handOver(): void {
     isPlanned = false;
     if (messages.length === 0) return;
-    port.postMessage(messages, handedOver);
+    const batch = messages;
+    const own = handedOver;
     messages = [];
     handedOver = [];
+    port.postMessage(batch, own);
   }
 
   return (message, own) => {

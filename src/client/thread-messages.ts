@@ -28,15 +28,30 @@ export interface CarriedUpload extends Omit<UploadBody, "content"> {
 export type ToThread =
   | { readonly tell: "request"; readonly id: number; readonly request: CarriedRequest }
   | { readonly tell: "abort"; readonly id: number }
-  /** Breaks off what is under way; the thread ends when all of it has been answered. */
+  /** Breaks off what is under way. Answered when all of it has been; then the thread ends. */
   | { readonly tell: "close" };
 
-export type FromThread =
+export type FromThread = Outcome | { readonly tell: "closed" };
+
+/** What became of a request. */
+export type Outcome =
   | { readonly tell: "answer"; readonly id: number; readonly answer: CarriedAnswer }
   | { readonly tell: "failure"; readonly id: number; readonly error: CarriedError };
 
 export interface CarriedAnswer extends Omit<HttpAnswer, "body"> {
   readonly content: Uint8Array;
+  /** Why there is no more of it; absent: it is whole. */
+  readonly broken?: CarriedError;
+}
+
+/** The request as a transport sends it. */
+export function requestOf({ body, ...request }: CarriedRequest): HttpRequest {
+  if (body === undefined || body.kind === "json") return body === undefined ? request : { ...request, body };
+  const { size, content } = body;
+  const read = async function* () {
+    yield content;
+  };
+  return { ...request, body: { ...body, content: { size, read } } };
 }
 
 /** An Error as it crosses: a copy by the platform would keep neither its class nor its code. */

@@ -6,15 +6,19 @@
  */
 import type { Worker } from "node:worker_threads";
 import type { ContentSource, HttpAnswer, HttpRequest, Transport } from "../contract/http.ts";
+import { deferred } from "../lib/deferred.ts";
 import { unlessAborted } from "../lib/single-flight.ts";
 import { RemoteError } from "./errors.ts";
 import { createHttpTransport, type HttpTransportOptions } from "./http-transport.ts";
 import { unreadable } from "./multipart.ts";
 import { createOutbox, type Post } from "./outbox.ts";
 import {
+  type CarriedError,
   type CarriedRequest,
   FORMAT,
   type FromThread,
+  type Outcome,
+  requestOf,
   type ThreadOptions,
   type ToThread,
   unpackError,
@@ -25,7 +29,7 @@ import { joined } from "./whole-body.ts";
 const SMALL_BYTES = 256 * 1024;
 
 export interface ThreadTransportOptions extends HttpTransportOptions {
-  /** Starts client/http-thread with these as its data; called with the first small change. */
+  /** Starts client/http-thread with these as its data; called with the first small change. May throw. */
   readonly startThread: (data: ThreadOptions) => Worker;
 }
 
@@ -33,13 +37,14 @@ interface Thread {
   readonly worker: Worker;
   readonly post: Post<ToThread>;
   /** Requests without an answer. */
-  readonly open: Map<number, (told: FromThread) => void>;
-  readonly exited: Promise<void>;
+  readonly open: Map<number, (outcome: Outcome) => void>;
+  /** It is closed, or gone. */
+  readonly ended: Promise<void>;
 }
 
 /**
- * As `createHttpTransport`. A thread that ends by itself, or cannot be started, is an "offline" for all that it had;
- * what comes later is sent from this one.
+ * As `createHttpTransport`, with as many connections for each of the two threads. One that ends by itself is an
+ * "offline" for all that it had; then, and where none can be started, all is sent from this one.
  */
 export function createThreadTransport(options: ThreadTransportOptions): Transport {
   const { startThread, ...data } = options;
@@ -52,22 +57,24 @@ export function createThreadTransport(options: ThreadTransportOptions): Transpor
   function start(): Thread {
     const worker = startThread({ ...data, format: FORMAT });
     const open: Thread["open"] = new Map();
+    const ending = deferred<void>();
     let why: unknown;
     worker.unref();
     worker.on("message", (batch: readonly FromThread[]) => {
-      for (const told of batch) open.get(told.id)?.(told);
+      for (const told of batch) {
+        if (told.tell === "closed") ending.resolve();
+        else open.get(told.id)?.(told);
+      }
     });
     worker.on("error", (error) => {
       why = error;
     });
-    const exited = new Promise<void>((resolve) => {
-      worker.once("exit", (code) => {
-        isLost = true;
-        lose(open, why ?? new Error(`exit code ${code}`));
-        resolve();
-      });
+    worker.once("exit", (code) => {
+      isLost = true;
+      lose(open, why ?? new Error(`exit code ${code}`));
+      ending.resolve();
     });
-    return { worker, post: createOutbox<ToThread>(worker), open, exited };
+    return { worker, post: createOutbox<ToThread>(worker), open, ended: ending.promise };
   }
 
   async function send(request: HttpRequest): Promise<HttpAnswer> {
@@ -80,7 +87,8 @@ export function createThreadTransport(options: ThreadTransportOptions): Transpor
     } catch {
       isLost = true;
     }
-    if (thread === undefined || isLost) return here.send(request);
+    // Its content may be one that can be read only once.
+    if (thread === undefined || isLost) return here.send({ ...request, ...requestOf(carried) });
     return carry(thread, carried, request.signal);
   }
 
@@ -93,19 +101,15 @@ export function createThreadTransport(options: ThreadTransportOptions): Transpor
     const id = lastId;
     return new Promise((resolve, reject) => {
       const onAbort = () => post({ tell: "abort", id });
-      const settle = (told: FromThread) => {
+      const settle = (outcome: Outcome) => {
         signal?.removeEventListener("abort", onAbort);
         open.delete(id);
         // One that is closed is waited for.
         if (open.size === 0 && !isClosed) worker.unref();
-        if (told.tell === "answer") {
-          const { content, ...answer } = told.answer;
-          resolve({ ...answer, body: bodyOf(content) });
-          return;
-        }
-        // Whoever gave it up knows its own reason again.
-        const isOurs = told.error.code === "aborted" && signal?.aborted === true;
-        reject(unpackError(told.error, isOurs ? signal.reason : undefined));
+        if (outcome.tell === "answer") {
+          const { content, broken, ...answer } = outcome.answer;
+          resolve({ ...answer, body: bodyOf(content, broken === undefined ? undefined : errorOf(broken, signal)) });
+        } else reject(errorOf(outcome.error, signal));
       };
       if (open.size === 0) worker.ref();
       open.set(id, settle);
@@ -123,7 +127,8 @@ export function createThreadTransport(options: ThreadTransportOptions): Transpor
       if (thread !== undefined) {
         thread.worker.ref();
         thread.post({ tell: "close" });
-        await thread.exited;
+        await thread.ended;
+        thread.worker.unref();
       }
       await ending;
     },
@@ -162,8 +167,15 @@ async function readAll(content: ContentSource): Promise<Uint8Array<ArrayBuffer>>
   return joined(chunks);
 }
 
-async function* bodyOf(content: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {
+async function* bodyOf(content: Uint8Array, error: Error | undefined): AsyncGenerator<Uint8Array, void, undefined> {
   if (content.length > 0) yield content;
+  if (error !== undefined) throw error;
+}
+
+/** Whoever gave it up knows its own reason again. */
+function errorOf(told: CarriedError, signal: AbortSignal | undefined): Error {
+  const isOurs = told.code === "aborted" && signal?.aborted === true;
+  return unpackError(told, isOurs ? signal.reason : undefined);
 }
 
 function aborted(signal: AbortSignal): RemoteError {

@@ -4,16 +4,26 @@ import { RemoteError } from "./errors.ts";
 /** Of JSON. A longer answer would be of a gateway that has gone mad. */
 export const JSON_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Rejects as the body does, and with "malformed" when it is longer than `limit` bytes. */
-export async function readChunks(body: AsyncIterable<Uint8Array>, limit: number): Promise<Uint8Array[]> {
+export interface Read {
+  readonly chunks: readonly Uint8Array[];
+  /** Why there are no more of them; absent: it is whole. */
+  readonly failure?: { readonly error: unknown };
+}
+
+/** Fails as the body does, and with "malformed" when it is longer than `limit` bytes. Never rejects. */
+export async function readWhole(body: AsyncIterable<Uint8Array>, limit: number): Promise<Read> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of body) {
-    size += chunk.length;
-    if (size > limit) throw new RemoteError("malformed", `the answer is longer than ${limit} bytes`);
-    chunks.push(chunk);
+  try {
+    for await (const chunk of body) {
+      size += chunk.length;
+      if (size > limit) throw new RemoteError("malformed", `the answer is longer than ${limit} bytes`);
+      chunks.push(chunk);
+    }
+    return { chunks };
+  } catch (error) {
+    return { chunks, failure: { error } };
   }
-  return chunks;
 }
 
 /** In memory that nothing else shares. */

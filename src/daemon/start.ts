@@ -65,7 +65,7 @@ const DEBOUNCE_MS = 750;
 /** … but no longer than this. */
 const MAXIMUM_AGE_MS = 10_000;
 const POLL_MS = 1000;
-/** For each of uploads, downloads and the rest; at most. A far gateway is kept at work by many. */
+/** For each of uploads, downloads and the rest, of this thread and of that of the small changes; at most. A far gateway is kept at work by many. */
 const CONNECTIONS = 32;
 /** At most; how many are of use the loop finds out. More than connections: one that becomes free finds the next request there, however busy this thread is. */
 const REQUESTS = 48;
@@ -134,16 +134,20 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
 }
 
 function startHttpThread(workerData: ThreadOptions, log: Logger): Worker {
-  const worker = new Worker(new URL("../client/http-thread.js", import.meta.url), {
-    name: "http",
-    workerData,
-    // It holds little at a time; a thread may otherwise let as much rubbish lie as a whole program.
-    resourceLimits: { maxYoungGenerationSizeMb: 4 },
-  });
-  worker.on("error", (error) =>
-    log.error({ err: error }, "the thread of the small changes has ended; they are sent without one"),
-  );
-  return worker;
+  const withoutOne = (err: unknown) => log.error({ err }, "small changes are sent without a thread of their own");
+  try {
+    const worker = new Worker(new URL("../client/http-thread.js", import.meta.url), {
+      name: "http",
+      workerData,
+      // It holds little at a time; a thread may otherwise let as much rubbish lie as a whole program.
+      resourceLimits: { maxYoungGenerationSizeMb: 4 },
+    });
+    worker.on("error", withoutOne);
+    return worker;
+  } catch (error) {
+    withoutOne(error);
+    throw error;
+  }
 }
 
 interface Started {

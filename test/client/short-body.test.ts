@@ -23,7 +23,7 @@ async function* chunks(...texts: string[]) {
 function start(body: AsyncGenerator<Uint8Array, void, undefined>, size: number | undefined, signal?: AbortSignal) {
   const { bodies, pool } = recordingPool();
   const request = { method: "POST", path: "/", headers: {}, body, size, ...(signal === undefined ? {} : { signal }) };
-  const answer = exchange(pool, { last: 0 }, request, LIMITS);
+  const answer = exchange(pool, { last: 0, underWay: 0, most: 1 }, request, LIMITS);
   return { bodies, answer };
 }
 
@@ -82,7 +82,7 @@ test("a connection that takes nothing at all fails it, unsent, whatever its leng
   };
   for (const size of [8, undefined]) {
     const request = { method: "POST", path: "/", headers: {}, body: chunks("content"), size };
-    const answer = exchange(pool, { last: 0 }, request, LIMITS);
+    const answer = exchange(pool, { last: 0, underWay: 0, most: 1 }, request, LIMITS);
     await expect(answer).rejects.toMatchObject({ name: "RemoteError", details: { isUnsent: true } });
   }
 });

@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import type { Worker } from "node:worker_threads";
 import { expect, onTestFinished, test } from "vitest";
+import { createOutbox } from "../../src/client/outbox.ts";
 import { createThreadTransport } from "../../src/client/thread-transport.ts";
 import type { HttpRequest, Transport } from "../../src/contract/http.ts";
 import { collect, deferred, failureOf, readBody, serve, startHttpThread, type TestServer } from "./support/server.ts";
@@ -58,11 +59,13 @@ test("without a thread that can be started all is sent from this one", async () 
   };
   const transport = createThreadTransport({ baseUrl: server.baseUrl, startThread });
   onTestFinished(() => transport.close());
+  let reads = 0;
   const small = upload(async function* () {
+    reads += 1;
     yield new Uint8Array(10);
   }, 10);
-  for (const request of [asked, small]) expect((await transport.send(request)).status).toBe(200);
-  expect(tries).toBe(1);
+  for (const request of [small, asked]) expect((await transport.send(request)).status).toBe(200);
+  expect([tries, reads]).toEqual([1, 1]);
 });
 
 test("a thread that ends by itself: what it had may have had an effect, and what comes later is sent without it", async () => {
@@ -173,6 +176,33 @@ test("a local disk that does not answer keeps no call that is given up", async (
   const failure = failureOf(transport.send({ ...stuck, signal: controller.signal }));
   controller.abort();
   expect(await failure).toMatchObject({ code: "aborted", details: { isUnsent: true } });
+});
+
+test("an answer says what became of the change, also where the rest of it does not come", async () => {
+  const server = await serve((_, response) => {
+    response.writeHead(200, { "content-length": 100 });
+    response.write("begun");
+  });
+  const transport = createThreadTransport({
+    baseUrl: server.baseUrl,
+    limits: { metadata: 150 },
+    startThread: startHttpThread,
+  });
+  onTestFinished(() => transport.close());
+  const { status, body } = await transport.send(asked);
+  expect(status).toBe(200);
+  const reader = body[Symbol.asyncIterator]();
+  expect(String(Buffer.from((await reader.next()).value))).toBe("begun");
+  expect(await failureOf(reader.next())).toMatchObject({ code: "silent" });
+});
+
+test("what cannot be handed over fails nothing that comes after it", () => {
+  const handedOver: unknown[][] = [];
+  const post = createOutbox<unknown>({ postMessage: (batch: unknown[]) => handedOver.push(structuredClone(batch)) });
+  for (let index = 0; index < 15; index += 1) post(index);
+  expect(() => post(() => {})).toThrow("could not be cloned");
+  for (let index = 0; index < 16; index += 1) post(index);
+  expect(handedOver).toEqual([Array.from({ length: 16 }, (_, index) => index)]);
 });
 
 test("an idle thread keeps no program from ending", async () => {

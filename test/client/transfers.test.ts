@@ -219,6 +219,18 @@ test("calls that wait for their turn on a busy connection are not offline", asyn
   expect(nodes.length).toBe(40);
 });
 
+test("calls that wait for connections on which nothing moves are not offline: those have limits of their own", async () => {
+  const client = await clientFor(
+    (_, response) => void setTimeout(() => answerJson(response, 200, exampleNode({ id: "n1" })), 4 * SHORT),
+    {
+      connections: 2,
+      limits: { connect: SHORT, metadata: LONG },
+    },
+  );
+  const calls = Array.from({ length: 5 }, () => client.getNode("n1"));
+  for (const node of await Promise.all(calls)) expect(node.id).toBe("n1");
+});
+
 test("an abort while sending ends the call and closes the content", async () => {
   const closed = deferred();
   const controller = new AbortController();
