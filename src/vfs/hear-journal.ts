@@ -44,6 +44,8 @@ export function createHearing(context: Context, stream: JournalStream): Hear {
 
   function isPageNeeded(): boolean {
     if (!stream.isOpen || !asked.isOpen || !network.isOnline || !fresh.isLive()) return true;
+    // What is open does not tell whether the token is good again: all that is to be sent waits for that.
+    if (network.loginNeeded !== undefined) return true;
     if (runtime.elapsed() - asked.at >= PAGES_MS) return true;
     return metadata.settings.getNumber("written") > metadata.settings.getNumber("cursor");
   }

@@ -260,6 +260,24 @@ test(
   },
 );
 
+test(
+  "a token is found to be good again within seconds, also while the stream of the journal is as it was",
+  TIMEOUT,
+  async () => {
+    const { world, save, there, engine, tamper } = await tampered();
+    await save("a");
+    await world.clock.advance(40_000);
+    tamper.change = (request) => ({ ...request, headers: { ...request.headers, authorization: "Bearer x" } });
+    await save("b");
+    await world.clock.advance(4_000);
+    expect(engine().status().paused).toContain("login needed");
+    tamper.change = (request) => request;
+    await world.clock.advance(3_000);
+    expect(engine().status().paused).toBe(undefined);
+    expect(await there()).toEqual(["a", "b"]);
+  },
+);
+
 test("what a 429 asks for is kept by the whole mount", TIMEOUT, async () => {
   const { world, save, rules, there } = await tampered();
   let throttledAt: number | undefined;
