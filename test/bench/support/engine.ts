@@ -37,7 +37,10 @@ export async function startAlone(
     baseUrl: gateway.baseUrl,
     connections,
     startThread: (workerData) =>
-      new Worker(new URL("../../../src/client/http-thread.ts", import.meta.url), { workerData }),
+      new Worker(new URL("../../../src/client/http-thread.ts", import.meta.url), {
+        workerData,
+        resourceLimits: { maxYoungGenerationSizeMb: 4 },
+      }),
   });
   const client = createClient({ transport, credentials: staticToken(gateway.token) });
   const paths = createLayout(runtime.files, stateDir);
