@@ -18,7 +18,7 @@ export function removeSoon(context: Needs, gone: GoneFile): void {
   inBackground(context, `removing a ${gone.kind} file`, async () => {
     // After the caller's transaction, which may yet be undone.
     await undefined;
-    await removeGone(context, [gone]);
+    await removeGone(context, gone);
   });
 }
 
@@ -26,25 +26,41 @@ export function removeSoon(context: Needs, gone: GoneFile): void {
 export async function removeLeft(context: Needs): Promise<void> {
   const { metadata, bytes } = context;
   bytes.isLeft = false;
-  for (;;) {
-    const left = metadata.gone.some(SLICE);
-    if (left.length === 0 || bytes.stopped.signal.aborted || isElsewhere(context)) return;
-    await removeGone(context, left);
+  const failures: unknown[] = [];
+  for (let last: GoneFile | undefined; ; ) {
+    const left = metadata.gone.some(SLICE, last);
+    last = left.at(-1);
+    if (last === undefined || bytes.stopped.signal.aborted || isElsewhere(context)) break;
+    failures.push(...(await tryToRemove(context, left)));
   }
+  if (failures.length > 0) throw failures[0];
 }
 
-/** With one sync for all. */
-async function removeGone(context: Needs, files: readonly GoneFile[]): Promise<void> {
+async function removeGone(context: Needs, gone: GoneFile): Promise<void> {
+  const [failure] = await tryToRemove(context, [gone]);
+  if (failure !== undefined) throw failure;
+}
+
+/** With one sync for all; rejects when that fails. Resolves to why some could not be removed: they keep no other from it. */
+async function tryToRemove(context: Needs, files: readonly GoneFile[]): Promise<readonly unknown[]> {
   const { bytes, metadata } = context;
   const isThere = (gone: GoneFile) => metadata.gone.has(gone) && !isElsewhere(context);
-  if (!files.some(isThere)) return;
+  if (!files.some(isThere)) return [];
+  const failures: unknown[] = [];
   try {
     await context.syncRows();
-    for (const gone of files) if (isThere(gone)) await removeFile(context, gone);
   } catch (error) {
     bytes.isLeft = true;
     throw error;
   }
+  for (const gone of files) {
+    if (!isThere(gone)) continue;
+    await removeFile(context, gone).catch((error: unknown) => {
+      bytes.isLeft = true;
+      failures.push(error);
+    });
+  }
+  return failures;
 }
 
 /** The state dir has lost its name: what is found by it now, the same numbers too, is another mount's. */

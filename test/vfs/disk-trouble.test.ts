@@ -106,8 +106,8 @@ async function filesOf(world: BytesWorld): Promise<number[]> {
   return lineages;
 }
 
-/** Written here, removed by a program, forgotten by the kernel. */
-async function removed(world: BytesWorld): Promise<void> {
+/** Written here, removed by a program, forgotten by the kernel: its lineage. */
+async function removed(world: BytesWorld): Promise<number> {
   const { inode, handle } = await world.create();
   await world.write(handle, 0, pattern(10 * KIB));
   await world.close(handle);
@@ -116,6 +116,7 @@ async function removed(world: BytesWorld): Promise<void> {
   await unlink(world.context, CALLER, 1, entry.name);
   forget(world.context, [{ lineage: inode.lineage }]);
   dropForgotten(world.context);
+  return inode.lineage;
 }
 
 test("the state dir is gone: the queue says of a file that nobody has open that its bytes went with it", async () => {
@@ -235,6 +236,28 @@ test("a file that could not be removed is removed when the disk is looked at aga
   await world.context.space.look();
   await world.clock.settle();
   expect([await filesOf(world), world.context.bytes.isLeft]).toEqual([[], false]);
+});
+
+test("a file that cannot be removed keeps no other from it, however many are left", async () => {
+  const world = await createBytesWorld();
+  const { context, files } = world;
+  const first = await removed(world);
+  const isStuck = (path: string) => path === context.paths.live(first);
+  const stuck = Object.assign(new Error("operation not permitted"), { code: "EPERM" });
+  Object.assign(context.runtime, {
+    files: { ...files, remove: (path: string) => (isStuck(path) ? Promise.reject(stuck) : files.remove(path)) },
+  });
+  for (let index = 0; index < 250; index += 1) context.metadata.gone.add({ kind: "live", id: first + 1 + index });
+  const left = () => context.metadata.gone.some(1_000).map(({ id }) => id);
+  await world.clock.settle();
+  expect([left().length, context.bytes.isLeft]).toEqual([251, true]);
+  await context.space.look();
+  await world.clock.settle();
+  expect([left(), context.bytes.isLeft]).toEqual([[first], true]);
+  Object.assign(context.runtime, { files });
+  await context.space.look();
+  await world.clock.settle();
+  expect([left(), await filesOf(world), context.bytes.isLeft]).toEqual([[], [], false]);
 });
 
 test("a full disk: what needs room is tried again while cached files or removed ones make way, then it fails", async () => {
