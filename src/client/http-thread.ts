@@ -44,7 +44,7 @@ function serve(port: MessagePort, { format, ...options }: ThreadOptions): void {
     await transport.close();
     await Promise.all(Array.from(underWay.values(), ({ done }) => done));
     post({ tell: "closed" });
-    // After it was handed over. A name that is still looked up would keep the thread.
+    // After it was handed over. Nobody waits for the end of the thread itself, which takes as long as a name is looked up.
     setImmediate(() => process.exit());
   }
 
