@@ -23,7 +23,8 @@ struct mover {
   } lets[MOVER_HANDLES];
   uint8_t *reply; /* header and bytes of a READ's answer */
   size_t capacity;
-  uint64_t off_until; /* uv_hrtime: the disk is slow */
+  uint64_t off_until;     /* uv_hrtime: the disk is slow */
+  uint64_t no_disk_until; /* the same, for what has to be read from it */
   uint64_t reads, writes; /* that were answered */
 };
 
