@@ -281,6 +281,10 @@ export function createGenerations(database: Connection) {
     newestOf: (inode: number): Generation | undefined => newestOf(inode),
     /** The cuts that are this live file itself. */
     ofLineage: (lineage: number): readonly Generation[] => cutsOf(lineage),
+    /** The lineage was made just now. */
+    noneOfLineage(lineage: number): void {
+      cutsOf.tell(lineage, []);
+    },
     /** The cuts that are live files themselves, of the lineages from this one on, before that one. */
     ofLineages: (from: number, to: number): Generation[] => itself.all(from, to),
     /** Of those, the ones whose live file has moved on. */

@@ -249,6 +249,8 @@ export interface Remembered<Key, Answer> {
   tell(key: Key, answer: Answer): void;
   /** By a change that was made just now the answer may be another one. */
   drop(key: Key): void;
+  /** The answer, where it is remembered. */
+  known(key: Key): Answer | undefined;
 }
 
 /**
@@ -301,6 +303,10 @@ export function remember<Key extends number | string, Answer>(
 
   return Object.assign(ask, {
     tell,
+    known(key: Key): Answer | undefined {
+      keepUp();
+      return recent.get(key) ?? older.get(key);
+    },
     drop(key: Key): void {
       keepUp();
       recent.delete(key);

@@ -1,6 +1,7 @@
 /** Entries: the names in folders. */
 import type { ChangedRows } from "./changed.ts";
 import { type Connection, prepare, remember } from "./database.ts";
+import type { NodeRow } from "./nodes.ts";
 
 export interface Entry {
   readonly id: number;
@@ -28,15 +29,26 @@ export interface Pass {
   readonly leftSince: Map<string, number>;
 }
 
-/** What is remembered of rows that point at entries: it does not count once one of those went. */
-export const ENTRIES_GONE = "entries gone";
+/** The rows of nodes that point at entries. */
+interface NodesOfEntries {
+  ofEntry(entry: number): NodeRow | undefined;
+  /** The entry was made just now. */
+  noneOfEntry(entry: number): void;
+  /** The row's entry has gone: by the table it points at none any more. */
+  entryGone(row: NodeRow): void;
+}
 
 const COLUMNS = "id, parent, name, gateway_name AS gatewayName, inode";
 
 /** One that steps aside for a moment has no name a program could use: "/" is in none. */
 const isName = (name: string) => !name.includes("/");
 
-export function createEntries(database: Connection, changed: ChangedRows) {
+/** Up to so many names of an inode are remembered from one change to the next; of thousands each would copy all. */
+const FEW = 16;
+
+const keyOf = (parent: number, name: string) => `${parent}/${name}`;
+
+export function createEntries(database: Connection, changed: ChangedRows, nodes: NodesOfEntries) {
   const byId = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE id = ?`);
   const byName = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE parent = ? AND name = ?`);
   const after = prepare<Entry>(
@@ -59,7 +71,7 @@ export function createEntries(database: Connection, changed: ChangedRows) {
   const insert = prepare(database, "INSERT INTO entry (parent, name, gateway_name, inode) VALUES (?, ?, ?, ?)", []);
   const place = prepare(database, "UPDATE entry SET parent = ?, name = ?, gateway_name = ? WHERE id = ?", []);
   const retarget = prepare(database, "UPDATE entry SET inode = ? WHERE id = ?", []);
-  const remove = prepare(database, "DELETE FROM entry WHERE id = ?", [ENTRIES_GONE]);
+  const remove = prepare(database, "DELETE FROM entry WHERE id = ?", []);
   const nameless = prepare(
     database,
     "INSERT OR REPLACE INTO nameless (inode) SELECT @inode WHERE NOT EXISTS (SELECT 1 FROM entry WHERE inode = @inode)",
@@ -67,6 +79,10 @@ export function createEntries(database: Connection, changed: ChangedRows) {
   const links = prepare<{ count: number }>(database, "SELECT count(*) AS count FROM entry WHERE inode = ?");
 
   const get = remember(database, ["entry"], (id: number) => byId.get(id));
+  const find = remember(database, ["entry"], (key: string): Entry | undefined => {
+    const slash = key.indexOf("/");
+    return byName.get(Number(key.slice(0, slash)), key.slice(slash + 1));
+  });
   const namesOf = remember(database, ["entry"], (inode: number) => ofInode.all(inode));
   const linksOf = remember(database, ["entry"], (inode: number): number => links.get(inode)?.count ?? 0);
   const passes = new Set<Pass>();
@@ -74,11 +90,21 @@ export function createEntries(database: Connection, changed: ChangedRows) {
   /** The entry of this id was the first, and is the second. */
   function tell(id: number, current: Entry | undefined, next: Entry | undefined): void {
     get.tell(id, next);
+    if (current !== undefined) find.tell(keyOf(current.parent, current.name), undefined);
+    if (next !== undefined) find.tell(keyOf(next.parent, next.name), next);
     for (const inode of [current?.inode, next?.inode]) {
       if (inode === undefined) continue;
       namesOf.drop(inode);
       if (current?.inode !== next?.inode) linksOf.drop(inode);
     }
+  }
+
+  /** The newest of all entries. */
+  function tellNew(entry: Entry): void {
+    const names = namesOf.known(entry.inode);
+    tell(entry.id, undefined, entry);
+    if (names !== undefined && names.length < FEW) namesOf.tell(entry.inode, [...names, entry]);
+    nodes.noneOfEntry(entry.id);
   }
 
   /** Also right when the transaction is taken back: the entry that keeps the name was passed. */
@@ -106,7 +132,11 @@ export function createEntries(database: Connection, changed: ChangedRows) {
 
   return {
     get,
-    find: (parent: number, name: string): Entry | undefined => byName.get(parent, name),
+    find: (parent: number, name: string): Entry | undefined => find(keyOf(parent, name)),
+    /** The inode was made just now. */
+    noneOfInode(inode: number): void {
+      namesOf.tell(inode, []);
+    },
     /** Entries of a folder with an id above `cookie`, in order of id. */
     list: (parent: number, cookie: number, limit: number): Entry[] => after.all(parent, cookie, limit),
     beginPass(folder: number): Pass {
@@ -135,13 +165,13 @@ export function createEntries(database: Connection, changed: ChangedRows) {
     },
     ofInode: (inode: number): readonly Entry[] => namesOf(inode),
     /** The oldest of them, of which there may be thousands. */
-    firstOfInode: (inode: number): Entry | undefined => firstOfInode.get(inode),
-    links: (inode: number): number => linksOf(inode),
+    firstOfInode: (inode: number): Entry | undefined => namesOf.known(inode)?.[0] ?? firstOfInode.get(inode),
+    links: (inode: number): number => namesOf.known(inode)?.length ?? linksOf(inode),
     isEmpty: (parent: number): boolean => first.get(parent) === undefined,
     create(parent: number, name: string, inode: number, gatewayName: string | null = null): Entry {
       const id = Number(insert.run(parent, name, gatewayName, inode).lastInsertRowid);
       const created = { id, parent, name, gatewayName, inode };
-      tell(id, undefined, created);
+      tellNew(created);
       changed.name(parent, name, null);
       changed.inode(inode);
       return created;
@@ -169,7 +199,9 @@ export function createEntries(database: Connection, changed: ChangedRows) {
     remove(id: number): void {
       leavesName(id);
       const former = get(id);
+      const node = nodes.ofEntry(id);
       remove.run(id);
+      if (node !== undefined) nodes.entryGone(node);
       if (former === undefined) return;
       tell(id, former, undefined);
       nameless.run({ inode: former.inode });

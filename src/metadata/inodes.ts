@@ -91,7 +91,8 @@ function decode(row: Row): Inode {
   return { ...row, attributes, saves: row.saves === null ? null : (JSON.parse(row.saves) as string[]) };
 }
 
-export function createInodes(database: Connection, changed: ChangedRows) {
+/** `isNew`: told of each inode that is made with a lineage of its own. */
+export function createInodes(database: Connection, changed: ChangedRows, isNew: (inode: Inode) => void) {
   const byId = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE id = ?`);
   const byGroup = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE link_group = ?`);
   const byOrigin = prepare<Row>(database, `SELECT ${COLUMNS} FROM inode WHERE origin_node = ?`);
@@ -152,6 +153,7 @@ export function createInodes(database: Connection, changed: ChangedRows) {
   });
 
   const inodeOfLineage = remember(database, ["lineage"], (lineage: number) => lineageInode.get(lineage)?.inode);
+  const lastLineage = remember(database, ["lineage"], (_: 0) => newestLineage.get()?.seq ?? 0);
   const lineages = remember(database, ["lineage"], (id: number): readonly number[] => lineagesOf(id));
 
   function update(id: number, values: Partial<Omit<Inode, "id">>): Inode {
@@ -182,7 +184,9 @@ export function createInodes(database: Connection, changed: ChangedRows) {
     const from = [originNode, originVersion] as const;
     const values = [kind, lineage, attributes, size, hash, ...from, content, changes, atime, ctime, listed];
     const id = Number(insert.run(...values).lastInsertRowid);
+    const last = lastLineage(0);
     giveLineage.run(lineage, id);
+    lastLineage.tell(0, Math.max(last, lineage));
     const made: Inode = {
       id,
       kind,
@@ -210,6 +214,7 @@ export function createInodes(database: Connection, changed: ChangedRows) {
 
   function newLineage(id: number): number {
     const lineage = Number(insertLineage.run(id).lastInsertRowid);
+    lastLineage.tell(0, lineage);
     inodeOfLineage.tell(lineage, id);
     lineages.drop(id);
     return lineage;
@@ -221,7 +226,8 @@ export function createInodes(database: Connection, changed: ChangedRows) {
     formerlySafe,
     /** A new inode with a lineage of its own. */
     create(inode: NewInode): Inode {
-      const made = add(inode, (newestLineage.get()?.seq ?? 0) + 1);
+      const made = add(inode, lastLineage(0) + 1);
+      isNew(made);
       changed.madeInode(made.id);
       return made;
     },
@@ -235,7 +241,7 @@ export function createInodes(database: Connection, changed: ChangedRows) {
     /** A file of the gateway's has this content. Looks at all of them. */
     isKnownContent: (hash: string): boolean => ofHash.get(hash) !== undefined,
     /** The last that was given out here. */
-    newestLineage: (): number => newestLineage.get()?.seq ?? 0,
+    newestLineage: (): number => lastLineage(0),
     remove(id: number): void {
       remove.run(id);
       get.tell(id, undefined);

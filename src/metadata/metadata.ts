@@ -153,15 +153,24 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     }
   }
 
+  const nodes = createNodes(database, changed);
+  const entries = createEntries(database, changed, nodes);
+  const generations = createGenerations(database);
+  // What was made just now has nothing yet: nobody need look.
+  const inodes = createInodes(database, changed, ({ id, lineage }) => {
+    entries.noneOfInode(id);
+    generations.noneOfLineage(lineage);
+  });
+
   return {
     changed,
     settings: createSettings(database),
-    inodes: createInodes(database, changed),
+    inodes,
     writers,
-    entries: createEntries(database, changed),
-    nodes: createNodes(database, changed),
+    entries,
+    nodes,
     attempts: createAttempts(database, parseRequest),
-    generations: createGenerations(database),
+    generations,
     tombstones: createTombstones(database),
     arrivals: createArrivals(database),
     vacated: createVacated(database),
@@ -206,6 +215,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
         skip.run({ table, least, gap: NUMBERS_GAP });
         addSkip.run({ table, least, gap: NUMBERS_GAP });
       }
+      forgetRead(database);
     },
 
     /**

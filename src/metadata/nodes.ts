@@ -14,7 +14,6 @@ import {
   remember,
   type Statement,
 } from "./database.ts";
-import { ENTRIES_GONE } from "./entries.ts";
 
 /** What we and the gateway last agreed on. */
 export interface Base {
@@ -304,8 +303,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
   const remove = prepare(database, "DELETE FROM node WHERE id = ?", []);
 
   const one = (row: Row | undefined): NodeRow | undefined => (row === undefined ? undefined : decode(row));
-  // An entry that goes is taken out of its node row.
-  const tables = ["node", ENTRIES_GONE];
+  const tables = ["node"];
   const get = remember(database, tables, (id: number) => {
     const node = one(byId.get(id));
     if (node?.entry != null) ofEntry.tell(node.entry, id);
@@ -340,6 +338,12 @@ export function createNodes(database: Connection, changed: ChangedRows) {
     ofEntry(entry: number): NodeRow | undefined {
       const id = ofEntry(entry);
       return id === undefined ? undefined : get(id);
+    },
+    noneOfEntry(entry: number): void {
+      ofEntry.tell(entry, undefined);
+    },
+    entryGone(row: NodeRow): void {
+      tell(row.id, row, { ...row, entry: null });
     },
     ofNodeId(nodeId: string): NodeRow | undefined {
       const id = ofNodeId(nodeId);

@@ -100,7 +100,8 @@ test("what is remembered is what is there", () => {
         nodes.get(nodeAt(back))?.base ?? born(null, { ...NODE, id: "x" }).base ?? never();
       const lineages = () => Math.max(...made.inode.map((id) => inodes.get(id)?.lineage ?? 0));
       const all = () => [
-        [settings.getNumber("cursor"), settings.get("written")],
+        [settings.getNumber("cursor"), settings.get("written"), inodes.newestLineage()],
+        ...Array.from({ length: names + 1 }, (_, count) => entries.find(ROOT_INODE, `name-${count}`)),
         ...made.generation.map((id) => [generations.get(id), attempts.ofGeneration(id)]),
         ...made.inode.map((id) => generations.newestOf(id)),
         ...made.node.map((id) => attempts.openOf(id)),
@@ -108,6 +109,7 @@ test("what is remembered is what is there", () => {
           inodes.get(id),
           entries.ofInode(id),
           entries.links(id),
+          entries.firstOfInode(id),
           inodes.lineages(id),
         ]),
         ...[...made.entry, 99].map((id) => [entries.get(id), nodes.ofEntry(id)]),
