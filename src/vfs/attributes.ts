@@ -11,7 +11,7 @@ import { hearWrites } from "./hear-writes.ts";
 import { setLiveTimes } from "./live.ts";
 import { withoutPrivileges } from "./privileges.ts";
 import { attributed, inodeOf, now, nowText, requireWritable } from "./stat.ts";
-import { expireEverything } from "./tell-kernel.ts";
+import { asAsked, expireEverything } from "./tell-kernel.ts";
 import { truncate } from "./write.ts";
 
 export async function setattr(
@@ -52,7 +52,10 @@ async function setRest(context: Context, caller: Caller, lineage: Lineage, chang
     });
     if (isChanged) markInode(context, current.id);
   };
-  commit(context, caller, set, { about: () => lineage, by: lineage });
+  // It names its values: done again before its program goes on it leaves what it left. With a size it does not: another
+  // file may have come in the place of the one that was cut short.
+  if (change.size === undefined) asAsked(context, set, lineage);
+  else commit(context, caller, set, { about: () => lineage, by: lineage });
   const live = context.lives.get(lineage);
   // It may have bits now that the next write takes away.
   if (live !== undefined) hearWrites(context, live);

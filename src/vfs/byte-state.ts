@@ -2,6 +2,7 @@
 import { setMaxListeners } from "node:events";
 import type { Logger } from "../lib/log.ts";
 import type { Timer } from "../lib/runtime.ts";
+import type { GoneFile } from "../metadata/gone-files.ts";
 import type { Reads } from "./in-order.ts";
 import type { LiveFile } from "./live-file.ts";
 
@@ -47,7 +48,10 @@ export interface ByteState {
   removedAt: number;
   /** Local files without a row may be there: those of a mount before this one were not all looked at yet; see sweep.ts. */
   isUnswept: boolean;
-  /** Files that nobody needs could not be removed; see gone-files.ts. */
+  /** Files that nobody needs, as they wait to be removed; see gone-files.ts. */
+  readonly gone: GoneFile[];
+  isRemoving: boolean;
+  /** Some could not be removed. */
   isLeft: boolean;
   /** Folders (inodes) whose files are read one after the other, the longest unused first; see siblings.ts. */
   readonly siblings: Reads;
@@ -79,6 +83,8 @@ export function createByteState(): ByteState {
     untold: new Set(),
     removedAt: Number.NEGATIVE_INFINITY,
     isUnswept: false,
+    gone: [],
+    isRemoving: false,
     isLeft: false,
     siblings: new Map(),
     passers: new Set(),

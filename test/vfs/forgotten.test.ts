@@ -44,7 +44,7 @@ async function worldOfFiles() {
 
 const names = (count: number) => Array.from({ length: count }, (_, index) => `file-${index}`);
 
-test("files that were removed one after the other go with one commit", async () => {
+test("files that were removed one after the other go with one commit, and that they are gone is another", async () => {
   const { world, context, told, removed, isThere } = await worldOfFiles();
   const lineages: number[] = [];
   for (const name of names(20)) lineages.push(await removed(name));
@@ -53,7 +53,8 @@ test("files that were removed one after the other go with one commit", async () 
   expect(lineages.every(isThere)).toBe(true);
   await world.clock.advance(GATHER_MS);
   expect(lineages.some(isThere)).toBe(false);
-  expect(told.commits - before).toBe(1);
+  expect(context.metadata.gone.some(1)).toEqual([]);
+  expect(told.commits - before).toBe(2);
 });
 
 test("of very many each commit takes some, and none waits for the next word", async () => {
