@@ -81,7 +81,9 @@ export function createEntries(database: Connection, changed: ChangedRows, nodes:
   const get = remember(database, ["entry"], (id: number) => byId.get(id));
   const find = remember(database, ["entry"], (key: string): Entry | undefined => {
     const slash = key.indexOf("/");
-    return byName.get(Number(key.slice(0, slash)), key.slice(slash + 1));
+    const entry = byName.get(Number(key.slice(0, slash)), key.slice(slash + 1));
+    if (entry !== undefined) get.tell(entry.id, entry);
+    return entry;
   });
   const namesOf = remember(database, ["entry"], (inode: number) => ofInode.all(inode));
   const linksOf = remember(database, ["entry"], (inode: number): number => links.get(inode)?.count ?? 0);
@@ -110,7 +112,7 @@ export function createEntries(database: Connection, changed: ChangedRows, nodes:
   /** Also right when the transaction is taken back: the entry that keeps the name was passed. */
   function leavesName(id: number): void {
     if (passes.size === 0) return;
-    const entry = byId.get(id);
+    const entry = get(id);
     if (entry === undefined) return;
     for (const { folder, reached, left, leftSince } of passes) {
       if (folder === entry.parent) noteLeft(id <= reached ? left : leftSince, entry.name, id);
