@@ -41,6 +41,11 @@
         "supervisor/mount-id.c",
         "supervisor/unmount.c"
       ]
+    },
+    {
+      "target_name": "wsfs-replayer",
+      "type": "executable",
+      "sources": ["replayer/replayer.c"]
     }
   ]
 }

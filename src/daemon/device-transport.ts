@@ -14,6 +14,7 @@ import { createHandOver } from "./hand-over.ts";
 import type { KeptState } from "./kept-state.ts";
 import { stackDepth, timesAreExact, whyNoPassthrough } from "./kernel.ts";
 import { kernelDevice } from "./kernel-device.ts";
+import { startReplayer } from "./replayer.ts";
 import type { DaemonSettings } from "./settings.ts";
 import { isToldToEnd } from "./told-to-end.ts";
 import type { ServedMount, Transport } from "./transport.ts";
@@ -52,6 +53,8 @@ export function deviceTransport(options: DeviceOptions): Transport {
       options.hasMount(mount);
       const { descriptor } = mount;
       const device = kernelDevice(descriptor);
+      const { replays } = engine;
+      replays.formerly = kept.replayer;
       const session = createSession({
         device: device.open,
         fileSystem: engine.fileSystem,
@@ -81,6 +84,10 @@ export function deviceTransport(options: DeviceOptions): Transport {
       tellKernel();
       // The daemon before may have died between a change and its word to the kernel.
       if (takesOver) engine.expireKernel();
+      const { mountpoint } = settings;
+      const { connection } = mount;
+      const replayer = startReplayer({ mountpoint, connection, replays, keep: kept.keepReplayer, clock: runtime, log });
+      closers.push(() => replayer.close());
       systemClock.step("daemon: kernel answered");
       const handOver = createHandOver(
         settings,

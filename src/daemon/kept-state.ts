@@ -48,6 +48,8 @@ const head = z.object({
       resend: z.boolean(),
     })
     .optional(),
+  /** The thread of the process that replays what others changed (replayer.ts). */
+  replayer: z.number().optional(),
 });
 
 export interface KeptState {
@@ -59,6 +61,9 @@ export interface KeptState {
   /** When the mount was made, by the wall clock. */
   readonly since: number;
   agreed(connection: Connection): void;
+  /** See replayer.ts; the last there was. */
+  readonly replayer: number | undefined;
+  keepReplayer(thread: number): void;
   /** Whether a daemon after this one would find all of it. */
   isWritten(): boolean;
   close(): unknown;
@@ -82,7 +87,7 @@ export function openKeptState(
     const fd = makeFile(path, empty.length, log);
     const file = keptFile(fd, log);
     file.write(empty, HEAD_SIZE, 0);
-    return keptState(fd, file, mount, empty, NOBODY);
+    return keptState(fd, file, empty, NOBODY);
   }
   let fd: number;
   try {
@@ -95,7 +100,7 @@ export function openKeptState(
   const found = head.safeParse(parse(bytes));
   // Before the kernel has agreed on anything nobody uses the mount.
   const isOurs = found.success && found.data.mount === mount && found.data.connection !== undefined;
-  if (isOurs && bytes.length >= SLOTS_AT) return keptState(fd, keptFile(fd, log), mount, bytes, before);
+  if (isOurs && bytes.length >= SLOTS_AT) return keptState(fd, keptFile(fd, log), bytes, before);
   fs.closeSync(fd);
   return undefined;
 }
@@ -181,7 +186,7 @@ function writeHead(bytes: Buffer, values: z.infer<typeof head>): void {
   bytes.write(JSON.stringify(values));
 }
 
-function keptState(fd: number, file: KeptFile, mount: string, left: Buffer, { wasOwnFault }: Before): KeptState {
+function keptState(fd: number, file: KeptFile, left: Buffer, { wasOwnFault }: Before): KeptState {
   const { free, kept, given } = readSlots(left);
   const byRequest = new Map(kept.filter(({ request }) => request !== 0).map((handle) => [handle.request, handle]));
   let end = Math.max(Math.floor((left.length - SLOTS_AT) / SLOT_SIZE), 0);
@@ -189,6 +194,14 @@ function keptState(fd: number, file: KeptFile, mount: string, left: Buffer, { wa
   const record = Buffer.alloc(SLOT_SIZE);
   const list = Buffer.alloc(LIST_SIZE);
   const listed = { inFlight: readList(left, LISTS.inFlight), suspects: readList(left, LISTS.suspects) };
+
+  let said = head.parse(parse(left));
+
+  function keepHead(): void {
+    const bytes = Buffer.alloc(HEAD_SIZE);
+    writeHead(bytes, said);
+    file.write(bytes, bytes.length, 0);
+  }
 
   function writeList(at: number, ids: readonly number[]): void {
     const count = Math.min(ids.length, LIST_SIZE / 8 - 1);
@@ -200,12 +213,16 @@ function keptState(fd: number, file: KeptFile, mount: string, left: Buffer, { wa
   return {
     handles: kept,
     since: fd === NO_FILE ? systemClock.wallClock() : fs.fstatSync(fd).birthtimeMs,
-    connection: head.parse(parse(left)).connection,
+    connection: said.connection,
     isWritten: () => file.isWhole(),
     agreed(connection) {
-      const bytes = Buffer.alloc(HEAD_SIZE);
-      writeHead(bytes, { mount, connection });
-      file.write(bytes, bytes.length, 0);
+      said = { ...said, connection };
+      keepHead();
+    },
+    replayer: said.replayer,
+    keepReplayer(thread) {
+      said = { ...said, replayer: thread };
+      keepHead();
     },
     handleTable: {
       add(handle) {

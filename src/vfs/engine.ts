@@ -4,6 +4,7 @@
  */
 import type { Context } from "./context.ts";
 import type { FileSystem } from "./filesystem.ts";
+import type { Replays } from "./replay.ts";
 
 /** One thing that waits to be sent, or cannot be. */
 export interface QueueItem {
@@ -111,6 +112,8 @@ export interface RetryResult {
 
 export interface Engine {
   readonly fileSystem: FileSystem;
+  /** What others changed, to be told to programs that watch. */
+  readonly replays: Replays;
   /** The state behind it, for tests that check its invariants. */
   readonly context: Context;
   status(): EngineStatus;

@@ -45,6 +45,8 @@ import { NO_BOOT } from "./power-loss.ts";
 import { createQuota } from "./quota.ts";
 import { createReadOrder } from "./read-order.ts";
 import { recoverOpenFiles } from "./recover.ts";
+import { createReplays } from "./replay.ts";
+import { withReplays } from "./replayed.ts";
 import { parseRequest, type Request } from "./request.ts";
 import type { Resumed } from "./resume.ts";
 import { retryNow } from "./retry.ts";
@@ -191,9 +193,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     }),
   };
   running = context;
+  const replays = createReplays(context);
   metadata.changed.onTell((changed) => {
     try {
       tellKernel(context, changed);
+      replays.note(changed);
     } catch (error) {
       // It is committed all the same.
       log.error({ err: error }, "what changed could not be read for the kernel, which asks for everything again");
@@ -241,7 +245,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   fresh.start();
   quota.start();
   if (options.stateDisk !== undefined) space.start();
-  const fileSystem = createFileSystem(context);
+  const fileSystem = withReplays(context, createFileSystem(context), replays);
 
   function condition(): EngineCondition {
     const held = network.isOnline ? heldBack(context)?.why : undefined;
@@ -256,6 +260,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 
   return {
     fileSystem,
+    replays,
     context,
     measure: backlog.measure,
     expireKernel: () => expireEverything(context),

@@ -158,3 +158,12 @@ test("a mount begun on a full disk can be taken over once there is room, and say
     vi.restoreAllMocks();
   }
 });
+
+test("who replays for others is there for a successor, with what was agreed", async () => {
+  const path = await pathIn();
+  const first = beginAgreed(path);
+  expect(first.replayer).toBeUndefined();
+  first.keepReplayer(4711);
+  const second = resume(path);
+  expect([second?.replayer, second?.connection]).toEqual([4711, CONNECTION]);
+});

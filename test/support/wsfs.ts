@@ -53,6 +53,8 @@ export interface Place {
   wsfs(args: readonly string[], options?: RunOptions): Promise<Finished>;
   /** Stays; ended by cleanUp at the latest. */
   spawnWsfs(args: readonly string[]): ChildProcess;
+  /** Any program; it ends with the place. */
+  spawn(program: string, args: readonly string[]): ChildProcess;
   gateway(options?: { name?: string; args?: readonly string[] }): Promise<TestGateway>;
   /** With --background, into a fresh folder. */
   mount(gateway: TestGateway, options?: { name?: string; args?: readonly string[] }): Promise<TestMount>;
@@ -101,12 +103,12 @@ export function createPlace(program = MAIN, user?: OrdinaryUser): Place {
         env: { ...env, ...options.env },
       }),
 
-    spawnWsfs(args) {
-      const [file, all] = as(process.execPath, [program, ...args]);
-      const child = spawn(file, all, { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
+    spawn(file, args) {
+      const child = spawn(...as(file, args), { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
       remember(child.pid);
       return child;
     },
+    spawnWsfs: (args) => place.spawn(process.execPath, [program, ...args]),
 
     async gateway({ name = "gateway", args = [] } = {}) {
       const data = path(name);

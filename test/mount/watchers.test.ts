@@ -1,0 +1,173 @@
+/**
+ * Programs that watch a mount (inotify) hear of what others change elsewhere, as if it had been done here, and of
+ * nothing else; whatever becomes of the process that tells them, no file is another one for it.
+ */
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { until } from "../support/child.ts";
+import { becomeOrdinaryUser, type OrdinaryUser, whyNoOrdinaryUser } from "../support/ordinary-user.ts";
+import { check, createPlace, type Place, type TestGateway, type TestMount } from "../support/wsfs.ts";
+import { contentsOf, readTree } from "./support/tree.ts";
+import { type Watcher, watch } from "./support/watcher.ts";
+
+const LIMIT_MS = 180_000;
+
+let user: OrdinaryUser | undefined;
+let place: Place;
+let gateway: TestGateway;
+let here: TestMount;
+let there: TestMount;
+
+async function mountBoth(asUser: boolean): Promise<void> {
+  user = asUser ? await becomeOrdinaryUser("") : undefined;
+  place = createPlace(undefined, user);
+  gateway = await place.gateway();
+  here = await place.mount(gateway, { name: "here" });
+  there = await place.mount(gateway, { name: "there" });
+  await until("the journal is live", async () => (await here.status()).live === true);
+}
+afterEach(async () => {
+  await place.cleanUp();
+  await user?.end();
+});
+
+/** What is done there. */
+const elsewhere = async (script: string) => check(await there.sh(`set -e\n${script}`));
+
+/** It is there, and here. */
+async function settled(): Promise<void> {
+  check(await place.wsfs(["drain", there.dir, "--timeout", "60"], { timeoutMs: 90_000 }));
+  check(await place.wsfs(["drain", here.dir, "--timeout", "60"], { timeoutMs: 90_000 }));
+  const contents = async ({ dir }: TestMount) => JSON.stringify(contentsOf(await readTree(place, dir)));
+  await until("both show the same", async () => (await contents(here)) === (await contents(there)));
+}
+
+const LOOK = "ls -lR > /dev/null";
+
+const whyNot = whyNoOrdinaryUser();
+describe.each([
+  { who: "root", asUser: false, skip: false },
+  { who: `an ordinary user${whyNot === undefined ? "" : ` (${whyNot})`}`, asUser: true, skip: whyNot !== undefined },
+])("$who", ({ asUser, skip }) => {
+  if (skip) return void test.skip("needs another user", () => {});
+  beforeEach(() => mountBoth(asUser));
+
+  test(
+    "hears of everything others do, by its kind, and finds it so",
+    async () => {
+      await elsewhere(
+        "mkdir d e d/gone d/kept; echo 1 > d/a; echo 2 > d/b; echo 3 > d/c; echo 4 > d/mode; echo 5 > d/x",
+      );
+      await settled();
+      check(await here.sh(LOOK));
+      const watcher = await watch(place, here.dir, ["d", "e", "d/a", "d/b"]);
+      await elsewhere("echo new > d/new; mkdir d/folder; ln -s a d/link");
+      await watcher.hears(["CREATE d/new", "CLOSE_WRITE d/new", "CREATE d/folder", "CREATE d/link"]);
+      expect(check(await here.sh("cat d/new; readlink d/link; ls d/folder")).stdout).toBe("new\na\n");
+      await elsewhere("echo more >> d/a; chmod 640 d/mode; mv d/c e/d; rm d/b; rmdir d/gone; mv d/kept e/");
+      await watcher.hears(["MODIFY d/a", "CLOSE_WRITE d/a", "ATTRIB d/mode", "DELETE d/b", "DELETE_SELF d/b"]);
+      await watcher.hears(["MOVED_FROM d/c", "MOVED_TO e/d", "DELETE d/gone", "MOVED_FROM d/kept", "MOVED_TO e/kept"]);
+      expect(check(await here.sh("cat d/a; stat -c %a d/mode; cat e/d; ls d")).stdout).toBe(
+        "1\nmore\n640\n3\na\nfolder\nlink\nmode\nnew\nx\n",
+      );
+      watcher.forget();
+      // As editors save, and a file that comes in the place of another.
+      await elsewhere("echo saved > d/.x.tmp; mv d/.x.tmp d/x; rm d/new; mkdir d/new");
+      await watcher.hears(["MODIFY d/x"]);
+      expect(check(await here.sh("cat d/x")).stdout).toBe("saved\n");
+      watcher.forget();
+      // Who watches a file goes on to hear of it.
+      await elsewhere("echo again > d/a");
+      await watcher.hears(["MODIFY d/a", "MODIFY a"].map((event) => event.replace(/ a$/, " d/a")));
+      await settled();
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    "hears of a folder that nobody has looked into",
+    async () => {
+      await elsewhere("mkdir -p d/deep; echo old > d/deep/old");
+      await settled();
+      await here.umount();
+      here = await place.mount(gateway, { name: "anew" });
+      const watcher = await watch(place, here.dir, [".", "d/deep"]);
+      // Until they are known, nobody can tell what is new in them.
+      let count = 0;
+      await until("something new is heard of in both", async () => {
+        await elsewhere(`echo ${++count} > d/deep/new-${count}; echo ${count} > new-${count}; sleep 1`);
+        const heard = watcher.heard().join();
+        return heard.includes("CREATE d/deep/new-") && heard.includes("CREATE ./new-");
+      });
+      expect(watcher.heard().join("\n")).not.toContain("old");
+    },
+    LIMIT_MS,
+  );
+
+  test(
+    "hears of what is done here what it would of any folder, and of an upload nothing",
+    async () => {
+      const script = `set -e; echo 1 > f; echo 2 >> f; mkdir s; mv f g; chmod 600 g; ln -s g l; ln g h; touch -d @0 g
+        echo 3 > s/in; mv s/in i; rm h; cp g k; mv k g; rmdir s`;
+      const folders = { plain: place.path("plain"), mount: `${here.dir}/d` };
+      const heard: Partial<Record<keyof typeof folders, string[]>> = {};
+      check(await place.sh(`mkdir '${folders.plain}' '${folders.mount}'`));
+      await settled();
+      for (const name of ["plain", "mount"] as const) {
+        const watcher = await watch(place, folders[name], ["."]);
+        check(await place.sh(`cd '${folders[name]}'; ${script}`));
+        await watcher.hears(["DELETE ./s"]);
+        if (name === "mount") await settled();
+        await elsewhere("true; sleep 2");
+        heard[name] = watcher.heard();
+        watcher.end();
+      }
+      expect(heard.mount).toEqual(heard.plain);
+    },
+    LIMIT_MS,
+  );
+});
+
+const CHANGES = 120;
+
+test(
+  "a daemon and the process that tells, killed again and again: no file is another one, no program sees an error",
+  async () => {
+    await mountBoth(false);
+    await elsewhere("mkdir d e; for i in $(seq 40); do echo $i > d/$i; done");
+    await settled();
+    check(await here.sh(LOOK));
+    const watcher: Watcher = await watch(place, here.dir, [".", "d", "e"]);
+    let isOver = false;
+    const killing = (async () => {
+      for (let round = 0; !isOver; round += 1) {
+        await new Promise((resolve) => setTimeout(resolve, 300 + 37 * (round % 11)));
+        // More deaths of daemons within a minute would take the mount off.
+        const victim = round % 8 === 7 && round < 32 ? "kill -9" : "pkill -9 -x wsfs-replayer -P";
+        await place.sh(`${victim} ${(await here.status().catch(() => ({ pid: 0 }))).pid ?? 0}`);
+      }
+    })();
+    // Programs work here on files of their own meanwhile, some by names that come and go elsewhere.
+    const local = here.sh(
+      `set -e; for i in $(seq ${CHANGES}); do echo $i > own-$i; mv own-$i d/own-$i; cat d/own-$i > /dev/null; rm d/own-$i
+         echo kept > d/kept-$i; [ "$(cat d/kept-$i)" = kept ]; sleep 0.05; done`,
+      { timeoutMs: 120_000 },
+    );
+    await elsewhere(
+      `for i in $(seq 40); do mv d/$i e/$i; echo more >> e/$i; mkdir e/f$i; mv e/f$i d/f$i; rmdir d/f$i; sleep 0.1
+         echo again > d/$i; rm d/$i; echo last > d/$i; chmod 600 d/$i; done`,
+    );
+    expect((await local).stderr).toBe("");
+    isOver = true;
+    await killing;
+    await until("a daemon serves", async () => (await here.status().catch(() => undefined)) !== undefined);
+    await settled();
+    const kept = check(
+      await here.sh(`cat d/kept-* | sort | uniq -c; ls d | grep -c kept; cat d/[0-9]* | sort | uniq -c`),
+    );
+    expect(kept.stdout.replace(/ +/g, " ")).toBe(` ${CHANGES} kept\n${CHANGES}\n 40 last\n`);
+    watcher.forget();
+    await elsewhere("echo heard > d/at-last");
+    await watcher.hears(["CREATE d/at-last"], 60_000);
+  },
+  2 * LIMIT_MS,
+);

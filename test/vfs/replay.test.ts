@@ -1,0 +1,223 @@
+/** What others changed, as it is done once more for who watches; and what who does it is answered. */
+import { beforeEach, expect, test } from "vitest";
+import type { Inode } from "../../src/metadata/inodes.ts";
+import { ROOT_INODE } from "../../src/metadata/metadata.ts";
+import type { Context } from "../../src/vfs/context.ts";
+import type { Caller, FileSystem } from "../../src/vfs/filesystem.ts";
+import { createFileSystem } from "../../src/vfs/mounted.ts";
+import { createReplays, type Replays } from "../../src/vfs/replay.ts";
+import { withReplays } from "../../src/vfs/replayed.ts";
+import { createBytesWorld } from "../support/bytes-world.ts";
+
+const HELPER = 77;
+const ROOT_LINEAGE = 1;
+const NEW = {
+  attributes: {},
+  size: 0,
+  hash: null,
+  originNode: null,
+  originVersion: null,
+  content: "clean",
+  atime: "0.000000000",
+  ctime: "0.000000000",
+} as const;
+
+let context: Context;
+let replays: Replays;
+let fileSystem: FileSystem;
+let folder: Inode;
+let begun: number;
+
+beforeEach(async () => {
+  ({ context } = await createBytesWorld());
+  replays = createReplays(context);
+  fileSystem = withReplays(context, createFileSystem(context), replays);
+  context.metadata.inodes.update(ROOT_INODE, { listed: 1 });
+  folder = make("folder", ROOT_INODE, "folder");
+  context.metadata.inodes.update(folder.id, { listed: 1 });
+  context.metadata.changed.onTell((changed) => replays.note(changed));
+  begun = 0;
+  replays.onAny(() => {
+    begun += 1;
+  });
+  replays.by = HELPER;
+  replays.watch(new Set([folder.id]));
+});
+
+function make(kind: "file" | "folder", parent: number, name: string): Inode {
+  const { inodes, entries, transaction } = context.metadata;
+  return transaction(() => {
+    const inode = inodes.create({ kind, ...NEW });
+    entries.create(parent, name, inode.id);
+    return inode;
+  });
+}
+
+function all(): string[] {
+  const told: string[] = [];
+  for (let one = replays.next(); one !== undefined; one = replays.next()) {
+    told.push(`${one.what} ${replays.pathOf(one.folder)}/${one.name}${one.what === "moved" ? ` ${one.to.name}` : ""}`);
+  }
+  return told;
+}
+
+const remove = (name: string, parent = folder.id) => {
+  const { entries, transaction } = context.metadata;
+  transaction(() => entries.remove(entries.find(parent, name)?.id ?? 0));
+};
+const move = (name: string, to: string) => {
+  const { entries, transaction } = context.metadata;
+  transaction(() => entries.move(entries.find(folder.id, name)?.id ?? 0, folder.id, to));
+};
+const calledBy = (pid: number): Caller => ({ uid: 0, gid: 0, pid, signal: new AbortController().signal });
+const helper = calledBy(HELPER);
+const other = calledBy(1);
+const codeOf = (work: Promise<unknown>) =>
+  work.then(
+    (value) => value,
+    (error: unknown) => (error as { code: string }).code,
+  );
+
+test("names that come, go and move, contents and attributes, as they are by then", () => {
+  const a = make("file", folder.id, "a");
+  make("folder", folder.id, "b");
+  expect(begun).toBeGreaterThan(0);
+  expect(all()).toEqual(["made folder/a", "closed folder/a", "made folder/b"]);
+  move("a", "c");
+  context.metadata.inodes.update(a.id, { attributes: { mode: 0o600 } });
+  expect(all()).toEqual(["moved folder/a c", "attributes folder/c"]);
+  context.metadata.inodes.switchLineage(a.id, { size: 7 });
+  // Who watches the file may know it by either.
+  expect(all()).toEqual(["written folder/c", "written folder/c", "closed folder/c"]);
+  remove("c");
+  expect(all()).toEqual(["gone folder/c"]);
+});
+
+test("what is over before its turn, was done by a program here, or nobody watches, is not done again", () => {
+  make("file", folder.id, "a");
+  remove("a");
+  context.metadata.changed.heard(() => make("file", folder.id, "own"));
+  make("file", ROOT_INODE, "elsewhere");
+  expect(all()).toEqual([]);
+  // Another one in its place is what a rename over it would be.
+  remove("own");
+  make("file", folder.id, "own");
+  expect(all()).toEqual(["written folder/own", "closed folder/own"]);
+  replays.watch(new Set());
+  remove("own");
+  expect(all()).toEqual([]);
+});
+
+test("a folder that fills for the first time is nobody's change, and is listed once it is watched", () => {
+  const { id } = make("folder", folder.id, "new");
+  all();
+  make("file", id, "found");
+  replays.watch(new Set([id]));
+  expect(all()).toEqual([]);
+  begun = 0;
+  replays.shown(id, "folder");
+  replays.shown(folder.id, "folder");
+  expect([begun, replays.isAny]).toEqual([1, true]);
+});
+
+test("what was moved by two commits has not gone", () => {
+  const inode = make("file", folder.id, "a");
+  context.metadata.entries.create(folder.id, "b", inode.id);
+  all();
+  remove("a");
+  expect(all()).toEqual(["moved folder/a b"]);
+});
+
+test("a program, which may be started at any moment, is not opened for writing", () => {
+  const inode = make("file", folder.id, "a");
+  all();
+  context.metadata.inodes.update(inode.id, { attributes: { mode: 0o755 } });
+  expect(all()).toEqual(["attributes folder/a"]);
+  context.metadata.inodes.switchLineage(inode.id, {});
+  expect(all()).toEqual(["written folder/a", "written folder/a"]);
+});
+
+test("of more changes than anybody would hear of some are left out", () => {
+  for (let index = 0; index < 10_050; index += 1) make("folder", folder.id, `${index}`);
+  expect(all()).toHaveLength(10_000);
+});
+
+test("who makes it is shown what was before, and then what is; others what is", async () => {
+  const inode = make("file", folder.id, "a");
+  replays.next();
+  expect(await codeOf(fileSystem.lookup(helper, folder.lineage, "a"))).toBe("ENOENT");
+  expect(await fileSystem.lookup(other, folder.lineage, "a")).toMatchObject({ lineage: inode.lineage });
+  const made = await fileSystem.mknod(helper, folder.lineage, "a", "file", 0o600, 0);
+  expect(made).toMatchObject({ lineage: inode.lineage, stat: { inode: inode.id } });
+  expect(await fileSystem.lookup(helper, folder.lineage, "a")).toMatchObject({ lineage: inode.lineage });
+});
+
+test("what has gone is there for who removes it, once; what is there again is not removed", async () => {
+  make("file", folder.id, "a");
+  all();
+  remove("a");
+  replays.next();
+  expect(await fileSystem.lookup(helper, folder.lineage, "a")).toMatchObject({ stat: { kind: "file" } });
+  expect(await codeOf(fileSystem.lookup(other, folder.lineage, "a"))).toBe("ENOENT");
+  const again = make("file", folder.id, "a");
+  expect(await codeOf(fileSystem.unlink(helper, folder.lineage, "a"))).toBe("EIO");
+  expect(context.metadata.entries.find(folder.id, "a")?.inode).toBe(again.id);
+  remove("a");
+  expect(await codeOf(fileSystem.unlink(helper, folder.lineage, "a"))).toBeUndefined();
+});
+
+test("a move is one for who makes it while it is what others did", async () => {
+  const inode = make("file", folder.id, "a");
+  all();
+  move("a", "b");
+  replays.next();
+  const place = (name: string) => ({ parent: folder.lineage, name });
+  const flags = { noReplace: true, exchange: false };
+  expect(await fileSystem.lookup(helper, folder.lineage, "a")).toMatchObject({ stat: { inode: inode.id } });
+  expect(await codeOf(fileSystem.lookup(helper, folder.lineage, "b"))).toBe("ENOENT");
+  expect(await codeOf(fileSystem.rename(helper, place("a"), place("c"), flags))).toBe("EIO");
+  expect(await codeOf(fileSystem.rename(helper, place("a"), place("b"), flags))).toBeUndefined();
+  expect(context.metadata.entries.find(folder.id, "b")?.inode).toBe(inode.id);
+});
+
+test.each(["by", "formerly"] as const)(
+  "what is not the change, from who replays (%s), changes nothing",
+  async (who) => {
+    const { inodes } = context.metadata;
+    const inode = make("file", folder.id, "a");
+    all();
+    remove("a");
+    make("file", folder.id, "a");
+    all();
+    const before = JSON.stringify([
+      inodes.get(inode.id),
+      inodes.get(folder.id),
+      context.metadata.entries.list(1, 0, 99),
+    ]);
+    replays.by = undefined;
+    replays.formerly = undefined;
+    replays[who] = HELPER;
+    const { lineage } = folder;
+    const there = { parent: lineage, name: "a" };
+    const flags = { read: false, write: true, append: false, truncate: true, exclusive: false };
+    const calls = [
+      fileSystem.unlink(helper, lineage, "a"),
+      fileSystem.rmdir(helper, lineage, "a"),
+      fileSystem.mkdir(helper, lineage, "new", 0o700),
+      fileSystem.mknod(helper, lineage, "new", "file", 0o600, 0),
+      fileSystem.symlink(helper, lineage, "new", "?"),
+      fileSystem.create(helper, lineage, "new", 0o600, flags),
+      fileSystem.link(helper, inode.lineage, lineage, "new"),
+      fileSystem.rename(helper, there, { parent: ROOT_LINEAGE, name: "b" }, { noReplace: true, exchange: false }),
+      fileSystem.setattr(helper, lineage, { size: 0 }),
+    ];
+    expect(await Promise.all(calls.map(codeOf))).toEqual(calls.map(() => "EIO"));
+    expect(await fileSystem.setattr(helper, lineage, { mode: 0 })).toMatchObject({ stat: { inode: folder.id } });
+    const after = JSON.stringify([
+      inodes.get(inode.id),
+      inodes.get(folder.id),
+      context.metadata.entries.list(1, 0, 99),
+    ]);
+    expect(after).toBe(before);
+  },
+);
