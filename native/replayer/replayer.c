@@ -3,11 +3,12 @@
  * (inotify, fanotify): of a change that did not come through it the kernel tells nobody. The daemon that serves the
  * mount knows this process, answers it as if it were the change, and changes nothing (src/vfs/replayed.ts).
  *
- *   wsfs-replayer MOUNTPOINT CONNECTION
+ *   wsfs-replayer MOUNTPOINT CONNECTION DAEMON
  *
  * A command is five fields, each ended by a zero byte, on the standard input: a word and what it is about, the rest empty.
- * Each is answered by a line: 0 or an errno; "watched" by the inode numbers in that mount that somebody watches. It ends
- * with its input. Nothing is held open between two commands: the mount can be taken off.
+ * Each is answered by a line: 0 or an errno; "watched" by the inode numbers in that mount that somebody watches, 0 among
+ * them where somebody watches all of it. Nothing is held open between two commands: the mount can be taken off. It ends
+ * with its input, and is killed with its daemon (its number): one that came after would take a call for a program's.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -18,6 +19,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -83,12 +86,19 @@ static int close_written(int folder, const char *name)
   return fd < 0 ? errno : result(close(fd));
 }
 
+/* One that leads nowhere else. */
+static bool is_name(const char *name)
+{
+  return *name != '\0' && strchr(name, '/') == NULL && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
 static int in_folder(char fields[FIELDS][FIELD_MAX])
 {
   const char *word = fields[0], *name = fields[2], *kind = fields[3];
   int folder = open_folder(fields[1]);
   int error = EINVAL;
   if (folder < 0) return errno;
+  if (!is_name(name) || (strcmp(word, "moved") == 0 && !is_name(fields[4]))) word = "no name";
   if (strcmp(word, "made") == 0) error = make(folder, name, kind);
   if (strcmp(word, "gone") == 0) error = result(unlinkat(folder, name, strcmp(kind, "folder") == 0 ? AT_REMOVEDIR : 0));
   if (strcmp(word, "attributes") == 0) error = set_times(folder, name, false);
@@ -118,8 +128,8 @@ static void print_watched(int process, const char *fd)
   while (fgets(line, sizeof line, file) != NULL) {
     const char *inode = strstr(line, " ino:"), *device = strstr(line, " sdev:");
     if (strncmp(line, "inotify ", 8) != 0 && strncmp(line, "fanotify ", 9) != 0) continue;
-    if (inode == NULL || device == NULL || strtoul(device + 6, NULL, 16) != connection) continue;
-    printf("%llu ", strtoull(inode + 5, NULL, 16));
+    if (device == NULL || strtoul(device + 6, NULL, 16) != connection) continue;
+    printf("%llu ", inode == NULL ? 0 : strtoull(inode + 5, NULL, 16));
   }
   fclose(file);
 }
@@ -172,15 +182,18 @@ static bool read_field(char *field)
 int main(int count, char **arguments)
 {
   static char fields[FIELDS][FIELD_MAX];
-  if (count != 3) {
-    fprintf(stderr, "usage: wsfs-replayer MOUNTPOINT CONNECTION\n");
+  if (count != 4) {
+    fprintf(stderr, "usage: wsfs-replayer MOUNTPOINT CONNECTION DAEMON\n");
     return 2;
   }
+  pid_t daemon = (pid_t)strtol(arguments[3], NULL, 10);
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) return 1;
   mountpoint = arguments[1];
   connection = (unsigned)strtoul(arguments[2], NULL, 10);
   umask(0);
   for (;;) {
     for (int i = 0; i < FIELDS; i++) if (!read_field(fields[i])) return 0;
+    if (getppid() != daemon) return 1;
     if (strcmp(fields[0], "watched") == 0) print_all_watched();
     else printf("%d\n", in_folder(fields));
     if (fflush(stdout) != 0) return 1;

@@ -14,6 +14,7 @@ import { createHandOver } from "./hand-over.ts";
 import type { KeptState } from "./kept-state.ts";
 import { stackDepth, timesAreExact, whyNoPassthrough } from "./kernel.ts";
 import { kernelDevice } from "./kernel-device.ts";
+import { isAlive } from "./processes.ts";
 import { startReplayer } from "./replayer.ts";
 import type { DaemonSettings } from "./settings.ts";
 import { isToldToEnd } from "./told-to-end.ts";
@@ -54,7 +55,7 @@ export function deviceTransport(options: DeviceOptions): Transport {
       const { descriptor } = mount;
       const device = kernelDevice(descriptor);
       const { replays } = engine;
-      replays.formerly = kept.replayer;
+      for (const { pid } of kept.replayers.filter(isAlive)) replays.formerly.add(pid);
       const session = createSession({
         device: device.open,
         fileSystem: engine.fileSystem,
@@ -84,10 +85,12 @@ export function deviceTransport(options: DeviceOptions): Transport {
       tellKernel();
       // The daemon before may have died between a change and its word to the kernel.
       if (takesOver) engine.expireKernel();
-      const { mountpoint } = settings;
-      const { connection } = mount;
-      const replayer = startReplayer({ mountpoint, connection, replays, keep: kept.keepReplayer, clock: runtime, log });
-      closers.push(() => replayer.close());
+      // The kernel lets nobody make or remove anything there.
+      if (!settings.readOnly) {
+        const who = { mountpoint: settings.mountpoint, connection: mount.connection, former: kept.replayers };
+        const replayer = startReplayer({ ...who, replays, keep: kept.keepReplayers, clock: runtime, log });
+        closers.push(() => replayer.close());
+      }
       systemClock.step("daemon: kernel answered");
       const handOver = createHandOver(
         settings,

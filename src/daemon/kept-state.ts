@@ -14,6 +14,7 @@ import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { hasCode } from "../lib/system-error.ts";
 import type { HandleTable, KeptHandle } from "../vfs/handle-table.ts";
+import { type ProcessIdentity, processIdentity } from "./processes.ts";
 
 const HEAD_SIZE = 4096;
 /** Two lists of numbers, each with its length before it. */
@@ -48,8 +49,8 @@ const head = z.object({
       resend: z.boolean(),
     })
     .optional(),
-  /** The thread of the process that replays what others changed (replayer.ts). */
-  replayer: z.number().optional(),
+  /** Processes that replay what others changed (replayer.ts). */
+  replayers: z.array(processIdentity).optional(),
 });
 
 export interface KeptState {
@@ -61,9 +62,9 @@ export interface KeptState {
   /** When the mount was made, by the wall clock. */
   readonly since: number;
   agreed(connection: Connection): void;
-  /** See replayer.ts; the last there was. */
-  readonly replayer: number | undefined;
-  keepReplayer(thread: number): void;
+  /** Those the daemon before knew; see replayer.ts. */
+  readonly replayers: readonly ProcessIdentity[];
+  keepReplayers(processes: readonly ProcessIdentity[]): void;
   /** Whether a daemon after this one would find all of it. */
   isWritten(): boolean;
   close(): unknown;
@@ -219,9 +220,9 @@ function keptState(fd: number, file: KeptFile, left: Buffer, { wasOwnFault }: Be
       said = { ...said, connection };
       keepHead();
     },
-    replayer: said.replayer,
-    keepReplayer(thread) {
-      said = { ...said, replayer: thread };
+    replayers: said.replayers ?? [],
+    keepReplayers(processes) {
+      said = { ...said, replayers: [...processes] };
       keepHead();
     },
     handleTable: {

@@ -70,9 +70,11 @@ export async function openToCommands(
   const unmount = async (): Promise<UnmountReply> => {
     if (handOver.isUnderWay) throw new Refused("it gives way to another daemon, which is to be asked");
     isUnmounting = true;
+    const resume = engine.replays.pause();
     const result = await link.unmount();
     if ("busy" in result) {
       isUnmounting = false;
+      resume();
       return result;
     }
     systemClock.step("daemon: unmounted");

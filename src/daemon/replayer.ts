@@ -8,15 +8,18 @@ import { randomUUID } from "node:crypto";
 import { createInterface } from "node:readline";
 import { compiled } from "../lib/compiled.ts";
 import type { Logger } from "../lib/log.ts";
-import type { Clock, Timer } from "../lib/runtime.ts";
+import { type Clock, sleep, type Timer } from "../lib/runtime.ts";
 import type { Replay, Replays } from "../vfs/replay.ts";
+import { identifyProcess, isAlive, type ProcessIdentity } from "./processes.ts";
 
 export interface ReplayerOptions {
   readonly mountpoint: string;
   readonly connection: number;
   readonly replays: Replays;
-  /** Writes down who replays, for a daemon after this one. */
-  readonly keep: (thread: number) => void;
+  /** Of the daemon before this one. */
+  readonly former: readonly ProcessIdentity[];
+  /** Writes down who replays, or did and may still do, for a daemon after this one. */
+  readonly keep: (processes: readonly ProcessIdentity[]) => void;
   readonly clock: Pick<Clock, "elapsed" | "setTimer">;
   readonly log: Logger;
 }
@@ -32,18 +35,22 @@ const WATCHED_MS = 100;
 const UNWATCHED_MS = 500;
 /** … but so seldom that it takes no more than a twentieth of the time. */
 const WATCHED_SHARE = 20;
+/** After each: the mount cannot be taken off while one is under way. */
+const REST_MS = 2;
 const IDLE_MS = 60_000;
 /** An answer takes no longer, unless something is wrong. */
 const ANSWER_MS = 10_000;
 /** After a failure. */
-const PAUSE_MS = 30_000;
-/** A call of one that ended, also under the daemon before this one, comes right away, if ever. */
-const FORMER_MS = 10_000;
+const PAUSE_MS = 5_000;
+/** Whether those of a daemon before have ended is looked at so often. */
+const FORMER_MS = 1_000;
+/** No path that a call takes is longer. */
+const PATH_BYTES_MAX = 4_000;
 
-const EEXIST = 17;
 const EISDIR = 21;
 
 interface Program {
+  readonly process: ProcessIdentity;
   /** Its answer. Rejects when there is none. */
   ask(...fields: string[]): Promise<string>;
   end(): void;
@@ -51,22 +58,33 @@ interface Program {
 
 export function startReplayer(options: ReplayerOptions): Replayer {
   const { replays, clock, log, keep } = options;
+  /** Alive, or perhaps: each may have a call on its way for as long as it is there. */
+  let processes: readonly ProcessIdentity[] = options.former.filter(isAlive);
   let program: Program | undefined;
   let askAgainAt = Number.NEGATIVE_INFINITY;
   let isGoing = false;
   let isClosed = false;
   let idle: Timer | undefined;
-  let former = clock.setTimer(FORMER_MS, forgetFormer);
+  let soon: Timer | undefined;
+  let looking: Timer | undefined;
+
+  for (const { pid } of processes) replays.formerly.add(pid);
+  lookWhoIsLeft();
+
+  function lookWhoIsLeft(): void {
+    for (const one of processes) if (one !== program?.process && !isAlive(one)) replays.formerly.delete(one.pid);
+    processes = processes.filter((one) => one === program?.process || isAlive(one));
+    if (processes.some((one) => one !== program?.process)) looking = clock.setTimer(FORMER_MS, lookWhoIsLeft);
+  }
 
   function begin(): void {
     if (isGoing || isClosed) return;
     isGoing = true;
-    clock.setTimer(Math.max(GATHER_MS, askAgainAt - clock.elapsed()), () => void go());
+    soon = clock.setTimer(Math.max(GATHER_MS, askAgainAt - clock.elapsed()), () => void go());
   }
 
   async function go(): Promise<void> {
     idle?.cancel();
-    if (isClosed) return;
     try {
       program ??= await start();
       await lookWhoWatches(program);
@@ -74,29 +92,39 @@ export function startReplayer(options: ReplayerOptions): Replayer {
       idle = clock.setTimer(IDLE_MS, end);
     } catch (error) {
       if (!isClosed) log.warn({ err: error }, "programs that watch the mount may not hear of what others changed");
+      replays.drop();
       end();
       askAgainAt = clock.elapsed() + PAUSE_MS;
     }
     isGoing = false;
-    if (replays.isAny) begin();
+    if (isClosed) end();
+    else if (replays.isAny) begin();
   }
 
-  /** By which thread its calls come is found out by a name it looks up. */
+  /** Whether its calls come to this mount, and by the number it has here, is found out by a name it looks up. */
   async function start(): Promise<Program> {
-    const started = startProgram(options);
+    const started = startProgram(options, ended);
+    const { pid } = started.process;
+    processes = [...processes, started.process];
+    replays.formerly.add(pid);
+    keep(processes);
+    program = started;
     const name = `.wsfs-${randomUUID()}`;
-    const thread = replays.seek(name);
-    try {
-      const errno = await started.ask("look", "", name);
-      const by = thread();
-      if (by === undefined || by === 0) throw new Error(`its calls do not come to this mount (errno ${errno})`);
-      replays.by = by;
-      keep(by);
-      return started;
-    } catch (error) {
-      started.end();
-      throw error;
-    }
+    const by = replays.seek(name);
+    const errno = await started.ask("look", "", name);
+    if (by() !== pid) throw new Error(`its calls do not come to this mount (errno ${errno}, process ${by()})`);
+    replays.formerly.delete(pid);
+    replays.by = pid;
+    return started;
+  }
+
+  /** It has been waited for: no call of it is on its way, and its number may be somebody else's. */
+  function ended({ pid }: ProcessIdentity): void {
+    if (replays.by === pid) replays.by = undefined;
+    if (program?.process.pid === pid) program = undefined;
+    replays.formerly.delete(pid);
+    processes = processes.filter((one) => one.pid !== pid);
+    if (!isClosed) keep(processes);
   }
 
   async function lookWhoWatches(by: Program): Promise<void> {
@@ -112,59 +140,74 @@ export function startReplayer(options: ReplayerOptions): Replayer {
       const fields = fieldsOf(replay);
       if (fields === undefined) continue;
       const errno = Number(await by.ask(...fields));
-      // The kernel knows it there by now, or it was a folder.
-      if (replay.what === "made" && errno === EEXIST) await by.ask("attributes", ...fields.slice(1, 3));
-      else if (replay.what === "moved" && errno === EEXIST) await by.ask("attributes", ...fields.slice(3, 5));
-      else if (replay.what === "gone" && errno === EISDIR) await by.ask(...fields.slice(0, 3), "folder");
-      else if (errno !== 0) log.debug({ replay, errno }, "a change was not replayed");
+      if (errno !== 0) {
+        log.debug({ replay, errno }, "a change was not replayed as it was");
+        replays.failed(errno === EISDIR);
+      }
+      await sleep(clock, REST_MS);
       if (clock.elapsed() >= askAgainAt) await lookWhoWatches(by);
     }
   }
 
   function fieldsOf(replay: Replay): string[] | undefined {
-    const folder = replays.pathOf(replay.folder);
+    const folder = pathOf(replay.folder);
     if (folder === undefined) return undefined;
     const fields = [replay.what, folder, replay.name];
     if (replay.what === "made" || replay.what === "gone") return [...fields, replay.kind];
     if (replay.what !== "moved") return fields;
-    const target = replays.pathOf(replay.to.folder);
+    const target = pathOf(replay.to.folder);
     return target === undefined ? undefined : [...fields, target, replay.to.name];
   }
 
-  function forgetFormer(): void {
-    replays.formerly = undefined;
+  function pathOf(folder: number): string | undefined {
+    const path = replays.pathOf(folder);
+    return path === undefined || Buffer.byteLength(path) > PATH_BYTES_MAX ? undefined : path;
   }
 
   /** A call it has made may still be on its way. */
   function end(): void {
-    program?.end();
+    const ending = program;
     program = undefined;
-    if (replays.by === undefined) return;
-    replays.formerly = replays.by;
+    if (ending === undefined) return;
+    if (replays.by !== undefined) replays.formerly.add(replays.by);
     replays.by = undefined;
-    former.cancel();
-    former = clock.setTimer(FORMER_MS, forgetFormer);
+    ending.end();
   }
 
-  replays.onAny(begin);
+  try {
+    compiled(PROGRAM);
+    replays.onAny(begin);
+  } catch (error) {
+    log.warn({ err: error }, "programs that watch the mount do not hear of what others change");
+  }
   return {
     close() {
       isClosed = true;
-      former.cancel();
-      idle?.cancel();
+      replays.onAny(undefined);
+      for (const timer of [idle, soon, looking]) timer?.cancel();
       end();
     },
   };
 }
 
-/** Five fields a question, a line an answer. */
-function startProgram({ mountpoint, connection, clock, log }: ReplayerOptions): Program {
-  const child: ChildProcess = spawn(compiled("wsfs-replayer"), [mountpoint, String(connection)], {
-    cwd: "/",
-    stdio: ["pipe", "pipe", "ignore"],
-  });
-  const { stdin, stdout } = child;
-  if (stdin === null || stdout === null) throw new Error("a process without pipes");
+const PROGRAM = "wsfs-replayer";
+const FIELDS = 5;
+
+/** Five fields a question, a line an answer. `ended`: there is no such process any more. */
+function startProgram(
+  { mountpoint, connection, clock, log }: ReplayerOptions,
+  ended: (process: ProcessIdentity) => void,
+): Program {
+  const args = [mountpoint, String(connection), String(process.pid)];
+  const child: ChildProcess = spawn(compiled(PROGRAM), args, { cwd: "/", stdio: ["pipe", "pipe", "ignore"] });
+  const { stdin, stdout, pid } = child;
+  // What cannot be started says so by an event, too.
+  child.on("error", () => {});
+  const identity = pid === undefined ? undefined : identifyProcess(pid);
+  if (stdin === null || stdout === null || identity === undefined) {
+    child.kill("SIGKILL");
+    throw new Error(`${PROGRAM} could not be started`);
+  }
   let answer: { resolve(line: string): void; reject(error: Error): void } | undefined;
   let over: Error | undefined;
 
@@ -175,16 +218,19 @@ function startProgram({ mountpoint, connection, clock, log }: ReplayerOptions): 
     child.kill("SIGKILL");
   }
 
-  child.on("error", fail);
-  child.on("exit", (code, signal) => fail(new Error(`the process that replays ended (${signal ?? code})`)));
+  child.on("exit", (code, signal) => {
+    ended(identity);
+    fail(new Error(`${PROGRAM} ended (${signal ?? code})`));
+  });
   stdin.on("error", fail);
   createInterface({ input: stdout }).on("line", (line) => {
     answer?.resolve(line);
     answer = undefined;
   });
-  log.debug({ pid: child.pid }, "a process replays what others changed");
+  log.debug({ replayer: pid }, "a process replays what others changed");
 
   return {
+    process: identity,
     async ask(...fields) {
       if (over !== undefined) throw over;
       const line = new Promise<string>((resolve, reject) => {
@@ -201,5 +247,3 @@ function startProgram({ mountpoint, connection, clock, log }: ReplayerOptions): 
     },
   };
 }
-
-const FIELDS = 5;

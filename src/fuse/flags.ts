@@ -50,6 +50,7 @@ export const WRITE_KILL_SUIDGID = 1 << 2;
 export const FSYNC_FDATASYNC = 1 << 0;
 
 /** `open_flags` of OPEN and CREATE replies. */
+export const FOPEN_DIRECT_IO = 1 << 0;
 export const FOPEN_KEEP_CACHE = 1 << 1;
 /** What is listed is kept. At an open without KEEP_CACHE what was kept before goes. */
 export const FOPEN_CACHE_DIR = 1 << 3;

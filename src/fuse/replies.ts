@@ -5,7 +5,14 @@
 import { FsError } from "../vfs/errors.ts";
 import type { Absent, Attributed, Found, Opened, SpaceInfo } from "../vfs/filesystem.ts";
 import { encodeAttributes, encodeStatx, writeEntry } from "./attributes.ts";
-import { FOPEN_CACHE_DIR, FOPEN_KEEP_CACHE, FOPEN_NOFLUSH, FOPEN_PASSTHROUGH, SYMLINK_MAX } from "./flags.ts";
+import {
+  FOPEN_CACHE_DIR,
+  FOPEN_DIRECT_IO,
+  FOPEN_KEEP_CACHE,
+  FOPEN_NOFLUSH,
+  FOPEN_PASSTHROUGH,
+  SYMLINK_MAX,
+} from "./flags.ts";
 import { type Fields, type Struct, type Values, viewOf, writeU64 } from "./layout.ts";
 import type { Listing } from "./listing.ts";
 import {
@@ -86,10 +93,11 @@ export function encodeCreate(created: Found & Opened, isKept: boolean): Parts {
 }
 
 function writeOpen(view: DataView, at: number, opened: Opened): void {
-  const { handle, keepCache, backing, noFlush = false } = opened;
+  const { handle, keepCache, backing, noFlush = false, direct = false } = opened;
   // Pages and a backing file do not go together: the kernel refuses both flags.
   const cached = keepCache ? FOPEN_KEEP_CACHE : 0;
-  const flags = (backing === undefined ? cached : FOPEN_PASSTHROUGH) | (noFlush ? FOPEN_NOFLUSH : 0);
+  const way = backing === undefined ? cached : FOPEN_PASSTHROUGH;
+  const flags = way | (noFlush ? FOPEN_NOFLUSH : 0) | (direct ? FOPEN_DIRECT_IO : 0);
   OPEN_OUT.write(view, at, { fh: handle, open_flags: flags, backing_id: backing ?? 0 });
 }
 

@@ -64,6 +64,8 @@ export interface Opened {
   readonly keepCache: boolean;
   /** Nothing can be written through it: its close(2) need not be told by flush. */
   readonly noFlush?: boolean;
+  /** What is read and written goes past the kernel's pages: whoever else has the file open has it as he had. */
+  readonly direct?: boolean;
   /** The kernel reads, writes and maps the file with this id itself, and asks for the rest; see passthrough.ts. */
   readonly backing?: number;
 }

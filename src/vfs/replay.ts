@@ -11,6 +11,7 @@ import { inBackground } from "./byte-state.ts";
 import type { Context } from "./context.ts";
 import type { Lineage } from "./filesystem.ts";
 import { completeFolder } from "./listing.ts";
+import { writersOf } from "./live.ts";
 
 /** A name in a folder (an inode). */
 export interface Place {
@@ -36,78 +37,109 @@ type Change =
   | { readonly what: "content" | "attributes"; readonly inode: number };
 
 export interface Replays {
-  /** The thread of the process that replays, as the kernel names it; undefined: there is none. */
+  /** The process that replays, by the number of its one thread; undefined: there is none. */
   by: number | undefined;
-  /** Of a daemon before this one: what it was about to do is not to be done. */
-  formerly: number | undefined;
-  /** Who looks up this name in the root next; undefined: nobody did so far. */
+  /** Others that did before it, also for a daemon before this one, until they have ended: what they ask to change fails. */
+  readonly formerly: Set<number>;
+  /** Who looks up this name in the root; undefined: nobody did so far. */
   seek(name: string): () => number | undefined;
-  /** A name was looked up. */
-  lookedUp(name: string, by: number): void;
+  /** Whether that is the name which is looked up. */
+  isSought(name: string, by: number): boolean;
   /** To be called with each commit. */
   note(changed: Changed): void;
-  /** A program was shown a folder, and may watch it from now on. */
-  shown(inode: number, kind: InodeKind): void;
-  /** Called when there is something to replay, or who watches is to be found out; until then nothing is noted. */
-  onAny(begin: () => void): void;
+  /** The kernel is told of a name as it is; a program that was shown a folder may watch it from now on. */
+  shown(parent: number, name: string, inode: number, kind: InodeKind): void;
+  /** Called when there is something to replay, or who watches is to be found out; without, nothing is noted. */
+  onAny(begin: (() => void) | undefined): void;
   readonly isAny: boolean;
-  /** Inodes that somebody watches. What is to be heard in folders among them has to be known first: they are listed. */
+  /** Inodes that somebody watches; EVERYTHING among them. What is to be heard in folders has to be known first: they are listed. */
   watch(inodes: ReadonlySet<number>): void;
   /** The next, which is under way until the one after it, or the end of them: undefined. */
   next(): Replay | undefined;
   readonly current: Replay | undefined;
+  /** The current one could not be done (`isFolder`: there is a folder): others come in its place. */
+  failed(isFolder: boolean): void;
+  /** None is under way any more, and what waits is left out. */
+  drop(): void;
+  /** Until it is called, none is begun. */
+  pause(): () => void;
+  /** What the kernel knows of this name is older than the change. */
+  isUntold(place: Place): boolean;
   /** From the root, without a slash at either end; undefined: the folder has no path. */
   pathOf(folder: number): string | undefined;
 }
 
+/** No inode has this number. */
+export const EVERYTHING = 0;
 /** More are not replayed: the kernel keeps no more for a program that does not listen either. */
 const WAITING_MAX = 10_000;
 /** Of the names and earlier lineages of one file. */
 const EACH_MAX = 8;
 
+const keyOf = ({ folder, name }: Place) => `${folder}/${name}`;
+/** One that steps aside for a moment, or waits for its name, has one that no program could use. */
+const isShown = (name: string) => name !== "" && !name.includes("/");
+
 export function createReplays(context: Context): Replays {
   const { metadata, log } = context;
   /** By what they are about: what changes again before its turn is told of once. */
   const waiting = new Map<string, Change>();
+  /** Places that were empty before a change, and whether the kernel was told since of what is there. */
+  const filled = new Map<string, { isTold: boolean }>();
   let steps: Replay[] = [];
   let current: Replay | undefined;
   let watched: ReadonlySet<number> = new Set();
   /** A folder was shown since they were asked for of which it is not known what is in it. */
   let isUnknownShown = false;
+  let pauses = 0;
   let begin: (() => void) | undefined;
   let sought: { readonly name: string; by: number | undefined } | undefined;
 
+  const inodeAt = ({ folder, name }: Place) => metadata.entries.find(folder, name)?.inode;
+
   function add(key: string, change: Change): void {
-    if (waiting.size >= WAITING_MAX) return;
-    if (waiting.size === WAITING_MAX - 1) log.warn({}, "more changes than are told to programs that watch for them");
-    if (!waiting.has(key)) waiting.set(key, change);
+    if (waiting.size >= WAITING_MAX || waiting.has(key)) return;
+    waiting.set(key, change);
+    if (waiting.size === WAITING_MAX) log.warn({}, "more changes than are told to programs that watch for them");
+    if (change.what === "move") filled.set(keyOf(change.to), { isTold: false });
+    else if (change.what === "name" && change.before === null) filled.set(keyOf(change), { isTold: false });
+  }
+
+  function addMove(inode: number, from: Place, to: Place): void {
+    const key = `move ${inode}`;
+    const before = waiting.get(key);
+    waiting.delete(key);
+    add(key, { what: "move", inode, from: before?.what === "move" ? before.from : from, to });
   }
 
   function note({ names, inodes, made, switched }: Changed): void {
-    const now = (folder: number, name: string) => metadata.entries.find(folder, name)?.inode;
     const left = new Map<number, Place>();
     const came: (Place & { inode: number })[] = [];
     for (const [folder, among] of names) {
       // A folder that fills for the first time: that is nobody's change.
       if ((metadata.inodes.get(folder)?.listed ?? null) === null) continue;
       for (const [name, before] of among) {
-        const inode = now(folder, name);
-        if (name.includes("/") || inode === (before ?? undefined)) continue;
+        const inode = inodeAt({ folder, name });
+        if (!isShown(name) || inode === (before ?? undefined)) continue;
         if (before !== null && inode === undefined) left.set(before, { folder, name });
         else if (before === null && inode !== undefined) came.push({ folder, name, inode });
-        else add(`name ${folder}/${name}`, { what: "name", folder, name, before });
+        else add(`name ${keyOf({ folder, name })}`, { what: "name", folder, name, before });
       }
     }
     const named = new Set(left.keys());
-    for (const { folder, name, inode } of came) {
+    for (const { inode, ...place } of came) {
       const from = left.get(inode);
       named.add(inode);
-      if (from === undefined) add(`name ${folder}/${name}`, { what: "name", folder, name, before: null });
-      else add(`move ${inode} ${folder}/${name}`, { what: "move", inode, from, to: { folder, name } });
+      if (from === undefined) add(`name ${keyOf(place)}`, { what: "name", ...place, before: null });
+      else addMove(inode, from, place);
       left.delete(inode);
     }
-    for (const [before, { folder, name }] of left)
-      add(`name ${folder}/${name}`, { what: "name", folder, name, before });
+    for (const [before, place] of left) {
+      const move = waiting.get(`move ${before}`);
+      // It came there by a move that nobody has heard of yet.
+      if (move?.what === "move" && keyOf(move.to) === keyOf(place)) continue;
+      add(`name ${keyOf(place)}`, { what: "name", ...place, before });
+    }
     for (const inode of inodes) {
       if (switched.has(inode)) add(`content ${inode}`, { what: "content", inode });
       // A name more or less is told of already, and by the times of its folder.
@@ -117,7 +149,7 @@ export function createReplays(context: Context): Replays {
     }
   }
 
-  const isWatched = (inode: number | null) => inode !== null && watched.has(inode);
+  const isWatched = (inode: number | null) => watched.has(EVERYTHING) || (inode !== null && watched.has(inode));
 
   function isUnknown(inode: number): boolean {
     const folder = metadata.inodes.get(inode);
@@ -132,13 +164,14 @@ export function createReplays(context: Context): Replays {
 
   function stepsOf(change: Change): Replay[] {
     switch (change.what) {
-      case "name":
-        return isWatched(change.folder) || isWatched(change.before) ? stepsOfName(change) : [];
+      case "name": {
+        const { folder, name, before } = change;
+        return isWatched(folder) || isWatched(before) ? stepsOfName({ folder, name }, before) : [];
+      }
       case "move": {
         const { inode, from, to } = change;
-        const isStill = metadata.entries.find(to.folder, to.name)?.inode === inode && isFree(from);
-        const isHeard = isWatched(from.folder) || isWatched(to.folder) || isWatched(inode);
-        return isStill && isHeard ? [{ what: "moved", ...from, inode, to }] : [];
+        if (!isWatched(from.folder) && !isWatched(to.folder) && !isWatched(inode)) return [];
+        return stepsOfMove(inode, from, to);
       }
       case "content":
       case "attributes": {
@@ -149,37 +182,52 @@ export function createReplays(context: Context): Replays {
     }
   }
 
-  const isFree = ({ folder, name }: Place) => metadata.entries.find(folder, name) === undefined;
-
-  function stepsOfName({ folder, name, before }: Place & { readonly before: number | null }): Replay[] {
-    const entry = metadata.entries.find(folder, name);
-    const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
-    if (inode === undefined) return before === null ? [] : [stepOfGone({ folder, name }, before)];
-    // Another file in its place: to programs it was written, as by a rename over it.
-    if (before !== null) return inode.kind === "file" ? stepsOfInode(inode.id, "content", { folder, name }) : [];
-    return [{ what: "made", folder, name, kind: inode.kind }, ...closed(inode, { folder, name })];
+  function stepsOfMove(inode: number, from: Place, to: Place): Replay[] {
+    if (inodeAt(from) !== undefined || inodeAt(to) !== inode)
+      return [...stepsOfName(from, inode), ...stepsOfName(to, null)];
+    return isUntold(to) ? [{ what: "moved", ...from, inode, to }] : movedAlready(inode, from, to);
   }
 
-  function stepOfGone(place: Place, before: number): Replay {
+  /** The kernel knows it where it is now. */
+  function movedAlready(inode: number, from: Place, to: Place): Replay[] {
+    const { kind, lineage } = metadata.inodes.get(inode) ?? {};
+    if (lineage === undefined || inodeAt(from) !== undefined) return [];
+    const gone: Replay = { what: "gone", ...from, kind: kind === "folder" ? "folder" : "file", lineage: undefined };
+    return [gone, { what: "attributes", ...to, lineage }];
+  }
+
+  function stepsOfName(place: Place, before: number | null): Replay[] {
+    const id = inodeAt(place);
+    const inode = id === undefined ? undefined : metadata.inodes.get(id);
+    if (inode === undefined) return before === null ? [] : stepsOfGone(place, before);
+    // Another file in its place: to programs it was written, as by a rename over it.
+    if (before !== null) return stepsOfInode(inode.id, inode.kind === "file" ? "content" : "attributes", place);
+    if (!isUntold(place)) return stepsOfInode(inode.id, "attributes", place);
+    return [{ what: "made", ...place, kind: inode.kind }, ...closed(inode, place)];
+  }
+
+  function stepsOfGone(place: Place, before: number): Replay[] {
     const former = metadata.inodes.get(before);
     const [elsewhere] = metadata.entries.ofInode(before);
     // It was moved, by two commits: who works in it is not to be told that it has gone.
     if (former?.linkGroup === null && elsewhere !== undefined) {
-      const to = { folder: elsewhere.parent, name: elsewhere.name };
-      return { what: "moved", ...place, inode: before, to };
+      return stepsOfMove(before, place, { folder: elsewhere.parent, name: elsewhere.name });
     }
-    const kind = former?.kind === "folder" ? "folder" : "file";
+    if (former?.kind !== "file" || elsewhere !== undefined) {
+      // A folder that was removed by its number could take no name any more, should it come back.
+      return [{ what: "gone", ...place, kind: former?.kind === "folder" ? "folder" : "file", lineage: undefined }];
+    }
     // That it went has given it another (nameless.ts), which nobody was told of.
-    const lineage = elsewhere === undefined ? metadata.inodes.lineages(before).at(-2) : undefined;
-    return { what: "gone", ...place, kind, lineage: lineage ?? former?.lineage };
+    const lineage = metadata.inodes.lineages(before).at(-2) ?? former.lineage;
+    return [{ what: "gone", ...place, kind: "file", lineage }];
   }
 
-  /** Who has it open, or watches it, may know it by the lineage it had before. */
+  /** Who watches it may know it by the lineage it had before. */
   function stepsOfInode(id: number, what: "content" | "attributes", place: Place): Replay[] {
     const inode = metadata.inodes.get(id);
     if (inode === undefined) return [];
-    const lineages = metadata.inodes.lineages(id).filter((lineage) => lineage !== inode.lineage);
-    const all = [...lineages.slice(1 - EACH_MAX), inode.lineage];
+    const earlier = isWatched(id) ? metadata.inodes.lineages(id).filter((lineage) => lineage !== inode.lineage) : [];
+    const all = [...earlier.slice(1 - EACH_MAX), inode.lineage];
     if (what === "attributes") return all.map((lineage) => ({ what, ...place, lineage }));
     const written = all.map((lineage): Replay => ({ what: "written", ...place, lineage }));
     return [...written, ...closed(inode, place)];
@@ -191,24 +239,51 @@ export function createReplays(context: Context): Replays {
     return isWritable ? [{ what: "closed", ...place, lineage }] : [];
   }
 
+  /**
+   * To show it as absent once more would take it from who has it by now, and what is mounted over it; and the kernel
+   * takes the size of a file that is made for true, whatever a writer has done since.
+   */
+  function isUntold(place: Place): boolean {
+    const inode = inodeAt(place);
+    const row = inode === undefined ? undefined : metadata.inodes.get(inode);
+    return filled.get(keyOf(place))?.isTold === false && row !== undefined && writersOf(context, row) === 0;
+  }
+
+  function takeNext(): Replay | undefined {
+    while (steps.length === 0) {
+      const [first] = waiting;
+      if (first === undefined) return undefined;
+      waiting.delete(first[0]);
+      steps = stepsOf(first[1]).filter(
+        (step) => isShown(step.name) && (step.what !== "moved" || isShown(step.to.name)),
+      );
+    }
+    return steps.shift();
+  }
+
   return {
     by: undefined,
-    formerly: undefined,
+    formerly: new Set(),
     seek(name) {
       const one = { name, by: undefined };
       sought = one;
       return () => one.by;
     },
-    lookedUp(name, by) {
-      if (name === sought?.name) sought.by = by;
+    isSought(name, by) {
+      if (name !== sought?.name) return false;
+      sought.by = by;
+      return true;
     },
     note(changed) {
       if (begin === undefined) return;
       note(changed);
       if (waiting.size > 0) begin();
     },
-    shown(inode, kind) {
-      if (begin === undefined || kind !== "folder" || !isUnknown(inode)) return;
+    shown(parent, name, inode, kind) {
+      if (begin === undefined) return;
+      const place = filled.size === 0 ? undefined : filled.get(keyOf({ folder: parent, name }));
+      if (place !== undefined) place.isTold = true;
+      if (kind !== "folder" || isUnknownShown || !isUnknown(inode)) return;
       isUnknownShown = true;
       begin();
     },
@@ -216,7 +291,7 @@ export function createReplays(context: Context): Replays {
       begin = next;
     },
     get isAny() {
-      return isUnknownShown || waiting.size + steps.length > 0;
+      return pauses === 0 && (isUnknownShown || waiting.size + steps.length > 0);
     },
     watch(inodes) {
       watched = inodes;
@@ -226,24 +301,42 @@ export function createReplays(context: Context): Replays {
       }
     },
     next() {
-      current = steps.shift();
-      while (current === undefined && waiting.size > 0) {
-        const [first] = waiting;
-        if (first === undefined) break;
-        waiting.delete(first[0]);
-        steps = stepsOf(first[1]);
-        current = steps.shift();
-      }
+      current = pauses > 0 ? undefined : takeNext();
+      if (waiting.size + steps.length === 0 && current === undefined) filled.clear();
       return current;
     },
     get current() {
       return current;
     },
+    failed(isFolder) {
+      if (current === undefined) return;
+      const { folder, name } = current;
+      const inode = inodeAt(current);
+      if (current.what === "made" && inode !== undefined) steps = stepsOfInode(inode, "attributes", { folder, name });
+      else if (current.what === "moved") steps = movedAlready(current.inode, { folder, name }, current.to);
+      // Of what nobody remembers the kernel may know that it was a folder.
+      else if (current.what === "gone" && isFolder) steps = [{ ...current, kind: "folder", lineage: undefined }];
+    },
+    drop() {
+      current = undefined;
+      steps = [];
+      waiting.clear();
+      filled.clear();
+      isUnknownShown = false;
+    },
+    pause() {
+      pauses += 1;
+      return () => {
+        pauses -= 1;
+        if (waiting.size + steps.length > 0) begin?.();
+      };
+    },
+    isUntold,
     pathOf(folder) {
       const names: string[] = [];
       for (let id = folder; id !== ROOT_INODE; ) {
         const entry = metadata.entries.firstOfInode(id);
-        if (entry === undefined) return undefined;
+        if (entry === undefined || !isShown(entry.name)) return undefined;
         names.unshift(entry.name);
         id = entry.parent;
       }

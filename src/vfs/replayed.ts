@@ -1,52 +1,63 @@
 /**
  * A file system as the process sees it that replays what others changed (replay.ts): before the change, until it makes
- * it, which changes nothing. To everybody else it is what it is. Whatever else that process should ask to change fails.
+ * it, which changes nothing. To everybody else it is what it is. Whatever else that process should ask to change fails,
+ * and all that one asks to change which has done so before: of a call that comes late nobody knows what it was about.
  */
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
-import type { Absent, Attributed, Caller, FileSystem, Found, Lineage } from "./filesystem.ts";
+import type { Absent, Attributed, Caller, FileSystem, Found, HandleId, Lineage, OpenFlags } from "./filesystem.ts";
 import type { Place, Replay, Replays } from "./replay.ts";
 import { attributed, found, inodeOf } from "./stat.ts";
 
 /** Stand for what has gone while its going is replayed; no inode has them. */
 const GONE = { file: 2 ** 52, folder: 2 ** 52 + 1 } as const;
+/** What is opened to be closed; no open file has this number. */
+const NOTHING: HandleId = Number.MAX_SAFE_INTEGER;
 const AT_ONCE = { validMs: 0, entryValidMs: 0 };
 
 export function withReplays(context: Context, fileSystem: FileSystem, replays: Replays): FileSystem {
   const { metadata } = context;
   /** What the process has done of the current one. */
   let done: Replay | undefined;
+  /** Of the current one it was shown something in the place of what has gone. */
+  let stoodFor: Replay | undefined;
+  /** Superseded lineages that it was shown: the kernel gives back one that it has found to be another's, and may know it still. */
+  const lent = new Map<Lineage, number>();
 
-  const isReplayer = ({ pid }: Caller) => pid === replays.by || isFormer(pid);
-  // Of a call that comes again nobody knows what it was about.
-  const isFormer = (pid: number) => pid === replays.formerly && pid !== 0;
+  const isReplayer = ({ pid }: Caller) => pid === replays.by || replays.formerly.has(pid);
+  const inodeAt = ({ folder, name }: Place) => metadata.entries.find(folder, name)?.inode;
 
-  function isPlace(parent: Lineage, name: string, place: Place | undefined): boolean {
-    return place !== undefined && name === place.name && metadata.inodes.ofLineage(parent)?.id === place.folder;
+  function isPlace(parent: Lineage, name: string, place: Place): boolean {
+    return name === place.name && metadata.inodes.ofLineage(parent)?.id === place.folder;
   }
 
-  const isFree = ({ folder, name }: Place) => metadata.entries.find(folder, name) === undefined;
+  /** What the process is to do now, of this kind. */
+  function currentOf<What extends Replay["what"]>(caller: Caller, ...whats: What[]): Extract<Replay, { what: What }> {
+    const { current } = replays;
+    const isIt = current !== undefined && (whats as string[]).includes(current.what) && caller.pid === replays.by;
+    return isIt ? (current as Extract<Replay, { what: What }>) : refuse();
+  }
 
-  function refuse(what: string): never {
-    throw new FsError("EIO", `${what} was replayed, and is not what has changed`);
+  function refuse(): never {
+    throw new FsError("EIO", "no change that is being replayed");
   }
 
   async function lookup(caller: Caller, parent: Lineage, name: string): Promise<Found | Absent> {
     const { current } = replays;
     const asItIs = () => fileSystem.lookup(caller, parent, name);
-    if (current === undefined || current === done || isFormer(caller.pid)) return asItIs();
+    if (current === undefined || current === done || caller.pid !== replays.by) return asItIs();
     const absent = () => {
       throw new FsError("ENOENT", "as it was before the change");
     };
     const isIt = isPlace(parent, name, current);
     switch (current.what) {
       case "made":
-        return isIt ? absent() : asItIs();
+        return isIt && replays.isUntold(current) ? absent() : asItIs();
       case "gone":
-        return isIt && isFree(current) ? formerly(current) : asItIs();
+        return isIt && inodeAt(current) === undefined ? formerly(current) : asItIs();
       case "moved":
-        if (isPlace(parent, name, current.to)) return absent();
-        return isIt && isFree(current) ? foundAs(current.inode) : asItIs();
+        if (isPlace(parent, name, current.to) && replays.isUntold(current.to)) return absent();
+        return isIt && inodeAt(current) === undefined ? foundAs(current.inode) : asItIs();
       default:
         return isIt ? foundAs(inodeOf(context, current.lineage).id, current.lineage) : asItIs();
     }
@@ -56,90 +67,145 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
     const inode = metadata.inodes.get(id);
     if (inode === undefined) throw new FsError("ENOENT", `inode ${id} has gone`);
     const now = await found(context, inode);
-    return lineage === undefined || lineage === inode.lineage
-      ? { ...now, ...AT_ONCE }
-      : { ...(await attributed(context, inode, lineage)), lineage, ...AT_ONCE };
+    if (lineage === undefined || lineage === inode.lineage) return { ...now, ...AT_ONCE };
+    const then = await attributed(context, inode, lineage);
+    lent.set(lineage, (lent.get(lineage) ?? 0) + 1);
+    return { ...then, lineage, ...AT_ONCE };
   }
 
   /** Who watches it hears of its end, if it is still known. */
   function formerly({ kind, lineage }: Extract<Replay, { what: "gone" }>): Promise<Found> {
     const inode = lineage === undefined ? undefined : metadata.inodes.ofLineage(lineage);
     const isNameless = inode !== undefined && metadata.entries.links(inode.id) === 0;
-    return isNameless ? foundAs(inode.id, lineage) : gone(kind);
+    if (isNameless) return foundAs(inode.id, lineage);
+    stoodFor = replays.current;
+    return gone(kind);
   }
 
   async function gone(kind: "file" | "folder"): Promise<Found> {
-    const root = metadata.inodes.get(1);
-    if (root === undefined) throw new FsError("EIO", "there is no root");
-    const { stat } = await attributed(context, root);
+    const { stat } = await fileSystem.getattr(NOBODY, ROOT);
     const lineage = GONE[kind];
     return { stat: { ...stat, inode: lineage, kind, mode: 0o600, links: 1, size: 0 }, lineage, ...AT_ONCE };
   }
 
   async function made(caller: Caller, parent: Lineage, name: string): Promise<Found> {
-    const { current } = replays;
-    if (current?.what !== "made" || !isPlace(parent, name, current) || isFormer(caller.pid))
-      return refuse("a new name");
+    const current = currentOf(caller, "made");
+    if (!isPlace(parent, name, current) || !replays.isUntold(current)) return refuse();
     done = current;
-    const now = await fileSystem.lookup(caller, parent, name);
-    return now.lineage === undefined || now.stat.kind !== current.kind ? refuse("a new name") : now;
+    const now = shown(parent, name, await fileSystem.lookup(caller, parent, name));
+    return now.lineage === undefined || now.stat.kind !== current.kind ? refuse() : now;
   }
 
   async function removed(caller: Caller, parent: Lineage, name: string): Promise<void> {
-    const { current } = replays;
-    const isIt = current?.what === "gone" && isPlace(parent, name, current) && isFree(current);
-    if (!isIt || isFormer(caller.pid)) refuse("a removal");
+    const current = currentOf(caller, "gone");
+    if (!isPlace(parent, name, current) || inodeAt(current) !== undefined) refuse();
+    // By its own number: a folder that was removed takes no name any more, should it come back.
+    if (current.kind === "folder" && stoodFor !== current) refuse();
     done = current;
   }
 
-  function shown<T extends Attributed | Absent>(answer: T): T {
-    if ("stat" in answer) replays.shown(answer.stat.inode, answer.stat.kind);
+  async function touched(caller: Caller, lineage: Lineage): Promise<Attributed> {
+    const current = currentOf(caller, "written", "attributes");
+    const inode = inodeOf(context, lineage);
+    return inode.id === inodeAt(current) ? attributed(context, inode, lineage) : refuse();
+  }
+
+  /** Nothing is read from it, and it is in nobody's way. */
+  function opened(
+    caller: Caller,
+    lineage: Lineage,
+  ): { handle: HandleId; keepCache: true; noFlush: true; direct: true } {
+    const current = currentOf(caller, "closed");
+    if (inodeOf(context, lineage).id !== inodeAt(current)) refuse();
+    return { handle: NOTHING, keepCache: true, noFlush: true, direct: true };
+  }
+
+  const isChange = ({ write, truncate }: OpenFlags) => write || truncate;
+
+  /** The kernel knows the name as it is now. */
+  function shown<T extends Found | Absent>(parent: Lineage, name: string, answer: T): T {
+    if ("stat" in answer) {
+      const folder = metadata.inodes.ofLineage(parent)?.id ?? 0;
+      replays.shown(folder, name, answer.stat.inode, answer.stat.kind);
+    }
     return answer;
   }
 
   return Object.assign(Object.create(fileSystem) as FileSystem, {
     async lookup(caller, parent, name) {
-      replays.lookedUp(name, caller.pid);
+      if (replays.isSought(name, caller.pid)) throw new FsError("ENOENT", "nobody has such a name");
       if (isReplayer(caller)) return lookup(caller, parent, name);
-      return shown(await fileSystem.lookup(caller, parent, name));
+      return shown(parent, name, await fileSystem.lookup(caller, parent, name));
+    },
+    forget(lineages) {
+      fileSystem.forget(
+        lineages.filter(({ lineage, count }) => {
+          const given = lent.get(lineage) ?? 0;
+          if (given > 1) lent.set(lineage, given - 1);
+          else lent.delete(lineage);
+          return count !== 1 || given === 0;
+        }),
+      );
     },
     async getattr(caller, lineage, handle) {
       if (lineage === GONE.file) return gone("file");
       if (lineage === GONE.folder) return gone("folder");
-      return shown(await fileSystem.getattr(caller, lineage, handle));
+      const answer = await fileSystem.getattr(caller, lineage, handle);
+      if (!isReplayer(caller)) replays.shown(0, "", answer.stat.inode, answer.stat.kind);
+      return answer;
+    },
+    async readdir(caller, handle, cookie, limit, withAttributes) {
+      const entries = await fileSystem.readdir(caller, handle, cookie, limit, withAttributes);
+      const open = context.handles.get(handle);
+      const folder = open?.kind === "folder" ? open.inode : 0;
+      for (const { name, found: one, inode, kind } of entries) {
+        if (one !== undefined) replays.shown(folder, name, inode, kind);
+      }
+      return entries;
     },
     async setattr(caller, lineage, change) {
       if (!isReplayer(caller)) return fileSystem.setattr(caller, lineage, change);
-      return change.size === undefined ? attributed(context, inodeOf(context, lineage), lineage) : refuse("a new size");
+      return change.size === undefined ? touched(caller, lineage) : refuse();
     },
-    mknod: (caller, parent, name, ...rest) =>
-      isReplayer(caller) ? made(caller, parent, name) : fileSystem.mknod(caller, parent, name, ...rest),
-    mkdir: (caller, parent, name, mode) =>
-      isReplayer(caller) ? made(caller, parent, name) : fileSystem.mkdir(caller, parent, name, mode),
-    symlink: (caller, parent, name, target) =>
-      isReplayer(caller) ? made(caller, parent, name) : fileSystem.symlink(caller, parent, name, target),
-    unlink: (caller, parent, name) =>
-      isReplayer(caller) ? removed(caller, parent, name) : fileSystem.unlink(caller, parent, name),
-    rmdir: (caller, parent, name) =>
-      isReplayer(caller) ? removed(caller, parent, name) : fileSystem.rmdir(caller, parent, name),
+    async open(caller, lineage, flags) {
+      return isReplayer(caller) && isChange(flags) ? opened(caller, lineage) : fileSystem.open(caller, lineage, flags);
+    },
+    async mknod(caller, parent, name, ...rest) {
+      return isReplayer(caller) ? made(caller, parent, name) : fileSystem.mknod(caller, parent, name, ...rest);
+    },
+    async mkdir(caller, parent, name, mode) {
+      return isReplayer(caller) ? made(caller, parent, name) : fileSystem.mkdir(caller, parent, name, mode);
+    },
+    async symlink(caller, parent, name, target) {
+      return isReplayer(caller) ? made(caller, parent, name) : fileSystem.symlink(caller, parent, name, target);
+    },
+    async unlink(caller, parent, name) {
+      return isReplayer(caller) ? removed(caller, parent, name) : fileSystem.unlink(caller, parent, name);
+    },
+    async rmdir(caller, parent, name) {
+      return isReplayer(caller) ? removed(caller, parent, name) : fileSystem.rmdir(caller, parent, name);
+    },
     async rename(caller, from, to, flags) {
       if (!isReplayer(caller)) return fileSystem.rename(caller, from, to, flags);
-      const { current } = replays;
-      const isIt = current?.what === "moved" && isPlace(from.parent, from.name, current) && isFree(current);
-      if (!isIt || !isPlace(to.parent, to.name, current.to) || isFormer(caller.pid)) return refuse("a move");
-      if (metadata.entries.find(current.to.folder, current.to.name)?.inode !== current.inode) return refuse("a move");
+      const current = currentOf(caller, "moved");
+      const isIt = isPlace(from.parent, from.name, current) && isPlace(to.parent, to.name, current.to);
+      if (!isIt || inodeAt(current) !== undefined || inodeAt(current.to) !== current.inode) refuse();
       done = current;
     },
-    // To be closed as by somebody who wrote: it is opened as by one who reads.
-    open: (caller, lineage, flags) =>
-      fileSystem.open(caller, lineage, isReplayer(caller) ? { ...flags, read: true, ...NO_WRITER } : flags),
     async create(caller, parent, name, mode, flags) {
-      return isReplayer(caller) ? refuse("a new file") : fileSystem.create(caller, parent, name, mode, flags);
+      return isReplayer(caller) ? refuse() : fileSystem.create(caller, parent, name, mode, flags);
     },
     async link(caller, lineage, parent, name) {
-      return isReplayer(caller) ? refuse("a link") : fileSystem.link(caller, lineage, parent, name);
+      return isReplayer(caller) ? refuse() : fileSystem.link(caller, lineage, parent, name);
+    },
+    async setxattr(caller, lineage, name, value, flags) {
+      return isReplayer(caller) ? refuse() : fileSystem.setxattr(caller, lineage, name, value, flags);
+    },
+    async removexattr(caller, lineage, name) {
+      return isReplayer(caller) ? refuse() : fileSystem.removexattr(caller, lineage, name);
     },
   } satisfies Partial<FileSystem>);
 }
 
-const NO_WRITER = { write: false, append: false, truncate: false };
+const ROOT: Lineage = 1;
+const NOBODY: Caller = { uid: 0, gid: 0, pid: 0, signal: new AbortController().signal };

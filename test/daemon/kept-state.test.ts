@@ -162,8 +162,9 @@ test("a mount begun on a full disk can be taken over once there is room, and say
 test("who replays for others is there for a successor, with what was agreed", async () => {
   const path = await pathIn();
   const first = beginAgreed(path);
-  expect(first.replayer).toBeUndefined();
-  first.keepReplayer(4711);
+  expect(first.replayers).toEqual([]);
+  const processes = [{ pid: 4711, startTime: "12" }];
+  first.keepReplayers(processes);
   const second = resume(path);
-  expect([second?.replayer, second?.connection]).toEqual([4711, CONNECTION]);
+  expect([second?.replayers, second?.connection]).toEqual([processes, CONNECTION]);
 });

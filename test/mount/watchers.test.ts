@@ -74,10 +74,14 @@ describe.each([
       await elsewhere("echo saved > d/.x.tmp; mv d/.x.tmp d/x; rm d/new; mkdir d/new");
       await watcher.hears(["MODIFY d/x"]);
       expect(check(await here.sh("cat d/x")).stdout).toBe("saved\n");
-      watcher.forget();
-      // Who watches a file goes on to hear of it.
-      await elsewhere("echo again > d/a");
-      await watcher.hears(["MODIFY d/a", "MODIFY a"].map((event) => event.replace(/ a$/, " d/a")));
+      // Who watches a file alone goes on to hear of it, however often it is another content.
+      const ofFile = await watch(place, here.dir, ["d/a"]);
+      for (const content of ["again", "once more", "and again"]) {
+        await elsewhere(`echo ${content} > d/a`);
+        await ofFile.hears(["MODIFY d/a"]);
+        expect(check(await here.sh("cat d/a")).stdout).toBe(`${content}\n`);
+        ofFile.forget();
+      }
       await settled();
     },
     LIMIT_MS,
@@ -90,6 +94,8 @@ describe.each([
       await settled();
       await here.umount();
       here = await place.mount(gateway, { name: "anew" });
+      // The names that a list gives the kernel it does not look up any more.
+      check(await here.sh("ls -l . d"));
       const watcher = await watch(place, here.dir, [".", "d/deep"]);
       // Until they are known, nobody can tell what is new in them.
       let count = 0;
@@ -170,4 +176,28 @@ test(
     await watcher.hears(["CREATE d/at-last"], 60_000);
   },
   2 * LIMIT_MS,
+);
+
+test(
+  "a process that tells ends with its daemon, also where it is stopped; and is in no way when the mount is taken off",
+  async () => {
+    await mountBoth(false);
+    await elsewhere("mkdir d; echo 1 > d/1");
+    await settled();
+    check(await here.sh(LOOK));
+    const watcher = await watch(place, here.dir, ["d"]);
+    await elsewhere("echo 2 > d/2");
+    await watcher.hears(["CREATE d/2"]);
+    const tellers = async () => (await place.sh(`pgrep -x wsfs-replayer -P ${here.pid}`)).stdout.trim();
+    const teller = await tellers();
+    expect(teller).toMatch(/^\d+$/);
+    check(await place.sh(`kill -STOP ${teller}; kill -9 ${here.pid}`));
+    await until("it has ended", async () => (await place.sh(`test -e /proc/${teller}`)).code !== 0);
+    await until("a daemon serves", async () => (await here.status().catch(() => undefined)) !== undefined);
+    await elsewhere("for i in $(seq 300); do echo $i > d/f$i; done");
+    await watcher.hears(["CREATE d/f1"], 60_000);
+    watcher.end();
+    await here.umount();
+  },
+  LIMIT_MS,
 );
