@@ -75,6 +75,8 @@ await runDaemonProcess(async ({ workspace: name, settings, database, log, paths 
   const dirty = name === "dirty" || name === "busy-drain" ? 3 : 0;
   return {
     fileSystem,
+    // Nobody else changes anything.
+    replays: { formerly: new Set(), onAny() {}, pause: () => () => {} },
     status: () => ({
       workspace: { id: `id-of-${name}`, name },
       online: true,
