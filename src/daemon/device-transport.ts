@@ -14,7 +14,7 @@ import { createHandOver } from "./hand-over.ts";
 import type { KeptState } from "./kept-state.ts";
 import { stackDepth, timesAreExact, whyNoPassthrough } from "./kernel.ts";
 import { kernelDevice } from "./kernel-device.ts";
-import { isAlive } from "./processes.ts";
+
 import { startReplayer } from "./replayer.ts";
 import type { DaemonSettings } from "./settings.ts";
 import { isToldToEnd } from "./told-to-end.ts";
@@ -55,7 +55,8 @@ export function deviceTransport(options: DeviceOptions): Transport {
       const { descriptor } = mount;
       const device = kernelDevice(descriptor);
       const { replays } = engine;
-      for (const { pid } of kept.replayers.filter(isAlive)) replays.formerly.add(pid);
+      // Before the first request is read. Who of them is there still, who runs the next one looks at.
+      if (!settings.readOnly) for (const { pid } of kept.replayers) replays.formerly.add(pid);
       const session = createSession({
         device: device.open,
         fileSystem: engine.fileSystem,
@@ -92,14 +93,20 @@ export function deviceTransport(options: DeviceOptions): Transport {
         closers.push(() => replayer.close());
       }
       systemClock.step("daemon: kernel answered");
+      let resumeReplays: (() => void) | undefined;
       const handOver = createHandOver(
         settings,
         {
           hushKernel() {
+            resumeReplays ??= replays.pause();
             kernelCache.hush();
             return device.told();
           },
-          unhushKernel: tellKernel,
+          unhushKernel() {
+            tellKernel();
+            resumeReplays?.();
+            resumeReplays = undefined;
+          },
           pause: () => device.pause(),
           drained: () => session.drained(),
           resend: agreed.resend,

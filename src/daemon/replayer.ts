@@ -33,8 +33,9 @@ const GATHER_MS = 20;
 /** Who watches is asked anew after so long, where somebody did and where nobody did … */
 const WATCHED_MS = 100;
 const UNWATCHED_MS = 500;
-/** … but so seldom that it takes no more than a twentieth of the time. */
+/** … but so seldom that it takes no more than a twentieth of the time, unless that were never. */
 const WATCHED_SHARE = 20;
+const WATCHED_MOST_MS = 3_000;
 /** After each: the mount cannot be taken off while one is under way. */
 const REST_MS = 2;
 const IDLE_MS = 60_000;
@@ -59,7 +60,7 @@ interface Program {
 export function startReplayer(options: ReplayerOptions): Replayer {
   const { replays, clock, log, keep } = options;
   /** Alive, or perhaps: each may have a call on its way for as long as it is there. */
-  let processes: readonly ProcessIdentity[] = options.former.filter(isAlive);
+  let processes = options.former;
   let program: Program | undefined;
   let askAgainAt = Number.NEGATIVE_INFINITY;
   let isGoing = false;
@@ -68,7 +69,6 @@ export function startReplayer(options: ReplayerOptions): Replayer {
   let soon: Timer | undefined;
   let looking: Timer | undefined;
 
-  for (const { pid } of processes) replays.formerly.add(pid);
   lookWhoIsLeft();
 
   function lookWhoIsLeft(): void {
@@ -129,10 +129,12 @@ export function startReplayer(options: ReplayerOptions): Replayer {
 
   async function lookWhoWatches(by: Program): Promise<void> {
     const asked = clock.elapsed();
+    const watch = replays.asking();
     const watched = new Set((await by.ask("watched")).split(" ").filter(Boolean).map(Number));
     const took = clock.elapsed() - asked;
-    askAgainAt = asked + Math.max(watched.size > 0 ? WATCHED_MS : UNWATCHED_MS, took * WATCHED_SHARE);
-    replays.watch(watched);
+    const shortest = watched.size > 0 ? WATCHED_MS : UNWATCHED_MS;
+    askAgainAt = asked + Math.min(Math.max(shortest, took * WATCHED_SHARE), WATCHED_MOST_MS);
+    watch(watched);
   }
 
   async function replayAll(by: Program): Promise<void> {

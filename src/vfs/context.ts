@@ -27,6 +27,7 @@ import type { Acknowledged } from "./past.ts";
 import type { PollState } from "./poll-state.ts";
 import type { Quota } from "./quota-state.ts";
 import type { ReadOrder } from "./read-order.ts";
+import type { Replays } from "./replay.ts";
 import type { Request } from "./request.ts";
 import type { RightOfWay } from "./right-of-way.ts";
 import type { SyncTogether } from "./sync-waiting.ts";
@@ -97,6 +98,8 @@ export interface Context {
   readonly kernel: ToldKernel;
   /** How long it may. */
   readonly fresh: Freshness;
+  /** What others changed, to be told to programs that watch. */
+  readonly replays: Pick<Replays, "mayBeWatched">;
   /** Folders whose subfolders are looked into one after the other; see folders-ahead.ts. */
   readonly lookedInto: Reads;
   /** Folders that are being listed before anybody asked for them, and whether somebody has since. */

@@ -221,6 +221,7 @@ export async function follow(
   while (unreadNews(context, entries, nodes).length > 0) await readInto(nodes, context, entries, signal);
   // Applied twice after a crash in between, they say nothing new.
   applyEntries(context, entries, nodes);
+  noticeFolders(context, entries);
   // Without a wait: what was passed over here is made up for by whoever finds the cursor past it (a list, the
   // answer to a birth), and who looks in between would find that nothing was.
   metadata.transaction(() => {
@@ -230,6 +231,14 @@ export async function follow(
     forgetDeletions(context);
   });
   context.activity.progressed();
+}
+
+/** What is new in a folder that nobody has looked into was passed over; somebody may watch it all the same. */
+function noticeFolders(context: Context, entries: readonly JournalEntry[]): void {
+  for (const parentId of new Set(entries.map((entry) => entry.parentId))) {
+    const folder = parentId === null ? undefined : folderOfNode(context, parentId);
+    if (folder !== undefined) context.replays.mayBeWatched(folder);
+  }
 }
 
 type Told = Node | "hidden" | "gone";

@@ -31,10 +31,12 @@ export type Replay = Place &
   );
 
 /** What others changed, told of by one or several replays. */
-type Change =
+type What =
   | (Place & { readonly what: "name"; readonly before: number | null })
   | { readonly what: "move"; readonly inode: number; readonly from: Place; readonly to: Place }
   | { readonly what: "content" | "attributes"; readonly inode: number };
+/** `noted`: how often who watches had been asked for by then. */
+type Change = What & { readonly noted: number };
 
 export interface Replays {
   /** The process that replays, by the number of its one thread; undefined: there is none. */
@@ -47,13 +49,22 @@ export interface Replays {
   isSought(name: string, by: number): boolean;
   /** To be called with each commit. */
   note(changed: Changed): void;
-  /** The kernel is told of a name as it is; a program that was shown a folder may watch it from now on. */
-  shown(parent: number, name: string, inode: number, kind: InodeKind): void;
+  /** Whether there are places of which it matters what the kernel is told. */
+  readonly isAnyPlace: boolean;
+  /** The kernel is told of the name as it is. */
+  told(place: Place): void;
+  /** A name went from there, and who does that once more needs the kernel not to know. */
+  isToGo(place: Place): boolean;
+  /** Somebody may watch the folder (an inode), and what is in it may not be known. */
+  mayBeWatched(folder: number): void;
   /** Called when there is something to replay, or who watches is to be found out; without, nothing is noted. */
   onAny(begin: (() => void) | undefined): void;
   readonly isAny: boolean;
-  /** Inodes that somebody watches; EVERYTHING among them. What is to be heard in folders has to be known first: they are listed. */
-  watch(inodes: ReadonlySet<number>): void;
+  /**
+   * Who watches what is asked for: to be called with the inodes, EVERYTHING among them. What is to be heard in folders has
+   * to be known first: they are listed.
+   */
+  asking(): (watched: ReadonlySet<number>) => void;
   /** The next, which is under way until the one after it, or the end of them: undefined. */
   next(): Replay | undefined;
   readonly current: Replay | undefined;
@@ -73,6 +84,8 @@ export interface Replays {
 export const EVERYTHING = 0;
 /** More are not replayed: the kernel keeps no more for a program that does not listen either. */
 const WAITING_MAX = 10_000;
+/** Places of them, also of those that are over. */
+const PLACES_MAX = 2 * WAITING_MAX;
 /** Of the names and earlier lineages of one file. */
 const EACH_MAX = 8;
 
@@ -86,9 +99,14 @@ export function createReplays(context: Context): Replays {
   const waiting = new Map<string, Change>();
   /** Places that were empty before a change, and whether the kernel was told since of what is there. */
   const filled = new Map<string, { isTold: boolean }>();
+  /** Places that are empty since one. */
+  const emptied = new Set<string>();
   let steps: Replay[] = [];
   let current: Replay | undefined;
   let watched: ReadonlySet<number> = new Set();
+  /** How often who watches was asked for, and of which time the answer is. */
+  let asked = 0;
+  let answered = 0;
   /** A folder was shown since they were asked for of which it is not known what is in it. */
   let isUnknownShown = false;
   let pauses = 0;
@@ -97,12 +115,17 @@ export function createReplays(context: Context): Replays {
 
   const inodeAt = ({ folder, name }: Place) => metadata.entries.find(folder, name)?.inode;
 
-  function add(key: string, change: Change): void {
-    if (waiting.size >= WAITING_MAX || waiting.has(key)) return;
-    waiting.set(key, change);
+  function add(key: string, what: What): void {
+    if (waiting.size >= WAITING_MAX || filled.size + emptied.size >= PLACES_MAX || waiting.has(key)) return;
+    waiting.set(key, { ...what, noted: asked });
     if (waiting.size === WAITING_MAX) log.warn({}, "more changes than are told to programs that watch for them");
-    if (change.what === "move") filled.set(keyOf(change.to), { isTold: false });
-    else if (change.what === "name" && change.before === null) filled.set(keyOf(change), { isTold: false });
+    if (what.what === "move") {
+      filled.set(keyOf(what.to), { isTold: false });
+      emptied.add(keyOf(what.from));
+    } else if (what.what === "name") {
+      if (what.before === null) filled.set(keyOf(what), { isTold: false });
+      else emptied.add(keyOf(what));
+    }
   }
 
   function addMove(inode: number, from: Place, to: Place): void {
@@ -135,10 +158,12 @@ export function createReplays(context: Context): Replays {
       left.delete(inode);
     }
     for (const [before, place] of left) {
-      const move = waiting.get(`move ${before}`);
-      // It came there by a move that nobody has heard of yet.
-      if (move?.what === "move" && keyOf(move.to) === keyOf(place)) continue;
-      add(`name ${keyOf(place)}`, { what: "name", ...place, before });
+      const key = `name ${keyOf(place)}`;
+      const [move, name] = [waiting.get(`move ${before}`), waiting.get(key)];
+      filled.delete(keyOf(place));
+      // It came there by a change that nobody has heard of yet.
+      if (name?.what === "name" && name.before === null) waiting.delete(key);
+      else if (move?.what !== "move" || keyOf(move.to) !== keyOf(place)) add(key, { what: "name", ...place, before });
     }
     for (const inode of inodes) {
       if (switched.has(inode)) add(`content ${inode}`, { what: "content", inode });
@@ -147,6 +172,11 @@ export function createReplays(context: Context): Replays {
         add(`attributes ${inode}`, { what: "attributes", inode });
       }
     }
+  }
+
+  function clearPlaces(): void {
+    filled.clear();
+    emptied.clear();
   }
 
   const isWatched = (inode: number | null) => watched.has(EVERYTHING) || (inode !== null && watched.has(inode));
@@ -162,22 +192,33 @@ export function createReplays(context: Context): Replays {
     });
   }
 
+  function isHeard(change: Change): boolean {
+    switch (change.what) {
+      case "name":
+        return isWatched(change.folder) || isWatched(change.before);
+      case "move":
+        return isWatched(change.from.folder) || isWatched(change.to.folder) || isWatched(change.inode);
+      default:
+        return (
+          isWatched(change.inode) || metadata.entries.ofInode(change.inode).some(({ parent }) => isWatched(parent))
+        );
+    }
+  }
+
   function stepsOf(change: Change): Replay[] {
     switch (change.what) {
       case "name": {
         const { folder, name, before } = change;
-        return isWatched(folder) || isWatched(before) ? stepsOfName({ folder, name }, before) : [];
+        return stepsOfName({ folder, name }, before);
       }
-      case "move": {
-        const { inode, from, to } = change;
-        if (!isWatched(from.folder) && !isWatched(to.folder) && !isWatched(inode)) return [];
-        return stepsOfMove(inode, from, to);
-      }
-      case "content":
-      case "attributes": {
-        const names = metadata.entries.ofInode(change.inode).slice(0, EACH_MAX);
-        const among = isWatched(change.inode) ? names : names.filter(({ parent }) => isWatched(parent));
-        return among.flatMap(({ parent, name }) => stepsOfInode(change.inode, change.what, { folder: parent, name }));
+      case "move":
+        return stepsOfMove(change.inode, change.from, change.to);
+      default: {
+        const { inode, what } = change;
+        const names = metadata.entries.ofInode(inode);
+        const among = isWatched(inode) ? names : names.filter(({ parent }) => isWatched(parent));
+        const places = among.slice(0, EACH_MAX).map(({ parent, name }) => ({ folder: parent, name }));
+        return places.flatMap((place) => stepsOfInode(inode, what, place));
       }
     }
   }
@@ -203,7 +244,7 @@ export function createReplays(context: Context): Replays {
     // Another file in its place: to programs it was written, as by a rename over it.
     if (before !== null) return stepsOfInode(inode.id, inode.kind === "file" ? "content" : "attributes", place);
     if (!isUntold(place)) return stepsOfInode(inode.id, "attributes", place);
-    return [{ what: "made", ...place, kind: inode.kind }, ...closed(inode, place)];
+    return [{ what: "made", ...place, kind: inode.kind }, ...closed(inode, place, inode.lineage)];
   }
 
   function stepsOfGone(place: Place, before: number): Replay[] {
@@ -229,34 +270,37 @@ export function createReplays(context: Context): Replays {
     const earlier = isWatched(id) ? metadata.inodes.lineages(id).filter((lineage) => lineage !== inode.lineage) : [];
     const all = [...earlier.slice(1 - EACH_MAX), inode.lineage];
     if (what === "attributes") return all.map((lineage) => ({ what, ...place, lineage }));
-    const written = all.map((lineage): Replay => ({ what: "written", ...place, lineage }));
-    return [...written, ...closed(inode, place)];
+    return all.flatMap((lineage) => [{ what: "written", ...place, lineage }, ...closed(inode, place, lineage)]);
   }
 
   /** Not of a program: nobody could start it in the moment in which somebody seems to write to it. */
-  function closed({ kind, lineage, attributes }: Inode, place: Place): Replay[] {
+  function closed({ kind, attributes }: Inode, place: Place, lineage: Lineage): Replay[] {
     const isWritable = kind === "file" && ((attributes.mode ?? 0) & 0o111) === 0;
     return isWritable ? [{ what: "closed", ...place, lineage }] : [];
   }
 
   /**
    * To show it as absent once more would take it from who has it by now, and what is mounted over it; and the kernel
-   * takes the size of a file that is made for true, whatever a writer has done since.
+   * takes the size of a file that is made for true, whatever a writer has done since, by another of its names too.
    */
   function isUntold(place: Place): boolean {
     const inode = inodeAt(place);
     const row = inode === undefined ? undefined : metadata.inodes.get(inode);
-    return filled.get(keyOf(place))?.isTold === false && row !== undefined && writersOf(context, row) === 0;
+    if (row === undefined || filled.get(keyOf(place))?.isTold !== false) return false;
+    return row.kind !== "file" || (writersOf(context, row) === 0 && metadata.entries.links(row.id) === 1);
   }
 
   function takeNext(): Replay | undefined {
     while (steps.length === 0) {
       const [first] = waiting;
       if (first === undefined) return undefined;
-      waiting.delete(first[0]);
-      steps = stepsOf(first[1]).filter(
-        (step) => isShown(step.name) && (step.what !== "moved" || isShown(step.to.name)),
-      );
+      const [key, change] = first;
+      const isOne = isHeard(change);
+      // Somebody may have begun to watch after that was asked, and before the change.
+      if (!isOne && change.noted >= answered) return undefined;
+      waiting.delete(key);
+      const all = isOne ? stepsOf(change) : [];
+      steps = all.filter((step) => isShown(step.name) && (step.what !== "moved" || isShown(step.to.name)));
     }
     return steps.shift();
   }
@@ -279,11 +323,16 @@ export function createReplays(context: Context): Replays {
       note(changed);
       if (waiting.size > 0) begin();
     },
-    shown(parent, name, inode, kind) {
-      if (begin === undefined) return;
-      const place = filled.size === 0 ? undefined : filled.get(keyOf({ folder: parent, name }));
-      if (place !== undefined) place.isTold = true;
-      if (kind !== "folder" || isUnknownShown || !isUnknown(inode)) return;
+    get isAnyPlace() {
+      return filled.size + emptied.size > 0;
+    },
+    told(place) {
+      const one = filled.get(keyOf(place));
+      if (one !== undefined) one.isTold = true;
+    },
+    isToGo: (place) => emptied.has(keyOf(place)),
+    mayBeWatched(folder) {
+      if (begin === undefined || isUnknownShown || !isUnknown(folder)) return;
       isUnknownShown = true;
       begin();
     },
@@ -293,16 +342,21 @@ export function createReplays(context: Context): Replays {
     get isAny() {
       return pauses === 0 && (isUnknownShown || waiting.size + steps.length > 0);
     },
-    watch(inodes) {
-      watched = inodes;
+    asking() {
+      asked += 1;
+      const asOf = asked;
       isUnknownShown = false;
-      for (const folder of watched) {
-        if (isUnknown(folder)) inBackground(context, "listing a folder that is watched", () => list(folder));
-      }
+      return (inodes) => {
+        answered = asOf;
+        watched = inodes;
+        for (const folder of watched) {
+          if (isUnknown(folder)) inBackground(context, "listing a folder that is watched", () => list(folder));
+        }
+      };
     },
     next() {
       current = pauses > 0 ? undefined : takeNext();
-      if (waiting.size + steps.length === 0 && current === undefined) filled.clear();
+      if (waiting.size + steps.length === 0 && current === undefined) clearPlaces();
       return current;
     },
     get current() {
@@ -315,13 +369,13 @@ export function createReplays(context: Context): Replays {
       if (current.what === "made" && inode !== undefined) steps = stepsOfInode(inode, "attributes", { folder, name });
       else if (current.what === "moved") steps = movedAlready(current.inode, { folder, name }, current.to);
       // Of what nobody remembers the kernel may know that it was a folder.
-      else if (current.what === "gone" && isFolder) steps = [{ ...current, kind: "folder", lineage: undefined }];
+      else if (current.what === "gone" && isFolder) steps.unshift({ ...current, kind: "folder", lineage: undefined });
     },
     drop() {
       current = undefined;
       steps = [];
       waiting.clear();
-      filled.clear();
+      clearPlaces();
       isUnknownShown = false;
     },
     pause() {

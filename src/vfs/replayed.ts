@@ -44,7 +44,7 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
 
   async function lookup(caller: Caller, parent: Lineage, name: string): Promise<Found | Absent> {
     const { current } = replays;
-    const asItIs = () => fileSystem.lookup(caller, parent, name);
+    const asItIs = async () => told(parent, name, await fileSystem.lookup(caller, parent, name));
     if (current === undefined || current === done || caller.pid !== replays.by) return asItIs();
     const absent = () => {
       throw new FsError("ENOENT", "as it was before the change");
@@ -55,11 +55,16 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
         return isIt && replays.isUntold(current) ? absent() : asItIs();
       case "gone":
         return isIt && inodeAt(current) === undefined ? formerly(current) : asItIs();
-      case "moved":
-        if (isPlace(parent, name, current.to) && replays.isUntold(current.to)) return absent();
-        return isIt && inodeAt(current) === undefined ? foundAs(current.inode) : asItIs();
-      default:
-        return isIt ? foundAs(inodeOf(context, current.lineage).id, current.lineage) : asItIs();
+      case "moved": {
+        const isStill = inodeAt(current) === undefined && inodeAt(current.to) === current.inode;
+        if (!isStill || !replays.isUntold(current.to)) return asItIs();
+        if (isPlace(parent, name, current.to)) return absent();
+        return isIt ? foundAs(current.inode) : asItIs();
+      }
+      default: {
+        const { id } = inodeOf(context, current.lineage);
+        return isIt && inodeAt(current) === id ? foundAs(id, current.lineage) : asItIs();
+      }
     }
   }
 
@@ -92,7 +97,7 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
     const current = currentOf(caller, "made");
     if (!isPlace(parent, name, current) || !replays.isUntold(current)) return refuse();
     done = current;
-    const now = shown(parent, name, await fileSystem.lookup(caller, parent, name));
+    const now = told(parent, name, await fileSystem.lookup(caller, parent, name));
     return now.lineage === undefined || now.stat.kind !== current.kind ? refuse() : now;
   }
 
@@ -123,11 +128,18 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
   const isChange = ({ write, truncate }: OpenFlags) => write || truncate;
 
   /** The kernel knows the name as it is now. */
-  function shown<T extends Found | Absent>(parent: Lineage, name: string, answer: T): T {
-    if ("stat" in answer) {
-      const folder = metadata.inodes.ofLineage(parent)?.id ?? 0;
-      replays.shown(folder, name, answer.stat.inode, answer.stat.kind);
-    }
+  function told<T extends Found | Absent | undefined>(parent: Lineage, name: string, answer: T): T {
+    if (!replays.isAnyPlace) return answer;
+    const place = { folder: metadata.inodes.ofLineage(parent)?.id ?? 0, name };
+    if (answer === undefined || answer.lineage !== undefined) replays.told(place);
+    // Remembered as absent it would not be looked up by who removes it once more.
+    else if (replays.isToGo(place)) throw new FsError("ENOENT", "it went a moment ago");
+    return answer;
+  }
+
+  /** Who was shown a folder may watch it from now on. */
+  function shown<T extends Attributed | Absent>(answer: T): T {
+    if ("stat" in answer && answer.stat.kind === "folder") replays.mayBeWatched(answer.stat.inode);
     return answer;
   }
 
@@ -135,9 +147,10 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
     async lookup(caller, parent, name) {
       if (replays.isSought(name, caller.pid)) throw new FsError("ENOENT", "nobody has such a name");
       if (isReplayer(caller)) return lookup(caller, parent, name);
-      return shown(parent, name, await fileSystem.lookup(caller, parent, name));
+      return shown(told(parent, name, await fileSystem.lookup(caller, parent, name)));
     },
     forget(lineages) {
+      if (lent.size === 0) return fileSystem.forget(lineages);
       fileSystem.forget(
         lineages.filter(({ lineage, count }) => {
           const given = lent.get(lineage) ?? 0;
@@ -151,15 +164,16 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
       if (lineage === GONE.file) return gone("file");
       if (lineage === GONE.folder) return gone("folder");
       const answer = await fileSystem.getattr(caller, lineage, handle);
-      if (!isReplayer(caller)) replays.shown(0, "", answer.stat.inode, answer.stat.kind);
-      return answer;
+      return isReplayer(caller) ? answer : shown(answer);
     },
     async readdir(caller, handle, cookie, limit, withAttributes) {
       const entries = await fileSystem.readdir(caller, handle, cookie, limit, withAttributes);
       const open = context.handles.get(handle);
       const folder = open?.kind === "folder" ? open.inode : 0;
-      for (const { name, found: one, inode, kind } of entries) {
-        if (one !== undefined) replays.shown(folder, name, inode, kind);
+      for (const { name, found: one } of entries) {
+        if (one === undefined) continue;
+        shown(one);
+        if (replays.isAnyPlace) replays.told({ folder, name });
       }
       return entries;
     },
@@ -171,13 +185,16 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
       return isReplayer(caller) && isChange(flags) ? opened(caller, lineage) : fileSystem.open(caller, lineage, flags);
     },
     async mknod(caller, parent, name, ...rest) {
-      return isReplayer(caller) ? made(caller, parent, name) : fileSystem.mknod(caller, parent, name, ...rest);
+      if (isReplayer(caller)) return made(caller, parent, name);
+      return told(parent, name, await fileSystem.mknod(caller, parent, name, ...rest));
     },
     async mkdir(caller, parent, name, mode) {
-      return isReplayer(caller) ? made(caller, parent, name) : fileSystem.mkdir(caller, parent, name, mode);
+      if (isReplayer(caller)) return made(caller, parent, name);
+      return told(parent, name, await fileSystem.mkdir(caller, parent, name, mode));
     },
     async symlink(caller, parent, name, target) {
-      return isReplayer(caller) ? made(caller, parent, name) : fileSystem.symlink(caller, parent, name, target);
+      if (isReplayer(caller)) return made(caller, parent, name);
+      return told(parent, name, await fileSystem.symlink(caller, parent, name, target));
     },
     async unlink(caller, parent, name) {
       return isReplayer(caller) ? removed(caller, parent, name) : fileSystem.unlink(caller, parent, name);
@@ -186,17 +203,23 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
       return isReplayer(caller) ? removed(caller, parent, name) : fileSystem.rmdir(caller, parent, name);
     },
     async rename(caller, from, to, flags) {
-      if (!isReplayer(caller)) return fileSystem.rename(caller, from, to, flags);
+      if (!isReplayer(caller)) {
+        await fileSystem.rename(caller, from, to, flags);
+        for (const { parent, name } of flags.exchange ? [from, to] : [to]) told(parent, name, undefined);
+        return;
+      }
       const current = currentOf(caller, "moved");
       const isIt = isPlace(from.parent, from.name, current) && isPlace(to.parent, to.name, current.to);
       if (!isIt || inodeAt(current) !== undefined || inodeAt(current.to) !== current.inode) refuse();
       done = current;
     },
     async create(caller, parent, name, mode, flags) {
-      return isReplayer(caller) ? refuse() : fileSystem.create(caller, parent, name, mode, flags);
+      if (isReplayer(caller)) return refuse();
+      return told(parent, name, await fileSystem.create(caller, parent, name, mode, flags));
     },
     async link(caller, lineage, parent, name) {
-      return isReplayer(caller) ? refuse() : fileSystem.link(caller, lineage, parent, name);
+      if (isReplayer(caller)) return refuse();
+      return told(parent, name, await fileSystem.link(caller, lineage, parent, name));
     },
     async setxattr(caller, lineage, name, value, flags) {
       return isReplayer(caller) ? refuse() : fileSystem.setxattr(caller, lineage, name, value, flags);

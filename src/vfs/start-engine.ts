@@ -150,6 +150,9 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       return space;
     },
     restored: { why: undefined, files: 0 },
+    get replays() {
+      return replays;
+    },
     get quota() {
       return quota;
     },

@@ -177,6 +177,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     ...changed,
   };
   const context: Context = {
+    replays: { mayBeWatched() {} },
     disk: createDisk({ stateDisk: undefined, limits: undefined, folder: "/state", log, onChange() {} }),
     get space() {
       return space;

@@ -41,8 +41,10 @@ beforeEach(async () => {
     begun += 1;
   });
   replays.by = HELPER;
-  replays.watch(new Set([folder.id]));
+  watch(folder.id);
 });
+
+const watch = (...inodes: number[]) => replays.asking()(new Set(inodes));
 
 function make(kind: "file" | "folder", parent: number, name: string): Inode {
   const { inodes, entries, transaction } = context.metadata;
@@ -89,9 +91,10 @@ test("names that come, go and move, contents and attributes, as they are by then
   context.metadata.inodes.switchLineage(a.id, { size: 7 });
   // Who watches the file may know it by either.
   expect(all()).toEqual(["written folder/c", "closed folder/c"]);
-  replays.watch(new Set([folder.id, a.id]));
+  watch(folder.id, a.id);
   context.metadata.inodes.switchLineage(a.id, { size: 8 });
-  expect(all()).toEqual(["written folder/c", "written folder/c", "written folder/c", "closed folder/c"]);
+  const one = ["written folder/c", "closed folder/c"];
+  expect(all()).toEqual([...one, ...one, ...one]);
   remove("c");
   expect(all()).toEqual(["gone folder/c"]);
 });
@@ -101,12 +104,13 @@ test("what is over before its turn, was done by a program here, or nobody watche
   remove("a");
   context.metadata.changed.heard(() => make("file", folder.id, "own"));
   make("file", ROOT_INODE, "elsewhere");
+  watch(folder.id);
   expect(all()).toEqual([]);
   // Another one in its place is what a rename over it would be.
   remove("own");
   make("file", folder.id, "own");
   expect(all()).toEqual(["written folder/own", "closed folder/own"]);
-  replays.watch(new Set());
+  watch();
   remove("own");
   expect(all()).toEqual([]);
 });
@@ -115,11 +119,11 @@ test("a folder that fills for the first time is nobody's change, and is listed o
   const { id } = make("folder", folder.id, "new");
   all();
   make("file", id, "found");
-  replays.watch(new Set([id]));
+  watch(id);
   expect(all()).toEqual([]);
   begun = 0;
-  replays.shown(folder.id, "new", id, "folder");
-  replays.shown(ROOT_INODE, "folder", folder.id, "folder");
+  replays.mayBeWatched(id);
+  replays.mayBeWatched(folder.id);
   expect([begun, replays.isAny]).toEqual([1, true]);
 });
 
@@ -265,7 +269,7 @@ test("names that no program could use are none", () => {
   const hidden = make("folder", folder.id, "/7");
   inodes.update(hidden.id, { listed: 1 });
   make("file", hidden.id, "below");
-  replays.watch(new Set([folder.id, hidden.id, inode.id]));
+  watch(folder.id, hidden.id, inode.id);
   expect(all()).toEqual(["made undefined/below", "closed undefined/below"]);
 });
 
@@ -282,7 +286,7 @@ test("the kernel gives back an old number that it was shown once more, and is ta
   const inode = make("file", folder.id, "a");
   all();
   inodes.switchLineage(inode.id, {});
-  replays.watch(new Set([folder.id, inode.id]));
+  watch(folder.id, inode.id);
   replays.next();
   expect(await fileSystem.lookup(helper, folder.lineage, "a")).toMatchObject({ lineage: inode.lineage });
   fileSystem.forget([{ lineage: inode.lineage, count: 1 }]);
@@ -290,3 +294,44 @@ test("the kernel gives back an old number that it was shown once more, and is ta
   fileSystem.forget([{ lineage: inode.lineage, count: 1 }]);
   expect(inodes.lineages(inode.id)).not.toContain(inode.lineage);
 });
+
+test("a name that a program here made since is not made once more, also where it came and went before that", async () => {
+  make("folder", folder.id, "a");
+  remove("a");
+  await fileSystem.mkdir(other, folder.lineage, "a", 0o700);
+  expect(all()).toEqual([]);
+  for (const name of ["b", "c"]) make("folder", folder.id, name);
+  await fileSystem.rename(other, { parent: folder.lineage, name: "a" }, { parent: folder.lineage, name: "d" }, PLAIN);
+  move("b", "e");
+  await fileSystem.rename(other, { parent: folder.lineage, name: "e" }, { parent: folder.lineage, name: "f" }, PLAIN);
+  expect(all()).not.toContain("moved folder/b e");
+});
+
+test("what is in its place no more is shown there to nobody", async () => {
+  const inode = make("folder", folder.id, "a");
+  all();
+  move("a", "b");
+  replays.next();
+  await fileSystem.rename(other, { parent: folder.lineage, name: "b" }, { parent: folder.lineage, name: "c" }, PLAIN);
+  expect(await codeOf(fileSystem.lookup(helper, folder.lineage, "a"))).toBe("ENOENT");
+  all();
+  context.metadata.inodes.update(inode.id, { attributes: { mode: 0o700 } });
+  const file = make("file", folder.id, "d");
+  all();
+  context.metadata.inodes.update(file.id, { attributes: { mode: 0o600 } });
+  replays.next();
+  await fileSystem.rename(other, { parent: folder.lineage, name: "d" }, { parent: folder.lineage, name: "e" }, PLAIN);
+  expect(await codeOf(fileSystem.lookup(helper, folder.lineage, "d"))).toBe("ENOENT");
+});
+
+test("of who began to watch before a change nothing is left out, though it was asked for before that", () => {
+  watch();
+  const tell = replays.asking();
+  make("folder", folder.id, "a");
+  tell(new Set());
+  expect([all(), replays.isAny]).toEqual([[], true]);
+  watch(folder.id);
+  expect(all()).toEqual(["made folder/a"]);
+});
+
+const PLAIN = { noReplace: false, exchange: false };
