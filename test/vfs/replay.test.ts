@@ -2,10 +2,11 @@
 import { beforeEach, expect, test } from "vitest";
 import type { Inode } from "../../src/metadata/inodes.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
+import { createReplays } from "../../src/vfs/changes-to-replay.ts";
 import type { Context } from "../../src/vfs/context.ts";
 import type { Caller, FileSystem } from "../../src/vfs/filesystem.ts";
 import { createFileSystem } from "../../src/vfs/mounted.ts";
-import { createReplays, type Replays } from "../../src/vfs/replay.ts";
+import type { Replays } from "../../src/vfs/replay.ts";
 import { withReplays } from "../../src/vfs/replayed.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
 
