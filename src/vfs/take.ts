@@ -200,8 +200,12 @@ function takeLink(context: Context, entryId: number, row: NodeRow, node: Node): 
   const entry = metadata.entries.get(entryId);
   const inode = entry === undefined ? undefined : metadata.inodes.get(entry.inode);
   if (entry === undefined || inode === undefined || inode.kind === "folder") return;
-  if (base === null || sameValue(base.attributes.link, node.attributes.link)) return;
+  if (base === null) return;
   const group = groupOf(node);
+  // Also where its link is as it was: with other content than that says, be it by chance what the group's others show by
+  // now, it is none of them any more.
+  const wasIn = base.attributes.link?.hash === base.hash ? (base.attributes.link?.group ?? null) : null;
+  if (sameValue(base.attributes.link, node.attributes.link) && wasIn === group) return;
   const names = metadata.entries.links(inode.id);
   if (group === null) {
     if (names > 1) leaveInode(context, entry, row, node);

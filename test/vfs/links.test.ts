@@ -394,3 +394,17 @@ test("a turn has ended, and what comes in is behind what is shown: that is no co
   expect(namesIn(world, ROOT_INODE)).toEqual(["a", "b"]);
   expect(shown(world, "a", "b")).toEqual(["0 three", "0 three"]);
 });
+
+test("a name that another file took elsewhere is none of its group's, also where that is by chance what they show", async () => {
+  const world = await names();
+  observeNode(world.context, saved("a", "two.2", "one.1"));
+  // Its link is that of the content before, as a rename over it leaves it.
+  observeNode(
+    world.context,
+    nodeOf("b", { contentHash: "two", head: "other", revision: 2, attributes: link("one.1") }),
+  );
+  expect(shown(world, "a", "b")).toEqual(["0 two", "1 two"]);
+  expect(world.metadata.inodes.get(inodeAt(world, "b"))?.linkGroup).toBeNull();
+  writeHere(world, "a");
+  expect(shown(world, "a", "b")).toEqual([`0 ${EMPTY}`, "1 two"]);
+});
