@@ -202,10 +202,10 @@ function takeLink(context: Context, entryId: number, row: NodeRow, node: Node): 
   if (entry === undefined || inode === undefined || inode.kind === "folder") return;
   if (base === null) return;
   const group = groupOf(node);
-  // Also where its link is as it was: with other content than that says, be it by chance what the group's others show by
-  // now, it is none of them any more.
-  const wasIn = base.attributes.link?.hash === base.hash ? (base.attributes.link?.group ?? null) : null;
-  if (sameValue(base.attributes.link, node.attributes.link) && wasIn === group) return;
+  const { link } = base.attributes;
+  // With other content than its link says, be it by chance what the group's others show by now, it is none of them.
+  const hasLeft = group === null && link !== undefined && link.hash === base.hash;
+  if (sameValue(link, node.attributes.link) && !hasLeft) return;
   const names = metadata.entries.links(inode.id);
   if (group === null) {
     if (names > 1) leaveInode(context, entry, row, node);
