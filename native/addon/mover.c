@@ -43,11 +43,10 @@ struct write_out {
 /*
  * For a few bytes that are not in memory a quick disk is waited for right here: that takes this thread no longer than
  * having JavaScript and its threads do it. After a read that took longer they do, the longer it took the longer by far:
- * for 2.5 times as long after 0.25 ms, for a hundred times after 10.
+ * for 2.5 times as long after 0.25 ms, for ten times after 1, as above from SLOW_NS on.
  */
 #define QUICK_NS (200 * 1000)
 #define QUICK_SIZE (32 * 1024)
-#define QUICK_REST(took) (2 * (took) * (took) / QUICK_NS)
 
 bool mover_open(struct mover *mover, size_t capacity)
 {
@@ -128,6 +127,11 @@ static bool ends_at(int fd, off_t end)
   return fstat(fd, &stat) == 0 && stat.st_size <= end;
 }
 
+static uint64_t rest_after(uint64_t took)
+{
+  return took < SLOW_NS ? 2 * took * took / QUICK_NS : REST * took;
+}
+
 static ssize_t read_from_disk(struct mover *mover, int fd, uint8_t *bytes, size_t size, off_t offset)
 {
   uint64_t begun = uv_hrtime();
@@ -137,7 +141,7 @@ static ssize_t read_from_disk(struct mover *mover, int fd, uint8_t *bytes, size_
   }
   ssize_t length = pread(fd, bytes, size, offset);
   uint64_t now = uv_hrtime();
-  if (now - begun >= QUICK_NS) mover->no_disk_until = now + QUICK_REST(now - begun);
+  if (now - begun >= QUICK_NS) mover->no_disk_until = now + rest_after(now - begun);
   return length;
 }
 

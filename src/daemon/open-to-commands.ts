@@ -71,7 +71,10 @@ export async function openToCommands(
     if (handOver.isUnderWay) throw new Refused("it gives way to another daemon, which is to be asked");
     isUnmounting = true;
     const resume = engine.replays.pause();
-    const result = await link.unmount();
+    const result = await link.unmount().catch((error: unknown) => {
+      resume();
+      throw error;
+    });
     if ("busy" in result) {
       isUnmounting = false;
       resume();

@@ -104,8 +104,9 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
   async function removed(caller: Caller, parent: Lineage, name: string): Promise<void> {
     const current = currentOf(caller, "gone");
     if (!isPlace(parent, name, current) || inodeAt(current) !== undefined) refuse();
-    // By its own number: a folder that was removed takes no name any more, should it come back.
-    if (current.kind === "folder" && stoodFor !== current) refuse();
+    // By its own number what is there elsewhere would count as removed, and a folder take no name any more, should it
+    // come back. Who was not asked for the name holds that number.
+    if (current.lineage === undefined && stoodFor !== current) refuse();
     done = current;
   }
 

@@ -51,7 +51,7 @@ it("a slow disk is not waited for, for the longer the slower it is; then it is t
   withReader(async (ask) => {
     expect(await ask({ milliseconds: 15 })).toBe("device");
     expect(await ask({ milliseconds: 15 })).toBe("JavaScript");
-    // A hundred times as long: it was 2.25 s or more.
+    // A hundred times as long: 1.5 s or more.
     expect(await ask({ after: 500 })).toBe("JavaScript");
     await vi.waitFor(async () => expect(await ask({ after: 100 })).toBe("device"), { timeout: 60_000 });
     expect(await ask({})).toBe("device");

@@ -249,6 +249,15 @@ test("a name that the kernel was told of as it is, is not shown as absent to any
   move("b", "c");
   await fileSystem.lookup(other, folder.lineage, "c");
   expect(all()).toEqual(["gone folder/b", "attributes folder/c"]);
+  make("file", folder.id, "d");
+  all();
+  move("d", "e");
+  await fileSystem.lookup(other, folder.lineage, "e");
+  // By the number of what is elsewhere now, which the kernel has where it does not ask, it is not removed.
+  expect(replays.next()).toMatchObject({ what: "gone", name: "d" });
+  expect(await codeOf(fileSystem.unlink(helper, folder.lineage, "d"))).toBe("EIO");
+  expect(await fileSystem.lookup(helper, folder.lineage, "d")).toMatchObject({ stat: { kind: "file" } });
+  expect(await codeOf(fileSystem.unlink(helper, folder.lineage, "d"))).toBeUndefined();
 });
 
 test("moves in a row are one, and one that is over is what is left of it", () => {
