@@ -6,14 +6,21 @@
  * Every file lies in a folder of dist/, as those of src/ do: `new URL("../metadata/…", import.meta.url)`
  * means the same in each. Source maps lie beside them; `node --enable-source-maps` reads them.
  */
+import { execFileSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { rolldown } from "rolldown";
+import { splitScript } from "./code-cache.mjs";
 
-/** What shares modules is bundled together. `whole`: all in one file, as nothing in it is ever needed alone. */
+/**
+ * What shares modules is bundled together. `whole`: all in one file, as nothing in it is ever needed alone. `compiled`:
+ * what is large of it is kept as V8 compiles it (code-cache.mjs).
+ */
 const BUNDLES = [
-  { entries: ["cli/main"] },
+  { entries: ["cli/main", "cli/command-line"], compiled: true },
   {
+    compiled: true,
     // Its pieces are not read later, when there may be another build. Tests put another engine into it.
     entries: ["daemon/main", "daemon/process", "vfs/engine", "vfs/errors"],
     whole: "bundle",
@@ -24,7 +31,13 @@ const BUNDLES = [
   { entries: ["client/http-thread"], whole: "http-thread-bundle" },
   { entries: ["client/index"] },
   { entries: ["lib/system-clock"] },
+  { entries: ["lib/code-cache"] },
 ];
+
+const COMPILE = fileURLToPath(new URL("./code-cache.mjs", import.meta.url));
+
+/** Characters: what is smaller takes less to compile than to find. */
+const LARGE = 64 * 1024;
 
 /** Installed beside us: they have files of their own, or are loaded by few commands. */
 const PACKAGES = [/^fastify$/, /^@fastify\//, /^file-type$/, /^cli-progress$/, /^fuse-native$/];
@@ -47,23 +60,24 @@ async function bundleInto(dist, source) {
       renameSync(join(beside, file), join(dist, file));
     }
     for (const path of readdirSync(dist, { recursive: true })) {
-      if (/\.js(\.map)?$/.test(path) && !made.has(path)) rmSync(join(dist, path));
+      if (/\.(js|js\.map|cjs|cache)$/.test(path) && !made.has(path)) rmSync(join(dist, path));
     }
   } finally {
     rmSync(beside, { recursive: true });
   }
 }
 
-/** Answers the paths of what it made. */
+/** Answers the paths of what it made, in the order in which they are to be put in place. */
 async function bundle(source, dist) {
   const made = new Set();
   const packages = new Set();
-  for (const { entries, whole } of BUNDLES) {
+  const modules = [];
+  for (const { entries, whole, compiled = false } of BUNDLES) {
     const bundled = await rolldown({
       input: Object.fromEntries(entries.map((name) => [name, join(source, `${name}.ts`)])),
       platform: "node",
       external: [...PACKAGES, SQLITE_ADDON],
-      plugins: [sharedClock(join(source, `${CLOCK}.ts`)), sqliteBinding, inAscii],
+      plugins: [sharedClock(join(source, `${CLOCK}.ts`)), sqliteBinding, widthOfAscii, inAscii],
     });
     // Not the program itself: it waits to its end, and so would whoever imports from its file later.
     const isInWhole = (path) => path !== join(source, `${entries[0]}.ts`);
@@ -77,15 +91,20 @@ async function bundle(source, dist) {
       comments: { jsdoc: false, annotation: false },
       ...(whole === undefined ? {} : { codeSplitting: { groups: [{ name: whole, test: isInWhole }] } }),
     });
-    for (const { fileName, moduleIds = [] } of output) {
+    for (const { fileName, moduleIds = [], code } of output) {
       made.add(fileName);
+      if (compiled && code?.length > LARGE) modules.push(fileName);
       for (const id of moduleIds) packages.add(/^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(id)?.[0]);
     }
     await bundled.close();
   }
+  for (const module of modules) splitScript(dist, module);
+  execFileSync(process.execPath, [COMPILE, dist, ...modules], { stdio: ["ignore", "ignore", "inherit"], env: {} });
+  const scripts = modules.flatMap((module) => [".cache", ".cjs"].map((kind) => module.replace(/\.js$/, kind)));
   packages.delete(undefined);
   writeFileSync(join(dist, LICENSES), [...new Set([...packages].map(licenseOf))].sort().join("\n\n"));
-  return made.add(LICENSES);
+  // No module is there before what it loads.
+  return new Set([...scripts, ...made, LICENSES]);
 }
 
 /** `folder`: of an installed package. */
@@ -112,6 +131,13 @@ const sqliteBinding = {
   name: "sqlite-binding",
   resolveId: (id) => (id === "bindings" ? "\0bindings" : null),
   load: (id) => (id === "\0bindings" ? `module.exports = () => require("${SQLITE_ADDON}");` : null),
+};
+
+/** What yargs lays out is the help, which is in ASCII. For the width of any text its package begins with the tables of Unicode. */
+const widthOfAscii = {
+  name: "width-of-ascii",
+  resolveId: (id) => (id === "string-width" ? "\0string-width" : null),
+  load: (id) => (id === "\0string-width" ? "export default (text) => text.length;" : null),
 };
 
 /** Node reads a text at once where each character is one byte; another one of this length takes it longer than to compile it. */

@@ -145,9 +145,13 @@ export function buildNative(progress) {
 // compile
 
 function compileHash() {
-  const configs = ["tsconfig.json", "src/tsconfig.json", "package-lock.json", "scripts/bundle.mjs"].map((name) =>
-    join(projectFolder, name),
-  );
+  const configs = [
+    "tsconfig.json",
+    "src/tsconfig.json",
+    "package-lock.json",
+    "scripts/bundle.mjs",
+    "scripts/code-cache.mjs",
+  ].map((name) => join(projectFolder, name));
   return hash([...configs, ...filesBelow(source, (path) => path.endsWith(".ts"))]);
 }
 

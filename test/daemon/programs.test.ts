@@ -1,12 +1,17 @@
 /** The built programs: how much a start has to read, and that traces still tell where in src/ something was. Needs dist/. */
 import { execFile } from "node:child_process";
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { expect, test } from "vitest";
 
 const DIST = fileURLToPath(new URL("../../dist/", import.meta.url));
 const IMPORT = /^(?:import|export)\b(?:[^;"'()=]*\bfrom )?"([^"]+)";/gm;
+
+/** scripts/code-cache.mjs made one of the module. */
+const SCRIPT = /^.*\bloadScript\(new URL\("([^"]+)"/gm;
+const LOADER = "lib/code-cache.js";
 
 /** What is loaded before the program's first line runs: files below dist/, and packages. */
 function loadedBy(program: string): string[] {
@@ -15,7 +20,9 @@ function loadedBy(program: string): string[] {
     if (loaded.has(path)) return;
     loaded.add(path);
     if (!path.endsWith(".js")) return;
-    for (const [, name = ""] of readFileSync(join(DIST, path), "utf8").matchAll(IMPORT)) {
+    const text = readFileSync(join(DIST, path), "utf8");
+    for (const [, name = ""] of text.matchAll(SCRIPT)) visit(join(dirname(path), name));
+    for (const [, name = ""] of text.matchAll(IMPORT)) {
       if (name.startsWith(".")) visit(join(dirname(path), name));
       else if (!/^(?:node:|(?:assert|fs|path|url|util)$)/.test(name)) visit(name);
     }
@@ -24,13 +31,37 @@ function loadedBy(program: string): string[] {
   return [...loaded].sort();
 }
 
-test("a daemon is one file, besides the clock that tests may change", () => {
-  expect(loadedBy("daemon/main.js")).toEqual(["daemon/bundle.js", "daemon/main.js", "lib/system-clock.js"]);
+test("a daemon is one script, besides the clock that tests may change", () => {
+  const modules = ["daemon/bundle.js", "daemon/main.js", LOADER, "lib/system-clock.js"];
+  expect(loadedBy("daemon/main.js")).toEqual(["daemon/bundle.cjs", ...modules]);
+});
+
+test("what is large of a program comes compiled, and of this build", async () => {
+  const scripts = readdirSync(DIST, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".cjs"));
+  expect(scripts).toContain("daemon/bundle.cjs");
+  const checking = `
+    const { loaded, loadScript } = await import(process.argv[1] + "${LOADER}");
+    for (const script of process.argv.slice(2)) loadScript(new URL("file:" + process.argv[1] + script));
+    console.log(JSON.stringify([...loaded.values()].map((script) => script.cachedDataRejected)));`;
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    ...["--input-type=module", "--eval", checking, DIST],
+    ...scripts,
+  ]);
+  expect(JSON.parse(stdout)).toEqual(scripts.map(() => false));
+});
+
+test("no module of a program but scripts is worth it", () => {
+  const sizes = ["cli", "daemon"].flatMap((folder) =>
+    readdirSync(join(DIST, folder))
+      .filter((name) => name.endsWith(".js"))
+      .map((name) => statSync(join(DIST, folder, name)).size),
+  );
+  expect(Math.max(...sizes)).toBeLessThan(64 * 1024);
 });
 
 test("the optional package is asked for when it is needed, and is in no file of ours", () => {
-  const text = readFileSync(join(DIST, "daemon/bundle.js"), "utf8");
-  expect(text.includes('import("fuse-native")')).toBe(true);
+  const text = readFileSync(join(DIST, "daemon/bundle.cjs"), "utf8");
+  expect(text.includes('importModule("fuse-native")')).toBe(true);
   expect(text.includes("node_modules/fuse-native")).toBe(false);
 });
 
@@ -43,12 +74,13 @@ test.each([
 
 test("the command line loads no package and no schema before it knows its command", () => {
   const loaded = loadedBy("cli/main.js");
-  expect(loaded.filter((path) => !path.startsWith("cli/") || path.includes("schemas"))).toEqual([]);
-  expect(loaded.length).toBeLessThanOrEqual(8);
+  const others = loaded.filter((path) => !path.startsWith("cli/") || path.includes("schemas"));
+  expect(others).toEqual([LOADER]);
+  expect(loaded.length).toBeLessThanOrEqual(10);
 });
 
 test("all of it is in ASCII", () => {
-  const files = readdirSync(DIST, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".js"));
+  const files = readdirSync(DIST, { recursive: true, encoding: "utf8" }).filter((path) => /\.c?js$/.test(path));
   expect(files.filter((path) => readFileSync(join(DIST, path)).some((byte) => byte > 0x7f))).toEqual([]);
 });
 

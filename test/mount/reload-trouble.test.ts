@@ -131,7 +131,7 @@ function release(name: string, first = "", later = 0): string {
   }
   const main = join(folder, "dist/daemon/main.js");
   writeFileSync(main, `${first}\n${readFileSync(main, "utf8")}`);
-  const bundle = join(folder, "dist/daemon/bundle.js");
+  const bundle = join(folder, "dist/daemon/bundle.cjs");
   const text = readFileSync(bundle, "utf8");
   expect(text.split(MIGRATES)).toHaveLength(2);
   if (later > 0) writeFileSync(bundle, text.replace(MIGRATES, migrateMore(later)));

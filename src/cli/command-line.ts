@@ -1,0 +1,211 @@
+/**
+ * The command line: builds the command line parser from the table in options.ts, hands the checked
+ * values to the command's own file (loaded only then), and turns every failure into one line and
+ * an exit code.
+ */
+import "./working-folder.ts";
+
+import yargs, { type Argv } from "yargs";
+import { packageVersion } from "../daemon/version.ts";
+import { explicitArguments } from "./arguments.ts";
+import { wantsStack } from "./environment.ts";
+import { EXIT, exitCodeOf, Failure, lineOf } from "./failure.ts";
+import { FLAGS, type Flag, type FlagName } from "./flags.ts";
+import {
+  COMMANDS,
+  type Command,
+  type CommandName,
+  flagName,
+  type Given,
+  resolveValues,
+  type Values,
+  variableOf,
+} from "./options.ts";
+import { guardOutput } from "./output.ts";
+
+type Run<C extends CommandName> = (values: Values<C>) => Promise<number>;
+
+/** Resolve with the exit code. */
+const RUN: { readonly [C in CommandName]: () => Promise<Run<C>> } = {
+  start: async () => (await import("./start.ts")).start,
+  mount: async () => (await import("./mount.ts")).mount,
+  status: async () => (await import("./status.ts")).status,
+  queue: async () => (await import("./queue.ts")).queue,
+  "queue retry": async () => (await import("./queue-retry.ts")).queueRetry,
+  drain: async () => (await import("./drain.ts")).drain,
+  umount: async () => (await import("./umount.ts")).umount,
+  reload: async () => (await import("./reload.ts")).reload,
+  gateway: async () => (await import("./gateway.ts")).gateway,
+  "gateway token": async () => (await import("./gateway-token.ts")).gatewayToken,
+};
+
+/** The line is read. Thrown, as yargs writes the help of a command once it has run, whoever asked for it. */
+class Chosen extends Error {
+  readonly run: () => Promise<number>;
+  constructor(run: () => Promise<number>) {
+    super("a command was chosen");
+    this.run = run;
+  }
+}
+
+async function main(argv: readonly string[]): Promise<number> {
+  const choose = <C extends CommandName>(name: C, given: Given): never => {
+    throw new Chosen(async () => {
+      const values = resolveValues(name, given);
+      const command = await RUN[name]();
+      return command(values);
+    });
+  };
+  const program = yargs(explicitArguments(argv))
+    .scriptName("wsfs")
+    .usage("wsfs COMMAND: a workspace of a remote platform, mounted as a drive")
+    .parserConfiguration({ "boolean-negation": false, "camel-case-expansion": false, "parse-numbers": false })
+    .version(packageVersion())
+    .help()
+    .alias("help", "h")
+    .strict()
+    .demandCommand(1, "expected a command; wsfs --help lists them")
+    .recommendCommands()
+    .wrap(Math.min(120, process.stdout.columns ?? 100))
+    .exitProcess(false)
+    .fail((message, error) => {
+      if (error !== undefined && error.name !== "YError") throw error;
+      throw new Failure(usageMessage(message, argv), EXIT.usage);
+    });
+  for (const name of Object.keys(COMMANDS) as CommandName[]) {
+    if (name.includes(" ")) continue;
+    const children = (Object.keys(COMMANDS) as CommandName[]).filter((child) => child.startsWith(`${name} `));
+    program.command(
+      usageOf(name, name),
+      COMMANDS[name].summary,
+      (parser) => {
+        declare(parser, name);
+        for (const child of children) {
+          const word = child.slice(name.length + 1);
+          parser.command(
+            usageOf(child, word),
+            COMMANDS[child].summary,
+            (inner) => declare(inner, child),
+            (given) => choose(child, given),
+          );
+        }
+      },
+      (given) => choose(name, given),
+    );
+  }
+  try {
+    program.parse();
+  } catch (error) {
+    if (error instanceof Chosen) return error.run();
+    throw error;
+  }
+  return EXIT.ok;
+}
+
+/** The parser's words in ours, with the dashes the user typed. */
+function usageMessage(message: string, argv: readonly string[]): string {
+  const [, unknown] = /^Unknown arguments?: (.*)$/.exec(message) ?? [];
+  const word = unknownCommand(argv);
+  if (word !== undefined)
+    return `unknown command: ${word}${message.startsWith("Did you mean") ? `. ${message}` : "; wsfs --help lists them"}`;
+  if (unknown !== undefined) {
+    const typed = unknown.split(", ").map((name) => {
+      return (
+        argv.map((argument) => argument.split("=", 1)[0]).find((word) => word?.replace(/^--?/, "") === name) ?? name
+      );
+    });
+    return `unknown argument: ${typed.join(", ")}`;
+  }
+  const [, flag] = /^Not enough arguments following: (.*)$/.exec(message) ?? [];
+  if (flag !== undefined) return `--${flag} needs a value`;
+  if (message.startsWith("Not enough non-option arguments")) return folderNeeded(argv);
+  return message;
+}
+
+function folderNeeded(argv: readonly string[]): string {
+  const [first = "", second = ""] = argv;
+  const name = Object.hasOwn(COMMANDS, `${first} ${second}`) ? `${first} ${second}` : first;
+  return `${name} needs a folder: wsfs ${name} DIR`;
+}
+
+/** The first word that should be a command and is none. */
+function unknownCommand(argv: readonly string[]): string | undefined {
+  const [first, second] = argv;
+  const names: readonly string[] = Object.keys(COMMANDS);
+  if (first === undefined || first === "" || first.startsWith("-")) return undefined;
+  if (!names.includes(first)) return first;
+  // Of one that takes a folder, the second word may be that.
+  const takesNone = COMMANDS[first as CommandName].dir === "none";
+  const hasChildren = takesNone && names.some((name) => name.startsWith(`${first} `));
+  if (!hasChildren || second === undefined || second.startsWith("-") || names.includes(`${first} ${second}`)) {
+    return undefined;
+  }
+  return `${first} ${second}`;
+}
+
+function usageOf(name: CommandName, words: string): string {
+  const { dir, paths }: Command = COMMANDS[name];
+  const folder = dir === "none" ? "" : dir === "required" ? " <DIR>" : " [DIR]";
+  return `${words}${folder}${paths === true ? " [PATH..]" : ""}`;
+}
+
+function declare(parser: Argv, name: CommandName): void {
+  const command: Command = COMMANDS[name];
+  if (command.paths === true) parser.positional("PATH", { type: "string", describe: "What to try: with all below it" });
+  if (command.dir !== "none") parser.positional("DIR", { type: "string", describe: "The folder of the mount" });
+  for (const flag of command.flags) parser.option(flagName(flag), describe(name, flag));
+  const examples = command.examples.map(([line, meaning]) => `  ${line}\n      ${meaning}`);
+  parser.epilogue(`Examples:\n${examples.join("\n")}`);
+}
+
+function describe(command: CommandName, name: FlagName) {
+  const flag: Flag = FLAGS[name];
+  const { required = [], hidden = [], changes }: Command = COMMANDS[command];
+  const before = changes === true && flag.type === "value" ? "default: as before" : undefined;
+  const otherwise = changes === true ? [before] : [defaultNote(flag), variableOf(name)];
+  const notes = [required.includes(name) ? "required" : undefined, ...otherwise].filter((note) => note !== undefined);
+  const placeholder = flag.type === "switch" ? "" : `${flag.kind.placeholder}: `;
+  return {
+    type: flag.type === "switch" ? ("boolean" as const) : ("string" as const),
+    requiresArg: flag.type === "value" || flag.type === "list",
+    // Commands with lists take no folder that a list could swallow.
+    array: flag.type === "list",
+    // Not for the commands below this one.
+    global: false,
+    describe: `${placeholder}${flag.help}${notes.length === 0 ? "" : ` (${notes.join("; ")})`}`,
+    hidden: hidden.includes(name),
+  };
+}
+
+function defaultNote(flag: Flag): string | undefined {
+  if (flag.type !== "value" && flag.type !== "list") return undefined;
+  const value = flag.defaultHelp ?? (flag.type === "value" ? flag.default : undefined);
+  return value === undefined ? undefined : `default: ${value}`;
+}
+
+const LAST_WORDS_MS = 1000;
+
+/** Ends the process once all is said. */
+export async function runCommandLine(argv: readonly string[]): Promise<void> {
+  const output = guardOutput();
+  let exitCode: number;
+  try {
+    exitCode = await main(argv);
+  } catch (error) {
+    if (!(error instanceof Failure && error.shown)) process.stderr.write(`wsfs: ${lineOf(error)}\n`);
+    if (wantsStack(argv) && error instanceof Error) console.error(error);
+    exitCode = exitCodeOf(error);
+  }
+  // Whatever a command left open must not keep it; what it printed must arrive, where somebody reads it.
+  const end = () => {
+    const why = exitCode === EXIT.ok ? output.why() : undefined;
+    if (why !== undefined) {
+      exitCode = EXIT.failure;
+      process.stderr.write(`wsfs: ${why}\n`);
+    }
+    process.stderr.write("", () => process.exit(exitCode));
+  };
+  // Of a write that failed one hears a moment later.
+  process.stdout.write("", () => setImmediate(end));
+  setTimeout(() => process.exit(exitCode), LAST_WORDS_MS);
+}

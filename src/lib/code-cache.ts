@@ -1,0 +1,69 @@
+/**
+ * Loads a program that the build made a script of, with what V8 compiled it to then: half of what a short command
+ * takes would be compiling. Knows nothing of what the programs are; `scripts/code-cache.mjs` makes both files.
+ */
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import Module, { createRequire } from "node:module";
+import { sep } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Script } from "node:vm";
+
+/** The program's body: given what its module imports from beside it, it answers what that exports. */
+export type Body = (
+  imports: Readonly<Record<string, unknown>>,
+  importMeta: ImportMeta,
+  importModule: (name: string) => Promise<unknown>,
+) => Readonly<Record<string, unknown>>;
+
+/** What was loaded here, by its path, for who keeps what it is compiled to. */
+export const loaded = new Map<string, Script>();
+
+/**
+ * `url`: of the script. A cache that is damaged, or of another script, another Node or another processor is passed
+ * over: then this takes longer, and is the same.
+ */
+export function loadScript(url: URL): Body {
+  const path = fileURLToPath(url);
+  const require = createRequire(url);
+  // Node reads the source maps of what it loads itself.
+  if (wantsSourceMaps()) return require(path) as Body;
+  const bytes = readFileSync(path);
+  const cachedData = readCache(path, bytes);
+  // Traces have the name that the cache was made with: one that says nothing of where that was.
+  const filename = path.split(sep).slice(-2).join(sep);
+  const text = Module.wrap(bytes.toString("latin1"));
+  const script = new Script(text, { filename, ...(cachedData === undefined ? {} : { cachedData }) });
+  loaded.set(path, script);
+  const module = { exports: undefined as unknown };
+  (script.runInThisContext() as (...given: unknown[]) => void)(module.exports, require, module, path);
+  return module.exports as Body;
+}
+
+function wantsSourceMaps(): boolean {
+  return [...process.execArgv, process.env.NODE_OPTIONS ?? ""].some((text) => text.includes("--enable-source-maps"));
+}
+
+const SUM_LENGTH = 20;
+const sumOf = (bytes: Uint8Array) => createHash("sha1").update(bytes).digest();
+
+export function cachePath(script: string): string {
+  return script.replace(/\.cjs$/, ".cache");
+}
+
+/** What the file is to hold. V8 looks at the script's length only, and dies of data that is not as it wrote it. */
+export function cacheOf(script: Uint8Array, data: Uint8Array): Uint8Array {
+  return Buffer.concat([sumOf(script), sumOf(data), data]);
+}
+
+function readCache(path: string, script: Uint8Array): Buffer | undefined {
+  let cache: Buffer;
+  try {
+    cache = readFileSync(cachePath(path));
+  } catch {
+    return undefined;
+  }
+  const data = cache.subarray(2 * SUM_LENGTH);
+  const sums = Buffer.concat([sumOf(script), sumOf(data)]);
+  return sums.equals(cache.subarray(0, sums.length)) ? data : undefined;
+}
