@@ -25,7 +25,8 @@ if (unknown !== undefined || all.length === 0) {
   process.exit(2);
 }
 
-setup();
+// They use what the tests use.
+setup({ forTests: true });
 for (const name of asked.length > 0 ? asked : all) {
   const loader = join(projectFolder, "scripts/typescript.mjs");
   const args = ["--enable-source-maps", "--import", loader, join(folder, `${name}.ts`), ...flags];

@@ -30,7 +30,8 @@ if (!known.includes(name)) {
   process.exit(2);
 }
 
-setup();
+// They use what the tests use.
+setup({ forTests: true });
 const loader = join(projectFolder, "scripts/typescript.mjs");
 const args = ["--enable-source-maps", "--import", loader, join(folder, `${name}.ts`), ...rest];
 process.exitCode = await runNode(args, { cwd: projectFolder });
