@@ -14,7 +14,6 @@ import { createHandOver } from "./hand-over.ts";
 import type { KeptState } from "./kept-state.ts";
 import { stackDepth, timesAreExact, whyNoPassthrough } from "./kernel.ts";
 import { kernelDevice } from "./kernel-device.ts";
-
 import { startReplayer } from "./replayer.ts";
 import type { DaemonSettings } from "./settings.ts";
 import { isToldToEnd } from "./told-to-end.ts";

@@ -71,13 +71,16 @@ export async function openToCommands(
     if (handOver.isUnderWay) throw new Refused("it gives way to another daemon, which is to be asked");
     isUnmounting = true;
     const resume = engine.replays.pause();
-    const result = await link.unmount().catch((error: unknown) => {
+    const goOn = () => {
+      isUnmounting = false;
       resume();
+    };
+    const result = await link.unmount().catch((error: unknown) => {
+      goOn();
       throw error;
     });
     if ("busy" in result) {
-      isUnmounting = false;
-      resume();
+      goOn();
       return result;
     }
     systemClock.step("daemon: unmounted");

@@ -1,11 +1,12 @@
-/** The record of a mount names who looks after it now, whenever that changes. */
+/** The record of a mount names who looks after it now, whenever that changes; a mount that stays goes on as before. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { postReload, postUnmount } from "../../src/daemon/control-client.ts";
 import { openToCommands, type ServedParts } from "../../src/daemon/open-to-commands.ts";
 import { identifyProcess, type ProcessIdentity } from "../../src/daemon/processes.ts";
-import { type MountRecord, readRecord } from "../../src/daemon/runtime-folder.ts";
+import { type MountRecord, readRecord, socketPath } from "../../src/daemon/runtime-folder.ts";
 import type { DaemonSettings } from "../../src/daemon/settings.ts";
 import type { SupervisorLink } from "../../src/daemon/supervisor-link.ts";
 import { SILENT } from "../../src/lib/log.ts";
@@ -22,39 +23,53 @@ afterEach(async () => {
 
 const named = (pid: number): ProcessIdentity => ({ pid, startTime: "1" });
 
+const ID = "7f0f8ab5-9d4a-4b93-8f35-0d5b0ff0a7a5";
+const daemon = identifyProcess(process.pid) as ProcessIdentity;
+
+/** A mount looked after by `identity()`; `parts`: what else there is of it. */
+function open(identity: () => ProcessIdentity, link: Partial<SupervisorLink>, parts: object): Promise<void> {
+  const served = {
+    engine: {},
+    passthrough: {},
+    mountOver: new Promise(() => {}),
+    since: 0,
+    restarts: undefined,
+    serving: { session: { ended: new Promise(() => {}) }, handOver: {} },
+    overseer: {
+      get identity() {
+        return identity();
+      },
+      replace() {},
+      onChange() {},
+    },
+    ...parts,
+  } as unknown as ServedParts;
+  const record: MountRecord = {
+    ...{ connection: 1, mountpoint: "/m", stateDir: "/s", baseUrl: "http://g", workspace: { id: "i", name: "n" } },
+    daemon,
+    supervisor: identity(),
+  };
+  const settings = { runtimeFolder: folder } as DaemonSettings;
+  return openToCommands(settings, record, served, SILENT, link as SupervisorLink, closers);
+}
+
 it("a supervisor that is replaced while the socket is being opened, and one later", async () => {
-  const daemon = identifyProcess(process.pid);
-  if (daemon === undefined) throw new Error("no process");
   let identity = named(1);
   let tell: (identity: ProcessIdentity) => void = () => {};
   const replace = (next: ProcessIdentity) => {
     identity = next;
     tell(next);
   };
-  const parts = {
-    engine: {},
-    passthrough: {},
-    mountOver: new Promise(() => {}),
-    since: 0,
-    restarts: undefined,
-    overseer: {
-      get identity() {
-        return identity;
-      },
-      replace() {},
-      onChange(then: typeof tell) {
-        tell = then;
-      },
+  const overseer = {
+    get identity() {
+      return identity;
     },
-    serving: { session: { ended: new Promise(() => {}) }, handOver: {} },
-  } as unknown as ServedParts;
-  const record: MountRecord = {
-    ...{ connection: 1, mountpoint: "/m", stateDir: "/s", baseUrl: "http://g", workspace: { id: "i", name: "n" } },
-    daemon,
-    supervisor: identity,
+    replace() {},
+    onChange(then: typeof tell) {
+      tell = then;
+    },
   };
-  const settings = { runtimeFolder: folder } as DaemonSettings;
-  const opening = openToCommands(settings, record, parts, SILENT, {} as SupervisorLink, closers);
+  const opening = open(() => identity, {}, { overseer });
   // By now the socket is asked for, and is not there yet.
   replace(named(2));
   await opening;
@@ -62,3 +77,37 @@ it("a supervisor that is replaced while the socket is being opened, and one late
   replace(named(3));
   expect(readRecord(folder, daemon.pid)?.supervisor).toEqual(named(3));
 });
+
+it.each<[string, () => Promise<never> | Promise<{ busy: [] }>]>([
+  ["fails", () => Promise.reject(new Error("no supervisor"))],
+  ["finds it busy", () => Promise.resolve({ busy: [] })],
+])(
+  "goes on where the unmounting %s: what others change is told to who watches, and it may give way",
+  async (_what, unmount) => {
+    let pauses = 0;
+    const replays = {
+      pause() {
+        pauses += 1;
+        return () => {
+          pauses -= 1;
+        };
+      },
+    };
+    const given: string[] = [];
+    const handOver = { isUnderWay: false, prepare: async ({ id }: { id: string }) => void given.push(id), begin() {} };
+    const pausedThen: number[] = [];
+    const link = {
+      unmount: () => {
+        pausedThen.push(pauses);
+        return unmount();
+      },
+    } as unknown as Partial<SupervisorLink>;
+    const serving = { session: { ended: new Promise(() => {}) }, handOver };
+    await open(() => named(1), link, { engine: { replays }, serving });
+    const socket = socketPath(folder, daemon.pid);
+    await postUnmount(socket, 10_000).catch(() => {});
+    expect([pausedThen, pauses]).toEqual([[1], 0]);
+    await postReload(socket, { id: ID, changes: {}, program: ["node"] });
+    expect(given).toEqual([ID]);
+  },
+);
