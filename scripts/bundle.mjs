@@ -7,7 +7,16 @@
  * means the same in each. Source maps lie beside them; `node --enable-source-maps` reads them.
  */
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { rolldown } from "rolldown";
@@ -18,6 +27,8 @@ import { splitScript } from "./code-cache.mjs";
  * what is large of it is kept as V8 compiles it (code-cache.mjs).
  */
 const BUNDLES = [
+  { entries: ["lib/system-clock"] },
+  { entries: ["lib/code-cache"] },
   { entries: ["cli/main", "cli/command-line"], compiled: true },
   {
     compiled: true,
@@ -30,8 +41,6 @@ const BUNDLES = [
   // Read with the first change that is sent; one of another build is not used.
   { entries: ["client/http-thread"], whole: "http-thread-bundle" },
   { entries: ["client/index"] },
-  { entries: ["lib/system-clock"] },
-  { entries: ["lib/code-cache"] },
 ];
 
 const COMPILE = fileURLToPath(new URL("./code-cache.mjs", import.meta.url));
@@ -91,7 +100,8 @@ async function bundle(source, dist) {
       comments: { jsdoc: false, annotation: false },
       ...(whole === undefined ? {} : { codeSplitting: { groups: [{ name: whole, test: isInWhole }] } }),
     });
-    for (const { fileName, moduleIds = [], code } of output) {
+    const inOrder = [...output].sort((one, other) => Number(one.isEntry ?? false) - Number(other.isEntry ?? false));
+    for (const { fileName, moduleIds = [], code } of inOrder) {
       made.add(fileName);
       if (compiled && code?.length > LARGE) modules.push(fileName);
       for (const id of moduleIds) packages.add(/^.*\/node_modules\/(?:@[^/]+\/)?[^/]+(?=\/)/.exec(id)?.[0]);
@@ -103,7 +113,7 @@ async function bundle(source, dist) {
   const scripts = modules.flatMap((module) => [".cache", ".cjs"].map((kind) => module.replace(/\.js$/, kind)));
   packages.delete(undefined);
   writeFileSync(join(dist, LICENSES), [...new Set([...packages].map(licenseOf))].sort().join("\n\n"));
-  // No module is there before what it loads.
+  // A module is not there before the script it loads, and a program not before what it begins with.
   return new Set([...scripts, ...made, LICENSES]);
 }
 
@@ -153,4 +163,5 @@ function escaped(code) {
 }
 
 const [source = "", dist = ""] = process.argv.slice(2).map((path) => resolve(path));
-await bundleInto(dist, source);
+// The bundler goes by real paths.
+await bundleInto(dist, realpathSync(source));

@@ -15,9 +15,11 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 const LOADER = "lib/code-cache.js";
 const MAIN = "cli/main.js";
 /** As the bundler writes them: each on a line of its own. */
-const IMPORT = /^import (?:(?<whole>\w+|\* as \w+)(?:, )?)?(?:\{(?<named>[^}]*)\})?(?: from )?"(?<from>[^"]+)";$/;
+const IMPORT = /^import (?:(?<whole>[\w$]+|\* as [\w$]+)(?:, )?)?(?:\{(?<named>[^}]*)\})?(?: from )?"(?<from>[^"]+)";$/;
 const EXPORT = /^export \{([^}]*)\};$/m;
 const SOURCE_MAP = /^\/\/# sourceMappingURL=.*$/m;
+/** What is left of a module that is not written as above, or would mean something else here. */
+const UNKNOWN = /^(?:import|export) .*|\bimport(?:Meta|Module)\b/m;
 
 /** Splits the module in two, the script beside it. Each line of the script is that of the module, for its source map. */
 export function splitScript(dist, module) {
@@ -40,6 +42,8 @@ export function splitScript(dist, module) {
     }
   }
   const rest = lines.splice(last + 1).join("\n");
+  const [unknown] = UNKNOWN.exec(`${lines.join("\n")}\n${rest.replace(EXPORT, "")}`) ?? [];
+  if (unknown !== undefined) throw new Error(`${module} cannot be made a script of: "${unknown}"`);
   const [, exported = ""] = EXPORT.exec(rest) ?? [];
   const names = listOf(exported).map((name) => name.split(" as "));
   const body = rest
@@ -78,17 +82,18 @@ function listOf(text) {
     .filter((name) => name !== "");
 }
 
-/** A command that uses what most do, and has nothing to do. */
+/** A command that uses what most do, and has nothing to do; and how it ends. */
 const COMMAND = "status /nonexistent --json";
+const NOT_MOUNTED = 3;
 
 async function keepCaches(dist, modules) {
   const { cacheOf, cachePath, loaded } = await import(pathToFileURL(join(dist, LOADER)));
   for (const module of modules) await import(pathToFileURL(join(dist, module)));
-  process.on("exit", () => {
+  process.on("exit", (code) => {
+    process.exitCode = code === NOT_MOUNTED ? 0 : code || 1;
     for (const [path, script] of loaded) {
       writeFileSync(cachePath(path), cacheOf(readFileSync(path), script.createCachedData()));
     }
-    process.exitCode = 0;
   });
   process.argv = [process.execPath, join(dist, MAIN), ...COMMAND.split(" ")];
   await import(pathToFileURL(process.argv[1]));

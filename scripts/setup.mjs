@@ -152,7 +152,8 @@ function compileHash() {
     "scripts/bundle.mjs",
     "scripts/code-cache.mjs",
   ].map((name) => join(projectFolder, name));
-  return hash([...configs, ...filesBelow(source, (path) => path.endsWith(".ts"))]);
+  // What V8 compiles is for the very Node that runs.
+  return hash([...configs, ...filesBelow(source, (path) => path.endsWith(".ts"))], process.version, process.arch);
 }
 
 function compileWanted() {

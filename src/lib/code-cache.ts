@@ -3,7 +3,7 @@
  * takes would be compiling. Knows nothing of what the programs are; `scripts/code-cache.mjs` makes both files.
  */
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import Module, { createRequire } from "node:module";
 import { sep } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -20,8 +20,8 @@ export type Body = (
 export const loaded = new Map<string, Script>();
 
 /**
- * `url`: of the script. A cache that is damaged, or of another script, another Node or another processor is passed
- * over: then this takes longer, and is the same.
+ * `url`: of the script. A cache that is damaged, or of another script or another Node is passed over: then this takes
+ * longer, and is the same.
  */
 export function loadScript(url: URL): Body {
   const path = fileURLToPath(url);
@@ -41,19 +41,28 @@ export function loadScript(url: URL): Body {
 }
 
 function wantsSourceMaps(): boolean {
-  return [...process.execArgv, process.env.NODE_OPTIONS ?? ""].some((text) => text.includes("--enable-source-maps"));
+  return [...process.execArgv, process.env.NODE_OPTIONS ?? ""].some((text) => /--enable[-_]source[-_]maps/.test(text));
 }
 
+/**
+ * The Node that runs. V8 takes what another release of Node with as good as the same V8 has written, or one for another
+ * processor, and dies of that: what was compiled names places in Node itself.
+ */
+const NODE = `${process.version} ${process.arch} ${statSync(process.execPath).size}`;
+
 const SUM_LENGTH = 20;
-const sumOf = (bytes: Uint8Array) => createHash("sha1").update(bytes).digest();
 
 export function cachePath(script: string): string {
   return script.replace(/\.cjs$/, ".cache");
 }
 
 /** What the file is to hold. V8 looks at the script's length only, and dies of data that is not as it wrote it. */
-export function cacheOf(script: Uint8Array, data: Uint8Array): Uint8Array {
-  return Buffer.concat([sumOf(script), sumOf(data), data]);
+export function cacheOf(script: Uint8Array, data: Uint8Array, node = NODE): Uint8Array {
+  return Buffer.concat([sumOf(script, data, node), data]);
+}
+
+function sumOf(script: Uint8Array, data: Uint8Array, node: string): Buffer {
+  return createHash("sha1").update(`${node} ${script.length} `).update(script).update(data).digest();
 }
 
 function readCache(path: string, script: Uint8Array): Buffer | undefined {
@@ -63,7 +72,6 @@ function readCache(path: string, script: Uint8Array): Buffer | undefined {
   } catch {
     return undefined;
   }
-  const data = cache.subarray(2 * SUM_LENGTH);
-  const sums = Buffer.concat([sumOf(script), sumOf(data)]);
-  return sums.equals(cache.subarray(0, sums.length)) ? data : undefined;
+  const data = cache.subarray(SUM_LENGTH);
+  return sumOf(script, data, NODE).equals(cache.subarray(0, SUM_LENGTH)) ? data : undefined;
 }

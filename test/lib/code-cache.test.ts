@@ -37,9 +37,9 @@ function write(sum: string): void {
   writeFileSync(script, `module.exports = ({ one }) => { return { sum: (other) => ${sum} }; };\n`);
 }
 
-/** `change`: what happens to the file. */
-function writeCache({ data }: Ran, change = (cache: Uint8Array) => cache): void {
-  const cache = cacheOf(readFileSync(script), Buffer.from(data, "base64"));
+/** `change`: what happens to the file. `node`: which one has written it; absent: this one. */
+function writeCache({ data }: Ran, change = (cache: Uint8Array) => cache, node?: string): void {
+  const cache = cacheOf(readFileSync(script), Buffer.from(data, "base64"), node);
   writeFileSync(join(folder, "sum.cache"), change(cache));
 }
 
@@ -80,7 +80,14 @@ it.each<[string, (cache: Uint8Array) => Uint8Array]>([
   expect([answer, isRefused]).toEqual([3, undefined]);
 });
 
-it("compiles it where V8 refuses what is beside it, as another one would, or one with other flags", () => {
+it("passes over what another Node has written, whether V8 would take it or not", () => {
+  write("one + other");
+  writeCache(run(), undefined, "v20.0.0 x64 1");
+  const { answer, isRefused } = run();
+  expect([answer, isRefused]).toEqual([3, undefined]);
+});
+
+it("compiles it where V8 refuses what is beside it, as one with other flags does", () => {
   write("one + other");
   writeCache(run());
   expect(run("--no-opt")).toMatchObject({ answer: 3, isRefused: true });
