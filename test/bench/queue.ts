@@ -1,6 +1,7 @@
 /**
  * What waits to be uploaded: how fast many small files are drained, beside the product's client
- * alone with the same files, near and far; and how soon a mount is usable on top of a long queue.
+ * alone with the same files, near and far; and how soon a mount is usable on top of a long queue, or beside one by
+ * another build.
  */
 import { fileURLToPath } from "node:url";
 import { spawnUntilLine } from "../support/child.ts";
@@ -76,50 +77,80 @@ async function measureDrain(
   return runWorkload(load, [first, second], options);
 }
 
+interface Started {
+  readonly place: Place;
+  readonly name: string;
+  /** Files that wait to be uploaded. */
+  readonly backlog: number;
+}
+
 /** From the command to the answer of the first ls, the gateway not there. */
-async function measureStarts(place: Place, options: BenchOptions): Promise<Figures> {
+async function measureStarts([first, second]: readonly [Started, Started], options: BenchOptions): Promise<Figures> {
   announce("start");
-  const gateway = await place.gateway({ name: "start" });
-  const values = { first: [] as number[], second: [] as number[] };
-  for (const [name, count] of [
-    ["short", 0],
-    ["long", BACKLOG],
-  ] as const) {
+  const gateway = await first.place.gateway({ name: "start" });
+  for (const { place, name, backlog } of [first, second]) {
     const mount = await place.mount(gateway, { name });
     await mount.umount();
-    await makeBacklog(mount.stateDir, count);
+    await makeBacklog(mount.stateDir, backlog);
   }
   check(await gateway.stop());
+  const start = async ({ place, name }: Started) => {
+    const begun = performance.now();
+    const mount = await place.mount(gateway, { name });
+    check(await mount.sh("ls -d ."));
+    check(await mount.sh("ls | head -1"));
+    const seconds = (performance.now() - begun) / 1000;
+    await mount.umount();
+    return seconds;
+  };
+  const values = { first: [] as number[], second: [] as number[] };
   for (let round = 1; round <= (options.rounds ?? 3); round += 1) {
-    for (const [name, into] of [
-      ["short", values.first],
-      ["long", values.second],
-    ] as const) {
-      const begun = performance.now();
-      const mount = await place.mount(gateway, { name });
-      check(await mount.sh("ls -d ."));
-      check(await mount.sh("ls | head -1"));
-      into.push((performance.now() - begun) / 1000);
-      await mount.umount();
-    }
+    values.first.push(await start(first));
+    values.second.push(await start(second));
   }
+  const ofEach = [first, second].map(({ name, backlog }) => `${name} with ${backlog} files to upload`).join(", ");
   return {
     workload: "start",
-    measures: `mount until the first ls is answered, offline: with nothing to upload, and with ${BACKLOG} files`,
+    measures: `mount until the first ls is answered, offline: ${ofEach}`,
     command: "wsfs mount DIR ... --background; ls DIR",
     unit: "s",
     ...values,
   };
 }
 
-async function bench(place: Place, options: BenchOptions): Promise<Report> {
+/** The build of `other` beside this one. */
+async function benchBeside(place: Place, options: BenchOptions, other: Place): Promise<Report> {
+  const skipped = WORKLOADS.filter((name) => name !== "start" && isAsked(name, options));
+  const starts = [
+    { place: other, name: "other", backlog: 0 },
+    { place, name: "this", backlog: 0 },
+  ] as const;
+  return {
+    bench: "queue",
+    measures: `a mount by this build beside one by ${options.beside}; figures are the median (smallest-largest)`,
+    machine: describeMachine(),
+    sides: ["other", "this"],
+    notes: [],
+    results: isAsked("start", options) ? [await measureStarts(starts, options)] : [],
+    skipped: skipped.map((workload) => ({ workload, why: "not beside another build" })),
+  };
+}
+
+async function bench(place: Place, options: BenchOptions, other: Place): Promise<Report> {
+  if (options.beside !== undefined) return benchBeside(place, options, other);
   const results: Figures[] = [];
   if (isAsked("drain", options)) results.push(await measureDrain(drainLoad("drain", ""), [], place, options));
   if (isAsked("far", options)) {
     const load = drainLoad("far", ` to a gateway that takes ${LATENCY_MS} ms for each answer`);
     results.push(await measureDrain(load, ["--latency", String(LATENCY_MS)], place, options));
   }
-  if (isAsked("start", options)) results.push(await measureStarts(place, options));
+  if (isAsked("start", options)) {
+    const starts = [
+      { place, name: "short", backlog: 0 },
+      { place, name: "long", backlog: BACKLOG },
+    ] as const;
+    results.push(await measureStarts(starts, options));
+  }
   return {
     bench: "queue",
     measures: "the queue; figures are the median (smallest-largest)",

@@ -30,7 +30,7 @@ const HELP = `flags: --json              one JSON document instead of the table
        --rounds N          rounds of each workload
        --control           the same on both sides, to see the noise
        --fuse-native       a mount by fuse-native beside one that speaks to the kernel itself (local workloads alone)
-       --beside MAIN       a mount by another build (its dist/cli/main.js) beside one by this (local workloads alone)
+       --beside MAIN       a mount by another build (its dist/cli/main.js) beside one by this (local workloads, start of the queue)
        --no-passthrough    the mount's daemon serves all bytes
        --as-user           as an ordinary user (needs root, to become one)
        --daemon            the daemon's processor time and requests in each workload as well
