@@ -48,9 +48,18 @@ function wantsSourceMaps(): boolean {
  * The Node that runs. V8 takes what another release of Node with as good as the same V8 has written, or one for another
  * processor, and dies of that: what was compiled names places in Node itself.
  */
-const NODE = `${process.version} ${process.arch} ${statSync(process.execPath).size}`;
+const NODE = `${process.version} ${process.arch} ${sizeOf(process.execPath)}`;
 
 const SUM_LENGTH = 20;
+
+/** Undefined of a program that is not there any more, as while it is upgraded: no cache is of that. */
+function sizeOf(program: string): number | undefined {
+  try {
+    return statSync(program).size;
+  } catch {
+    return undefined;
+  }
+}
 
 export function cachePath(script: string): string {
   return script.replace(/\.cjs$/, ".cache");
