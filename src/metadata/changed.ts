@@ -15,6 +15,8 @@ export interface Changed {
   readonly inodes: ReadonlySet<number>;
   /** Those of them whose lineage is a new one. */
   readonly switched: ReadonlySet<number>;
+  /** Those of them that programs on this machine have changed. */
+  readonly ours: ReadonlySet<number>;
   /** Entries whose node is another, or was changed by the gateway at another time. */
   readonly nodesOf: ReadonlySet<number>;
 }
@@ -26,7 +28,9 @@ export function createChanged(database: Connection) {
   let inodes = new Set<number>();
   let switched = new Set<number>();
   let nodesOf = new Set<number>();
+  let ours = new Set<number>();
   let isHeard = false;
+  let isOurs = false;
   let listener: (changed: Changed) => void = () => {};
 
   function drop(): void {
@@ -36,10 +40,11 @@ export function createChanged(database: Connection) {
     inodes = new Set();
     switched = new Set();
     nodesOf = new Set();
+    ours = new Set();
   }
 
   function tell(): void {
-    const changed = { names, heardIn, made, inodes, switched, nodesOf };
+    const changed = { names, heardIn, made, inodes, switched, ours, nodesOf };
     const isAny = names.size + heardIn.size + inodes.size + nodesOf.size > 0;
     if (isAny || made.size > 0) drop();
     if (isAny) listener(changed);
@@ -69,6 +74,7 @@ export function createChanged(database: Connection) {
       if (isHeard || made.has(id)) return;
       inodes.add(id);
       if (isSwitched) switched.add(id);
+      if (isOurs) ours.add(id);
       noted();
     },
     nodeOf(entry: number | null): void {
@@ -84,6 +90,16 @@ export function createChanged(database: Connection) {
         return work();
       } finally {
         isHeard = before;
+      }
+    },
+    /** What `work` changes was done here, and not all who were told of what was before know of it. */
+    ours<T>(work: () => T): T {
+      const before = isOurs;
+      isOurs = true;
+      try {
+        return work();
+      } finally {
+        isOurs = before;
       }
     },
     tell,

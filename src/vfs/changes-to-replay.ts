@@ -73,7 +73,7 @@ export function createReplays(context: Context): Replays {
     add(key, { what: "move", inode, from: before?.what === "move" ? before.from : from, to });
   }
 
-  function note({ names, inodes, made, switched }: Changed): void {
+  function note({ names, inodes, made, switched, ours }: Changed): void {
     const left = new Map<number, Place>();
     const came: (Place & { inode: number })[] = [];
     for (const [folder, among] of names) {
@@ -105,8 +105,13 @@ export function createReplays(context: Context): Replays {
     }
     for (const inode of inodes) {
       if (switched.has(inode)) add(`content ${inode}`, { what: "content", inode });
-      // A name more or less is told of already, and by the times of its folder.
-      else if (!named.has(inode) && !made.has(inode) && metadata.inodes.get(inode)?.kind !== "folder") {
+      // A name more or less is told of already, and by the times of its folder; of what is done here the kernel tells.
+      else if (
+        !named.has(inode) &&
+        !made.has(inode) &&
+        !ours.has(inode) &&
+        metadata.inodes.get(inode)?.kind !== "folder"
+      ) {
         add(`attributes ${inode}`, { what: "attributes", inode });
       }
     }

@@ -306,7 +306,7 @@ function recordStat(context: Context, live: LiveFile, stat: FileStat): void {
   // Only a call that the kernel knows of makes a file longer, and by it the kernel forgets what it was told before.
   // Of any other change it is told: that may have been made through a mapping.
   if (stat.size > live.shownSize) asAsked(context, record, live.lineage);
-  else metadata.transaction(record);
+  else metadata.changed.ours(() => metadata.transaction(record));
   runtime.step("write: size and time recorded");
   live.isUnrecorded = false;
 }

@@ -6,7 +6,7 @@ import { createReplays } from "../../src/vfs/changes-to-replay.ts";
 import type { Context } from "../../src/vfs/context.ts";
 import type { Caller, FileSystem } from "../../src/vfs/filesystem.ts";
 import { createFileSystem } from "../../src/vfs/mounted.ts";
-import type { Replays } from "../../src/vfs/replay.ts";
+import { EVERYTHING, type Replays } from "../../src/vfs/replay.ts";
 import { withReplays } from "../../src/vfs/replayed.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
 
@@ -345,3 +345,26 @@ test("of who began to watch before a change nothing is left out, though it was a
 });
 
 const PLAIN = { noReplace: false, exchange: false };
+
+test("nothing that a program here does to a file, whatever the kernel has to be told of it", async () => {
+  const { context: here, clock } = await createBytesWorld();
+  const own = createReplays(here);
+  here.metadata.inodes.update(ROOT_INODE, { listed: 1 });
+  const told: number[][] = [];
+  here.metadata.changed.onTell((changed) => {
+    told.push([...changed.inodes]);
+    own.note(changed);
+  });
+  own.onAny(() => {});
+  own.asking()(new Set([EVERYTHING]));
+  const files = createFileSystem(here);
+  const flags = { read: true, write: true, append: false, truncate: false, exclusive: true, direct: false };
+  const { lineage, handle } = await files.create(other, ROOT_LINEAGE, "own", 0o644, flags);
+  await files.write(other, handle, 0, Buffer.from("own"), { killPrivileges: false });
+  await files.getattr(other, lineage);
+  clock.advance(1);
+  // The kernel knows how long it is, and not when that was changed.
+  await files.flush(other, handle);
+  expect(told.flat()).toContain(here.metadata.inodes.ofLineage(lineage)?.id);
+  expect(own.next()).toBe(undefined);
+});
