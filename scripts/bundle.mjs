@@ -23,13 +23,14 @@ import { rolldown } from "rolldown";
 import { splitScript } from "./code-cache.mjs";
 
 /**
- * What shares modules is bundled together. `whole`: all in one file, as nothing in it is ever needed alone. `compiled`:
- * what is large of it is kept as V8 compiles it (code-cache.mjs).
+ * What shares modules is bundled together. `whole`: all but the first entry in one file, as nothing in it is ever needed
+ * alone. `first`: what this module loads at once in one file. `compiled`: what is large is kept as V8 compiles it
+ * (code-cache.mjs).
  */
 const BUNDLES = [
   { entries: ["lib/system-clock"] },
   { entries: ["lib/code-cache"] },
-  { entries: ["cli/main", "cli/command-line"], compiled: true },
+  { entries: ["cli/main"], first: "command-line", compiled: true },
   {
     compiled: true,
     // Its pieces are not read later, when there may be another build. Tests put another engine into it.
@@ -81,7 +82,7 @@ async function bundle(source, dist) {
   const made = new Set();
   const packages = new Set();
   const modules = [];
-  for (const { entries, whole, compiled = false } of BUNDLES) {
+  for (const { entries, whole, first, compiled = false } of BUNDLES) {
     const bundled = await rolldown({
       input: Object.fromEntries(entries.map((name) => [name, join(source, `${name}.ts`)])),
       platform: "node",
@@ -90,6 +91,9 @@ async function bundle(source, dist) {
     });
     // Not the program itself: it waits to its end, and so would whoever imports from its file later.
     const isInWhole = (path) => path !== join(source, `${entries[0]}.ts`);
+    // The bundler takes along what it imports.
+    const isFirst = (path) => path === join(source, dirname(entries[0]), `${first}.ts`);
+    const group = whole === undefined ? { name: first, test: isFirst } : { name: whole, test: isInWhole };
     const { output } = await bundled.write({
       dir: dist,
       entryFileNames: "[name].js",
@@ -98,7 +102,7 @@ async function bundle(source, dist) {
       // Who loads a file late may find that of another build.
       minifyInternalExports: false,
       comments: { jsdoc: false, annotation: false },
-      ...(whole === undefined ? {} : { codeSplitting: { groups: [{ name: whole, test: isInWhole }] } }),
+      ...(group.name === undefined ? {} : { codeSplitting: { groups: [group] } }),
     });
     const inOrder = [...output].sort((one, other) => Number(one.isEntry ?? false) - Number(other.isEntry ?? false));
     for (const { fileName, moduleIds = [], code } of inOrder) {

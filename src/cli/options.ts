@@ -63,7 +63,7 @@ export const COMMANDS = {
         "Ctrl-C unmounts",
       ],
       [
-        "WSFS_BASE_URL=… wsfs mount ~/work --workspace main --token-file ~/.token --background",
+        "WSFS_BASE_URL=URL wsfs mount ~/work --workspace main --token-file ~/.token --background",
         "return once it is usable",
       ],
     ],

@@ -21,6 +21,9 @@ export interface Changed {
   readonly nodesOf: ReadonlySet<number>;
 }
 
+/** Others: not on this machine. Ours: by programs here. Heard: ours, and all who were told of what was before know of it. */
+type Source = "others" | "ours" | "heard";
+
 export function createChanged(database: Connection) {
   let names = new Map<number, Map<string, number | null>>();
   let heardIn = new Set<number>();
@@ -29,8 +32,7 @@ export function createChanged(database: Connection) {
   let switched = new Set<number>();
   let nodesOf = new Set<number>();
   let ours = new Set<number>();
-  let isHeard = false;
-  let isOurs = false;
+  let by: Source = "others";
   let listener: (changed: Changed) => void = () => {};
 
   function drop(): void {
@@ -55,9 +57,19 @@ export function createChanged(database: Connection) {
     if (!database.inTransaction) tell();
   }
 
+  function as<T>(source: Source, work: () => T): T {
+    const before = by;
+    by = source;
+    try {
+      return work();
+    } finally {
+      by = before;
+    }
+  }
+
   return {
     name(folder: number, name: string, before: number | null): void {
-      if (isHeard) {
+      if (by === "heard") {
         heardIn.add(folder);
       } else {
         const known = names.get(folder) ?? new Map<string, number | null>();
@@ -71,37 +83,21 @@ export function createChanged(database: Connection) {
       if (!database.inTransaction) drop();
     },
     inode(id: number, isSwitched = false): void {
-      if (isHeard || made.has(id)) return;
+      if (by === "heard" || made.has(id)) return;
       inodes.add(id);
       if (isSwitched) switched.add(id);
-      if (isOurs) ours.add(id);
+      if (by === "ours") ours.add(id);
       noted();
     },
     nodeOf(entry: number | null): void {
-      if (isHeard || entry === null) return;
+      if (by === "heard" || entry === null) return;
       nodesOf.add(entry);
       noted();
     },
     /** What `work` changes is known to all who were told of what was before. */
-    heard<T>(work: () => T): T {
-      const before = isHeard;
-      isHeard = true;
-      try {
-        return work();
-      } finally {
-        isHeard = before;
-      }
-    },
-    /** What `work` changes was done here, and not all who were told of what was before know of it. */
-    ours<T>(work: () => T): T {
-      const before = isOurs;
-      isOurs = true;
-      try {
-        return work();
-      } finally {
-        isOurs = before;
-      }
-    },
+    heard: <T>(work: () => T): T => as("heard", work),
+    /** What `work` changes was done here, and not all of them know of it. */
+    ours: <T>(work: () => T): T => as("ours", work),
     tell,
     drop,
     /** Called right after each commit that changed something. Must not fail. */

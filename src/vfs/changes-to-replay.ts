@@ -73,6 +73,9 @@ export function createReplays(context: Context): Replays {
     add(key, { what: "move", inode, from: before?.what === "move" ? before.from : from, to });
   }
 
+  /** Of what programs here do to it the kernel tells all who watch it; not who knows it by an earlier lineage. */
+  const isOne = (inode: number) => metadata.inodes.lineages(inode).length === 1;
+
   function note({ names, inodes, made, switched, ours }: Changed): void {
     const left = new Map<number, Place>();
     const came: (Place & { inode: number })[] = [];
@@ -105,14 +108,9 @@ export function createReplays(context: Context): Replays {
     }
     for (const inode of inodes) {
       if (switched.has(inode)) add(`content ${inode}`, { what: "content", inode });
-      // A name more or less is told of already, and by the times of its folder; of what is done here the kernel tells.
-      else if (
-        !named.has(inode) &&
-        !made.has(inode) &&
-        !ours.has(inode) &&
-        metadata.inodes.get(inode)?.kind !== "folder"
-      ) {
-        add(`attributes ${inode}`, { what: "attributes", inode });
+      // A name more or less is told of already, and by the times of its folder.
+      else if (!named.has(inode) && !made.has(inode) && metadata.inodes.get(inode)?.kind !== "folder") {
+        if (!(ours.has(inode) && isOne(inode))) add(`attributes ${inode}`, { what: "attributes", inode });
       }
     }
   }

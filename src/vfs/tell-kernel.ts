@@ -30,8 +30,7 @@ type Needs = Pick<Context, "metadata" | "kernel" | "runtime">;
 export function asAsked<T>({ metadata }: Pick<Context, "metadata">, change: () => T, lineage?: Lineage): T {
   const inode = lineage === undefined ? undefined : metadata.inodes.ofLineage(lineage);
   const isOne = inode === undefined || metadata.inodes.lineages(inode.id).length === 1;
-  const { changed } = metadata;
-  return (isOne ? changed.heard : changed.ours)(() => metadata.transaction(change));
+  return isOne ? metadata.changed.heard(() => metadata.transaction(change)) : metadata.transaction(change);
 }
 
 /** The listing that begins now may be kept. */

@@ -62,7 +62,10 @@ describe("the command line", () => {
       ["start"],
       ["mount"],
       ["status"],
+      ["queue"],
+      ["queue", "retry"],
       ["drain"],
+      ["reload"],
       ["umount"],
       ["gateway"],
       ["gateway", "token"],
@@ -71,6 +74,8 @@ describe("the command line", () => {
       expect([code, stdout.split("\n")[0]]).toEqual([0, expect.stringContaining(`wsfs ${command.join(" ")}`)]);
       expect(stdout).toContain("Examples:");
       expect(stdout).not.toContain("until-unmounted");
+      // As long as it is wide (scripts/bundle.mjs).
+      expect(stdout).toMatch(/^[\n -~]*$/);
     }
     expect(check(await place.wsfs(["--version"])).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });

@@ -24,7 +24,13 @@ afterEach(async () => {
 const named = (pid: number): ProcessIdentity => ({ pid, startTime: "1" });
 
 const ID = "7f0f8ab5-9d4a-4b93-8f35-0d5b0ff0a7a5";
-const daemon = identifyProcess(process.pid) as ProcessIdentity;
+const daemon = self();
+
+function self(): ProcessIdentity {
+  const identity = identifyProcess(process.pid);
+  if (identity === undefined) throw new Error("no process");
+  return identity;
+}
 
 /** A mount looked after by `identity()`; `parts`: what else there is of it. */
 function open(identity: () => ProcessIdentity, link: Partial<SupervisorLink>, parts: object): Promise<void> {

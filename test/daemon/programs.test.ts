@@ -76,7 +76,7 @@ test("the command line loads no package and no schema before it knows its comman
   const loaded = loadedBy("cli/main.js");
   const others = loaded.filter((path) => !path.startsWith("cli/") || path.includes("schemas"));
   expect(others).toEqual([LOADER]);
-  expect(loaded.length).toBeLessThanOrEqual(10);
+  expect(loaded.length).toBeLessThanOrEqual(8);
 });
 
 test("all of it is in ASCII", () => {

@@ -368,3 +368,16 @@ test("nothing that a program here does to a file, whatever the kernel has to be 
   expect(told.flat()).toContain(here.metadata.inodes.ofLineage(lineage)?.id);
   expect(own.next()).toBe(undefined);
 });
+
+test("what a program here does to a file that somebody watches by an earlier lineage: the kernel tells him nothing", () => {
+  const { inodes, changed } = context.metadata;
+  const { id } = make("file", folder.id, "a");
+  watch(folder.id, id);
+  all();
+  changed.ours(() => inodes.update(id, { ctime: "1.000000000" }));
+  expect(all()).toEqual([]);
+  inodes.switchLineage(id, { size: 1 });
+  all();
+  changed.ours(() => inodes.update(id, { ctime: "2.000000000" }));
+  expect(all()).toEqual(["attributes folder/a", "attributes folder/a"]);
+});
