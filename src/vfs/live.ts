@@ -292,20 +292,24 @@ function isAsSeen(live: LiveFile, { writes, inFlight, timesSet }: Look): boolean
 
 function recordStat(context: Context, live: LiveFile, stat: FileStat): void {
   const { metadata, runtime } = context;
+  const mtime = formatTime(stat.mtime);
+  // A program set the time after it wrote, as tar and cp -p do, and so changed the file last.
+  const isTimeShown = metadata.inodes.get(live.inode)?.attributes.mtime === mtime;
   const record = () => {
     metadata.lives.update(live.lineage, { size: stat.size, bytes: stat.allocated });
     const inode = metadata.inodes.get(live.inode);
     if (inode === undefined || inode.lineage !== live.lineage) return;
     metadata.inodes.update(inode.id, {
       size: stat.size,
-      attributes: { ...inode.attributes, mtime: formatTime(stat.mtime) },
-      ctime: formatTime(writtenAt(stat.mtime, timeFromMilliseconds(runtime.wallClock()))),
+      attributes: { ...inode.attributes, mtime },
+      ctime: isTimeShown ? inode.ctime : formatTime(writtenAt(stat.mtime, timeFromMilliseconds(runtime.wallClock()))),
     });
     markInode(context, inode.id);
   };
   // Only a call that the kernel knows of makes a file longer, and by it the kernel forgets what it was told before.
   // Of any other change it is told: that may have been made through a mapping.
-  if (stat.size > live.shownSize) asAsked(context, record, live.lineage);
+  const isShown = stat.size > live.shownSize || (isTimeShown && stat.size === live.shownSize);
+  if (isShown) asAsked(context, record, live.lineage);
   else metadata.changed.ours(() => metadata.transaction(record));
   runtime.step("write: size and time recorded");
   live.isUnrecorded = false;
