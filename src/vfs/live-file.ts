@@ -3,6 +3,7 @@ import type { FileStat, OpenFile } from "../lib/files.ts";
 import type { RangeLock } from "../lib/range-lock.ts";
 import type { Ranges } from "../lib/ranges.ts";
 import type { Timer } from "../lib/runtime.ts";
+import type { Time } from "../lib/time.ts";
 
 /** The version the missing ranges belong to. */
 export interface Origin {
@@ -77,6 +78,8 @@ export interface LiveFile {
   isUnrecorded: boolean;
   /** As the kernel was told it last. NOT_SHOWN: since then it has cut the file short itself; SHOWN_ANYHOW: not known. */
   shownSize: number;
+  /** The mtime it was told with a size, while somebody can write to it. */
+  shownTime: Time | undefined;
   /** The file's own mtime is the truth, or will be after a crash: fetched bytes must not change it. */
   keepsTimes: boolean;
   /** The mtime that was given to the file for a writer to start from. */

@@ -19,7 +19,7 @@ import { recordArrived } from "./holes.ts";
 import { type LiveFile, mayBeUnrecorded, SHOWN_ANYHOW } from "./live-file.ts";
 import { isUncut, openFile, openNewFile, regain, requireCurrent } from "./local-file.ts";
 import { markWritten } from "./mark-written.ts";
-import { mtimeOf } from "./mtime.ts";
+import { ctimeOf, mtimeOf } from "./mtime.ts";
 import { type Look, noticeWrites } from "./notice-writes.ts";
 import { requireDisk } from "./require-disk.ts";
 import { tellDone } from "./staged-files.ts";
@@ -290,34 +290,26 @@ function isAsSeen(live: LiveFile, { writes, inFlight, timesSet }: Look): boolean
   return inFlight === 0 && live.writes === writes && live.timesSet === timesSet;
 }
 
-function recordStat(context: Context, live: LiveFile, stat: FileStat): void {
+function recordStat(context: Context, live: LiveFile, { size, allocated, mtime }: FileStat): void {
   const { metadata, runtime } = context;
-  const mtime = formatTime(stat.mtime);
-  // A program set the time after it wrote, as tar and cp -p do, and so changed the file last.
-  const isTimeShown = metadata.inodes.get(live.inode)?.attributes.mtime === mtime;
   const record = () => {
-    metadata.lives.update(live.lineage, { size: stat.size, bytes: stat.allocated });
+    metadata.lives.update(live.lineage, { size, bytes: allocated });
     const inode = metadata.inodes.get(live.inode);
     if (inode === undefined || inode.lineage !== live.lineage) return;
-    metadata.inodes.update(inode.id, {
-      size: stat.size,
-      attributes: { ...inode.attributes, mtime },
-      ctime: isTimeShown ? inode.ctime : formatTime(writtenAt(stat.mtime, timeFromMilliseconds(runtime.wallClock()))),
-    });
+    const present = timeFromMilliseconds(runtime.wallClock());
+    // A program is setting it to a time to come, and has yet to tell the rows.
+    const ctime = mtime.seconds > present.seconds ? present : ctimeOf(inode, mtimeOf(context, inode), mtime);
+    const attributes = { ...inode.attributes, mtime: formatTime(mtime) };
+    metadata.inodes.update(inode.id, { size, attributes, ctime: formatTime(ctime) });
     markInode(context, inode.id);
   };
   // Only a call that the kernel knows of makes a file longer, and by it the kernel forgets what it was told before.
-  // Of any other change it is told: that may have been made through a mapping.
-  const isShown = stat.size > live.shownSize || (isTimeShown && stat.size === live.shownSize);
-  if (isShown) asAsked(context, record, live.lineage);
+  // Of any other change it is told, unless it was shown that: it may have been made through a mapping.
+  const isShown = size === live.shownSize && live.shownTime !== undefined && compareTimes(mtime, live.shownTime) === 0;
+  if (size > live.shownSize || isShown) asAsked(context, record, live.lineage);
   else metadata.changed.ours(() => metadata.transaction(record));
   runtime.step("write: size and time recorded");
   live.isUnrecorded = false;
-}
-
-/** Now, but no part of a second before the write that it is told of. A program may have set that one's time to any other. */
-function writtenAt(mtime: Time, now: Time): Time {
-  return mtime.seconds === now.seconds && compareTimes(mtime, now) > 0 ? mtime : now;
 }
 
 /** Open writable handles of the inode. */
@@ -331,6 +323,7 @@ export async function liveStat(context: Context, inode: Inode): Promise<{ size: 
   if (live === undefined || live.writers === 0) return undefined;
   const { size, mtime } = await statAsKnown(live);
   live.shownSize = size;
+  live.shownTime = mtime;
   return { size, mtime };
 }
 

@@ -255,6 +255,7 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
     isSafe: isCalledSafe(metadata, inode),
     isUnrecorded: false,
     shownSize: inode.size,
+    shownTime: undefined,
     keepsTimes: inode.content !== "clean",
     preparedTime: undefined,
     preparing: undefined,

@@ -1,7 +1,7 @@
-/** The time of last modification as the rows have it; while a file is open for writing its live file knows better. */
+/** The times of last modification and change as the rows have them; while a file is open for writing its live file knows better. */
 import type { Attributes } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
-import { formatTime, parseTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
+import { compareTimes, formatTime, parseTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import type { Context } from "./context.ts";
 
@@ -33,4 +33,13 @@ export function mtimeOf(context: Pick<Context, "metadata">, inode: Inode): Time 
     if (base != null) return timeFromMilliseconds(Date.parse(base.modifiedAt));
   }
   return parseTime(inode.ctime) ?? EPOCH;
+}
+
+/**
+ * The time of the last change of an inode whose file has this mtime. One that the rows (`known`) have not heard of is a
+ * write, which has changed both times; one that a program has set they know, and when.
+ */
+export function ctimeOf({ ctime }: Inode, known: Time, mtime: Time): Time {
+  const changed = parseTime(ctime) ?? EPOCH;
+  return compareTimes(mtime, known) === 0 || compareTimes(mtime, changed) < 0 ? changed : mtime;
 }

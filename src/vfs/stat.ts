@@ -1,7 +1,7 @@
 /** What a program sees of an inode: attributes with their defaults, and the live file's truth laid over them. */
 import type { Attributes } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
-import { compareTimes, formatTime, parseTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
+import { formatTime, parseTime, type Time, timeFromMilliseconds } from "../lib/time.ts";
 import type { Inode, InodeKind } from "../metadata/inodes.ts";
 import { ROOT_INODE } from "../metadata/metadata.ts";
 import type { Context } from "./context.ts";
@@ -10,7 +10,7 @@ import type { Attributed, Found, Lineage, Stat } from "./filesystem.ts";
 import { told } from "./forgotten.ts";
 import { LIVE_MS, LIVE_NAME_MS, SHORT_MS } from "./freshness.ts";
 import { liveStat, writersOf } from "./live.ts";
-import { mtimeOf } from "./mtime.ts";
+import { ctimeOf, mtimeOf } from "./mtime.ts";
 
 /** SHA-256 of nothing. */
 export const EMPTY_HASH = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -57,8 +57,7 @@ export async function statOf(context: Context, inode: Inode, lineage: Lineage = 
       size = context.metadata.lives.get(lineage)?.size ?? size;
     } else {
       const live = await liveStat(context, inode);
-      // What the rows have not heard of is a write: it has changed both times.
-      if (live !== undefined && compareTimes(live.mtime, mtime) !== 0) ctime = later(ctime, live.mtime);
+      if (live !== undefined) ctime = ctimeOf(inode, mtime, live.mtime);
       if (live !== undefined) ({ size, mtime } = live);
     }
   }
@@ -78,8 +77,6 @@ export async function statOf(context: Context, inode: Inode, lineage: Lineage = 
     btime: (attributes.btime === undefined ? undefined : parseTime(attributes.btime)) ?? ctime,
   };
 }
-
-const later = (a: Time, b: Time) => (compareTimes(a, b) < 0 ? b : a);
 
 export async function attributed(context: Context, inode: Inode, lineage?: Lineage): Promise<Attributed> {
   return { stat: await statOf(context, inode, lineage), validMs: attributesValidMs(context, inode) };

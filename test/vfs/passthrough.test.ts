@@ -109,6 +109,11 @@ test("of what makes a file longer or shorter the kernel knows itself; of any oth
   await getattr(world.context, lineage);
   file.write(NEWS);
   expect(await toldAtClose(file)).toEqual([id]);
+  // It was written to, and then told.
+  file.write(NEWS);
+  const { stat } = await getattr(world.context, lineage);
+  expect(await toldAtClose(file)).toEqual([]);
+  expect((await getattr(world.context, lineage)).stat).toEqual(stat);
   await file.close();
   const again = await openPassed(world, world.inode(id), { ...WRITING, truncate: true });
   told.splice(0);
