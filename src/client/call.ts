@@ -34,16 +34,19 @@ export interface CallEnvironment {
   readonly log: Logger;
   /** Wall clock, milliseconds. */
   readonly now: () => number;
+  /** See ClientOptions. */
+  readonly onAnswer?: (() => void) | undefined;
 }
 
 export function createSend(environment: CallEnvironment): Send {
-  const { transport, credentials, log, now } = environment;
+  const { transport, credentials, log, now, onAnswer } = environment;
 
   const attempt = async (call: Call, token: string): Promise<HttpAnswer> => {
     const request = buildRequest(call, token);
     const start = now();
     try {
       const answer = await transport.send(request);
+      onAnswer?.();
       log.debug(
         { operation: call.operation, path: request.path, status: answer.status, ms: now() - start },
         "gateway answered",

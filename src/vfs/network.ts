@@ -58,7 +58,9 @@ export interface Network {
   readonly scopes: ReadonlySet<string> | undefined;
   /** Another token is in use; `scopes` as of createNetwork. */
   tokenChanged(scopes: ReadonlySet<string> | undefined): void;
-  /** Something was answered, whatever it was; `shown`: the scopes it took, should that be of interest. */
+  /** It answers, whatever that is: it can be reached. */
+  isThere(): void;
+  /** Something was answered as asked; `shown`: the scopes it took, should that be of interest. */
   answered(shown?: readonly Scope[]): void;
   /** Takes note of a failed call. */
   failed(error: unknown): void;
@@ -241,6 +243,7 @@ export function createNetwork(
       refused.clear();
       options.onChange("scopes");
     },
+    isThere: () => setState(true, loginNeeded),
     answered(shown = []) {
       outages = 0;
       setState(true, undefined);

@@ -400,6 +400,20 @@ const FOUND: readonly Found[] = [
       { do: "drain", mount: 0 },
     ],
   },
+  {
+    name: "back after hours with a token that has expired: the refusal says that the gateway is there, and no program gives up",
+    options: { mounts: 3, seed: 1, hasKeys: false },
+    steps: [
+      { do: "weather", mount: 2, isOffline: true, latencyMs: 0, faultShare: 0, refusal: 401 },
+      { do: "wait", ms: 400_000 },
+      { do: "run", mount: 2, program: { do: "replace", path: "a", size: 1 } },
+      { do: "wait", ms: 0 },
+      { do: "weather", mount: 2, isOffline: false, latencyMs: 400, faultShare: 0 },
+      { do: "wait", ms: 0 },
+      { do: "run", mount: 2, program: { do: "rename", path: "d", to: "a" } },
+      { do: "restart gateway" },
+    ],
+  },
 ];
 
 test.each(FOUND)("$name", async ({ options, steps }) => {

@@ -2,7 +2,9 @@
 import { expect, test } from "vitest";
 import { compareTimes } from "../../src/lib/time.ts";
 import { setattr } from "../../src/vfs/attributes.ts";
+import { getattr } from "../../src/vfs/lookup.ts";
 import { statOf } from "../../src/vfs/stat.ts";
+import { flush } from "../../src/vfs/write.ts";
 import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const HOUR_MS = 3_600_000;
@@ -29,4 +31,32 @@ test.each([true, false])("a time to come is no change when it comes (open for wr
   const written = await statOf(context, world.inode(id));
   expect(compareTimes(written.ctime, after)).toBeGreaterThan(0);
   expect(compareTimes(written.ctime, written.mtime)).toBeGreaterThanOrEqual(0);
+});
+
+test("who sets the time after he wrote has changed the file last: at close there is no more to tell", async () => {
+  const world = await createBytesWorld();
+  const { context, clock } = world;
+  const { id } = world.addRemote(pattern(10));
+  const { lineage } = world.inode(id);
+  const told: number[] = [];
+  context.metadata.changed.onTell(({ inodes }) => told.push(...inodes));
+  const handle = await world.open(world.inode(id), { write: true });
+  await world.write(handle, 10, Buffer.from("more"));
+  const mtime = { seconds: 1, nanoseconds: 5 };
+  await setattr(context, CALLER, lineage, { mtime });
+  const { stat: set } = await setattr(context, CALLER, lineage, { mode: 0o600 });
+  expect(set).toMatchObject({ size: 14, mtime });
+  told.splice(0);
+  await clock.advance(1000);
+  await flush(context, CALLER, handle);
+  expect(told).toEqual([]);
+  expect(world.inode(id)).toMatchObject({ content: "dirty", size: 14, hash: null });
+  expect((await getattr(context, lineage)).stat).toEqual(set);
+  // Once that was told, and as if through a mapping.
+  await world.write(handle, 0, Buffer.from("more"));
+  await flush(context, CALLER, handle);
+  expect(told).toEqual([id]);
+  const { stat: written } = await getattr(context, lineage);
+  expect(compareTimes(written.mtime, mtime)).toBeGreaterThan(0);
+  expect(compareTimes(written.ctime, set.ctime)).toBeGreaterThan(0);
 });

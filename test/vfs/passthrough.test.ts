@@ -1,7 +1,6 @@
 /** Files that the kernel reads and writes itself: what is passed on, and that no write of it goes unnoticed. */
 import { expect, test } from "vitest";
 import { SILENT } from "../../src/lib/log.ts";
-import { compareTimes } from "../../src/lib/time.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
 import { setattr } from "../../src/vfs/attributes.ts";
 import { cutGeneration } from "../../src/vfs/cut.ts";
@@ -120,34 +119,6 @@ test("of what makes a file longer or shorter the kernel knows itself; of any oth
   again.write(NEWS);
   expect(await toldAtClose(again)).toEqual([]);
   expect(world.inode(id).size).toBe(NEWS.length);
-});
-
-test("who sets the time after he wrote has changed the file last: at close there is no more to tell", async () => {
-  const world = await passing();
-  const { id, lineage } = await whole(world);
-  const told: number[] = [];
-  world.context.metadata.changed.onTell(({ inodes }) => told.push(...inodes));
-  const file = await openPassed(world, world.inode(id));
-  file.write(NEWS, HEAD.length);
-  const mtime = { seconds: 1, nanoseconds: 5 };
-  await setattr(world.context, CALLER, lineage, { mtime });
-  const { stat: set } = await setattr(world.context, CALLER, lineage, { mode: 0o600 });
-  told.splice(0);
-  await world.clock.advance(1000);
-  await flush(world.context, CALLER, file.handle);
-  expect(told).toEqual([]);
-  const size = HEAD.length + NEWS.length;
-  expect(world.inode(id)).toMatchObject({ content: "dirty", size, hash: null });
-  expect((await getattr(world.context, lineage)).stat).toEqual(set);
-  expect(set).toMatchObject({ size, mtime });
-  // Through a mapping, once that was told.
-  file.write(NEWS);
-  await flush(world.context, CALLER, file.handle);
-  expect(told).toEqual([id]);
-  const { stat: written } = await getattr(world.context, lineage);
-  expect(compareTimes(written.mtime, mtime)).toBeGreaterThan(0);
-  expect(compareTimes(written.ctime, set.ctime)).toBeGreaterThan(0);
-  await file.close();
 });
 
 test.each([
