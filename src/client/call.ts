@@ -35,18 +35,17 @@ export interface CallEnvironment {
   /** Wall clock, milliseconds. */
   readonly now: () => number;
   /** See ClientOptions. */
-  readonly onAnswer?: (() => void) | undefined;
+  readonly onRefusal?: (() => void) | undefined;
 }
 
 export function createSend(environment: CallEnvironment): Send {
-  const { transport, credentials, log, now, onAnswer } = environment;
+  const { transport, credentials, log, now, onRefusal } = environment;
 
   const attempt = async (call: Call, token: string): Promise<HttpAnswer> => {
     const request = buildRequest(call, token);
     const start = now();
     try {
       const answer = await transport.send(request);
-      onAnswer?.();
       log.debug(
         { operation: call.operation, path: request.path, status: answer.status, ms: now() - start },
         "gateway answered",
@@ -71,6 +70,7 @@ export function createSend(environment: CallEnvironment): Send {
       if (answer.status === 401) {
         // Refused for its token, the call has had no effect: the one case that is repeated here.
         const refusal = await readProblem(answer, call.operation, now, conceal);
+        onRefusal?.();
         const fresh = await askCredentials(() => credentials.renew(token), call);
         if (fresh === undefined || fresh === token || isSpent(call)) throw refusal;
         used = checkToken(fresh, "token");

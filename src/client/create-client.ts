@@ -30,8 +30,8 @@ export interface ClientOptions {
   readonly log?: Logger;
   /** Wall clock in milliseconds, for Retry-After dates and where positions are missing. Default: Date.now. */
   readonly now?: () => number;
-  /** The gateway has answered, whatever it was: also what the caller never sees, because a fresh token is tried. */
-  readonly onAnswer?: () => void;
+  /** The gateway has refused a token: of that nobody hears otherwise, where a fresh one does. */
+  readonly onRefusal?: () => void;
   /** How the gateway words what is asked. Default: as the contract. */
   readonly profile?: Profile;
 }
@@ -40,7 +40,7 @@ export function createClient(options: ClientOptions): Client {
   const { credentials, log = SILENT, now = Date.now, profile = OWN_PROFILE } = options;
   const { transport: network } = options;
   const transport = profile === OWN_PROFILE ? network : adaptTransport(network, profile, now);
-  const send = createSend({ transport, credentials, log, now, onAnswer: options.onAnswer });
+  const send = createSend({ transport, credentials, log, now, onRefusal: options.onRefusal });
   return {
     features: profile.features,
     listWorkspaces: (...args) => listWorkspaces(send, ...args),

@@ -177,7 +177,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     }),
     credentials,
     log,
-    onAnswer: () => running?.context.network.isThere(),
+    onRefusal: () => running?.context.network.isThere(),
     ...(settings.profile === undefined
       ? {}
       : { profile: parseProfile(settings.profile.text, settings.profile.source) }),

@@ -76,9 +76,9 @@ export interface LiveFile {
   isSafe: boolean;
   /** Size and times in the rows are older than the file's. */
   isUnrecorded: boolean;
-  /** As the kernel was told it last. NOT_SHOWN: since then it has cut the file short itself; SHOWN_ANYHOW: not known. */
+  /** No less than the kernel was told it last. NOT_SHOWN: since then it has cut the file short itself; SHOWN_ANYHOW: not known. */
   shownSize: number;
-  /** The mtime it was told with a size, while somebody can write to it. */
+  /** The mtime that it was told with just that size; undefined: not known. */
   shownTime: Time | undefined;
   /** The file's own mtime is the truth, or will be after a crash: fetched bytes must not change it. */
   keepsTimes: boolean;

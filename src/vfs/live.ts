@@ -297,8 +297,7 @@ function recordStat(context: Context, live: LiveFile, { size, allocated, mtime }
     const inode = metadata.inodes.get(live.inode);
     if (inode === undefined || inode.lineage !== live.lineage) return;
     const present = timeFromMilliseconds(runtime.wallClock());
-    // A program is setting it to a time to come, and has yet to tell the rows.
-    const ctime = mtime.seconds > present.seconds ? present : ctimeOf(inode, mtimeOf(context, inode), mtime);
+    const ctime = ctimeOf(inode, mtimeOf(context, inode), mtime, present);
     const attributes = { ...inode.attributes, mtime: formatTime(mtime) };
     metadata.inodes.update(inode.id, { size, attributes, ctime: formatTime(ctime) });
     markInode(context, inode.id);
@@ -321,10 +320,7 @@ export function writersOf(context: Pick<Context, "lives">, inode: Inode): number
 export async function liveStat(context: Context, inode: Inode): Promise<{ size: number; mtime: Time } | undefined> {
   const live = context.lives.get(inode.lineage);
   if (live === undefined || live.writers === 0) return undefined;
-  const { size, mtime } = await statAsKnown(live);
-  live.shownSize = size;
-  live.shownTime = mtime;
-  return { size, mtime };
+  return statAsKnown(live);
 }
 
 /**

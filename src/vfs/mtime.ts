@@ -37,9 +37,14 @@ export function mtimeOf(context: Pick<Context, "metadata">, inode: Inode): Time 
 
 /**
  * The time of the last change of an inode whose file has this mtime. One that the rows (`known`) have not heard of is a
- * write, which has changed both times; one that a program has set they know, and when.
+ * write, which has changed both times, or is being set to a time to come; one that a program has set they know, and when.
+ * What the rows have is later where another change came after the write, or by a clock that was ahead of this one.
  */
-export function ctimeOf({ ctime }: Inode, known: Time, mtime: Time): Time {
+export function ctimeOf({ ctime }: Inode, known: Time, mtime: Time, present: Time): Time {
   const changed = parseTime(ctime) ?? EPOCH;
-  return compareTimes(mtime, known) === 0 || compareTimes(mtime, changed) < 0 ? changed : mtime;
+  if (compareTimes(mtime, known) === 0) return changed;
+  // The present is told in whole milliseconds, a file's time is finer.
+  const isAhead = ({ seconds }: Time) => seconds > present.seconds;
+  const written = isAhead(mtime) ? present : mtime;
+  return compareTimes(changed, written) > 0 && !isAhead(changed) ? changed : written;
 }

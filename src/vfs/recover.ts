@@ -4,14 +4,14 @@
  */
 import { clipRanges, formatRanges, parseRanges } from "../lib/ranges.ts";
 import { hasCode } from "../lib/system-error.ts";
-import { compareTimes, formatTime } from "../lib/time.ts";
+import { compareTimes, formatTime, timeFromMilliseconds } from "../lib/time.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import type { LiveRow } from "../metadata/live-rows.ts";
 import { bringBack } from "./bring-back.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { hasNoWriter, leaveToFormerWriters } from "./former-writers.ts";
-import { mtimeOf } from "./mtime.ts";
+import { ctimeOf, mtimeOf } from "./mtime.ts";
 import { doubtContents, wentDown } from "./power-loss.ts";
 import { type Resumed, resumeAllMapped, resumeHandles, writtenBy } from "./resume.ts";
 import { tellNamed } from "./staged-files.ts";
@@ -91,9 +91,12 @@ async function recoverInode(context: Context, inode: Inode): Promise<void> {
       const clipped = missing === undefined ? row.missing : formatRanges(clipRanges(missing, stat.size));
       metadata.lives.update(inode.lineage, { size: stat.size, bytes: stat.allocated, missing: clipped });
       // The file's time is newer only where a writer was not closed; otherwise the row has had the last word.
-      const isNewer = compareTimes(stat.mtime, mtimeOf(context, inode)) > 0;
-      const attributes = isNewer ? { ...inode.attributes, mtime: formatTime(stat.mtime) } : inode.attributes;
-      metadata.inodes.update(inode.id, { size: stat.size, hash: null, attributes, changes: inode.changes + 1 });
+      const known = mtimeOf(context, inode);
+      const times = compareTimes(stat.mtime, known) > 0 && {
+        attributes: { ...inode.attributes, mtime: formatTime(stat.mtime) },
+        ctime: formatTime(ctimeOf(inode, known, stat.mtime, timeFromMilliseconds(runtime.wallClock()))),
+      };
+      metadata.inodes.update(inode.id, { size: stat.size, hash: null, ...times, changes: inode.changes + 1 });
       markInode(context, inode.id);
     });
   } catch (error) {

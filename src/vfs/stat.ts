@@ -57,7 +57,7 @@ export async function statOf(context: Context, inode: Inode, lineage: Lineage = 
       size = context.metadata.lives.get(lineage)?.size ?? size;
     } else {
       const live = await liveStat(context, inode);
-      if (live !== undefined) ctime = ctimeOf(inode, mtime, live.mtime);
+      if (live !== undefined) ctime = ctimeOf(inode, mtime, live.mtime, now(context));
       if (live !== undefined) ({ size, mtime } = live);
     }
   }
@@ -78,8 +78,12 @@ export async function statOf(context: Context, inode: Inode, lineage: Lineage = 
   };
 }
 
-export async function attributed(context: Context, inode: Inode, lineage?: Lineage): Promise<Attributed> {
-  return { stat: await statOf(context, inode, lineage), validMs: attributesValidMs(context, inode) };
+/** For an answer that is about nothing else: the kernel takes what it says. */
+export async function attributed(context: Context, inode: Inode, lineage = inode.lineage): Promise<Attributed> {
+  const stat = await statOf(context, inode, lineage);
+  const live = lineage === inode.lineage ? context.lives.get(lineage) : undefined;
+  if (live !== undefined) Object.assign(live, { shownSize: stat.size, shownTime: stat.mtime });
+  return { stat, validMs: attributesValidMs(context, inode) };
 }
 
 /** What a program writes through a mapping, or where the kernel writes by itself, nobody is told of. */
@@ -92,8 +96,14 @@ export function validMs({ fresh }: Pick<Context, "fresh">): number {
   return fresh.isLive() ? LIVE_MS : SHORT_MS;
 }
 
+/**
+ * For an answer that finds it by a name: the kernel may pass over its attributes, should it have asked long ago, and of
+ * a list what does not fit is left out.
+ */
 export async function found(context: Context, inode: Inode): Promise<Found> {
   const stat = await statOf(context, inode);
+  const live = context.lives.get(inode.lineage);
+  if (live !== undefined) Object.assign(live, { shownSize: Math.max(live.shownSize, stat.size), shownTime: undefined });
   told(context, inode);
   return {
     stat,

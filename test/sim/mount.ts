@@ -211,7 +211,7 @@ export function createMount(options: MountOptions): Mount {
         credentials: credentialsOf(options.tokenWithout, weather),
         now: wallClock,
         profile,
-        onAnswer: () => current?.engine.context.network.isThere(),
+        onRefusal: () => current?.engine.context.network.isThere(),
       });
       const paths = createLayout(runtime.files, STATE);
       await paths.prepare();

@@ -1,6 +1,6 @@
 /** When something was last changed, as programs are shown it. */
 import { expect, test } from "vitest";
-import { compareTimes } from "../../src/lib/time.ts";
+import { compareTimes, formatTime } from "../../src/lib/time.ts";
 import { setattr } from "../../src/vfs/attributes.ts";
 import { getattr } from "../../src/vfs/lookup.ts";
 import { statOf } from "../../src/vfs/stat.ts";
@@ -31,6 +31,40 @@ test.each([true, false])("a time to come is no change when it comes (open for wr
   const written = await statOf(context, world.inode(id));
   expect(compareTimes(written.ctime, after)).toBeGreaterThan(0);
   expect(compareTimes(written.ctime, written.mtime)).toBeGreaterThanOrEqual(0);
+});
+
+test.each([
+  ["another change after the write", -5, "changed"],
+  ["a gateway whose clock is ahead", 3600, "written"],
+])("what the rows have of %s counts unless it is to come", async (_, ahead, expected) => {
+  const world = await createBytesWorld();
+  const { context, clock } = world;
+  const { id } = world.addRemote(pattern(10));
+  await clock.advance(HOUR_MS);
+  const handle = await world.open(world.inode(id), { write: true });
+  await world.write(handle, 0, Buffer.from("x"));
+  const written = Math.floor(clock.wallClock() / 1000);
+  await clock.advance(10_000);
+  const changed = written + 10 + ahead;
+  context.metadata.inodes.update(id, { ctime: formatTime({ seconds: changed, nanoseconds: 0 }) });
+  const ctime = async () => (await statOf(context, world.inode(id))).ctime.seconds;
+  const shown = await ctime();
+  await flush(context, CALLER, handle);
+  const last = expected === "changed" ? changed : written;
+  expect([shown, await ctime()]).toEqual([last, last]);
+});
+
+test("a time to come that is set is no change when the file is closed", async () => {
+  const world = await createBytesWorld();
+  const { context, clock } = world;
+  const { id } = world.addRemote(pattern(10));
+  const handle = await world.open(world.inode(id), { write: true });
+  await world.write(handle, 0, Buffer.from("x"));
+  const mtime = { seconds: Math.floor(clock.wallClock() / 1000) + 3600, nanoseconds: 0 };
+  const { stat } = await setattr(context, CALLER, world.inode(id).lineage, { mtime });
+  await clock.advance(10_000);
+  await flush(context, CALLER, handle);
+  expect(await statOf(context, world.inode(id))).toEqual(stat);
 });
 
 test("who sets the time after he wrote has changed the file last: at close there is no more to tell", async () => {

@@ -13,6 +13,7 @@ import { getattr } from "../../src/vfs/lookup.ts";
 import { open, release } from "../../src/vfs/open.ts";
 import { fits } from "../../src/vfs/quota.ts";
 import { recoverContents } from "../../src/vfs/recover.ts";
+import { found } from "../../src/vfs/stat.ts";
 import { flush, fsync } from "../../src/vfs/write.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
 import { holdNext } from "../support/hold-next.ts";
@@ -113,6 +114,10 @@ test("of what makes a file longer or shorter the kernel knows itself; of any oth
   const { stat } = await getattr(world.context, lineage);
   expect(await toldAtClose(file)).toEqual([]);
   expect((await getattr(world.context, lineage)).stat).toEqual(stat);
+  // It was written to, and was in a list, of which not all may have been told.
+  file.write(NEWS);
+  await found(world.context, world.inode(id));
+  expect(await toldAtClose(file)).toEqual([id]);
   await file.close();
   const again = await openPassed(world, world.inode(id), { ...WRITING, truncate: true });
   told.splice(0);
