@@ -13,6 +13,10 @@
 
 #define COPIES 64 /* more are left to umount(8) */
 
+/* A program that is just ending, or replays a change (daemon/replayer), is there for a moment only. */
+#define BUSY_MS 500
+#define AGAIN_MS 10
+
 /*
  * What aborts the connection: the only way for an ordinary user; needs the control file system,
  * which most systems mount. Once open, it does nothing to a later connection of the same number.
@@ -106,6 +110,11 @@ static int unmount(struct mount mount, enum unmount_how how)
   if (found) {
     if (abort >= 0 && write(abort, "1", 1) < 0) fprintf(stderr, "wsfs: abort: %s\n", strerror(errno));
     error = unmount_entry(&ours, how);
+    for (int waited = 0; error == EBUSY && how == UNMOUNT_IF_FREE && waited < BUSY_MS; waited += AGAIN_MS) {
+      usleep(AGAIN_MS * 1000);
+      if (!find_our_mount(&mount, &ours)) break;
+      error = unmount_entry(&ours, how);
+    }
     if (error != 0 && !find_our_mount(&mount, &ours)) error = 0;
   }
   detach_listed(&mount, &copies);

@@ -151,6 +151,18 @@ describe("in the foreground", () => {
     });
   }
 
+  it("waits a moment for who is just leaving", async () => {
+    const gateway = await place.gateway();
+    mkdirSync(place.path("d"));
+    const command = place.spawnWsfs(["mount", "d", ...from(gateway)]);
+    const ended = finished(command);
+    await new Promise((resolve) => command.stdout?.once("data", resolve));
+    const left = place.sh(`cd d && kill ${command.pid} && sleep 0.1`);
+    expect(await ended).toMatchObject({ code: 0, stderr: "" });
+    check(await left);
+    nothingLeft();
+  });
+
   it("prints why it ends only once", async () => {
     mkdirSync(place.path("d"));
     writeFileSync(place.path("t"), "x\n", { mode: 0o600 });
