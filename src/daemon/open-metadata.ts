@@ -145,9 +145,9 @@ async function repairOnce(needs: OpenNeeds, why: string, wentDown: boolean): Pro
   }
   const copied = await putCopy(needs);
   const connection = copied ?? open(needs);
-  onStep?.("in place");
   const said = `${why}; ${copied === undefined ? "there was no good copy of it, everything is asked of the gateway anew" : "a copy of it was put in its place"}`;
   try {
+    onStep?.("in place");
     const settings = createSettings(connection);
     settings.set("restored", JSON.stringify({ why: said }));
     settings.set("boot", wentDown ? UNKNOWN_BOOT : needs.boot);

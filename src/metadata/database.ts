@@ -331,6 +331,17 @@ export class LaterDatabase extends Error {}
  */
 export function openDatabase(path: string, onMigrated: (database: Connection) => void = () => {}): Connection {
   const database = new Database(path, { timeout: 0 });
+  try {
+    prepareDatabase(database, onMigrated);
+  } catch (error) {
+    // Left to the collector of garbage, it would be closed some time, and remove the log that another database has by then.
+    database.close();
+    throw error;
+  }
+  return database;
+}
+
+function prepareDatabase(database: Connection, onMigrated: (database: Connection) => void): void {
   // Of a new one. A commit writes each page it touches to the log as a whole, and touches two dozen for a new file.
   database.pragma("page_size = 1024");
   database.pragma("journal_mode = WAL");
@@ -344,7 +355,6 @@ export function openDatabase(path: string, onMigrated: (database: Connection) =>
   // What a change was before, kept to undo it alone, is a few pages: no file is made for them.
   database.pragma("temp_store = MEMORY");
   migrate(database, onMigrated);
-  return database;
 }
 
 /**
@@ -358,7 +368,6 @@ export function checkpoint(database: Connection): void {
 function migrate(database: Connection, onMigrated: (database: Connection) => void): void {
   const version = Number(database.pragma("user_version", { simple: true }));
   if (version > MIGRATIONS.length) {
-    database.close();
     throw new LaterDatabase(
       `the database has schema ${version}, newer than ${MIGRATIONS.length}, the newest this wsfs knows`,
     );

@@ -2,7 +2,16 @@
  * A damaged database is set aside as it is and the newest good copy takes its place, wherever the
  * start that does so dies; and nothing is repaired that is not damaged.
  */
-import { readdirSync, readFileSync, rmSync, statSync, truncateSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -175,6 +184,20 @@ test("that the machine went down is known wherever a repair dies and begins agai
   }
   expect(known.length).toBeGreaterThan(5);
   expect(known.filter(([, boot]) => boot !== "unknown")).toEqual([]);
+});
+
+test("one that cannot be opened is closed: later it would take away the log of what is in its place by then", async () => {
+  await goDown(new Date());
+  damages["its first page is gone"]?.();
+  expect(() => openDatabase(path())).toThrow();
+  const links = readdirSync("/proc/self/fd").map((name) => {
+    try {
+      return readlinkSync(join("/proc/self/fd", name));
+    } catch {
+      return "";
+    }
+  });
+  expect(links.filter((link) => link.startsWith(path()))).toEqual([]);
 });
 
 test("a copy that is damaged too is set aside as well", async () => {
