@@ -43,6 +43,13 @@
       ]
     },
     {
+      # Loaded by the SQLite of better-sqlite3, against whose headers it is compiled.
+      "target_name": "wsfs-commit-log",
+      "type": "shared_library",
+      "include_dirs": ["<!(node -p \"require('path').join(require.resolve('better-sqlite3'), '../../deps/sqlite3')\")"],
+      "sources": ["commit-log/commit-log.c"]
+    },
+    {
       "target_name": "wsfs-replayer",
       "type": "executable",
       "sources": ["replayer/replayer.c"]

@@ -14,7 +14,7 @@ import type { Reserve } from "../content/reserve.ts";
 import { hasCode } from "../lib/system-error.ts";
 import { toMilliseconds } from "../lib/time.ts";
 import { damageIn, isDamage } from "../metadata/damage.ts";
-import { type Connection, isDiskFailure, LaterDatabase, openDatabase } from "../metadata/database.ts";
+import { type Connection, isDiskFailure, isInUse, LaterDatabase, openDatabase } from "../metadata/database.ts";
 import { createSettings } from "../metadata/settings.ts";
 import { OutdatedError, StartError } from "../vfs/engine.ts";
 import { type CopyNeeds, inThread, isGoodCopy, listCopies } from "./good-copies.ts";
@@ -184,6 +184,8 @@ function open(needs: Pick<OpenNeeds, "database" | "folder" | "reserve" | "onMigr
     return openDatabase(database, onMigrated);
   } catch (error) {
     if (error instanceof LaterDatabase) throw new OutdatedError(error.message, 1, { cause: error });
+    if (isInUse(error))
+      throw new StartError(`${database} is open in another program; close it there`, 1, { cause: error });
     if (!isDiskFailure(error)) throw error;
     if (reserve.giveUpNow()) return openDatabase(database, onMigrated);
     const why = `the state dir ${folder} cannot be used: ${(error as Error).message}`;

@@ -1,4 +1,5 @@
 /** The daemon as a process: its environment, its signals, and what becomes of an error nobody caught. */
+import { loadCommitLog } from "../metadata/commit-log.ts";
 import { CHECK_ARGUMENT } from "./hand-over.ts";
 import { createDaemonLog } from "./log-file.ts";
 import { readControlDescriptor, readNoResend, readReload, readRestarts, readSettings } from "./settings.ts";
@@ -10,6 +11,7 @@ const CRASH = 70;
 /** Ends the process when the daemon's life is over. */
 export async function runDaemonProcess(startEngine: StartEngine): Promise<never> {
   const settings = readSettings(process.env);
+  loadCommitLog();
   // All it is made of is there, and it knows the settings.
   if (process.argv.includes(CHECK_ARGUMENT)) process.exit(0);
   // Whatever a library makes in the state dir is the owner's alone.

@@ -3,6 +3,7 @@
  * atomic. Knows nothing of files' bytes and of the network.
  */
 import Database from "better-sqlite3";
+import { loadCommitLog } from "./commit-log.ts";
 import { isDamage } from "./damage.ts";
 import { MIGRATIONS } from "./schema.ts";
 
@@ -322,6 +323,11 @@ export function rememberAny(database: Connection, table: string): () => boolean 
   return () => isAny(0);
 }
 
+/** It belongs to one process (commit-log.ts), which is another one. */
+export function isInUse(error: unknown): boolean {
+  return error instanceof Database.SqliteError && error.code.startsWith("SQLITE_BUSY");
+}
+
 /** A later release has made the database another one: this one cannot read it. */
 export class LaterDatabase extends Error {}
 
@@ -330,6 +336,7 @@ export class LaterDatabase extends Error {}
  * one of an earlier release, which cannot read it from now on; called within each transaction that changes it.
  */
 export function openDatabase(path: string, onMigrated: (database: Connection) => void = () => {}): Connection {
+  loadCommitLog();
   const database = new Database(path, { timeout: 0 });
   try {
     prepareDatabase(database, onMigrated);

@@ -2,6 +2,8 @@
  * A damaged database is set aside as it is and the newest good copy takes its place, wherever the
  * start that does so dies; and nothing is repaired that is not damaged.
  */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import {
   readdirSync,
   readFileSync,
@@ -184,6 +186,28 @@ test("that the machine went down is known wherever a repair dies and begins agai
   }
   expect(known.length).toBeGreaterThan(5);
   expect(known.filter(([, boot]) => boot !== "unknown")).toEqual([]);
+});
+
+/** As somebody's `sqlite3 metadata.db`: it has read a row. */
+const OPEN_ELSEWHERE = `
+  const database = new (require("better-sqlite3"))(process.argv[1]);
+  database.prepare("SELECT * FROM setting").all();
+  console.log("open");
+  process.stdin.resume();
+`;
+
+test("one that is open in another program is left alone, and the start says why", async () => {
+  await prepare("later", true);
+  const other = spawn(process.execPath, ["-e", OPEN_ELSEWHERE, path()], { stdio: ["pipe", "pipe", "inherit"] });
+  const ended = once(other, "exit");
+  try {
+    await once(other.stdout, "data");
+    await expect(open()).rejects.toThrow(`${path()} is open in another program; close it there`);
+  } finally {
+    other.stdin.end();
+    await ended;
+  }
+  expect((await open()).value("written")).toBe("later");
 });
 
 test("one that cannot be opened is closed: later it would take away the log of what is in its place by then", async () => {

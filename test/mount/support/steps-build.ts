@@ -12,7 +12,7 @@ export function buildWithSteps(folder: string): string {
   const release = "native/build/Release";
   mkdirSync(join(folder, release), { recursive: true });
   cpSync(join(PROJECT, "dist"), join(folder, "dist"), { recursive: true });
-  for (const file of ["package.json", join(release, "wsfs.node")]) {
+  for (const file of ["package.json", join(release, "wsfs.node"), join(release, "wsfs-commit-log.so")]) {
     copyFileSync(join(PROJECT, file), join(folder, file));
   }
   symlinkSync(join(PROJECT, "node_modules"), join(folder, "node_modules"));
