@@ -1,6 +1,6 @@
 /*
- * A file system for SQLite (a VFS), between it and its own "unix-excl": the databases of a process belong to it
- * alone, and a commit is one write. Knows the frames of a write-ahead log, and nothing of what is in them.
+ * A file system for SQLite (a VFS), over its own "unix-excl": the databases of a process belong to it alone, and a
+ * commit is one write. Knows the frames of a write-ahead log, and nothing of what is in them.
  *
  * - SQLite writes each page of a commit to the log by two calls, and a commit of ours has two dozen pages: half a
  *   hundred calls into the kernel, while a program waits. Here they are gathered, and the page that makes the
@@ -21,7 +21,6 @@ SQLITE_EXTENSION_INIT1
 #include <stdbool.h>
 #include <string.h>
 
-#define LOG_HEADER 32
 #define FRAME_HEADER 24
 /* In a frame's header, big-endian: how many pages the database has after this commit. 0: it is none. */
 #define PAGES_AT 4
@@ -30,44 +29,47 @@ SQLITE_EXTENSION_INIT1
 #define LARGEST_FRAME (FRAME_HEADER + LARGEST_PAGE)
 /* What is gathered at most: a commit of more goes in parts. SQLite's "unix" takes no more than 17 bits of a length. */
 #define GATHERED 131071
+/* Of the locks of a log's index: whoever writes to the log. */
+#define WRITE_LOCK 0
 
-struct log_file {
-  sqlite3_file base;
-  /* Frames one behind the other, without their commit: in memory alone, as uncommitted pages are anyway. */
+/* What we know of a file; in its memory, behind what "unix-excl" knows. */
+struct state {
+  const sqlite3_io_methods *below;
+  /* Of a database its log, of a log its database. NULL: it is not open. */
+  sqlite3_file *other;
+  /* Of a log. Frames one behind the other that have not been written, and of which none is a commit. */
   unsigned char *gathered;
   int length;
   sqlite3_int64 start;
-  /* Behind the last frame that was written here. A frame's header before it is one that SQLite writes once more
-   * (checksums, at a commit after pages left the cache early), and no page follows it. */
+  /* Behind the last frame of the change that is being made; 0: there is none. A frame's header before it is one that
+   * SQLite writes once more (checksums, at a commit after pages left the cache early), and no page follows it. */
   sqlite3_int64 end;
-  /* What came last is a frame's header: its page comes next. */
+  /* What came last is a frame's header: its page comes next … */
   bool awaits_page;
-  /* It is the last one of a commit. */
+  /* … and makes a commit of what is gathered. */
   bool commits;
-  /* "unix-excl"'s file is in what follows. */
 };
 
 static sqlite3_vfs *below;
 static sqlite3_vfs ours;
+static sqlite3_io_methods database_methods, log_methods;
 
-static sqlite3_file *file_below(sqlite3_file *file)
+static struct state *state_of(sqlite3_file *file)
 {
-  return (sqlite3_file *)((struct log_file *)file + 1);
+  return (struct state *)((char *)file + below->szOsFile);
 }
 
-#define BELOW(file, method, ...) file_below(file)->pMethods->method(file_below(file), ##__VA_ARGS__)
-
+/* What cannot be written stays: SQLite counts on what it has handed over, until it undoes it. */
 static int write_gathered(sqlite3_file *file)
 {
-  struct log_file *log = (struct log_file *)file;
-  int length = log->length;
-  log->awaits_page = false;
-  /* Also where it fails: SQLite undoes the change, and writes whatever comes next to this place. */
-  log->length = 0;
-  return length == 0 ? SQLITE_OK : BELOW(file, xWrite, log->gathered, length, log->start);
+  struct state *log = state_of(file);
+  if (log->length == 0) return SQLITE_OK;
+  int result = log->below->xWrite(file, log->gathered, log->length, log->start);
+  if (result == SQLITE_OK) log->length = 0;
+  return result;
 }
 
-static void gather(struct log_file *log, const void *bytes, int count, sqlite3_int64 offset)
+static void gather(struct state *log, const void *bytes, int count, sqlite3_int64 offset)
 {
   if (log->length == 0) log->start = offset;
   memcpy(log->gathered + log->length, bytes, (size_t)count);
@@ -81,123 +83,141 @@ static bool is_commit(const unsigned char *frame_header)
   return memcmp(frame_header + PAGES_AT, none, PAGES_LENGTH) != 0;
 }
 
-static int log_write(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset)
+static int write_page(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset)
 {
-  struct log_file *log = (struct log_file *)file;
-  bool follows = log->length > 0 && offset == log->start + log->length;
-  bool is_page = follows && log->awaits_page && count <= LARGEST_PAGE;
-  if (is_page) {
-    gather(log, bytes, count, offset);
-    log->awaits_page = false;
-    bool is_full = log->length > GATHERED - LARGEST_FRAME;
-    return log->commits || is_full ? write_gathered(file) : SQLITE_OK;
+  struct state *log = state_of(file);
+  gather(log, bytes, count, offset);
+  log->awaits_page = false;
+  bool is_full = log->length > GATHERED - LARGEST_FRAME;
+  if (!log->commits && !is_full) return SQLITE_OK;
+  int result = write_gathered(file);
+  /* To SQLite this frame is not there. It must not come into the log later, with whatever else is gathered then. */
+  if (result != SQLITE_OK) {
+    log->length -= FRAME_HEADER + count;
+    log->end -= FRAME_HEADER + count;
   }
-  int result = follows ? SQLITE_OK : write_gathered(file);
-  if (result != SQLITE_OK) return result;
-  if (count == FRAME_HEADER && offset >= log->end) {
-    log->commits = is_commit(bytes);
-    gather(log, bytes, count, offset);
-    log->awaits_page = true;
-    return SQLITE_OK;
-  }
-  result = write_gathered(file);
-  if (result != SQLITE_OK) return result;
-  bool begins_anew = offset == 0 && count == LOG_HEADER;
-  if (begins_anew || offset + count > log->end) log->end = offset + count;
-  return BELOW(file, xWrite, bytes, count, offset);
+  return result;
 }
 
-/* Whoever looks at the file finds all of it. */
-#define AFTER_WHAT_IS_GATHERED(file, method, ...)                                                                       \
-  int result = write_gathered(file);                                                                                    \
-  return result == SQLITE_OK ? BELOW(file, method, ##__VA_ARGS__) : result
+static int log_write(sqlite3_file *file, const void *bytes, int count, sqlite3_int64 offset)
+{
+  struct state *log = state_of(file);
+  bool follows = log->length > 0 && offset == log->end;
+  if (follows && log->awaits_page && count <= LARGEST_PAGE) return write_page(file, bytes, count, offset);
+  if (follows || log->length == 0) {
+    if (count == FRAME_HEADER && offset >= log->end && log->length <= GATHERED - LARGEST_FRAME) {
+      log->commits = is_commit(bytes);
+      log->awaits_page = true;
+      gather(log, bytes, count, offset);
+      return SQLITE_OK;
+    }
+  }
+  int result = write_gathered(file);
+  if (result != SQLITE_OK) return result;
+  if (offset + count > log->end) log->end = offset + count;
+  return log->below->xWrite(file, bytes, count, offset);
+}
 
+/* Frames of a change that is being made are read before it is committed, and when it is undone. */
 static int log_read(sqlite3_file *file, void *bytes, int count, sqlite3_int64 offset)
 {
-  AFTER_WHAT_IS_GATHERED(file, xRead, bytes, count, offset);
+  struct state *log = state_of(file);
+  if (log->length > 0 && offset >= log->start && offset + count <= log->start + log->length) {
+    memcpy(bytes, log->gathered + (offset - log->start), (size_t)count);
+    return SQLITE_OK;
+  }
+  return log->below->xRead(file, bytes, count, offset);
 }
 
 static int log_truncate(sqlite3_file *file, sqlite3_int64 size)
 {
-  AFTER_WHAT_IS_GATHERED(file, xTruncate, size);
+  int result = write_gathered(file);
+  return result == SQLITE_OK ? state_of(file)->below->xTruncate(file, size) : result;
 }
 
 static int log_sync(sqlite3_file *file, int flags)
 {
-  AFTER_WHAT_IS_GATHERED(file, xSync, flags);
+  int result = write_gathered(file);
+  return result == SQLITE_OK ? state_of(file)->below->xSync(file, flags) : result;
 }
 
 static int log_size(sqlite3_file *file, sqlite3_int64 *size)
 {
-  AFTER_WHAT_IS_GATHERED(file, xFileSize, size);
+  int result = write_gathered(file);
+  return result == SQLITE_OK ? state_of(file)->below->xFileSize(file, size) : result;
 }
 
-static int log_control(sqlite3_file *file, int operation, void *argument)
-{
-  AFTER_WHAT_IS_GATHERED(file, xFileControl, operation, argument);
-}
-
-/* What is gathered has no commit. */
 static int log_close(sqlite3_file *file)
 {
-  sqlite3_free(((struct log_file *)file)->gathered);
-  return BELOW(file, xClose);
+  struct state *log = state_of(file);
+  sqlite3_free(log->gathered);
+  state_of(log->other)->other = NULL;
+  return log->below->xClose(file);
 }
 
-static int log_lock(sqlite3_file *file, int lock)
+/* Whoever lets go of the log has committed, or undone: what is gathered by then is undone, and others may write there. */
+static int database_lock_log(sqlite3_file *file, int first, int count, int flags)
 {
-  return BELOW(file, xLock, lock);
+  struct state *database = state_of(file);
+  bool lets_go = (flags & SQLITE_SHM_UNLOCK) != 0 && (flags & SQLITE_SHM_EXCLUSIVE) != 0;
+  if (lets_go && first == WRITE_LOCK && database->other != NULL) {
+    struct state *log = state_of(database->other);
+    log->length = 0;
+    log->end = 0;
+    log->awaits_page = false;
+  }
+  return database->below->xShmLock(file, first, count, flags);
 }
 
-static int log_unlock(sqlite3_file *file, int lock)
+/* "unix-excl" has one table of methods for databases and one for logs. */
+static pthread_mutex_t tables = PTHREAD_MUTEX_INITIALIZER;
+
+static const sqlite3_io_methods *with_ours(sqlite3_io_methods *table, const sqlite3_io_methods *methods, bool is_log)
 {
-  return BELOW(file, xUnlock, lock);
+  pthread_mutex_lock(&tables);
+  if (table->iVersion == 0) {
+    *table = *methods;
+    if (is_log) {
+      table->xClose = log_close;
+      table->xRead = log_read;
+      table->xWrite = log_write;
+      table->xTruncate = log_truncate;
+      table->xSync = log_sync;
+      table->xFileSize = log_size;
+    } else {
+      table->xShmLock = database_lock_log;
+    }
+  }
+  pthread_mutex_unlock(&tables);
+  return table;
 }
 
-static int log_is_reserved(sqlite3_file *file, int *is_reserved)
-{
-  return BELOW(file, xCheckReservedLock, is_reserved);
-}
-
-static int log_sector_size(sqlite3_file *file)
-{
-  return BELOW(file, xSectorSize);
-}
-
-static int log_characteristics(sqlite3_file *file)
-{
-  return BELOW(file, xDeviceCharacteristics);
-}
-
-static const sqlite3_io_methods log_methods = {
-  .iVersion = 1,
-  .xClose = log_close,
-  .xRead = log_read,
-  .xWrite = log_write,
-  .xTruncate = log_truncate,
-  .xSync = log_sync,
-  .xFileSize = log_size,
-  .xLock = log_lock,
-  .xUnlock = log_unlock,
-  .xCheckReservedLock = log_is_reserved,
-  .xFileControl = log_control,
-  .xSectorSize = log_sector_size,
-  .xDeviceCharacteristics = log_characteristics,
-};
-
-/* Anything but a log is a file of "unix-excl" itself. */
+/* Anything but a database and its log is a file of "unix-excl" itself. */
 static int open_file(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags, int *opened)
 {
   (void)vfs;
-  if ((flags & SQLITE_OPEN_WAL) == 0) return below->xOpen(below, name, file, flags, opened);
-  struct log_file *log = (struct log_file *)file;
-  memset(log, 0, sizeof *log);
-  log->gathered = sqlite3_malloc(GATHERED);
-  if (log->gathered == NULL) return SQLITE_NOMEM;
-  int result = below->xOpen(below, name, file_below(file), flags, opened);
-  if (result == SQLITE_OK) log->base.pMethods = &log_methods;
-  else sqlite3_free(log->gathered);
-  return result;
+  bool is_log = (flags & SQLITE_OPEN_WAL) != 0;
+  bool is_database = (flags & SQLITE_OPEN_MAIN_DB) != 0;
+  if (!is_log && !is_database) return below->xOpen(below, name, file, flags, opened);
+
+  file->pMethods = NULL;
+  unsigned char *gathered = is_log ? sqlite3_malloc(GATHERED) : NULL;
+  if (is_log && gathered == NULL) return SQLITE_NOMEM;
+  int result = below->xOpen(below, name, file, flags, opened);
+  if (result != SQLITE_OK) {
+    sqlite3_free(gathered);
+    return result;
+  }
+  struct state *state = state_of(file);
+  memset(state, 0, sizeof *state);
+  state->below = file->pMethods;
+  state->gathered = gathered;
+  if (is_log) {
+    state->other = sqlite3_database_file_object(name);
+    state_of(state->other)->other = file;
+  }
+  file->pMethods = with_ours(is_log ? &log_methods : &database_methods, file->pMethods, is_log);
+  return SQLITE_OK;
 }
 
 static int registered = SQLITE_ERROR;
@@ -209,7 +229,7 @@ static void register_ours(void)
   ours = *below;
   ours.zName = "wsfs";
   ours.pNext = NULL;
-  ours.szOsFile = (int)sizeof(struct log_file) + below->szOsFile;
+  ours.szOsFile = below->szOsFile + (int)sizeof(struct state);
   ours.xOpen = open_file;
   registered = sqlite3_vfs_register(&ours, 1);
 }
