@@ -41,8 +41,9 @@ struct state {
   unsigned char *gathered;
   int length;
   sqlite3_int64 start;
-  /* Behind the last frame of the change that is being made; 0: there is none. A frame's header before it is one that
-   * SQLite writes once more (checksums, at a commit after pages left the cache early), and no page follows it. */
+  /* Behind the last frame of the change that is being made; 0: there is none. What comes before it is written as it
+   * comes: a frame's header without its page (checksums, at a commit after pages left the cache early), a page
+   * without its header, or a frame in the place of one that was undone. */
   sqlite3_int64 end;
   /* What came last is a frame's header: its page comes next … */
   bool awaits_page;
@@ -155,12 +156,12 @@ static int log_close(sqlite3_file *file)
   return log->below->xClose(file);
 }
 
-/* Whoever lets go of the log has committed, or undone: what is gathered by then is undone, and others may write there. */
+/* Whoever lets go of the log has committed, or undone: what is gathered by then is undone, and others may write there.
+ * So it is for whoever takes it, which is all that shows where a connection had it to itself (locking_mode). */
 static int database_lock_log(sqlite3_file *file, int first, int count, int flags)
 {
   struct state *database = state_of(file);
-  bool lets_go = (flags & SQLITE_SHM_UNLOCK) != 0 && (flags & SQLITE_SHM_EXCLUSIVE) != 0;
-  if (lets_go && first == WRITE_LOCK && database->other != NULL) {
+  if (first == WRITE_LOCK && (flags & SQLITE_SHM_EXCLUSIVE) != 0 && database->other != NULL) {
     struct state *log = state_of(database->other);
     log->length = 0;
     log->end = 0;

@@ -5,8 +5,8 @@
  *
  * The log begins anew with a commit before which all of it was moved. While commits go on there is
  * none: something comes during each round, and the log of a program that makes a hundred thousand
- * files would be gigabytes. So the last round of a long log is the writer's own: it is short, and
- * nothing comes during it.
+ * files would be gigabytes. So the last round of a long log is the writer's own: nothing comes during
+ * it, and it takes little of the time in which the log was written.
  */
 import { parentPort, workerData } from "node:worker_threads";
 import Database from "better-sqlite3";

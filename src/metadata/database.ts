@@ -331,13 +331,16 @@ export function isInUse(error: unknown): boolean {
 /** A later release has made the database another one: this one cannot read it. */
 export class LaterDatabase extends Error {}
 
+/** Whoever got in between two daemons, to read, is soon gone. */
+const IN_USE_MS = 5_000;
+
 /**
- * A path, or ":memory:". Throws an Error that names the cause when the file is no such database. `onMigrated`: it was
+ * A path, or ":memory:". Waits for a moment for another program that has it open. Throws an Error that names the cause when the file is no such database. `onMigrated`: it was
  * one of an earlier release, which cannot read it from now on; called within each transaction that changes it.
  */
 export function openDatabase(path: string, onMigrated: (database: Connection) => void = () => {}): Connection {
   loadCommitLog();
-  const database = new Database(path, { timeout: 0 });
+  const database = new Database(path, { timeout: IN_USE_MS });
   try {
     prepareDatabase(database, onMigrated);
   } catch (error) {
@@ -362,6 +365,8 @@ function prepareDatabase(database: Connection, onMigrated: (database: Connection
   // What a change was before, kept to undo it alone, is a few pages: no file is made for them.
   database.pragma("temp_store = MEMORY");
   migrate(database, onMigrated);
+  // The thread that answers programs waits for nobody.
+  database.pragma("busy_timeout = 0");
 }
 
 /**

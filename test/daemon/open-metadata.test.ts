@@ -188,26 +188,41 @@ test("that the machine went down is known wherever a repair dies and begins agai
   expect(known.filter(([, boot]) => boot !== "unknown")).toEqual([]);
 });
 
-/** As somebody's `sqlite3 metadata.db`: it has read a row. */
+/** As somebody's `sqlite3 metadata.db`: it has read a row. Until its input ends, or for so many milliseconds. */
 const OPEN_ELSEWHERE = `
-  const database = new (require("better-sqlite3"))(process.argv[1]);
+  const [, path, stays] = process.argv;
+  const database = new (require("better-sqlite3"))(path);
   database.prepare("SELECT * FROM setting").all();
   console.log("open");
   process.stdin.resume();
+  if (stays !== undefined) setTimeout(() => process.exit(), Number(stays));
 `;
+
+async function elsewhere(...stays: string[]) {
+  const program = spawn(process.execPath, ["-e", OPEN_ELSEWHERE, path(), ...stays], {
+    stdio: ["pipe", "pipe", "inherit"],
+  });
+  const ended = once(program, "exit");
+  await once(program.stdout, "data");
+  return async () => {
+    program.stdin.end();
+    await ended;
+  };
+}
 
 test("one that is open in another program is left alone, and the start says why", async () => {
   await prepare("later", true);
-  const other = spawn(process.execPath, ["-e", OPEN_ELSEWHERE, path()], { stdio: ["pipe", "pipe", "inherit"] });
-  const ended = once(other, "exit");
-  try {
-    await once(other.stdout, "data");
-    await expect(open()).rejects.toThrow(`${path()} is open in another program; close it there`);
-  } finally {
-    other.stdin.end();
-    await ended;
-  }
+  const leave = await elsewhere();
+  await expect(open().finally(leave)).rejects.toThrow(`${path()} is open in another program; close it there`);
   expect((await open()).value("written")).toBe("later");
+});
+
+test("one that another program reads for a moment is waited for, and by a commit nobody is", async () => {
+  await prepare("later", true);
+  const leave = await elsewhere("1000");
+  const { value, connection } = await open().finally(leave);
+  expect(value("written")).toBe("later");
+  expect(connection.pragma("busy_timeout", { simple: true })).toBe(0);
 });
 
 test("one that cannot be opened is closed: later it would take away the log of what is in its place by then", async () => {
