@@ -157,11 +157,13 @@ static int log_close(sqlite3_file *file)
 }
 
 /* Whoever lets go of the log has committed, or undone: what is gathered by then is undone, and others may write there.
- * So it is for whoever takes it, which is all that shows where a connection had it to itself (locking_mode). */
+ * Not for
+ * a connection with locking_mode=EXCLUSIVE, which does not say when it lets go. */
 static int database_lock_log(sqlite3_file *file, int first, int count, int flags)
 {
   struct state *database = state_of(file);
-  if (first == WRITE_LOCK && (flags & SQLITE_SHM_EXCLUSIVE) != 0 && database->other != NULL) {
+  bool lets_go = (flags & SQLITE_SHM_UNLOCK) != 0 && (flags & SQLITE_SHM_EXCLUSIVE) != 0;
+  if (lets_go && first == WRITE_LOCK && database->other != NULL) {
     struct state *log = state_of(database->other);
     log->length = 0;
     log->end = 0;
