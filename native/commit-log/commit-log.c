@@ -157,8 +157,7 @@ static int log_close(sqlite3_file *file)
 }
 
 /* Whoever lets go of the log has committed, or undone: what is gathered by then is undone, and others may write there.
- * Not for
- * a connection with locking_mode=EXCLUSIVE, which does not say when it lets go. */
+ * Not for a connection with locking_mode=EXCLUSIVE, which does not say when it lets go. */
 static int database_lock_log(sqlite3_file *file, int first, int count, int flags)
 {
   struct state *database = state_of(file);
