@@ -5,7 +5,7 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { listServed } from "../../src/daemon/runtime-folder.ts";
-import type { Finished } from "../support/child.ts";
+import { type Finished, until } from "../support/child.ts";
 import { check, createPlace, mountsBelow, type Place, type TestGateway, type TestMount } from "../support/wsfs.ts";
 import { childrenAt } from "./support/nodes.ts";
 
@@ -253,12 +253,15 @@ describe("the gateway", () => {
     const args = mountArguments({ dir: first.dir, stateDir: first.stateDir, tokenFile: place.path("later") });
     const mounted = await place.wsfs(args);
     expect(mounted).toMatchObject({ code: 0 });
-    expect(mounted.stderr).toMatch(/login needed|token/);
+    // The state dir is enough to begin with: an answer is waited for a quarter of a second, and told of by status then.
+    expect(mounted.stderr).toMatch(/login needed|the gateway has not said yet whether it has workspace/);
     expect(check(await first.sh("cat login-file; echo written > login-new; cat login-new")).stdout).toBe(
       "cached\nwritten\n",
     );
-    const { paused } = JSON.parse(check(await place.wsfs(["status", first.dir, "--json"])).stdout);
-    expect(paused).toContain(`login needed (put another token into ${place.path("later")}): `);
+    await until("status says what to do", async () => {
+      const { paused } = JSON.parse(check(await place.wsfs(["status", first.dir, "--json"])).stdout);
+      return paused?.includes(`login needed (put another token into ${place.path("later")}): `) === true;
+    });
     // A good token in the same file is taken over while mounted.
     writeFileSync(place.path("later"), `${gateway.token}\n`);
     check(await place.wsfs(["drain", first.dir, "--timeout", "60"], { timeoutMs: 70_000 }));
