@@ -2,7 +2,7 @@
  * When a thread makes the checkpoints that keep a database's write-ahead log short: whenever the
  * log has grown, one at a time. The thread, which has a connection of its own, is the caller's: it
  * answers "checkpoint" with a message when it has made one, and ends at "end". The answer "finish" says
- * that the log is long: whoever writes to it is to move the rest.
+ * that the log is long and the rest of it short: whoever writes to it is to move that.
  */
 import { stat } from "node:fs/promises";
 import type { Worker } from "node:worker_threads";

@@ -5,8 +5,8 @@
  *
  * The log begins anew with a commit before which all of it was moved. While commits go on there is
  * none: something comes during each round, and the log of a program that makes a hundred thousand
- * files would be gigabytes. So the last round of a long log is the writer's own: nothing comes during
- * it, and it takes little of the time in which the log was written.
+ * files would be gigabytes. So the last round of a long log is the writer's own: it is short, and
+ * nothing comes during it.
  */
 import { parentPort, workerData } from "node:worker_threads";
 import Database from "better-sqlite3";
@@ -43,7 +43,7 @@ parentPort?.on("message", (message: unknown) => {
 
 /** Whether the last round is left to the writer. */
 function checkpoint(): boolean {
-  for (let round = 1; round <= ROUNDS; round += 1) {
+  for (let round = 1, before = 0; round <= ROUNDS; round += 1) {
     const begun = systemClock.elapsed();
     const [result] = state.parse(database.pragma("wal_checkpoint(PASSIVE)"));
     // Somebody reads what is older, or makes one too.
@@ -51,8 +51,8 @@ function checkpoint(): boolean {
     const logBytes = result.log * frameBytes;
     if (!isLong(logBytes)) return false;
     const tookMs = systemClock.elapsed() - begun;
-    // The first moved what came since the last checkpoint, and says nothing of the next.
-    if (round > 1 && isForWriter({ logBytes, tookMs })) return true;
+    if (round > 1 && isForWriter({ logBytes, leftBytes: logBytes - before, tookMs })) return true;
+    before = logBytes;
   }
   return false;
 }
