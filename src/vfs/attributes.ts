@@ -90,11 +90,17 @@ function changedAttributes(context: Context, inode: Inode, change: SetAttributes
 const PREFIX = "user.";
 /** What is said of a node here and never sent. */
 const RESERVED = "user.wsfs.";
+/** As for the kernel. */
+const NAME_BYTES_MAX = 255;
 const VALUE_BYTES_MAX = 64 * 1024;
 const ALL_BYTES_MAX = 256 * 1024;
 
+function isKept(name: string): boolean {
+  return name.startsWith(PREFIX) && name.length > PREFIX.length;
+}
+
 function checkXattrName(name: string): void {
-  if (!name.startsWith(PREFIX) || name.length === PREFIX.length) {
+  if (!isKept(name)) {
     throw new FsError("EOPNOTSUPP", "only attributes of the user. space are kept");
   }
 }
@@ -156,6 +162,11 @@ export async function getxattr(context: Context, lineage: Lineage, name: string)
   return Buffer.from(value, "base64");
 }
 
+/** Those that can be asked for. Others write at the gateway what they like: it stays there, and no program fails over it. */
 export async function listxattr(context: Context, lineage: Lineage): Promise<string[]> {
-  return Object.keys(inodeOf(context, lineage).attributes.xattrs ?? {});
+  return Object.keys(inodeOf(context, lineage).attributes.xattrs ?? {}).filter(canBeAskedFor);
+}
+
+function canBeAskedFor(name: string): boolean {
+  return isKept(name) && !name.includes("\0") && Buffer.byteLength(name) <= NAME_BYTES_MAX;
 }

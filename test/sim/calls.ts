@@ -63,6 +63,7 @@ export interface Calls {
   utimens(path: string, seconds: number): Promise<void>;
   setxattr(path: string, name: string, value: string): Promise<void>;
   getxattr(path: string, name: string): Promise<string>;
+  listxattr(path: string): Promise<string[]>;
 }
 
 /** What a program may run into when the gateway cannot be reached, or refuses. */

@@ -429,6 +429,7 @@ export function createKernel(
         await fileSystem.setxattr(caller, lineage, name, Buffer.from(value), flags);
         memory.touch(lineage);
       }),
+    listxattr: (path) => call(path, async () => fileSystem.listxattr(caller, await lineageAt(path))),
     getxattr: (path, name) =>
       call(path, async () => {
         return Buffer.from(await fileSystem.getxattr(caller, await lineageAt(path), name)).toString();

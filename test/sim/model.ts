@@ -225,6 +225,9 @@ function modelOf(state: State): Model {
     async setxattr(path, name, value) {
       walk(split(path)).xattrs.set(name, value);
     },
+    async listxattr(path) {
+      return [...walk(split(path)).xattrs.keys()];
+    },
     async getxattr(path, name) {
       const value = walk(split(path)).xattrs.get(name);
       if (value === undefined) throw new CallError("ENODATA", name);
