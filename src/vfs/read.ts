@@ -75,7 +75,11 @@ async function readFile(live: LiveFile, buffer: Uint8Array, offset: number): Pro
   }
 }
 
-/** Undefined: nothing of that kind at or after the offset. What is missing belongs to the origin: data. */
+/**
+ * Undefined: nothing of that kind at or after the offset. What is missing belongs to the origin: data. What a program
+ * has mapped for writing, and stored there, is in the kernel's pages alone: with such a writer, which a handle does not
+ * tell from another, nothing is known to be a hole. Who is passed on has the file's own pages.
+ */
 export async function seek(
   context: Context,
   _caller: Caller,
@@ -84,11 +88,19 @@ export async function seek(
   offset: number,
 ): Promise<number | undefined> {
   const { live } = fileOf(context, handleId);
+  const mayBeMapped = live.writers > 0 && live.backing === undefined;
   try {
+    if (mayBeMapped) return await seekWithoutHoles(live, kind, offset);
     return kind === "data" ? await seekData(live, offset) : await seekHole(live, offset);
   } catch (error) {
     throw fromDisk(error, "lseek");
   }
+}
+
+async function seekWithoutHoles(live: LiveFile, kind: "data" | "hole", offset: number): Promise<number | undefined> {
+  const { size } = await live.file.stat();
+  if (offset >= size) return undefined;
+  return kind === "data" ? offset : size;
 }
 
 async function seekData(live: LiveFile, offset: number): Promise<number | undefined> {

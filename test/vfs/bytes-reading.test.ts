@@ -379,6 +379,21 @@ test("what is missing is data for lseek, and asks nobody", async () => {
   expect(world.gateway.calls.length).toBe(0);
 });
 
+test("with a writer, who may have it mapped, nothing is a hole for lseek", async () => {
+  const world = await createBytesWorld();
+  const inode = world.addRemote(pattern(4 * MIB));
+  const reader = await world.open(inode);
+  const writer = await world.open(inode, { write: true });
+  await world.write(writer, 8 * MIB, pattern(10));
+  const at = (kind: "data" | "hole", offset: number) => seek(world.context, CALLER, reader, kind, offset);
+  expect(await at("data", 6 * MIB)).toBe(6 * MIB);
+  expect(await at("hole", 0)).toBe(8 * MIB + 10);
+  expect(await at("data", 8 * MIB + 10)).toBeUndefined();
+  await world.close(writer);
+  expect(await at("data", 6 * MIB)).toBe(8 * MIB);
+  expect(await at("hole", 0)).toBe(4 * MIB);
+});
+
 test("closing gives up what is still being fetched", async () => {
   const world = await createBytesWorld();
   const inode = world.addRemote(pattern(8 * MIB), { hash: null });

@@ -217,6 +217,23 @@ equal(get("f"), b"after" + b"." * 8182 + b"close")
     );
   },
 
+  "what is stored in a hole through a mapping is no hole for who looks for data"(dir) {
+    python(
+      dir,
+      `
+with open("f", "w+b") as f: f.truncate(1 << 20)
+with open("f", "r+b") as f: m = mmap.mmap(f.fileno(), 1 << 20)
+m[500000:500005] = b"store"
+fd = os.open("f", os.O_RDONLY)
+assert os.lseek(fd, 400000, os.SEEK_DATA) <= 500000
+subprocess.run(["cp", "--sparse=auto", "f", "copy"], check=True)
+equal(get("copy")[499999:500006], b"\\0store\\0")
+m.close()
+equal(get("f")[499999:500006], b"\\0store\\0")
+`,
+    );
+  },
+
   "a private mapping changes nothing"(dir) {
     python(
       dir,
