@@ -13,6 +13,7 @@ import { completeFolder } from "./listing.ts";
 import { pinMtime } from "./mtime.ts";
 import { dropIfUnused } from "./nameless.ts";
 import { isPassedAtOnce, open, openCreated, prepareOpen, release } from "./open.ts";
+import { handedDown } from "./privileges.ts";
 import { isTight, requireRoom } from "./space.ts";
 import { EMPTY_HASH, folderOf, found, inodeOf, nowText, requireNamed, requireWritable } from "./stat.ts";
 
@@ -83,12 +84,14 @@ async function make(
   attributes: Attributes,
 ): Promise<Inode> {
   const folder = await requireFreeName(context, caller, parent, name);
+  const isFolder = kind === "folder";
   const makeIt = () => {
     if (context.metadata.entries.find(folder.id, name) !== undefined) {
       throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
     }
-    const inode = makeInode(context, kind, attributes, kind === "folder" ? EMPTY_FOLDER : EMPTY);
-    addName(context, folder.id, name, inode.id, kind === "folder" ? "folder" : "file");
+    const mode = isFolder ? { mode: handedDown(folder.attributes.mode, attributes.mode) } : {};
+    const inode = makeInode(context, kind, { ...attributes, ...mode }, isFolder ? EMPTY_FOLDER : EMPTY);
+    addName(context, folder.id, name, inode.id, isFolder ? "folder" : "file");
     return inode;
   };
   const made = commit(context, caller, makeIt, { about: ({ lineage }) => lineage });

@@ -1,4 +1,4 @@
-/** Set-user-id and set-group-id bits, which a write by an ordinary user takes away. Pure. */
+/** Set-user-id and set-group-id bits: a write by an ordinary user takes them away, a folder hands the latter down. Pure. */
 const S_ISUID = 0o4000;
 const S_ISGID = 0o2000;
 const S_IXGRP = 0o010;
@@ -9,4 +9,9 @@ export function withoutPrivileges(mode: number | undefined): number | undefined 
   const setGid = (mode & S_IXGRP) !== 0 ? S_ISGID : 0;
   const kept = mode & ~(S_ISUID | setGid);
   return kept === mode ? undefined : kept;
+}
+
+/** The mode of a folder made in one of mode `parent`. */
+export function handedDown(parent = 0, mode = 0): number {
+  return mode | (parent & S_ISGID);
 }
