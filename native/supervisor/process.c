@@ -78,13 +78,17 @@ int start_daemon(char **program, pid_t *pid, int *control)
 {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) return errno;
-  *pid = fork();
-  if (*pid == 0) run_daemon(program, ends[1]);
-  int error = *pid < 0 ? errno : 0;
+  pid_t child = fork();
+  if (child == 0) run_daemon(program, ends[1]);
+  int error = child < 0 ? errno : 0;
   close(ends[1]);
-  if (error != 0) close(ends[0]);
-  else *control = ends[0];
-  return error;
+  if (error != 0) {
+    close(ends[0]);
+    return error; /* -1 is no process: as one it would be every one to kill(2) */
+  }
+  *pid = child;
+  *control = ends[0];
+  return 0;
 }
 
 void send_line(int control, const char *line, int descriptor)

@@ -1,10 +1,24 @@
 /* Lines to those outside: our standard error, and whoever started us and reads the status descriptor. */
 #include "supervisor.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
+
+/* Never waits for who reads there: where there is no room, it is dropped; of what may have none, the end. */
+static void write_line(int fd, const char *prefix, const char *text)
+{
+  char line[PIPE_BUF];
+  snprintf(line, sizeof line - 1, "%s%s", prefix, text);
+  size_t length = strlen(line);
+  line[length] = '\n';
+  struct pollfd reader = {.fd = fd, .events = POLLOUT};
+  if (poll(&reader, 1, 0) != 1 || (reader.revents & (POLLOUT | POLLERR)) != POLLOUT) return;
+  if (write(fd, line, length + 1) < 0) return; /* gone just now */
+}
 
 void say(const char *format, ...)
 {
@@ -13,13 +27,12 @@ void say(const char *format, ...)
   va_start(values, format);
   vsnprintf(line, sizeof line, format, values);
   va_end(values);
-  fprintf(stderr, "wsfs: %s\n", line);
+  write_line(STDERR_FILENO, "wsfs: ", line);
 }
 
 void write_note(int status_fd, const char *text)
 {
-  struct pollfd reader = {.fd = status_fd, .events = POLLOUT};
-  if (poll(&reader, 1, 0) == 1 && reader.revents == POLLOUT) dprintf(status_fd, "note %s\n", text);
+  if (status_fd >= 0) write_line(status_fd, "note ", text);
 }
 
 void write_status(int *status_fd, const char *line)

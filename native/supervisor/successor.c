@@ -3,10 +3,12 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MINUTE_MS 60000
 #define FIRST_WAIT_MS 100 /* doubled with each further crash */
 #define DOUBLINGS_MAX 5
+#define START_AGAIN_MS 1000
 
 int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms)
 {
@@ -20,6 +22,16 @@ int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms)
   if (recent >= limit) return -1;
   if (served) return 0;
   return FIRST_WAIT_MS << (recent - 1 < DOUBLINGS_MAX ? recent - 1 : DOUBLINGS_MAX);
+}
+
+int judge_start(struct crashes *crashes, int error, int silence_s, int64_t now_ms)
+{
+  int64_t since = crashes->failing_since != 0 ? crashes->failing_since : now_ms;
+  crashes->failing_since = error == 0 ? 0 : since;
+  if (error == 0) return 0;
+  if (now_ms - since >= (int64_t)silence_s * 1000) return -1;
+  if (since == now_ms) say("cannot start the daemon: %s; it is tried again", strerror(error));
+  return START_AGAIN_MS;
 }
 
 bool is_near_limit(const struct crashes *crashes, int limit)

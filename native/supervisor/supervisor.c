@@ -43,7 +43,7 @@ static struct {
   int process;       /* of a daemon that is no child of ours; -1: it is one */
   int control;       /* -1: closed */
   struct mount mount;
-  pid_t unmounts[3]; /* children at work, by enum unmount_how */
+  pid_t unmounts[3]; /* children at work, by enum unmount_how; -1: there was no process for it, it is tried again */
   pid_t detaching;   /* a child that takes off copies of the mount; 0: none */
   bool unmount_asked; /* the daemon waits for the answer */
   bool failed; /* the reason has been printed */
@@ -88,16 +88,15 @@ static bool still_mounted(void)
 
 static void unmount(enum unmount_how how)
 {
-  if (self.unmounts[how] != 0) return;
-  pid_t pid = start_unmount(&self.mount, how);
-  if (pid < 0) fail(1, "cannot detach %s: %s", self.options.mountpoint, strerror(errno));
-  else self.unmounts[how] = pid;
+  if (self.unmounts[how] > 0) return;
+  pid_t before = self.unmounts[how];
+  self.unmounts[how] = start_unmount(&self.mount, how);
+  if (self.unmounts[how] < 0 && before == 0) say("cannot detach %s yet: %s", self.options.mountpoint, strerror(errno));
 }
 
 static bool unmounting(void)
 {
-  return self.unmounts[UNMOUNT_IF_FREE] != 0 || self.unmounts[UNMOUNT_LAZILY] != 0 ||
-         self.unmounts[UNMOUNT_BY_FORCE] != 0;
+  return self.unmounts[0] != 0 || self.unmounts[1] != 0 || self.unmounts[2] != 0;
 }
 
 /*
@@ -389,13 +388,13 @@ static void give_up_waiting(void)
 
 static void start_successor(void)
 {
-  self.start_at = 0;
   int error = start_daemon(program_in_use(self.options.program), &self.daemon, &self.control);
   self.watched = error == 0;
   if (error == 0) pass_device(); /* before it asks: if we die, it has all that it takes to go on */
-  if (error == 0) return;
+  int wait = judge_start(&self.crashes, error, self.options.silence, now_ms());
+  self.start_at = wait > 0 ? now_ms() + wait : 0;
+  if (wait >= 0) return;
   snprintf(self.cause, sizeof self.cause, "cannot start the daemon: %s", strerror(error));
-  if (plan_successor("no process", false)) return;
   on_daemon_lost("no process");
   give_up_waiting();
 }
@@ -407,6 +406,7 @@ static void start_successor(void)
 static void watch(int64_t passed_ms)
 {
   if (self.start_at != 0 && now_ms() >= self.start_at) start_successor();
+  for (int how = 0; how < 3; how++) if (self.unmounts[how] < 0) unmount(how);
   self.silent_ms += passed_ms < 2 * TICK_MS ? passed_ms : 2 * TICK_MS;
   if (self.daemon == 0 || !self.watched) return;
   if (!self.killed && self.silent_ms >= (int64_t)self.options.silence * 1000) {

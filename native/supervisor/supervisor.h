@@ -146,9 +146,15 @@ struct crashes {
   int total;
   int recent; /* within a minute, when the last one was counted */
   int before; /* this supervisor, which a daemon has started */
+  int64_t failing_since; /* when the next daemon was first tried to be started, where that failed; 0: it did not */
 };
 /* Milliseconds to wait before the next start, none after a daemon that had `served`; -1: that was one too many. */
 int count_crash(struct crashes *crashes, int limit, bool served, int64_t now_ms);
+/*
+ * A start that has failed says nothing of any daemon: there is no process to be had, it may be, for a moment. `error`: 0, it
+ * did not. Milliseconds to wait before the next try; -1: it was tried for as long as a daemon may be silent.
+ */
+int judge_start(struct crashes *crashes, int error, int silence_s, int64_t now_ms);
 /* Those of a daemon with other settings say nothing of the next; they stay counted as restarts. */
 void forget_crashes(struct crashes *crashes);
 /* Two more like the last one end the mount: whatever they died of, what was at hand each time is to blame rather. */

@@ -108,7 +108,7 @@ static int unmount(struct mount mount, enum unmount_how how)
   close_device(&mount);
   int error = 0;
   if (found) {
-    if (abort >= 0 && write(abort, "1", 1) < 0) fprintf(stderr, "wsfs: abort: %s\n", strerror(errno));
+    if (abort >= 0 && write(abort, "1", 1) < 0) say("abort: %s", strerror(errno));
     error = unmount_entry(&ours, how);
     for (int waited = 0; error == EBUSY && how == UNMOUNT_IF_FREE && waited < BUSY_MS; waited += AGAIN_MS) {
       usleep(AGAIN_MS * 1000);

@@ -1,10 +1,10 @@
 /** What a daemon that came by a reload, and served, is worth when it dies: by a clock that the test sets. */
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import {
+  buildSupervisor,
   canMount,
   expectNothingLeft,
   leaveMount,
@@ -16,18 +16,11 @@ import {
   useMount,
 } from "./supervisor-trial.ts";
 
-const SOURCES = join(import.meta.dirname, "../../native/supervisor");
-
 let folder: string;
 let supervisor: string;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "wsfs-supervisor-clock-"));
-  supervisor = join(folder, "wsfs-supervisor");
-  const sources = readdirSync(SOURCES).filter((name) => name.endsWith(".c"));
-  const clock = join(import.meta.dirname, "set-clock.c");
-  execFileSync("cc", ["-std=gnu11", "-D_GNU_SOURCE", "-Wl,--wrap=now_ms", "-o", supervisor, clock, ...sources], {
-    cwd: SOURCES,
-  });
+  supervisor = buildSupervisor(folder, "set-clock.c", ["now_ms"]);
 });
 afterAll(() => rmSync(folder, { recursive: true }));
 

@@ -3,7 +3,7 @@
  * process never touches the mount: what does is a child with a kill timer, and mounts are looked
  * up in mountinfo.
  */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   accessSync,
@@ -13,6 +13,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   writeFileSync,
@@ -23,6 +24,7 @@ import { afterEach, expect, vi } from "vitest";
 import { supervisorProgram } from "../../src/lib/addon.ts";
 
 export const addon = join(import.meta.dirname, "../../native/build/Release/wsfs.node");
+const sources = join(import.meta.dirname, "../../native/supervisor");
 const fakeDaemon = join(import.meta.dirname, "fake-daemon.mjs");
 
 export const LIMIT_MS = 20_000;
@@ -38,6 +40,16 @@ export const canMount = (() => {
     return false;
   }
 })();
+
+/** Makes a copy of the supervisor, of whose functions a source beside this has other ones. */
+export function buildSupervisor(folder: string, source: string, wrapped: readonly string[]): string {
+  const program = join(folder, "wsfs-supervisor");
+  const all = readdirSync(sources).filter((name) => name.endsWith(".c"));
+  const wrap = wrapped.map((name) => `-Wl,--wrap=${name}`);
+  const others = join(import.meta.dirname, source);
+  execFileSync("cc", ["-std=gnu11", "-D_GNU_SOURCE", ...wrap, "-o", program, others, ...all], { cwd: sources });
+  return program;
+}
 
 export interface MountLine {
   readonly minor: number;
