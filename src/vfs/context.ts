@@ -114,6 +114,8 @@ export interface Context {
   readonly cuts: Map<number, { readonly at: number; readonly hash: string }>;
   /** How many drains are under way: they wait for no writer. */
   readonly drains: { count: number };
+  /** Inodes for whose content somebody waits until the gateway has it, and how many do: that waits for no writer either. */
+  readonly awaited: Map<number, number>;
   /** Whether programs go first. */
   readonly rightOfWay: RightOfWay;
   /** One commit for what the loop changes at about the same moment; see together.ts. */

@@ -157,6 +157,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       return quota;
     },
     drains: { count: 0 },
+    awaited: new Map(),
     unsent: { mostly: Number.POSITIVE_INFINITY },
     metadata,
     client,

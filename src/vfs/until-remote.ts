@@ -10,20 +10,32 @@ import { FsError, fromDisk } from "./errors.ts";
 import { growthOf } from "./growth.ts";
 import { loginNeeded } from "./held-back.ts";
 import { OFFLINE_PATIENCE_MS } from "./network.ts";
+import { itemOf } from "./pending.ts";
 import { fits } from "./quota.ts";
 
 /** A cut met a write; or what is waited for tells nobody. */
 const LOOK_MS = 250;
+/** Nothing of it is being sent for so long: what it waits for may never come (its folder is refused, say). It is sent when it does. */
+const STANDSTILL_MS = 60_000;
 
 /** Resolves when the gateway has what was written before the call, also while the file stays open. */
-export function untilGatewayHas(context: Context, inodeId: number, signal: AbortSignal): Promise<void> {
-  return context.rightOfWay.awaited(() => untilItHas(context, inodeId, signal));
+export async function untilGatewayHas(context: Context, inodeId: number, signal: AbortSignal): Promise<void> {
+  const { awaited } = context;
+  awaited.set(inodeId, (awaited.get(inodeId) ?? 0) + 1);
+  try {
+    await context.rightOfWay.awaited(() => untilItHas(context, inodeId, signal));
+  } finally {
+    const others = (awaited.get(inodeId) ?? 1) - 1;
+    if (others > 0) awaited.set(inodeId, others);
+    else awaited.delete(inodeId);
+  }
 }
 
 async function untilItHas(context: Context, inodeId: number, signal: AbortSignal): Promise<void> {
   const { metadata, runtime, network, activity } = context;
   let offlineSince: number | undefined;
   let hurried: number | undefined;
+  let stoodMs = 0;
   for (;;) {
     if (signal.aborted) throw new FsError("EINTR", "interrupted while the gateway was waited for");
     const inode = metadata.inodes.get(inodeId);
@@ -42,6 +54,8 @@ async function untilItHas(context: Context, inodeId: number, signal: AbortSignal
       hurried = inode.changes;
       lookAgainAtInode(context, inodeId);
     }
+    if (stoodMs >= STANDSTILL_MS) throw new FsError("EIO", `the gateway does not get it: ${reasons(context, rows)}`);
+    const before = runtime.elapsed();
     const limit = new AbortController();
     const stop = () => limit.abort();
     signal.addEventListener("abort", stop, { once: true });
@@ -51,6 +65,7 @@ async function untilItHas(context: Context, inodeId: number, signal: AbortSignal
     ]);
     limit.abort();
     signal.removeEventListener("abort", stop);
+    stoodMs = rows.some(({ id }) => metadata.attempts.openOf(id)) ? 0 : stoodMs + runtime.elapsed() - before;
   }
 }
 
@@ -72,6 +87,10 @@ function refuse(context: Context, rows: NodeRow[]): void {
     const attempt = metadata.attempts.openOf(row.id);
     if (attempt?.lastError != null && attempt.tries >= 3) throw new FsError("EIO", attempt.lastError);
   }
+}
+
+function reasons(context: Context, rows: NodeRow[]): string {
+  return rows.map((row) => itemOf(context, row, undefined).why).join("; ");
 }
 
 /** A refusal is kept as the gateway's words. */

@@ -14,7 +14,10 @@ import { fits } from "./quota.ts";
 import { canExchange } from "./request.ts";
 import { hasAttempt, isPlaceTaken, opensRing, partnerOf, pathWithin, referrersOf } from "./rings.ts";
 
-/** A remote edit waits this long for the writer of the same file, or until a drain begins; then both are kept. Who has written nothing is waited for until he closes. */
+/**
+ * A remote edit waits this long for the writer of the same file; or until a drain begins, or somebody waits for what was
+ * written, the writer himself perhaps. Then both are kept. Who has written nothing is waited for until he closes.
+ */
 const WRITER_PATIENCE_MS = 15 * 60_000;
 
 /** What is looked for in other rows is looked for when the plan asks, most of it never: a view is of this moment only. */
@@ -79,7 +82,7 @@ class RowView implements View {
     return hasOtherNames(this.#context, this.#row, this.#inode);
   }
   get hasWaited() {
-    return hasWaited(this.#context, this.#row);
+    return hasWaited(this.#context, this.#row, this.#inode);
   }
   get isPlaceTaken() {
     return isPlaceTaken(this.#context, this.#row);
@@ -122,8 +125,10 @@ class RowView implements View {
   }
 }
 
-function hasWaited({ drains, runtime }: Context, { seenAt }: NodeRow): boolean {
-  return seenAt !== null && (drains.count > 0 || runtime.now() - seenAt > WRITER_PATIENCE_MS);
+function hasWaited({ drains, awaited, runtime }: Context, { seenAt }: NodeRow, inode: Inode | undefined): boolean {
+  if (seenAt === null) return false;
+  const isAwaited = drains.count > 0 || (inode !== undefined && awaited.has(inode.id));
+  return isAwaited || runtime.now() - seenAt > WRITER_PATIENCE_MS;
 }
 
 /**

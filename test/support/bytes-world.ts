@@ -186,6 +186,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
       return quota;
     },
     drains: { count: 0 },
+    awaited: new Map(),
     unsent: { mostly: 0 },
     metadata,
     client: gateway.client,
