@@ -88,10 +88,9 @@ static bool still_mounted(void)
 
 static void unmount(enum unmount_how how)
 {
-  if (self.unmounts[how] > 0) return;
   pid_t before = self.unmounts[how];
-  self.unmounts[how] = start_unmount(&self.mount, how);
-  if (self.unmounts[how] < 0 && before == 0) say("cannot detach %s yet: %s", self.options.mountpoint, strerror(errno));
+  if (before <= 0) self.unmounts[how] = start_unmount(&self.mount, how);
+  if (before == 0 && self.unmounts[how] < 0) say("cannot detach %s yet: %s", self.options.mountpoint, strerror(errno));
 }
 
 static bool unmounting(void)
@@ -128,8 +127,9 @@ static void end(enum unmount_how how)
 
 static void on_unmount_end(enum unmount_how how, int status)
 {
-  self.unmounts[how] = 0;
   int error = WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+  self.unmounts[how] = error == EAGAIN || error == ENOMEM ? -1 : 0; /* it had none for fusermount3 */
+  if (self.unmounts[how] < 0) return;
   if (error == 0) {
     step("supervisor: unmounted");
     /* A copy in another mount namespace keeps the connection: the daemon must not wait for its end. */

@@ -5,11 +5,12 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { chownSync, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chmodSync, chownSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import {
+  buildSupervisor,
   canMount,
   expectNothingLeft,
   isRoot,
@@ -71,6 +72,22 @@ describe.skipIf(!canMount || !hasFusermount)("as an ordinary user (fusermount3; 
   afterAll(async () => {
     await leaveMount(holder);
     rmSync(folder, { recursive: true });
+  });
+
+  it("detaches the mount once there is a process for fusermount3", async () => {
+    chmodSync(folder, 0o755);
+    const supervisor = buildSupervisor(folder, "no-process.c", ["fork", "kill"]);
+    const file = join(folder, "no-process");
+    const wrapper = [...(setup.wrapper ?? []), "env", `WSFS_NO_PROCESS_FILE=${file}`];
+    const trial = start("serve", { ...setup, supervisor, wrapper });
+    await ready(trial);
+    writeFileSync(`${file}.below`, "");
+    trial.supervisor.kill("SIGTERM");
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    expect([trial.supervisor.exitCode, trial.mounts().length]).toEqual([null, 1]);
+    rmSync(`${file}.below`);
+    expect(await trial.exited()).toBe(0);
+    expectNothingLeft(trial);
   });
 
   it("mounts with the options asked for, and detaches on SIGTERM", async () => {
