@@ -84,7 +84,7 @@ int start_daemon(char **program, pid_t *pid, int *control)
   close(ends[1]);
   if (error != 0) {
     close(ends[0]);
-    return error; /* -1 is no process: as one it would be every one to kill(2) */
+    return error; /* the -1 is kept nowhere: to kill(2) it is every process */
   }
   *pid = child;
   *control = ends[0];

@@ -8,7 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Never waits for who reads there: where there is no room, it is dropped; of what may have none, the end. */
+/*
+ * Never waits for who reads there: a line that finds no room is dropped. One that is longer than the room poll(2)
+ * promises is cut.
+ */
 static void write_line(int fd, const char *prefix, const char *text)
 {
   char line[PIPE_BUF];
