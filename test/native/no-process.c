@@ -1,7 +1,7 @@
 /*
  * A machine on which no process can be made for as long as the file WSFS_NO_PROCESS_FILE names is there; with ".below"
  * behind its name, none by a child. Linked into a copy of the supervisor (--wrap=fork,--wrap=kill), which kills none but
- * one: others are told of on stderr, and live.
+ * one: others live. Each time is told of on stderr.
  */
 #include <errno.h>
 #include <signal.h>
@@ -23,6 +23,7 @@ pid_t __wrap_fork(void)
   char below[4096];
   snprintf(below, sizeof below, "%s.below", path == NULL ? "" : path);
   if ((path != NULL && access(path, F_OK) == 0) || (is_child && access(below, F_OK) == 0)) {
+    fprintf(stderr, "no process\n");
     errno = EAGAIN;
     return -1;
   }

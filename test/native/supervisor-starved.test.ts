@@ -11,6 +11,7 @@ import {
   ready,
   run,
   start,
+  starved,
   type Trial,
 } from "./supervisor-trial.ts";
 
@@ -30,7 +31,6 @@ afterEach(() => rmSync(file, { force: true }));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const says = (trial: Trial, text: string) => vi.waitFor(() => expect(trial.stderr()).toContain(text), patiently);
-const pass = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** A mount whose daemon was killed, and no other could be started. */
 async function begin(...options: readonly string[]): Promise<Trial> {
@@ -51,7 +51,7 @@ const END = [
 describe.skipIf(!canMount)("no process can be made (root and /dev/fuse)", () => {
   it("for some seconds after a daemon died: it is replaced then, and that was one crash", async () => {
     const trial = await begin();
-    await pass(2_500);
+    await starved(trial, 3);
     rmSync(file);
     await vi.waitFor(() => expect(trial.log()).toContain("resend 0\n"), patiently);
     expect((await run("ls", trial.dir)).code).toBe(0);
@@ -67,8 +67,8 @@ describe.skipIf(!canMount)("no process can be made (root and /dev/fuse)", () => 
       const trial = await begin("--silence", String(SILENCE_S));
       if (signal !== undefined) trial.supervisor.kill(signal);
       await says(trial, `cannot detach ${trial.dir} yet: ${NO_PROCESS}`);
-      // Longer than a daemon that is there may be silent.
-      await pass((SILENCE_S + 3) * 1000);
+      // Each second: first for a daemon, then for the unmount, for longer than a daemon that is there may be silent.
+      await starved(trial, 2 * SILENCE_S + 4);
       expect(trial.supervisor.exitCode).toBe(null);
       rmSync(file);
       expect(await trial.exited()).toBe(code);

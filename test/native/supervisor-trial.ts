@@ -194,6 +194,12 @@ export function start(behaviour: string, setup: Setup = {}): Trial {
   return trial;
 }
 
+/** Waits until a supervisor with no-process.c has asked so often for a process in vain. */
+export function starved(trial: Trial, times: number): Promise<void> {
+  const count = () => trial.stderr().match(/^no process$/gm)?.length ?? 0;
+  return vi.waitFor(() => expect(count()).toBeGreaterThanOrEqual(times), patiently);
+}
+
 /** Waits until the supervisor says over its status descriptor that the mount is usable. */
 export async function ready(trial: Trial): Promise<void> {
   await vi.waitFor(() => expect(`${trial.status()}${trial.stderr()}`).not.toBe(""), patiently);

@@ -19,6 +19,7 @@ import {
   ready,
   type Setup,
   start,
+  starved,
   useMount,
 } from "./supervisor-trial.ts";
 
@@ -83,7 +84,7 @@ describe.skipIf(!canMount || !hasFusermount)("as an ordinary user (fusermount3; 
     await ready(trial);
     writeFileSync(`${file}.below`, "");
     trial.supervisor.kill("SIGTERM");
-    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    await starved(trial, 2);
     expect([trial.supervisor.exitCode, trial.mounts().length]).toEqual([null, 1]);
     rmSync(`${file}.below`);
     expect(await trial.exited()).toBe(0);
