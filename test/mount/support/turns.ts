@@ -137,9 +137,6 @@ export async function takeTurns(place: Place, { chance, goesOn, isKilled }: Turn
     check(await place.wsfs(["drain", mounted(name).dir, "--timeout", "180"], { timeoutMs: 200_000 }));
     for (const mount of mounts.values()) await shows(mount, left);
   }
-  // What the other one made of the last turn (names of one file that it brings together, say) may be a moment in coming.
-  for (const { dir } of mounts.values())
-    check(await place.wsfs(["drain", dir, "--timeout", "180"], { timeoutMs: 200_000 }));
   for (const mount of mounts.values()) {
     const { dirty, parked, conflicts } = await mount.status();
     assert.deepEqual({ dirty, parked, conflicts }, { dirty: 0, parked: 0, conflicts: 0 });
