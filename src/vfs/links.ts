@@ -12,7 +12,7 @@ import { type Link, orderOfSaves, savesOfBoth, savesOfContent, savesOfLink } fro
 import type { Entry } from "../metadata/entries.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
-import { markInode } from "./changes.ts";
+import { markInode, markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { contentOfNode, groupOf, makeInodeOf, savesOfNode } from "./from-node.ts";
 import { comesFrom } from "./holes.ts";
@@ -127,7 +127,7 @@ export function leaveToOthers(context: Context, node: Node): void {
 }
 
 /** The node holds what its other names here show. */
-export function isLike(inode: Inode, { contentHash, attributes }: Node): boolean {
+export function isLike(inode: Inode, { contentHash, attributes }: Pick<Node, "contentHash" | "attributes">): boolean {
   const { link: _, ...own } = attributes;
   return contentHash !== null && contentHash === inode.hash && sameAttributes(own, inode.attributes);
 }
@@ -269,7 +269,8 @@ export function keepTurn({ metadata }: Needs, from: number, to: number): void {
 
 /**
  * One of its names went, `row` with it: the nodes of the others have to hold all there is of it from now on. Nobody's turn
- * is waited for any more; who waits for what the row was to send waits for the others. Else none is behind, and none looked at.
+ * is waited for any more: those that are behind are brought up from here. Who waits for what the row was to send waits for
+ * the others. Else none is behind, and none looked at.
  */
 export function keepInOthers(
   context: Parameters<typeof markInode>[0] & Pick<Context, "lives">,
@@ -280,8 +281,23 @@ export function keepInOthers(
   const isTurn = turns.get(inode) !== undefined;
   if (isTurn) turns.done(inode);
   const since = row?.dirtySince ?? null;
-  if (isTurn || (since !== null && !nodes.areNamesDirty(inode, since))) markInode(context, inode, since);
+  if (since !== null && !nodes.areNamesDirty(inode, since)) markInode(context, inode, since);
+  else if (isTurn) markBehind(context, inode);
   haveFromOthers(context, inode);
+}
+
+function markBehind(context: Parameters<typeof markInode>[0], id: number): void {
+  const inode = context.metadata.inodes.get(id);
+  if (inode === undefined) return;
+  for (const row of rowsOfInode(context, id)) if (!hasAll(row, inode)) markNode(context, row);
+}
+
+/** As far as is known the node holds what the name shows. */
+function hasAll({ base, seen }: NodeRow, inode: Inode): boolean {
+  if (base === null || seen !== null) return false;
+  const { hash, attributes } = base;
+  const isLinked = attributes.link?.group === inode.linkGroup && attributes.link.hash === hash;
+  return isLinked && isLike(inode, { contentHash: hash, attributes });
 }
 
 /**
