@@ -93,6 +93,42 @@ test("the death of the supervisor is seen by nobody, nor that of the daemon afte
   expect(listServed(place.path("run"))).toEqual([]);
 });
 
+test("who waits in close for the gateway, with what somebody else changed meanwhile, goes on with the next daemon", async () => {
+  const gateway = await place.gateway();
+  const other = await place.mount(gateway, { name: "other" });
+  const mount = await place.mount(gateway, { args: ["--durability", "remote"] });
+  check(await mount.sh("echo old > file"));
+  check(await other.sh("until [ -e file ]; do sleep 0.05; done"));
+  const [isOpen, flag] = [place.path("open"), place.path("flag")];
+  const script = `exec 9>>file; touch ${isOpen}; while [ ! -e ${flag} ]; do sleep 0.05; done; echo ours >&9; exec 9>&-`;
+  let isClosed = false;
+  const closing = mount.sh(script, { timeoutMs: 60_000 }).finally(() => {
+    isClosed = true;
+  });
+  await until("it is open", () => existsSync(isOpen));
+  check(await other.sh("echo theirs > file; echo later > mark"));
+  check(await place.wsfs(["drain", other.dir, "--timeout", "60"], { timeoutMs: 90_000 }));
+  // What came before it is heard of, too, and waits for the writer.
+  check(await mount.sh("until [ -e mark ]; do sleep 0.05; done; cat file"));
+  const flushes = async () => ((await mount.status()).operations as Record<string, number>).FLUSH ?? 0;
+  const before = await flushes();
+  process.kill(gateway.pid, "SIGSTOP");
+  writeFileSync(flag, "");
+  await until("it is being closed", async () => (await flushes()) > before);
+  process.kill(mount.pid, "SIGKILL");
+  await until("the next daemon is asked, too", async () => {
+    const { restarts } = (await mount.status()) as { restarts?: { count: number } };
+    return restarts?.count === 1 && (await flushes()) > 0;
+  });
+  expect(isClosed).toBe(false);
+  process.kill(gateway.pid, "SIGCONT");
+  check(await closing);
+  const both = "cat file; cat file*conflict*";
+  expect(check(await mount.sh(both)).stdout).toBe("theirs\nold\nours\n");
+  check(await other.sh("until ls | grep -q conflict; do sleep 0.05; done"));
+  expect(check(await other.sh(both)).stdout).toBe("theirs\nold\nours\n");
+});
+
 test("where the kernel sends nothing again, only who waits at that moment gets an error", async () => {
   const gateway = await place.gateway();
   const first = await place.mount(gateway);
