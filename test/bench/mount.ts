@@ -10,7 +10,7 @@ import { check, type Place } from "../support/wsfs.ts";
 import { runBench } from "./support/bench.ts";
 import { compileCalls } from "./support/calls.ts";
 import { COLD_WORKLOADS, coldWorkloads, LATENCY_MS } from "./support/cold-workloads.ts";
-import { type FarContent, putContent } from "./support/far-content.ts";
+import { type FarContent, farGateway, putContent } from "./support/far-content.ts";
 import type { Figures, Report, Skipped } from "./support/figures.ts";
 import { LOCAL_WORKLOADS, localWorkloads, type Tools } from "./support/local-workloads.ts";
 import { type BenchOptions, describeMachine } from "./support/options.ts";
@@ -134,13 +134,7 @@ async function farSides(
   };
   const plain = await filled(await plainSide(place, "far-plain"));
   if (options.control) return [plain, await filled(await plainSide(place, "far-control"))];
-  const near = await place.gateway({ name: "far" });
-  const mount = await place.mount(near, { name: "far-filler" });
-  await putContent(tools, mount.dir, contents);
-  await mount.umount("--drain=600");
-  check(await near.stop());
-  // The same data again, from now on far away.
-  const gateway = await place.gateway({ name: "far", args: ["--latency", String(LATENCY_MS)] });
+  const gateway = await farGateway(tools, contents, LATENCY_MS);
   return [plain, coldMountSide(place, gateway, "far-mount", mountArgs(options))];
 }
 

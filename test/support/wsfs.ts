@@ -173,8 +173,8 @@ export function createPlace(program = MAIN, user?: OrdinaryUser): Place {
         killAll(children);
         return !children.some(isAlive);
       });
-      for (const mount of mountsBelow(folder, user)) await detachAsRoot(mount, user);
-      if (mountsBelow(folder, user).length > 0) throw new Error(`still mounted below ${folder}`);
+      for (const mount of allMountsBelow(folder, user)) await detachAsRoot(mount, user);
+      if (allMountsBelow(folder, user).length > 0) throw new Error(`still mounted below ${folder}`);
       // A gateway that ends with its mount may still be writing.
       await until("the folder of the test is removed", () => isRemoved(folder));
     },
@@ -211,8 +211,13 @@ export function check(finished: Finished): Finished {
 
 /** As the user sees them. */
 export function mountsBelow(folder: string, user?: OrdinaryUser): MountEntry[] {
+  return allMountsBelow(folder, user).filter(({ type }) => type === OUR_TYPE);
+}
+
+/** Whatever their type: what lies in them is not to be removed with the folder. */
+function allMountsBelow(folder: string, user?: OrdinaryUser): MountEntry[] {
   const table = user === undefined ? readMountTable() : user.mountTable();
-  return table.filter((entry) => entry.type === OUR_TYPE && entry.mountpoint.startsWith(`${folder}/`));
+  return table.filter(({ mountpoint }) => mountpoint.startsWith(`${folder}/`));
 }
 
 /** Politely, then by abort of the connection: requests nobody will answer then fail, and every process can end. */

@@ -1,6 +1,6 @@
 /** What the cold workloads look at: put into a folder while the gateway is near, looked at when it is far. */
 import { join } from "node:path";
-import { check, type Place } from "../../support/wsfs.ts";
+import { check, type Place, type TestGateway } from "../../support/wsfs.ts";
 import type { Calls } from "./calls.ts";
 
 export const MANY_FOLDERS = 100;
@@ -36,4 +36,20 @@ export type FarContent = keyof typeof FAR_CONTENT;
 
 export async function putContent(sources: Sources, folder: string, names: ReadonlySet<FarContent>): Promise<void> {
   for (const name of names) await FAR_CONTENT[name](sources, join(folder, name));
+}
+
+/** With these, and `latency` milliseconds away. */
+export async function farGateway(
+  sources: Sources,
+  names: ReadonlySet<FarContent>,
+  latency: number,
+): Promise<TestGateway> {
+  const { place } = sources;
+  const near = await place.gateway({ name: "far" });
+  const mount = await place.mount(near, { name: "far-filler" });
+  await putContent(sources, mount.dir, names);
+  await mount.umount("--drain=600");
+  check(await near.stop());
+  // The same data again, from now on far away.
+  return place.gateway({ name: "far", args: ["--latency", String(latency)] });
 }
