@@ -27,7 +27,7 @@ export async function detachDead(mount: MountEntry): Promise<boolean> {
     const now = mountAt(readMountTable(), mount.mountpoint);
     if (now === undefined || now.id !== mount.id || now.connection !== mount.connection) return true;
     if (serving(now).served !== undefined || !(await isDead(now))) return false;
-    await detach(now.mountpoint);
+    await detach(now.mountpoint, mountedBy(now));
     return true;
   } finally {
     lock.close();

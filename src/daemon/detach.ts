@@ -8,14 +8,19 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 const LIMIT_MS = 10_000;
 
-/** Throws with one clear line when neither program could do it. */
-export async function detach(mountpoint: string): Promise<void> {
+/**
+ * Root takes off another user's mount in that user's name: the path may lead elsewhere by now, through folders that are the
+ * user's, and must not take anything off that the user could not. Throws with one clear line when no program could do it.
+ */
+export async function detach(mountpoint: string, by?: { readonly uid: number; readonly gid: number }): Promise<void> {
   const attempts: [string, string[]][] = [["fusermount3", ["-u", "-z", "--", mountpoint]]];
-  if (process.getuid?.() === 0) attempts.unshift(["umount", ["-l", "-i", "--", mountpoint]]);
+  const isRoot = process.getuid?.() === 0;
+  const user = isRoot && by !== undefined && by.uid !== 0 ? by : {};
+  if (isRoot && !("uid" in user)) attempts.unshift(["umount", ["-l", "-i", "--", mountpoint]]);
   const reasons: string[] = [];
   for (const [program, parameters] of attempts) {
     try {
-      await run(program, parameters, { timeout: LIMIT_MS, killSignal: "SIGKILL" });
+      await run(program, parameters, { ...user, timeout: LIMIT_MS, killSignal: "SIGKILL" });
       return;
     } catch (error) {
       const { stderr, message } = error as Error & { stderr?: string };
