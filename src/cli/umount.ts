@@ -1,6 +1,6 @@
 /** `wsfs umount`: ends when mount, daemon and supervisor are gone. */
 import type { UnmountReply } from "../daemon/control-messages.ts";
-import { type MountEntry, mountsOf, readMountTable } from "../daemon/mount-table.ts";
+import { type MountEntry, mountedBy, mountsOf, readMountTable } from "../daemon/mount-table.ts";
 import { isAlive, type MountUser, type ProcessIdentity, usersOf } from "../daemon/processes.ts";
 import type { MountRecord } from "../daemon/runtime-folder.ts";
 import { endWhoWaits } from "../daemon/supervisor-name.ts";
@@ -85,7 +85,7 @@ async function waitForSuccessor(asked: Served, dir: string, mount: MountEntry): 
   if (!isMounted()) return undefined;
   // Who looks after it would detach it under them.
   if (usersOf(mount.mountpoint).length > 0) throw new Failure(describeBusy(dir, mount.mountpoint));
-  if (endWhoWaits(supervisor)) return undefined;
+  if (endWhoWaits(supervisor, mountedBy(mount).uid)) return undefined;
   const next = await findSuccessor(asked, SUCCESSOR_LIMIT_MS);
   if (next !== undefined || !isMounted()) return next;
   throw new Failure(`${dir} is still mounted: its daemon died, and no other one serves it yet`);

@@ -32,6 +32,12 @@ export function isSame(one: ProcessIdentity, other: ProcessIdentity): boolean {
   return one.pid === other.pid && one.startTime === other.startTime;
 }
 
+/** Who started it; undefined when there is no such process. */
+export function userOf(pid: number): number | undefined {
+  const uid = /^Uid:\s+(\d+)/m.exec(readText(`/proc/${pid}/status`))?.[1];
+  return uid === undefined ? undefined : Number(uid);
+}
+
 export interface MountUser {
   readonly pid: number;
   readonly command: string;
