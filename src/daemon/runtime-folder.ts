@@ -4,11 +4,29 @@
  * by the number of the mount's connection: the next mount gets that while this daemon still finishes.
  * No secret stands there.
  */
-import { chmodSync, lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
 import { makeFolders } from "../lib/make-folders.ts";
+import { hasCode } from "../lib/system-error.ts";
 import { isAlive, processIdentity } from "./processes.ts";
+
+/** A record names some paths and numbers. */
+const RECORD_MAX_BYTES = 256 * 1024;
+/** Daemons follow on each other while a folder is listed; each takes seconds to start. */
+const LISTS_MAX = 10;
 
 export const mountRecord = z.object({
   /** Of the mount, for as long as there is one. */
@@ -80,10 +98,27 @@ export function stateDirOf(folder: string, mountId: string): string | undefined 
 
 /** Undefined when there is none, or none that can be read. */
 export function readRecord(folder: string, pid: number): MountRecord | undefined {
+  const record = lookAtRecord(folder, pid);
+  return record === "gone" ? undefined : record;
+}
+
+function lookAtRecord(folder: string, pid: number): MountRecord | "gone" | undefined {
   try {
-    return mountRecord.parse(JSON.parse(readFileSync(recordPath(folder, pid), "utf8")));
-  } catch {
-    return undefined;
+    return mountRecord.parse(JSON.parse(readShortFile(recordPath(folder, pid))));
+  } catch (error) {
+    return hasCode(error, "ENOENT") ? "gone" : undefined;
+  }
+}
+
+/** Root reads users' folders, too, where anything may lie that would be waited for, or never ends. */
+function readShortFile(path: string): string {
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+  try {
+    const stat = fstatSync(descriptor);
+    if (!stat.isFile() || stat.size > RECORD_MAX_BYTES) throw new Error(`${path} is no record of a mount`);
+    return readFileSync(descriptor, "utf8");
+  } finally {
+    closeSync(descriptor);
   }
 }
 
@@ -104,15 +139,16 @@ export function listServed(folder: string): MountRecord[] {
 }
 
 function listRecords(folder: string): MountRecord[] {
-  let names: string[];
-  try {
-    names = readdirSync(folder);
-  } catch {
-    return [];
+  for (let left = LISTS_MAX; ; left -= 1) {
+    let names: string[];
+    try {
+      names = readdirSync(folder);
+    } catch {
+      return [];
+    }
+    const pids = names.flatMap((name) => /^(\d+)\.json$/.exec(name)?.[1] ?? []).map(Number);
+    const records = pids.map((pid) => lookAtRecord(folder, pid));
+    // One that is gone by now may have been followed by one that was not there yet when the folder was listed.
+    if (left === 0 || !records.includes("gone")) return records.filter((record) => typeof record === "object");
   }
-  return names
-    .map((name) => /^(\d+)\.json$/.exec(name)?.[1])
-    .filter((pid) => pid !== undefined)
-    .map((pid) => readRecord(folder, Number(pid)))
-    .filter((record) => record !== undefined);
 }
