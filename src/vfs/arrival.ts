@@ -31,12 +31,14 @@ export function arrive(context: Context, node: Node): number | undefined {
   }
   metadata.arrivals.remove(node.id);
   const joined = joinGroup(context, node);
-  const inode = joined ?? inodeApart(context, node);
-  const entry = metadata.entries.create(folder, shown.name, inode.id, shown.gatewayName);
+  const own = joined ?? inodeApart(context, node);
+  const entry = metadata.entries.create(folder, shown.name, own.id, shown.gatewayName);
   const row = metadata.nodes.create({ ...born(entry.id, node), changedAt: context.runtime.now() });
-  const isGathered = gatherNames(context, inode);
+  const gathered = gatherNames(context, own);
+  const isGathered = gathered !== undefined;
+  const inode = gathered ?? own;
   // What was changed here in its other names is to be sent to it too.
-  if (joined !== undefined && !isAtNode(context, joined)) {
+  if (joined !== undefined && !isAtNode(context, inode)) {
     if (isGathered) markInode(context, inode.id);
     else markNode(context, row);
   }

@@ -76,6 +76,13 @@ export function createReplays(context: Context): Replays {
   /** Of what programs here do to it the kernel tells all who watch it; not who knows it by an earlier lineage. */
   const isOne = (inode: number) => metadata.inodes.lineages(inode).length === 1;
 
+  /** Two inodes turned out to be one linked file (links.ts): nobody wrote it, and that it has more names is told by itself. */
+  function isSameFile(before: number | null, inode: number | undefined): boolean {
+    const [former, now] = [before, inode].map((id) => (id == null ? undefined : metadata.inodes.get(id)));
+    if (former === undefined || now === undefined || former.hash === null) return false;
+    return former.linkGroup !== null && former.linkGroup === now.linkGroup && former.hash === now.hash;
+  }
+
   function note({ names, inodes, made, switched, ours }: Changed): void {
     const left = new Map<number, Place>();
     const came: (Place & { inode: number })[] = [];
@@ -87,7 +94,8 @@ export function createReplays(context: Context): Replays {
         if (!isShown(name) || inode === (before ?? undefined)) continue;
         if (before !== null && inode === undefined) left.set(before, { folder, name });
         else if (before === null && inode !== undefined) came.push({ folder, name, inode });
-        else add(`name ${keyOf({ folder, name })}`, { what: "name", folder, name, before });
+        else if (!isSameFile(before, inode))
+          add(`name ${keyOf({ folder, name })}`, { what: "name", folder, name, before });
       }
     }
     const named = new Set(left.keys());

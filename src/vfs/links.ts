@@ -5,6 +5,9 @@
  * tell (contract/saves); of two that were written at the same time neither is, and they are two files until somebody
  * who knows both makes them one. A node with other content than its link says was written by somebody who knows of no
  * links: it leaves for good.
+ *
+ * Nodes of a group are told of in any order, so two inodes may turn out to be one file. Then the one that programs know
+ * goes on, whichever node was heard of first, and the other's names become names of it: see `unite`.
  */
 import { type Attributes, sameAttributes, sameValue } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
@@ -162,8 +165,7 @@ export function joinGroup(context: Context, node: Node, except?: number): Inode 
   for (const row of rowsOfInode(context, inode.id)) attributes = withUnsent(attributes, row, inode);
   const next = { ...content, attributes, changes: inode.changes + 1 };
   const shown = context.metadata.inodes.switchLineage(inode.id, next);
-  gatherNames(context, shown);
-  return shown;
+  return gatherNames(context, shown) ?? shown;
 }
 
 /** It turns out to be a name of this group, as the node is: what it has was made of what the node has. */
@@ -177,34 +179,90 @@ export function enterGroup({ metadata }: Needs, inode: Inode, node: Node): Inode
 
 /**
  * The group's names that came in before the inode was known to belong to it, or were apart from what it showed, become
- * names of it. True if there were any.
+ * names of the same inode as its own: of that one. Undefined if there were none.
  */
-export function gatherNames(context: Context, inode: Inode): boolean {
+export function gatherNames(context: Context, inode: Inode): Inode | undefined {
   const { metadata } = context;
-  if (inode.linkGroup === null) return false;
-  let isAny = false;
+  if (inode.linkGroup === null) return undefined;
+  let one: Inode | undefined;
   for (const other of metadata.inodes.ofGroup(inode.linkGroup)) {
-    if (other.id === inode.id || other.kind !== inode.kind || other.content !== "clean") continue;
-    const order = orderOf(inode, other);
+    const shown = one ?? inode;
+    if (other.id === shown.id || other.kind !== shown.kind || other.content !== "clean") continue;
+    const order = orderOf(shown, other);
     if ((order !== "same" && order !== "behind") || writersOf(context, other) > 0) continue;
-    const entries = metadata.entries.ofInode(other.id);
-    for (const entry of entries) giveName(context, entry, other, inode.id);
-    isAny ||= entries.length > 0;
+    // What programs have open without a name stays as it is.
+    if (metadata.entries.links(other.id) > 0) one = unite(context, shown, other);
   }
-  return isAny;
+  return one;
+}
+
+/**
+ * Two inodes turn out to be one file, which shows what the first does; nobody can write to the other, and nothing of its
+ * content is only there. The one that goes on keeps its number, and what is open of it; of the other programs look the
+ * names up again.
+ */
+export function unite(context: Context, shown: Inode, other: Inode): Inode {
+  const { metadata } = context;
+  if (!goesOnInstead(context, shown, other)) {
+    giveNames(context, metadata.entries.ofInode(other.id), other, shown.id);
+    return metadata.inodes.get(shown.id) ?? shown;
+  }
+  const rows = rowsOfInode(context, other.id);
+  showAs(context, other, shown, rows);
+  giveNames(context, metadata.entries.ofInode(shown.id), shown, other.id);
+  const since = earliest(rows);
+  if (since !== null) markInode(context, other.id, since);
+  return metadata.inodes.get(other.id) ?? other;
+}
+
+/** What is only here, or may change, stays where it is; else the one that programs have open goes on, or the older. */
+function goesOnInstead(context: Context, shown: Inode, other: Inode): boolean {
+  if (shown.content !== "clean" || writersOf(context, shown) > 0) return false;
+  const isOpen = ({ id }: Inode) => context.metadata.inodes.lineages(id).some((lineage) => context.lives.has(lineage));
+  const isOtherOpen = isOpen(other);
+  return isOtherOpen === isOpen(shown) ? other.id < shown.id : isOtherOpen;
+}
+
+/** Content that it has already keeps its lineage: nothing changes for who has it open. `rows`: its own. */
+function showAs({ metadata }: Needs, inode: Inode, shown: Inode, rows: readonly NodeRow[]): void {
+  const { kind, size, hash, originNode, originVersion, content, ctime, linkGroup, saves } = shown;
+  let { attributes } = shown;
+  for (const row of rows) attributes = withUnsent(attributes, row, inode);
+  const isSame = inode.content === "clean" && hash !== null && inode.hash === hash;
+  if (isSame && inode.kind === kind && inode.attributes.target === shown.attributes.target) {
+    const isChanged = !sameValue(attributes, inode.attributes);
+    metadata.inodes.update(inode.id, { linkGroup, saves, ...(isChanged ? { attributes, ctime } : {}) });
+    return;
+  }
+  const all = { kind, size, hash, originNode, originVersion, content, ctime, linkGroup, saves, attributes };
+  metadata.inodes.switchLineage(inode.id, { ...all, changes: inode.changes + 1 });
 }
 
 /** The name is one of another inode's from here on. What a program changed of its attributes, and was not sent, goes with it. */
 export function giveName(context: Context, entry: Entry, from: Inode, to: number): void {
+  giveNames(context, [entry], from, to);
+}
+
+/** Of thousands of names each is looked at once. */
+function giveNames(context: Context, entries: readonly Entry[], from: Inode, to: number): void {
   const { metadata } = context;
-  const row = metadata.nodes.ofEntry(entry.id);
-  metadata.entries.setInode(entry.id, to);
+  for (const entry of entries) metadata.entries.setInode(entry.id, to);
   keepTurn(context, from.id, to);
   handOver(context, from.id);
+  const rows = entries.flatMap(({ id }) => metadata.nodes.ofEntry(id) ?? []);
+  const since = earliest(rows);
   const inode = metadata.inodes.get(to);
-  if (row === undefined || row.dirtySince === null || inode === undefined) return;
-  metadata.inodes.update(to, { attributes: withUnsent(inode.attributes, row, from) });
-  markInode(context, to, row.dirtySince);
+  if (since === null || inode === undefined) return;
+  let { attributes } = inode;
+  for (const row of rows) attributes = withUnsent(attributes, row, from);
+  metadata.inodes.update(to, { attributes });
+  markInode(context, to, since);
+}
+
+/** Since when one of them has something to send. */
+function earliest(rows: readonly NodeRow[]): number | null {
+  const all = rows.flatMap(({ dirtySince }) => dirtySince ?? []);
+  return all.length === 0 ? null : all.reduce((first, since) => Math.min(first, since));
 }
 
 /** What was changed here of a name's attributes, and was not sent, stays, unless they were changed elsewhere too. */

@@ -25,6 +25,8 @@ import {
   leaveToOthers,
   lookLater,
   orderInGroup,
+  orderOf,
+  unite,
   withUnsent,
 } from "./links.ts";
 import { writersOf } from "./live.ts";
@@ -216,8 +218,8 @@ function takeLink(context: Context, entryId: number, row: NodeRow, node: Node): 
   const isMovable = names === 1 && inode.content === "clean" && writersOf(context, inode) === 0;
   if (isMovable && joinNames(context, entry, inode, node)) return;
   const before = inode.linkGroup;
-  const isGathered = gatherNames(context, enterGroup(context, inode, node));
-  if (isGathered || (before !== group && names > 1)) markInode(context, inode.id);
+  const gathered = gatherNames(context, enterGroup(context, inode, node));
+  if (gathered !== undefined || (before !== group && names > 1)) markInode(context, gathered?.id ?? inode.id);
   else lookLater(context, inode.id);
 }
 
@@ -226,15 +228,26 @@ function isOtherFile({ kind, content, hash }: Inode, node: Node): boolean {
   return kind !== kindOf(node) || (kind === "file" && content === "clean" && hash !== node.contentHash);
 }
 
-/** The name goes on as one more of its group's, if that is here. */
+/** The name goes on as one more of its group's, if that is here: as the same file, or as that in the place of its own. */
 function joinNames(context: Context, entry: Entry, inode: Inode, node: Node): boolean {
   const group = joinGroup(context, node, inode.id);
   if (group === undefined) return false;
+  let joined = group;
   // All of what its group has here may have been gathered just now.
-  if (context.metadata.entries.get(entry.id)?.inode === inode.id) giveName(context, entry, inode, group.id);
-  if (group.content !== "clean") markInode(context, group.id);
-  else lookLater(context, group.id);
+  if (context.metadata.entries.get(entry.id)?.inode === inode.id && group.id !== inode.id) {
+    if (isSameFile(group, inode)) joined = unite(context, group, inode);
+    else giveName(context, entry, inode, group.id);
+  }
+  if (joined.content !== "clean") markInode(context, joined.id);
+  else lookLater(context, joined.id);
   return true;
+}
+
+/** Not one that had nothing to do with the group before: another file, which took its name elsewhere. */
+function isSameFile(group: Inode, inode: Inode): boolean {
+  if (inode.linkGroup !== null && inode.linkGroup !== group.linkGroup) return false;
+  const order = orderOf(group, inode);
+  return order === "same" || order === "behind";
 }
 
 function leaveInode(context: Context, entry: Entry, row: NodeRow, node: Node): void {

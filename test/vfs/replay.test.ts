@@ -100,6 +100,27 @@ test("names that come, go and move, contents and attributes, as they are by then
   expect(all()).toEqual(["gone folder/c"]);
 });
 
+test("a name whose inode turns out to be another's file was not written; one that has other content was", () => {
+  const { inodes, entries, transaction } = context.metadata;
+  const rename = (name: string, hash: string, group: string | null) => {
+    const [older, younger] = [make("file", folder.id, `old ${name}`), make("file", folder.id, name)];
+    inodes.update(older.id, { hash: "one", linkGroup: "g" });
+    inodes.update(younger.id, { hash, linkGroup: group });
+    all();
+    transaction(() => entries.setInode(entries.find(folder.id, name)?.id ?? 0, older.id));
+    watch(folder.id);
+    return all();
+  };
+  expect(rename("same", "one", "g")).toEqual(["attributes folder/old same", "attributes folder/same"]);
+  for (const [name, hash, group] of [
+    ["a", "two", "g"],
+    ["b", "one", "h"],
+    ["c", "one", null],
+  ] as const) {
+    expect(rename(name, hash, group)).toContain(`written folder/${name}`);
+  }
+});
+
 test("what is over before its turn, was done by a program here, or nobody watches, is not done again", () => {
   make("file", folder.id, "a");
   remove("a");
