@@ -340,11 +340,16 @@ export function applyEntries(context: Context, entries: readonly JournalEntry[],
 
 function applyEntry(context: Context, entry: JournalEntry, node: Told | undefined): void {
   toldByJournal(context, entry);
+  // Says all there is: whatever came before it could not be read.
+  if (entry.kind === "deleted" && context.client.features.revisions) {
+    observeDeletion(context, entry.nodeId, entry.revision, entry.position);
+    return;
+  }
   if (node === "hidden") {
     context.metadata.rereads.add(entry.nodeId, entry.parentId);
     return;
   }
-  if (entry.kind === "deleted" && !context.client.features.revisions) {
+  if (entry.kind === "deleted") {
     const { nodes, arrivals, attempts, rereads } = context.metadata;
     const row = nodes.ofNodeId(entry.nodeId);
     const isOwn = entry.key != null && attempts.ofKey(entry.key) !== undefined;
@@ -358,10 +363,6 @@ function applyEntry(context: Context, entry: JournalEntry, node: Told | undefine
     else if (node === undefined || node === "gone")
       observeDeletion(context, entry.nodeId, newestRevision(row) + 1, entry.position);
     else observeNode(context, node, "id");
-    return;
-  }
-  if (entry.kind === "deleted") {
-    observeDeletion(context, entry.nodeId, entry.revision, entry.position);
     return;
   }
   if (node === undefined || node === "gone") return;

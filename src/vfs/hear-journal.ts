@@ -31,6 +31,9 @@ export function createHearing(context: Context, stream: JournalStream): Hear {
   /** True when there is more to apply. */
   async function followStream(signal: AbortSignal): Promise<boolean> {
     const cursor = metadata.settings.getNumber("cursor");
+    const late = stream.late.slice(0, BATCH);
+    if (late.length > 0) await follow(context, late, cursor, signal);
+    stream.appliedLate(late.length);
     const isOverdue = heldSince !== undefined && runtime.elapsed() - heldSince >= settings.pollMs;
     const came = stream.entries.slice(0, BATCH);
     const ready = isOverdue ? came.length : countReady(context, came);
@@ -55,7 +58,7 @@ export function createHearing(context: Context, stream: JournalStream): Hear {
     try {
       const isSame = await past.isSame(signal);
       if (isSame !== true) return isSame === undefined ? false : undefined;
-      if (stream.entries.length > 0 && (await followStream(signal))) return true;
+      if (stream.entries.length + stream.late.length > 0 && (await followStream(signal))) return true;
       if (stream.entries.length > 0 && heldSince !== undefined) return false;
       if (!isPageNeeded()) return false;
       asked = { at: runtime.elapsed(), isOpen: stream.isOpen };

@@ -26,6 +26,10 @@ export interface JournalStream {
   readonly entries: readonly JournalEntry[];
   /** Everything up to this position was. */
   applied(upTo: number): void;
+  /** What came after a later one; that may have been applied before it, and no page tells of it again. */
+  readonly late: readonly JournalEntry[];
+  /** So many of them, the first ones, were applied. */
+  appliedLate(count: number): void;
   /** Resolves when something came, or the connection opened or ended, since the last time; or when the signal aborts. One at a time. */
   news(signal: AbortSignal): Promise<void>;
   /** The connection may be dead without a sign: a new one is made at once. */
@@ -49,6 +53,7 @@ export function createJournalStream(context: Context): JournalStream {
   const stopped = new AbortController();
   let connection = new AbortController();
   let entries: JournalEntry[] = [];
+  let late: JournalEntry[] = [];
   let isOpen = false;
   let changes = 0;
   /** Something happened that nobody has waited for yet. */
@@ -84,19 +89,25 @@ export function createJournalStream(context: Context): JournalStream {
       changes += 1;
       wake();
     };
-    let position = metadata.settings.getNumber("cursor");
-    const told = client.streamJournal(position, { workspace: workspace.id, onHeard, signal });
+    const begun = metadata.settings.getNumber("cursor");
+    let position = begun;
+    const told = client.streamJournal(begun, { workspace: workspace.id, onHeard, signal });
     try {
       for (;;) {
         const next = await unlessAborted(told.next(), signal);
         if (next === undefined || next.done === true) return;
         // A gateway that begins too early.
-        if (next.value.position <= position) continue;
-        position = next.value.position;
-        entries.push(next.value);
-        fresh.came();
+        if (next.value.position <= begun || next.value.position === position) continue;
+        if (next.value.position < position) {
+          log.warn({ entry: next.value, after: position }, "the stream of the journal tells of a change too late");
+          late.push(next.value);
+        } else {
+          position = next.value.position;
+          entries.push(next.value);
+          fresh.came();
+        }
         wake();
-        while (entries.length >= WAITING_MAX && !signal.aborted) await sleep(runtime, FULL_MS, signal);
+        while (entries.length + late.length >= WAITING_MAX && !signal.aborted) await sleep(runtime, FULL_MS, signal);
       }
     } finally {
       // What a broken connection says of its end is of no interest, and may be long in coming.
@@ -139,6 +150,12 @@ export function createJournalStream(context: Context): JournalStream {
     },
     get entries() {
       return entries;
+    },
+    get late() {
+      return late;
+    },
+    appliedLate(count) {
+      late = late.slice(count);
     },
     applied(upTo) {
       // By position: meanwhile another connection may have begun anew.

@@ -61,6 +61,17 @@ test("a node that may not be read does not keep the journal from being followed"
   expect(metadata.rereads.due(0, 9).map(({ nodeId }) => nodeId)).toEqual(["a"]);
 });
 
+test("a deletion is heard of, though the change before it cannot be read", async () => {
+  const entries = [
+    entryOf(nodeOf("a", { revision: 2 }), 5),
+    entryOf(nodeOf("b", { revision: 2 }), 6),
+    entryOf(nodeOf("a", { revision: 3 }), 7, "deleted"),
+  ];
+  const { context, names } = await begin({ ...aHidden, readJournal: async () => page(entries) });
+  await followOnce(context, SIGNAL);
+  expect(names()).toEqual(["b moved"]);
+});
+
 test("a token without the scope reads nothing: the journal waits", async () => {
   const { context, metadata } = await begin({
     readJournal: async () => page([entryOf(nodeOf("a", { revision: 2 }), 5)]),
