@@ -26,6 +26,8 @@ const SLICE = 200;
 /** A list whose pages do not fit together is read again after this, and so often at most. */
 const SHIFTED_MS = 1_000;
 const LISTS_MAX = 5;
+/** Where pages are numbered, what comes in moves others to the next page: that shows a few of them again. More show nothing else for ever. */
+const IDLE_MAX = 5;
 /** Changes after which a node is where it was in its folder, or its folder has one more. */
 const STAYING: ReadonlySet<string> = new Set<ChangeKind>(["created", "updated", "changed", "restored"]);
 /** A gateway, or one of several behind one name, may not find a node for a moment. */
@@ -107,14 +109,20 @@ interface List {
   readonly newest: number;
 }
 
+function endless(nodeId: string): RemoteError {
+  const what = `${IDLE_MAX} pages in a row of folder ${nodeId} show nothing that others have not, and are not the last`;
+  return new RemoteError("malformed", what);
+}
+
 async function readPages(context: Context, nodeId: string, asking: Asking): Promise<List> {
   const { metadata, client } = context;
   const shown = new Set<string>();
   let after: string | undefined;
   let asOf = Number.POSITIVE_INFINITY;
   let newest = 0;
-  for (;;) {
+  for (let idle = 0; ; ) {
     const begun = context.runtime.now();
+    const before = shown.size;
     const page = await ask(context, asking, (limit) =>
       client.listFolder(nodeId, { pageSize: PAGE, signal: limit, ...(after === undefined ? {} : { after }) }),
     );
@@ -135,6 +143,8 @@ async function readPages(context: Context, nodeId: string, asking: Asking): Prom
       if (start + SLICE < page.items.length) await breathe(context);
     }
     if (page.next == null) return { shown, asOf, newest };
+    idle = shown.size > before ? 0 : idle + 1;
+    if (idle === IDLE_MAX) throw endless(nodeId);
     if (asking.isWanted?.() === false)
       throw new FsError("EAGAIN", `folder ${nodeId} is large, and nobody waits for it`);
     after = page.next;

@@ -267,3 +267,22 @@ test("a list that goes on failing fails; at once, where the gateway is away or n
   await expect(finished(third.clock, relistFolder(third.context, ROOT_INODE, SIGNAL))).rejects.toThrow("not now");
   expect(calls).toBe(1);
 });
+
+test.each([
+  { what: "whose cursor comes again", next: () => "again" },
+  { what: "with another cursor each time", next: (asked: number) => `page ${asked}` },
+])("a list without an end, $what, fails", async ({ next }) => {
+  let asked = 0;
+  const { context, metadata, clock } = await begin({
+    ...noNews,
+    async listFolder() {
+      asked += 1;
+      return { ...pageOf([nodeOf("a"), nodeOf("b")], undefined, 2), next: next(asked) };
+    },
+  });
+  await expect(finished(clock, completeFolder(context, ROOT_INODE, SIGNAL))).rejects.toThrow(
+    /show nothing that others/,
+  );
+  expect(asked).toBeLessThan(10);
+  expect(metadata.inodes.get(ROOT_INODE)?.listed ?? null).toBeNull();
+});
