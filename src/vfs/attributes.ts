@@ -54,13 +54,19 @@ async function setRest(context: Context, caller: Caller, lineage: Lineage, chang
   };
   // It names its values: done again before its program goes on it leaves what it left. With a size it does not: another
   // file may have come in the place of the one that was cut short.
-  if (change.size === undefined) asAsked(context, set, lineage);
+  if (isOfOpen(change)) context.metadata.changed.ours(() => context.metadata.transaction(set));
+  else if (change.size === undefined) asAsked(context, set, lineage);
   else commit(context, caller, set, { about: () => lineage, by: lineage });
   const live = context.lives.get(lineage);
   // It may have bits now that the next write takes away.
   if (live !== undefined) hearWrites(context, live);
   context.runtime.step("setattr: set");
   return attributed(context, inodeOf(context, lineage), lineage);
+}
+
+/** What an open that cuts the file short takes away: its answer shows no mode, so the kernel is told of it. */
+function isOfOpen({ killPrivileges, size, uid, gid }: SetAttributes): boolean {
+  return killPrivileges === true && size === undefined && uid === undefined && gid === undefined;
 }
 
 function resolve(time: Time | "now" | undefined, present: Time): Time | undefined {

@@ -11,7 +11,6 @@ import { noticeWrites } from "./notice-writes.ts";
 import { fileOf, onceHere, writableOf } from "./open.ts";
 import { withoutPrivileges } from "./privileges.ts";
 import { inodeOf, requireWritable } from "./stat.ts";
-import { asAsked } from "./tell-kernel.ts";
 import { untilGatewayHas } from "./until-remote.ts";
 
 /** Of a file opened to append the kernel gives the offset too. How many bytes fitted. */
@@ -30,12 +29,13 @@ export async function write(
   return written;
 }
 
-function dropPrivileges(context: Context, live: LiveFile): void {
-  const inode = context.metadata.inodes.get(live.inode);
+/** The answer shows no mode: the kernel is told of it. */
+function dropPrivileges({ metadata }: Context, live: LiveFile): void {
+  const inode = metadata.inodes.get(live.inode);
   const mode = withoutPrivileges(inode?.attributes.mode);
   if (inode === undefined || mode === undefined) return;
   const attributes = { ...inode.attributes, mode };
-  asAsked(context, () => context.metadata.inodes.update(inode.id, { attributes }), live.lineage);
+  metadata.changed.ours(() => metadata.inodes.update(inode.id, { attributes }));
 }
 
 export async function truncate(
@@ -68,7 +68,7 @@ export async function truncate(
 
 export async function allocate(
   context: Context,
-  _caller: Caller,
+  caller: Caller,
   handleId: HandleId,
   mode: number,
   offset: number,
@@ -76,6 +76,8 @@ export async function allocate(
 ): Promise<void> {
   const { live } = writableOf(context, handleId);
   await allocateBytes(context, live, mode, offset, length);
+  // Unlike a write the request does not say whether its program may keep them.
+  if (caller.uid !== 0) dropPrivileges(context, live);
   cutWhenQuiet(context, live);
 }
 

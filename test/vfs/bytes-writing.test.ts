@@ -326,12 +326,35 @@ test("a failed write into what is missing leaves the origin there", async () => 
   same(await world.read(handle, 0, 5000), content.subarray(0, 5000));
 });
 
-test("a write by an ordinary user takes set-user-id away", async () => {
+test.each<{ what: string; change(world: BytesWorld, handle: number, lineage: number): Promise<unknown> }>([
+  {
+    what: "a write",
+    change: ({ context }, handle) => write(context, CALLER, handle, 0, TEXT, { killPrivileges: true }),
+  },
+  { what: "fallocate", change: ({ context }, handle) => allocate(context, CALLER, handle, 0, 0, 20) },
+  {
+    what: "an open that cuts it short",
+    change: ({ context }, handle, lineage) => setattr(context, CALLER, lineage, { killPrivileges: true, handle }),
+  },
+])("$what by an ordinary user takes set-user-id away, and the kernel hears of it", async ({ change }) => {
   const world = await createBytesWorld();
   const { id } = world.addRemote(pattern(10), { attributes: { mode: 0o6755 } });
   const handle = await world.open(world.inode(id), { write: true });
-  await write(world.context, CALLER, handle, 0, TEXT, { killPrivileges: true });
+  const told: number[] = [];
+  world.context.metadata.changed.onTell(({ inodes, ours }) => {
+    told.push(...[...inodes].filter((inode) => ours.has(inode)));
+  });
+  await change(world, handle, world.inode(id).lineage);
   expect(world.inode(id).attributes.mode).toBe(0o755);
+  expect(told).toContain(id);
+});
+
+test("fallocate by root leaves set-user-id", async () => {
+  const world = await createBytesWorld();
+  const { id } = world.addRemote(pattern(10), { attributes: { mode: 0o4755 } });
+  const handle = await world.open(world.inode(id), { write: true });
+  await allocate(world.context, { ...CALLER, uid: 0 }, handle, 0, 0, 20);
+  expect(world.inode(id).attributes.mode).toBe(0o4755);
 });
 
 test("writing through a handle that is not open for it is EBADF", async () => {
