@@ -23,6 +23,7 @@ import {
   type UnmountReply,
   unmountReply,
 } from "./control-messages.ts";
+import { type SocketAddress, socketAddress } from "./socket-address.ts";
 
 /** The daemon did not answer, or not as it should. */
 export class ControlError extends Error {
@@ -36,6 +37,8 @@ export class Refusal extends ControlError {
 
 /** A daemon that is busy with a long synchronous step answers within this; one that hangs never does. */
 const SILENCE_LIMIT_MS = 10_000;
+/** Of an answer, or of a line of one. It is the other user's word where root asks, and need not end. */
+const ANSWER_MAX_BYTES = 64 * 1024 * 1024;
 /** Node's timers take no more. */
 const TIMER_MAX_MS = 2 ** 31 - 1;
 /** It goes through the whole queue before it answers. */
@@ -106,6 +109,12 @@ export async function postDrain(
 async function* linesOf(response: IncomingMessage, what: string, limitMs: () => number): AsyncGenerator<string> {
   const lines = createInterface({ input: response, crlfDelay: Number.POSITIVE_INFINITY })[Symbol.asyncIterator]();
   let isSilent = false;
+  let sinceLine = 0;
+  response.on("data", (chunk: Buffer) => {
+    const end = chunk.lastIndexOf(10);
+    sinceLine = end < 0 ? sinceLine + chunk.length : chunk.length - end - 1;
+    if (sinceLine > ANSWER_MAX_BYTES) response.destroy(tooLong());
+  });
   for (;;) {
     const silent = setTimeout(
       () => {
@@ -152,7 +161,10 @@ function send(
   signal?: AbortSignal,
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const call = request({ socketPath, method, path, agent: false, ...(signal === undefined ? {} : { signal }) });
+    const address = addressOf(socketPath);
+    const options = { socketPath: address.path, method, path, agent: false };
+    const call = request({ ...options, ...(signal === undefined ? {} : { signal }) });
+    call.once("close", () => address.close());
     const silent = setTimeout(() => {
       call.destroy(notAnswering(silenceMs));
     }, silenceMs);
@@ -168,6 +180,14 @@ function send(
   });
 }
 
+function addressOf(socketPath: string): SocketAddress {
+  try {
+    return socketAddress(socketPath);
+  } catch (cause) {
+    throw new ControlError(whyNot(cause as NodeJS.ErrnoException), { cause });
+  }
+}
+
 function whyNot(error: NodeJS.ErrnoException): string {
   if (error.code === "ENOENT" || error.code === "ECONNREFUSED") return "the daemon does not listen";
   if (error.code === "EACCES" || error.code === "EPERM") return "the daemon belongs to another user";
@@ -178,14 +198,27 @@ async function refusal(response: IncomingMessage): Promise<Refusal> {
   return new Refusal(`the daemon refused: ${parse(errorReply, await readAll(response)).error}`);
 }
 
+/** What has begun to come comes at once. */
 async function readAll(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
+  let length = 0;
+  const silent = setTimeout(() => response.destroy(notAnswering(SILENCE_LIMIT_MS)), SILENCE_LIMIT_MS);
   try {
-    for await (const chunk of response) chunks.push(chunk as Buffer);
+    for await (const chunk of response) {
+      chunks.push(chunk as Buffer);
+      length += (chunk as Buffer).length;
+      if (length > ANSWER_MAX_BYTES) throw tooLong();
+    }
   } catch (cause) {
-    throw new ControlError("the daemon ended while it answered", { cause });
+    throw cause instanceof ControlError ? cause : new ControlError("the daemon ended while it answered", { cause });
+  } finally {
+    clearTimeout(silent);
   }
   return Buffer.concat(chunks).toString();
+}
+
+function tooLong(): ControlError {
+  return new ControlError(`the daemon's answer is longer than ${ANSWER_MAX_BYTES / 1024 ** 2} MiB`);
 }
 
 function parse<T>(schema: z.ZodType<T>, text: string): T {

@@ -18,6 +18,7 @@ import {
   retryRequest,
   type UnmountReply,
 } from "./control-messages.ts";
+import { socketAddress } from "./socket-address.ts";
 
 export interface ControlHandlers {
   status(): Promise<MountStatus>;
@@ -80,9 +81,10 @@ export async function startControlServer(options: {
     void answered.then(() => unmounting.delete(answered));
   });
   rmSync(path, { force: true });
+  const address = socketAddress(path);
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
-    server.listen(path, resolve);
+    server.listen(address.path, resolve);
   });
   chmodSync(path, 0o600);
   return {
@@ -92,6 +94,7 @@ export async function startControlServer(options: {
       server.closeIdleConnections();
       server.closeAllConnections();
       await closed;
+      address.close();
     },
   };
 }

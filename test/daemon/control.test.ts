@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -39,17 +39,19 @@ const PROGRESS = { dirty: 2, parked: 1, stuck: "no", bytesPending: 10, bytesSent
 
 const SUMS: QueueSums = { dirty: 3, uploading: 1, parked: 1, bytesPending: 9, oldestPendingMs: 7, paused: "no" };
 
+let base: string;
 let folder: string;
 let socket: string;
 let server: ControlServer | undefined;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "wsfs-test-"));
+  base = mkdtempSync(join(tmpdir(), "wsfs-test-"));
+  folder = base;
   socket = join(folder, "7.sock");
 });
 afterEach(async () => {
   await server?.close();
   server = undefined;
-  rmSync(folder, { recursive: true });
+  rmSync(base, { recursive: true });
 });
 
 async function serve(handlers: Partial<ControlHandlers>): Promise<void> {
@@ -86,6 +88,45 @@ it("answers the status, whole, on a socket only its owner may use", async () => 
   await serve({});
   expect(statSync(socket).mode & 0o777).toBe(0o600);
   expect(await getStatus(socket)).toEqual(STATUS);
+});
+
+it("is reached by a path longer than a socket's address", async () => {
+  folder = join(folder, "f".repeat(100), "g".repeat(100));
+  mkdirSync(folder, { recursive: true });
+  socket = join(folder, "7.sock");
+  await expect(getStatus(socket)).rejects.toThrow("the daemon does not listen");
+  await expect(getStatus(join(folder, "gone", "7.sock"))).rejects.toThrow("the daemon does not listen");
+  const descriptors = () => readdirSync("/proc/self/fd").length;
+  await serve({});
+  const before = descriptors();
+  for (let time = 0; time < 5; time += 1) expect(await getStatus(socket)).toEqual(STATUS);
+  expect(statSync(socket).mode & 0o777).toBe(0o600);
+  expect(readdirSync(folder)).toEqual(["7.sock"]);
+  await vi.waitFor(() => expect(descriptors()).toBeLessThanOrEqual(before));
+  await server?.close();
+  server = undefined;
+  expect(readdirSync(folder)).toEqual([]);
+});
+
+it.each([
+  { what: "a line", ask: () => getQueue(socket, 9, { sums() {}, item() {} }), said: /broke the list off/ },
+  { what: "an answer", ask: () => getStatus(socket), said: /longer than 64 MiB/ },
+])("reads $what that does not end no further than to a limit", async ({ ask, said }) => {
+  const endless = createServer((connection) => {
+    connection.on("error", () => {});
+    connection.once("data", () => {
+      connection.write("HTTP/1.1 200 OK\r\n\r\n");
+      const block = Buffer.alloc(1024 ** 2, "x");
+      const send = () => {
+        while (!connection.destroyed && connection.write(block));
+      };
+      connection.on("drain", send);
+      send();
+    });
+  });
+  await new Promise<void>((resolve) => endless.listen(socket, resolve));
+  onTestFinished(() => void endless.close());
+  await expect(ask()).rejects.toThrow(said);
 });
 
 const ITEM: QueueItem = {
