@@ -2,6 +2,7 @@
  * wsfs for a user who is not root: every command works without anything of root but fusermount3, nobody
  * else looks in unless told to, and what cannot be had is refused in one clear line.
  */
+import { once } from "node:events";
 import { chmodSync, chownSync, mkdirSync } from "node:fs";
 import { afterEach, describe, expect, it } from "vitest";
 import { isAlive } from "../../src/daemon/processes.ts";
@@ -11,6 +12,31 @@ import { becomeOrdinaryUser, NOBODY, type OrdinaryUser, whyNoOrdinaryUser } from
 import { check, createPlace, mountsBelow, type Place } from "../support/wsfs.ts";
 
 const STRANGER = 54321;
+
+/** argv: a folder, a name in it, another folder. A mount by that name; asked whether it is alive, the other folder takes the place of its own. */
+const DIES_WHEN_ASKED = `
+import array, os, socket, struct, subprocess, sys
+folder, name, other = sys.argv[1:]
+os.makedirs(f"{folder}/{name}")
+ours, theirs = socket.socketpair()
+mounting = ["fusermount3", "-o", "subtype=wsfs,fsname=workspace,nosuid,nodev", "--", f"{folder}/{name}"]
+mounted = subprocess.Popen(mounting, env={**os.environ, "_FUSE_COMMFD": str(theirs.fileno())}, pass_fds=[theirs.fileno()])
+_, [(_, _, number)], _, _ = ours.recvmsg(1, socket.CMSG_SPACE(4))
+device = array.array("i", number)[0]
+mounted.wait()
+print("mounted", flush=True)
+while True:
+    request = os.read(device, 1 << 20)
+    _, opcode, unique = struct.unpack("<IIQ", request[:16])
+    if opcode == 26:
+        init = struct.pack("<IIIIHHII", 7, 31, 65536, 0, 12, 9, 65536, 1).ljust(64, b"\\0")
+        os.write(device, struct.pack("<IiQ", 16 + len(init), 0, unique) + init)
+    elif opcode == 17:
+        os.rename(folder, folder + ".away")
+        os.symlink(other, folder)
+        break
+    else: os.write(device, struct.pack("<IiQ", 16, -38, unique))
+`;
 
 let user: OrdinaryUser;
 let place: Place;
@@ -151,5 +177,27 @@ describe.skipIf(whyNot !== undefined)(`an ordinary user${whyNot === undefined ? 
       1,
       "wsfs: fusermount3 is not installed (package fuse3); only root mounts without it\n",
     ]);
+  });
+
+  it("root takes off what the user has mounted, and nothing else, wherever the path to it leads by then", async () => {
+    await live();
+    const asRoot = (program: string, ...args: string[]) => run(...user.asRoot(place.folder, program, args));
+    check(await asRoot("bash", "-c", "mkdir -p roots/x && mount -t tmpfs roots roots/x && touch roots/x/kept"));
+    try {
+      const dead = place.spawn("/usr/bin/python3", ["-c", DIES_WHEN_ASKED, "own", "x", place.path("roots")]);
+      const ended = once(dead, "exit");
+      await once(dead.stdout ?? dead, "data");
+      const said = await asRoot(process.execPath, place.program, "umount", place.path("own/x"));
+      expect(await ended).toEqual([0, null]);
+      expect(said).toMatchObject({ code: 1, stderr: expect.stringContaining("cannot be detached") });
+      expect(check(await asRoot("ls", "roots/x")).stdout).toBe("kept\n");
+      // Where it is, it can be taken off.
+      check(await place.sh("rm own && mv own.away own"));
+      const again = await asRoot(process.execPath, place.program, "umount", place.path("own/x"));
+      expect(again).toMatchObject({ code: 0, stdout: expect.stringContaining("its daemon was gone") });
+      expect(mountsBelow(place.folder, user)).toEqual([]);
+    } finally {
+      await asRoot("umount", "-l", "roots/x");
+    }
   });
 });
