@@ -22,23 +22,29 @@ const SLICE_MS = 3;
 /** Deeper is taken for a circle in what a gateway tells. */
 const DEPTH_MAX = 1000;
 
-/** Path in the mount; of a deletion, where it was. */
+/** Path in the mount; of a deletion, where it was, or would be if a request that was given up made it. */
 export function pathOfEntry(context: Pick<Context, "metadata">, row: NodeRow): string {
   const { entries } = context.metadata;
   const entry = row.entry === null ? undefined : entries.get(row.entry);
   if (entry !== undefined)
     return entry.parent === entry.inode ? "/" : join(pathOfFolder(context, entry.parent), entry.name);
-  const names = [row.base?.name ?? "?"];
-  for (let parent = row.base?.parent ?? null; parent !== null && names.length < DEPTH_MAX; ) {
+  const place = row.base ?? birthplaceOf(context, row);
+  const names = [place?.name ?? "?"];
+  for (let parent = place?.parent ?? null; parent !== null && names.length < DEPTH_MAX; ) {
     const folder = folderOfNode(context, parent);
     if (folder !== undefined) return join(pathOfFolder(context, folder), names.join("/"));
     // The folder was removed too.
-    const place = context.metadata.nodes.ofNodeId(parent)?.base;
-    if (place == null) break;
-    names.unshift(place.name);
-    ({ parent } = place);
+    const former = context.metadata.nodes.ofNodeId(parent)?.base;
+    if (former == null) break;
+    names.unshift(former.name);
+    ({ parent } = former);
   }
   return `…/${names.join("/")}`;
+}
+
+function birthplaceOf({ metadata }: Pick<Context, "metadata">, { id }: NodeRow) {
+  const requests = [metadata.attempts.openOf(id), ...metadata.attempts.abandonedOf(id)].map((one) => one?.request);
+  return requests.find((request) => request?.do === "upload" || request?.do === "folder" || request?.do === "copy");
 }
 
 function pathOfFolder(context: Pick<Context, "metadata">, folder: number): string {
