@@ -14,7 +14,7 @@ import {
   type ThreadOptions,
   type ToThread,
 } from "./thread-messages.ts";
-import { JSON_BYTES_MAX, joined, readWhole } from "./whole-body.ts";
+import { CHANGE_BYTES_MAX, joined, readWhole } from "./whole-body.ts";
 
 if (parentPort === null) throw new Error("client/http-thread is the program of a thread");
 serve(parentPort, workerData as ThreadOptions);
@@ -28,7 +28,7 @@ function serve(port: MessagePort, { format, ...options }: ThreadOptions): void {
   async function carry(id: number, request: CarriedRequest, signal: AbortSignal): Promise<void> {
     try {
       const { status, headers, body } = await transport.send({ ...requestOf(request), signal });
-      const { chunks, failure } = await readWhole(body, JSON_BYTES_MAX);
+      const { chunks, failure } = await readWhole(body, CHANGE_BYTES_MAX);
       const content = joined(chunks);
       // That there is an answer says what became of the request, also where the rest of it does not come.
       const broken = failure === undefined ? {} : { broken: packError(failure.error) };

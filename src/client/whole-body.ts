@@ -3,6 +3,8 @@ import { RemoteError } from "./errors.ts";
 
 /** Of JSON. A longer answer would be of a gateway that has gone mad. */
 export const JSON_BYTES_MAX = 64 * 1024 * 1024;
+/** The same of an answer to a change, which shows a node or two; many come at a time. */
+export const CHANGE_BYTES_MAX = 4 * 1024 * 1024;
 
 export interface Read {
   readonly chunks: readonly Uint8Array[];
@@ -17,7 +19,10 @@ export async function readWhole(body: AsyncIterable<Uint8Array>, limit: number):
   try {
     for await (const chunk of body) {
       size += chunk.length;
-      if (size > limit) throw new RemoteError("malformed", `the answer is longer than ${limit} bytes`);
+      if (size > limit) {
+        const error = new RemoteError("malformed", `the answer is longer than ${limit} bytes`);
+        return { chunks: [], failure: { error } };
+      }
       chunks.push(chunk);
     }
     return { chunks };
