@@ -51,7 +51,7 @@ import type { DaemonSettings, Reload, Restarts } from "./settings.ts";
 import { ownerOtherThan, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
 import type { ServedMount, Serving } from "./transport.ts";
-import { DRAIN_LIMIT_MS, silenceLimits } from "./waiting.ts";
+import { DRAIN_LIMIT_MS, requestLimitMs, silenceLimits } from "./waiting.ts";
 import { withLimit } from "./with-limit.ts";
 
 /** The engine closes the database when it stops. */
@@ -388,6 +388,7 @@ function engineSettings(settings: DaemonSettings, umask: number, boot: string): 
     maximumAgeMs: MAXIMUM_AGE_MS,
     pollMs: POLL_MS,
     concurrency: REQUESTS,
+    askKernelMs: requestLimitMs(settings.shortenWaits),
   };
 }
 

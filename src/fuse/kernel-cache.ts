@@ -209,6 +209,14 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
       nameWay.wake();
       inodeWay.wake();
     },
+    async lacks(lineages) {
+      const send = notify;
+      if (send === undefined) return new Set();
+      // To ask for attributes again harms nobody, and fails for what is not there. One word each: of several that go
+      // together only one answer comes. Closed meanwhile, or with the connection gone, the answer is another one.
+      const answers = await Promise.all(lineages.map((lineage) => send("inode", notifyExpireInodes([lineage]))));
+      return new Set(lineages.filter((_, index) => answers[index] === ERRNO.ENOENT));
+    },
     use(send, kernelMinor) {
       notify = send;
       expiresNames = kernelMinor >= MINOR_OF_EXPIRY;

@@ -58,6 +58,8 @@ export interface EngineSettings {
   readonly pollMs: number;
   /** Requests in flight for write-back. */
   readonly concurrency: number;
+  /** From one round of asking the kernel what it has to the next, no less than a request may take; see ask-kernel.ts. */
+  readonly askKernelMs?: number;
 }
 
 export type Handle =

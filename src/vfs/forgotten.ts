@@ -11,7 +11,7 @@ import { dropIfUnused, keepForgotten } from "./nameless.ts";
 /** From the first word to the commit. */
 export const GATHER_MS = 20;
 /** With one commit, which programs wait for. */
-const SLICE = 32;
+export const SLICE = 32;
 
 export function forget(context: Context, lineages: readonly { readonly lineage: Lineage }[]): void {
   for (const { lineage } of lineages) forgetOne(context, lineage);
@@ -59,9 +59,15 @@ export function dropForgotten(context: Context): void {
 }
 
 function dropSome(context: Context): void {
-  const { metadata, bytes } = context;
+  const { bytes } = context;
   const some = [...bytes.forgotten.keys()].slice(0, SLICE);
   for (const lineage of some) bytes.forgotten.delete(lineage);
+  dropTogether(context, some);
+}
+
+/** With one commit; not more than SLICE. */
+export function dropTogether(context: Context, some: readonly Lineage[]): void {
+  const { metadata } = context;
   try {
     const parts = metadata.transaction(() =>
       some.map((lineage) => metadata.part(() => dropIfUnused(context, lineage))),

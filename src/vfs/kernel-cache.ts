@@ -42,6 +42,11 @@ export interface KernelCache {
   tell(news: KernelNews, known: KnownRows): void;
   /** Nothing it was told counts any more: each of these names and attributes is asked for again. */
   everything(known: KnownRows): void;
+  /**
+   * Those of these lineages that the kernel has no inode of, for certain and at this moment: who was answered just
+   * now may not have made his yet. None where it could not say. Absent: it cannot be asked.
+   */
+  lacks?(lineages: readonly Lineage[]): Promise<ReadonlySet<Lineage>>;
 }
 
 /** Where there is no kernel, or none that can be told. */

@@ -17,6 +17,8 @@ export interface RightOfWay {
    * `isQuiet`: all that was begun is done.
    */
   room(isQuiet: boolean): number;
+  /** Whether programs keep this thread at work, by the last look or one now. */
+  isBusy(): boolean;
   /** So many were, `lateMs` after the first of them was due. */
   begun(rows: number, lateMs: number): void;
 }
@@ -101,6 +103,10 @@ export function createRightOfWay(clock: Pick<Clock, "elapsed">, lateMs: number):
         turn = undefined;
       }
       return now < restUntil ? 0 : TURN_ROWS;
+    },
+    isBusy() {
+      look(clock.elapsed());
+      return isBusy;
     },
     begun(rows, late) {
       turn ??= { since: askedAt, room: TURN_ROWS, rest: REST };

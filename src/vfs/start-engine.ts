@@ -13,6 +13,7 @@ import { createSingleFlight } from "../lib/single-flight.ts";
 import { type Connection, onDamage, onDiskFailure } from "../metadata/database.ts";
 import { createMetadata, type Metadata } from "../metadata/metadata.ts";
 import { createActivity } from "./activity.ts";
+import { createAskKernel } from "./ask-kernel.ts";
 import { createBacklog } from "./backlog.ts";
 import { createByteState, inBackground, stopBytes } from "./byte-state.ts";
 import { createReplays } from "./changes-to-replay.ts";
@@ -249,6 +250,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   fresh.start();
   quota.start();
   if (options.stateDisk !== undefined) space.start();
+  const askKernel = createAskKernel(context);
+  askKernel.start();
   const fileSystem = withReplays(context, createFileSystem(context), replays);
 
   function condition(): EngineCondition {
@@ -305,10 +308,12 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       if (isAwaited) await quiet();
       await writeBack.stop();
       if (!isAwaited) await quiet();
+      askKernel.stop();
       dropForgotten(context);
       await staged.flush();
     },
     async stop() {
+      askKernel.stop();
       space.stop();
       quota.stop();
       fresh.stop();

@@ -1,5 +1,6 @@
 /** What the kernel is told, message by message: each thing once, names and inodes on their own ways, never at once. */
 import { expect, it } from "vitest";
+import { CONNECTION_ERRNO, ERRNO } from "../../src/fuse/errno.ts";
 import { createKernelCache } from "../../src/fuse/kernel-cache.ts";
 import { NOTIFY } from "../../src/fuse/notifications.ts";
 import { SILENT } from "../../src/lib/log.ts";
@@ -253,6 +254,35 @@ it("what is told before there is a kernel is told to it then; nobody is told at 
   cache.everything(KNOWN);
   await clock.advance(100);
   expect([told.length, cache.expiresNames]).toEqual([2, false]);
+});
+
+it("asked what it has, the kernel says of each by itself; hushed, closed or without a connection, it lacks nothing", async () => {
+  const clock = createVirtualClock();
+  const cache = createKernelCache(clock, SILENT);
+  const words: string[] = [];
+  let answer: number = ERRNO.ENOENT;
+  const notify = async (way: string, messages: Uint8Array) => {
+    const [word = "", ...others] = wordsOf(messages);
+    words.push(`${way}: ${word}${others.length === 0 ? "" : " and more"}`);
+    return / [57]$/.test(word) ? answer : 0;
+  };
+  const lacked = async () => [...((await cache.lacks?.([5, 6, 7])) ?? [])];
+  expect(await lacked()).toEqual([]);
+  cache.use(notify, EXPIRES - 1);
+  expect(await lacked()).toEqual([5, 7]);
+  // Attributes are asked for again, pages stay.
+  expect(words).toEqual(["inode: attributes 5", "inode: attributes 6", "inode: attributes 7"]);
+  for (const other of [ERRNO.EBADF, CONNECTION_ERRNO.ENODEV, CONNECTION_ERRNO.ECANCELED, ERRNO.EIO]) {
+    answer = other;
+    expect(await lacked()).toEqual([]);
+  }
+  answer = ERRNO.ENOENT;
+  cache.hush();
+  expect(await lacked()).toEqual([]);
+  cache.use(notify, EXPIRES);
+  expect(await lacked()).toEqual([5, 7]);
+  cache.close();
+  expect(await lacked()).toEqual([]);
 });
 
 it("hushed and used again, it tells what came meanwhile and what comes then, and once more what expires", async () => {

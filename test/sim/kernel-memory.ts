@@ -29,6 +29,8 @@ export interface KernelMemory {
   readonly dentries: Map<string, Dentry>;
   /** Until it is called, nobody forgets names that are gone. */
   onGone: () => void;
+  /** Whether the kernel has an inode of it; until it is set there is no kernel. */
+  has: (lineage: Lineage) => boolean;
   /** Notes a name that was found; a name moved is noted by `move`. */
   name(parent: Lineage, name: string, found: Found, isKept: boolean): void;
   absent(parent: Lineage, name: string, answer: Absent, isKept: boolean): void;
@@ -93,6 +95,12 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
           memory.onGone();
         });
       },
+      async lacks(lineages) {
+        await new Promise<void>((resolve) => clock.soon(resolve));
+        const lacking = lineages.filter((lineage) => !memory.has(lineage));
+        await new Promise<void>((resolve) => clock.soon(resolve));
+        return new Set(lacking);
+      },
       everything(known) {
         clock.soon(() => {
           // Only what the rows name: absent names are told by themselves.
@@ -118,6 +126,7 @@ export function createKernelMemory(clock: Pick<Clock, "elapsed" | "soon">): Kern
     },
     dentries,
     onGone: () => {},
+    has: () => true,
     name(parent, name, { lineage, stat, entryValidMs }, isKept) {
       absents.delete(keyOf(parent, name));
       const { until, isLong } = kept(null, isKept ? entryValidMs : 0);

@@ -54,6 +54,7 @@ export function createKernel(
   let lastFd = 2;
   const caller = createCaller();
   memory.onGone = forgetUnused;
+  memory.has = (lineage) => lineage === ROOT || counts.has(lineage);
 
   /** Asks; and tells whether the answer may be kept: nothing was told meanwhile. */
   async function ask<T>(work: () => Promise<T>): Promise<{ answer: T; isKept: boolean }> {
