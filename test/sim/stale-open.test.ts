@@ -5,7 +5,8 @@
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import type { FileSystem, Lineage } from "../../src/vfs/filesystem.ts";
-import { runProgram } from "./programs.ts";
+import { bytesOf, runProgram, sourceOf } from "./programs.ts";
+import { hashOf } from "./tree.ts";
 import { createWorld } from "./world.ts";
 
 const CALLER = { uid: 0, gid: 0, pid: 1, umask: 0o22, signal: new AbortController().signal };
@@ -49,7 +50,7 @@ test("removed elsewhere: the name is looked up again, and what is in no file goe
   world.check();
 });
 
-test("linked elsewhere to another file: the name is looked up again", async () => {
+test("linked elsewhere: it is the file it was, under both names", async () => {
   const { world, node, fileSystem, lineageOf } = await begin();
   const found = lineageOf("a");
   const link = { group: "g", hash: node.contentHash ?? "" };
@@ -59,6 +60,24 @@ test("linked elsewhere to another file: the name is looked up again", async () =
   );
   await world.clock.advance(HEARD_MS);
   await world.run(world.outside.patchNode(node.id, { attributes: { link } }));
+  await world.clock.advance(HEARD_MS);
+  expect([lineageOf("a"), lineageOf("b")]).toEqual([found, found]);
+  const { handle } = await world.run(fileSystem.open(CALLER, found, FOR_WRITING));
+  await world.run(fileSystem.write(CALLER, handle, 0, Buffer.from("both"), { killPrivileges: false }));
+  await world.run(fileSystem.release(handle));
+  const other = await world.run(fileSystem.open(CALLER, lineageOf("b"), { ...FOR_WRITING, write: false }));
+  expect(Buffer.from(await world.run(fileSystem.read(CALLER, other.handle, 0, 4))).toString()).toBe("both");
+  await world.run(fileSystem.release(other.handle));
+  world.check();
+});
+test("linked elsewhere to another file: the name is looked up again", async () => {
+  const { world, node, fileSystem, lineageOf } = await begin();
+  const found = lineageOf("a");
+  const bytes = bytesOf("another", 40);
+  const link = { group: "g", hash: hashOf(bytes) };
+  await world.run(world.outside.upload(world.workspace.root, "b", sourceOf(bytes), { attributes: { link } }));
+  await world.clock.advance(HEARD_MS);
+  await world.run(world.outside.writeContent(node.id, sourceOf(bytes), { attributes: { link } }));
   await world.clock.advance(HEARD_MS);
   expect(lineageOf("a")).toBe(lineageOf("b"));
   await expect(world.run(fileSystem.open(CALLER, found, FOR_WRITING))).rejects.toMatchObject({ code: "ESTALE" });
