@@ -12,7 +12,7 @@ import {
   lstatSync,
   openSync,
   readdirSync,
-  readFileSync,
+  readSync,
   renameSync,
   rmSync,
   writeFileSync,
@@ -25,8 +25,8 @@ import { isAlive, processIdentity } from "./processes.ts";
 
 /** A record names some paths and numbers. */
 const RECORD_MAX_BYTES = 256 * 1024;
-/** Daemons follow on each other while a folder is listed; each takes seconds to start. */
-const LISTS_MAX = 10;
+/** So often a folder is listed while daemons follow on each other in it; whoever makes them come and go without end is not waited for. */
+const LISTS_MAX = 100;
 
 export const mountRecord = z.object({
   /** Of the mount, for as long as there is one. */
@@ -116,7 +116,9 @@ function readShortFile(path: string): string {
   try {
     const stat = fstatSync(descriptor);
     if (!stat.isFile() || stat.size > RECORD_MAX_BYTES) throw new Error(`${path} is no record of a mount`);
-    return readFileSync(descriptor, "utf8");
+    // Not to its end, which its owner may put off for as long as it is read.
+    const bytes = Buffer.alloc(stat.size);
+    return bytes.toString("utf8", 0, readSync(descriptor, bytes));
   } finally {
     closeSync(descriptor);
   }

@@ -226,8 +226,9 @@ export async function follow(
   // answer to a birth), and who looks in between would find that nothing was.
   metadata.transaction(() => {
     readAgain(context, entries, nodes);
+    // What came late is not where the gateway's past ends.
+    if (end > metadata.settings.getNumber("cursor")) noteFollowed(context, entries);
     metadata.settings.set("cursor", String(end));
-    noteFollowed(context, entries);
     forgetDeletions(context);
   });
   context.activity.progressed();

@@ -9,7 +9,7 @@ import { createHearing } from "../../src/vfs/hear-journal.ts";
 import { createJournalStream, unlessAborted } from "../../src/vfs/journal-stream.ts";
 import { observeNode } from "../../src/vfs/observe.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
-import { nodeOf as anyNodeOf } from "../support/rows-world.ts";
+import { nodeOf } from "../support/rows-world.ts";
 
 test("each round takes its listener off again; an abort ends the waiting, before or after", async () => {
   const connection = new AbortController();
@@ -27,7 +27,7 @@ test("each round takes its listener off again; an abort ends the waiting, before
   expect(await unlessAborted(never, signal)).toBeUndefined();
 });
 
-const nodeOf = (id: string, change: Partial<Node> = {}) => anyNodeOf(id, { kind: "folder", path: `/${id}`, ...change });
+const folderOf = (id: string, change: Partial<Node> = {}) => nodeOf(id, { kind: "folder", path: `/${id}`, ...change });
 
 function entryOf(id: string, position: number, kind = "updated"): JournalEntry {
   return { position, time: "2026-01-01T00:00:00.000Z", kind, nodeId: id, revision: 2, parentId: "root", name: id };
@@ -42,7 +42,7 @@ test.each([
     const world = await createBytesWorld();
     const { metadata } = world.context;
     const [root] = metadata.entries.ofInode(ROOT_INODE);
-    metadata.nodes.create(born(root?.id ?? null, nodeOf("root", { parentId: null, name: "" })));
+    metadata.nodes.create(born(root?.id ?? null, folderOf("root", { parentId: null, name: "" })));
     metadata.settings.set("cursor", "4");
     const read: string[] = [];
     let isHeard = () => {};
@@ -56,7 +56,7 @@ test.each([
         readJournal: async () => ({ items: [], totalCount: 0, pageNo: 1, pageSize: 500, asOf: 0 }),
         async getNode(id) {
           read.push(id);
-          return nodeOf(id, { name: `${id} moved`, revision: 2 });
+          return folderOf(id, { name: `${id} moved`, revision: 2 });
         },
         async *streamJournal() {
           yield entryOf("c", 3);
@@ -69,7 +69,7 @@ test.each([
         },
       },
     };
-    for (const id of ["a", "b", "c", "d"]) observeNode(context, nodeOf(id));
+    for (const id of ["a", "b", "c", "d"]) observeNode(context, folderOf(id));
     const stream = createJournalStream(context);
     const hear = createHearing(context, stream);
     const { signal } = new AbortController();

@@ -131,15 +131,20 @@ test("one is open for writing: that one goes on, and keeps what was written", as
   }
 });
 
+/** A program here has cut it short to nothing. */
+function emptied({ context, metadata }: World, { id, changes }: Inode): void {
+  metadata.transaction(() => {
+    metadata.inodes.update(id, { content: "dirty", hash: EMPTY, size: 0, changes: changes + 1 });
+    markInode(context, id);
+  });
+}
+
 test("what was written by the younger, and not sent yet, goes on in that", async () => {
   const { world, a } = await knowing(plain("a"));
   observeNode(world.context, name("hl"));
   await world.open(a);
   const young = inodeAt(world, "hl");
-  const { metadata } = world;
-  metadata.inodes.update(young.id, { content: "dirty", hash: null, changes: young.changes + 1 });
-  metadata.inodes.update(young.id, { hash: EMPTY, size: 0 });
-  metadata.transaction(() => markInode(world.context, young.id));
+  emptied(world, young);
   observeNode(world.context, relinked("a"));
   expect(ids(world, "a", "hl")).toEqual([young.id, young.id]);
   expect(inodeAt(world, "a")).toMatchObject({ content: "dirty", hash: EMPTY, lineage: young.lineage });
@@ -149,10 +154,7 @@ test("what was written by the older goes on in that, and the younger's name show
   const { world, a } = await knowing(plain("a"));
   observeNode(world.context, name("hl"));
   await world.open(inodeAt(world, "hl"));
-  const { metadata } = world;
-  metadata.inodes.update(a.id, { content: "dirty", hash: null, changes: a.changes + 1 });
-  metadata.inodes.update(a.id, { hash: EMPTY, size: 0 });
-  metadata.transaction(() => markInode(world.context, a.id));
+  emptied(world, a);
   observeNode(world.context, relinked("a"));
   expect(ids(world, "a", "hl")).toEqual([a.id, a.id]);
   expect(inodeAt(world, "a")).toMatchObject({ id: a.id, content: "dirty", hash: EMPTY, lineage: a.lineage });
