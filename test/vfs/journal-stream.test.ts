@@ -8,6 +8,7 @@ import type { Context } from "../../src/vfs/context.ts";
 import { createHearing } from "../../src/vfs/hear-journal.ts";
 import { createJournalStream, unlessAborted } from "../../src/vfs/journal-stream.ts";
 import { observeNode } from "../../src/vfs/observe.ts";
+import { lastFollowed } from "../../src/vfs/past.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
 import { nodeOf } from "../support/rows-world.ts";
 
@@ -85,10 +86,12 @@ test.each([
     if (isApart) expect(await heard()).toEqual(["a", "b moved", "c", "d"]);
     isHeard();
     expect(await heard()).toEqual(["a moved", "b moved", "c"]);
-    expect({ read: read.sort(), late: stream.late, cursor: metadata.settings.getNumber("cursor") }).toEqual({
+    const [cursor, end] = [metadata.settings.getNumber("cursor"), lastFollowed(context)?.position];
+    expect({ read: read.sort(), late: stream.late, cursor, end }).toEqual({
       read: ["a", "b"],
       late: [],
       cursor: 7,
+      end: 7,
     });
     await stream.stop();
   },
