@@ -17,7 +17,7 @@ afterAll(() => console.log(`simulation of lesser gateways:\n${describeTally(tall
 
 for (const { name, options } of LESSER) {
   test(name, { timeout: 600_000 }, async () => {
-    const failure = await playHistories({ ...options, ...runSettings(50, 1), tally });
+    const failure = await playHistories({ ...options, ...runSettings(30, 1), tally });
     expect(failure?.text).toBeUndefined();
   });
 }

@@ -25,7 +25,7 @@ const CASES = LACKS.flatMap((lacks) =>
 test.each(CASES)("without $without, $method: somebody $theirs before the answer, $how", async (given) => {
   const { lacks, method, theirs, fault, dies } = given;
   // What comes by the journal waits no longer than this for an answer that is on its way.
-  const it = await begin(true, {}, { lacks, settings: { pollMs: 50 } });
+  const it = await begin(true, {}, { lacks, settings: { pollMs: 150 } });
   const { world, calls } = it;
   const { outside, workspace, clock } = world;
   await it.save("a");

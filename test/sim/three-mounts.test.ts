@@ -5,7 +5,7 @@ import { createTally, describeTally } from "./tally.ts";
 import { THREE } from "./worlds.ts";
 
 test(THREE.name, { timeout: 600_000 }, async () => {
-  const settings = runSettings(280, 1);
+  const settings = runSettings(180, 1);
   console.log(`simulation of three mounts: SIM_SEED=${settings.seed} SIM_RUNS=${settings.count}`);
   const tally = createTally();
   const failure = await playHistories({ ...THREE.options, ...settings, tally });

@@ -5,7 +5,7 @@ import { createTally, describeTally } from "./tally.ts";
 import { TWO } from "./worlds.ts";
 
 test(TWO.name, { timeout: 600_000 }, async () => {
-  const settings = runSettings(350, 1);
+  const settings = runSettings(240, 1);
   console.log(`simulation of two mounts: SIM_SEED=${settings.seed} SIM_RUNS=${settings.count}`);
   const tally = createTally();
   const failure = await playHistories({ ...TWO.options, ...settings, tally });
