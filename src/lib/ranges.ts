@@ -78,6 +78,10 @@ export function touchesRange(ranges: Ranges, start: number, end: number): boolea
   return next % 2 === 1 || bound(ranges, next) < end;
 }
 
+export function isSameRanges(a: Ranges, b: Ranges): boolean {
+  return a.length === b.length && a.every((bound, index) => bound === b[index]);
+}
+
 /** What is in both. */
 export function intersectRanges(a: Ranges, b: Ranges): Ranges {
   const both: number[] = [];

@@ -5,17 +5,28 @@ export interface LiveRow {
   readonly lineage: number;
   readonly originNode: string | null;
   readonly originVersion: string | null;
+  /** What that version hashes to, also once the file is no longer all that version's; null: not known. */
+  readonly originHash: string | null;
+  /** How long it is; said while something is unproven. */
+  readonly originSize: number;
   readonly size: number;
   readonly bytes: number;
   /** JSON of lib/ranges.ts: belongs to the origin version and is not here yet. */
   readonly missing: string;
+  /** The same, of changed content: is the origin version's, here or missing, and not known to be right. */
+  readonly unproven: string;
   readonly usedAt: number;
   /** 1: the machine went down since, clean bytes are to be looked at before they are used. */
   readonly doubted: 0 | 1;
 }
 
-const COLUMNS = `live.lineage, live.origin_node AS originNode, live.origin_version AS originVersion, live.size, live.bytes,
-  live.missing, live.used_at AS usedAt, live.doubted`;
+const COLUMNS = `live.lineage, live.origin_node AS originNode, live.origin_version AS originVersion,
+  live.origin_hash AS originHash, live.origin_size AS originSize, live.size, live.bytes, live.missing, live.unproven,
+  live.used_at AS usedAt, live.doubted`;
+
+/** A row is mostly made without these. */
+type OfOrigin = "originHash" | "originSize" | "unproven";
+type Made = Omit<LiveRow, "doubted" | OfOrigin> & Partial<Pick<LiveRow, OfOrigin>>;
 
 export function createLiveRows(database: Connection) {
   const byLineage = prepare<LiveRow>(database, `SELECT ${COLUMNS} FROM live WHERE lineage = ?`);
@@ -45,16 +56,21 @@ export function createLiveRows(database: Connection) {
   );
   const insert = prepare(
     database,
-    `INSERT INTO live (lineage, origin_node, origin_version, size, bytes, missing, used_at)
-     VALUES (@lineage, @originNode, @originVersion, @size, @bytes, @missing, @usedAt)`,
+    `INSERT INTO live (lineage, origin_node, origin_version, origin_hash, origin_size, size, bytes, missing, unproven,
+       used_at)
+     VALUES (@lineage, @originNode, @originVersion, @originHash, @originSize, @size, @bytes, @missing, @unproven,
+       @usedAt)`,
     [],
   );
   const change = prepareUpdates(database, "live", "lineage", {
     originNode: "origin_node",
     originVersion: "origin_version",
+    originHash: "origin_hash",
+    originSize: "origin_size",
     size: "size",
     bytes: "bytes",
     missing: "missing",
+    unproven: "unproven",
     usedAt: "used_at",
     doubted: "doubted",
   });
@@ -74,10 +90,25 @@ export function createLiveRows(database: Connection) {
     evictable: (before: number, limit: number): LiveRow[] => evictable.all(before, limit),
     /** Everything in its file is the gateway's too, and nobody is about to send it. */
     isEvictable: (lineage: number): boolean => oneEvictable.get(lineage) !== undefined,
-    create(row: Omit<LiveRow, "doubted">): void {
-      insert.run(row);
+    create(row: Made): void {
       const { lineage, originNode, originVersion, size, bytes, missing, usedAt } = row;
-      get.tell(lineage, { lineage, originNode, originVersion, size, bytes, missing, usedAt, doubted: 0 });
+      const { originHash = null, originSize = 0, unproven = "[]" } = row;
+      // Each by its name: an object made of others takes far longer, and every new file has one.
+      const made: LiveRow = {
+        lineage,
+        originNode,
+        originVersion,
+        originHash,
+        originSize,
+        size,
+        bytes,
+        missing,
+        unproven,
+        usedAt,
+        doubted: 0,
+      };
+      insert.run(made);
+      get.tell(lineage, made);
     },
     doubtAll(): void {
       doubtAll.run();

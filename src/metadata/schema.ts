@@ -322,4 +322,16 @@ export const MIGRATIONS: readonly string[] = [
   ) STRICT;
   CREATE INDEX turn_ends ON turn(ends_at);
   `,
+  `
+  -- What the origin version hashes to, also once the file is no longer all that version's; NULL: not known.
+  ALTER TABLE live ADD COLUMN origin_hash TEXT;
+  -- How long it is, while there is something unproven.
+  ALTER TABLE live ADD COLUMN origin_size INTEGER NOT NULL DEFAULT 0;
+  -- JSON ranges of changed content: the origin's, here or missing, and not known to be right.
+  ALTER TABLE live ADD COLUMN unproven TEXT NOT NULL DEFAULT '[]';
+  UPDATE live SET origin_hash = node.base_hash, origin_size = coalesce(node.base_size, 0) FROM node
+    WHERE node.node_id = live.origin_node AND node.base_head = live.origin_version AND live.missing <> '[]';
+  UPDATE live SET unproven = missing WHERE origin_hash IS NOT NULL AND origin_size > 0
+    AND EXISTS (SELECT 1 FROM inode WHERE inode.lineage = live.lineage AND inode.content = 'dirty');
+  `,
 ];

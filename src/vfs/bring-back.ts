@@ -153,12 +153,17 @@ async function holesIn({ runtime, paths }: Context, lineage: number, size: numbe
 /** What is in the file is the inode's content, which the gateway may not have. */
 function becomesChanged(needs: Needs, inode: Inode, word: Written, stat: FileStat, missing: Ranges): void {
   const { metadata, runtime } = needs.context;
+  const isOfHead = word.missingFrom !== undefined && word.missingFrom.version === word.head;
+  const originHash = isOfHead && word.size !== undefined ? (word.hash ?? null) : null;
   const live = {
     originNode: word.missingFrom?.node ?? null,
     originVersion: word.missingFrom?.version ?? null,
+    originHash,
+    originSize: word.size ?? 0,
     size: stat.size,
     bytes: stat.allocated,
     missing: formatRanges(missing),
+    unproven: formatRanges(originHash === null ? NO_RANGES : clipRanges(missing, word.size ?? 0)),
     usedAt: runtime.now(),
   };
   if (metadata.lives.get(word.lineage) === undefined) metadata.lives.create({ lineage: word.lineage, ...live });

@@ -53,6 +53,6 @@ function recordVersion(context: Context, inode: Inode, nodeId: string, base: Bas
   tellDone(context, inode.lineage);
   const live = metadata.lives.get(inode.lineage);
   if (live !== undefined && (live.missing === "[]" || live.originVersion === null)) {
-    metadata.lives.update(inode.lineage, { originNode: nodeId, originVersion: base.head });
+    metadata.lives.update(inode.lineage, { originNode: nodeId, originVersion: base.head, originHash: hash });
   }
 }

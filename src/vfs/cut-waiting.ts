@@ -75,8 +75,9 @@ function atRest(context: Context, inodes: readonly Inode[]): NodeRow[] {
   const before = runtime.now() - REST_MS;
   return inodes.flatMap(({ id, lineage, content, hash, synced }) => {
     if (content !== "dirty" || hash !== null || synced === HELD || (lives.get(lineage)?.writers ?? 0) > 0) return [];
-    // What failed once is for the queue to try again.
-    if (metadata.lives.get(lineage)?.missing !== "[]" || bytes.unreadable.has(lineage)) return [];
+    const live = metadata.lives.get(lineage);
+    // What failed once is for the queue to try again; to check what is unproven may take the gateway.
+    if (live?.missing !== "[]" || live.unproven !== "[]" || bytes.unreadable.has(lineage)) return [];
     const rows = metadata.entries.ofInode(id).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
     const row = rows.find(({ dirtySince, parked }) => dirtySince !== null && parked === null);
     return row === undefined || rows.some(({ changedAt }) => changedAt > before) ? [] : [row];

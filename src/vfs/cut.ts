@@ -9,9 +9,9 @@ import type { Cutting } from "./byte-state.ts";
 import type { Context } from "./context.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError } from "./errors.ts";
+import { requireChecked } from "./fetch.ts";
 import { removeGeneration } from "./generation.ts";
 import { hearWrites } from "./hear-writes.ts";
-import { recordArrived } from "./holes.ts";
 import { isBeingDeleted } from "./identity.ts";
 import { rowsOfInode } from "./links.ts";
 import { closeLive, openLive, rowsFromFile, syncName } from "./live.ts";
@@ -19,6 +19,7 @@ import type { LiveFile } from "./live-file.ts";
 import { mtimeOf } from "./mtime.ts";
 import { mayRefer } from "./network.ts";
 import { hashLive } from "./open-bytes.ts";
+import { prove } from "./prove.ts";
 import { bringIn, createWholeReader } from "./readahead.ts";
 import { keepSmall } from "./small-cuts.ts";
 import { tellDone } from "./staged-files.ts";
@@ -85,15 +86,23 @@ function isCut(context: Context, inode: Inode): boolean {
   return context.metadata.generations.newestOf(inode.id)?.changes === inode.changes;
 }
 
-/** Every byte is in the file, and the row says so. */
+/** Every byte is in the file, those of a version are known to be right, and the row says so. */
 export async function makeWhole(context: Context, live: LiveFile, signal: AbortSignal): Promise<void> {
+  do {
+    await bringAll(context, live, signal);
+    await requireChecked(context, live, signal);
+    await prove(context, live, signal);
+    // Somebody else may have found out that it has to come again.
+  } while (live.missing.length > 0 || live.unproven.length > 0);
+}
+
+async function bringAll(context: Context, live: LiveFile, signal: AbortSignal): Promise<void> {
   const reader = createWholeReader();
   for (let [start] = live.missing; start !== undefined; [start] = live.missing) {
     const last = live.missing.at(-1) ?? start;
     reader.next = start;
     await bringIn(context, live, reader, start, Math.min(last, start + PIECE), signal);
   }
-  await recordArrived(context, live);
 }
 
 /** Nobody can write to it: the live file itself is the cut. */
@@ -209,7 +218,7 @@ function settleNow(
     // A writer that has not written since keeps the mark under which a crash makes us look.
     const content = (open?.live.writers ?? 0) > 0 ? "open" : "clean";
     metadata.inodes.update(inode.id, { hash, size, content, ...agreed });
-    if (open !== undefined) metadata.lives.update(inode.lineage, agreed);
+    if (open !== undefined) metadata.lives.update(inode.lineage, { ...agreed, originHash: hash });
     tellDone(context, inode.lineage);
     return "clean";
   }

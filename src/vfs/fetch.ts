@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import type { Content } from "../client/client.ts";
 import { RemoteError } from "../client/errors.ts";
 import { OPERATIONS } from "../contract/operations.ts";
-import { partsWithin, rangeOf, touchesRange } from "../lib/ranges.ts";
+import { isSameRanges, partsWithin, rangeOf, touchesRange } from "../lib/ranges.ts";
 import { sleep } from "../lib/runtime.ts";
 import { unlessAborted } from "../lib/single-flight.ts";
 import { timeFromMilliseconds } from "../lib/time.ts";
@@ -27,6 +27,7 @@ export const SMALL = 1024 * 1024;
 /** Up to this size readers wait for the check of the complete file. */
 const CHECKED_AT_ONCE = 64 * 1024 * 1024;
 const EVERYTHING = Number.MAX_SAFE_INTEGER;
+const WRONG = "downloaded bytes are not the version's";
 
 /**
  * Resolves when all of [start, end) is here. A download begun for it may go on to `reach`. Rejects
@@ -66,7 +67,7 @@ export async function untilChecked(live: LiveFile, signal: AbortSignal): Promise
   const check = live.check;
   const result =
     (await live.file.stat()).size <= CHECKED_AT_ONCE ? await unlessAborted(check, signal, interrupted) : true;
-  if (!result) throw new FsError("EIO", "downloaded bytes are not the version's");
+  if (!result) throw new FsError("EIO", WRONG);
 }
 
 /** Fetches what is missing from `start` on before anybody asks for it, and returns where that ends. */
@@ -83,7 +84,7 @@ function downloadOf(live: LiveFile, position: number): Download | undefined {
   return undefined;
 }
 
-function readError(failure: unknown): FsError {
+export function readError(failure: unknown): FsError {
   if (failure instanceof FsError) return failure;
   if (!(failure instanceof RemoteError)) return new FsError("EIO", String(failure), { cause: failure });
   const { code, message } = toFsError(failure);
@@ -92,7 +93,7 @@ function readError(failure: unknown): FsError {
 }
 
 /** A bell for one reader: rings when something of the file changed, when interrupted, when known offline for too long. */
-function watch(context: Context, live: LiveFile, signal: AbortSignal) {
+export function watch(context: Context, live: LiveFile, signal: AbortSignal) {
   let hasRung = false;
   let isOut = false;
   let resolve = () => {};
@@ -130,23 +131,51 @@ function begin(context: Context, live: LiveFile, from: number, wantedEnd: number
   const last = live.missing.at(-1) ?? from;
   let [start, end] = [from, wantedEnd];
   if (context.bytes.ignoresRanges) [start, end] = [0, EVERYTHING];
-  else if (last <= SMALL) [start, end] = [first, last];
+  else if (last <= SMALL) [start, end] = isCheckedWhole(live) ? [0, live.originSize] : [first, last];
   else end = Math.min(wantedEnd, partsWithin(live.missing, from, wantedEnd)[0]?.end ?? wantedEnd);
   // What is already on its way is not asked for twice.
   for (const other of live.downloads) {
     if (other.start > from) end = Math.min(end, other.start);
     else if (other.end <= from) start = Math.max(start, other.end);
   }
+  return launch(
+    context,
+    live,
+    { start, end, isAhead },
+    {
+      ask: (download) => requestGap(context, live, download),
+      reached: (download) => firstGap(live, download),
+    },
+  );
+}
+
+/** Beside a program's bytes, too, what comes in one piece is asked for whole: only that has a hash. */
+function isCheckedWhole({ unproven, originSize }: LiveFile): boolean {
+  return unproven.length > 0 && originSize <= SMALL;
+}
+
+/** How a download goes on. */
+interface Course {
+  /** One request for what is left of it. */
+  ask(download: Download): Promise<void>;
+  /** Changes with what came. */
+  reached(download: Download): number | undefined;
+}
+
+export function launch(
+  context: Context,
+  live: LiveFile,
+  what: Pick<Download, "start" | "end" | "isAhead">,
+  course: Course,
+): Download {
   const download: Download = {
-    start,
-    end,
-    isAhead,
+    ...what,
     failure: undefined,
     controller: new AbortController(),
     done: Promise.resolve(),
   };
   live.downloads.add(download);
-  download.done = carryOut(context, live, download).finally(() => {
+  download.done = carryOut(context, live, download, course).finally(() => {
     live.downloads.delete(download);
     wakeReaders(live);
   });
@@ -154,18 +183,18 @@ function begin(context: Context, live: LiveFile, from: number, wantedEnd: number
 }
 
 /** Never rejects: the failure is left for whoever waits. */
-async function carryOut(context: Context, live: LiveFile, download: Download): Promise<void> {
+async function carryOut(context: Context, live: LiveFile, download: Download, course: Course): Promise<void> {
   const { controller } = download;
   try {
     for (let tries = 1; ; tries += 1) {
-      const before = firstGap(live, download);
+      const before = course.reached(download);
       try {
-        await requestGap(context, live, download);
+        await course.ask(download);
         break;
       } catch (error) {
         if (controller.signal.aborted) throw error;
         context.network.failed(error);
-        const hasProgressed = firstGap(live, download) !== before;
+        const hasProgressed = course.reached(download) !== before;
         if (hasProgressed) tries = 1;
         const wait = download.isAhead ? undefined : retryAfter(context, error, tries, hasProgressed);
         if (wait === undefined) throw error;
@@ -214,32 +243,40 @@ function retryAfter(context: Context, error: unknown, tries: number, hasProgress
 
 /** One request for what is still missing of the download, and its answer into the file. */
 async function requestGap(context: Context, live: LiveFile, download: Download): Promise<void> {
-  const { origin } = live;
-  if (origin === undefined) throw new FsError("EIO", `live file ${live.lineage} misses bytes of no version`);
   const [gap] = partsWithin(live.missing, download.start, download.end);
   if (gap === undefined) return;
+  const start = isCheckedWhole(live) ? download.start : gap.start;
   const isWhole = download.end === EVERYTHING;
+  const content = await requestContent(context, live, download, { start, end: isWhole ? undefined : download.end });
+  if (content.start < start && !takesWhole(context, live, download)) return discard(content);
+  await store(context, live, download, content);
+}
+
+/** An answer of the origin that begins where it is to, or before; without an end, all of it is asked for. */
+export async function requestContent(
+  context: Context,
+  live: LiveFile,
+  download: Download,
+  { start, end }: { readonly start: number; readonly end: number | undefined },
+): Promise<Content> {
+  const { origin } = live;
+  if (origin === undefined) throw new FsError("EIO", `live file ${live.lineage} misses bytes of no version`);
   const { signal } = download.controller;
-  const content = await context.client.getContent(origin.node, {
-    version: origin.version,
-    signal,
-    ...(isWhole ? {} : { range: { start: gap.start, end: download.end } }),
-  });
+  const { version } = origin;
+  const range = end === undefined ? {} : { range: { start, end } };
+  const content = await context.client.getContent(origin.node, { version, signal, ...range });
   context.network.answered(OPERATIONS.getContent.scopes);
   const problem =
-    content.version !== origin.version
+    content.version !== version
       ? `answered with version ${content.version}`
-      : content.start > gap.start
-        ? `answered from byte ${content.start}, asked from ${gap.start}`
-        : !isWhole && content.size < download.end
-          ? `has ${content.size} bytes, expected at least ${download.end}`
+      : content.start > start
+        ? `answered from byte ${content.start}, asked from ${start}`
+        : end !== undefined && content.size < end
+          ? `has ${content.size} bytes, expected at least ${end}`
           : undefined;
-  if (problem !== undefined) {
-    await discard(content);
-    throw new RemoteError("malformed", `version ${origin.version} ${problem}`);
-  }
-  if (content.start < gap.start && !takesWhole(context, live, download)) return discard(content);
-  await store(context, live, download, content);
+  if (problem === undefined) return content;
+  await discard(content);
+  throw new RemoteError("malformed", `version ${version} ${problem}`);
 }
 
 async function discard(content: Content): Promise<void> {
@@ -287,19 +324,21 @@ async function store(context: Context, live: LiveFile, download: Download, conte
   if (position < expected) throw new RemoteError("malformed", `ended at byte ${position} of ${expected}`);
   if (!isGathered) return;
   const bytes = Buffer.concat(gathered);
-  if (bytes.length === content.size) checkSmall(context, live, bytes);
-  await fill(context, live, bytes, 0);
+  if (bytes.length === content.size) {
+    requireHash(context, live, createHash("sha256").update(bytes).digest("hex"));
+    live.isChecked = live.isOriginal || isSameRanges(live.missing, live.unproven);
+  }
+  await fill(context, live, bytes, 0).catch((error: unknown) => {
+    live.isChecked = false;
+    throw error;
+  });
 }
 
-function checkSmall(context: Context, live: LiveFile, bytes: Uint8Array): void {
-  const hash = createHash("sha256").update(bytes).digest("hex");
-  if (hash === live.originHash) {
-    live.isChecked = true;
-    return;
-  }
+export function requireHash(context: Context, live: LiveFile, hash: string): void {
+  if (hash === live.originHash) return;
   const fields = { inode: live.inode, version: live.origin?.version, expected: live.originHash, got: hash };
-  context.log.error(fields, "downloaded bytes are not the version's");
-  throw new FsError("EIO", "downloaded bytes are not the version's");
+  context.log.error(fields, WRONG);
+  throw new FsError("EIO", WRONG);
 }
 
 /** Writes those parts of the chunk that are still missing. */
@@ -363,8 +402,11 @@ function beginCheck(context: Context, live: LiveFile): void {
 export async function requireChecked(context: Context, live: LiveFile, signal: AbortSignal): Promise<void> {
   if (live.check === undefined) beginCheck(context, live);
   const interrupted = () => new FsError("EINTR", "interrupted while a download was checked");
-  const isRight = live.check === undefined || (await unlessAborted(live.check, signal, interrupted));
-  if (!isRight) throw new FsError("EIO", "downloaded bytes are not the version's");
+  const check = live.check === undefined ? true : unlessAborted(live.check, signal, interrupted);
+  const isRight = await Promise.resolve(check).catch((error: unknown) => {
+    throw fromDisk(error, "downloaded bytes could not be checked");
+  });
+  if (!isRight) throw new FsError("EIO", WRONG);
   await recordArrived(context, live);
 }
 

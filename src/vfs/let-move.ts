@@ -36,5 +36,5 @@ export function letWrite(context: Context, handle: HandleId, live: LiveFile): vo
 }
 
 function isAllHere(live: LiveFile): boolean {
-  return live.isKept && live.missing.length === 0 && live.recorded.length === 0;
+  return live.isKept && [live.missing, live.recorded, live.unproven].every(({ length }) => length === 0);
 }

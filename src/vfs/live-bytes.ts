@@ -121,8 +121,9 @@ async function change<T>(
   try {
     await context.staged.flush();
     if (live.isSafe) await noLongerSafe(context, live);
-    // Only where bytes are missing can a download be about to write.
-    const free = touchesRange(live.missing, start, end) ? await live.lock.hold(start, end) : undefined;
+    // Only where bytes are missing can a download be about to write, only where they are unproven a check to read.
+    const isAlone = !touchesRange(live.missing, start, end) && !touchesRange(live.unproven, start, end);
+    const free = isAlone ? undefined : await live.lock.hold(start, end);
     try {
       const done = await work();
       recordCut(context, live);

@@ -38,8 +38,9 @@ export interface LiveFile {
   /** Taken before it, and perhaps still read from: closed with it. */
   readonly former: OpenFile[];
   origin: Origin | undefined;
-  /** SHA-256 the file has when it is exactly its origin; null where not known. */
+  /** SHA-256 of the origin version, whether or not the file is that still; null where not known. */
   originHash: string | null;
+  originSize: number;
 
   /** False: there is no file (absent-file.ts), or none that can be written; what is missing is read past the disk. */
   isKept: boolean;
@@ -50,17 +51,22 @@ export interface LiveFile {
   missing: Ranges;
   /** What the row says is missing; never less than `missing`. A crash leaves this. */
   recorded: Ranges;
+  /** Bytes of the origin, here or missing, that are not known to be right, once a program has changed others. */
+  unproven: Ranges;
   /** It was cut short there, and the row was not told yet that nothing is missing behind it. */
   cutTo: number | undefined;
-  /** Held while bytes of the origin, or a program's into a hole, are on their way to the disk. */
+  /** Held while bytes of the origin, or a program's in the place of such, are on their way to the disk, or those are read to be checked. */
   readonly lock: RangeLock;
   readonly downloads: Set<Download>;
+  /** Of those, the last that checks what is unproven. */
+  proof: Download | undefined;
   /** Called whenever `missing` or the downloads changed. */
   readonly waiting: Set<() => void>;
   /** Every byte is the origin's: the whole can be checked against its hash. */
   isOriginal: boolean;
   /** The check that the complete file is what its hash says: whether it is. Undefined: not made yet. */
   check: Promise<boolean> | undefined;
+  /** What is here of the origin is what it should be. */
   isChecked: boolean;
 
   /** Handles, and whoever else needs the file open for a moment. */

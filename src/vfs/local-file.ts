@@ -41,8 +41,18 @@ export async function openNewFile(context: Context, lineage: number): Promise<Li
   const mtime = mtimeOf(context, inode);
   const file = await makeFile(context, path, 0);
   await closeIfFailed(file, () => file.setTimes(mtime));
-  const found = { file, origin: undefined, missing: NO_RANGES, recorded: NO_RANGES, isNew: true, isKept: true };
-  const live = liveFile(context, inode, path, found);
+  const live = liveFile(context, inode, path, {
+    file,
+    origin: undefined,
+    originHash: null,
+    originSize: 0,
+    missing: NO_RANGES,
+    recorded: NO_RANGES,
+    unproven: NO_RANGES,
+    cutTo: undefined,
+    isNew: true,
+    isKept: true,
+  });
   live.preparedTime = formatTime(mtime);
   return live;
 }
@@ -117,9 +127,11 @@ async function findFile(context: Context, inode: Inode, mayBeAbsent: boolean): P
   const origin = originOf(inode.originNode, inode.originVersion);
   if (origin === undefined && inode.size > 0) throw new FsError("EIO", `inode ${inode.id} has bytes of no version`);
   const missing = origin === undefined ? NO_RANGES : rangeOf(0, inode.size);
+  const ofRow = { originHash: null, originSize: inode.size, missing, recorded: missing, unproven: NO_RANGES };
+  const asFound = { ...ofRow, origin, cutTo: undefined };
   if (canBeAbsent) {
     const file = absentFile(inode.size);
-    return { file, origin, missing, recorded: missing, isNew: false, isKept: false };
+    return { ...asFound, file, isNew: false, isKept: false };
   }
   if (row === undefined && context.bytes.isUnswept) await setAside(context, path, `live-${lineage}`);
   metadata.transaction(() => {
@@ -128,6 +140,7 @@ async function findFile(context: Context, inode: Inode, mayBeAbsent: boolean): P
       lineage,
       originNode: origin?.node ?? null,
       originVersion: origin?.version ?? null,
+      originHash: origin === undefined || inode.content === "dirty" ? null : inode.hash,
       size: inode.size,
       bytes: 0,
       missing: formatRanges(missing),
@@ -137,7 +150,7 @@ async function findFile(context: Context, inode: Inode, mayBeAbsent: boolean): P
   context.bytes.evicting.delete(lineage);
   runtime.step("live file: row made");
   const file = await makeFile(context, path, inode.size);
-  return { file, origin, missing, recorded: missing, isNew: true, isKept: true };
+  return { ...asFound, file, isNew: true, isKept: true };
 }
 
 /** After its row. */
@@ -171,9 +184,14 @@ async function openEmptied({ disk, runtime }: Context, path: string): Promise<Op
 interface FoundFile {
   readonly file: OpenFile;
   readonly origin: Origin | undefined;
+  /** As the row has it. */
+  readonly originHash: string | null;
+  readonly originSize: number;
   readonly missing: Ranges;
   /** As the row has it. */
   readonly recorded: Ranges;
+  readonly unproven: Ranges;
+  readonly cutTo: number | undefined;
   readonly isNew: boolean;
   readonly isKept: boolean;
 }
@@ -208,7 +226,11 @@ async function openExisting(
       context.metadata.lives.update(inode.lineage, { doubted: 0 });
     }
     const origin = originOf(row.originNode, row.originVersion);
-    return { file, origin, missing, recorded, isNew: inode.synced === null, isKept };
+    const { originHash, originSize } = row;
+    const isDirty = inode.content === "dirty";
+    const unproven = clipRanges((isDirty ? parseRanges(row.unproven) : undefined) ?? NO_RANGES, size);
+    const ofRow = { originHash, originSize: isDirty ? originSize : inode.size, missing, recorded, unproven };
+    return { ...ofRow, file, origin, cutTo: size, isNew: inode.synced === null, isKept };
   });
   if (found === undefined) await file.close();
   return found;
@@ -224,7 +246,7 @@ async function closeIfFailed<T>(file: OpenFile, work: () => Promise<T>): Promise
 }
 
 function liveFile({ metadata }: Context, inode: Inode, path: string, found: FoundFile): LiveFile {
-  const { file, origin, missing, recorded, isNew, isKept } = found;
+  const { file, origin, originSize, missing, recorded, unproven, cutTo, isNew, isKept } = found;
   const { originHash, isOriginal, check, isChecked } = contentOf(inode, found);
   // Each by its name: an object made of others, with this many fields, takes a hundred times as long.
   const live: LiveFile = {
@@ -232,10 +254,12 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
     origin,
     missing,
     recorded,
-    cutTo: undefined,
+    unproven,
+    cutTo,
     isNew,
     isKept,
     originHash,
+    originSize,
     isOriginal,
     check,
     isChecked,
@@ -246,6 +270,7 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
     passing: undefined,
     lock: createRangeLock(),
     downloads: new Set(),
+    proof: undefined,
     waiting: new Set(),
     opens: 1,
     isUsed: false,
@@ -287,13 +312,15 @@ function isCalledSafe({ inodes }: Context["metadata"], { id, content, synced, fs
 }
 
 /** What follows from the file that was found. */
-function contentOf(inode: Inode, { origin, missing }: FoundFile) {
-  const isOriginal = origin !== undefined && inode.content !== "dirty" && origin.version === inode.originVersion;
+function contentOf(inode: Inode, { origin, originHash, missing, unproven }: FoundFile) {
+  // What was made another node's by reference still comes from the version it was.
+  const isSame = origin?.version === inode.originVersion || (originHash !== null && originHash === inode.hash);
+  const isOriginal = origin !== undefined && inode.content !== "dirty" && isSame;
   return {
-    originHash: isOriginal ? inode.hash : null,
+    originHash: isOriginal ? inode.hash : originHash,
     isOriginal,
     check: undefined,
-    isChecked: missing.length === 0,
+    isChecked: missing.length === 0 && unproven.length === 0,
   };
 }
 

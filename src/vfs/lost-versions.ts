@@ -6,6 +6,7 @@
  */
 import { RemoteError, type RemoteErrorCode } from "../client/errors.ts";
 import { forEachAtOnce } from "../lib/at-once.ts";
+import { NO_RANGES } from "../lib/ranges.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import { markNode } from "./changes.ts";
 import type { Context } from "./context.ts";
@@ -126,13 +127,14 @@ function keep(context: Context, id: number, lineage: number, heads: ReadonlyMap<
     const ofNothing = { originNode: null, originVersion: null };
     const changed = { content: "dirty", changes: inode.changes + 1, hash: null, synced: null } as const;
     const kept = metadata.inodes.update(id, { ...changed, ...ofNothing });
-    metadata.lives.update(lineage, ofNothing);
+    metadata.lives.update(lineage, { ...ofNothing, originHash: null, unproven: "[]" });
     // What was written here has waited since then: a drain that is under way is not over without it.
     for (const row of rowsOfInode(context, id)) markNode(context, row, row.changedAt === 0 ? null : row.changedAt);
     metadata.afterCommit(() => {
       const live = lives.get(lineage);
       // Whoever has it open writes to what is changed already, and no check finds it to be another version.
-      if (live !== undefined) Object.assign(live, { origin: undefined, originHash: null, isOriginal: false });
+      const ofNone = { origin: undefined, originHash: null, isOriginal: false, unproven: NO_RANGES };
+      if (live !== undefined) Object.assign(live, ofNone);
       tellWritten(context, kept, live);
       void staged.flush();
       log.warn({ inode: id, size: inode.size }, "the gateway has lost this content: it is kept, and sent again");

@@ -3,6 +3,7 @@ import type { Inode } from "../metadata/inodes.ts";
 import { markInode } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { FsError } from "./errors.ts";
+import { leaveOrigin } from "./holes.ts";
 import type { LiveFile } from "./live-file.ts";
 import { tellWritten } from "./staged-files.ts";
 
@@ -11,14 +12,18 @@ export function markWritten(context: Context, live: LiveFile): void {
   const { metadata, runtime } = context;
   if (!live.isWritten) {
     let marked: Inode | undefined;
+    let { unproven } = live;
     metadata.transaction(() => {
       const inode = metadata.inodes.get(live.inode);
       if (inode === undefined || inode.lineage !== live.lineage) {
         throw new FsError("ESTALE", `lineage ${live.lineage} is superseded`);
       }
       marked = metadata.inodes.update(inode.id, { content: "dirty", changes: inode.changes + 1, hash: null });
+      unproven = leaveOrigin(context, live);
       markInode(context, inode.id);
     });
+    live.unproven = unproven;
+    live.isChecked &&= unproven.length === 0;
     if (marked !== undefined) tellWritten(context, marked, live);
     runtime.step("write: marked dirty");
     live.isWritten = true;

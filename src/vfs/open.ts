@@ -4,7 +4,6 @@ import type { Context, Handle } from "./context.ts";
 import { makeWhole } from "./cut.ts";
 import { cutWhenQuiet } from "./cut-open.ts";
 import { FsError, fromDisk } from "./errors.ts";
-import { requireChecked } from "./fetch.ts";
 import type { Caller, HandleId, Lineage, Opened, OpenFlags } from "./filesystem.ts";
 import { addHandle } from "./handles.ts";
 import { closePassed } from "./lingering.ts";
@@ -43,9 +42,6 @@ export async function onceHere<T>(
   const live = await openLive(context, lineage, { write: false });
   try {
     await makeWhole(context, live, signal);
-    await requireChecked(context, live, signal).catch((error: unknown) => {
-      throw fromDisk(error, "downloaded bytes could not be checked");
-    });
     if (!live.isKept) throw new FsError("ENOSPC", "the disk has no room for what has to be here");
     return await then();
   } finally {

@@ -49,14 +49,14 @@ export function endPassing(context: Context, live: LiveFile, write: boolean): vo
 
 /**
  * All bytes are there and are what they should be, and the row says so: it hears of no write, and what it says is
- * missing a crash would bring again over what was written. Should somebody write to it, now or while it is passed
- * on: nobody counts how much, no change has to clear bits of the mode, and it is not held until it is saved.
+ * missing, or the origin's, a crash would bring again over what was written. Should somebody write to it, now or while
+ * it is passed on: nobody counts how much, no change has to clear bits of the mode, and it is not held until it is saved.
  */
 function mayPass(context: Context, live: LiveFile): boolean {
   const { passthrough, disk } = context;
   if (!passthrough.isOn || live.file.descriptor === undefined) return false;
   if (!live.isKept || disk.trouble !== undefined || live.missing.length > 0 || !live.isChecked) return false;
-  if (live.recorded.length > 0) return false;
+  if (live.recorded.length > 0 || live.unproven.length > 0) return false;
   const { synced, attributes } = requireCurrent(context, live.lineage);
   if (synced === HELD || ((attributes.mode ?? 0) & SET_ID) !== 0) return false;
   return !isTight(context);

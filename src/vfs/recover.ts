@@ -2,7 +2,7 @@
  * After a crash, before anything is served: every file that was open for writing is looked at; when
  * the machine went down, every one whose content was not cut. Clean files are not read.
  */
-import { clipRanges, formatRanges, parseRanges } from "../lib/ranges.ts";
+import { clipRanges, formatRanges, NO_RANGES, parseRanges } from "../lib/ranges.ts";
 import { hasCode } from "../lib/system-error.ts";
 import { compareTimes, formatTime, timeFromMilliseconds } from "../lib/time.ts";
 import type { Inode } from "../metadata/inodes.ts";
@@ -88,8 +88,13 @@ async function recoverInode(context: Context, inode: Inode): Promise<void> {
     const stat = await runtime.files.stat(paths.live(inode.lineage));
     const missing = parseRanges(row.missing);
     metadata.transaction(() => {
-      const clipped = missing === undefined ? row.missing : formatRanges(clipRanges(missing, stat.size));
-      metadata.lives.update(inode.lineage, { size: stat.size, bytes: stat.allocated, missing: clipped });
+      const clipped = (ranges: string) => formatRanges(clipRanges(parseRanges(ranges) ?? NO_RANGES, stat.size));
+      metadata.lives.update(inode.lineage, {
+        size: stat.size,
+        bytes: stat.allocated,
+        missing: missing === undefined ? row.missing : clipped(row.missing),
+        unproven: clipped(row.unproven),
+      });
       // The file's time is newer only where a writer was not closed; otherwise the row has had the last word.
       const known = mtimeOf(context, inode);
       const times = compareTimes(stat.mtime, known) > 0 && {

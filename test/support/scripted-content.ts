@@ -21,7 +21,7 @@ export interface ScriptedContent {
   ignoresRanges: boolean;
   /** The next requests fail so. */
   failures: RemoteErrorCode[];
-  /** The next bodies break off after so many bytes. */
+  /** The next bodies break off after so many bytes; after all of them, too. */
   breaks: number[];
   /** The next bodies end, without an error, after so many bytes. */
   shorts: number[];
@@ -86,6 +86,7 @@ export function createScriptedContent(): ScriptedContent {
         if (short !== undefined && position >= short) return;
         yield bytes.slice(position, position + script.chunk);
       }
+      if (broken === bytes.length) throw new RemoteError("offline", "broken off");
     } finally {
       done();
     }
