@@ -40,6 +40,7 @@ export interface LiveFile {
   origin: Origin | undefined;
   /** SHA-256 of the origin version, whether or not the file is that still; null where not known. */
   originHash: string | null;
+  /** Its length in bytes; known while the file is that version, or something is unproven. */
   originSize: number;
 
   /** False: there is no file (absent-file.ts), or none that can be written; what is missing is read past the disk. */

@@ -37,7 +37,7 @@ async function writeAt(world: BytesWorld, inode: Inode, ...offsets: number[]): P
 }
 
 /** CONTENT with MORE at each of these places. */
-function with_(...offsets: number[]): Buffer {
+function withMoreAt(...offsets: number[]): Buffer {
   const all = Buffer.alloc(Math.max(SIZE, ...offsets.map((offset) => offset + MORE.length)));
   all.set(CONTENT);
   for (const offset of offsets) all.set(MORE, offset);
@@ -75,7 +75,7 @@ async function damage(world: BytesWorld, inode: Inode, at: number): Promise<void
 test("what was appended to is checked without a request", async () => {
   const { world, inode } = await allHere();
   expect(rowOf(world, inode)).toMatchObject({ missing: "[]", unproven: `[0,${SIZE}]`, originSize: SIZE });
-  await isCutAs(world, inode, with_(SIZE));
+  await isCutAs(world, inode, withMoreAt(SIZE));
   expect(world.gateway.calls).toEqual([]);
 });
 
@@ -90,14 +90,14 @@ test("of what was appended to, only what is missing is asked for", async () => {
   const [from] = JSON.parse(missing ?? "") as [number];
   world.gateway.calls.length = 0;
   await writeAt(world, inode, SIZE);
-  await isCutAs(world, inode, with_(SIZE));
+  await isCutAs(world, inode, withMoreAt(SIZE));
   expect(Math.min(...world.gateway.calls.map(({ start }) => start))).toBe(from);
   expect(world.gateway.calls.reduce((sum, { start, end }) => sum + end - start, 0)).toBe(SIZE - from);
 });
 
 test("only what a program has overwritten is asked for to check the rest", async () => {
   const { world, inode } = await allHere(1000, 3 * MIB);
-  await isCutAs(world, inode, with_(1000, 3 * MIB, SIZE));
+  await isCutAs(world, inode, withMoreAt(1000, 3 * MIB, SIZE));
   const ranges = world.gateway.calls.map(({ start, end }) => [start, end - start]);
   expect(ranges).toEqual([
     [1000, MORE.length],
@@ -113,7 +113,7 @@ test("a damaged byte in the middle is found, all that is not a program's comes a
   expect(world.complaints).toContain(WRONG);
   const next = world.crash();
   await recoverContents(next.context);
-  await isCutAs(next, inode, with_(1000, SIZE));
+  await isCutAs(next, inode, withMoreAt(1000, SIZE));
 });
 
 test("after a restart, what came is not asked for again", async () => {
@@ -144,7 +144,7 @@ test("what is here is read offline, also by who opens it after a restart", async
     await recoverContents(each.context);
     each.gateway.failures = Array.from({ length: 50 }, () => "offline");
     const handle = await each.open(each.inode(inode.id));
-    expect(hashOf(await during(each, each.read(handle, 0, 2 * SIZE)))).toBe(hashOf(with_(1000, SIZE)));
+    expect(hashOf(await during(each, each.read(handle, 0, 2 * SIZE)))).toBe(hashOf(withMoreAt(1000, SIZE)));
     each.gateway.failures = [];
     await each.close(handle);
     expect(rowOf(each, inode)?.unproven).not.toBe("[]");
@@ -165,7 +165,7 @@ test("what is written while it is checked stays, wherever the check is by then",
   world.gateway.release();
   await during(world, cutting);
   await world.close(handle);
-  await isCutAs(world, inode, with_(2 * MIB, ...places, SIZE));
+  await isCutAs(world, inode, withMoreAt(2 * MIB, ...places, SIZE));
 });
 
 test("a write that is on its way while its place is read is not taken for a damaged byte", async () => {
@@ -193,7 +193,7 @@ test("a write that is on its way while its place is read is not taken for a dama
   await during(world, Promise.all([reading, cutting, late]));
   await world.close(handle);
   expect(world.complaints).toEqual([]);
-  await isCutAs(world, inode, with_(MIB, SIZE));
+  await isCutAs(world, inode, withMoreAt(MIB, SIZE));
 });
 
 test("a write after which the process died before the rows heard of it takes no other with it", async () => {
@@ -210,7 +210,7 @@ test("a write after which the process died before the rows heard of it takes no 
   await recoverContents(next.context);
   // It was not acknowledged; for all that is known, its bytes are damage.
   await expect(cut(next, inode)).rejects.toThrow(WRONG);
-  await isCutAs(next, inode, with_(MIB, SIZE));
+  await isCutAs(next, inode, withMoreAt(MIB, SIZE));
 });
 
 test("what was acknowledged is in no row the origin's, also where the row could not be told at first", async () => {
@@ -235,7 +235,7 @@ test("what was acknowledged is in no row the origin's, also where the row could 
   expect(rowOf(world, inode)?.unproven).toBe(`[0,${MIB},${MIB + MORE.length},${4 * MIB}]`);
   const next = world.crash();
   await recoverContents(next.context);
-  const then = with_(MIB, 4 * MIB).fill(0, 4 * MIB + MORE.length);
+  const then = withMoreAt(MIB, 4 * MIB).fill(0, 4 * MIB + MORE.length);
   await isCutAs(next, inode, then);
 });
 
@@ -261,7 +261,7 @@ test.each([false, true])("a gateway that ignores ranges, known before: %s", asyn
   await expect(cut(world, inode)).rejects.toThrow(WRONG);
   // One answer serves both places.
   expect(world.gateway.calls.length).toBe(1);
-  await isCutAs(world, inode, with_(1000, 3 * MIB, SIZE));
+  await isCutAs(world, inode, withMoreAt(1000, 3 * MIB, SIZE));
   expect(world.gateway.running).toBe(0);
 });
 
@@ -279,7 +279,10 @@ test("an answer that ends too early is asked for again from there", async () => 
 test("of a version that nobody has any more what is here is sent unchecked", async () => {
   const { world, inode } = await allHere(1000);
   world.gateway.versions.clear();
-  await isCutAs(world, inode, with_(1000, SIZE));
+  await isCutAs(world, inode, withMoreAt(1000, SIZE));
+  expect(world.complaints).toEqual([
+    expect.stringMatching("^what is here of a version that is gone cannot be checked"),
+  ]);
 });
 
 test("what is not checked is not passed on to the kernel", async () => {
@@ -301,6 +304,6 @@ test("what is not checked is not passed on to the kernel", async () => {
   const next = world.crash();
   await recoverContents(next.context);
   expect(await isPassed(next)).toEqual([false, false]);
-  await isCutAs(next, inode, with_(SIZE));
+  await isCutAs(next, inode, withMoreAt(SIZE));
   expect((await isPassed(next))[0]).toBe(true);
 });
