@@ -12,7 +12,7 @@ export interface Cutting {
   readonly since: number;
 }
 
-interface Unreadable {
+export interface Unreadable {
   readonly tries: number;
   readonly why: string;
 }

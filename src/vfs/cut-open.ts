@@ -9,6 +9,7 @@ import type { Context } from "./context.ts";
 import { cutGeneration } from "./cut.ts";
 import type { LiveFile } from "./live-file.ts";
 import { noticeWrites } from "./notice-writes.ts";
+import { noteUnreadable } from "./unreadable.ts";
 
 const QUIET_MS = 30_000;
 const AGE_MAX_MS = 5 * 60_000;
@@ -56,6 +57,7 @@ async function look(context: Context, live: LiveFile): Promise<void> {
     if (left > 0) return cutIn(context, live, left);
     const { signal } = context.bytes.stopped;
     if ((await cutGeneration(context, live.inode, signal, () => attemptAtOnce(context, live.inode))) !== "busy") {
+      context.bytes.unreadable.delete(live.lineage);
       live.isSynced = false;
       lookAgainAtInode(context, live.inode);
       if (live.noticed !== undefined) cutIn(context, live, QUIET_MS);
@@ -64,7 +66,7 @@ async function look(context: Context, live: LiveFile): Promise<void> {
   } catch (error) {
     if (context.bytes.stopped.signal.aborted) return;
     again = QUIET_MS;
-    context.log.warn({ err: error, inode: live.inode }, "an open file could not be cut, it is tried again");
+    noteUnreadable(context, live.inode, live.lineage, error);
   }
   cutIn(context, live, again);
 }

@@ -27,7 +27,7 @@ export const SMALL = 1024 * 1024;
 /** Up to this size readers wait for the check of the complete file. */
 const CHECKED_AT_ONCE = 64 * 1024 * 1024;
 const EVERYTHING = Number.MAX_SAFE_INTEGER;
-const WRONG = "downloaded bytes are not the version's";
+export const WRONG = "downloaded bytes are not the version's";
 
 /**
  * Resolves when all of [start, end) is here. A download begun for it may go on to `reach`. Rejects
@@ -334,7 +334,7 @@ async function store(context: Context, live: LiveFile, download: Download, conte
   });
 }
 
-export function requireHash(context: Context, live: LiveFile, hash: string): void {
+function requireHash(context: Context, live: LiveFile, hash: string): void {
   if (hash === live.originHash) return;
   const fields = { inode: live.inode, version: live.origin?.version, expected: live.originHash, got: hash };
   context.log.error(fields, WRONG);

@@ -196,6 +196,8 @@ function writersLeft(context: Context, live: LiveFile): void {
   live.preparedTime = undefined;
   live.cutTimer?.cancel();
   live.cutTimer = undefined;
+  // A copy of the open file could not be made: that is no longer what is needed.
+  context.bytes.unreadable.delete(live.lineage);
   const wasSynced = noticed !== undefined && syncedAs !== undefined && isSameStat(noticed, syncedAs);
   metadata.transaction(() => {
     const inode = metadata.inodes.get(live.inode);

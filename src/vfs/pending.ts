@@ -163,15 +163,13 @@ function stateOf(
   if (isLost(context, row)) return { state: "waiting", why: "its bytes went with the state dir" };
   if (attempt === undefined && step.do === "wait") {
     if (step.for === "scope") return { state: "waiting", why: whatIsLacking(context, row) };
+    if (step.for === "writer") return { state: "open", why: unreadableWhy(context, row) ?? WAITING.writer };
     const excess = step.for === "quota" ? context.quota.excess(growthOf(context, row)) : undefined;
-    return { state: step.for === "writer" ? "open" : "waiting", why: excess ?? WAITING[step.for] };
+    return { state: "waiting", why: excess ?? WAITING[step.for] };
   }
   const held = heldBack(context);
-  const unread = attempt === undefined ? context.bytes.unreadable.get(inodeOf(context, row)?.lineage ?? 0) : undefined;
-  if (unread !== undefined && held === undefined) {
-    const why = `its content could not be read ${unread.tries} times: ${unread.why}`;
-    return { state: "retry", why, at: row.due ?? runtime.now() };
-  }
+  const unreadable = attempt === undefined && held === undefined ? unreadableWhy(context, row) : undefined;
+  if (unreadable !== undefined) return { state: "retry", why: unreadable, at: row.due ?? runtime.now() };
   if (attempt !== undefined && attempt.lastError !== null) {
     const why = `tried ${attempt.tries} times: ${attempt.lastError}`;
     if (held === undefined) return { state: "retry", why, at: attempt.nextAt };
@@ -196,6 +194,12 @@ function stateOf(
     return { state: "quiet", why: "more changes are waited for", at };
   }
   return { state: "due", why: "next in turn" };
+}
+
+function unreadableWhy(context: Context, row: NodeRow): string | undefined {
+  const unreadable = context.bytes.unreadable.get(inodeOf(context, row)?.lineage ?? 0);
+  if (unreadable === undefined) return undefined;
+  return `its content could not be read ${unreadable.tries} times: ${unreadable.why}`;
 }
 
 /** The scopes, by whichever way they are known to be missing, and what the gateway said of them. */

@@ -8,9 +8,11 @@ import { RemoteError } from "../client/errors.ts";
 import { containsRange, missingWithin, partsWithin, totalBytes } from "../lib/ranges.ts";
 import type { Context } from "./context.ts";
 import { FsError, fromDisk } from "./errors.ts";
-import { launch, readError, requestContent, requireHash, watch } from "./fetch.ts";
+import { launch, readError, requestContent, WRONG, watch } from "./fetch.ts";
+import { hasVersion } from "./fetch-node.ts";
 import { believed, lost } from "./holes.ts";
 import type { Download, LiveFile } from "./live-file.ts";
+import { isLastTry } from "./unreadable.ts";
 
 const WORTH = 64 * 1024 * 1024;
 const CHUNK = 256 * 1024;
@@ -55,15 +57,18 @@ function begin(context: Context, live: LiveFile): Download {
 
 async function goOn(context: Context, live: LiveFile, download: Download, proof: Proof): Promise<void> {
   if (!isWorthIt(live) || !(await readAll(context, live, download, proof))) return believed(context, live);
-  try {
-    requireHash(context, live, proof.hash.digest("hex"));
-  } catch (error) {
+  const hash = proof.hash.digest("hex");
+  if (hash !== live.originHash) {
+    const fields = { inode: live.inode, version: live.origin?.version, expected: live.originHash, got: hash };
+    // It came damaged; or the end came in the middle of a write, of which the rows know nothing yet.
+    context.log.warn(fields, "what is here of a version is not what that version has, it is fetched again");
     context.bytes.distrusted.add(live.lineage);
     lost(context, live, live.unproven);
-    throw error;
+    throw new FsError("EIO", WRONG);
   }
   // What came before a program changed anything may not be.
   await live.sync();
+  context.runtime.step("prove: synced");
   believed(context, live);
   live.isChecked = true;
 }
@@ -82,11 +87,18 @@ async function readAll(context: Context, live: LiveFile, download: Download, pro
       await readThere(context, live, download, proof);
     } catch (error) {
       if (!(error instanceof RemoteError) || error.code !== "notFound") throw error;
+      if (!(await isGone(context, live, download))) throw error;
       context.log.warn({ err: error, inode: live.inode }, "what is here of a version that is gone cannot be checked");
       return false;
     }
   }
   return true;
+}
+
+/** A gateway may not find for a moment what it has. What it goes on to name and not to have keeps nothing from being sent. */
+async function isGone(context: Context, { origin, lineage }: LiveFile, { controller }: Download): Promise<boolean> {
+  if (origin === undefined || isLastTry(context, lineage)) return true;
+  return (await hasVersion(context, origin.node, origin.version, controller.signal)) !== true;
 }
 
 /** Whether there is something to be read from here on that is here. Who writes there waits: it is read as it was, or not at all. */

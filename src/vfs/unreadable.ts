@@ -6,6 +6,7 @@
 import { RemoteError } from "../client/errors.ts";
 import type { Inode } from "../metadata/inodes.ts";
 import type { NodeRow } from "../metadata/nodes.ts";
+import type { Unreadable } from "./byte-state.ts";
 import type { Context } from "./context.ts";
 
 /** Half a minute at least: a gateway may not find for a moment what it has. */
@@ -21,18 +22,31 @@ export function couldNotRead(
   { id, lineage }: Inode,
   error: unknown,
 ): number | undefined {
-  const { bytes, log, metadata } = context;
+  const { bytes, metadata } = context;
   // Of what came in its place meanwhile it says nothing.
   if (metadata.inodes.get(id)?.lineage !== lineage) return 0;
-  const tries = (bytes.unreadable.get(lineage)?.tries ?? 0) + 1;
-  const why = error instanceof Error ? error.message : String(error);
-  bytes.unreadable.set(lineage, { tries, why });
-  log.warn({ err: error, inode: id, tries }, "the content could not be read for sending, it is tried again");
-  context.activity.progressed();
+  const { tries, why } = noteUnreadable(context, id, lineage, error);
   if (tries < GONE_TRIES || !isGone(error) || metadata.nodes.get(row.id)?.dirtySince == null) return tries;
   bytes.unreadable.delete(lineage);
   metadata.nodes.update(row.id, { parked: `what is missing of its content cannot be had: ${why}`, due: null });
   return undefined;
+}
+
+/** For who asks why it is not sent. */
+export function noteUnreadable(context: Context, inode: number, lineage: number, error: unknown): Unreadable {
+  const { bytes, log, activity } = context;
+  const tries = (bytes.unreadable.get(lineage)?.tries ?? 0) + 1;
+  const why = error instanceof Error ? error.message : String(error);
+  const noted = { tries, why };
+  bytes.unreadable.set(lineage, noted);
+  log.warn({ err: error, inode, tries }, "the content could not be read for sending, it is tried again");
+  activity.progressed();
+  return noted;
+}
+
+/** Whether what the gateway does not find now is gone, for all that can be known. */
+export function isLastTry({ bytes }: Context, lineage: number): boolean {
+  return (bytes.unreadable.get(lineage)?.tries ?? 0) + 1 >= GONE_TRIES;
 }
 
 /** What went wrong with the inode's content says nothing any more: it goes, or is wanted tried again. */

@@ -16,6 +16,8 @@ export interface ScriptedContent {
   readonly calls: ContentCall[];
   /** Requests under way. */
   readonly running: number;
+  /** Versions it names, whatever it has. */
+  listed: string[];
   chunk: number;
   /** Answers the whole content whatever is asked. */
   ignoresRanges: boolean;
@@ -92,12 +94,17 @@ export function createScriptedContent(): ScriptedContent {
     }
   }
 
+  async function listVersions() {
+    const ids = [...script.listed, ...versions.keys()];
+    return { items: ids.map((id) => ({ id })), next: null, totalCount: ids.length };
+  }
+
   const unexpected = async () => {
     throw new Error("only content is scripted");
   };
   const script: ScriptedContent = {
     // Only what the byte flows ask for; anything else is a mistake of the test.
-    client: new Proxy({ getContent, features: ALL_FEATURES } as unknown as Client, {
+    client: new Proxy({ getContent, listVersions, features: ALL_FEATURES } as unknown as Client, {
       get: (target, name) => Reflect.get(target, name) ?? unexpected,
     }),
     versions,
@@ -105,6 +112,7 @@ export function createScriptedContent(): ScriptedContent {
     get running() {
       return running;
     },
+    listed: [],
     chunk: 64 * 1024,
     ignoresRanges: false,
     failures: [],

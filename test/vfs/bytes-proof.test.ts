@@ -2,17 +2,24 @@
 import { expect, test } from "vitest";
 import { NO_RANGES, parseRanges, totalBytes } from "../../src/lib/ranges.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
+import { ROOT_INODE } from "../../src/metadata/metadata.ts";
+import { born } from "../../src/metadata/nodes.ts";
 import { cutGeneration } from "../../src/vfs/cut.ts";
+import type { QueueItem } from "../../src/vfs/engine.ts";
 import { generationSource } from "../../src/vfs/generation.ts";
+import { listQueue } from "../../src/vfs/pending.ts";
 import { recoverContents } from "../../src/vfs/recover.ts";
+import { couldNotRead } from "../../src/vfs/unreadable.ts";
 import { truncate } from "../../src/vfs/write.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
+import { nodeOf } from "../support/rows-world.ts";
 
 const MIB = 1024 * 1024;
 const SIZE = 5 * MIB;
 const CONTENT = pattern(SIZE);
 const MORE = Buffer.from("more");
 const WRONG = "downloaded bytes are not the version's";
+const AGAIN = "what is here of a version is not what that version has, it is fetched again";
 
 async function during<T>(world: BytesWorld, work: Promise<T>, milliseconds = 2_000): Promise<T> {
   work.catch(() => {});
@@ -110,7 +117,7 @@ test("a damaged byte in the middle is found, all that is not a program's comes a
   await damage(world, inode, 2 * MIB);
   await expect(cut(world, inode)).rejects.toThrow(WRONG);
   expect(rowOf(world, inode)).toMatchObject({ missing: `[0,1000,1004,${SIZE}]`, unproven: `[0,1000,1004,${SIZE}]` });
-  expect(world.complaints).toContain(WRONG);
+  expect(world.complaints).toContain(AGAIN);
   const next = world.crash();
   await recoverContents(next.context);
   await isCutAs(next, inode, withMoreAt(1000, SIZE));
@@ -282,6 +289,90 @@ test("of a version that nobody has any more what is here is sent unchecked", asy
   await isCutAs(world, inode, withMoreAt(1000, SIZE));
   expect(world.complaints).toEqual([
     expect.stringMatching("^what is here of a version that is gone cannot be checked"),
+  ]);
+});
+
+test("a gateway that does not find for a moment what it names is not believed", async () => {
+  const { world, inode } = await allHere(1000);
+  await damage(world, inode, MIB);
+  const { gateway } = world;
+  gateway.listed = [...gateway.versions.keys()];
+  gateway.failures = ["notFound"];
+  await expect(cut(world, inode)).rejects.toThrow("told to fail: notFound");
+  expect(rowOf(world, inode)?.unproven).not.toBe("[]");
+  await expect(cut(world, inode)).rejects.toThrow(WRONG);
+  await isCutAs(world, inode, withMoreAt(1000, SIZE));
+});
+
+test("what it goes on to name and not to have keeps nothing from being sent", async () => {
+  const { world, inode } = await allHere(1000);
+  const { gateway, context } = world;
+  gateway.listed = [...gateway.versions.keys()];
+  gateway.versions.clear();
+  const [entry] = context.metadata.entries.ofInode(inode.id);
+  const row = context.metadata.nodes.ofEntry(entry?.id ?? 0) ?? expect.unreachable("no row");
+  for (const tries of [1, 2, 3, 4]) {
+    const error = await cut(world, inode).catch((thrown: unknown) => thrown);
+    expect(couldNotRead(context, row, world.inode(inode.id), error)).toBe(tries);
+  }
+  await isCutAs(world, inode, withMoreAt(1000, SIZE));
+});
+
+test.each(["read", "closed"])("why an open file cannot be read is told until it is %s", async (ends) => {
+  const { world, inode } = await allHere(1000);
+  const { gateway, context, clock } = world;
+  const why = async () => {
+    const items: QueueItem[] = [];
+    const list = async () => {
+      for await (const each of listQueue(context, () => [], 10)) items.push(...each);
+    };
+    await during(world, list(), 0);
+    return items.map((item) => item.why).join();
+  };
+  const { entries, nodes } = context.metadata;
+  const [root] = entries.ofInode(ROOT_INODE);
+  nodes.create(born(root?.id ?? null, nodeOf("root", { kind: "folder", parentId: null, name: "" })));
+  gateway.failures = ["forbidden"];
+  const handle = await world.open(world.inode(inode.id), { write: true });
+  await world.write(handle, SIZE, MORE);
+  expect(await why()).toMatch(/^still being written/);
+  await clock.advance(31_000);
+  expect(await why()).toMatch(/^its content could not be read 1 times: /);
+  if (ends === "closed") {
+    await world.close(handle);
+    expect(await why()).not.toMatch("could not be read");
+  } else {
+    await clock.advance(31_000);
+    expect(context.bytes.unreadable.size).toBe(0);
+  }
+});
+
+test("a process that dies with the check over, and the rows not told, has it made again", async () => {
+  const { world, inode } = await allHere(1000);
+  let died: BytesWorld | undefined;
+  const step = (label: string) => {
+    if (label === "prove: synced") died ??= world.crash();
+  };
+  Object.assign(world.context.runtime, { step });
+  await cut(world, inode).catch(() => {});
+  const next = died ?? expect.unreachable("it was not checked");
+  await recoverContents(next.context);
+  next.gateway.calls.length = 0;
+  await isCutAs(next, inode, withMoreAt(1000, SIZE));
+  expect(next.gateway.calls.length).toBe(1);
+});
+
+test("what a power cut kept of a write, and the rows had not heard of, comes again as the version's", async () => {
+  const { world, inode } = await allHere();
+  await world.context.syncRows();
+  await writeAt(world, inode, MIB);
+  const next = await world.powerLoss();
+  await expect(cut(next, inode)).rejects.toThrow(WRONG);
+  await isCutAs(next, inode, withMoreAt(SIZE));
+  expect(next.complaints).toEqual([
+    "content that was never synced does not replace the gateway's after power loss",
+    AGAIN,
+    `fetching failed: ${WRONG}`,
   ]);
 });
 
