@@ -16,6 +16,7 @@
         "addon/device.c",
         "addon/mover.c",
         "addon/mover-calls.c",
+        "addon/splicer.c",
         "addon/refusals.c",
         "addon/notifier.c",
         "addon/control.c",

@@ -342,7 +342,7 @@ napi_value open_device(napi_env env, napi_callback_info info)
     throw_node_api_error(env);
     return NULL;
   }
-  int error = mover_open(&device->mover, device->capacity) ? 0 : ENOMEM;
+  int error = mover_open(&device->mover, fd, device->capacity) ? 0 : ENOMEM;
   if (error == 0 && (fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)) error = errno;
   if (error == 0) error = -uv_poll_init(loop, &device->poll, fd);
   if (error != 0) {

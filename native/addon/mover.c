@@ -48,16 +48,18 @@ struct write_out {
 #define QUICK_NS (200 * 1000)
 #define QUICK_SIZE (32 * 1024)
 
-bool mover_open(struct mover *mover, size_t capacity)
+bool mover_open(struct mover *mover, int device, size_t capacity)
 {
   memset(mover, 0, sizeof *mover);
   mover->capacity = capacity;
+  splicer_open(&mover->splicer, device);
   mover->reply = malloc(sizeof(struct out_header) + capacity);
   return mover->reply != NULL;
 }
 
 void mover_close(struct mover *mover)
 {
+  splicer_close(&mover->splicer);
   free(mover->reply);
   mover->reply = NULL;
 }
@@ -158,6 +160,7 @@ static ssize_t read_file(struct mover *mover, int fd, uint8_t *bytes, size_t siz
 static bool answer_read(struct mover *mover, int device, int fd, uint64_t unique, const struct transfer_in *in)
 {
   if (in->size > mover->capacity) return false;
+  if (splicer_answer(&mover->splicer, device, fd, unique, in->size, (off_t)in->offset)) return true;
   struct out_header *out = (struct out_header *)mover->reply;
   ssize_t length = read_file(mover, fd, mover->reply + sizeof *out, in->size, (off_t)in->offset);
   if (length < 0 || ((size_t)length < in->size && !ends_at(fd, (off_t)in->offset + length))) return false;

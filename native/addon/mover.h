@@ -11,6 +11,7 @@
 #define WSFS_MOVER_H
 
 #include "addon.h"
+#include "splicer.h"
 
 #define MOVER_HANDLES 1024
 
@@ -23,6 +24,7 @@ struct mover {
   } lets[MOVER_HANDLES];
   uint8_t *reply; /* header and bytes of a READ's answer */
   size_t capacity;
+  struct splicer splicer;
   uint64_t off_until;     /* uv_hrtime: the disk is slow */
   uint64_t no_disk_until; /* the same, for what has to be read from it */
   uint64_t reads, writes; /* that were answered */
@@ -31,7 +33,7 @@ struct mover {
 /* device.c: the one of a device that JavaScript holds; NULL: it is none, and an exception is pending. */
 struct mover *mover_of(napi_env env, napi_value device);
 
-bool mover_open(struct mover *mover, size_t capacity);
+bool mover_open(struct mover *mover, int device, size_t capacity);
 void mover_close(struct mover *mover);
 
 /* How often this thread has waited for anything: to be asked before the first message of a wake. */

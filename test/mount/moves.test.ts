@@ -2,10 +2,17 @@
  * Where the daemon serves all bytes, most READs and WRITEs are answered without its JavaScript
  * (src/vfs/let-move.ts). What programs see is the same as ever, whatever comes in between.
  */
+import { readFileSync, statfsSync } from "node:fs";
+import { release, tmpdir } from "node:os";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { run, until } from "../support/child.ts";
 import { check, createPlace, type Place, type TestGateway, type TestMount } from "../support/wsfs.ts";
 import { daemonOf } from "./support/replaced.ts";
+
+const EXT4 = 0xef53;
+const [major = 0, minor = 0] = release().split(".").map(Number);
+/** Linux 6.5 or later, and a file system that reads nothing from the disk when told to. */
+const KNOWS_WHAT_IS_IN_MEMORY = statfsSync(tmpdir()).type === EXT4 && (major > 6 || (major === 6 && minor >= 5));
 
 let place: Place;
 let gateway: TestGateway;
@@ -145,4 +152,56 @@ it.skipIf(process.getuid?.() !== 0)("a full disk is what the program hears", { t
   } finally {
     await run("umount", ["-l", disk]);
   }
+});
+
+/** Reads `g`, whose every 8 bytes say where they are, in pieces of up to a MiB, and looks at each. */
+const LONG_READS = `
+import mmap, os, random, struct, sys
+SIZE = 8 * 1024 * 1024 + 7000
+fd = os.open("g", os.O_RDONLY | os.O_DIRECT)
+other = os.open("f", os.O_RDONLY | os.O_DIRECT) if os.path.exists("f") else None
+place = mmap.mmap(-1, 1024 * 1024)
+random.seed(7)
+for i in range(int(sys.argv[1])):
+    length = 4096 * random.randint(1, 256)
+    at = 4096 * random.randint(0, SIZE // 4096)
+    got = os.preadv(fd, [memoryview(place)[:length]], at)
+    assert got == min(length, SIZE - at), (at, length, got)
+    for near in (0, got // 2 & ~7, got - 8 & ~7): assert struct.unpack_from("<Q", place, near)[0] == at + near, (at, near)
+    if other is not None:
+        got = os.preadv(other, [memoryview(place)[:length]], at % (1024 * 1024))
+        assert place[:got].count(b"a") + place[:got].count(bytes(1)) == got, "neither"
+`;
+const MAKE = `python3 -c '
+import struct
+open("g", "wb").write(b"".join(struct.pack("<Q", at) for at in range(0, 8 * 1024 * 1024 + 7000, 8)))'`;
+
+/** What read(2) and its like have brought the daemon, in bytes. */
+const readBy = (pid: number) => Number(/rchar: (\d+)/.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1]);
+
+it("what is read in long pieces is right, and does not pass through the daemon's memory", async () => {
+  const mount = await mounted();
+  check(await mount.sh(MAKE));
+  const before = readBy(mount.pid);
+  const { READ: asked = 0 } = await operations(mount);
+  check(await mount.sh(`exec python3 -c '${LONG_READS}' 300`, { timeoutMs: 60_000 }));
+  const { READ = 0 } = await operations(mount);
+  expect(READ - asked).toBeGreaterThanOrEqual(300);
+  // Some 150 MiB were read. A disk that cannot tell what is in memory has them copied.
+  if (KNOWS_WHAT_IS_IN_MEMORY) expect(readBy(mount.pid) - before).toBeLessThan(30 * 1024 ** 2);
+});
+
+it("a file that is cut short while it is read spoils nobody's answer", { timeout: 60_000 }, async () => {
+  const mount = await mounted();
+  check(await mount.sh(`${MAKE}; head -c 1048576 /dev/zero | tr '\\0' a > f`));
+  const cutter = `
+import os
+while not os.path.exists("../end"):
+    for size in range(100000, 1000000, 30011): os.truncate("f", size)
+    with open("f", "r+b") as f: f.write(b"a" * 1048576)
+`;
+  const cutting = mount.sh(`exec python3 -c '${cutter}'`, { timeoutMs: 50_000 });
+  check(await mount.sh(`exec python3 -c '${LONG_READS}' 1000`, { timeoutMs: 40_000 }));
+  check(await place.sh("touch end"));
+  check(await cutting);
 });

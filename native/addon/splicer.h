@@ -1,0 +1,29 @@
+/*
+ * Answers a READ with pages of the kernel's cache as they are: from the file into a pipe, from there into the device. They
+ * are copied once, where read(2) and writev(2) copy them twice and look up the pages of the buffer between.
+ *
+ * Of a file whose bytes are not in memory it knows nothing: it tries only what is, and leaves the rest as if
+ * nothing had been tried.
+ */
+#ifndef WSFS_SPLICER_H
+#define WSFS_SPLICER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct splicer {
+  int in, out; /* the ends of the pipe; -1: there is none */
+  size_t room; /* bytes of one answer, at most */
+  size_t page;
+};
+
+/* Never fails: what cannot be spliced is copied. Only /dev/fuse takes the pieces of an answer as one message. */
+void splicer_open(struct splicer *splicer, int device);
+void splicer_close(struct splicer *splicer);
+
+/* Whether it is answered, or nobody waits for the answer any more. */
+bool splicer_answer(struct splicer *splicer, int device, int fd, uint64_t unique, size_t size, off_t offset);
+
+#endif
