@@ -1,5 +1,5 @@
 /** Node rows: what we know of the gateway's nodes, and which of them the plan should look at. */
-import type { Attributes } from "../contract/attributes.ts";
+import { type Attributes, sameValue } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
 import type { ChangedRows } from "./changed.ts";
 import {
@@ -478,4 +478,14 @@ export function baseOf(node: Node, position: number): Base {
     position,
     modifiedAt: node.modifiedAt,
   };
+}
+
+/** As far as both are known: a gateway may tell no hash, or only what was sent is known of it. */
+export function isSameContent(a: Pick<Base, "head" | "hash">, b: Pick<Base, "head" | "hash">): boolean {
+  return a.head === b.head && (a.hash === null || b.hash === null || a.hash === b.hash);
+}
+
+export function isSameBase(a: Base, b: Base): boolean {
+  const isPlaced = a.parent === b.parent && a.name === b.name;
+  return isPlaced && isSameContent(a, b) && sameValue(a.attributes, b.attributes);
 }

@@ -3,7 +3,7 @@
  * what is news and what is lag; what to do about news is the plan's. Never waits.
  */
 import type { Node } from "../contract/resources.ts";
-import type { NodeRow, Seen } from "../metadata/nodes.ts";
+import { baseOf, isSameBase, type NodeRow, type Seen } from "../metadata/nodes.ts";
 import { advance } from "./advance.ts";
 import { arrive } from "./arrival.ts";
 import type { Context } from "./context.ts";
@@ -27,7 +27,8 @@ export function observeNode(context: Context, told: Node, source: Source = "othe
       if (aside !== undefined) advance(context, aside);
       return;
     }
-    const isNews = node.revision > (row.base?.revision ?? -1) && node.revision > revisionOf(row.seen);
+    const isNewer = node.revision > (row.base?.revision ?? -1) && node.revision > revisionOf(row.seen);
+    const isNews = isNewer || (source === "id" && isContradicted(context, row, node));
     // A request given up for a newer cut has arrived all the same: the news is ours.
     if (isNews && takeOwn(context, node)) return;
     const hidden = node.revision > (row.base?.revision ?? -1) ? keyOfContent(context, row, node) : undefined;
@@ -37,6 +38,16 @@ export function observeNode(context: Context, told: Node, source: Source = "othe
     const left = source === "id" ? metadata.nodes.get(seen.id) : undefined;
     if (left !== undefined) giveUndeletable(context, left);
   });
+}
+
+/**
+ * A revision is one state of a node, and by id it is never old: an answer of before, to a write, was wrong. Nothing else
+ * would ever correct it, for each request asks for what it said.
+ */
+function isContradicted({ client }: Context, { base, seen }: NodeRow, node: Node): boolean {
+  if (!client.features.revisions || base === null || (seen !== null && "deleted" in seen)) return false;
+  const known = seen === null ? base : baseOf(seen.node, 0);
+  return known.revision === node.revision && !isSameBase(known, baseOf(node, 0));
 }
 
 /** Lag, or what the node was before a deletion that is known here. `node`: as `withRevision` gives it. */

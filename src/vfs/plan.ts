@@ -7,7 +7,7 @@
 import { type Attributes, attributesDifference, sameAttributes, sameValue } from "../contract/attributes.ts";
 import type { Features } from "../contract/features.ts";
 import type { Node } from "../contract/resources.ts";
-import type { Base, Seen } from "../metadata/nodes.ts";
+import { type Base, isSameContent, type Seen } from "../metadata/nodes.ts";
 import type { Request } from "./request.ts";
 
 export interface LocalContent {
@@ -272,7 +272,8 @@ function judge(view: View, seen: Seen, base: Base): Step {
   if ("deleted" in seen) return judgeDeletion(view, base);
   const { node } = seen;
   const { local } = view;
-  const isContentMoved = view.kind === "file" && node.head !== base.head;
+  const { head, contentHash: hash } = node;
+  const isContentMoved = view.kind === "file" && !isSameContent({ head, hash }, base);
   const isPlaceTaken = !view.isRoot && (node.parentId !== base.parent || node.name !== base.name);
   if (local === null) {
     // Delete against a remote edit: the edit wins. Against a mere move it does not.
@@ -296,8 +297,10 @@ function judge(view: View, seen: Seen, base: Base): Step {
     if (content.state === "open" && view.writers === 0) return { do: "cut" };
     // A version needs no hash to be kept beside: a gateway that tells none has it all the same.
     if (!isContentAgreed && isChangedHere && content.hash === null && content.state !== "clean") return { do: "cut" };
-    if (!isContentAgreed && isChangedHere) return { do: "conflict", node };
-    isContentTaken = !isContentAgreed && view.linkOrder !== "behind";
+    // The same bytes by another version: what was changed here was changed of them.
+    const isOnTop = isChangedHere && !isRetyped && hash !== null && hash === base.hash;
+    if (!isContentAgreed && isChangedHere && !isOnTop) return { do: "conflict", node };
+    isContentTaken = !isContentAgreed && !isOnTop && view.linkOrder !== "behind";
   }
   const isContentOld = isContentMoved && !isContentTaken && !isContentAgreed;
   return {

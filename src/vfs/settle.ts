@@ -83,6 +83,8 @@ export function acknowledge(context: Context, attempt: Sent, told: Node, toldPos
     leaveState(context, node.id, row.base, base);
     context.quota.grew(attempt, base.size - (row.base?.size ?? 0));
     metadata.rereads.found(node.id);
+    // Somebody's change besides ours, or an answer that is wrong: the node itself tells.
+    if (!isOurs) metadata.rereads.add(node.id);
     // A repeated request gets its first answer, however old: what was heard of the node since then is news.
     const waiting = metadata.arrivals.get(node.id);
     if (waiting !== undefined && waiting.revision <= node.revision) metadata.arrivals.remove(node.id);
