@@ -27,6 +27,8 @@ export function observeNode(context: Context, told: Node, source: Source = "othe
       if (aside !== undefined) advance(context, aside);
       return;
     }
+    // No node changes its kind.
+    if (row.kind !== node.kind) return;
     const isNewer = node.revision > (row.base?.revision ?? -1) && node.revision > revisionOf(row.seen);
     const isNews = isNewer || (source === "id" && isContradicted(context, row, node));
     // A request given up for a newer cut has arrived all the same: the news is ours.

@@ -73,6 +73,7 @@ export async function send(
     }
     context.runtime.step(`request: ${attempt.request.do}`);
     const node = await call(context, attempt, signal, watcher.progress);
+    requireKind(context, attempt, node);
     context.runtime.step("request: answered");
     context.network.answered();
     watcher.over("answered");
@@ -177,6 +178,7 @@ async function settleByNode(
   try {
     const found = await context.client.getNode(request.nodeId, { signal });
     context.network.answered(OPERATIONS.getNode.scopes);
+    requireKind(context, attempt, found);
     const isVersion = request.do === "content" || request.do === "reference";
     if (isVersion && found.head === request.ifHead) return false;
     const node = isVersion ? await hashed(context, request, found, signal) : found;
@@ -234,6 +236,14 @@ async function requireUnchanged(context: Context, attempt: Attempt<Request>, sig
   if (base == null || revision <= Math.max(base.revision, request.ifRevision)) return;
   observeNode(context, told, "id");
   throw new RemoteError("changed", `${request.do}: the node was changed`);
+}
+
+/** No node changes its kind: an answer of another one is none. Believed of a folder, all that is in it could not be reached. */
+function requireKind({ metadata }: Context, { node: id, request }: Attempt<Request>, { kind }: Node): void {
+  // What was deleted there is nothing left to tell of.
+  const row = request.do === "delete" ? undefined : metadata.nodes.get(id);
+  if (row !== undefined && row.kind !== kind)
+    throw new RemoteError("malformed", `${request.do}: answered of a ${kind}`);
 }
 
 /** Where the gateway tells no hash, the one of the node's content, if that can be what was sent. */

@@ -254,7 +254,8 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
       // "At once" is said where less than a second is meant, or by another clock: each answer would be the next request.
       return { retry: true, ...(retryAfterMs === undefined ? {} : { afterMs: Math.max(retryAfterMs, LOOK_AGAIN_MS) }) };
     }
-    const { node } = error.details;
+    const { node: told } = error.details;
+    const node = told?.id === row.nodeId && told?.kind !== row.kind ? undefined : told;
     const isOther = attempt.request.do === "exchange" && node?.id === attempt.request.with;
     const isOurs = node?.lastKey === attempt.key && !isOther;
     const mayBeOurs = !isOurs && node !== undefined && mayBeEarlierTry(context, attempt, error);

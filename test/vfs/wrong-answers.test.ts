@@ -1,11 +1,13 @@
 /** An answer to a write that is wrong does not last: what the node itself tells, read by its id, is the last word. */
 import { expect, test } from "vitest";
+import { RemoteError } from "../../src/client/errors.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { advance } from "../../src/vfs/advance.ts";
 import { markInode } from "../../src/vfs/changes.ts";
 import { observeNode } from "../../src/vfs/observe.ts";
-import { acknowledge } from "../../src/vfs/settle.ts";
+import { send } from "../../src/vfs/send.ts";
+import { acknowledge, refused } from "../../src/vfs/settle.ts";
 import type { BytesWorld } from "../support/bytes-world.ts";
 import { EMPTY, make, makeWorld, namesIn, nodeOf, rowOf, sendNext } from "../support/rows-world.ts";
 
@@ -58,4 +60,40 @@ test.each([
   expect(rowOf(world, "n")).toMatchObject({ seen: null, base: { parent: "root", name: "a", head: "v1", hash: EMPTY } });
   // Else what is fetched of it would be taken for damaged.
   expect(world.metadata.inodes.get(world.metadata.entries.find(ROOT_INODE, "a")?.inode ?? 0)?.hash).toBe(EMPTY);
+});
+
+test("no node changes its kind: neither a list nor a refusal that says so is heard", async () => {
+  const world = await makeWorld();
+  observeNode(world.context, nodeOf("f", { kind: "folder" }));
+  const file = nodeOf("f", { revision: 2 });
+  observeNode(world.context, file);
+  observeNode(world.context, file, "id");
+  expect(rowOf(world, "f")).toMatchObject({ kind: "folder", seen: null, base: { head: null, revision: 1 } });
+  const inode = world.metadata.entries.find(ROOT_INODE, "f")?.inode ?? 0;
+  world.metadata.transaction(() => {
+    world.metadata.inodes.update(inode, { attributes: { mode: 0o700 } });
+    markInode(world.context, inode);
+  });
+  const attempt = sendNext(world, rowOf(world, "f"), "key");
+  refused(world.context, attempt, new RemoteError("changed", "changed", { node: { ...file, lastKey: "key" } }));
+  expect(rowOf(world, "f").base).toMatchObject({ head: null, revision: 1 });
+  expect(world.metadata.inodes.get(inode)?.kind).toBe("folder");
+});
+
+test("answered of another kind, a request has no answer: it is sent again, and the folder stays one", async () => {
+  const world = await makeWorld();
+  const { context, metadata } = world;
+  observeNode(context, nodeOf("f", { kind: "folder" }));
+  const inode = metadata.entries.find(ROOT_INODE, "f")?.inode ?? 0;
+  metadata.transaction(() => {
+    metadata.inodes.update(inode, { attributes: { mode: 0o700 } });
+    markInode(context, inode);
+  });
+  const attempt = sendNext(world, rowOf(world, "f"), "key");
+  const told = { ...nodeOf("f", { revision: 2, lastKey: "key", attributes: { mode: 0o700 } }), position: 1 };
+  const client = { ...context.client, patchNode: async () => told };
+  const watcher = { turn: async () => true, progress: () => {}, over: () => {} };
+  await send({ ...context, client }, attempt, new AbortController().signal, watcher);
+  expect(metadata.attempts.openOf(attempt.node)).toMatchObject({ key: "key", tries: 1 });
+  expect([metadata.inodes.get(inode)?.kind, rowOf(world, "f").base?.head]).toEqual(["folder", null]);
 });
