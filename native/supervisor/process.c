@@ -44,7 +44,7 @@ void settle_descriptors(int keep)
  */
 static void drop_signals(void)
 {
-  static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE};
+  static const int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGPIPE, SIGTSTP, SIGTTIN, SIGTTOU};
   for (size_t i = 0; i < sizeof handled / sizeof handled[0]; i++) {
     signal(handled[i], SIG_IGN);
     signal(handled[i], SIG_DFL);
@@ -195,6 +195,10 @@ int take_signals(void)
   sigemptyset(&set);
   for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) sigaddset(&set, wanted[i]);
   signal(SIGPIPE, SIG_IGN); /* a closed stderr must not end us */
+  /* Ctrl-Z, and a line for a terminal that takes none from the background, stop who started us: programs have the mount. */
+  signal(SIGTSTP, SIG_IGN);
+  signal(SIGTTIN, SIG_IGN);
+  signal(SIGTTOU, SIG_IGN);
   signal(SIGCHLD, SIG_DFL); /* ignored by some callers: children would vanish unseen */
   if (sigprocmask(SIG_BLOCK, &set, NULL) < 0) return -1;
   return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);

@@ -1,7 +1,8 @@
 /** The supervisor with a daemon that dies while it serves: who comes after it, on the same device, and when nobody does. */
 import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { constants } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it, vi } from "vitest";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import {
   canMount,
   expectNothingLeft,
@@ -49,6 +50,25 @@ describe.skipIf(!canMount)("a daemon that dies while it serves (root and /dev/fu
     expect(faults(trial)).toEqual(["did not die", "died", "died"]);
     await leaveMount(user);
     trial.supervisor.kill("SIGTERM");
+    expect(await trial.exited()).toBe(0);
+    expectNothingLeft(trial);
+  });
+
+  it("is replaced after a Ctrl-Z in the terminal that the mount was started from", async () => {
+    // A group of its own beside its shell's: one that nobody could wake again is not stopped by the kernel.
+    const shell = ["setsid", "bash", "-c", `perl -e 'setpgrp; exec @ARGV' "$@" & wait $!`, "bash"];
+    const trial = start("serve", { wrapper: shell, options: [...OPTIONS, "--crashes", "5"] });
+    await ready(trial);
+    const status = () => readFileSync(`/proc/${lastPid(trial)}/status`, "utf8");
+    const supervisor = Number(/^PPid:\s+(\d+)/m.exec(status())?.[1]);
+    onTestFinished(() => void (existsSync(`/proc/${supervisor}`) && process.kill(supervisor, "SIGCONT")));
+    for (const signal of ["SIGTSTP", "SIGTTIN", "SIGTTOU"] as const) process.kill(-supervisor, signal);
+    process.kill(lastPid(trial), "SIGKILL");
+    await resumed(trial, 1);
+    const ignored = BigInt(`0x${/^SigIgn:\s+(\w+)/m.exec(status())?.[1]}`);
+    const { SIGTSTP, SIGTTIN, SIGTTOU } = constants.signals;
+    for (const signal of [SIGTSTP, SIGTTIN, SIGTTOU]) expect((ignored >> BigInt(signal - 1)) & 1n).toBe(0n);
+    expect((await run("umount", trial.dir)).code).toBe(0);
     expect(await trial.exited()).toBe(0);
     expectNothingLeft(trial);
   });
