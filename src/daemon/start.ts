@@ -3,6 +3,7 @@
  * reverse. It knows what each needs of the others and nothing of what they do.
  */
 
+import { existsSync } from "node:fs";
 import { hostname, uptime } from "node:os";
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
@@ -72,6 +73,7 @@ const REQUESTS = 48;
 const DATABASE = "metadata.db";
 /** What of this mount outlives the daemon. */
 const KEPT = "handles";
+const NOTHING_KEPT = "the state dir holds nothing of this mount: it cannot be taken over";
 const HEARTBEAT_MS = 1000;
 
 type Closer = () => unknown;
@@ -197,6 +199,8 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   closers.push(() => hashWorkers.close());
   const runtime = createRuntime(createDiskFiles({ systemCalls, hashWorkers, elapsed: systemClock.elapsed }));
   const paths = createLayout(runtime.files, stateDir);
+  // Where it was removed or moved away a new one would be in the way of who moves it back.
+  if (restarts !== undefined && !existsSync(join(stateDir, KEPT))) throw new StartError(NOTHING_KEPT);
   const lock = lockState(paths.lock);
   closers.push(() => lock.release());
   log.openFile(stateDir);
@@ -240,7 +244,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   });
   closers.push(() => copies.atEnd());
   const kept = openKeptState(join(stateDir, KEPT), settings.mountId, restarts, log);
-  if (kept === undefined) throw new StartError("the state dir holds nothing of this mount: it cannot be taken over");
+  if (kept === undefined) throw new StartError(NOTHING_KEPT);
   closers.push(() => kept.close());
   const overseer = createOverseer(settings, supervisor, log);
   const lookAfter = (mount: ServedMount) => overseer.replace(link, mount.descriptor, mount.connection);

@@ -1,5 +1,5 @@
 /** A daemon's life as far as it needs no mount. */
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it, vi } from "vitest";
 import { openKeptState } from "../../src/daemon/kept-state.ts";
@@ -17,12 +17,8 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 const FILE = { request: 40, lineage: 7, kind: "file", write: true, append: false, backing: 0 } as const;
 
-it("a daemon that takes over and fails before it serves leaves what programs have open to the one after it", async () => {
-  const folder = await temporaryFolder();
-  const [stateDir, runtimeFolder] = ["state", "run"].map((name) => join(folder, name)) as [string, string];
-  mkdirSync(runtimeFolder, { mode: 0o700 });
-  claimFolder(stateDir, STATE_CLAIM);
-  const settings: DaemonSettings = {
+function settingsIn(folder: string, runtimeFolder: string): DaemonSettings {
+  return {
     mountId: "m",
     mountpoint: join(folder, "mount"),
     baseUrl: "http://127.0.0.1:9",
@@ -40,6 +36,14 @@ it("a daemon that takes over and fails before it serves leaves what programs hav
     logLevel: "info",
     foreground: false,
   };
+}
+
+it("a daemon that takes over and fails before it serves leaves what programs have open to the one after it", async () => {
+  const folder = await temporaryFolder();
+  const [stateDir, runtimeFolder] = ["state", "run"].map((name) => join(folder, name)) as [string, string];
+  mkdirSync(runtimeFolder, { mode: 0o700 });
+  claimFolder(stateDir, STATE_CLAIM);
+  const settings = settingsIn(folder, runtimeFolder);
   const { mountId, mountpoint, baseUrl } = settings;
   const self = identifyProcess(process.pid);
   if (self === undefined) throw new Error("no such process");
@@ -86,5 +90,33 @@ it("a daemon that takes over and fails before it serves leaves what programs hav
   await vi.waitFor(() => expect(said()).toEqual(["failed 1 no space left on the disk"]));
   const left = openKeptState(path, mountId, { wasOwnFault: false }, SILENT)?.handles;
   expect(left).toEqual([{ ...FILE, id }]);
+  supervisor.close();
+});
+
+it("a daemon that takes over makes no state dir where that of its mount was", async () => {
+  const folder = await temporaryFolder();
+  const stateDir = join(folder, "state");
+  const [own, theirs] = socketPair("seqpacket");
+  const lines: string[] = [];
+  const supervisor = openControl(
+    theirs,
+    (line) => lines.push(line),
+    () => {},
+  );
+  const exitCode = await runDaemon({
+    settings: { ...settingsIn(folder, join(folder, "run")), stateDir },
+    controlDescriptor: own,
+    startEngine: () => Promise.reject(new Error("there is nothing to start")),
+    restarts: { count: 1, cause: "", wasOwnFault: false },
+    reload: undefined,
+    noResend: false,
+    log: { ...SILENT, openFile() {} },
+    umask: 0o022,
+    signaled: new AbortController().signal,
+  });
+  expect(exitCode).toBe(1);
+  const why = "failed 1 the state dir holds nothing of this mount: it cannot be taken over";
+  await vi.waitFor(() => expect(lines).toContain(why));
+  expect(existsSync(stateDir)).toBe(false);
   supervisor.close();
 });
