@@ -3,10 +3,10 @@ import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import type { Engine } from "../vfs/engine.ts";
 import type { MountStatus, UnmountReply } from "./control-messages.ts";
-import { Refused, startControlServer } from "./control-server.ts";
+import { type ControlHandlers, type ControlServer, Refused, startControlServer } from "./control-server.ts";
 import type { Overseer } from "./look-after.ts";
-import type { ProcessIdentity } from "./processes.ts";
 import {
+  isRecorded,
   type MountRecord,
   makeRuntimeFolder,
   removePredecessors,
@@ -15,6 +15,7 @@ import {
   writeRecord,
 } from "./runtime-folder.ts";
 import type { DaemonSettings, Restarts } from "./settings.ts";
+import { stayFound } from "./stay-found.ts";
 import type { SupervisorLink } from "./supervisor-link.ts";
 import type { Serving, Transport } from "./transport.ts";
 import { packageVersion } from "./version.ts";
@@ -90,50 +91,59 @@ export async function openToCommands(
     const more = { ...(result.isOver ? {} : { elsewhere: true }), ...(isGone ? { stateGone: true } : {}) };
     return { unmounted: { dirty, parked, bytesPending, ...more } };
   };
-  makeRuntimeFolder(runtimeFolder);
-  closers.unshift(() => removeRecord(runtimeFolder, record.daemon.pid));
-  systemClock.step("daemon: about to listen");
-  const control = await startControlServer({
-    path: socketPath(runtimeFolder, record.daemon.pid),
-    handlers: {
-      status,
-      async sums() {
-        const { dirty, uploading, parked, bytesPending, oldestPendingMs, paused, offlineMs } = await now();
-        const optional = {
-          ...(paused === undefined ? {} : { paused }),
-          ...(offlineMs === undefined ? {} : { offlineMs }),
-        };
-        return { dirty, uploading, parked, bytesPending, oldestPendingMs, ...optional };
-      },
-      queue: (limit) => engine.queue(limit),
-      retry: (paths) => engine.retry(paths),
-      drain: (settle, signal, onProgress) => engine.drain({ settle, signal, onProgress }),
-      unmount,
-      async reload(request) {
-        if (isUnmounting) throw new Refused("it is being unmounted");
-        await handOver.prepare(request);
-        return () => handOver.begin();
-      },
+  const { pid } = record.daemon;
+  const path = socketPath(runtimeFolder, pid);
+  const handlers: ControlHandlers = {
+    status,
+    async sums() {
+      const { dirty, uploading, parked, bytesPending, oldestPendingMs, paused, offlineMs } = await now();
+      const optional = {
+        ...(paused === undefined ? {} : { paused }),
+        ...(offlineMs === undefined ? {} : { offlineMs }),
+      };
+      return { dirty, uploading, parked, bytesPending, oldestPendingMs, ...optional };
     },
-    log,
-  });
-  closers.push(() => control.close());
-  const tellOf = (supervisor: ProcessIdentity) => {
-    record = { ...record, supervisor };
+    queue: (limit) => engine.queue(limit),
+    retry: (paths) => engine.retry(paths),
+    drain: (settle, signal, onProgress) => engine.drain({ settle, signal, onProgress }),
+    unmount,
+    async reload(request) {
+      if (isUnmounting) throw new Refused("it is being unmounted");
+      await handOver.prepare(request);
+      return () => handOver.begin();
+    },
+  };
+  // One whose socket is gone answers those who had found it.
+  const controls: ControlServer[] = [];
+  const listen = async () => void controls.push(await startControlServer({ path, handlers, log }));
+  makeRuntimeFolder(runtimeFolder);
+  closers.unshift(() => removeRecord(runtimeFolder, pid));
+  systemClock.step("daemon: about to listen");
+  closers.push(() => Promise.all(controls.map((control) => control.close())));
+  await listen();
+  const tell = (news: Partial<MountRecord>) => {
+    record = { ...record, ...news };
     writeRecord(runtimeFolder, record);
   };
-  overseer.onChange(tellOf);
+  // The folder may be gone, and is made again then.
+  const tellLater = (news: Partial<MountRecord>) => {
+    try {
+      tell(news);
+    } catch (error) {
+      log.warn({ err: error }, "the record of the mount could not be written");
+    }
+  };
+  overseer.onChange((supervisor) => tellLater({ supervisor }));
   // Another one may have taken the place of that in the first record.
-  tellOf(overseer.identity);
+  tell({ supervisor: overseer.identity });
   removePredecessors(runtimeFolder, record);
-  void session.ended.then(() => tellOver(runtimeFolder, record, log));
-}
-
-/** The number of the connection is another mount's from now on. */
-function tellOver(runtimeFolder: string, record: MountRecord, log: Logger): void {
-  try {
-    writeRecord(runtimeFolder, { ...record, isOver: true });
-  } catch (error) {
-    log.warn({ err: error }, "the record of the mount could not be written");
-  }
+  const isThere = () => isRecorded(runtimeFolder, pid);
+  const makeAgain = async () => {
+    makeRuntimeFolder(runtimeFolder);
+    await listen();
+    tell({});
+  };
+  closers.push(stayFound({ isThere, makeAgain }, log));
+  // The number of the connection is another mount's from then on.
+  void session.ended.then(() => tellLater({ isOver: true }));
 }

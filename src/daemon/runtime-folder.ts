@@ -8,6 +8,7 @@ import {
   chmodSync,
   closeSync,
   constants,
+  existsSync,
   fstatSync,
   lstatSync,
   openSync,
@@ -122,6 +123,11 @@ function readShortFile(path: string): string {
   } finally {
     closeSync(descriptor);
   }
+}
+
+/** Whether commands find it. */
+export function isRecorded(folder: string, pid: number): boolean {
+  return existsSync(recordPath(folder, pid)) && existsSync(socketPath(folder, pid));
 }
 
 /** No error when they are not there. */

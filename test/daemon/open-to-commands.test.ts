@@ -1,12 +1,12 @@
 /** The record of a mount names who looks after it now, whenever that changes; a mount that stays goes on as before. */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
-import { postReload, postUnmount } from "../../src/daemon/control-client.ts";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { postReload, postRetry, postUnmount } from "../../src/daemon/control-client.ts";
 import { openToCommands, type ServedParts } from "../../src/daemon/open-to-commands.ts";
 import { identifyProcess, type ProcessIdentity } from "../../src/daemon/processes.ts";
-import { type MountRecord, readRecord, socketPath } from "../../src/daemon/runtime-folder.ts";
+import { isRecorded, type MountRecord, readRecord, socketPath } from "../../src/daemon/runtime-folder.ts";
 import type { DaemonSettings } from "../../src/daemon/settings.ts";
 import type { SupervisorLink } from "../../src/daemon/supervisor-link.ts";
 import { SILENT } from "../../src/lib/log.ts";
@@ -117,3 +117,24 @@ it.each<[string, () => Promise<never> | Promise<{ busy: [] }>]>([
     expect(given).toEqual([ID]);
   },
 );
+
+it("is found again where its runtime folder was removed, and told of who looks after it by then", async () => {
+  let tell: (identity: ProcessIdentity) => void = () => {};
+  const overseer = {
+    identity: named(1),
+    replace() {},
+    onChange(then: typeof tell) {
+      tell = then;
+    },
+  };
+  const engine = { retry: async () => ({ retried: 1, unknown: [] }) };
+  await open(() => named(1), {}, { overseer, engine });
+  rmSync(folder, { recursive: true });
+  tell(named(2));
+  await vi.waitFor(() => expect(readRecord(folder, daemon.pid)?.supervisor).toEqual(named(2)), { timeout: 10_000 });
+  expect(statSync(folder).mode & 0o777).toBe(0o700);
+  expect(await postRetry(socketPath(folder, daemon.pid))).toMatchObject({ retried: 1 });
+  rmSync(socketPath(folder, daemon.pid));
+  await vi.waitFor(() => expect(isRecorded(folder, daemon.pid)).toBe(true), { timeout: 10_000 });
+  expect(await postRetry(socketPath(folder, daemon.pid))).toMatchObject({ retried: 1 });
+});

@@ -1,0 +1,37 @@
+/**
+ * Commands find a daemon for as long as it lives, though the folder they look in may go before it: with the login session
+ * of its user, or in a clean-up. Knows when to look, not what is there.
+ */
+import type { Logger } from "../lib/log.ts";
+
+const LOOK_MS = 1000;
+
+export interface Place {
+  isThere(): boolean;
+  /** May fail for as long as the folder above cannot be made: of a user without a session. */
+  makeAgain(): Promise<void>;
+}
+
+/** Resolves once it has stopped looking. */
+export function stayFound(place: Place, log: Logger): () => Promise<void> {
+  let making: Promise<void> | undefined;
+  let couldNot = false;
+  const look = async () => {
+    try {
+      await place.makeAgain();
+      couldNot = false;
+      log.warn({}, "the runtime folder was removed, and is made again");
+    } catch (error) {
+      if (!couldNot) log.warn({ err: error }, "the runtime folder was removed; no command finds this daemon");
+      couldNot = true;
+    }
+    making = undefined;
+  };
+  const timer = setInterval(() => {
+    if (making === undefined && !place.isThere()) making = look();
+  }, LOOK_MS);
+  return async () => {
+    clearInterval(timer);
+    await making;
+  };
+}
