@@ -14,6 +14,7 @@ NAPI_MODULE_INIT()
     {"deviceNotify", device_notify},
     {"deviceLetRead", device_let_read},
     {"deviceLetWrite", device_let_write},
+    {"deviceStopReading", device_stop_reading},
     {"deviceStopWriting", device_stop_writing},
     {"deviceEndHandle", device_end_handle},
     {"deviceAnswered", device_answered},

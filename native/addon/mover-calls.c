@@ -40,6 +40,15 @@ napi_value device_let_write(napi_env env, napi_callback_info info)
   return NULL;
 }
 
+/* deviceStopReading(device, fd): whichever handles read from it. */
+napi_value device_stop_reading(napi_env env, napi_callback_info info)
+{
+  int64_t fd;
+  struct mover *mover = get_both(env, info, &fd);
+  if (mover != NULL) mover_stop_reading(mover, (int)fd);
+  return NULL;
+}
+
 /* deviceStopWriting(device, fd): whichever handles write to it. */
 napi_value device_stop_writing(napi_env env, napi_callback_info info)
 {

@@ -86,6 +86,13 @@ void mover_let_write(struct mover *mover, uint64_t handle, int fd, uint64_t nano
   take_place(mover, handle, fd)->writes_until = uv_hrtime() + nanoseconds;
 }
 
+void mover_stop_reading(struct mover *mover, int fd)
+{
+  for (int i = 0; i < MOVER_HANDLES; i++) {
+    if (mover->lets[i].fd == fd) mover->lets[i].reads = false;
+  }
+}
+
 void mover_stop_writing(struct mover *mover, int fd)
 {
   for (int i = 0; i < MOVER_HANDLES; i++) {

@@ -48,6 +48,7 @@ size_t mover_answer(struct mover *mover, int device, const uint8_t *message, siz
 /* A handle's place follows from its number: who comes later takes it, and the other is served by JavaScript. */
 void mover_let_read(struct mover *mover, uint64_t handle, int fd);
 void mover_let_write(struct mover *mover, uint64_t handle, int fd, uint64_t nanoseconds);
+void mover_stop_reading(struct mover *mover, int fd);
 void mover_stop_writing(struct mover *mover, int fd);
 void mover_end(struct mover *mover, uint64_t handle);
 

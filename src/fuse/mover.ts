@@ -5,6 +5,7 @@ import type { Mover } from "../vfs/mover.ts";
 export interface MovingDevice {
   letRead(handle: number, descriptor: number): void;
   letWrite(handle: number, descriptor: number, milliseconds: number): void;
+  stopReading(descriptor: number): void;
   stopWriting(descriptor: number): void;
   endHandle(handle: number): void;
 }
@@ -22,6 +23,7 @@ export function createMover(): DeviceMover {
     },
     letRead: (handle, descriptor) => device?.letRead(handle, descriptor),
     letWrite: (handle, descriptor, milliseconds) => device?.letWrite(handle, descriptor, milliseconds),
+    stopReading: (descriptor) => device?.stopReading(descriptor),
     stopWriting: (descriptor) => device?.stopWriting(descriptor),
     end: (handle) => device?.endHandle(handle),
   };

@@ -21,6 +21,7 @@ interface Addon {
   deviceNotify(device: Handle<"device">, queue: number, message: Uint8Array): Promise<number>;
   deviceLetRead(device: Handle<"device">, handle: number, fd: number): void;
   deviceLetWrite(device: Handle<"device">, handle: number, fd: number, milliseconds: number): void;
+  deviceStopReading(device: Handle<"device">, fd: number): void;
   deviceStopWriting(device: Handle<"device">, fd: number): void;
   deviceEndHandle(device: Handle<"device">, handle: number): void;
   deviceAnswered(device: Handle<"device">): [reads: number, writes: number, getxattrs: number];
@@ -44,6 +45,7 @@ const addon = loadAddon([
   "deviceNotify",
   "deviceLetRead",
   "deviceLetWrite",
+  "deviceStopReading",
   "deviceStopWriting",
   "deviceEndHandle",
   "deviceAnswered",
@@ -93,7 +95,9 @@ export interface Device {
   letRead(handle: number, descriptor: number): void;
   /** … and its WRITEs go to it, for so many milliseconds. */
   letWrite(handle: number, descriptor: number, milliseconds: number): void;
-  /** No WRITE of any handle goes to this file by itself any more. */
+  /** No READ of any handle is answered out of this file by itself any more … */
+  stopReading(descriptor: number): void;
+  /** … and no WRITE goes to it. */
   stopWriting(descriptor: number): void;
   endHandle(handle: number): void;
   /** How many requests were answered without a callback: so, and GETXATTRs of names that no file has. */
@@ -128,6 +132,7 @@ export function openDevice(
     notify: (queue, messages) => addon.deviceNotify(handle, QUEUES[queue], messages),
     letRead: (id, descriptor) => addon.deviceLetRead(handle, id, descriptor),
     letWrite: (id, descriptor, milliseconds) => addon.deviceLetWrite(handle, id, descriptor, milliseconds),
+    stopReading: (descriptor) => addon.deviceStopReading(handle, descriptor),
     stopWriting: (descriptor) => addon.deviceStopWriting(handle, descriptor),
     endHandle: (id) => addon.deviceEndHandle(handle, id),
     answered() {

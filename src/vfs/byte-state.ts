@@ -17,6 +17,13 @@ export interface Unreadable {
   readonly why: string;
 }
 
+export interface Shorter {
+  /** The thread that asked for it. */
+  readonly pid: number;
+  readonly heard: Promise<void>;
+  end(): void;
+}
+
 export interface ByteState {
   /** Lineages whose live file is being made, closed or removed: who wants it waits and looks again. */
   readonly changing: Map<number, Promise<void>>;
@@ -26,6 +33,8 @@ export interface ByteState {
   readonly afterClose: Map<number, () => void>;
   /** What is to be done once no cut of an inode is needed any more. */
   readonly afterSent: Map<number, () => void>;
+  /** Lineages of files that were made shorter, which the kernel may not know yet; see made-shorter.ts. */
+  readonly shorter: Map<number, Shorter>;
   /** Lineages of which the kernel may hold pages that turned out to be wrong. */
   readonly distrusted: Set<number>;
   /** The gateway answers a range with the whole content. */
@@ -71,6 +80,7 @@ export function createByteState(): ByteState {
     evicting: new Set(),
     afterClose: new Map(),
     afterSent: new Map(),
+    shorter: new Map(),
     distrusted: new Set(),
     ignoresRanges: false,
     evictionTimer: undefined,

@@ -16,11 +16,12 @@ import { isTight } from "./space.ts";
 const UNHEARD_MS = 100;
 
 /** After a read of the handle: all there is, and it is what it should be, for as long as the handle is open. */
-export function letRead({ mover, handles }: Context, handle: HandleId, live: LiveFile): void {
+export function letRead({ mover, handles, bytes }: Context, handle: HandleId, live: LiveFile): void {
   const { descriptor } = live.file;
   if (descriptor === undefined || !handles.has(handle) || !isAllHere(live)) return;
   // What was found wrong would be missing again.
   if (live.isOriginal && !live.isChecked) return;
+  if (bytes.shorter.has(live.lineage)) return;
   mover.letRead(handle, descriptor);
 }
 

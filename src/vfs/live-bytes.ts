@@ -8,10 +8,11 @@ import { bytesWritten } from "../lib/system-error.ts";
 import type { Context } from "./context.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
 import { FsError, fromDisk } from "./errors.ts";
-import type { HandleId } from "./filesystem.ts";
+import type { Caller, HandleId } from "./filesystem.ts";
 import { cutShort, overwritten, recordCut } from "./holes.ts";
 import { letWrite } from "./let-move.ts";
 import { type LiveFile, NOT_SHOWN } from "./live-file.ts";
+import { makeShorter } from "./made-shorter.ts";
 import { markWritten, noLongerSafe } from "./mark-written.ts";
 import { isTight, requireRoom } from "./space.ts";
 
@@ -55,12 +56,13 @@ async function writeAsFits(context: Context, live: LiveFile, offset: number, dat
 }
 
 /** What was behind the new end is wanted no more; what is new behind the old one are zeros. */
-export async function truncateBytes(context: Context, live: LiveFile, size: number): Promise<void> {
+export async function truncateBytes(context: Context, caller: Caller, live: LiveFile, size: number): Promise<void> {
   if (size > 0 && isTight(context)) {
     const growth = size - (await live.file.stat()).size;
     if (growth > 0) await requireGrowth(context, live, growth, size);
   }
   await change(context, live, size, END, async () => {
+    makeShorter(context, caller, live);
     await live.file.truncate(size);
     live.shownSize = NOT_SHOWN;
     context.runtime.step("truncate: file cut short");

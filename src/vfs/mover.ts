@@ -9,7 +9,9 @@ export interface Mover {
   letRead(handle: HandleId, descriptor: number): void;
   /** WRITEs of the handle go to the file, for so many milliseconds. */
   letWrite(handle: HandleId, descriptor: number, milliseconds: number): void;
-  /** From here on WRITEs to this file come to us again, whichever handle they are of. */
+  /** From here on READs of this file come to us again, whichever handle they are of … */
+  stopReading(descriptor: number): void;
+  /** … and WRITEs to it. */
   stopWriting(descriptor: number): void;
   /** The handle is no more. */
   end(handle: HandleId): void;
@@ -18,6 +20,7 @@ export interface Mover {
 export const NO_MOVER: Mover = {
   letRead: () => {},
   letWrite: () => {},
+  stopReading: () => {},
   stopWriting: () => {},
   end: () => {},
 };

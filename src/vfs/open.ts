@@ -11,6 +11,7 @@ import { closeLive, openLive } from "./live.ts";
 import { truncateBytes } from "./live-bytes.ts";
 import { SHOWN_ANYHOW } from "./live-file.ts";
 import { rowOfNewFile } from "./local-file.ts";
+import { untilAnswered } from "./made-shorter.ts";
 import { endPassing, passOn } from "./pass-on.ts";
 import { createReader } from "./readahead.ts";
 import * as siblings from "./siblings.ts";
@@ -24,7 +25,8 @@ export async function open(context: Context, caller: Caller, lineage: Lineage, f
   if (inode.kind !== "file") throw new FsError("ENXIO", `a ${inode.kind} is opened by the kernel`);
   if (inode.lineage !== lineage) throw new FsError("ESTALE", `lineage ${lineage} is superseded`);
   const openIt = () => openInode(context, caller, inode, flags);
-  return flags.write && !flags.truncate ? onceHere(context, lineage, caller.signal, openIt) : openIt();
+  if (flags.truncate) return untilAnswered(context, lineage, openIt);
+  return flags.write ? onceHere(context, lineage, caller.signal, openIt) : openIt();
 }
 
 /**
@@ -121,7 +123,7 @@ async function openInode(
   let handle: HandleId;
   try {
     // One that was made for this open is empty; what another one wrote to it since came later than this.
-    if (flags.truncate && !isNew) await truncateBytes(context, live, 0);
+    if (flags.truncate && !isNew) await truncateBytes(context, caller, live, 0);
     backing = await passOn(context, live, write);
     isCounted = true;
     const opened = { kind: "file", live, write, append: flags.append, reader: createReader() } as const;

@@ -6,6 +6,7 @@ import type { Caller, HandleId, Lineage } from "./filesystem.ts";
 import { closeLive, openLive, rowsFromFile } from "./live.ts";
 import { allocateBytes, truncateBytes, writeBytes } from "./live-bytes.ts";
 import type { LiveFile } from "./live-file.ts";
+import { goesOn } from "./made-shorter.ts";
 import { makeSafe } from "./make-safe.ts";
 import { noticeWrites } from "./notice-writes.ts";
 import { fileOf, onceHere, writableOf } from "./open.ts";
@@ -16,13 +17,14 @@ import { untilGatewayHas } from "./until-remote.ts";
 /** Of a file opened to append the kernel gives the offset too. How many bytes fitted. */
 export async function write(
   context: Context,
-  _caller: Caller,
+  caller: Caller,
   handleId: HandleId,
   offset: number,
   data: Uint8Array,
   options: { killPrivileges: boolean },
 ): Promise<number> {
   const { live } = writableOf(context, handleId);
+  goesOn(context, caller, live.lineage);
   const written = await writeBytes(context, handleId, live, offset, data);
   if (options.killPrivileges) dropPrivileges(context, live);
   cutWhenQuiet(context, live);
@@ -50,7 +52,7 @@ export async function truncate(
   if (inode.kind !== "file") throw new FsError("EINVAL", `a ${inode.kind} has no size`);
   if (handleId !== undefined && context.handles.has(handleId)) {
     const { live } = writableOf(context, handleId);
-    await truncateBytes(context, live, size);
+    await truncateBytes(context, caller, live, size);
     cutWhenQuiet(context, live);
     return;
   }
@@ -58,7 +60,7 @@ export async function truncate(
   const truncateIt = async () => {
     const live = await openLive(context, lineage, { write: true });
     try {
-      await truncateBytes(context, live, size);
+      await truncateBytes(context, caller, live, size);
     } finally {
       await closeLive(context, live, { write: true });
     }
@@ -85,6 +87,7 @@ export async function allocate(
 export async function flush(context: Context, caller: Caller, handleId: HandleId): Promise<void> {
   const { live, write: isWriter } = fileOf(context, handleId);
   if (!isWriter) return;
+  goesOn(context, caller, live.lineage);
   await onDisk(() => rowsFromFile(context, live));
   if (live.isWritten) requireFolder(context);
   context.runtime.step("flush: recorded");

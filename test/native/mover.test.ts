@@ -103,9 +103,14 @@ it("reads what is let read, short at the end of the file, and leaves the rest to
   expect(await outcome({ offset: 800n })).toBe("");
   expect(await outcome({ data: "ab" })).toBeUndefined();
   expect(await outcome({ handle: HANDLE + 1024 })).toBeUndefined();
+  daemon.stopReading(fd + 1000);
+  expect(await outcome({})).toBe("0123");
+  daemon.stopReading(fd);
+  expect(await outcome({})).toBeUndefined();
+  daemon.letRead(HANDLE, fd);
   daemon.endHandle(HANDLE);
   expect(await outcome({})).toBeUndefined();
-  expect(daemon.answered()).toMatchObject({ READ: 3, WRITE: 0 });
+  expect(daemon.answered()).toMatchObject({ READ: 4, WRITE: 0 });
   expect(content()).toBe("0123456789");
 });
 

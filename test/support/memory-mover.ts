@@ -17,6 +17,9 @@ export function createMemoryMover(files: MemoryFiles, now: () => number): Memory
     letRead: (handle, descriptor) => void readers.set(handle, descriptor),
     letWrite: (handle, descriptor, milliseconds) =>
       void writers.set(handle, { descriptor, until: now() + milliseconds }),
+    stopReading(descriptor) {
+      for (const [handle, given] of readers) if (given === descriptor) readers.delete(handle);
+    },
     stopWriting(descriptor) {
       for (const [handle, given] of writers) if (given.descriptor === descriptor) writers.delete(handle);
     },
