@@ -1,8 +1,7 @@
 /**
- * Mounts whose daemon is gone: whether one is dead, and taking it off. Two commands may want that at
+ * Taking off mounts whose daemon is gone. Two commands may want that at
  * once, and a mount made meanwhile must not be hit: one at a time, and each looks again.
  */
-import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { detach } from "../daemon/detach.ts";
 import { lockFile } from "../daemon/lock-file.ts";
@@ -11,6 +10,7 @@ import { makeRuntimeFolder } from "../daemon/runtime-folder.ts";
 import { userFolders } from "./environment.ts";
 import { Failure } from "./failure.ts";
 import { serving } from "./find-mount.ts";
+import { isDead } from "./is-dead.ts";
 import { pollUntil } from "./poll.ts";
 
 const LOCK_LIMIT_MS = 30_000;
@@ -32,23 +32,4 @@ export async function detachDead(mount: MountEntry): Promise<boolean> {
   } finally {
     lock.close();
   }
-}
-
-/**
- * Asked by a child that can be killed: a mount whose daemon hangs would keep us waiting. The kernel tells it
- * only to the user who mounted: root asks in that name.
- */
-function isDead({ mountpoint, ...mount }: MountEntry): Promise<boolean> {
-  const user = mountedBy(mount);
-  const asUser = process.getuid?.() === 0 && user.uid !== 0 ? user : {};
-  return new Promise((answer) => {
-    execFile(
-      "stat",
-      ["--file-system", "--", mountpoint],
-      { ...asUser, timeout: 2000, killSignal: "SIGKILL", env: { LC_ALL: "C", PATH: "/usr/bin:/bin" } },
-      (error, _, stderr) => {
-        answer(error !== null && /not connected|connection abort/i.test(stderr));
-      },
-    );
-  });
 }

@@ -4,6 +4,7 @@ import { isAlive, type ProcessIdentity } from "../daemon/processes.ts";
 import { listServed, type MountRecord, socketPath } from "../daemon/runtime-folder.ts";
 import { userFolders } from "./environment.ts";
 import { EXIT, Failure } from "./failure.ts";
+import { isDead } from "./is-dead.ts";
 import { findPlace } from "./mountpoint.ts";
 import { pollUntil } from "./poll.ts";
 
@@ -65,20 +66,22 @@ export async function requireServed(dir: string): Promise<Required<FoundMount>> 
   const found = await findServed(dir);
   if (found === undefined) throw new Failure(`nothing of wsfs is mounted at ${dir}`, EXIT.notMounted);
   const { mount, served } = found;
-  if (served === undefined) {
-    throw new Failure(`the mount at ${dir} ${isOwn(mount) ? "is stale" : "is not yours"}: ${whyUnserved(dir, mount)}`);
-  }
+  if (served === undefined) throw new Failure(`the mount at ${dir} cannot be asked: ${await whyUnserved(dir, mount)}`);
   return { mount, served };
 }
 
 /** Of a mount without anybody whom this user could ask. */
-export function whyUnserved(dir: string, mount: MountEntry): string {
-  if (isOwn(mount)) return `its daemon is gone; "wsfs umount ${dir}" removes the mount`;
-  return `user ${mountedBy(mount).uid} mounted it, and only that user can ask its daemon`;
+export async function whyUnserved(dir: string, mount: MountEntry): Promise<string> {
+  if (await isDead(mount)) return `it is stale, its daemon is gone; "wsfs umount ${dir}" removes it`;
+  return whyUnfound(mount);
 }
 
-function isOwn(mount: MountEntry): boolean {
-  return mountedBy(mount).uid === process.getuid?.();
+/** The same of one that is not dead. */
+export function whyUnfound(mount: MountEntry): string {
+  const { uid } = mountedBy(mount);
+  if (uid !== process.getuid?.()) return `user ${uid} mounted it, and only that user can ask its daemon`;
+  const folders = userFolders().runtimes.join(" or ");
+  return `its daemon is not found in ${folders}; give the WSFS_RUNTIME_DIR that it was mounted with`;
 }
 
 /** By the number of the connection, wherever the mount was moved or copied to. */

@@ -8,7 +8,7 @@ import { formatCount, formatDuration, formatSize, printable } from "./wording.ts
 export async function status(values: Values<"status">): Promise<number> {
   const found = await findServed(values.dir);
   if (found?.served === undefined) {
-    const why = found === undefined ? "not mounted" : whyUnserved(values.dir, found.mount);
+    const why = found === undefined ? "not mounted" : await whyUnserved(values.dir, found.mount);
     process.stdout.write(values.json ? `${JSON.stringify({ mounted: false })}\n` : `${values.dir}: ${why}\n`);
     return EXIT.notMounted;
   }

@@ -7,7 +7,7 @@ import { endWhoWaits } from "../daemon/supervisor-name.ts";
 import { detachDead } from "./dead-mount.ts";
 import { drainWithProgress, reportDrain } from "./drain.ts";
 import { EXIT, Failure } from "./failure.ts";
-import { findMount, findSuccessor, type Served, servedFrom } from "./find-mount.ts";
+import { findMount, findSuccessor, type Served, servedFrom, whyUnfound } from "./find-mount.ts";
 import { findPlace } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
 import { pollUntil } from "./poll.ts";
@@ -140,7 +140,7 @@ async function finishUnmounted({ dir, drain }: Values<"umount">): Promise<number
 
 /** Nobody serves it, so nothing can be asked of it; its state dir has all that was saved. */
 async function removeStale(dir: string, mount: MountEntry): Promise<number> {
-  if (!(await detachDead(mount))) throw new Failure(`${dir} is served by a daemon that this user cannot ask`);
+  if (!(await detachDead(mount))) throw new Failure(`${dir} is still mounted: ${whyUnfound(mount)}`);
   process.stdout.write(`${dir} unmounted; its daemon was gone, what it had not uploaded is in its state dir\n`);
   return EXIT.ok;
 }

@@ -185,6 +185,18 @@ it("calls a mount stale whose daemon and supervisor were killed, and takes it of
   expect(mountsBelow(place.folder)).toEqual([]);
 });
 
+it("does not call a mount stale whose daemon is to be found elsewhere", async () => {
+  const life = await mounted();
+  const elsewhere = { env: { ...place.env, WSFS_RUNTIME_DIR: place.path("elsewhere") } };
+  const why = `its daemon is not found in ${place.path("elsewhere")}; give the WSFS_RUNTIME_DIR that it was mounted with\n`;
+  const status = await place.wsfs(["status", life.dir], elsewhere);
+  expect([status.code, status.stdout]).toEqual([3, `${life.dir}: ${why}`]);
+  const drain = await place.wsfs(["drain", life.dir], elsewhere);
+  expect(drain.stderr).toBe(`wsfs: the mount at ${life.dir} cannot be asked: ${why}`);
+  const umount = await place.wsfs(["umount", life.dir], elsewhere);
+  expect([umount.code, umount.stderr]).toEqual([1, `wsfs: ${life.dir} is still mounted: ${why}`]);
+});
+
 it("refuses to mount over or inside a mount that is served", async () => {
   const life = await mounted();
   const rest = ["--base-url", "http://127.0.0.1:9", "--workspace", "w", "--token-file", "t"];

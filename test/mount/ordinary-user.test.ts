@@ -137,7 +137,7 @@ describe.skipIf(whyNot !== undefined)(`an ordinary user${whyNot === undefined ? 
     expect((await again.sh("cat f")).stdout).toBe("kept\n");
     // Root may take such a mount off, and asks the kernel in the user's name whether it is dead.
     const umount = () => run(...user.asRoot(place.folder, process.execPath, [place.program, "umount", "mount"]));
-    expect((await umount()).stderr).toContain("by a daemon that this user cannot ask");
+    expect((await umount()).stderr).toContain("only that user can ask its daemon");
     await crash([again.supervisorPid, again.pid]);
     check(await umount());
     expect(mountsBelow(place.folder, user)).toEqual([]);
