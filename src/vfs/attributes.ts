@@ -9,7 +9,6 @@ import { FsError } from "./errors.ts";
 import type { Attributed, Caller, Lineage, SetAttributes } from "./filesystem.ts";
 import { hearWrites } from "./hear-writes.ts";
 import { setLiveTimes } from "./live.ts";
-import { untilAnswered } from "./made-shorter.ts";
 import { withoutPrivileges } from "./privileges.ts";
 import { attributed, inodeOf, now, nowText, requireWritable } from "./stat.ts";
 import { asAsked, expireEverything } from "./tell-kernel.ts";
@@ -22,19 +21,8 @@ export async function setattr(
   change: SetAttributes,
 ): Promise<Attributed> {
   requireWritable(context);
-  const { size } = change;
-  if (size === undefined) return setRest(context, caller, lineage, change);
-  return untilAnswered(context, lineage, () => setWithSize(context, caller, lineage, size, change));
-}
-
-async function setWithSize(
-  context: Context,
-  caller: Caller,
-  lineage: Lineage,
-  size: number,
-  change: SetAttributes,
-): Promise<Attributed> {
-  await truncate(context, caller, lineage, size, change.handle);
+  if (change.size === undefined) return setRest(context, caller, lineage, change);
+  await truncate(context, caller, lineage, change.size, change.handle);
   try {
     return await setRest(context, caller, lineage, change);
   } catch (error) {

@@ -62,7 +62,8 @@ export async function truncateBytes(context: Context, caller: Caller, live: Live
     if (growth > 0) await requireGrowth(context, live, growth, size);
   }
   await change(context, live, size, END, async () => {
-    makeShorter(context, caller, live);
+    // What is made longer ends early for nobody.
+    if (size === 0 || size < (await live.file.stat()).size) makeShorter(context, caller, live);
     await live.file.truncate(size);
     live.shownSize = NOT_SHOWN;
     context.runtime.step("truncate: file cut short");

@@ -33,7 +33,7 @@ export function makeShorter(context: Context, { pid }: Pick<Caller, "pid">, live
   hearWrites(context, live);
 }
 
-/** `work` may make the file shorter, and ends with the answer. */
+/** `work` may make the file shorter; it is answered right after it. Whoever cuts a file does it in here, or its readers would wait for ever. */
 export async function untilAnswered<T>(
   { bytes, runtime }: Pick<Context, "bytes" | "runtime">,
   lineage: Lineage,
@@ -53,7 +53,7 @@ export function goesOn({ bytes }: Pick<Context, "bytes">, { pid }: Pick<Caller, 
   if (one?.pid === pid) one.end();
 }
 
-/** Whether there was anything to wait for. */
+/** Resolves to whether there was anything to wait for, once the thread has gone on or has had the time to. Rejects with EINTR. */
 export async function untilHeard(
   { bytes }: Pick<Context, "bytes">,
   lineage: Lineage,

@@ -6,7 +6,7 @@ import type { Caller, HandleId, Lineage } from "./filesystem.ts";
 import { closeLive, openLive, rowsFromFile } from "./live.ts";
 import { allocateBytes, truncateBytes, writeBytes } from "./live-bytes.ts";
 import type { LiveFile } from "./live-file.ts";
-import { goesOn } from "./made-shorter.ts";
+import { goesOn, untilAnswered } from "./made-shorter.ts";
 import { makeSafe } from "./make-safe.ts";
 import { noticeWrites } from "./notice-writes.ts";
 import { fileOf, onceHere, writableOf } from "./open.ts";
@@ -52,7 +52,7 @@ export async function truncate(
   if (inode.kind !== "file") throw new FsError("EINVAL", `a ${inode.kind} has no size`);
   if (handleId !== undefined && context.handles.has(handleId)) {
     const { live } = writableOf(context, handleId);
-    await truncateBytes(context, caller, live, size);
+    await untilAnswered(context, lineage, () => truncateBytes(context, caller, live, size));
     cutWhenQuiet(context, live);
     return;
   }
@@ -65,7 +65,9 @@ export async function truncate(
       await closeLive(context, live, { write: true });
     }
   };
-  await (size > 0 ? onceHere(context, lineage, caller.signal, truncateIt) : truncateIt());
+  await untilAnswered(context, lineage, () =>
+    size > 0 ? onceHere(context, lineage, caller.signal, truncateIt) : truncateIt(),
+  );
 }
 
 export async function allocate(

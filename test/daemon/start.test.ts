@@ -1,12 +1,12 @@
 /** A daemon's life as far as it needs no mount. */
 import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it, vi } from "vitest";
+import { expect, it, onTestFinished, vi } from "vitest";
 import { openKeptState } from "../../src/daemon/kept-state.ts";
 import { identifyProcess } from "../../src/daemon/processes.ts";
 import { writeRecord } from "../../src/daemon/runtime-folder.ts";
 import type { DaemonSettings } from "../../src/daemon/settings.ts";
-import { runDaemon } from "../../src/daemon/start.ts";
+import { type DaemonOptions, runDaemon } from "../../src/daemon/start.ts";
 import { STATE_CLAIM } from "../../src/daemon/state-folder.ts";
 import { openControl, socketPair } from "../../src/fuse/native.ts";
 import { claimFolder } from "../../src/lib/claim-folder.ts";
@@ -38,6 +38,30 @@ function settingsIn(folder: string, runtimeFolder: string): DaemonSettings {
   };
 }
 
+/** A daemon in the place of one that died. `lines`: what its supervisor hears. */
+async function takeOver(settings: DaemonSettings, startEngine: DaemonOptions["startEngine"]) {
+  const [own, theirs] = socketPair("seqpacket");
+  const lines: string[] = [];
+  const supervisor = openControl(
+    theirs,
+    (line) => lines.push(line),
+    () => {},
+  );
+  onTestFinished(() => supervisor.close());
+  const exitCode = await runDaemon({
+    settings,
+    controlDescriptor: own,
+    startEngine,
+    restarts: { count: 1, cause: "", wasOwnFault: false },
+    reload: undefined,
+    noResend: false,
+    log: { ...SILENT, openFile() {} },
+    umask: 0o022,
+    signaled: new AbortController().signal,
+  });
+  return { exitCode, lines };
+}
+
 it("a daemon that takes over and fails before it serves leaves what programs have open to the one after it", async () => {
   const folder = await temporaryFolder();
   const [stateDir, runtimeFolder] = ["state", "run"].map((name) => join(folder, name)) as [string, string];
@@ -56,67 +80,32 @@ it("a daemon that takes over and fails before it serves leaves what programs hav
   const id = before?.handleTable.add(FILE);
   before?.close();
 
-  const [own, theirs] = socketPair("seqpacket");
-  const lines: string[] = [];
-  const supervisor = openControl(
-    theirs,
-    (line) => lines.push(line),
-    () => {},
-  );
-  const exitCode = await runDaemon({
-    settings,
-    controlDescriptor: own,
-    startEngine: async ({ handleTable, mount }) => {
-      const open = (mount?.resumed?.handles ?? []).map((handle) => handle.id);
-      expect(open).toEqual([id]);
-      // What is open is closed at the end.
-      const stop = async () => {
-        for (const handle of open) handleTable?.remove(handle);
-      };
-      const condition = () => {
-        throw new Error("no space left on the disk");
-      };
-      return { stop, condition } as unknown as Engine;
-    },
-    restarts: { count: 1, cause: "", wasOwnFault: false },
-    reload: undefined,
-    noResend: false,
-    log: { ...SILENT, openFile() {} },
-    umask: 0o022,
-    signaled: new AbortController().signal,
+  const { exitCode, lines } = await takeOver(settings, async ({ handleTable, mount }) => {
+    const open = (mount?.resumed?.handles ?? []).map((handle) => handle.id);
+    expect(open).toEqual([id]);
+    // What is open is closed at the end.
+    const stop = async () => {
+      for (const handle of open) handleTable?.remove(handle);
+    };
+    const condition = () => {
+      throw new Error("no space left on the disk");
+    };
+    return { stop, condition } as unknown as Engine;
   });
   expect(exitCode).toBe(1);
   const said = () => lines.filter((line) => line !== "heartbeat");
   await vi.waitFor(() => expect(said()).toEqual(["failed 1 no space left on the disk"]));
   const left = openKeptState(path, mountId, { wasOwnFault: false }, SILENT)?.handles;
   expect(left).toEqual([{ ...FILE, id }]);
-  supervisor.close();
 });
 
 it("a daemon that takes over makes no state dir where that of its mount was", async () => {
   const folder = await temporaryFolder();
   const stateDir = join(folder, "state");
-  const [own, theirs] = socketPair("seqpacket");
-  const lines: string[] = [];
-  const supervisor = openControl(
-    theirs,
-    (line) => lines.push(line),
-    () => {},
-  );
-  const exitCode = await runDaemon({
-    settings: { ...settingsIn(folder, join(folder, "run")), stateDir },
-    controlDescriptor: own,
-    startEngine: () => Promise.reject(new Error("there is nothing to start")),
-    restarts: { count: 1, cause: "", wasOwnFault: false },
-    reload: undefined,
-    noResend: false,
-    log: { ...SILENT, openFile() {} },
-    umask: 0o022,
-    signaled: new AbortController().signal,
-  });
+  const settings = { ...settingsIn(folder, join(folder, "run")), stateDir };
+  const { exitCode, lines } = await takeOver(settings, () => Promise.reject(new Error("there is nothing to start")));
   expect(exitCode).toBe(1);
   const why = "failed 1 the state dir holds nothing of this mount: it cannot be taken over";
   await vi.waitFor(() => expect(lines).toContain(why));
   expect(existsSync(stateDir)).toBe(false);
-  supervisor.close();
 });

@@ -96,3 +96,27 @@ test("who is told to end waits no longer", async () => {
   controller.abort();
   expect(await failed).toMatchObject({ code: "EINTR" });
 });
+
+test("a file that is made longer keeps nobody waiting", async () => {
+  const { world, id, writer, reader } = await shared();
+  await setattr(world.context, CALLER, world.inode(id).lineage, { size: 3, handle: writer });
+  await world.clock.advance(50);
+  await setattr(world.context, CALLER, world.inode(id).lineage, { size: 7, handle: writer });
+  const read_ = reading({ world, reader });
+  await world.clock.settle();
+  expect(read_.length).toBe(7);
+});
+
+test("a file that is cut again and again does not keep its reader for ever", async () => {
+  const all = await shared();
+  const { world, id, writer } = all;
+  const cutTo = (size: number) => setattr(world.context, CALLER, world.inode(id).lineage, { size, handle: writer });
+  await cutTo(90);
+  const read_ = reading(all);
+  for (let size = 89; size > 80; size -= 1) {
+    await world.clock.settle();
+    await cutTo(size);
+  }
+  await world.clock.settle();
+  expect(read_.length).toBeGreaterThan(80);
+});
