@@ -33,6 +33,7 @@ NAPI_MODULE_INIT()
     {"readNow", read_now},
     {"lockFile", lock_file},
     {"isOnlyWriter", is_only_writer},
+    {"spreadFolders", spread_folders},
     {"getxattr", get_attribute},
     {"setxattr", set_attribute},
     {"listxattr", list_attributes},

@@ -70,6 +70,7 @@ napi_value seek_file(napi_env env, napi_callback_info info);
 napi_value read_now(napi_env env, napi_callback_info info);
 napi_value lock_file(napi_env env, napi_callback_info info);
 napi_value is_only_writer(napi_env env, napi_callback_info info);
+napi_value spread_folders(napi_env env, napi_callback_info info);
 
 napi_value get_attribute(napi_env env, napi_callback_info info);
 napi_value set_attribute(napi_env env, napi_callback_info info);

@@ -29,6 +29,8 @@ export interface SystemCalls {
   clone(fdFrom: number, fdTo: number): Promise<void>;
   /** Nobody else has the file open, or mapped, for writing. */
   isOnlyWriter(fd: number): boolean;
+  /** Folders made in this one lie each in a region of its own; throws where the disk knows nothing of it. */
+  spreadFolders(fd: number): void;
   /** flock(2), exclusive, without waiting: whether the lock is ours now. */
   lockFile(fd: number): boolean;
 }
@@ -97,6 +99,15 @@ export function createDiskFiles(needs: {
     async makeFolder(path) {
       await call<string | undefined>((done) => fs.mkdir(path, { recursive: true, mode: 0o700 }, done));
     },
+
+    spreadFolders: (path) =>
+      withFolder(path, async (fd) => {
+        try {
+          systemCalls.spreadFolders(fd);
+        } catch {
+          // A disk without regions, or one that cannot be changed: nothing is less right for it.
+        }
+      }),
 
     list: (path) => call<string[]>((done) => fs.readdir(path, done)),
 

@@ -12,6 +12,7 @@ interface Addon {
   readNow(fd: number, buffer: Uint8Array, position: number): number | undefined;
   lockFile(fd: number): boolean;
   isOnlyWriter(fd: number): boolean;
+  spreadFolders(fd: number): void;
   getxattr(path: string, name: string): Buffer;
   setxattr(path: string, name: string, value: Uint8Array, flags: number): void;
   listxattr(path: string): string[];
@@ -28,6 +29,7 @@ const addon = loadAddon([
   "readNow",
   "lockFile",
   "isOnlyWriter",
+  "spreadFolders",
   "getxattr",
   "setxattr",
   "listxattr",
@@ -130,4 +132,12 @@ export function lockFile(fd: number): boolean {
  */
 export function isOnlyWriter(fd: number): boolean {
   return addon.isOnlyWriter(fd);
+}
+
+/**
+ * Has the disk put each folder that is made in this one, from now on, in a region of its own. Throws where the file
+ * system knows nothing of it, and where the user does not own the folder.
+ */
+export function spreadFolders(fd: number): void {
+  addon.spreadFolders(fd);
 }

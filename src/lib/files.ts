@@ -51,6 +51,8 @@ export interface Files {
   remove(path: string): Promise<void>;
   /** With the folders above it that are missing. No error when it is there. Owner-only. */
   makeFolder(path: string): Promise<void>;
+  /** A hint: the folders made in it need not lie near each other on the disk, for nobody reads them one after the other. */
+  spreadFolders?(path: string): Promise<void>;
   /** The names in a folder, in any order. */
   list(path: string): Promise<string[]>;
   /** Fsync of a folder: names made, renamed or removed in it survive power loss. */

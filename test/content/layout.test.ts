@@ -1,6 +1,7 @@
-import { dirname } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { expect, test } from "vitest";
 import { createLayout } from "../../src/content/layout.ts";
+import { createDiskUnderTest } from "../support/disk-under-test.ts";
 import { pattern, readAll, writeAll } from "../support/files-cases.ts";
 import { createMemoryUnderTest } from "../support/memory-under-test.ts";
 
@@ -21,6 +22,20 @@ test("the folders are made, and made again without harm", async () => {
   const { files, layout } = await setUp();
   await layout.prepare();
   expect(await files.list("/state/ws")).toEqual(["generation", "live", "quarantine"]);
+});
+
+test("the shards are spread over the disk, and a disk that cannot is no error", async () => {
+  const under = await createDiskUnderTest();
+  const spread: string[] = [];
+  const spreadFolders = async (path: string) => {
+    spread.push(path);
+    await under.files.spreadFolders?.(path);
+  };
+  await createLayout({ ...under.files, spreadFolders }, join(under.root, "ws")).prepare();
+  expect(spread.map((path) => relative(under.root, path))).toEqual(["ws/live", "ws/generation"]);
+  // Not even root changes anything there.
+  await under.files.spreadFolders?.("/proc");
+  await under.end();
 });
 
 test("no two ids share a path, and no folder gets more than a thousand", () => {

@@ -4,10 +4,12 @@ import {
   closeSync,
   fstatSync,
   ftruncateSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readFileSync,
   rmSync,
+  statfsSync,
   statSync,
   symlinkSync,
   utimesSync,
@@ -31,6 +33,7 @@ import {
   seek,
   setTimes,
   setxattr,
+  spreadFolders,
 } from "../../src/content/system-calls.ts";
 
 const MIB = 1024 * 1024;
@@ -339,5 +342,28 @@ describe("lockFile", () => {
     closeSync(first);
     expect(other()).toBe(0);
     expect(lockFile(second)).toBe(true);
+  });
+});
+
+describe("spreadFolders", () => {
+  const EXT4 = 0xef53;
+
+  it.skipIf(statfsSync(folder).type !== EXT4)(
+    "has ext4 keep folders made in one apart (the temp folder on ext4)",
+    () => {
+      const parent = path();
+      mkdirSync(parent);
+      const flags = () => spawnSync("lsattr", ["-d", parent], { encoding: "utf8" }).stdout.split(" ")[0];
+      expect(flags()).not.toContain("T");
+      spreadFolders(open(parent, "r"));
+      expect(flags()).toContain("T");
+      spreadFolders(open(parent, "r"));
+      expect(flags()).toContain("T");
+    },
+  );
+
+  it("throws a system error where it cannot", () => {
+    expect(() => spreadFolders(open("/proc", "r"))).toThrow(expect.objectContaining({ syscall: "ioctl" }));
+    expect(() => spreadFolders(9999)).toThrow(expect.objectContaining({ code: "EBADF", syscall: "ioctl" }));
   });
 });
