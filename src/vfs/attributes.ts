@@ -85,7 +85,9 @@ function changedAttributes(context: Context, inode: Inode, change: SetAttributes
     patch.gid = change.gid;
   }
   const isChown = change.uid !== undefined || change.gid !== undefined;
-  if (change.killPrivileges === true || (isChown && inode.kind !== "folder" && change.mode === undefined)) {
+  const mayDrop = change.killPrivileges === true || (isChown && change.mode === undefined);
+  // Those of a folder say something else, and stay.
+  if (mayDrop && inode.kind !== "folder") {
     const mode = withoutPrivileges(inode.attributes.mode);
     if (mode !== undefined) patch.mode = mode;
   }

@@ -117,6 +117,24 @@ assert after.st_ctime_ns > before.st_ctime_ns, "ctime as before"
     );
   },
 
+  "an owner set to what it is, or left as it is, takes set-id bits from a file and not from a folder"(dir) {
+    python(
+      dir,
+      `
+put("f"); os.mkdir("d")
+mode = lambda name: stat.S_IMODE(os.stat(name).st_mode)
+for owner in (-1, os.getuid()):
+    for name, left in (("f", 0o755), ("d", 0o6755)):
+        os.chmod(name, 0o6755); os.chown(name, owner, -1)
+        equal((name, oct(mode(name))), (name, oct(left)))
+os.chmod("f", 0o2644); os.chown("f", -1, -1)
+equal(oct(mode("f")), oct(0o2644))
+fd = os.open("f", os.O_RDONLY); os.chmod("f", 0o4700); os.fchown(fd, -1, -1); os.close(fd)
+equal(oct(mode("f")), oct(0o700))
+`,
+    );
+  },
+
   "a writing program drops set-user-id"(dir) {
     python(
       dir,
