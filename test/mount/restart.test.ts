@@ -135,7 +135,7 @@ test("where the kernel sends nothing again, only who waits at that moment gets a
   check(await first.sh("head -c 3000000 /dev/urandom > far; echo near > near"));
   check(await first.umount("--drain=60"));
   Object.assign(place.env, { WSFS_NO_RESEND: "1" });
-  const mount = await place.mount(gateway, { name: "other" });
+  const mount = await place.mount(gateway, { name: "other", args: ["--shorten-waits", "5"] });
   const [isOpen, flag] = [place.path("open"), place.path("flag")];
   const script = `exec 9<>near; echo here >&9; touch ${isOpen}; while [ ! -e ${flag} ]; do sleep 0.05; done; echo more >&9; cat near`;
   const open = mount.sh(script);
