@@ -1,27 +1,99 @@
 /**
- * How the tests run: two files at a time; first what starts programs or listens, each file in a
- * process of its own, then what is done within one process, at last what serves a mount. Files of the
- * second kind share two processes: they touch nothing outside of them, and to load and warm up the
- * engine takes longer than most of them run. Nothing is retried: a test that fails sometimes is a failure.
+ * How the tests run: first what starts programs or listens, then what is done within one process, at last
+ * what serves a mount. A file has a process of its own, but where many do the same within theirs: those of the
+ * gateway and of the engine share two processes, as to load and warm up what they test takes longer than most
+ * of them run. Two files at a time. Of each kind the files that take longest come first, so that none of them is left
+ * alone at the end while the other processor waits. Nothing is retried: a test that fails sometimes is a failure.
  */
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
 
+const GATEWAY_TESTS = "test/gateway/**/*.test.ts";
 const MOUNT_TESTS = "test/mount/**/*.test.ts";
 const INWARD_TESTS = "test/{contract,fuse,fuse-native,lib,metadata,sim,vfs}/**/*.test.ts";
+
+/** Below test/; a fresh clone knows no times, and vitest would go by the size of the files, which says little here. */
+const LONG = [
+  "gateway/safety",
+  "gateway/http",
+  "gateway/paging",
+  "gateway/copies",
+  "cli/bin",
+  "native/supervisor-restart",
+  "native/supervisor",
+  "client/transfers",
+  "daemon/open-metadata",
+  "client/thread-transport",
+  "client/sdk/follow",
+  "sim/lesser",
+  "sim/older-answer",
+  "sim/crash",
+  "sim/unsigned-birth",
+  "vfs/readdir",
+  "sim/sabotage",
+  "sim/cut-off",
+  "sim/linked-at-once",
+  "vfs/plan-property",
+  "sim/three-mounts",
+  "sim/two-mounts",
+  "sim/one-mount",
+  "sim/conflicts",
+  "lib/code-cache",
+  "mount/watchers",
+  "mount/reload-trouble",
+  "mount/cases",
+  "mount/lag",
+  "mount/bare",
+  "mount/main-job",
+  "mount/fuse-native",
+  "mount/fresh",
+  "mount/restart",
+  "mount/never-hang",
+  "mount/crash-supervisor",
+  "mount/crash",
+  "mount/commands",
+  "mount/saves",
+];
+
+/** The kinds and the rest of their files in vitest's own order. */
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const kinds = [...new Set(sorted.map(({ project }) => project.name))];
+    const rank = ({ moduleId, project }: TestSpecification) => {
+      const place = LONG.findIndex((name) => moduleId.endsWith(`/test/${name}.test.ts`));
+      return kinds.indexOf(project.name) * (LONG.length + 1) + (place < 0 ? LONG.length : place);
+    };
+    return sorted.sort((a, b) => rank(a) - rank(b));
+  }
+}
 
 export default defineConfig({
   root: fileURLToPath(new URL("..", import.meta.url)),
   test: {
     pool: "forks",
     retry: 0,
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         extends: true,
         test: {
           name: "outward",
           include: ["test/**/*.test.ts"],
-          exclude: [MOUNT_TESTS, INWARD_TESTS],
+          exclude: [GATEWAY_TESTS, MOUNT_TESTS, INWARD_TESTS],
+          maxWorkers: 2,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: "gateway",
+          include: [GATEWAY_TESTS],
+          isolate: false,
           maxWorkers: 2,
           testTimeout: 60_000,
           hookTimeout: 60_000,
