@@ -108,9 +108,9 @@ function isKept(name: string): boolean {
 }
 
 function checkXattrName(name: string): void {
-  if (!isKept(name)) {
-    throw new FsError("EOPNOTSUPP", "only attributes of the user. space are kept");
-  }
+  if (isKept(name)) return;
+  if (name === PREFIX) throw new FsError("EINVAL", `${PREFIX} is a space, and no name in it`);
+  throw new FsError("EOPNOTSUPP", `only attributes of the ${PREFIX} space are kept`);
 }
 
 export async function setxattr(

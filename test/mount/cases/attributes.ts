@@ -251,6 +251,7 @@ equal((libc.listxattr(b"f", buffer, 3), ctypes.get_errno()), (-1, errno.ERANGE))
 put("f"); os.symlink("f", "l")
 equal(code(os.setxattr, "f", "other.a", b"x"), "ENOTSUP")
 equal(code(os.getxattr, "f", "other.a"), "ENOTSUP")
+equal([code(os.setxattr, "f", "user.", b"x"), code(os.getxattr, "f", "user."), code(os.removexattr, "f", "user.")], ["EINVAL"] * 3)
 equal(code(os.setxattr, "l", "user.a", b"x", follow_symlinks=False), "EPERM")
 equal(code(os.setxattr, "f", "user." + "n" * 251, b"x"), "ERANGE")
 `,
