@@ -65,7 +65,7 @@ export async function statOf(context: Context, inode: Inode, lineage: Lineage = 
     inode: inode.id,
     kind,
     mode: attributes.mode ?? defaultMode(kind, context.settings.umask),
-    links: kind === "folder" ? 2 : context.metadata.entries.links(inode.id),
+    links: kind === "folder" ? (isNamed(context, inode) ? 2 : 0) : context.metadata.entries.links(inode.id),
     uid: context.settings.owner.uid,
     gid: context.settings.owner.gid,
     rdev: attributes.rdev ?? 0,
@@ -128,9 +128,11 @@ export function folderOf(context: Pick<Context, "metadata">, lineage: Lineage): 
 
 /** A folder whose own name was removed takes no new names. */
 export function requireNamed(context: Pick<Context, "metadata">, folder: Inode): void {
-  if (folder.id !== ROOT_INODE && context.metadata.entries.links(folder.id) === 0) {
-    throw new FsError("ENOENT", `folder ${folder.id} was removed`);
-  }
+  if (!isNamed(context, folder)) throw new FsError("ENOENT", `folder ${folder.id} was removed`);
+}
+
+function isNamed({ metadata }: Pick<Context, "metadata">, folder: Inode): boolean {
+  return folder.id === ROOT_INODE || metadata.entries.links(folder.id) > 0;
 }
 
 export function requireWritable(context: Pick<Context, "readOnly" | "network" | "disk">): void {
