@@ -50,8 +50,8 @@ export function createStateDisk(needs: {
         last = spaceAt(folder);
         return { ...last, problem: isReadOnly(lockPath) ? "readOnly" : undefined };
       } catch (error) {
-        // Nobody may look into it any more, or it is no folder.
-        if (hasCode(error, "ENOENT", "ENOTDIR", "EACCES", "ESTALE")) return { ...last, problem: "gone" };
+        // No folder is there. One that may not be looked into is the same one, and may be again.
+        if (hasCode(error, "ENOENT", "ENOTDIR", "ESTALE")) return { ...last, problem: "gone" };
         throw error;
       }
     },

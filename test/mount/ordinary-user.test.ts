@@ -179,6 +179,24 @@ describe.skipIf(whyNot !== undefined)(`an ordinary user${whyNot === undefined ? 
     ]);
   });
 
+  it("goes on as before once the state dir may be looked into again", async () => {
+    await live();
+    const gateway = await place.gateway();
+    const { stateDir, umount, sh } = await place.mount(gateway);
+    check(await sh("echo before > before && sync before"));
+    // Meanwhile new files cannot be made; what is open is written, and its close looks for the state dir.
+    const meanwhile = await sh(`
+      exec 3> open && chmod 000 '${stateDir}' && echo one >&3 && (echo > new) 2>&1
+      exec 3>&- && mv before moved
+      chmod 700 '${stateDir}' && echo after > after && echo two >> open && cat moved open after`);
+    expect(check(meanwhile).stdout).toMatch(/new: Input\/output error\nbefore\none\ntwo\nafter\n$/);
+    await umount("--drain=60");
+    const another = await place.mount(gateway, { name: "another" });
+    expect(check(await another.sh("cat after moved open && ls new 2> /dev/null || true")).stdout).toBe(
+      "after\nbefore\none\ntwo\n",
+    );
+  });
+
   it("root takes off what the user has mounted, and nothing else, wherever the path to it leads by then", async () => {
     await live();
     const asRoot = (program: string, ...args: string[]) => run(...user.asRoot(place.folder, program, args));
