@@ -5,6 +5,7 @@
  * of them run. Two files at a time. Of each kind the files that take longest come first, so that none of them is left
  * alone at the end while the other processor waits. Nothing is retried: a test that fails sometimes is a failure.
  */
+import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
@@ -55,6 +56,10 @@ const LONG = [
   "mount/commands",
   "mount/saves",
 ];
+
+for (const name of LONG) {
+  if (!existsSync(new URL(`${name}.test.ts`, import.meta.url))) throw new Error(`there is no test/${name}.test.ts`);
+}
 
 /** The kinds and the rest of their files in vitest's own order. */
 class LongestFirst extends BaseSequencer {
