@@ -95,7 +95,7 @@ export function createLayout(files: Files, root: string): Layout {
       await files.makeFolder(root);
       for (const folder of [live, generation, quarantineFolder]) await files.makeFolder(folder);
       // Where many files were removed within the last minutes, ext4 looks at each of them before it makes another
-      // (up to 0.3 ms): ids never come back, so the next shard is best somewhere else.
+      // (half a millisecond): ids never come back, so the next shard is best somewhere else.
       for (const folder of [live, generation]) await files.spreadFolders?.(folder);
       await files.syncFolder(root);
       await files.syncFolder(dirname(root));
