@@ -8,7 +8,7 @@
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
-import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { BaseSequencer, type InlineConfig, type TestSpecification } from "vitest/node";
 
 const GATEWAY_TESTS = "test/gateway/**/*.test.ts";
 const MOUNT_TESTS = "test/mount/**/*.test.ts";
@@ -74,6 +74,17 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
+/** Two files at a time; kinds of the same order share them. */
+function kind(
+  name: string,
+  order: number,
+  timeout: number,
+  files: Pick<InlineConfig, "include" | "exclude" | "isolate">,
+) {
+  const limits = { maxWorkers: 2, testTimeout: timeout, hookTimeout: timeout };
+  return { extends: true as const, test: { name, ...files, ...limits, sequence: { groupOrder: order } } };
+}
+
 export default defineConfig({
   root: fileURLToPath(new URL("..", import.meta.url)),
   test: {
@@ -81,53 +92,13 @@ export default defineConfig({
     retry: 0,
     sequence: { sequencer: LongestFirst },
     projects: [
-      {
-        extends: true,
-        test: {
-          name: "outward",
-          include: ["test/**/*.test.ts"],
-          exclude: [GATEWAY_TESTS, MOUNT_TESTS, INWARD_TESTS],
-          maxWorkers: 2,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-          sequence: { groupOrder: 0 },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: "gateway",
-          include: [GATEWAY_TESTS],
-          isolate: false,
-          maxWorkers: 2,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-          sequence: { groupOrder: 0 },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: "inward",
-          include: [INWARD_TESTS],
-          isolate: false,
-          maxWorkers: 2,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
-          sequence: { groupOrder: 1 },
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: "mount",
-          include: [MOUNT_TESTS],
-          maxWorkers: 2,
-          testTimeout: 300_000,
-          hookTimeout: 300_000,
-          sequence: { groupOrder: 2 },
-        },
-      },
+      kind("outward", 0, 60_000, {
+        include: ["test/**/*.test.ts"],
+        exclude: [GATEWAY_TESTS, MOUNT_TESTS, INWARD_TESTS],
+      }),
+      kind("gateway", 0, 60_000, { include: [GATEWAY_TESTS], isolate: false }),
+      kind("inward", 1, 60_000, { include: [INWARD_TESTS], isolate: false }),
+      kind("mount", 2, 300_000, { include: [MOUNT_TESTS] }),
     ],
   },
 });

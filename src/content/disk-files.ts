@@ -100,14 +100,13 @@ export function createDiskFiles(needs: {
       await call<string | undefined>((done) => fs.mkdir(path, { recursive: true, mode: 0o700 }, done));
     },
 
-    spreadFolders: (path) =>
-      withFolder(path, async (fd) => {
-        try {
-          systemCalls.spreadFolders(fd);
-        } catch {
-          // A disk without regions, or one that cannot be changed: nothing is less right for it.
-        }
-      }),
+    async spreadFolders(path) {
+      try {
+        await withFolder(path, async (fd) => systemCalls.spreadFolders(fd));
+      } catch {
+        // A disk without regions, or one that cannot be changed: nothing is less right for it.
+      }
+    },
 
     list: (path) => call<string[]>((done) => fs.readdir(path, done)),
 

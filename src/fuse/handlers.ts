@@ -67,10 +67,12 @@ export function getattr(
 
 export function setattr(call: Call, request: In<typeof structs.SETATTR_IN>): Promise<Attributed> {
   const { fileSystem, caller, nodeid } = call;
-  const { handle, ...changes } = attributesToSet(request);
-  // Nothing, or only ctime, is what is left of an owner or group that is to stay as it is: chown(2) drops them then too.
-  const change = Object.keys(changes).length === 0 ? { killPrivileges: true } : changes;
-  return fileSystem.setattr(caller, nodeid, { ...change, ...(handle === undefined ? {} : { handle }) });
+  // What says nothing at all is a chown(2) that leaves owner and group as they are: like any it takes set-id bits away.
+  const change = request.valid === 0 ? { killPrivileges: true } : attributesToSet(request);
+  const { handle, ...changes } = change;
+  // The kernel does send SETATTR that sets nothing we hold (a bare handle, or only ctime).
+  if (Object.keys(changes).length === 0) return fileSystem.getattr(caller, nodeid, handle);
+  return fileSystem.setattr(caller, nodeid, change);
 }
 
 export function attributesToSet(request: In<typeof structs.SETATTR_IN>): SetAttributes {

@@ -51,7 +51,7 @@ export interface Files {
   remove(path: string): Promise<void>;
   /** With the folders above it that are missing. No error when it is there. Owner-only. */
   makeFolder(path: string): Promise<void>;
-  /** A hint: the folders made in it need not lie near each other on the disk, for nobody reads them one after the other. */
+  /** A hint: the folders made in it need not lie near each other on the disk, for nobody reads them one after the other. Never rejects. */
   spreadFolders?(path: string): Promise<void>;
   /** The names in a folder, in any order. */
   list(path: string): Promise<string[]>;

@@ -35,6 +35,7 @@ test("the shards are spread over the disk, and a disk that cannot is no error", 
   expect(spread.map((path) => relative(under.root, path))).toEqual(["ws/live", "ws/generation"]);
   // Not even root changes anything there.
   await under.files.spreadFolders?.("/proc");
+  await under.files.spreadFolders?.(join(under.root, "nothing"));
   await under.end();
 });
 

@@ -394,12 +394,21 @@ describe("SETATTR", () => {
     ["one time", 0x20, { mtime: { seconds: -2, nanoseconds: 12 } }],
     ["nothing but privileges", 0x800, { killPrivileges: true }],
     ["an owner that is left as it is", 0, { killPrivileges: true }],
-    ["the same, with a handle and ctime", 0x440, { killPrivileges: true, handle: 6 }],
   ])("of %s", async (_, valid, change) => {
     const { calls, kernel } = recorder({ setattr: { stat: STAT, validMs: 0 } });
     const reply = await kernel.call(4, 1, ...setattr(valid));
     expect(reply.body.toString("hex")).toBe(bytesOf(0n, 0, 0, ATTR).toString("hex"));
     expect(calls).toEqual([["setattr", 1, change]]);
+  });
+
+  it.each([
+    ["a handle and ctime", 0x440, 6],
+    ["ctime", 0x400, undefined],
+    ["a handle", 0x40, 6],
+  ])("of nothing but %s only asks", async (_, valid, handle) => {
+    const { calls, kernel } = recorder({ getattr: { stat: STAT, validMs: 0 } });
+    expect((await kernel.call(4, 1, ...setattr(valid))).body).toHaveLength(104);
+    expect(calls).toEqual([["getattr", 1, handle]]);
   });
 });
 
