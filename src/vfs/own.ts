@@ -118,14 +118,20 @@ function wasThere(context: Context, row: NodeRow): void {
 }
 
 /**
- * The key of a request that was given up, and whose content the node has: somebody has changed
- * something else of it since, so that it does not bear the key, and the journal has not told of it yet.
+ * The key of a request that was given up, and whose content the node has: somebody has changed something else of it
+ * since, so that it does not bear the key, and the journal has not told of it yet. Where it was changed once only, the
+ * key it bears is that change's: he has written the same bytes. Nor was a request carried out that asked for another head.
  */
-export function keyOfContent({ metadata }: Pick<Context, "metadata">, row: NodeRow, node: Node): string | undefined {
-  if (node.contentHash === null || node.head === row.base?.head || node.contentHash === row.base?.hash)
-    return undefined;
-  const isIt = (request: Request) => "hash" in request && request.hash === node.contentHash;
-  return metadata.attempts.abandonedOf(row.id).find(({ request }) => isIt(request))?.key;
+export function keyOfContent(
+  { metadata, client: { features } }: Pick<Context, "metadata" | "client">,
+  { id, base }: NodeRow,
+  node: Node,
+): string | undefined {
+  if (node.contentHash === null || node.head === base?.head || node.contentHash === base?.hash) return undefined;
+  if (features.revisions && node.lastKey !== null && node.revision === (base?.revision ?? 0) + 1) return undefined;
+  const isAnother = (request: Request) => features.conditions && "ifHead" in request && request.ifHead !== base?.head;
+  const isIt = (request: Request) => "hash" in request && request.hash === node.contentHash && !isAnother(request);
+  return metadata.attempts.abandonedOf(id).find(({ request }) => isIt(request))?.key;
 }
 
 /** By another request, answered or not. One for the same place cannot have been carried out beside this one. */
