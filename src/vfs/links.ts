@@ -20,8 +20,8 @@ import type { Context } from "./context.ts";
 import { contentOfNode, groupOf, makeInodeOf, savesOfNode } from "./from-node.ts";
 import { comesFrom } from "./holes.ts";
 import { writersOf } from "./live.ts";
+import { mergeAttributes, withTimeOf } from "./merge-attributes.ts";
 import { handOver } from "./nameless.ts";
-import { mergeAttributes, withTimeOf } from "./plan.ts";
 import { kindOf } from "./stat.ts";
 
 /** Before others bring the nodes of a linked file together: who changed it has his turn first. */

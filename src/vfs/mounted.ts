@@ -2,6 +2,7 @@
 import * as attributes from "./attributes.ts";
 import type { Context } from "./context.ts";
 import * as create from "./create.ts";
+import { doneBefore } from "./done-before.ts";
 import type { FileSystem } from "./filesystem.ts";
 import { forget } from "./forgotten.ts";
 import * as lookup from "./lookup.ts";
@@ -10,7 +11,6 @@ import { read, seek } from "./read.ts";
 import * as readdir from "./readdir.ts";
 import * as remove from "./remove.ts";
 import { rename } from "./rename.ts";
-import { doneBefore } from "./resume.ts";
 import { expireEverything } from "./tell-kernel.ts";
 import * as write from "./write.ts";
 

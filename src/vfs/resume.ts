@@ -6,10 +6,7 @@
 import { formatTime } from "../lib/time.ts";
 import { alone } from "./byte-state.ts";
 import type { Context } from "./context.ts";
-import { openMade } from "./create.ts";
 import { cutWhenQuiet } from "./cut-open.ts";
-import { FsError } from "./errors.ts";
-import type { Done, Opened } from "./filesystem.ts";
 import type { KeptHandle } from "./handle-table.ts";
 import { closePassed } from "./lingering.ts";
 import { type LiveFile, SHOWN_ANYHOW } from "./live-file.ts";
@@ -18,7 +15,6 @@ import { markWritten } from "./mark-written.ts";
 import { mtimeOf } from "./mtime.ts";
 import { letIn } from "./pass-on.ts";
 import { createReader } from "./readahead.ts";
-import { found, inodeOf } from "./stat.ts";
 import { isStill } from "./still.ts";
 
 /** What this mount goes on with. */
@@ -153,32 +149,4 @@ async function resumeWriting(context: Context, live: LiveFile, isPassed: boolean
     }
   }
   cutWhenQuiet(context, live);
-}
-
-/** For a request that the kernel sends again. */
-export function doneBefore(context: Context, request: number): Done | undefined {
-  const row = context.metadata.done.of(request);
-  const kept = context.handleTable.openedBy(request);
-  const handle = kept === undefined ? undefined : context.handles.get(kept.id);
-  if (row === undefined && handle === undefined) return undefined;
-  const made = () => {
-    const lineage = row?.lineage ?? kept?.lineage ?? 0;
-    if (lineage === 0) throw new FsError("EIO", `request ${request} made no node`);
-    return inodeOf(context, lineage);
-  };
-  const opened = kept === undefined || handle === undefined ? undefined : openedAs(kept);
-  return {
-    found: async () => found(context, made()),
-    opened,
-    async openMade(caller, flags) {
-      if (opened === undefined) return openMade(context, caller, made(), flags);
-      return { ...(await found(context, made())), ...opened };
-    },
-  };
-}
-
-/** What was answered of pages the kernel may have kept is not known any more. */
-function openedAs({ id, kind, write, backing }: KeptHandle): Opened {
-  if (kind === "folder") return { handle: id, keepCache: false };
-  return { handle: id, keepCache: false, noFlush: !write, ...(backing === 0 ? {} : { backing }) };
 }

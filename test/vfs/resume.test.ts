@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import type { Inode } from "../../src/metadata/inodes.ts";
 import { create, link, mkdir } from "../../src/vfs/create.ts";
 import { cutGeneration } from "../../src/vfs/cut.ts";
+import { doneBefore } from "../../src/vfs/done-before.ts";
 import type { Caller, HandleId } from "../../src/vfs/filesystem.ts";
 import { dropForgotten, forget } from "../../src/vfs/forgotten.ts";
 import type { HandleTable, KeptHandle } from "../../src/vfs/handle-table.ts";
@@ -11,7 +12,6 @@ import { release } from "../../src/vfs/open.ts";
 import { recoverOpenFiles } from "../../src/vfs/recover.ts";
 import { unlink } from "../../src/vfs/remove.ts";
 import { rename } from "../../src/vfs/rename.ts";
-import { doneBefore } from "../../src/vfs/resume.ts";
 import { type BytesWorld, CALLER, createBytesWorld } from "../support/bytes-world.ts";
 
 const TEXT = Buffer.from("some text");

@@ -4,13 +4,13 @@ import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { setattr } from "../../src/vfs/attributes.ts";
 import type { Context } from "../../src/vfs/context.ts";
 import { create } from "../../src/vfs/create.ts";
+import { doneBefore } from "../../src/vfs/done-before.ts";
 import type { Caller } from "../../src/vfs/filesystem.ts";
 import { dropForgotten, forget } from "../../src/vfs/forgotten.ts";
 import { getattr, lookup } from "../../src/vfs/lookup.ts";
 import { open, release } from "../../src/vfs/open.ts";
 import { recoverContents } from "../../src/vfs/recover.ts";
 import { rename } from "../../src/vfs/rename.ts";
-import { doneBefore } from "../../src/vfs/resume.ts";
 import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const WRITING = { read: false, write: true, append: false, truncate: false, exclusive: true };
