@@ -37,6 +37,10 @@ const examples: Record<keyof typeof RULES, [path: string, wrong: string, right: 
     ["src/lib/a.ts", 'type A = import("../contract/a.ts").A;', '// see "../contract/a.ts"'],
     ["src/cli/a.ts", 'import "../../scripts/a.mjs";', 'import "node:fs";'],
     ["src/extra/a.ts", 'import "../lib/a.ts";', ""],
+    ["src/vfs/files/a.ts", 'import "../names/a.ts";', 'import "../context/a.ts"; import "./b.ts"; import "../a.ts";'],
+    ["src/vfs/a.ts", 'import "./files/a.ts";', 'import "./context/a.ts";'],
+    ["src/vfs/extra/a.ts", 'import "../a.ts";', ""],
+    ["src/daemon/a.ts", 'import "../vfs/calls/a.ts";', 'import "../vfs/a.ts"; import "../vfs/start/a.ts";'],
   ],
   "no imports in a circle": [
     ["src/lib/a.ts", 'import type { A } from "./a.ts";', 'import type { A } from "./b.ts";'],

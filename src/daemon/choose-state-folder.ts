@@ -8,7 +8,7 @@ import { claimFolder, FolderOfOthers } from "../lib/claim-folder.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { StartError } from "../vfs/engine.ts";
-import { A_MOMENT, atOnce, insist, type Patience } from "../vfs/insist.ts";
+import { A_MOMENT, atOnce, insist, type Patience } from "../vfs/start/insist.ts";
 import type { DaemonSettings } from "./settings.ts";
 import { defaultStateFolder, findStateFolder, STATE_CLAIM } from "./state-folder.ts";
 

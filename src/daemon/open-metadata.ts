@@ -2,7 +2,7 @@
  * Opens the database of a state folder, and repairs the folder where it is damaged or not there: what
  * is damaged goes to quarantine as it is, the newest good copy takes its place, or an empty database.
  * The rows then say that they are older than the files; the engine makes up for that before it serves
- * (vfs/bring-back.ts).
+ * (vfs/start/bring-back.ts).
  *
  * It may die anywhere: a note, synced before the first step and removed after the last, has the next
  * start begin the repair anew, with whatever is there by then.

@@ -29,7 +29,7 @@ const BATCH = 500;
  * Names and inodes that wait, to be told or to be told once more. When there are more (somebody holds a folder, and
  * far away a tree is rewritten), the kernel is told of all there is, by the rows. A name that went is none of that:
  * the kernel asks for it again when its time is over, as after the death of a daemon (LIVE_NAME_MS). Names it holds
- * to be absent are in no row and held for longer: none of them is left out, nor counted (vfs/tell-kernel.ts has a bound).
+ * to be absent are in no row and held for longer: none of them is left out, nor counted (vfs/context/tell-kernel.ts has a bound).
  */
 const WAITING_MAX = 50_000;
 /**

@@ -10,7 +10,7 @@ export type SettingKey =
   | "root"
   /** Journal position everything is applied up to. */
   | "cursor"
-  /** The last entry of the journal that was applied, see vfs/past.ts. */
+  /** The last entry of the journal that was applied, see vfs/context/past.ts. */
   | "followed"
   /** The change that the gateway acknowledged last, see there. */
   | "acknowledged"
@@ -28,10 +28,10 @@ export type SettingKey =
   | "migrated"
   /** Why the rows are older than the files, until that is made up for. */
   | "restored"
-  /** Of the rows, see vfs/even-time.ts. */
+  /** Of the rows, see vfs/context/even-time.ts. */
   | "time"
   | "latest"
-  /** In which that stood still, see vfs/pauses.ts. */
+  /** In which that stood still, see vfs/context/pauses.ts. */
   | "pauses";
 
 export function createSettings(database: Connection) {

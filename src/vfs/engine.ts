@@ -2,7 +2,7 @@
  * A workspace at work without a kernel: what `daemon/` starts, serves through `fuse/` and asks for
  * its state. The same engine runs in the simulation on a virtual clock.
  */
-import type { Context } from "./context.ts";
+import type { Context } from "./context/context.ts";
 import type { FileSystem } from "./filesystem.ts";
 import type { Replays } from "./replay.ts";
 

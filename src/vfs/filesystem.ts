@@ -1,6 +1,6 @@
 /**
  * What the kernel side may ask of a file system: the operations of the FUSE protocol in terms of
- * names, numbers and bytes. `fuse/` calls it and decides nothing; `vfs/mounted.ts` binds the flows
+ * names, numbers and bytes. `fuse/` calls it and decides nothing; `vfs/calls/mounted.ts` binds the flows
  * of this folder to it. Every operation rejects with an `FsError`; anything else is a bug and is
  * answered EIO.
  */

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { openDatabase } from "../../src/metadata/database.ts";
 import { createMetadata } from "../../src/metadata/metadata.ts";
-import { parseRequest } from "../../src/vfs/request.ts";
+import { parseRequest } from "../../src/vfs/context/request.ts";
 
 const fail = () => {
   throw new Error("a mistake");

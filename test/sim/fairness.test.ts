@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { RemoteError } from "../../src/client/errors.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import { BULK_BYTES } from "../../src/vfs/lanes.ts";
+import { BULK_BYTES } from "../../src/vfs/writeback/lanes.ts";
 import type { Calls } from "./calls.ts";
 import { begin, there } from "./one-world.ts";
 import { runProgram } from "./programs.ts";

@@ -4,9 +4,9 @@
  * long with what the rows say: a change nobody told of shows there.
  */
 import type { Clock } from "../../src/lib/runtime.ts";
-import type { Context } from "../../src/vfs/context.ts";
+import type { Context } from "../../src/vfs/context/context.ts";
+import { SHORT_MS } from "../../src/vfs/context/freshness.ts";
 import type { Absent, Attributed, Caller, FileSystem, Found, Lineage, Stat } from "../../src/vfs/filesystem.ts";
-import { SHORT_MS } from "../../src/vfs/freshness.ts";
 import type { KernelCache } from "../../src/vfs/kernel-cache.ts";
 
 export interface Dentry {

@@ -1,6 +1,6 @@
 /** What another mount makes and removes leaves nothing behind in one that looked once, or whose kernel forgot all. */
 import { expect, test } from "vitest";
-import { ROUND_MS } from "../../src/vfs/ask-kernel.ts";
+import { ROUND_MS } from "../../src/vfs/files/ask-kernel.ts";
 import type { Mount } from "./mount.ts";
 import { readFile } from "./tree.ts";
 import { beginTwo } from "./two-world.ts";

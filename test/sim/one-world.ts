@@ -2,7 +2,7 @@
 import { expect } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import type { EngineSettings } from "../../src/vfs/context.ts";
+import type { EngineSettings } from "../../src/vfs/context/context.ts";
 import type { Sabotage } from "./mount.ts";
 import { runProgram } from "./programs.ts";
 import type { Fault } from "./transport.ts";

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import type { Context } from "../../src/vfs/context.ts";
+import type { Context } from "../../src/vfs/context/context.ts";
 import { bytesOf, runProgram, sourceOf } from "./programs.ts";
 import { readFile } from "./tree.ts";
 import { createWorld } from "./world.ts";

@@ -12,7 +12,7 @@ import { SCOPES, type Scope } from "../../src/contract/scopes.ts";
 import { createGateway, type Gateway } from "../../src/gateway/core.ts";
 import type { GatewayAnswer } from "../../src/gateway/exchange.ts";
 import { describeError, type Logger, SILENT } from "../../src/lib/log.ts";
-import type { EngineSettings } from "../../src/vfs/context.ts";
+import type { EngineSettings } from "../../src/vfs/context/context.ts";
 import { createKeptRows } from "../support/kept-rows.ts";
 import { createMemoryBlobs } from "../support/memory-blobs.ts";
 import { createVirtualClock, seededRandom, type VirtualClock } from "../support/virtual-clock.ts";

@@ -3,10 +3,10 @@ import type { Node } from "../../src/contract/resources.ts";
 import type { Attempt } from "../../src/metadata/attempts.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, type NodeRow } from "../../src/metadata/nodes.ts";
-import { advance } from "../../src/vfs/advance.ts";
-import type { Context } from "../../src/vfs/context.ts";
-import { addName, moveName, removeName } from "../../src/vfs/identity.ts";
-import type { Request } from "../../src/vfs/request.ts";
+import type { Context } from "../../src/vfs/context/context.ts";
+import type { Request } from "../../src/vfs/context/request.ts";
+import { addName, moveName, removeName } from "../../src/vfs/names/identity.ts";
+import { advance } from "../../src/vfs/reconcile/advance.ts";
 import { type BytesWorld, createBytesWorld } from "./bytes-world.ts";
 
 export const TIME = "2026-01-01T00:00:00.000Z";

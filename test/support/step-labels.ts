@@ -17,7 +17,7 @@ export const gatewayLabels = () => labelsBelow(`${SOURCE}gateway/`, ".ts");
 export const supervisorLabels = () => labelsBelow(SUPERVISOR, ".c");
 
 function labelsBelow(folder: string, ending: string): Set<string> {
-  const names = readdirSync(folder).filter((name) => name.endsWith(ending));
+  const names = readdirSync(folder, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(ending));
   const found = names.flatMap((name) =>
     [...readFileSync(`${folder}${name}`, "utf8").matchAll(/\bstep\(["`]([^"`]+: [^"`]+)["`]\)/g)].map(
       (match) => match[1] ?? "",

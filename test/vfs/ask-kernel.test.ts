@@ -1,17 +1,17 @@
 /** What the kernel does not have goes without its word, after it was asked, once; what it has, or may be about to, stays. */
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { createAskKernel, ROUND_MS } from "../../src/vfs/ask-kernel.ts";
-import type { Context } from "../../src/vfs/context.ts";
-import { create } from "../../src/vfs/create.ts";
-import { forget, GATHER_MS } from "../../src/vfs/forgotten.ts";
+import { create } from "../../src/vfs/calls/create.ts";
+import { getattr, lookup } from "../../src/vfs/calls/lookup.ts";
+import { open } from "../../src/vfs/calls/open.ts";
+import { unlink } from "../../src/vfs/calls/remove.ts";
+import type { Context } from "../../src/vfs/context/context.ts";
+import { createToldKernel } from "../../src/vfs/context/told-kernel.ts";
+import { createAskKernel, ROUND_MS } from "../../src/vfs/files/ask-kernel.ts";
+import { forget, GATHER_MS } from "../../src/vfs/files/forgotten.ts";
+import { closeLive, openLive } from "../../src/vfs/files/live.ts";
+import { handOver } from "../../src/vfs/files/nameless.ts";
 import { NO_KERNEL_CACHE } from "../../src/vfs/kernel-cache.ts";
-import { closeLive, openLive } from "../../src/vfs/live.ts";
-import { getattr, lookup } from "../../src/vfs/lookup.ts";
-import { handOver } from "../../src/vfs/nameless.ts";
-import { open } from "../../src/vfs/open.ts";
-import { unlink } from "../../src/vfs/remove.ts";
-import { createToldKernel } from "../../src/vfs/told-kernel.ts";
 import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const READING = { read: true, write: false, append: false, truncate: false, exclusive: false };

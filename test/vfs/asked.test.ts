@@ -1,7 +1,7 @@
 /** What programs change, told to the kernel only of lineages it did not ask by. */
 import { expect, test } from "vitest";
-import { setattr, setxattr } from "../../src/vfs/attributes.ts";
-import { link } from "../../src/vfs/create.ts";
+import { setattr, setxattr } from "../../src/vfs/calls/attributes.ts";
+import { link } from "../../src/vfs/calls/create.ts";
 import type { Lineage } from "../../src/vfs/filesystem.ts";
 import { CALLER, createBytesWorld } from "../support/bytes-world.ts";
 

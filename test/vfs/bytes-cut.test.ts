@@ -3,12 +3,12 @@
 import { parse } from "node:path";
 import { expect, test } from "vitest";
 import type { Attempt } from "../../src/metadata/attempts.ts";
-import { cutGeneration } from "../../src/vfs/cut.ts";
-import { dropGeneration, generationSource } from "../../src/vfs/generation.ts";
-import { recoverContents } from "../../src/vfs/recover.ts";
-import type { Request } from "../../src/vfs/request.ts";
-import { EMPTY_HASH } from "../../src/vfs/stat.ts";
-import { fsync } from "../../src/vfs/write.ts";
+import { fsync } from "../../src/vfs/calls/write.ts";
+import type { Request } from "../../src/vfs/context/request.ts";
+import { dropGeneration, generationSource } from "../../src/vfs/files/generation.ts";
+import { EMPTY_HASH } from "../../src/vfs/names/stat.ts";
+import { recoverContents } from "../../src/vfs/start/recover.ts";
+import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
 
 const TEXT = Buffer.from("written here");

@@ -1,11 +1,11 @@
 /** Content that grew from a version: what of that comes from the gateway is known to be right before it is part of another one. */
 import { expect, test } from "vitest";
 import type { Inode } from "../../src/metadata/inodes.ts";
-import { cutGeneration } from "../../src/vfs/cut.ts";
-import { generationSource } from "../../src/vfs/generation.ts";
-import { open } from "../../src/vfs/open.ts";
-import { recoverContents } from "../../src/vfs/recover.ts";
-import { truncate } from "../../src/vfs/write.ts";
+import { open } from "../../src/vfs/calls/open.ts";
+import { truncate } from "../../src/vfs/calls/write.ts";
+import { generationSource } from "../../src/vfs/files/generation.ts";
+import { recoverContents } from "../../src/vfs/start/recover.ts";
+import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
 
 const MIB = 1024 * 1024;

@@ -1,10 +1,10 @@
 /** What is kept on disk and what goes: the cache limit, forgotten lineages, and what a crash left behind. */
 import { expect, test } from "vitest";
-import { cutGeneration } from "../../src/vfs/cut.ts";
-import { evict } from "../../src/vfs/evict.ts";
-import { dropForgotten, forget } from "../../src/vfs/forgotten.ts";
-import { recoverContents } from "../../src/vfs/recover.ts";
-import { fsync } from "../../src/vfs/write.ts";
+import { fsync } from "../../src/vfs/calls/write.ts";
+import { evict } from "../../src/vfs/files/evict.ts";
+import { dropForgotten, forget } from "../../src/vfs/files/forgotten.ts";
+import { recoverContents } from "../../src/vfs/start/recover.ts";
+import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
 
 const KIB = 1024;

@@ -5,11 +5,11 @@
  */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { cutGeneration } from "../../src/vfs/cut.ts";
+import { allocate, truncate } from "../../src/vfs/calls/write.ts";
 import { FsError } from "../../src/vfs/errors.ts";
-import { generationSource } from "../../src/vfs/generation.ts";
-import { recoverContents } from "../../src/vfs/recover.ts";
-import { allocate, truncate } from "../../src/vfs/write.ts";
+import { generationSource } from "../../src/vfs/files/generation.ts";
+import { recoverContents } from "../../src/vfs/start/recover.ts";
+import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
 

@@ -2,9 +2,9 @@
 import { expect, test } from "vitest";
 import { RemoteError } from "../../src/client/errors.ts";
 import { sleep } from "../../src/lib/runtime.ts";
+import { bringWhole } from "../../src/vfs/calls/open.ts";
+import { seek } from "../../src/vfs/calls/read.ts";
 import { FsError } from "../../src/vfs/errors.ts";
-import { bringWhole } from "../../src/vfs/open.ts";
-import { seek } from "../../src/vfs/read.ts";
 import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const KIB = 1024;
@@ -338,7 +338,7 @@ test.each([
 });
 
 test("pages of bytes that turned out wrong are not kept by the kernel", async () => {
-  const { open } = await import("../../src/vfs/open.ts");
+  const { open } = await import("../../src/vfs/calls/open.ts");
   const world = await createBytesWorld();
   const inode = world.addRemote(pattern(3 * MIB));
   world.gateway.lies = 1;

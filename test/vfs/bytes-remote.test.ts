@@ -1,8 +1,8 @@
 /** `durability remote`: close and fsync end when the gateway has the content, or says why it has not. */
 import { expect, test } from "vitest";
 import { RemoteError } from "../../src/client/errors.ts";
+import { flush, fsync } from "../../src/vfs/calls/write.ts";
 import { FsError } from "../../src/vfs/errors.ts";
-import { flush, fsync } from "../../src/vfs/write.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
 
 const TEXT = Buffer.from("written here");

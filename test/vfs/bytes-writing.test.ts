@@ -1,13 +1,13 @@
 /** Writing: what the rows say before, while and after bytes change, and what a crash leaves of it. */
 import { expect, test } from "vitest";
 import { formatTime } from "../../src/lib/time.ts";
-import { setattr } from "../../src/vfs/attributes.ts";
-import { cutGeneration } from "../../src/vfs/cut.ts";
+import { setattr } from "../../src/vfs/calls/attributes.ts";
+import { getattr } from "../../src/vfs/calls/lookup.ts";
+import { release } from "../../src/vfs/calls/open.ts";
+import { allocate, flush, fsync, truncate, write } from "../../src/vfs/calls/write.ts";
 import { FsError } from "../../src/vfs/errors.ts";
-import { getattr } from "../../src/vfs/lookup.ts";
-import { release } from "../../src/vfs/open.ts";
-import { recoverContents } from "../../src/vfs/recover.ts";
-import { allocate, flush, fsync, truncate, write } from "../../src/vfs/write.ts";
+import { recoverContents } from "../../src/vfs/start/recover.ts";
+import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
 import { holdNext } from "../support/hold-next.ts";
 
@@ -406,7 +406,7 @@ test("an error while closing is logged, and the file is still known to be dirty"
   await world.write(handle, 0, TEXT);
   world.files.fail({ path: /live/, code: "EIO", on: ["stat"], times: 10 });
   await world.close(handle).catch(() => {});
-  const { release } = await import("../../src/vfs/open.ts");
+  const { release } = await import("../../src/vfs/calls/open.ts");
   await release(world.context, handle);
   expect(world.complaints.length).toBeGreaterThan(0);
   expect(world.inode(inode.id).content).toBe("dirty");

@@ -1,12 +1,12 @@
 /** What a create, a close and an open cost: commits, and calls on local files. */
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { create } from "../../src/vfs/create.ts";
-import { cutGeneration } from "../../src/vfs/cut.ts";
-import { dropForgotten, forget } from "../../src/vfs/forgotten.ts";
-import { release } from "../../src/vfs/open.ts";
-import { unlink } from "../../src/vfs/remove.ts";
-import { flush } from "../../src/vfs/write.ts";
+import { create } from "../../src/vfs/calls/create.ts";
+import { release } from "../../src/vfs/calls/open.ts";
+import { unlink } from "../../src/vfs/calls/remove.ts";
+import { flush } from "../../src/vfs/calls/write.ts";
+import { dropForgotten, forget } from "../../src/vfs/files/forgotten.ts";
+import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
 import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 import { recordedRows } from "../support/recorded-rows.ts";
 

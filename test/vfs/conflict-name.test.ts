@@ -1,7 +1,7 @@
 /** Names of copies that are kept: possible ones, and whose they are can be read. */
 import { expect, test } from "vitest";
 import { nameProblem } from "../../src/contract/names.ts";
-import { conflictName } from "../../src/vfs/conflict-name.ts";
+import { conflictName } from "../../src/vfs/names/conflict-name.ts";
 
 const TIME = Date.parse("2026-01-31T12:00:05.000Z");
 const free = () => false;

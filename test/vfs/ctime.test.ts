@@ -1,10 +1,10 @@
 /** When something was last changed, as programs are shown it. */
 import { expect, test } from "vitest";
 import { compareTimes, formatTime } from "../../src/lib/time.ts";
-import { setattr } from "../../src/vfs/attributes.ts";
-import { getattr } from "../../src/vfs/lookup.ts";
-import { statOf } from "../../src/vfs/stat.ts";
-import { flush } from "../../src/vfs/write.ts";
+import { setattr } from "../../src/vfs/calls/attributes.ts";
+import { getattr } from "../../src/vfs/calls/lookup.ts";
+import { flush } from "../../src/vfs/calls/write.ts";
+import { statOf } from "../../src/vfs/names/stat.ts";
 import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const HOUR_MS = 3_600_000;

@@ -1,16 +1,16 @@
 /** Open files through trouble of the disk, and what was removed on purpose: gone from the disk too, in the end. */
 import { expect, test } from "vitest";
 import { hasCode } from "../../src/lib/system-error.ts";
-import { cutGeneration } from "../../src/vfs/cut.ts";
-import { despiteFullDisk } from "../../src/vfs/despite-full-disk.ts";
-import type { DiskTrouble } from "../../src/vfs/disk.ts";
+import { itemOf } from "../../src/vfs/calls/pending.ts";
+import { unlink } from "../../src/vfs/calls/remove.ts";
+import type { DiskTrouble } from "../../src/vfs/context/disk.ts";
 import { FsError } from "../../src/vfs/errors.ts";
-import { evict } from "../../src/vfs/evict.ts";
-import { dropForgotten, forget } from "../../src/vfs/forgotten.ts";
-import { generationSource } from "../../src/vfs/generation.ts";
-import { itemOf } from "../../src/vfs/pending.ts";
-import { recoverContents } from "../../src/vfs/recover.ts";
-import { unlink } from "../../src/vfs/remove.ts";
+import { despiteFullDisk } from "../../src/vfs/files/despite-full-disk.ts";
+import { evict } from "../../src/vfs/files/evict.ts";
+import { dropForgotten, forget } from "../../src/vfs/files/forgotten.ts";
+import { generationSource } from "../../src/vfs/files/generation.ts";
+import { recoverContents } from "../../src/vfs/start/recover.ts";
+import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
 import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const KIB = 1024;

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import type { DiskLook } from "../../src/content/state-disk.ts";
 import { SILENT } from "../../src/lib/log.ts";
-import { createDisk } from "../../src/vfs/disk.ts";
+import { createDisk } from "../../src/vfs/context/disk.ts";
 
 const reserve = {
   size: 0,

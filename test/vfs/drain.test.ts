@@ -5,11 +5,11 @@ import { RemoteError } from "../../src/client/errors.ts";
 import { SETTLE_MS } from "../../src/contract/features.ts";
 import type { JournalEntry, Node } from "../../src/contract/resources.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import type { Context } from "../../src/vfs/context.ts";
-import { isSettled } from "../../src/vfs/drain.ts";
-import { applyEntries } from "../../src/vfs/follow.ts";
-import { observeDeletion, observeNode } from "../../src/vfs/observe.ts";
-import { acknowledge, refused } from "../../src/vfs/settle.ts";
+import { isSettled } from "../../src/vfs/calls/drain.ts";
+import type { Context } from "../../src/vfs/context/context.ts";
+import { observeDeletion, observeNode } from "../../src/vfs/reconcile/observe.ts";
+import { applyEntries } from "../../src/vfs/remote/follow.ts";
+import { acknowledge, refused } from "../../src/vfs/writeback/settle.ts";
 import { EMPTY, make, makeWorld, nodeOf, rename, rowOf, sendNext, TIME } from "../support/rows-world.ts";
 
 const SIGNAL = new AbortController().signal;

@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import { openDatabase } from "../../src/metadata/database.ts";
 import { createMetadata } from "../../src/metadata/metadata.ts";
-import { createEvenTime } from "../../src/vfs/even-time.ts";
-import { parseRequest } from "../../src/vfs/request.ts";
+import { createEvenTime } from "../../src/vfs/context/even-time.ts";
+import { parseRequest } from "../../src/vfs/context/request.ts";
 import { createMemoryFiles } from "../support/memory-files.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 

@@ -1,9 +1,9 @@
 /** Where only heads can be read: content that is being evicted, and a program that needs all of it meanwhile. */
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { forgetLive } from "../../src/vfs/evict.ts";
-import { rename } from "../../src/vfs/rename.ts";
-import { truncate } from "../../src/vfs/write.ts";
+import { rename } from "../../src/vfs/calls/rename.ts";
+import { truncate } from "../../src/vfs/calls/write.ts";
+import { forgetLive } from "../../src/vfs/files/evict.ts";
 import { type BytesWorld, CALLER, createBytesWorld } from "../support/bytes-world.ts";
 
 /** A file of such a gateway, all of it here, and another one. */

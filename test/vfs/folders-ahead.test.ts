@@ -7,9 +7,9 @@ import type { Node } from "../../src/contract/resources.ts";
 import { createSingleFlight } from "../../src/lib/single-flight.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born } from "../../src/metadata/nodes.ts";
-import { stopBytes } from "../../src/vfs/byte-state.ts";
-import type { Context } from "../../src/vfs/context.ts";
-import { lookInto } from "../../src/vfs/folders-ahead.ts";
+import { lookInto } from "../../src/vfs/calls/folders-ahead.ts";
+import { stopBytes } from "../../src/vfs/context/byte-state.ts";
+import type { Context } from "../../src/vfs/context/context.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
 import { nodeOf } from "../support/rows-world.ts";
 

@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import type { JournalEntry, Node } from "../../src/contract/resources.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born } from "../../src/metadata/nodes.ts";
-import { cutGeneration } from "../../src/vfs/cut.ts";
-import { applyEntries } from "../../src/vfs/follow.ts";
-import { foresee } from "../../src/vfs/foresee.ts";
-import { observeNode } from "../../src/vfs/observe.ts";
+import { observeNode } from "../../src/vfs/reconcile/observe.ts";
+import { applyEntries } from "../../src/vfs/remote/follow.ts";
+import { foresee } from "../../src/vfs/remote/foresee.ts";
+import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
 import { createBytesWorld, hashOf } from "../support/bytes-world.ts";
 
 const NODE: Omit<Node, "id" | "kind" | "name" | "parentId"> = {

@@ -1,12 +1,12 @@
 /** What the kernel forgot goes a little later, many with one commit, unless the kernel was told of it again. */
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { create } from "../../src/vfs/create.ts";
-import { forget, forgetAgain, GATHER_MS } from "../../src/vfs/forgotten.ts";
-import { closeLive, openLive } from "../../src/vfs/live.ts";
-import { getattr, lookup } from "../../src/vfs/lookup.ts";
-import { open, release } from "../../src/vfs/open.ts";
-import { unlink } from "../../src/vfs/remove.ts";
+import { create } from "../../src/vfs/calls/create.ts";
+import { getattr, lookup } from "../../src/vfs/calls/lookup.ts";
+import { open, release } from "../../src/vfs/calls/open.ts";
+import { unlink } from "../../src/vfs/calls/remove.ts";
+import { forget, forgetAgain, GATHER_MS } from "../../src/vfs/files/forgotten.ts";
+import { closeLive, openLive } from "../../src/vfs/files/live.ts";
 import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 import { recordedRows } from "../support/recorded-rows.ts";
 

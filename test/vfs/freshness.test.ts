@@ -1,6 +1,6 @@
 /** When the journal is live, and what ends that: silence, sleep, a process that stood still, another past. */
 import { expect, test } from "vitest";
-import { createFreshness } from "../../src/vfs/freshness.ts";
+import { createFreshness } from "../../src/vfs/context/freshness.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 
 function start() {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { RemoteError, type RemoteErrorCode } from "../../src/client/errors.ts";
-import { A_MOMENT, insist, type Patience } from "../../src/vfs/insist.ts";
+import { A_MOMENT, insist, type Patience } from "../../src/vfs/start/insist.ts";
 import { createVirtualClock } from "../support/virtual-clock.ts";
 
 /** Asks a gateway that fails `failures` times, each after `takesMs`; what came of it, and when. */

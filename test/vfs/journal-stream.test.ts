@@ -4,11 +4,11 @@ import { expect, test } from "vitest";
 import type { JournalEntry, Node } from "../../src/contract/resources.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born } from "../../src/metadata/nodes.ts";
-import type { Context } from "../../src/vfs/context.ts";
-import { createHearing } from "../../src/vfs/hear-journal.ts";
-import { createJournalStream, unlessAborted } from "../../src/vfs/journal-stream.ts";
-import { observeNode } from "../../src/vfs/observe.ts";
-import { lastFollowed } from "../../src/vfs/past.ts";
+import type { Context } from "../../src/vfs/context/context.ts";
+import { lastFollowed } from "../../src/vfs/context/past.ts";
+import { observeNode } from "../../src/vfs/reconcile/observe.ts";
+import { createHearing } from "../../src/vfs/remote/hear-journal.ts";
+import { createJournalStream, unlessAborted } from "../../src/vfs/remote/journal-stream.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
 import { nodeOf } from "../support/rows-world.ts";
 

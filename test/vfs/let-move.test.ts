@@ -1,11 +1,11 @@
 /** READs and WRITEs that pass us by: which may, and that no flow misses one. */
 import { expect, test } from "vitest";
-import { setattr } from "../../src/vfs/attributes.ts";
-import { cutGeneration } from "../../src/vfs/cut.ts";
-import { createDisk } from "../../src/vfs/disk.ts";
+import { setattr } from "../../src/vfs/calls/attributes.ts";
+import { allocate, flush, fsync, truncate } from "../../src/vfs/calls/write.ts";
+import { createDisk } from "../../src/vfs/context/disk.ts";
 import type { HandleId } from "../../src/vfs/filesystem.ts";
-import { recoverContents } from "../../src/vfs/recover.ts";
-import { allocate, flush, fsync, truncate } from "../../src/vfs/write.ts";
+import { recoverContents } from "../../src/vfs/start/recover.ts";
+import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf, pattern } from "../support/bytes-world.ts";
 
 const FIRST = Buffer.from("first");

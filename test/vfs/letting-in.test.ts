@@ -1,11 +1,11 @@
 /** A cut of a passed file that ends at any moment while a writer is being let in: what he writes then is neither lost nor called whole. */
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { cutGeneration } from "../../src/vfs/cut.ts";
+import { open } from "../../src/vfs/calls/open.ts";
+import { fsync } from "../../src/vfs/calls/write.ts";
 import type { OpenFlags } from "../../src/vfs/filesystem.ts";
-import { open } from "../../src/vfs/open.ts";
-import { recoverContents } from "../../src/vfs/recover.ts";
-import { fsync } from "../../src/vfs/write.ts";
+import { recoverContents } from "../../src/vfs/start/recover.ts";
+import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
 import { holdNext } from "../support/hold-next.ts";
 

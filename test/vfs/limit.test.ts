@@ -9,8 +9,8 @@ import {
   laneOf,
   type Place,
   SMALL,
-} from "../../src/vfs/lanes.ts";
-import { createLimit } from "../../src/vfs/limit.ts";
+} from "../../src/vfs/writeback/lanes.ts";
+import { createLimit } from "../../src/vfs/writeback/limit.ts";
 
 /** A gateway that works on `places` requests at once, each `workMs` long, `wayMs` away: what an answer takes with so many in flight. */
 const gateway = (wayMs: number, workMs: number, places: number) => (inFlight: number) =>

@@ -6,9 +6,9 @@ import { savesOfContent } from "../../src/contract/saves.ts";
 import type { Changed } from "../../src/metadata/changed.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { advance } from "../../src/vfs/advance.ts";
-import { markInode } from "../../src/vfs/changes.ts";
-import { observeNode } from "../../src/vfs/observe.ts";
+import { markInode } from "../../src/vfs/context/changes.ts";
+import { advance } from "../../src/vfs/reconcile/advance.ts";
+import { observeNode } from "../../src/vfs/reconcile/observe.ts";
 import { EMPTY, makeWorld, nodeOf, rowOf } from "../support/rows-world.ts";
 
 type World = Awaited<ReturnType<typeof makeWorld>>;

@@ -4,11 +4,11 @@ import { type Attributes, patchAttributes } from "../../src/contract/attributes.
 import type { Node } from "../../src/contract/resources.ts";
 import { savesOfContent } from "../../src/contract/saves.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { advance } from "../../src/vfs/advance.ts";
-import { markInode, markNode } from "../../src/vfs/changes.ts";
-import { giveName } from "../../src/vfs/links.ts";
-import { observeNode } from "../../src/vfs/observe.ts";
-import { acknowledge } from "../../src/vfs/settle.ts";
+import { markInode, markNode } from "../../src/vfs/context/changes.ts";
+import { giveName } from "../../src/vfs/names/links.ts";
+import { advance } from "../../src/vfs/reconcile/advance.ts";
+import { observeNode } from "../../src/vfs/reconcile/observe.ts";
+import { acknowledge } from "../../src/vfs/writeback/settle.ts";
 import { EMPTY, makeWorld, namesIn, nodeOf, remove, rowOf, sendNext } from "../support/rows-world.ts";
 
 /** The first save says of which content it is: "one.1". */

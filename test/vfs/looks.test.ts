@@ -2,11 +2,11 @@
 import { expect, test } from "vitest";
 import { formatTime } from "../../src/lib/time.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
-import { setattr } from "../../src/vfs/attributes.ts";
-import { cutGeneration } from "../../src/vfs/cut.ts";
+import { setattr } from "../../src/vfs/calls/attributes.ts";
+import { open, release } from "../../src/vfs/calls/open.ts";
+import { flush, fsync } from "../../src/vfs/calls/write.ts";
 import type { HandleId, OpenFlags } from "../../src/vfs/filesystem.ts";
-import { open, release } from "../../src/vfs/open.ts";
-import { flush, fsync } from "../../src/vfs/write.ts";
+import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
 import { holdNext } from "../support/hold-next.ts";
 

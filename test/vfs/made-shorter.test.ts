@@ -1,9 +1,9 @@
 /** A file is made shorter while others read it: the kernel shows zeros for what an answer lacks of the length it knows. */
 import { expect, test } from "vitest";
-import { setattr } from "../../src/vfs/attributes.ts";
+import { setattr } from "../../src/vfs/calls/attributes.ts";
+import { read } from "../../src/vfs/calls/read.ts";
+import { flush } from "../../src/vfs/calls/write.ts";
 import type { Caller, HandleId } from "../../src/vfs/filesystem.ts";
-import { read } from "../../src/vfs/read.ts";
-import { flush } from "../../src/vfs/write.ts";
 import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const SIZE = 100;

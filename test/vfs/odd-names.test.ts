@@ -2,9 +2,9 @@
 import { expect, test } from "vitest";
 import { nameProblem } from "../../src/contract/names.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { refreshNode } from "../../src/vfs/fetch-node.ts";
-import { observeDeletion, observeNode, retryArrivals } from "../../src/vfs/observe.ts";
-import { opendir, readdir } from "../../src/vfs/readdir.ts";
+import { opendir, readdir } from "../../src/vfs/calls/readdir.ts";
+import { refreshNode } from "../../src/vfs/reconcile/fetch-node.ts";
+import { observeDeletion, observeNode, retryArrivals } from "../../src/vfs/reconcile/observe.ts";
 import { CALLER } from "../support/bytes-world.ts";
 import { inodeOfFolder, make, makeWorld, nodeOf, remove, rowOf } from "../support/rows-world.ts";
 

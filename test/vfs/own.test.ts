@@ -1,9 +1,9 @@
 /** A request that was given up arrives on top of what somebody else has done: only what it asked for is ours. */
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { advance } from "../../src/vfs/advance.ts";
-import { markInode } from "../../src/vfs/changes.ts";
-import { observeNode } from "../../src/vfs/observe.ts";
+import { markInode } from "../../src/vfs/context/changes.ts";
+import { advance } from "../../src/vfs/reconcile/advance.ts";
+import { observeNode } from "../../src/vfs/reconcile/observe.ts";
 import { EMPTY, makeWorld, namesIn, nodeOf, rowOf, sendNext } from "../support/rows-world.ts";
 
 /** Content of "a" (node "n", revision 1) was being sent when it was given up for newer content. */

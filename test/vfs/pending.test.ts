@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, unborn } from "../../src/metadata/nodes.ts";
-import { pathOfEntry } from "../../src/vfs/pending.ts";
+import { pathOfEntry } from "../../src/vfs/calls/pending.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
 import { nodeOf } from "../support/rows-world.ts";
 

@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { ALL_FEATURES } from "../../src/contract/features.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import { type Base, baseOf } from "../../src/metadata/nodes.ts";
-import { type Local, type LocalContent, plan, type View } from "../../src/vfs/plan.ts";
-import { isKeyed, parseRequest } from "../../src/vfs/request.ts";
+import { isKeyed, parseRequest } from "../../src/vfs/context/request.ts";
+import { type Local, type LocalContent, plan, type View } from "../../src/vfs/reconcile/plan.ts";
 
 const FILE: Node = {
   id: "n1",

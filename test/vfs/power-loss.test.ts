@@ -3,9 +3,9 @@
  * is whole must be whole, whatever was done since then.
  */
 import { expect, test } from "vitest";
-import { cutGeneration } from "../../src/vfs/cut.ts";
-import { rename } from "../../src/vfs/rename.ts";
-import { fsync } from "../../src/vfs/write.ts";
+import { rename } from "../../src/vfs/calls/rename.ts";
+import { fsync } from "../../src/vfs/calls/write.ts";
+import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
 import { type BytesWorld, CALLER, createBytesWorld } from "../support/bytes-world.ts";
 
 const HEAD = Buffer.from("the head");

@@ -2,9 +2,9 @@
 import { expect, test } from "vitest";
 import { sleep } from "../../src/lib/runtime.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import type { Context } from "../../src/vfs/context.ts";
-import { createQuota } from "../../src/vfs/quota.ts";
-import { acknowledge } from "../../src/vfs/settle.ts";
+import type { Context } from "../../src/vfs/context/context.ts";
+import { createQuota } from "../../src/vfs/reconcile/quota.ts";
+import { acknowledge } from "../../src/vfs/writeback/settle.ts";
 import { pattern } from "../support/bytes-world.ts";
 import { make, makeWorld, nodeOf } from "../support/rows-world.ts";
 

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { opendir, readdir, releasedir } from "../../src/vfs/readdir.ts";
+import { opendir, readdir, releasedir } from "../../src/vfs/calls/readdir.ts";
 import { CALLER, createBytesWorld } from "../support/bytes-world.ts";
 
 async function createFolder() {

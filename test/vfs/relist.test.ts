@@ -6,10 +6,10 @@ import type { Node } from "../../src/contract/resources.ts";
 import { createSingleFlight } from "../../src/lib/single-flight.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born } from "../../src/metadata/nodes.ts";
-import type { Context } from "../../src/vfs/context.ts";
-import { isAnyToList, listAgain } from "../../src/vfs/list-again.ts";
-import { completeFolder } from "../../src/vfs/listing.ts";
-import { listMarked } from "../../src/vfs/relist.ts";
+import type { Context } from "../../src/vfs/context/context.ts";
+import { isAnyToList, listAgain } from "../../src/vfs/reconcile/list-again.ts";
+import { completeFolder } from "../../src/vfs/remote/listing.ts";
+import { listMarked } from "../../src/vfs/remote/relist.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
 import { nodeOf } from "../support/rows-world.ts";
 

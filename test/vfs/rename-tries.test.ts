@@ -1,8 +1,8 @@
 /** A rename whose source gets a newer version each time it was brought here: given up with a word, and nothing has changed. */
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
+import { rename } from "../../src/vfs/calls/rename.ts";
 import type { FsError } from "../../src/vfs/errors.ts";
-import { rename } from "../../src/vfs/rename.ts";
 import { CALLER, createBytesWorld } from "../support/bytes-world.ts";
 
 test.each([

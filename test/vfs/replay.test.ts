@@ -2,12 +2,12 @@
 import { beforeEach, expect, test } from "vitest";
 import type { Inode } from "../../src/metadata/inodes.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { createReplays } from "../../src/vfs/changes-to-replay.ts";
-import type { Context } from "../../src/vfs/context.ts";
+import { createFileSystem } from "../../src/vfs/calls/mounted.ts";
+import type { Context } from "../../src/vfs/context/context.ts";
 import type { Caller, FileSystem } from "../../src/vfs/filesystem.ts";
-import { createFileSystem } from "../../src/vfs/mounted.ts";
+import { createReplays } from "../../src/vfs/remote/changes-to-replay.ts";
+import { withReplays } from "../../src/vfs/remote/replayed.ts";
 import { EVERYTHING, type Replays } from "../../src/vfs/replay.ts";
-import { withReplays } from "../../src/vfs/replayed.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
 
 const HELPER = 77;

@@ -1,17 +1,17 @@
 /** What a daemon finds of one that died under its mount: handles go on, and what was done is not done again. */
 import { expect, test } from "vitest";
 import type { Inode } from "../../src/metadata/inodes.ts";
-import { create, link, mkdir } from "../../src/vfs/create.ts";
-import { cutGeneration } from "../../src/vfs/cut.ts";
-import { doneBefore } from "../../src/vfs/done-before.ts";
+import { create, link, mkdir } from "../../src/vfs/calls/create.ts";
+import { doneBefore } from "../../src/vfs/calls/done-before.ts";
+import { getattr } from "../../src/vfs/calls/lookup.ts";
+import { release } from "../../src/vfs/calls/open.ts";
+import { unlink } from "../../src/vfs/calls/remove.ts";
+import { rename } from "../../src/vfs/calls/rename.ts";
+import { dropForgotten, forget } from "../../src/vfs/files/forgotten.ts";
 import type { Caller, HandleId } from "../../src/vfs/filesystem.ts";
-import { dropForgotten, forget } from "../../src/vfs/forgotten.ts";
 import type { HandleTable, KeptHandle } from "../../src/vfs/handle-table.ts";
-import { getattr } from "../../src/vfs/lookup.ts";
-import { release } from "../../src/vfs/open.ts";
-import { recoverOpenFiles } from "../../src/vfs/recover.ts";
-import { unlink } from "../../src/vfs/remove.ts";
-import { rename } from "../../src/vfs/rename.ts";
+import { recoverOpenFiles } from "../../src/vfs/start/recover.ts";
+import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
 import { type BytesWorld, CALLER, createBytesWorld } from "../support/bytes-world.ts";
 
 const TEXT = Buffer.from("some text");

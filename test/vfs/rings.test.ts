@@ -1,8 +1,8 @@
 /** Who still needs a node that is to be deleted. */
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { replaceTarget } from "../../src/vfs/identity.ts";
-import { referrersOf } from "../../src/vfs/rings.ts";
+import { replaceTarget } from "../../src/vfs/names/identity.ts";
+import { referrersOf } from "../../src/vfs/reconcile/rings.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
 
 test.each([

@@ -7,15 +7,15 @@ import type { JournalEntry, Node } from "../../src/contract/resources.ts";
 import type { Attempt } from "../../src/metadata/attempts.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import type { NodeRow } from "../../src/metadata/nodes.ts";
-import { advance } from "../../src/vfs/advance.ts";
-import { markInode } from "../../src/vfs/changes.ts";
-import type { Context } from "../../src/vfs/context.ts";
-import { applyEntries, readNews } from "../../src/vfs/follow.ts";
-import { createForgetting, OWN_KEY_MS } from "../../src/vfs/given-up.ts";
-import { lookInside } from "../../src/vfs/look-inside.ts";
-import { observeDeletion, observeNode, retryArrivals } from "../../src/vfs/observe.ts";
-import type { Request } from "../../src/vfs/request.ts";
-import { acknowledge, refused } from "../../src/vfs/settle.ts";
+import { markInode } from "../../src/vfs/context/changes.ts";
+import type { Context } from "../../src/vfs/context/context.ts";
+import type { Request } from "../../src/vfs/context/request.ts";
+import { createForgetting, OWN_KEY_MS } from "../../src/vfs/names/given-up.ts";
+import { advance } from "../../src/vfs/reconcile/advance.ts";
+import { lookInside } from "../../src/vfs/reconcile/look-inside.ts";
+import { observeDeletion, observeNode, retryArrivals } from "../../src/vfs/reconcile/observe.ts";
+import { applyEntries, readNews } from "../../src/vfs/remote/follow.ts";
+import { acknowledge, refused } from "../../src/vfs/writeback/settle.ts";
 import type { BytesWorld } from "../support/bytes-world.ts";
 import {
   EMPTY,

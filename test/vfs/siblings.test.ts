@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { RemoteError } from "../../src/client/errors.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
-import { stopBytes } from "../../src/vfs/byte-state.ts";
+import { stopBytes } from "../../src/vfs/context/byte-state.ts";
 import { type BytesWorld, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const FILES = 40;

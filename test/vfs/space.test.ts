@@ -2,9 +2,9 @@
 import { expect, test } from "vitest";
 import { createReserve } from "../../src/content/reserve.ts";
 import type { StateDisk } from "../../src/content/state-disk.ts";
-import { createDisk } from "../../src/vfs/disk.ts";
+import { createDisk } from "../../src/vfs/context/disk.ts";
 import type { FsError } from "../../src/vfs/errors.ts";
-import { createSpace, requireRoom } from "../../src/vfs/space.ts";
+import { createSpace, requireRoom } from "../../src/vfs/files/space.ts";
 import { createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const KIB = 1024;

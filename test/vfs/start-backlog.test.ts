@@ -6,8 +6,8 @@ import { SILENT } from "../../src/lib/log.ts";
 import { openDatabase } from "../../src/metadata/database.ts";
 import { createMetadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { unborn } from "../../src/metadata/nodes.ts";
-import { parseRequest } from "../../src/vfs/request.ts";
-import { startEngine } from "../../src/vfs/start-engine.ts";
+import { parseRequest } from "../../src/vfs/context/request.ts";
+import { startEngine } from "../../src/vfs/start/start-engine.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
 import { recordedRows, scansOf } from "../support/recorded-rows.ts";
 

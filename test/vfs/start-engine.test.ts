@@ -9,9 +9,9 @@ import { SILENT } from "../../src/lib/log.ts";
 import { openDatabase } from "../../src/metadata/database.ts";
 import { createMetadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, unborn } from "../../src/metadata/nodes.ts";
-import { parseRequest } from "../../src/vfs/request.ts";
-import { startEngine } from "../../src/vfs/start-engine.ts";
-import { EMPTY_HASH } from "../../src/vfs/stat.ts";
+import { parseRequest } from "../../src/vfs/context/request.ts";
+import { EMPTY_HASH } from "../../src/vfs/names/stat.ts";
+import { startEngine } from "../../src/vfs/start/start-engine.ts";
 import { CALLER, createBytesWorld } from "../support/bytes-world.ts";
 
 test("a state dir that nothing came into belongs to no profile", async () => {

@@ -1,10 +1,10 @@
 /** Which names the kernel is told of: those it knew, those it was told to be absent, and after a daemon's death any. */
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { LIVE_MS } from "../../src/vfs/freshness.ts";
+import { LIVE_MS } from "../../src/vfs/context/freshness.ts";
+import { absentUnknown, expireEverything, noteAbsent, tellKernel } from "../../src/vfs/context/tell-kernel.ts";
+import { createToldKernel } from "../../src/vfs/context/told-kernel.ts";
 import type { KernelCache } from "../../src/vfs/kernel-cache.ts";
-import { absentUnknown, expireEverything, noteAbsent, tellKernel } from "../../src/vfs/tell-kernel.ts";
-import { createToldKernel } from "../../src/vfs/told-kernel.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
 
 async function begin() {

@@ -2,9 +2,9 @@
 import Database from "better-sqlite3";
 import { expect, test } from "vitest";
 import { sleep } from "../../src/lib/runtime.ts";
-import { cutGeneration } from "../../src/vfs/cut.ts";
-import { createTogether, LONGEST_MS, MANY } from "../../src/vfs/together.ts";
-import { fsync } from "../../src/vfs/write.ts";
+import { fsync } from "../../src/vfs/calls/write.ts";
+import { createTogether, LONGEST_MS, MANY } from "../../src/vfs/context/together.ts";
+import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
 import { type BytesWorld, CALLER, createBytesWorld, hashOf } from "../support/bytes-world.ts";
 import { holdNext } from "../support/hold-next.ts";
 

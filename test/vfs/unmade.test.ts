@@ -1,16 +1,16 @@
 /** A CREATE whose file finds no room on the disk, after its name was made: there is no such file, whoever asks. */
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { setattr } from "../../src/vfs/attributes.ts";
-import type { Context } from "../../src/vfs/context.ts";
-import { create } from "../../src/vfs/create.ts";
-import { doneBefore } from "../../src/vfs/done-before.ts";
+import { setattr } from "../../src/vfs/calls/attributes.ts";
+import { create } from "../../src/vfs/calls/create.ts";
+import { doneBefore } from "../../src/vfs/calls/done-before.ts";
+import { getattr, lookup } from "../../src/vfs/calls/lookup.ts";
+import { open, release } from "../../src/vfs/calls/open.ts";
+import { rename } from "../../src/vfs/calls/rename.ts";
+import type { Context } from "../../src/vfs/context/context.ts";
+import { dropForgotten, forget } from "../../src/vfs/files/forgotten.ts";
 import type { Caller } from "../../src/vfs/filesystem.ts";
-import { dropForgotten, forget } from "../../src/vfs/forgotten.ts";
-import { getattr, lookup } from "../../src/vfs/lookup.ts";
-import { open, release } from "../../src/vfs/open.ts";
-import { recoverContents } from "../../src/vfs/recover.ts";
-import { rename } from "../../src/vfs/rename.ts";
+import { recoverContents } from "../../src/vfs/start/recover.ts";
 import { type BytesWorld, CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
 
 const WRITING = { read: false, write: true, append: false, truncate: false, exclusive: true };

@@ -2,14 +2,14 @@
 import { expect, test } from "vitest";
 import { RemoteError } from "../../src/client/errors.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { advance } from "../../src/vfs/advance.ts";
-import type { Context } from "../../src/vfs/context.ts";
-import { cutGeneration } from "../../src/vfs/cut.ts";
-import { forgetLineage } from "../../src/vfs/live.ts";
-import { removeInode } from "../../src/vfs/nameless.ts";
-import { retryNow } from "../../src/vfs/retry.ts";
-import { send } from "../../src/vfs/send.ts";
-import { couldNotRead } from "../../src/vfs/unreadable.ts";
+import { retryNow } from "../../src/vfs/calls/retry.ts";
+import type { Context } from "../../src/vfs/context/context.ts";
+import { forgetLineage } from "../../src/vfs/files/live.ts";
+import { removeInode } from "../../src/vfs/files/nameless.ts";
+import { couldNotRead } from "../../src/vfs/files/unreadable.ts";
+import { advance } from "../../src/vfs/reconcile/advance.ts";
+import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
+import { send } from "../../src/vfs/writeback/send.ts";
 import { createBytesWorld, pattern } from "../support/bytes-world.ts";
 import { makeWorld, remove } from "../support/rows-world.ts";
 

@@ -3,11 +3,11 @@ import { expect, test } from "vitest";
 import { RemoteError } from "../../src/client/errors.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { advance } from "../../src/vfs/advance.ts";
-import { markInode } from "../../src/vfs/changes.ts";
-import { observeNode } from "../../src/vfs/observe.ts";
-import { send } from "../../src/vfs/send.ts";
-import { acknowledge, refused } from "../../src/vfs/settle.ts";
+import { markInode } from "../../src/vfs/context/changes.ts";
+import { advance } from "../../src/vfs/reconcile/advance.ts";
+import { observeNode } from "../../src/vfs/reconcile/observe.ts";
+import { send } from "../../src/vfs/writeback/send.ts";
+import { acknowledge, refused } from "../../src/vfs/writeback/settle.ts";
 import type { BytesWorld } from "../support/bytes-world.ts";
 import { EMPTY, make, makeWorld, namesIn, nodeOf, rowOf, sendNext } from "../support/rows-world.ts";
 

@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createMetadata, openDatabase, ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { unborn } from "../../../src/metadata/nodes.ts";
-import { parseRequest, type Request } from "../../../src/vfs/request.ts";
+import { parseRequest, type Request } from "../../../src/vfs/context/request.ts";
 
 const PER_FOLDER = 1_000;
 const CHUNK = 10_000;

@@ -15,7 +15,7 @@ import { SILENT } from "../../../src/lib/log.ts";
 import { systemClock } from "../../../src/lib/system-clock.ts";
 import { checkpoint, openDatabase } from "../../../src/metadata/database.ts";
 import type { Engine } from "../../../src/vfs/engine.ts";
-import { startEngine } from "../../../src/vfs/start-engine.ts";
+import { startEngine } from "../../../src/vfs/start/start-engine.ts";
 
 export interface EngineAlone {
   readonly engine: Engine;

@@ -19,7 +19,7 @@ import { describeError, type Logger, SILENT } from "../../../src/lib/log.ts";
 import { timeFromMilliseconds, timeFromNanoseconds } from "../../../src/lib/time.ts";
 import { openDatabase } from "../../../src/metadata/database.ts";
 import type { Engine } from "../../../src/vfs/engine.ts";
-import { startEngine } from "../../../src/vfs/start-engine.ts";
+import { startEngine } from "../../../src/vfs/start/start-engine.ts";
 import type { Calls } from "../../sim/calls.ts";
 import { createKernel } from "../../sim/kernel.ts";
 import { createKernelMemory } from "../../sim/kernel-memory.ts";

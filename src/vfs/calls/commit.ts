@@ -1,0 +1,35 @@
+/**
+ * A change that a program asked for: in one transaction with its effect it is written down that its request
+ * is done, so that it is not done again where the kernel asks a successor of this daemon (done.ts). A
+ * bare WRITE, and what else changes bytes at places the request names, needs none of that: done again before
+ * its program goes on, it leaves what it left before.
+ */
+import type { Context } from "../context/context.ts";
+import { asAsked } from "../context/tell-kernel.ts";
+import type { Caller, Lineage } from "../filesystem.ts";
+
+/** Of the change that `commit` writes down. */
+export interface Asked<T> {
+  /** What the answer shows; undefined: this was no more than a part, and will be tried again. */
+  readonly about?: (result: T) => Lineage | undefined;
+  /** The lineage whose attributes it changes. */
+  readonly by?: Lineage;
+}
+
+export function commit<T>(
+  context: Pick<Context, "metadata" | "runtime">,
+  caller: Caller,
+  change: () => T,
+  { about = () => 0, by }: Asked<T> = {},
+): T {
+  const { metadata, runtime } = context;
+  runtime.step("commit: about to");
+  const noted = () => {
+    const result = change();
+    const lineage = about(result);
+    const { mark } = caller;
+    if (mark !== undefined && lineage !== undefined) metadata.done.put(mark.place, mark.id, lineage);
+    return result;
+  };
+  return asAsked(context, noted, by);
+}

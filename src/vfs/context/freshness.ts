@@ -1,0 +1,117 @@
+/**
+ * Whether the journal is live: everything it shows was applied, it was heard of a moment ago, and no
+ * time has passed unnoticed since (the machine slept, the process stood still). While it is, the kernel
+ * may remember for long what it is told, because it is told of every change; otherwise a second.
+ */
+import type { Runtime, Timer } from "../../lib/runtime.ts";
+
+/** How long the kernel may keep what it was told while nobody can tell it of remote changes. */
+export const SHORT_MS = 1000;
+/** While the journal is live. Not for ever: a word to the kernel that was lost is made good after this. */
+export const LIVE_MS = 5 * 60_000;
+/**
+ * The same of names that are there. A daemon that dies between a removal made elsewhere and its word to the
+ * kernel leaves a name that its successor cannot know of: this is how long it shows.
+ */
+export const LIVE_NAME_MS = 60_000;
+/** Without a word for so long (three heartbeats of the gateway), or without applying what it says, nobody knows. */
+const SILENCE_MS = 30_000;
+const WATCH_MS = 5_000;
+/** What two clocks may drift apart between two looks. */
+const DRIFT_MS = 2_000;
+
+export interface Freshness {
+  /** Whether it is live now. */
+  isLive(): boolean;
+  /** Since when it is not, wall clock; undefined while it is. */
+  readonly staleSince: number | undefined;
+  /** Something came of the journal, a heartbeat or a page. */
+  heard(): void;
+  /** Something came that is to be applied. */
+  came(): void;
+  /** It was: all, or the oldest of it. */
+  applied(isAll: boolean): void;
+  /** Before the journal is asked: what `caughtUp` is given, so that an answer from before a gap counts for nothing. */
+  asking(): number;
+  /** Everything the journal showed when it was asked was applied. */
+  caughtUp(asked: number): void;
+  /** What was heard so far says nothing any more. */
+  lost(): void;
+  /** Called when it ends. */
+  onEnd(listener: () => void): void;
+  start(): void;
+  stop(): void;
+}
+
+export function createFreshness(runtime: Pick<Runtime, "wallClock" | "elapsed" | "setTimer">): Freshness {
+  let isCaughtUp = false;
+  let heardAt = Number.NEGATIVE_INFINITY;
+  /** Since when something waits, and nothing was applied. */
+  let waitingSince = Number.POSITIVE_INFINITY;
+  let lookedAt = runtime.elapsed();
+  let offset = runtime.wallClock() - lookedAt;
+  let staleSince: number | undefined = runtime.wallClock();
+  let timer: Timer | undefined;
+  let gaps = 0;
+  let ended: () => void = () => {};
+
+  /** The wall clock goes on while the machine sleeps, the other one does not; this process looks every few seconds. */
+  function hasSlept(): boolean {
+    const elapsed = runtime.elapsed();
+    const now = runtime.wallClock() - elapsed;
+    const slept = Math.abs(now - offset) > DRIFT_MS || elapsed - lookedAt > 3 * WATCH_MS;
+    offset = now;
+    lookedAt = elapsed;
+    return slept;
+  }
+
+  function end(): void {
+    isCaughtUp = false;
+    gaps += 1;
+    if (staleSince !== undefined) return;
+    staleSince = runtime.wallClock();
+    ended();
+  }
+
+  function isLive(): boolean {
+    if (hasSlept()) end();
+    else if (isCaughtUp && runtime.elapsed() - Math.min(heardAt, waitingSince) > SILENCE_MS) end();
+    return isCaughtUp;
+  }
+
+  function watch(): void {
+    isLive();
+    timer = runtime.setTimer(WATCH_MS, watch);
+  }
+
+  return {
+    isLive,
+    get staleSince() {
+      return isLive() ? undefined : staleSince;
+    },
+    heard() {
+      if (hasSlept()) end();
+      heardAt = runtime.elapsed();
+    },
+    came() {
+      waitingSince = Math.min(waitingSince, runtime.elapsed());
+    },
+    applied(isAll) {
+      waitingSince = isAll ? Number.POSITIVE_INFINITY : runtime.elapsed();
+    },
+    asking: () => gaps,
+    caughtUp(asked) {
+      if (asked !== gaps) return;
+      heardAt = runtime.elapsed();
+      waitingSince = Number.POSITIVE_INFINITY;
+      isCaughtUp = true;
+      staleSince = undefined;
+    },
+    lost: end,
+    onEnd(listener) {
+      ended = listener;
+    },
+    start: watch,
+    stop: () => timer?.cancel(),
+  };
+}

@@ -1,0 +1,314 @@
+/**
+ * What is known of the gateway right now: whether it answers, what the token may do, and what has
+ * been paused for that. Every answer and failure is reported here; flows ask before they wait.
+ */
+import type { Client } from "../../client/client.ts";
+import { RemoteError } from "../../client/errors.ts";
+import type { Scope } from "../../contract/scopes.ts";
+import type { Timer } from "../../lib/runtime.ts";
+import { FsError } from "../errors.ts";
+import type { EvenRuntime } from "./even-time.ts";
+
+/** Once known to be offline, a program waits no longer than this for an answer. */
+export const OFFLINE_PATIENCE_MS = 1000;
+/** A scope that was refused is tried again after this, then after twice as long, and so on up to … */
+const REFUSED_MS = 5 * 60_000;
+const REFUSED_MAX_MS = 60 * 60_000;
+/** A trial that said nothing of the scope is followed by the next one after this, then after twice as long, and so on up to REFUSED_MS. */
+const UNDECIDED_MS = 1_000;
+/** So many answers 5xx in a row, and it is not one request that they are about. */
+const OUTAGE = 8;
+const OUTAGE_FIRST_MS = 1_000;
+const OUTAGE_MAX_MS = 30_000;
+
+export interface Network {
+  readonly isOnline: boolean;
+  /** Since when it does not answer, time of the rows (even-time.ts); undefined while it does. */
+  readonly offlineSince: number | undefined;
+  /** The token was refused; nothing is sent until a new one works. */
+  readonly loginNeeded: string | undefined;
+  /** Why nothing must be sent at all: it is not the gateway, or the workspace, that this mount is of, or has not said so yet. */
+  readonly doubt: string | undefined;
+  doubts(reason: string | undefined): void;
+  /** How long nothing is to be sent, milliseconds: the gateway asked for it, or fails whatever it is asked. */
+  readonly pauseMs: number;
+  /** False: the token lacks it, or the gateway said so not long ago. */
+  may(scope: Scope): boolean;
+  /** Refused not long ago, each with what the gateway said. */
+  readonly refusals: ReadonlyMap<string, string>;
+  /** A request that needs these is about to be sent. Where one of them was refused, it goes alone: its answer counts for all. */
+  needs(scopes: readonly Scope[]): void;
+  /** A request that needs these was answered as asked. */
+  granted(scopes: readonly Scope[]): void;
+  /** It was refused: should that not have been for a scope, the next one that needs it tells, after a while. */
+  undecided(scopes: readonly Scope[]): void;
+  /** False: the gateway was asked to exchange two nodes, and did not understand. */
+  readonly mayExchange: boolean;
+  cannotExchange(): void;
+  /** False: the gateway refused to take the content of this version for another node. Its bytes are sent instead. */
+  mayRefer(version: string): boolean;
+  cannotRefer(version: string): void;
+  /** It is wanted tried again, or nobody has it as his content any more. */
+  forgetReference(version: string): void;
+  /** A scope that was refused is being tried again, or was by what said nothing of it: whether it is lacking is not known. */
+  readonly isUndecided: boolean;
+  /** Somebody wants what was refused tried again. */
+  retry(): void;
+  /** What the token says it has; undefined as of createNetwork. */
+  readonly scopes: ReadonlySet<string> | undefined;
+  /** Another token is in use; `scopes` as of createNetwork. */
+  tokenChanged(scopes: ReadonlySet<string> | undefined): void;
+  /** It answers, whatever that is: it can be reached. */
+  isThere(): void;
+  /** Something was answered as asked; `shown`: the scopes it took, should that be of interest. */
+  answered(shown?: readonly Scope[]): void;
+  /** Takes note of a failed call. */
+  failed(error: unknown): void;
+  /**
+   * How long a program waits: known offline, `giveUp` is called after a second, unless something was answered by then.
+   * To be cancelled when it waits no more.
+   */
+  patience(giveUp: () => void): Timer | undefined;
+  /** Runs a call on behalf of a program, with that patience. Rejects with an FsError. */
+  ask<T>(signal: AbortSignal, call: (signal: AbortSignal) => Promise<T>): Promise<T>;
+}
+
+interface Refusal {
+  readonly reason: string;
+  readonly untilMs: number;
+  readonly waitMs: number;
+  /** It was asked for again, the answer is not here. */
+  readonly isOnTrial: boolean;
+  /** It came, and said nothing of the scope. */
+  readonly isUndecided: boolean;
+  /** After the next trial that says nothing. */
+  readonly undecidedMs: number;
+  /** When it was last tried before its time, since something else went that takes it. */
+  readonly shownMs: number;
+}
+
+/**
+ * `scopes`: what the token says it has; undefined: opaque, counts as having every one until a 403
+ * says otherwise. `onChange`: with "scopes" when something may be done now that was refused.
+ */
+export function createNetwork(
+  runtime: EvenRuntime,
+  options: {
+    scopes: ReadonlySet<string> | undefined;
+    isOnline: boolean;
+    onChange: (what: "state" | "scopes") => void;
+  },
+): Network {
+  const refused = new Map<string, Refusal>();
+  let { scopes } = options;
+  let isOnline = options.isOnline;
+  let offlineSince = isOnline ? undefined : runtime.now();
+  let loginNeeded: string | undefined;
+  let pausedUntilMs = Number.NEGATIVE_INFINITY;
+  let outages = 0;
+  let mayExchange = true;
+  const unreferable = new Set<string>();
+  let doubt: string | undefined;
+
+  function setState(online: boolean, login: string | undefined): void {
+    if (online === isOnline && login === loginNeeded) return;
+    if (online !== isOnline) offlineSince = online ? undefined : runtime.now();
+    isOnline = online;
+    loginNeeded = login;
+    options.onChange("state");
+  }
+
+  function pause(milliseconds: number): void {
+    pausedUntilMs = Math.max(pausedUntilMs, runtime.elapsed() + milliseconds);
+  }
+
+  /** For all there is to send: what fails whatever it is asked is not asked for one thing after the other. */
+  function holdBack({ code, retryAfterMs, details }: RemoteError): void {
+    if (details.isOfNode === true) return;
+    if ((code === "throttled" || code === "server") && retryAfterMs !== undefined) pause(retryAfterMs);
+    outages = code === "server" ? outages + 1 : 0;
+    if (outages < OUTAGE) return;
+    const full = Math.min(OUTAGE_MAX_MS, OUTAGE_FIRST_MS * 2 ** Math.min(outages - OUTAGE, 20));
+    pause(Math.round(full * (0.5 + runtime.random() / 2)));
+  }
+
+  function refuse(scope: string, reason: string): void {
+    const before = refused.get(scope);
+    if (before !== undefined && !before.isOnTrial) return;
+    const waitMs = before === undefined ? REFUSED_MS : Math.min(REFUSED_MAX_MS, 2 * before.waitMs);
+    refused.set(scope, {
+      reason,
+      waitMs,
+      untilMs: runtime.elapsed() + waitMs,
+      isOnTrial: false,
+      isUndecided: false,
+      undecidedMs: UNDECIDED_MS,
+      shownMs: before?.shownMs ?? Number.NEGATIVE_INFINITY,
+    });
+    options.onChange("state");
+  }
+
+  /** The scope let something be read: what was refused for it is tried now. Should the gateway refuse it all the same, not with each thing that is read. */
+  function show(scope: Scope): void {
+    const refusal = refused.get(scope);
+    const now = runtime.elapsed();
+    if (refusal === undefined || refusal.isOnTrial || now >= refusal.untilMs) return;
+    if (now - refusal.shownMs < REFUSED_MS) return;
+    refused.set(scope, { ...refusal, untilMs: now, shownMs: now });
+    options.onChange("scopes");
+  }
+
+  const network: Network = {
+    get isOnline() {
+      return isOnline;
+    },
+    get offlineSince() {
+      return offlineSince;
+    },
+    get loginNeeded() {
+      return loginNeeded;
+    },
+    get doubt() {
+      return doubt;
+    },
+    doubts(reason) {
+      doubt = reason;
+      options.onChange("state");
+    },
+    get mayExchange() {
+      return mayExchange;
+    },
+    cannotExchange() {
+      mayExchange = false;
+    },
+    mayRefer: (version) => !unreferable.has(version),
+    cannotRefer(version) {
+      unreferable.add(version);
+    },
+    forgetReference(version) {
+      unreferable.delete(version);
+    },
+    get pauseMs() {
+      return Math.max(0, pausedUntilMs - runtime.elapsed());
+    },
+    may(scope) {
+      if (scopes !== undefined && !scopes.has(scope)) return false;
+      const refusal = refused.get(scope);
+      return refusal === undefined || runtime.elapsed() >= refusal.untilMs;
+    },
+    get refusals() {
+      const now = runtime.elapsed();
+      return new Map([...refused].flatMap(([scope, { reason, untilMs }]) => (now < untilMs ? [[scope, reason]] : [])));
+    },
+    needs(needed) {
+      for (const scope of needed) {
+        const refusal = refused.get(scope);
+        // Until its answer is here the others go on waiting.
+        if (refusal === undefined || runtime.elapsed() < refusal.untilMs) continue;
+        refused.set(scope, { ...refusal, untilMs: runtime.elapsed() + REFUSED_MS, isOnTrial: true });
+      }
+    },
+    granted(needed) {
+      if (refused.size === 0) return;
+      const known = needed.filter((scope) => refused.delete(scope));
+      if (known.length > 0) options.onChange("scopes");
+    },
+    undecided(needed) {
+      for (const scope of needed) {
+        const refusal = refused.get(scope);
+        if (refusal?.isOnTrial !== true) continue;
+        // Not at once: whoever looks then does not wait as he was told to, and may be the same one again.
+        const { undecidedMs } = refusal;
+        const untilMs = runtime.elapsed() + undecidedMs;
+        const next = Math.min(REFUSED_MS, 2 * undecidedMs);
+        refused.set(scope, { ...refusal, untilMs, isOnTrial: false, isUndecided: true, undecidedMs: next });
+        runtime.setTimer(undecidedMs, () => {
+          if (refused.get(scope)?.untilMs === untilMs) options.onChange("scopes");
+        });
+      }
+    },
+    get isUndecided() {
+      return [...refused.values()].some(({ isOnTrial, isUndecided }) => isOnTrial || isUndecided);
+    },
+    retry() {
+      for (const [scope, refusal] of refused) refused.set(scope, { ...refusal, untilMs: runtime.elapsed() });
+      outages = 0;
+      if (refused.size > 0) options.onChange("scopes");
+    },
+    get scopes() {
+      return scopes;
+    },
+    tokenChanged(told) {
+      scopes = told;
+      refused.clear();
+      options.onChange("scopes");
+    },
+    isThere: () => setState(true, loginNeeded),
+    answered(shown = []) {
+      outages = 0;
+      setState(true, undefined);
+      for (const scope of shown) show(scope);
+    },
+    failed(error) {
+      if (!(error instanceof RemoteError)) return;
+      if (error.code === "aborted") return;
+      holdBack(error);
+      if (error.code === "offline" || error.code === "silent") setState(false, loginNeeded);
+      else if (error.code === "unauthorized") setState(true, error.message);
+      else setState(true, loginNeeded);
+      if (error.code === "forbidden" && error.details.scope !== undefined) refuse(error.details.scope, error.message);
+    },
+    patience(giveUp) {
+      if (isOnline) return undefined;
+      // Back by then, it is given the time of any other call.
+      return runtime.setTimer(OFFLINE_PATIENCE_MS, () => {
+        if (!isOnline) giveUp();
+      });
+    },
+    async ask(signal, call) {
+      const limit = new AbortController();
+      const stop = () => limit.abort();
+      signal.addEventListener("abort", stop, { once: true });
+      const patience = network.patience(stop);
+      try {
+        if (signal.aborted) limit.abort();
+        const answer = await call(limit.signal);
+        network.answered();
+        return answer;
+      } catch (error) {
+        network.failed(error);
+        throw toFsError(error, signal);
+      } finally {
+        patience?.cancel();
+        signal.removeEventListener("abort", stop);
+      }
+    },
+  };
+  return network;
+}
+
+/** Whether the gateway can be told to take the inode's content from the version it is. */
+export function mayRefer(
+  { client, network }: { readonly client: Pick<Client, "features">; readonly network: Network },
+  { originVersion }: { readonly originVersion: string | null },
+): boolean {
+  return client.features.references && (originVersion === null || network.mayRefer(originVersion));
+}
+
+/** What a program gets to hear of a failed call. */
+export function toFsError(error: unknown, signal?: AbortSignal): FsError {
+  if (error instanceof FsError) return error;
+  if (signal?.aborted === true) return new FsError("EINTR", "interrupted", { cause: error });
+  if (!(error instanceof RemoteError)) return new FsError("EIO", "unexpected failure", { cause: error });
+  const code =
+    error.code === "notFound"
+      ? "ENOENT"
+      : error.code === "forbidden" || error.code === "unauthorized"
+        ? "EACCES"
+        : error.code === "tooLarge"
+          ? "EFBIG"
+          : error.code === "overQuota"
+            ? "EDQUOT"
+            : "EIO";
+  return new FsError(code, error.message, { cause: error });
+}

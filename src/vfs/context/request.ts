@@ -1,0 +1,107 @@
+/** The requests the plan may ask for, as they are stored before they are sent. */
+import { z } from "zod";
+import { attributes, attributesPatch } from "../../contract/attributes.ts";
+import type { Features } from "../../contract/features.ts";
+import { type Scope, UPLOAD_SCOPES } from "../../contract/scopes.ts";
+
+const bytes = { hash: z.string(), size: z.number().int().min(0), attributes };
+
+export const request = z.discriminatedUnion("do", [
+  z.object({ do: z.literal("folder"), parent: z.string(), name: z.string(), attributes }),
+  /** A new file with content. */
+  z.object({ do: z.literal("upload"), parent: z.string(), name: z.string(), ...bytes }),
+  /** A new file with content the gateway has. */
+  z.object({
+    do: z.literal("copy"),
+    parent: z.string(),
+    name: z.string(),
+    copyOf: z.string(),
+    version: z.string(),
+    ...bytes,
+    hash: z.string().nullable(),
+  }),
+  /** A new version. */
+  z.object({ do: z.literal("content"), nodeId: z.string(), ifHead: z.string().nullable(), ...bytes }),
+  /** A new version with content the gateway has. */
+  z.object({
+    do: z.literal("reference"),
+    nodeId: z.string(),
+    ifHead: z.string().nullable(),
+    copyOf: z.string(),
+    version: z.string(),
+    ...bytes,
+    hash: z.string().nullable(),
+  }),
+  /** Move, rename, attributes. */
+  z.object({
+    do: z.literal("patch"),
+    nodeId: z.string(),
+    ifRevision: z.number().int(),
+    parent: z.string().optional(),
+    name: z.string().optional(),
+    attributes: attributesPatch.optional(),
+  }),
+  /** Both at once: the node goes to this place, the other one from it to where the node was. */
+  z.object({
+    do: z.literal("exchange"),
+    nodeId: z.string(),
+    ifRevision: z.number().int(),
+    parent: z.string(),
+    name: z.string(),
+    with: z.string(),
+    withRevision: z.number().int(),
+    withParent: z.string(),
+    withName: z.string(),
+  }),
+  z.object({ do: z.literal("delete"), nodeId: z.string(), ifRevision: z.number().int() }),
+]);
+
+export type Request = z.infer<typeof request>;
+
+export function parseRequest(value: unknown): Request {
+  return request.parse(value);
+}
+
+/** With a key the same request may be repeated until it is answered; without, the gateway is read instead. */
+export function isKeyed(value: Request, features: Features): boolean {
+  switch (value.do) {
+    case "upload":
+    case "content":
+    case "reference":
+      return features.uploadKeys;
+    case "folder":
+    case "copy":
+      return features.folderKeys;
+    case "patch":
+    case "exchange":
+    case "delete":
+      return features.changeKeys;
+  }
+}
+
+/** A node that a birth of ours has made says so. */
+export function areBirthsSigned({ lastKey, uploadKeys, folderKeys }: Features): boolean {
+  return lastKey && uploadKeys && folderKeys;
+}
+
+/** Sent twice it would undo itself, and sent too late it would move what is not meant: with conditions on both and a key, or not at all. */
+export function canExchange({ exchanges, revisions, conditions, changeKeys }: Features): boolean {
+  return exchanges && revisions && conditions && changeKeys;
+}
+
+/** What the token must carry for a request of this kind. */
+export function scopesOf(kind: Request["do"]): readonly Scope[] {
+  switch (kind) {
+    case "folder":
+    case "upload":
+    case "copy":
+      return UPLOAD_SCOPES;
+    case "content":
+    case "reference":
+    case "patch":
+    case "exchange":
+      return ["node.node.update"];
+    case "delete":
+      return ["node.file.delete"];
+  }
+}

@@ -1,0 +1,44 @@
+/** What writers that pass us by (pass-on.ts) did to a file, found out from its size and times. */
+import { type FileStat, isSameStat } from "../../lib/files.ts";
+import { toMilliseconds } from "../../lib/time.ts";
+import type { Context } from "../context/context.ts";
+import type { LiveFile } from "../context/live-file.ts";
+import { markWritten } from "./mark-written.ts";
+
+/** Before Linux 6.13 two changes within one tick of its clock may leave the same times. */
+const TICK_MS = 20;
+
+/** The file as it was found, and what was counted before that: whoever has changed it since is counted. */
+export interface Look {
+  readonly stat: FileStat;
+  readonly writes: number;
+  readonly inFlight: number;
+  readonly timesSet: number;
+}
+
+/** What writers that were passed on did since the last look counts as written from here on: the file as it is by then. */
+export async function noticeWrites(context: Context, live: LiveFile): Promise<Look | undefined> {
+  for (;;) {
+    const { noticed, writes, inFlight, timesSet } = live;
+    if (noticed === undefined) return undefined;
+    const seen = await lookAtFile(context, live);
+    // Somebody else has looked meanwhile, later perhaps than this; or the last writer has gone.
+    if (live.noticed !== noticed) continue;
+    if (live.isNoticedExactly && isSameStat(noticed, seen.noticed)) return undefined;
+    markWritten(context, live);
+    // Where the rows cannot be told, the next look finds the same change.
+    Object.assign(live, seen);
+    await context.staged.flush();
+    return { stat: seen.noticed, writes: writes + 1, inFlight, timesSet };
+  }
+}
+
+/** As it is now, to be compared with later. */
+export async function lookAtFile(
+  context: Context,
+  live: LiveFile,
+): Promise<{ noticed: FileStat; isNoticedExactly: boolean }> {
+  const noticed = await live.file.stat();
+  const age = context.runtime.wallClock() - toMilliseconds(noticed.mtime);
+  return { noticed, isNoticedExactly: context.passthrough.timesAreExact || age >= TICK_MS || age < 0 };
+}

@@ -1,0 +1,36 @@
+/** The name under which a local copy is kept beside what takes its name. Pure. */
+import { NAME_BYTES_MAX } from "../../contract/names.ts";
+
+/** What is longer than this is no extension, but what happens to follow a dot: it may be cut. */
+const EXTENSION_BYTES_MAX = 32;
+
+export type KeptFor = "conflict" | "recovered";
+
+/** "report (conflict, host, 2026-01-31 12.00.05).txt"; with " 2", " 3" … while that is taken. */
+export function conflictName(
+  name: string,
+  host: string,
+  milliseconds: number,
+  isTaken: (candidate: string) => boolean,
+  why: KeptFor = "conflict",
+): string {
+  // A gateway may have names that no file can have.
+  const possible = name.replaceAll(/[/\0]/g, "-").toWellFormed();
+  const moment = new Date(milliseconds).toISOString().slice(0, 19).replace("T", " ").replaceAll(":", ".");
+  const dot = possible.lastIndexOf(".");
+  // ".bashrc" has no extension.
+  const isExtension = dot > 0 && Buffer.byteLength(possible.slice(dot)) <= EXTENSION_BYTES_MAX;
+  const [stem, extension] = isExtension ? [possible.slice(0, dot), possible.slice(dot)] : [possible, ""];
+  for (let number = 1; ; number += 1) {
+    const suffix = ` (${why}, ${host.replaceAll("/", "-")}, ${moment}${number === 1 ? "" : ` ${number}`})${extension}`;
+    const candidate = cut(stem, NAME_BYTES_MAX - Buffer.byteLength(suffix)) + suffix;
+    if (!isTaken(candidate)) return candidate;
+  }
+}
+
+/** At most `bytes` bytes of UTF-8, whole characters. */
+function cut(text: string, bytes: number): string {
+  let kept = text;
+  while (kept !== "" && Buffer.byteLength(kept) > bytes) kept = [...kept].slice(0, -1).join("");
+  return kept;
+}

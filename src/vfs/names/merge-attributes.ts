@@ -1,0 +1,51 @@
+/** Attributes that were changed on both sides, as one. Pure. */
+import { type Attributes, sameValue } from "../../contract/attributes.ts";
+
+/** mtime belongs to the version: content taken from there brings its own, or none. */
+export function withTimeOf(remote: Attributes, merged: Attributes): Attributes {
+  const { mtime: _, ...rest } = merged;
+  return remote.mtime === undefined ? rest : { ...rest, mtime: remote.mtime };
+}
+
+/** By key: one changed here stays, else the remote's. Extended attributes merge by name; of a folder's mtime the later. */
+export function mergeAttributes(
+  base: Attributes,
+  local: Attributes,
+  remote: Attributes,
+  isFolder: boolean,
+): Attributes {
+  const merged = mergeRecords(base, local, remote) as Attributes;
+  const isMtimeDisputed = !sameValue(base.mtime, local.mtime) && !sameValue(base.mtime, remote.mtime);
+  if (isFolder && isMtimeDisputed && local.mtime !== undefined && remote.mtime !== undefined) {
+    merged.mtime = isLater(local.mtime, remote.mtime) ? local.mtime : remote.mtime;
+  }
+  return merged;
+}
+
+function mergeRecords(
+  base: Record<string, unknown>,
+  local: Record<string, unknown>,
+  remote: Record<string, unknown>,
+): Record<string, unknown> {
+  const merged: Record<string, unknown> = {};
+  for (const key of new Set([...Object.keys(local), ...Object.keys(remote)])) {
+    const [b, l, r] = [base[key], local[key], remote[key]];
+    let value = sameValue(b, l) ? r : l;
+    if (key === "xattrs") {
+      const names = mergeRecords(asRecord(b), asRecord(l), asRecord(r));
+      value = Object.keys(names).length === 0 ? undefined : names;
+    }
+    if (value !== undefined) merged[key] = value;
+  }
+  return merged;
+}
+
+function asRecord(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+/** Of two "seconds.nnnnnnnnn" texts. */
+function isLater(a: string, b: string): boolean {
+  const [seconds, otherSeconds] = [Number.parseInt(a, 10), Number.parseInt(b, 10)];
+  return seconds === otherSeconds ? a.slice(a.indexOf(".")) > b.slice(b.indexOf(".")) : seconds > otherSeconds;
+}

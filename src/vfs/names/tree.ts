@@ -1,0 +1,13 @@
+/** The shape of the tree as shown. */
+import type { Context } from "../context/context.ts";
+
+/** Whether `folder` is `ancestor` or somewhere below it, as shown. */
+export function isInside(context: Pick<Context, "metadata">, folder: number, ancestor: number): boolean {
+  let current = folder;
+  while (current !== ancestor) {
+    const [entry] = context.metadata.entries.ofInode(current);
+    if (entry === undefined || entry.parent === current) return false;
+    current = entry.parent;
+  }
+  return true;
+}

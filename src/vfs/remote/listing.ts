@@ -1,0 +1,310 @@
+/**
+ * Makes a folder completely known: lists it at the gateway, page by page of one snapshot, and then
+ * applies what the journal told between that snapshot and the cursor, because entries of folders
+ * nobody had listed were passed over. A listing is late by nature: what it shows is judged by
+ * revision, what it does not show is confirmed by id.
+ */
+import { RemoteError } from "../../client/errors.ts";
+import type { ChangeKind, JournalEntry, JournalPage } from "../../contract/resources.ts";
+import { forEachAtOnce } from "../../lib/at-once.ts";
+import { sleep } from "../../lib/runtime.ts";
+import { unlessAborted } from "../../lib/single-flight.ts";
+import type { Below, NodeRow } from "../../metadata/nodes.ts";
+import type { Context } from "../context/context.ts";
+import { isPassing, tryAgainAfter } from "../context/try-again.ts";
+import { FsError } from "../errors.ts";
+import { rowOfFolder } from "../names/identity.ts";
+import { readNode, readOrHidden } from "../reconcile/fetch-node.ts";
+import { noteIndexed, shownUpTo } from "../reconcile/indexed.ts";
+import { newestRevision, observeDeletion, observeNode } from "../reconcile/observe.ts";
+import { applyEntries, isUnread, READERS, readAgain, readNews } from "./follow.ts";
+import { foresee } from "./foresee.ts";
+
+const PAGE = 1000;
+/** Nodes taken over in one synchronous stretch. */
+const SLICE = 200;
+/** A list whose pages do not fit together is read again after this, and so often at most. */
+const SHIFTED_MS = 1_000;
+const LISTS_MAX = 5;
+/** Where pages are numbered, what comes in moves others to the next page: that shows a few of them again. More show nothing else for ever. */
+const IDLE_MAX = 5;
+/** Changes after which a node is where it was in its folder, or its folder has one more. */
+const STAYING: ReadonlySet<string> = new Set<ChangeKind>(["created", "updated", "changed", "restored"]);
+/** A gateway, or one of several behind one name, may not find a node for a moment. */
+const GONE_MS = 30_000;
+
+/** Resolves when every name of the folder is known. Who gives up waiting does not stop the others. */
+export async function completeFolder(context: Context, folder: number, signal: AbortSignal): Promise<void> {
+  const interrupted = () => new FsError("EINTR", "interrupted while the folder was listed");
+  const list = () => context.listings.run(folder, () => listFolder(context, folder));
+  const done = () => unlessAborted(list(), signal, interrupted);
+  const ahead = context.listedAhead.get(folder);
+  if (ahead !== undefined) {
+    ahead.isWanted = true;
+    // Begun before anybody waited for it, it has one try only: who waits asks again.
+    await done().catch((error: unknown) => {
+      if (signal.aborted) throw error;
+    });
+  }
+  await done();
+}
+
+/** The same of a folder nobody has asked for: one try, and of a large one the first page, unless somebody comes to want it. */
+export async function listAhead(context: Context, folder: number): Promise<void> {
+  const { listings, listedAhead, bytes } = context;
+  const nodeId = rowOfFolder(context, folder)?.nodeId;
+  if (nodeId == null || listings.isRunning(folder)) return;
+  const ahead = { isWanted: false };
+  listedAhead.set(folder, ahead);
+  const asking = { signal: bytes.stopped.signal, isAwaited: false, isWanted: () => ahead.isWanted };
+  await listings.run(folder, () => readList(context, folder, nodeId, asking)).finally(() => listedAhead.delete(folder));
+}
+
+async function listFolder(context: Context, folder: number): Promise<void> {
+  const { metadata } = context;
+  const nodeId = rowOfFolder(context, folder)?.nodeId;
+  // Removed meanwhile, or born here: nobody else can have put anything into it.
+  if (nodeId == null || metadata.inodes.get(folder)?.listed !== null) return;
+  await readList(context, folder, nodeId, { signal: new AbortController().signal, isAwaited: true });
+}
+
+/** A folder that is known already is listed again, where no journal tells what has changed in it. */
+export async function relistFolder(context: Context, folder: number, signal: AbortSignal): Promise<void> {
+  const nodeId = rowOfFolder(context, folder)?.nodeId;
+  if (nodeId != null)
+    await context.listings.run(folder, () => readList(context, folder, nodeId, { signal, isAwaited: false }));
+}
+
+interface Asking {
+  readonly signal: AbortSignal;
+  /** A program waits for it; else there is another time. */
+  readonly isAwaited: boolean;
+  /** False: it ends with the first page. */
+  readonly isWanted?: () => boolean;
+}
+
+async function readList(context: Context, folder: number, nodeId: string, asking: Asking): Promise<void> {
+  const { client, log } = context;
+  let list = await readPages(context, nodeId, asking);
+  for (let tries = 1; await hasShifted(context, nodeId, list, asking); tries += 1) {
+    if (tries === LISTS_MAX) {
+      log.warn({ folder }, "a folder changed whenever it was listed: a name between two pages may be missing");
+      break;
+    }
+    await sleep(context.runtime, SHIFTED_MS, asking.signal);
+    list = await readPages(context, nodeId, asking);
+  }
+  const { shown, asOf } = list;
+  noteIndexed(context, asOf);
+  await confirmAbsent(context, nodeId, shown, asOf, asking);
+  if (!client.features.journal) await confirmWaiting(context, nodeId, shown, asking);
+  await catchUp(context, folder, nodeId, asOf, asking);
+}
+
+interface List {
+  /** Ids. */
+  readonly shown: ReadonlySet<string>;
+  /** Pages by number are of several moments: the list is as old as the oldest. */
+  readonly asOf: number;
+  readonly newest: number;
+}
+
+function endless(nodeId: string): RemoteError {
+  const what = `${IDLE_MAX} pages in a row of folder ${nodeId} show nothing that others have not, and are not the last`;
+  return new RemoteError("malformed", what);
+}
+
+async function readPages(context: Context, nodeId: string, asking: Asking): Promise<List> {
+  const { metadata, client } = context;
+  const shown = new Set<string>();
+  let after: string | undefined;
+  let asOf = Number.POSITIVE_INFINITY;
+  let newest = 0;
+  for (let idle = 0; ; ) {
+    const begun = context.runtime.now();
+    const before = shown.size;
+    const page = await ask(context, asking, (limit) =>
+      client.listFolder(nodeId, { pageSize: PAGE, signal: limit, ...(after === undefined ? {} : { after }) }),
+    );
+    if (asking.signal.aborted) throw new FsError("EIO", "the mount ends");
+    const upTo = shownUpTo(context, page.asOf, begun);
+    asOf = Math.min(asOf, upTo);
+    newest = Math.max(newest, upTo);
+    for (let start = 0; start < page.items.length; start += SLICE) {
+      const slice = page.items.slice(start, start + SLICE);
+      foresee(context, slice, "others");
+      metadata.transaction(() => {
+        for (const node of slice) {
+          shown.add(node.id);
+          observeNode(context, node);
+        }
+      });
+      context.runtime.step("listing: slice kept");
+      if (start + SLICE < page.items.length) await breathe(context);
+    }
+    if (page.next == null) return { shown, asOf, newest };
+    idle = shown.size > before ? 0 : idle + 1;
+    if (idle === IDLE_MAX) throw endless(nodeId);
+    if (asking.isWanted?.() === false)
+      throw new FsError("EAGAIN", `folder ${nodeId} is large, and nobody waits for it`);
+    after = page.next;
+  }
+}
+
+/**
+ * Where pages are numbered, a name that goes moves all after it one place forward: the first of the next page is
+ * then in neither, and no journal tells of it. Where there is no journal, the folder is listed again anyway.
+ */
+async function hasShifted(context: Context, nodeId: string, list: List, asking: Asking): Promise<boolean> {
+  const { metadata, client, workspace } = context;
+  if (client.features.snapshots || !client.features.journal) return false;
+  for (let reached = list.asOf; reached < list.newest; ) {
+    const page = await ask(context, asking, (limit) => client.readJournal(workspace.id, reached, { signal: limit }));
+    const wasIn = (id: string) => list.shown.has(id) || metadata.nodes.ofNodeId(id)?.base?.parent === nodeId;
+    const hasLeft = ({ kind, nodeId: id, parentId }: JournalEntry) =>
+      !STAYING.has(kind) && (parentId === nodeId || wasIn(id));
+    if (page.items.some((entry) => entry.position <= list.newest && hasLeft(entry))) return true;
+    const end = endOf(page);
+    // The journal is later than the list.
+    if (end <= reached) return true;
+    reached = end;
+  }
+  return false;
+}
+
+/** The position up to which a page of the journal tells everything. */
+function endOf({ items, pageSize, asOf }: JournalPage): number {
+  return Math.max(items.at(-1)?.position ?? 0, items.length < pageSize ? asOf : 0);
+}
+
+/** What passes by itself is no failure of a list that a program waits for. A gateway that is known to be away is asked once. */
+async function ask<T>(context: Context, asking: Asking, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const { network, runtime } = context;
+  const { signal, isAwaited } = asking;
+  // Asked once: the first connection that breaks says that it is away until another call is answered.
+  const mayPass = isAwaited && network.isOnline;
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await network.ask(signal, call);
+    } catch (error) {
+      const cause = error instanceof FsError ? error.cause : undefined;
+      const isAgain = mayPass && cause instanceof RemoteError && isPassing(cause) && !signal.aborted;
+      const wait = isAgain ? tryAgainAfter(context, cause, tries) : undefined;
+      if (wait === undefined) throw error;
+      await sleep(runtime, wait, signal);
+    }
+  }
+}
+
+/** Lets other requests in between two slices. */
+function breathe(context: Context): Promise<void> {
+  return new Promise((resolve) => context.runtime.setTimer(0, resolve));
+}
+
+/** Known here, agreed before the snapshot, and not in it: the id says whether it is moved, or gone and since when. */
+async function confirmAbsent(
+  context: Context,
+  nodeId: string,
+  shown: ReadonlySet<string>,
+  asOf: number,
+  asking: Asking,
+): Promise<void> {
+  const { metadata } = context;
+  await forEachAtOnce(await absentFrom(context, nodeId, shown, asOf), READERS, async (id) => {
+    const node = await ask(context, asking, (limit) => readNode(context, id, limit));
+    const known = metadata.nodes.ofNodeId(id);
+    if (node !== undefined) observeNode(context, node, "id");
+    else if (known !== undefined && isLongGone(context, known)) {
+      observeDeletion(context, id, newestRevision(known) + 1, null);
+    }
+    // Gone, which the journal tells; or so new, or for a moment, that its id is not found.
+    else metadata.rereads.add(id);
+  });
+}
+
+/** Their ids. Rows are looked at a page at a time: of a folder with a hundred thousand all at once would hold up everybody. */
+async function absentFrom(
+  context: Context,
+  nodeId: string,
+  shown: ReadonlySet<string>,
+  asOf: number,
+): Promise<string[]> {
+  const absent: string[] = [];
+  for (let last: Below | undefined; ; ) {
+    const rows = context.metadata.nodes.belowAfter(nodeId, last, PAGE);
+    for (const row of rows) if (!shown.has(row.nodeId) && row.position <= asOf) absent.push(row.nodeId);
+    if (rows.length < PAGE) return absent;
+    last = rows.at(-1);
+    await breathe(context);
+  }
+}
+
+/**
+ * The same of what waits for its name in the folder, where there is no journal to tell of it: what this list does
+ * not show was in an older one. Gone meanwhile, it must not wait for ever: to programs the folder would not be empty.
+ */
+async function confirmWaiting(
+  context: Context,
+  nodeId: string,
+  shown: ReadonlySet<string>,
+  asking: Asking,
+): Promise<void> {
+  const { metadata } = context;
+  const absent = metadata.arrivals.idsIn(nodeId).filter((id) => !shown.has(id));
+  await forEachAtOnce(absent, READERS, async (id) => {
+    const node = await ask(context, asking, (limit) => readNode(context, id, limit));
+    if (node !== undefined) observeNode(context, node, "id");
+    else metadata.arrivals.remove(id);
+  });
+}
+
+/**
+ * No journal will tell: two lists without it, and an id that was not found in between, do for what
+ * nobody here has changed. What was changed here is kept back until the settle time is over.
+ */
+function isLongGone({ metadata, client, runtime }: Context, { nodeId, dirtySince }: NodeRow): boolean {
+  if (client.features.journal || nodeId === null || dirtySince !== null) return false;
+  const since = metadata.rereads.missingSince(nodeId);
+  return since !== undefined && runtime.now() - since >= GONE_MS;
+}
+
+/**
+ * The cursor is ahead of the snapshot: what the journal told in between of this folder and of what
+ * is in it was passed over then. Complete only when both meet without a wait in between.
+ */
+async function catchUp(context: Context, folder: number, nodeId: string, asOf: number, asking: Asking): Promise<void> {
+  const { metadata, client, workspace } = context;
+  let reached = asOf;
+  while (client.features.journal && reached < metadata.settings.getNumber("cursor")) {
+    const page = await ask(context, asking, (limit) => client.readJournal(workspace.id, reached, { signal: limit }));
+    const entries = page.items.filter((entry) => concerns(context, entry, nodeId));
+    const missed = await ask(context, asking, (limit) => readMissed(context, entries, limit));
+    applyEntries(context, entries, missed);
+    readAgain(context, entries, missed);
+    const end = endOf(page);
+    if (end <= reached) break;
+    reached = end;
+  }
+  metadata.transaction(() => {
+    const inode = metadata.inodes.get(folder);
+    if (inode !== undefined && inode.listed === null) metadata.inodes.update(folder, { listed: reached });
+  });
+}
+
+/** What an old list has let wait for its name may have gone elsewhere since. */
+function concerns({ metadata }: Context, { parentId, nodeId: id }: JournalEntry, nodeId: string): boolean {
+  return parentId === nodeId || metadata.nodes.ofNodeId(id) !== undefined || metadata.arrivals.get(id) !== undefined;
+}
+
+/** As readNews, but nodes without a row count too: they are in this folder. */
+async function readMissed(context: Context, entries: readonly JournalEntry[], signal: AbortSignal) {
+  const nodes = await readNews(context, entries, signal);
+  for (const entry of entries) {
+    if (entry.kind === "deleted" || !isUnread(nodes.get(entry.nodeId))) continue;
+    if (context.metadata.nodes.ofNodeId(entry.nodeId) !== undefined) continue;
+    const node = await readOrHidden(context, entry.nodeId, signal);
+    if (node !== undefined) nodes.set(entry.nodeId, node);
+    else context.metadata.rereads.add(entry.nodeId, entry.parentId);
+  }
+  return nodes;
+}
