@@ -4,8 +4,8 @@ import { createCalls } from "../../src/fuse-native/calls.ts";
 import { createPaths } from "../../src/fuse-native/paths.ts";
 import { FsError } from "../../src/vfs/errors.ts";
 import { gate } from "../fuse/fake-kernel.ts";
-import { edit } from "../sim/outside.ts";
-import { createWorld } from "../sim/world.ts";
+import { edit } from "../sim/support/outside.ts";
+import { createWorld } from "../sim/support/world.ts";
 
 const CALLER = { uid: 0, gid: 0, pid: 0, signal: new AbortController().signal };
 const HEARD_MS = 5_000;

@@ -3,10 +3,10 @@
  * has done to it meanwhile. Both contents are there in the end. And nobody waits for ever.
  */
 import { expect, test } from "vitest";
-import type { Calls } from "./calls.ts";
-import { begin, there } from "./one-world.ts";
-import { bytesOf, sourceOf } from "./programs.ts";
-import { hashOf } from "./tree.ts";
+import type { Calls } from "./support/calls.ts";
+import { begin, there } from "./support/one-world.ts";
+import { bytesOf, sourceOf } from "./support/programs.ts";
+import { hashOf } from "./support/tree.ts";
 
 const LIMIT_MS = 10_000;
 const STANDSTILL_MS = 60_000;

@@ -2,7 +2,7 @@
 import { expect, test } from "vitest";
 import { deferred } from "../../src/lib/deferred.ts";
 import type { Connection } from "../../src/metadata/database.ts";
-import { begin } from "./one-world.ts";
+import { begin } from "./support/one-world.ts";
 
 /** Counts statements that run, and rows they answer. */
 function counting(database: Connection, count: (rows: number) => void): Connection {

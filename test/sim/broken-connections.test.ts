@@ -4,7 +4,7 @@
  */
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import { begin } from "./one-world.ts";
+import { begin } from "./support/one-world.ts";
 
 const TIMEOUT = { timeout: 60_000 };
 const isWrite = ({ method }: HttpRequest) => method !== "GET";

@@ -7,9 +7,9 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { SEED } from "../support/seed.ts";
-import { CONFLICTS } from "./conflict-cases.ts";
-import { type Conflict, endOf, type First, playConflict } from "./conflict-run.ts";
-import { conflictTable } from "./conflict-table.ts";
+import { CONFLICTS } from "./support/conflict-cases.ts";
+import { type Conflict, endOf, type First, playConflict } from "./support/conflict-run.ts";
+import { conflictTable } from "./support/conflict-table.ts";
 
 const TABLE = fileURLToPath(new URL("../../src/vfs/CONFLICTS.md", import.meta.url));
 

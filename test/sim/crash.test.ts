@@ -7,9 +7,9 @@
 import { expect, test } from "vitest";
 import { engineLabels } from "../support/step-labels.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
-import { FAULTS_OF_CHANGES, playFault, playKills } from "./crash-matrix.ts";
-import { playScript, type Script } from "./crash-run.ts";
-import { SCRIPTS } from "./crash-scripts.ts";
+import { FAULTS_OF_CHANGES, playFault, playKills } from "./support/crash-matrix.ts";
+import { playScript, type Script } from "./support/crash-run.ts";
+import { SCRIPTS } from "./support/crash-scripts.ts";
 
 const SEED = 1;
 /** Passings of each label besides the first, wherever they may be. */

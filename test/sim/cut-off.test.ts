@@ -3,11 +3,11 @@
  * network keeps contents from being looked at names and sizes do not tell, so either is right, until one is seen.
  */
 import { expect, test } from "vitest";
-import { playHistory } from "./history.ts";
-import { createModel } from "./model.ts";
-import { createPaired } from "./paired.ts";
-import { runProgram } from "./programs.ts";
-import { readFile } from "./tree.ts";
+import { playHistory } from "./support/history.ts";
+import { createModel } from "./support/model.ts";
+import { createPaired } from "./support/paired.ts";
+import { runProgram } from "./support/programs.ts";
+import { readFile } from "./support/tree.ts";
 
 /** Long after the write is answered. */
 const TICKS = 90;

@@ -1,8 +1,8 @@
 /** What cannot be sent is cut all the same: saved hours before the machine goes down, it is no half-written file. */
 import { expect, test } from "vitest";
-import { begin, there } from "./one-world.ts";
-import { withPower } from "./power.ts";
-import { bytesOf } from "./programs.ts";
+import { begin, there } from "./support/one-world.ts";
+import { withPower } from "./support/power.ts";
+import { bytesOf } from "./support/programs.ts";
 
 const TIMEOUT = { timeout: 120_000 };
 const HOUR = 3_600_000;

@@ -4,12 +4,12 @@
  */
 import Database from "better-sqlite3";
 import { describe, expect, test } from "vitest";
-import { callsOf, type Damage, playDamage, rest } from "./damage-run.ts";
-import type { Mount } from "./mount.ts";
-import { withPower } from "./power.ts";
-import { bytesOf, runProgram } from "./programs.ts";
-import { readFile } from "./tree.ts";
-import { createWorld, type World } from "./world.ts";
+import { callsOf, type Damage, playDamage, rest } from "./support/damage-run.ts";
+import type { Mount } from "./support/mount.ts";
+import { withPower } from "./support/power.ts";
+import { bytesOf, runProgram } from "./support/programs.ts";
+import { readFile } from "./support/tree.ts";
+import { createWorld, type World } from "./support/world.ts";
 
 const SEED = Number(process.env.WSFS_SEED ?? 1);
 const RUNS = Number(process.env.SIM_RUNS ?? 1);

@@ -2,11 +2,11 @@
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
 import { sleep } from "../../src/lib/runtime.ts";
-import type { Mount } from "./mount.ts";
-import { begin as beginOne } from "./one-world.ts";
-import { bytesOf, runProgram } from "./programs.ts";
-import { gatewayTree, hashOf, readFile } from "./tree.ts";
-import { createWorld } from "./world.ts";
+import type { Mount } from "./support/mount.ts";
+import { begin as beginOne } from "./support/one-world.ts";
+import { bytesOf, runProgram } from "./support/programs.ts";
+import { gatewayTree, hashOf, readFile } from "./support/tree.ts";
+import { createWorld } from "./support/world.ts";
 
 const SIZE = 40;
 const LIMIT_MS = 600_000;

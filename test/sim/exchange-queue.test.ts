@@ -1,7 +1,7 @@
 /** Two names that are to be exchanged: what the queue says of each, and that trying either again means both. */
 import { expect, test } from "vitest";
 import type { QueueItem } from "../../src/vfs/engine.ts";
-import { begin } from "./one-world.ts";
+import { begin } from "./support/one-world.ts";
 
 test("while the exchange is not answered, both say so; retried by either name, it goes at once", {
   timeout: 120_000,

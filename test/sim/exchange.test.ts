@@ -4,10 +4,10 @@
  */
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import type { Sabotage } from "./mount.ts";
-import { begin, there } from "./one-world.ts";
-import type { Fault } from "./transport.ts";
-import { differences, treeOf } from "./tree.ts";
+import type { Sabotage } from "./support/mount.ts";
+import { begin, there } from "./support/one-world.ts";
+import type { Fault } from "./support/transport.ts";
+import { differences, treeOf } from "./support/tree.ts";
 
 const isExchange = ({ path }: HttpRequest) => path.endsWith("/exchange");
 

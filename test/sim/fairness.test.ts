@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import { RemoteError } from "../../src/client/errors.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { BULK_BYTES } from "../../src/vfs/writeback/lanes.ts";
-import type { Calls } from "./calls.ts";
-import { begin, there } from "./one-world.ts";
-import { runProgram } from "./programs.ts";
-import { readFile } from "./tree.ts";
+import type { Calls } from "./support/calls.ts";
+import { begin, there } from "./support/one-world.ts";
+import { runProgram } from "./support/programs.ts";
+import { readFile } from "./support/tree.ts";
 
 const TIMEOUT = { timeout: 120_000 };
 /** Less than the quiet that is waited for; see mount.ts. */

@@ -1,8 +1,8 @@
 /** A gateway without a journal that for a while neither lists a node nor finds its id, and then does again. */
 import { expect, test } from "vitest";
-import { runProgram } from "./programs.ts";
-import { gatewayTree, readFile, treeOf } from "./tree.ts";
-import { createWorld } from "./world.ts";
+import { runProgram } from "./support/programs.ts";
+import { gatewayTree, readFile, treeOf } from "./support/tree.ts";
+import { createWorld } from "./support/world.ts";
 
 const POLL_MS = 5_000;
 /** What is written has settled. */

@@ -1,8 +1,8 @@
 /** Histories in which something once went wrong, as short as they could be made. */
 import { test } from "vitest";
 import { FEATURE_NAMES } from "../../src/contract/features.ts";
-import { type HistoryOptions, playHistory } from "./history.ts";
-import type { Step } from "./steps.ts";
+import { type HistoryOptions, playHistory } from "./support/history.ts";
+import type { Step } from "./support/steps.ts";
 
 interface Found {
   readonly name: string;

@@ -4,10 +4,10 @@
  */
 import { expect, test } from "vitest";
 import type { KernelCache, KernelNews } from "../../src/vfs/kernel-cache.ts";
-import { playHistory } from "./history.ts";
-import type { Sabotage } from "./mount.ts";
-import type { Program } from "./programs.ts";
-import type { Step } from "./steps.ts";
+import { playHistory } from "./support/history.ts";
+import type { Sabotage } from "./support/mount.ts";
+import type { Program } from "./support/programs.ts";
+import type { Step } from "./support/steps.ts";
 
 const run = (mount: number, program: Program): Step => ({ do: "run", mount, program });
 const wait = (ms: number): Step => ({ do: "wait", ms });

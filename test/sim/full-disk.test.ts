@@ -9,10 +9,10 @@ import { createReserve } from "../../src/content/reserve.ts";
 import type { StateDisk } from "../../src/content/state-disk.ts";
 import type { Connection } from "../../src/metadata/database.ts";
 import type { MemoryFiles, Operation } from "../support/memory-files.ts";
-import { CallError, type Calls } from "./calls.ts";
-import { bytesOf, runProgram } from "./programs.ts";
-import { differences, gatewayTree, readFile, treeOf } from "./tree.ts";
-import { createWorld, type World } from "./world.ts";
+import { CallError, type Calls } from "./support/calls.ts";
+import { bytesOf, runProgram } from "./support/programs.ts";
+import { differences, gatewayTree, readFile, treeOf } from "./support/tree.ts";
+import { createWorld, type World } from "./support/world.ts";
 
 /** What a disk may refuse for want of room. */
 const TAKES_ROOM: readonly Operation[] = [

@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import { FEATURE_NAMES, type Feature } from "../../src/contract/features.ts";
 import type { Engine } from "../../src/vfs/engine.ts";
-import { treeOf } from "./tree.ts";
-import { createWorld } from "./world.ts";
+import { treeOf } from "./support/tree.ts";
+import { createWorld } from "./support/world.ts";
 
 /** Twice the settle time, and some looks. */
 const GONE_MS = 11 * 60_000;

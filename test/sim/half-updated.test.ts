@@ -5,10 +5,10 @@
  */
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import { playHistory } from "./history.ts";
-import type { Sabotage } from "./mount.ts";
-import type { Program } from "./programs.ts";
-import type { Step } from "./steps.ts";
+import { playHistory } from "./support/history.ts";
+import type { Sabotage } from "./support/mount.ts";
+import type { Program } from "./support/programs.ts";
+import type { Step } from "./support/steps.ts";
 
 /** By their sizes it is told whose a content is. */
 const SAVES: readonly (number | undefined)[] = [30, 35];

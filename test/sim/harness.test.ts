@@ -1,11 +1,11 @@
 /** The simulation itself: the same seed is the same history, and what it is there to catch is caught. */
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { CallError } from "./calls.ts";
-import { playHistory } from "./history.ts";
-import { createModel } from "./model.ts";
-import { type Step, stepsOf } from "./steps.ts";
-import { lookAround } from "./tree.ts";
+import { CallError } from "./support/calls.ts";
+import { playHistory } from "./support/history.ts";
+import { createModel } from "./support/model.ts";
+import { type Step, stepsOf } from "./support/steps.ts";
+import { lookAround } from "./support/tree.ts";
 
 const [steps = []] = fc.sample(stepsOf({ mounts: 2, isOutside: true }, { min: 25, max: 25 }), {
   seed: 7,

@@ -4,9 +4,9 @@
  */
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import { movedLate } from "./late-move.ts";
-import { begin, there } from "./one-world.ts";
-import { bytesOf } from "./programs.ts";
+import { movedLate } from "./support/late-move.ts";
+import { begin, there } from "./support/one-world.ts";
+import { bytesOf } from "./support/programs.ts";
 
 const isBirth = ({ method, path }: HttpRequest) =>
   method === "POST" && (path === "/v1/nodes" || path.startsWith("/v1/files/"));

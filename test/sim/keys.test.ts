@@ -6,10 +6,10 @@ import { expect, test } from "vitest";
 import { FEATURE_NAMES, type Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { isMove, movedLate } from "./late-move.ts";
-import { ALL_ARRIVED_MS, begin, there } from "./one-world.ts";
-import { bytesOf } from "./programs.ts";
-import { treeOf } from "./tree.ts";
+import { isMove, movedLate } from "./support/late-move.ts";
+import { ALL_ARRIVED_MS, begin, there } from "./support/one-world.ts";
+import { bytesOf } from "./support/programs.ts";
+import { treeOf } from "./support/tree.ts";
 
 /** An id that has answered 404 for so long is gone. */
 const SETTLED_MS = 5 * 60_000 + 10_000;

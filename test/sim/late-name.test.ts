@@ -4,10 +4,10 @@
  * there before, does not take it away.
  */
 import { expect, test } from "vitest";
-import type { Mount } from "./mount.ts";
-import { bytesOf, type Program } from "./programs.ts";
-import { hashOf, treeOf } from "./tree.ts";
-import { beginTwo, TURNS_MS } from "./two-world.ts";
+import type { Mount } from "./support/mount.ts";
+import { bytesOf, type Program } from "./support/programs.ts";
+import { hashOf, treeOf } from "./support/tree.ts";
+import { beginTwo, TURNS_MS } from "./support/two-world.ts";
 
 const SIZE = 40;
 const NEW = hashOf(bytesOf("new", SIZE));

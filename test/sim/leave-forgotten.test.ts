@@ -1,6 +1,6 @@
 /** A daemon that gives way leaves nothing behind that the kernel had forgotten: its successor would keep it for good. */
 import { expect, test } from "vitest";
-import { begin } from "./one-world.ts";
+import { begin } from "./support/one-world.ts";
 
 test("what the kernel forgot right before a reload is gone when the daemon has left", async () => {
   const { world, mount, save, unlink, metadata } = await begin(true);

@@ -1,7 +1,7 @@
 /** A gateway that shows only heads: content on its way to another node stays here until it has arrived, whatever the cache may hold. */
 import { expect, test } from "vitest";
 import { hashOf } from "../support/bytes-world.ts";
-import { begin, there } from "./one-world.ts";
+import { begin, there } from "./support/one-world.ts";
 
 test("renamed over another while offline, and its node deleted elsewhere before that was sent", {
   timeout: 120_000,

@@ -4,12 +4,12 @@
  */
 import { afterAll, expect, test } from "vitest";
 import { FEATURE_NAMES } from "../../src/contract/features.ts";
-import { playHistory } from "./history.ts";
-import type { Sabotage } from "./mount.ts";
-import { playHistories, runSettings } from "./run.ts";
-import type { Step } from "./steps.ts";
-import { createTally, describeTally } from "./tally.ts";
-import { LESSER } from "./worlds.ts";
+import { playHistory } from "./support/history.ts";
+import type { Sabotage } from "./support/mount.ts";
+import { playHistories, runSettings } from "./support/run.ts";
+import type { Step } from "./support/steps.ts";
+import { createTally, describeTally } from "./support/tally.ts";
+import { LESSER } from "./support/worlds.ts";
 
 const tally = createTally();
 

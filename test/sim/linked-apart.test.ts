@@ -3,9 +3,9 @@
  * behind the other, although the other is written later, and nobody writes over it who has not shown it.
  */
 import { expect, test } from "vitest";
-import { bytesOf, type Program } from "./programs.ts";
-import { hashOf } from "./tree.ts";
-import { beginTwo, TURNS_MS } from "./two-world.ts";
+import { bytesOf, type Program } from "./support/programs.ts";
+import { hashOf } from "./support/tree.ts";
+import { beginTwo, TURNS_MS } from "./support/two-world.ts";
 
 const SIZE = 40;
 

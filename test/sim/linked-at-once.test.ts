@@ -4,12 +4,12 @@
  * do to one name is done to that alone.
  */
 import { expect, test } from "vitest";
-import type { Mount } from "./mount.ts";
-import { createOracle } from "./oracle.ts";
-import { bytesOf, type Program, runProgram } from "./programs.ts";
-import { hashOf, readFile } from "./tree.ts";
-import { TURNS_MS } from "./two-world.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Mount } from "./support/mount.ts";
+import { createOracle } from "./support/oracle.ts";
+import { bytesOf, type Program, runProgram } from "./support/programs.ts";
+import { hashOf, readFile } from "./support/tree.ts";
+import { TURNS_MS } from "./support/two-world.ts";
+import { createWorld, type World } from "./support/world.ts";
 
 const SIZE = 40;
 

@@ -1,7 +1,7 @@
 /** A file gets one more name on one mount while on another one, which has not heard of that, the name it has becomes another file's. */
 import { expect, test } from "vitest";
-import type { Mount } from "./mount.ts";
-import { beginTwo, TURNS_MS } from "./two-world.ts";
+import type { Mount } from "./support/mount.ts";
+import { beginTwo, TURNS_MS } from "./support/two-world.ts";
 
 async function begin() {
   const it = await beginTwo();

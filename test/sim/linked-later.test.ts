@@ -1,10 +1,10 @@
 /** Which of two contents of a linked file came later, where requests, mounts and the journal are late, lost or gone. */
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
-import type { Mount } from "./mount.ts";
-import { bytesOf, sourceOf } from "./programs.ts";
-import { hashOf } from "./tree.ts";
-import { beginTwo, TURNS_MS } from "./two-world.ts";
+import type { Mount } from "./support/mount.ts";
+import { bytesOf, sourceOf } from "./support/programs.ts";
+import { hashOf } from "./support/tree.ts";
+import { beginTwo, TURNS_MS } from "./support/two-world.ts";
 
 const SIZE = 40;
 const hash = (label: string) => hashOf(bytesOf(label, SIZE));

@@ -3,7 +3,7 @@
  * is the same file before and after, to who has it open and to who looks it up.
  */
 import { expect, test } from "vitest";
-import { beginTwo, TURNS_MS } from "./two-world.ts";
+import { beginTwo, TURNS_MS } from "./support/two-world.ts";
 
 const SIZE = 40;
 

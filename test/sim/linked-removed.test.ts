@@ -1,6 +1,6 @@
 /** One name of a linked file is removed by another mount while the turn of who changed it is not over. */
 import { expect, test } from "vitest";
-import { beginTwo, TURNS_MS } from "./two-world.ts";
+import { beginTwo, TURNS_MS } from "./support/two-world.ts";
 
 test("the others have all there is of it: nothing waits to be sent, not for a moment", async () => {
   const { world, alpha, beta, run, drain, calls } = await beginTwo();

@@ -4,10 +4,10 @@
  */
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
-import type { Mount } from "./mount.ts";
-import { bytesOf, sourceOf } from "./programs.ts";
-import { hashOf } from "./tree.ts";
-import { beginTwo, TURNS_MS } from "./two-world.ts";
+import type { Mount } from "./support/mount.ts";
+import { bytesOf, sourceOf } from "./support/programs.ts";
+import { hashOf } from "./support/tree.ts";
+import { beginTwo, TURNS_MS } from "./support/two-world.ts";
 
 async function begin(options: { readonly lacks?: readonly Feature[] } = {}) {
   const changes: string[] = [];

@@ -7,9 +7,9 @@ import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { begin, there } from "./one-world.ts";
-import { bytesOf } from "./programs.ts";
-import { hashOf } from "./tree.ts";
+import { begin, there } from "./support/one-world.ts";
+import { bytesOf } from "./support/programs.ts";
+import { hashOf } from "./support/tree.ts";
 
 const isMaking = ({ method, path }: HttpRequest) => method === "POST" && path === "/v1/nodes";
 const LACKS: readonly { what: string; lacks: readonly Feature[] }[] = [

@@ -1,7 +1,7 @@
 /** A file of many names is saved elsewhere, and that is heard of name by name. */
 import { expect, test } from "vitest";
-import type { Mount } from "./mount.ts";
-import { beginTwo, TURNS_MS } from "./two-world.ts";
+import type { Mount } from "./support/mount.ts";
+import { beginTwo, TURNS_MS } from "./support/two-world.ts";
 
 const NAMES = 250;
 /** Times that a row of it is looked for, a name that is heard of: a few, not one for each of the others. */

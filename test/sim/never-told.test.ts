@@ -1,9 +1,9 @@
 /** What another mount makes and removes leaves nothing behind in one that looked once, or whose kernel forgot all. */
 import { expect, test } from "vitest";
 import { ROUND_MS } from "../../src/vfs/files/ask-kernel.ts";
-import type { Mount } from "./mount.ts";
-import { readFile } from "./tree.ts";
-import { beginTwo } from "./two-world.ts";
+import type { Mount } from "./support/mount.ts";
+import { readFile } from "./support/tree.ts";
+import { beginTwo } from "./support/two-world.ts";
 
 const NAMES = ["a", "b", "c", "d"];
 

@@ -1,7 +1,7 @@
 /** What has no bytes (a symlink, an empty file) gets another node where the gateway takes no version by reference. */
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
-import { begin, there } from "./one-world.ts";
+import { begin, there } from "./support/one-world.ts";
 
 const LACKS: readonly { what: string; lacks: readonly Feature[] }[] = [
   { what: "references", lacks: ["references"] },

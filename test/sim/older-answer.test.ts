@@ -2,9 +2,9 @@
 import { expect, test } from "vitest";
 import { type Feature, SETTLE_MS } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import { begin, there } from "./one-world.ts";
-import type { Fault } from "./transport.ts";
-import { differences, TAG, treeOf } from "./tree.ts";
+import { begin, there } from "./support/one-world.ts";
+import type { Fault } from "./support/transport.ts";
+import { differences, TAG, treeOf } from "./support/tree.ts";
 
 const LACKS: readonly (readonly Feature[])[] = [[], ["revisions"], ["revisions", "journal"]];
 const HOW: readonly { readonly how: string; readonly fault: Fault; readonly dies: boolean }[] = [

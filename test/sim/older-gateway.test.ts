@@ -9,10 +9,10 @@ import type { HttpRequest } from "../../src/contract/http.ts";
 import { itemOf } from "../../src/vfs/calls/pending.ts";
 import { isPastGone, noteFollowed, notePastGone } from "../../src/vfs/context/past.ts";
 import { evict } from "../../src/vfs/files/evict.ts";
-import type { Mount } from "./mount.ts";
-import type { Fault } from "./transport.ts";
-import { gatewayTree, treeOf } from "./tree.ts";
-import { createWorld, type World, type WorldOptions } from "./world.ts";
+import type { Mount } from "./support/mount.ts";
+import type { Fault } from "./support/transport.ts";
+import { gatewayTree, treeOf } from "./support/tree.ts";
+import { createWorld, type World, type WorldOptions } from "./support/world.ts";
 
 const file = (path: string, text: string) => `${path} file ${createHash("sha256").update(text).digest("hex")}`;
 

@@ -1,8 +1,8 @@
 /** One mount under lag, faults and crashes is a plain folder at every moment: nothing flickers, nothing is lost. */
 import { expect, test } from "vitest";
-import { playHistories, runSettings } from "./run.ts";
-import { createTally, describeTally } from "./tally.ts";
-import { ONE } from "./worlds.ts";
+import { playHistories, runSettings } from "./support/run.ts";
+import { createTally, describeTally } from "./support/tally.ts";
+import { ONE } from "./support/worlds.ts";
 
 test(ONE.name, { timeout: 600_000 }, async () => {
   const settings = runSettings(400, 1);

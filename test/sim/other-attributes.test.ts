@@ -1,6 +1,6 @@
 /** Extended attributes that programs on a mount could not have set: the gateway takes any name. */
 import { expect, test } from "vitest";
-import { begin } from "./one-world.ts";
+import { begin } from "./support/one-world.ts";
 
 const NAMES = ["tag", "user.", "security.capability", "user.two\0names", `user.${"ä".repeat(126)}`];
 

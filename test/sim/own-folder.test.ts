@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { ALL_ARRIVED_MS, begin } from "./one-world.ts";
+import { ALL_ARRIVED_MS, begin } from "./support/one-world.ts";
 
 const isBirth = ({ method, path }: HttpRequest) => method === "POST" && path === "/v1/nodes";
 const isListOf = ({ query }: HttpRequest, folder: string | undefined) => query.parentId === folder;

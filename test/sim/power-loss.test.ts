@@ -3,9 +3,9 @@
  * its answer. What the gateway then shows is ours, and no conflict with what programs do offline.
  */
 import { expect, test } from "vitest";
-import { begin } from "./one-world.ts";
-import { withPower } from "./power.ts";
-import { bytesOf } from "./programs.ts";
+import { begin } from "./support/one-world.ts";
+import { withPower } from "./support/power.ts";
+import { bytesOf } from "./support/programs.ts";
 
 type It = Awaited<ReturnType<typeof begin>>;
 

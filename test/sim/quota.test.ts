@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import type { Node } from "../../src/contract/resources.ts";
 import type { QueueItem } from "../../src/vfs/engine.ts";
 import { CALLER } from "../support/bytes-world.ts";
-import { codeOf } from "./calls.ts";
-import type { Sabotage } from "./mount.ts";
-import { begin, there } from "./one-world.ts";
-import { bytesOf, runProgram } from "./programs.ts";
+import { codeOf } from "./support/calls.ts";
+import type { Sabotage } from "./support/mount.ts";
+import { begin, there } from "./support/one-world.ts";
+import { bytesOf, runProgram } from "./support/programs.ts";
 
 const TIMEOUT = { timeout: 120_000 };
 const HOUR = 3_600_000;

@@ -5,9 +5,9 @@ import { createReserve } from "../../src/content/reserve.ts";
 import type { StateDisk } from "../../src/content/state-disk.ts";
 import type { Connection } from "../../src/metadata/database.ts";
 import type { MemoryFiles } from "../support/memory-files.ts";
-import { bytesOf } from "./programs.ts";
-import { differences, gatewayTree, readFile, treeOf } from "./tree.ts";
-import { createWorld } from "./world.ts";
+import { bytesOf } from "./support/programs.ts";
+import { differences, gatewayTree, readFile, treeOf } from "./support/tree.ts";
+import { createWorld } from "./support/world.ts";
 
 test("changes end in EROFS, what is cached and what the gateway has can be read, and all goes on afterwards", async () => {
   let isReadOnly = false;

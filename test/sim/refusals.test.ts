@@ -5,7 +5,7 @@ import type { HttpRequest } from "../../src/contract/http.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import { signToken } from "../../src/gateway/tokens.ts";
 import type { QueueItem } from "../../src/vfs/engine.ts";
-import { begin, there } from "./one-world.ts";
+import { begin, there } from "./support/one-world.ts";
 
 const TIMEOUT = { timeout: 120_000 };
 /** As world.ts has it. */

@@ -3,9 +3,9 @@
  * that is refused: this says nothing of the first sending. Until the journal tells of it the node may be gone.
  */
 import { expect, test } from "vitest";
-import { begin } from "./one-world.ts";
-import { bytesOf } from "./programs.ts";
-import type { Weather } from "./transport.ts";
+import { begin } from "./support/one-world.ts";
+import { bytesOf } from "./support/programs.ts";
+import type { Weather } from "./support/transport.ts";
 
 const BYTES = "the same";
 

@@ -4,10 +4,10 @@
  */
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { begin } from "./one-world.ts";
-import { edit } from "./outside.ts";
-import { bytesOf, runProgram } from "./programs.ts";
-import type { Weather } from "./transport.ts";
+import { begin } from "./support/one-world.ts";
+import { edit } from "./support/outside.ts";
+import { bytesOf, runProgram } from "./support/programs.ts";
+import type { Weather } from "./support/transport.ts";
 
 /** A request that was given up is remembered for so long; and until who waits looks again. */
 const FORGOTTEN_MS = 15 * 60_000;

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import type { QueueItem } from "../../src/vfs/engine.ts";
 import { hashOf } from "../support/bytes-world.ts";
-import { begin, there } from "./one-world.ts";
+import { begin, there } from "./support/one-world.ts";
 
 const TIMEOUT = { timeout: 120_000 };
 

@@ -1,7 +1,7 @@
 /** What is remembered of deletions, and of nodes to be read again: long enough, and not for ever. */
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { begin } from "./one-world.ts";
+import { begin } from "./support/one-world.ts";
 
 test("a node the gateway fails to show keeps nobody from being read again", async () => {
   const it = await begin(true);

@@ -4,10 +4,10 @@
  */
 import { expect, test } from "vitest";
 import { SEED } from "../support/seed.ts";
-import type { Process } from "./mount.ts";
-import { runProgram } from "./programs.ts";
-import { TAG, treeOf } from "./tree.ts";
-import { createWorld } from "./world.ts";
+import type { Process } from "./support/mount.ts";
+import { runProgram } from "./support/programs.ts";
+import { TAG, treeOf } from "./support/tree.ts";
+import { createWorld } from "./support/world.ts";
 
 type Rename = readonly [from: string, to: string];
 

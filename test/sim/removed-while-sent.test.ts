@@ -1,6 +1,6 @@
 /** A file that is removed while its bytes are on their way: they go when that is over, and not with the next mount. */
 import { expect, test } from "vitest";
-import { begin } from "./one-world.ts";
+import { begin } from "./support/one-world.ts";
 
 /** On the disk, of a small file. */
 const BLOCK = 4096;

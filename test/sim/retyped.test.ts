@@ -1,7 +1,7 @@
 /** Somebody makes a symlink of a file by its attributes alone: its head stays what it was, and what is written here has no place in it. */
 import { expect, test } from "vitest";
-import { begin } from "./one-world.ts";
-import { bytesOf, runProgram } from "./programs.ts";
+import { begin } from "./support/one-world.ts";
+import { bytesOf, runProgram } from "./support/programs.ts";
 
 const NEWS = bytesOf("news", 40);
 

@@ -1,6 +1,6 @@
 /** Programs that ask without end: what is saved goes on its way all the same, and at full speed when they pause or somebody waits for it. */
 import { expect, test } from "vitest";
-import { begin, there } from "./one-world.ts";
+import { begin, there } from "./support/one-world.ts";
 
 const TIMEOUT = { timeout: 60_000 };
 const FILES = 120;

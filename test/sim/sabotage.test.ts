@@ -3,10 +3,10 @@ import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
 import type { Connection } from "../../src/metadata/database.ts";
 import type { Engine } from "../../src/vfs/engine.ts";
-import { playHistory } from "./history.ts";
-import type { Sabotage } from "./mount.ts";
-import { playHistories } from "./run.ts";
-import type { Step } from "./steps.ts";
+import { playHistory } from "./support/history.ts";
+import type { Sabotage } from "./support/mount.ts";
+import { playHistories } from "./support/run.ts";
+import type { Step } from "./support/steps.ts";
 
 const SEED = 1;
 /** Several times as many as the slowest of them takes. */

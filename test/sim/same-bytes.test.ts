@@ -3,9 +3,9 @@ import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import type { Context } from "../../src/vfs/context/context.ts";
-import { bytesOf, runProgram, sourceOf } from "./programs.ts";
-import { readFile } from "./tree.ts";
-import { createWorld } from "./world.ts";
+import { bytesOf, runProgram, sourceOf } from "./support/programs.ts";
+import { readFile } from "./support/tree.ts";
+import { createWorld } from "./support/world.ts";
 
 const CALLER = { uid: 0, gid: 0, pid: 1, umask: 0o22, signal: new AbortController().signal };
 const READING = { read: true, write: false, append: false, truncate: false, exclusive: false };

@@ -4,7 +4,7 @@
  */
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import { begin } from "./one-world.ts";
+import { begin } from "./support/one-world.ts";
 
 const isPatch = ({ method }: HttpRequest) => method === "PATCH";
 const MODE = 0o700;

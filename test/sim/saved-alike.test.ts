@@ -2,8 +2,8 @@
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
-import { begin } from "./one-world.ts";
-import { bytesOf, runProgram, sourceOf } from "./programs.ts";
+import { begin } from "./support/one-world.ts";
+import { bytesOf, runProgram, sourceOf } from "./support/programs.ts";
 
 const WAYS = (["save", "replace", "recreate"] as const).flatMap((how) =>
   ([[], ["hashes"], ["uploadKeys", "folderKeys", "changeKeys", "lastKey"]] as Feature[][]).flatMap((lacks) =>

@@ -1,6 +1,6 @@
 /** A gateway without positions, and a mount whose wall clock is set: nothing waits for the clock, or is forgotten for it. */
 import { expect, test } from "vitest";
-import { begin, there } from "./one-world.ts";
+import { begin, there } from "./support/one-world.ts";
 
 const HOUR = 3_600_000;
 /** Longer than the settle time, and some rounds of looking. */

@@ -1,7 +1,7 @@
 /** A request that turns out to have been carried out while its row is made safe for sending it again: it is not sent. */
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
-import { begin } from "./one-world.ts";
+import { begin } from "./support/one-world.ts";
 
 const TIMEOUT = { timeout: 120_000 };
 

@@ -5,9 +5,9 @@
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import type { FileSystem, Lineage } from "../../src/vfs/filesystem.ts";
-import { bytesOf, runProgram, sourceOf } from "./programs.ts";
-import { hashOf } from "./tree.ts";
-import { createWorld } from "./world.ts";
+import { bytesOf, runProgram, sourceOf } from "./support/programs.ts";
+import { hashOf } from "./support/tree.ts";
+import { createWorld } from "./support/world.ts";
 
 const CALLER = { uid: 0, gid: 0, pid: 1, umask: 0o22, signal: new AbortController().signal };
 const FOR_WRITING = { read: true, write: true, append: false, truncate: false, exclusive: false };

@@ -3,8 +3,8 @@
  * there, pages do; and a stream that breaks is taken up again, without loss and without doing anything twice.
  */
 import { expect, test } from "vitest";
-import type { Fault } from "./transport.ts";
-import { createWorld, type World } from "./world.ts";
+import type { Fault } from "./support/transport.ts";
+import { createWorld, type World } from "./support/world.ts";
 
 const POLL_MS = 20_000;
 

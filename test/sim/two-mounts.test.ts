@@ -1,8 +1,8 @@
 /** Two mounts and somebody outside change the same few names under lag, faults and crashes: nothing is lost, all agree. */
 import { expect, test } from "vitest";
-import { playHistories, runSettings } from "./run.ts";
-import { createTally, describeTally } from "./tally.ts";
-import { TWO } from "./worlds.ts";
+import { playHistories, runSettings } from "./support/run.ts";
+import { createTally, describeTally } from "./support/tally.ts";
+import { TWO } from "./support/worlds.ts";
 
 test(TWO.name, { timeout: 600_000 }, async () => {
   const settings = runSettings(240, 1);

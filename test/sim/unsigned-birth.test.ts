@@ -4,9 +4,9 @@
  */
 import { expect, test } from "vitest";
 import { FEATURE_NAMES, type Feature } from "../../src/contract/features.ts";
-import { begin, there } from "./one-world.ts";
-import { bytesOf, sourceOf } from "./programs.ts";
-import type { Weather } from "./transport.ts";
+import { begin, there } from "./support/one-world.ts";
+import { bytesOf, sourceOf } from "./support/programs.ts";
+import type { Weather } from "./support/transport.ts";
 
 const NO_KEYS: readonly Feature[] = ["uploadKeys", "folderKeys", "changeKeys", "lastKey"];
 const WORLDS: readonly { what: string; lacks: readonly Feature[] }[] = [

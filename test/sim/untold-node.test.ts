@@ -1,7 +1,7 @@
 /** The gateway fails to tell of one node, now or for good: the others are heard of, and it is once it is told. */
 import { expect, test } from "vitest";
-import { begin } from "./one-world.ts";
-import type { Fault } from "./transport.ts";
+import { begin } from "./support/one-world.ts";
+import type { Fault } from "./support/transport.ts";
 
 /** A mount that knows both files, and somebody who writes them. */
 async function withTwoFiles() {

@@ -3,8 +3,8 @@
  * or the network, it takes effect once or not at all, and what is there in the end is what was saved last.
  */
 import { expect, test } from "vitest";
-import { begin } from "./one-world.ts";
-import { bytesOf } from "./programs.ts";
+import { begin } from "./support/one-world.ts";
+import { bytesOf } from "./support/programs.ts";
 
 type It = Awaited<ReturnType<typeof begin>>;
 

@@ -5,9 +5,9 @@
  * stopped by a signal.
  */
 import { randomInt } from "node:crypto";
-import { playHistories } from "../sim/run.ts";
-import { createTally, describeTally } from "../sim/tally.ts";
-import { commandFor, LESSER, ONE, THREE, TWO, type WorldKind } from "../sim/worlds.ts";
+import { playHistories } from "../sim/support/run.ts";
+import { createTally, describeTally } from "../sim/support/tally.ts";
+import { commandFor, LESSER, ONE, THREE, TWO, type WorldKind } from "../sim/support/worlds.ts";
 
 const DEFAULT_COUNT = 1_000;
 /** Histories of one seed. */

@@ -9,9 +9,9 @@ import { type ChildProcess, fork } from "node:child_process";
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { FAULTS_OF_CHANGES, playFault, playKills } from "../sim/crash-matrix.ts";
-import { playScript } from "../sim/crash-run.ts";
-import { SCRIPTS } from "../sim/crash-scripts.ts";
+import { FAULTS_OF_CHANGES, playFault, playKills } from "../sim/support/crash-matrix.ts";
+import { playScript } from "../sim/support/crash-run.ts";
+import { SCRIPTS } from "../sim/support/crash-scripts.ts";
 import { seededRandom } from "../support/virtual-clock.ts";
 
 /** Steps from a request that meets a fault to the death. */

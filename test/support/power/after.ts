@@ -20,10 +20,10 @@ import { timeFromMilliseconds, timeFromNanoseconds } from "../../../src/lib/time
 import { openDatabase } from "../../../src/metadata/database.ts";
 import type { Engine } from "../../../src/vfs/engine.ts";
 import { startEngine } from "../../../src/vfs/start/start-engine.ts";
-import type { Calls } from "../../sim/calls.ts";
-import { createKernel } from "../../sim/kernel.ts";
-import { createKernelMemory } from "../../sim/kernel-memory.ts";
-import { differences, gatewayTree, hashOf, type Line, readFile, treeOf } from "../../sim/tree.ts";
+import type { Calls } from "../../sim/support/calls.ts";
+import { createKernel } from "../../sim/support/kernel.ts";
+import { createKernelMemory } from "../../sim/support/kernel-memory.ts";
+import { differences, gatewayTree, hashOf, type Line, readFile, treeOf } from "../../sim/support/tree.ts";
 import { createCoreTransport } from "../core-transport.ts";
 import { createMemoryFiles } from "../memory-files.ts";
 import { createVirtualClock, type VirtualClock } from "../virtual-clock.ts";

@@ -3,7 +3,7 @@
  * does not hold. `SIM_RUNS` and `SIM_SEED` change count and seed; the same seed is the same run.
  */
 import fc from "fast-check";
-import type { Feature } from "../../src/contract/features.ts";
+import type { Feature } from "../../../src/contract/features.ts";
 import { type HistoryOptions, NAMES, playHistory } from "./history.ts";
 import type { Program } from "./programs.ts";
 import { describeStep, type Step, stepsOf } from "./steps.ts";

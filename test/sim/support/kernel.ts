@@ -4,8 +4,8 @@
  * counted and forgotten, a stale one is looked up again once. What is passed on to it it reads and
  * writes without a word. Knows only the FileSystem interface.
  */
-import { formatTime } from "../../src/lib/time.ts";
-import { FsError } from "../../src/vfs/errors.ts";
+import { formatTime } from "../../../src/lib/time.ts";
+import { FsError } from "../../../src/vfs/errors.ts";
 import type {
   Absent,
   Caller,
@@ -15,8 +15,8 @@ import type {
   Opened,
   SetAttributes,
   Stat,
-} from "../../src/vfs/filesystem.ts";
-import type { PassedFile } from "../support/memory-files.ts";
+} from "../../../src/vfs/filesystem.ts";
+import type { PassedFile } from "../../support/memory-files.ts";
 import { CallError, type Calls, isWithin, type OpenHow, type Status, split } from "./calls.ts";
 import { type Dentry, type KernelMemory, keyOf } from "./kernel-memory.ts";
 

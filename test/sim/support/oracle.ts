@@ -16,12 +16,12 @@
  * Contents are known by their hash; no two programs write the same bytes.
  */
 import type { Database, Statement } from "better-sqlite3";
-import type { Feature } from "../../src/contract/features.ts";
-import type { HttpRequest } from "../../src/contract/http.ts";
-import { type WrittenNode, writtenNode } from "../../src/contract/resources.ts";
-import type { GatewayAnswer } from "../../src/gateway/exchange.ts";
-import type { Connection } from "../../src/metadata/database.ts";
-import { ROOT_INODE } from "../../src/metadata/metadata.ts";
+import type { Feature } from "../../../src/contract/features.ts";
+import type { HttpRequest } from "../../../src/contract/http.ts";
+import { type WrittenNode, writtenNode } from "../../../src/contract/resources.ts";
+import type { GatewayAnswer } from "../../../src/gateway/exchange.ts";
+import type { Connection } from "../../../src/metadata/database.ts";
+import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
 import { type Calls, codeOf, split } from "./calls.ts";
 import type { Mount } from "./mount.ts";
 import { createReplaced } from "./replaced.ts";

@@ -3,19 +3,19 @@
  * What happens is written down line by line; the same seed gives the same lines.
  */
 import Database from "better-sqlite3";
-import type { Client } from "../../src/client/client.ts";
-import { createClient } from "../../src/client/create-client.ts";
-import { staticToken } from "../../src/client/credentials.ts";
-import type { Feature } from "../../src/contract/features.ts";
-import type { HttpRequest } from "../../src/contract/http.ts";
-import { SCOPES, type Scope } from "../../src/contract/scopes.ts";
-import { createGateway, type Gateway } from "../../src/gateway/core.ts";
-import type { GatewayAnswer } from "../../src/gateway/exchange.ts";
-import { describeError, type Logger, SILENT } from "../../src/lib/log.ts";
-import type { EngineSettings } from "../../src/vfs/context/context.ts";
-import { createKeptRows } from "../support/kept-rows.ts";
-import { createMemoryBlobs } from "../support/memory-blobs.ts";
-import { createVirtualClock, seededRandom, type VirtualClock } from "../support/virtual-clock.ts";
+import type { Client } from "../../../src/client/client.ts";
+import { createClient } from "../../../src/client/create-client.ts";
+import { staticToken } from "../../../src/client/credentials.ts";
+import type { Feature } from "../../../src/contract/features.ts";
+import type { HttpRequest } from "../../../src/contract/http.ts";
+import { SCOPES, type Scope } from "../../../src/contract/scopes.ts";
+import { createGateway, type Gateway } from "../../../src/gateway/core.ts";
+import type { GatewayAnswer } from "../../../src/gateway/exchange.ts";
+import { describeError, type Logger, SILENT } from "../../../src/lib/log.ts";
+import type { EngineSettings } from "../../../src/vfs/context/context.ts";
+import { createKeptRows } from "../../support/kept-rows.ts";
+import { createMemoryBlobs } from "../../support/memory-blobs.ts";
+import { createVirtualClock, seededRandom, type VirtualClock } from "../../support/virtual-clock.ts";
 import { createMount, type Mount, type MountOptions, type Sabotage } from "./mount.ts";
 import { count, type Tally } from "./tally.ts";
 import { createSimTransport, type Fault as TransportFault } from "./transport.ts";

@@ -3,11 +3,11 @@
  * it no longer holds: names, absent names, attributes, listings. `stale` compares what was allowed for
  * long with what the rows say: a change nobody told of shows there.
  */
-import type { Clock } from "../../src/lib/runtime.ts";
-import type { Context } from "../../src/vfs/context/context.ts";
-import { SHORT_MS } from "../../src/vfs/context/freshness.ts";
-import type { Absent, Attributed, Caller, FileSystem, Found, Lineage, Stat } from "../../src/vfs/filesystem.ts";
-import type { KernelCache } from "../../src/vfs/kernel-cache.ts";
+import type { Clock } from "../../../src/lib/runtime.ts";
+import type { Context } from "../../../src/vfs/context/context.ts";
+import { SHORT_MS } from "../../../src/vfs/context/freshness.ts";
+import type { Absent, Attributed, Caller, FileSystem, Found, Lineage, Stat } from "../../../src/vfs/filesystem.ts";
+import type { KernelCache } from "../../../src/vfs/kernel-cache.ts";
 
 export interface Dentry {
   readonly parent: Lineage;

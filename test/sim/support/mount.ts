@@ -4,26 +4,26 @@
  * reaches nobody: its timers and answers never come, its files are closed, its rows are not those
  * the next one starts from.
  */
-import { createClient } from "../../src/client/create-client.ts";
-import type { Credentials } from "../../src/client/credentials.ts";
-import { OWN_PROFILE, withoutFeatures } from "../../src/client/profile.ts";
-import { createLayout } from "../../src/content/layout.ts";
-import type { Feature } from "../../src/contract/features.ts";
-import type { HttpRequest } from "../../src/contract/http.ts";
-import type { Gateway } from "../../src/gateway/core.ts";
-import type { GatewayAnswer } from "../../src/gateway/exchange.ts";
-import { describeError, type Logger } from "../../src/lib/log.ts";
-import type { Clock, Runtime } from "../../src/lib/runtime.ts";
-import { timeFromMilliseconds } from "../../src/lib/time.ts";
-import { type Connection, openDatabase } from "../../src/metadata/database.ts";
-import type { EngineSettings } from "../../src/vfs/context/context.ts";
-import type { Engine } from "../../src/vfs/engine.ts";
-import type { KernelCache } from "../../src/vfs/kernel-cache.ts";
-import { type EngineOptions, startEngine } from "../../src/vfs/start/start-engine.ts";
-import { createKeptRows, type Rows } from "../support/kept-rows.ts";
-import { createMemoryFiles, type MemoryFiles } from "../support/memory-files.ts";
-import { createMemoryPassthrough } from "../support/memory-passthrough.ts";
-import { seededRandom } from "../support/virtual-clock.ts";
+import { createClient } from "../../../src/client/create-client.ts";
+import type { Credentials } from "../../../src/client/credentials.ts";
+import { OWN_PROFILE, withoutFeatures } from "../../../src/client/profile.ts";
+import { createLayout } from "../../../src/content/layout.ts";
+import type { Feature } from "../../../src/contract/features.ts";
+import type { HttpRequest } from "../../../src/contract/http.ts";
+import type { Gateway } from "../../../src/gateway/core.ts";
+import type { GatewayAnswer } from "../../../src/gateway/exchange.ts";
+import { describeError, type Logger } from "../../../src/lib/log.ts";
+import type { Clock, Runtime } from "../../../src/lib/runtime.ts";
+import { timeFromMilliseconds } from "../../../src/lib/time.ts";
+import { type Connection, openDatabase } from "../../../src/metadata/database.ts";
+import type { EngineSettings } from "../../../src/vfs/context/context.ts";
+import type { Engine } from "../../../src/vfs/engine.ts";
+import type { KernelCache } from "../../../src/vfs/kernel-cache.ts";
+import { type EngineOptions, startEngine } from "../../../src/vfs/start/start-engine.ts";
+import { createKeptRows, type Rows } from "../../support/kept-rows.ts";
+import { createMemoryFiles, type MemoryFiles } from "../../support/memory-files.ts";
+import { createMemoryPassthrough } from "../../support/memory-passthrough.ts";
+import { seededRandom } from "../../support/virtual-clock.ts";
 import { type Heard, hearLists } from "./heard.ts";
 import { createCaller, createKernel, type Kernel } from "./kernel.ts";
 import { createKernelMemory } from "./kernel-memory.ts";

@@ -1,5 +1,5 @@
 /** What programs do with files, as sequences of system calls: saves of all kinds, and the small tools. */
-import type { ContentSource } from "../../src/contract/http.ts";
+import type { ContentSource } from "../../../src/contract/http.ts";
 import type { Calls } from "./calls.ts";
 import { readFile, TAG } from "./tree.ts";
 

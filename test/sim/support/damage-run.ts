@@ -3,7 +3,7 @@
  * rows is made on the way, they go on, and then the mount ends, one way or the other, and starts
  * again from the copy, from nothing, or from rows that lack their last commits.
  */
-import { seededRandom } from "../support/virtual-clock.ts";
+import { seededRandom } from "../../support/virtual-clock.ts";
 import { CallError, type Calls } from "./calls.ts";
 import { violations } from "./invariants.ts";
 import type { Mount } from "./mount.ts";

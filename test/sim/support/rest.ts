@@ -1,7 +1,7 @@
 /** Whether an engine has anything left to do, and what. */
 
-import { itemOf } from "../../src/vfs/calls/pending.ts";
-import type { Engine } from "../../src/vfs/engine.ts";
+import { itemOf } from "../../../src/vfs/calls/pending.ts";
+import type { Engine } from "../../../src/vfs/engine.ts";
 
 export function isQuiet(engine: Engine): boolean {
   const { rereads, relists, arrivals } = engine.context.metadata;

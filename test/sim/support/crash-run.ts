@@ -3,8 +3,8 @@
  * again each time: what it shows, what the gateway has and what lies in its rows and files must be
  * as if the interrupted call had happened, or had not.
  */
-import type { HttpRequest } from "../../src/contract/http.ts";
-import type { Connection } from "../../src/metadata/database.ts";
+import type { HttpRequest } from "../../../src/contract/http.ts";
+import type { Connection } from "../../../src/metadata/database.ts";
 import { CallError, type Calls } from "./calls.ts";
 import { violations } from "./invariants.ts";
 import { createModel, type Model } from "./model.ts";

@@ -1,5 +1,5 @@
 /** A file moved from a to b: refused, for somebody has taken the name, and carried out late when it is free again. */
-import type { HttpRequest } from "../../src/contract/http.ts";
+import type { HttpRequest } from "../../../src/contract/http.ts";
 import { ALL_ARRIVED_MS, begin } from "./one-world.ts";
 
 export const isMove = ({ method, body }: HttpRequest) =>

@@ -1,5 +1,5 @@
 /** The kinds of world histories are played in: what the tests run by fixed seeds, and a soak by drawn ones. */
-import { FEATURE_NAMES, type Feature } from "../../src/contract/features.ts";
+import { FEATURE_NAMES, type Feature } from "../../../src/contract/features.ts";
 import type { RunOptions } from "./run.ts";
 import { FAULTS } from "./transport.ts";
 

@@ -4,8 +4,8 @@
  * of the file's nodes, and by what the mount that wrote a content knew of its names, of which only one may have got it.
  */
 import type { Database } from "better-sqlite3";
-import type { WrittenNode } from "../../src/contract/resources.ts";
-import type { Connection } from "../../src/metadata/database.ts";
+import type { WrittenNode } from "../../../src/contract/resources.ts";
+import type { Connection } from "../../../src/metadata/database.ts";
 
 interface LinkedFile {
   readonly nodes: Set<string>;

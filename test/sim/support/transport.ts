@@ -3,13 +3,13 @@
  * requests to the gateway's core and misbehaves by seed. Knows nothing of engines and of what a
  * request is for.
  */
-import { RemoteError } from "../../src/client/errors.ts";
-import type { HttpAnswer, HttpRequest, Transport, UploadBody } from "../../src/contract/http.ts";
-import type { Scope } from "../../src/contract/scopes.ts";
-import type { Gateway } from "../../src/gateway/core.ts";
-import { type GatewayAnswer, jsonBody, type RequestBody } from "../../src/gateway/exchange.ts";
-import { invalid } from "../../src/gateway/problems.ts";
-import { type Clock, sleep } from "../../src/lib/runtime.ts";
+import { RemoteError } from "../../../src/client/errors.ts";
+import type { HttpAnswer, HttpRequest, Transport, UploadBody } from "../../../src/contract/http.ts";
+import type { Scope } from "../../../src/contract/scopes.ts";
+import type { Gateway } from "../../../src/gateway/core.ts";
+import { type GatewayAnswer, jsonBody, type RequestBody } from "../../../src/gateway/exchange.ts";
+import { invalid } from "../../../src/gateway/problems.ts";
+import { type Clock, sleep } from "../../../src/lib/runtime.ts";
 
 export const FAULTS = [
   /** The connection breaks, nothing was done. */

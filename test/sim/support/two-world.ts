@@ -1,8 +1,8 @@
 /** A world with two mounts, for histories made by hand: what goes wrong with which request is told by rules. */
 import { expect } from "vitest";
-import type { Feature } from "../../src/contract/features.ts";
-import type { HttpRequest } from "../../src/contract/http.ts";
-import { SEED } from "../support/seed.ts";
+import type { Feature } from "../../../src/contract/features.ts";
+import type { HttpRequest } from "../../../src/contract/http.ts";
+import { SEED } from "../../support/seed.ts";
 import type { Mount } from "./mount.ts";
 import { type Program, runProgram } from "./programs.ts";
 import type { Fault } from "./transport.ts";

@@ -2,9 +2,9 @@
  * How far a mount has heard where no journal tells: the folders it knows, and when each was last asked for
  * that has been looked at since. The engine itself keeps no account of it.
  */
-import type { Context } from "../../src/vfs/context/context.ts";
-import { FsError } from "../../src/vfs/errors.ts";
-import { rowOfFolder } from "../../src/vfs/names/identity.ts";
+import type { Context } from "../../../src/vfs/context/context.ts";
+import { FsError } from "../../../src/vfs/errors.ts";
+import { rowOfFolder } from "../../../src/vfs/names/identity.ts";
 
 export interface Heard {
   /** Known folders (inodes) of which no list is here, judged to its end, that was asked for at `since` or later. */

@@ -1,7 +1,7 @@
 /** Plays a history: the steps, what is checked after each, and the end in which all must agree. */
-import type { Feature } from "../../src/contract/features.ts";
-import { SETTLE_MS } from "../../src/contract/features.ts";
-import { sleep } from "../../src/lib/runtime.ts";
+import type { Feature } from "../../../src/contract/features.ts";
+import { SETTLE_MS } from "../../../src/contract/features.ts";
+import { sleep } from "../../../src/lib/runtime.ts";
 import { CallError, type Calls, NETWORK_CODES } from "./calls.ts";
 import { diskViolations, violations } from "./invariants.ts";
 import { createModel } from "./model.ts";

@@ -1,7 +1,7 @@
 /** Somebody without a mount who changes the workspace straight at the gateway, asking nobody. */
 
-import { RemoteError } from "../../src/client/errors.ts";
-import type { Node } from "../../src/contract/resources.ts";
+import { RemoteError } from "../../../src/client/errors.ts";
+import type { Node } from "../../../src/contract/resources.ts";
 import { split } from "./calls.ts";
 import { bytesOf, sourceOf } from "./programs.ts";
 import type { Step } from "./steps.ts";

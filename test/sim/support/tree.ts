@@ -1,9 +1,9 @@
 /** A whole tree as text, one line for each path, for comparing: a mount's, the model's, the gateway's. */
 import { createHash } from "node:crypto";
-import type { Client } from "../../src/client/client.ts";
-import type { Node } from "../../src/contract/resources.ts";
-import { savesOfLink } from "../../src/contract/saves.ts";
-import { formatTime, timeFromMilliseconds } from "../../src/lib/time.ts";
+import type { Client } from "../../../src/client/client.ts";
+import type { Node } from "../../../src/contract/resources.ts";
+import { savesOfLink } from "../../../src/contract/saves.ts";
+import { formatTime, timeFromMilliseconds } from "../../../src/lib/time.ts";
 import { type Calls, codeOf } from "./calls.ts";
 
 /** Path to what is there. */

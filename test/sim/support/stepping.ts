@@ -3,8 +3,8 @@
  * What a successor finds depends on nothing but how far this sequence came: a kill at each of its
  * places is a kill at every place.
  */
-import type { Files, OpenFile } from "../../src/lib/files.ts";
-import type { Connection } from "../../src/metadata/database.ts";
+import type { Files, OpenFile } from "../../../src/lib/files.ts";
+import type { Connection } from "../../../src/metadata/database.ts";
 
 export type OnStep = (label: string) => void;
 

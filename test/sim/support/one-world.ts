@@ -1,8 +1,8 @@
 /** A world with one mount, for histories made by hand: what goes wrong with which request is told by rules. */
 import { expect } from "vitest";
-import type { Feature } from "../../src/contract/features.ts";
-import type { HttpRequest } from "../../src/contract/http.ts";
-import type { EngineSettings } from "../../src/vfs/context/context.ts";
+import type { Feature } from "../../../src/contract/features.ts";
+import type { HttpRequest } from "../../../src/contract/http.ts";
+import type { EngineSettings } from "../../../src/vfs/context/context.ts";
 import type { Sabotage } from "./mount.ts";
 import { runProgram } from "./programs.ts";
 import type { Fault } from "./transport.ts";
