@@ -209,7 +209,7 @@ static void on_failed(const char *values)
   if (self.phase == RESUMING) { /* the next one may be able to: its end follows, and counts */
     snprintf(self.cause, sizeof self.cause, "%s", values + start);
   } else {
-    fail(code, "%s", values + start);
+    if (!self.failed) fail(code, "%s", values + start); /* else it comes of what was told already */
     end(UNMOUNT_LAZILY);
   }
 }

@@ -17,6 +17,8 @@ const WAITING_BYTES = 256 * 1024;
 export interface DaemonLog extends Logger {
   /** From now on, and with what came before, lines go to the state dir. A file over 10 MiB becomes daemon.log.1 first. */
   openFile(stateDir: string): void;
+  /** From now on standard error gets nothing: what is left to happen the user has asked for. */
+  toFileOnly(): void;
 }
 
 export function createDaemonLog(options: { level: LogLevel; foreground: boolean }): DaemonLog {
@@ -26,7 +28,8 @@ export function createDaemonLog(options: { level: LogLevel; foreground: boolean 
     if (held !== undefined && held.length < HELD_LINES) held.push(line);
   };
   const streams = multistream([{ level, stream: { write: (line: string) => write(line) } }]);
-  if (foreground) streams.add({ level: "warn", stream: { write: standardError() } });
+  let warn = foreground ? standardError() : undefined;
+  streams.add({ level: "warn", stream: { write: (line: string) => warn?.(line) } });
   const log = pino({ level, base: { pid: process.pid } }, streams);
   return Object.assign(log, {
     openFile(stateDir: string) {
@@ -39,6 +42,9 @@ export function createDaemonLog(options: { level: LogLevel; foreground: boolean 
       for (const line of held ?? []) file.write(line);
       held = undefined;
       write = (line) => file.write(line);
+    },
+    toFileOnly() {
+      warn = undefined;
     },
   });
 }

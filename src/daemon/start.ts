@@ -113,6 +113,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
     if (outcome === undefined) {
       // Told to end while it starts. What is not finished is as after a crash, which every part is made for.
       log.info({}, "told to end before the mount was usable");
+      log.toFileOnly();
       return 0;
     }
     isHandedOver = (await serve(outcome, log, link, stopped)) && (await outcome.serving.handOver.tell(link));

@@ -55,7 +55,7 @@ async function takeOver(settings: DaemonSettings, startEngine: DaemonOptions["st
     restarts: { count: 1, cause: "", wasOwnFault: false },
     reload: undefined,
     noResend: false,
-    log: { ...SILENT, openFile() {} },
+    log: { ...SILENT, openFile() {}, toFileOnly() {} },
     umask: 0o022,
     signaled: new AbortController().signal,
   });

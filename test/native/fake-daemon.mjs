@@ -208,6 +208,7 @@ let control = addon.openControl(
       }
       addon.deviceResume(device);
     }
+    if (line === "stop" && behaviour === "complain") send("failed 3 cannot go on");
     if (line === "stop" && behaviour !== "deaf" && behaviour !== "slow-end") finish("stop");
   },
   () => {
@@ -276,6 +277,7 @@ switch (behaviour) {
     if (restarts === "") send("prepared");
     break;
   case "wait":
+  case "complain":
   case "late":
     log("waiting");
     break;

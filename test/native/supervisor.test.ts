@@ -61,6 +61,16 @@ describe("without a mount", () => {
     expectNothingLeft(trial);
   });
 
+  it("says nothing of what the daemon fails at because it is told to end", async () => {
+    const trial = start("complain");
+    await vi.waitFor(() => expect(trial.log()).toContain("waiting"), patiently);
+    trial.supervisor.kill("SIGINT");
+    expect(await trial.exited()).toBe(1);
+    expect(trial.log()).toContain("line stop");
+    expect(trial.stderr()).toBe("wsfs: stopped before the mount was usable\n");
+    expect(trial.status()).toBe("failed 1 stopped before the mount was usable\n");
+  });
+
   it("kills a daemon that stops giving signs of life", async () => {
     const trial = start("deaf", { options: ["--silence", "1"], program: silentAfterOneLine });
     expect(await trial.exited()).toBe(1);
