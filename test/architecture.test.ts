@@ -40,6 +40,7 @@ const examples: Record<keyof typeof RULES, [path: string, wrong: string, right: 
     ["src/vfs/files/a.ts", 'import "../names/a.ts";', 'import "../context/a.ts"; import "./b.ts"; import "../a.ts";'],
     ["src/vfs/a.ts", 'import "./files/a.ts";', 'import "./context/a.ts";'],
     ["src/vfs/extra/a.ts", 'import "../a.ts";', ""],
+    ["src/vfs/files/extra/a.ts", 'import "../a.ts";', ""],
     ["src/daemon/a.ts", 'import "../vfs/calls/a.ts";', 'import "../vfs/a.ts"; import "../vfs/start/a.ts";'],
   ],
   "no imports in a circle": [

@@ -63,8 +63,8 @@ function folderOf(path: string): string {
 
 /** In vfs/; undefined: no folder of vfs/ that there may be. */
 function floorOf(path: string): number | undefined {
-  const folder = /^src\/vfs\/(?:([^/]+)\/)?[^/]+$/.exec(path)?.[1] ?? FLOORS[0];
-  const floor = FLOORS.indexOf(folder ?? "");
+  const found = /^src\/vfs\/(?:([^/]+)\/)?[^/]+$/.exec(path);
+  const floor = found === null ? -1 : FLOORS.indexOf(found[1] ?? "context");
   return floor < 0 ? undefined : floor;
 }
 
