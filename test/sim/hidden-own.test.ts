@@ -88,6 +88,34 @@ test("a save that was given up for a newer one and had arrived, changed by someb
   expect((await there(it.world)).get("a")).toMatchObject({ mode: 0o600 });
 });
 
+test.each([
+  ["under his own key", "his"],
+  ["without a key", undefined],
+])(
+  "a save that was given up for a newer one and never arrived, the same bytes written by somebody %s: both stay",
+  async (_, idempotencyKey) => {
+    const it = await begin(true);
+    const { outside, workspace, clock } = it.world;
+    await it.save("a");
+    await it.drain();
+    it.world.setLag({ path: 0, journal: 30_000, id: 0 });
+    const sending = it.once("silent-before", ({ method, path }) => method === "PUT" && path.endsWith("/content"));
+    await it.save("a", "second");
+    await it.until(sending.isSent);
+    const [node] = (await it.world.run(outside.listFolder(workspace.root))).items;
+    const second = bytesOf("second", 40).toString("latin1");
+    await it.world.run(outside.writeContent(node?.id ?? "", bytes(second), { idempotencyKey }));
+    await it.save("a", "third");
+    await clock.advance(20_000);
+    await it.drain();
+    const names = await it.names();
+    expect(names.length).toBe(2);
+    expect([...(await there(it.world)).keys()]).toEqual(names);
+    const contents = await Promise.all(names.map((name) => it.content(name)));
+    expect(contents.sort()).toEqual([second, bytesOf("third", 40).toString("latin1")].sort());
+  },
+);
+
 test("a folder born without an answer, moved by somebody, with something in it: it is the one folder", async () => {
   const it = await begin(true);
   const { outside, workspace, clock } = it.world;

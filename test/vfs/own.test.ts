@@ -34,6 +34,7 @@ test("content that was given up arrives after somebody's move: it stays moved", 
 test.each([
   ["moved by somebody since", { revision: 3, name: "theirs" }, { head: "another", hash: EMPTY }],
   ["written by somebody, who changed nothing else", { revision: 2 }, { head: "head of n", hash: "three" }],
+  ["written by somebody without a key", { revision: 2, lastKey: null }, { head: "head of n", hash: "three" }],
 ])("the bytes that were given up, %s", async (_, change, base) => {
   const world = await makeGivenUp();
   world.metadata.inodes.update(world.file, { hash: null, size: 5 });

@@ -119,8 +119,9 @@ function wasThere(context: Context, row: NodeRow): void {
 
 /**
  * The key of a request that was given up, and whose content the node has: somebody has changed something else of it
- * since, so that it does not bear the key, and the journal has not told of it yet. Where it was changed once only, the
- * key it bears is that change's: he has written the same bytes. Nor was a request carried out that asked for another head.
+ * since, so that it does not bear the key, and the journal has not told of it yet. Where it was changed once only, by
+ * a change that bears another key, or none where ours bear one, somebody has written the same bytes. Nor was a request
+ * carried out that asked for another head.
  */
 export function keyOfContent(
   { metadata, client: { features } }: Pick<Context, "metadata" | "client">,
@@ -128,7 +129,8 @@ export function keyOfContent(
   node: Node,
 ): string | undefined {
   if (node.contentHash === null || node.head === base?.head || node.contentHash === base?.hash) return undefined;
-  if (features.revisions && node.lastKey !== null && node.revision === (base?.revision ?? 0) + 1) return undefined;
+  const isOneChange = features.revisions && node.revision === (base?.revision ?? 0) + 1;
+  if (isOneChange && features.lastKey && (features.uploadKeys || node.lastKey !== null)) return undefined;
   const isAnother = (request: Request) => features.conditions && "ifHead" in request && request.ifHead !== base?.head;
   const isIt = (request: Request) => "hash" in request && request.hash === node.contentHash && !isAnother(request);
   return metadata.attempts.abandonedOf(id).find(({ request }) => isIt(request))?.key;
