@@ -51,7 +51,7 @@ Not served yet, answered with 404: ${LATER.map(({ path }) => `\`${path}\``).join
 
 const SUMMARIES_OF_PARAMETERS: Readonly<Record<string, string>> = {
   nodeId: "Id of the node",
-  path: 'Names from the workspace\'s root, each percent-encoded, "/" between them kept',
+  path: 'Names from the workspace\'s root, each percent-encoded, "/" between them kept or encoded too ("%2F")',
 };
 
 const tagOf = (path: string) => path.split("/")[2] ?? "";

@@ -1,7 +1,7 @@
 /**
  * Every operation of the gateway: method, path and the scopes its token must carry (gateway-spec
  * §4, DESIGN §7). The server registers its routes from this table, the client builds its requests
- * from it. `{name}` is one encoded path segment, `{path}` the rest of the path, its "/" kept.
+ * from it. `{name}` is one encoded path segment, `{path}` the rest of the path, its "/" kept or encoded.
  */
 import { type Scope, UPLOAD_SCOPES } from "./scopes.ts";
 

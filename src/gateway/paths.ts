@@ -9,11 +9,14 @@ function checkNames(names: readonly string[]): void {
   }
 }
 
-/** The names of an encoded path; "%2F" within a name is refused as any "/" is. */
+/**
+ * The names of an encoded path. "%2F" separates names as "/" does: no name has a "/", and clients generated from the
+ * OpenAPI document encode it.
+ */
 export function decodePath(encoded: string): string[] {
   let names: string[];
   try {
-    names = splitPath(encoded).map(decodeURIComponent);
+    names = splitPath(encoded.replace(/%2f/gi, "/")).map(decodeURIComponent);
   } catch {
     throw invalid("path", `path: ${JSON.stringify(encoded)} is not percent-encoded UTF-8`);
   }

@@ -42,7 +42,7 @@ function answerOf(text: string) {
 
 describe("names", () => {
   const BAD = [
-    ...["a//b", "a/", "a/./b", "a/../b", "..", ".", "%2e%2e", "a/%2E%2e/b", "..%2f..%2fetc%2fpasswd", "a%2Fb", "%2F"],
+    ...["a//b", "a/", "a/./b", "a/../b", "..", ".", "%2e%2e", "a/%2E%2e/b", "..%2f..%2fetc%2fpasswd", "a%2F%2fb", "a%2F"],
     ...["a%00b", "%00", "%", "%Z1", "%2", "%FF", "%C0%AF", "%C0%80", "%E0%80%AF", "%ED%A0%80", "%F4%90%80%80"],
     ...["x".repeat(256), `a/${"%C3%A4".repeat(128)}`],
   ];
@@ -52,8 +52,7 @@ describe("names", () => {
     for (const text of [
       requestText("POST", `/v1/files/${path}`, core.token(), multipart("x")),
       requestText("GET", `/v1/files/${path}`, core.token()),
-      // In a query "%2F" is a "/" as any other.
-      ...(path === "a%2Fb" ? [] : [requestText("GET", `/v1/nodes?path=/${path}`, core.token())]),
+      requestText("GET", `/v1/nodes?path=/${path}`, core.token()),
     ]) {
       const { status, document } = answerOf(await sendRaw(port, text));
       expect([text.slice(0, 60), status, document.field]).toEqual([text.slice(0, 60), 400, "path"]);

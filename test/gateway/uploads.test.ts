@@ -107,6 +107,17 @@ test("names that are no names are refused", async () => {
   expect((await core.file(`/${encodeURIComponent("ä %?")}`, "x")).name).toBe("ä %?");
 });
 
+test('"%2F" separates the names of a path as "/" does, for those who encode a path whole', async () => {
+  const made = await core.upload("/v1/files/gen%2Fsub%2fb%20%252F.txt", "x");
+  expect([made.status, made.json.path]).toEqual([201, "/gen/sub/b %2F.txt"]);
+  for (const path of ["gen%2Fsub/b%20%252F.txt", "%2fgen%2Fsub%2Fb%20%252F.txt"]) {
+    const found = await core.call("GET", `/v1/files/${path}`);
+    expect([path, found.status, found.json.id]).toEqual([path, 200, made.json.id]);
+  }
+  expect((await core.call("GET", "/v1/files/%2F")).json.path).toBe("/");
+  expect((await core.upload("/v1/files/%2F", "x")).json.field).toBe("path");
+});
+
 test("content over the limit is refused with 413", async () => {
   core = createTestCore({ maxFileBytes: 50_000 });
   expect((await core.upload("/v1/files/x", Buffer.alloc(50_001))).status).toBe(413);
