@@ -30,6 +30,7 @@ const ANSWERS: Readonly<Record<OperationName, { is: "node" | "page" | "bytes"; o
   getContent: { is: "bytes", of: "node" },
   upload: { is: "node", of: "node" },
   writeContent: { is: "node", of: "node" },
+  writeReference: { is: "node", of: "node" },
   createNode: { is: "node", of: "node" },
   patchNode: { is: "node", of: "node" },
   exchangeNodes: { is: "node", of: "node" },
@@ -42,7 +43,7 @@ const ANSWERS: Readonly<Record<OperationName, { is: "node" | "page" | "bytes"; o
 };
 
 const BODIES: Readonly<Partial<Record<OperationName, ResourceName>>> = {
-  writeContent: "contentReference",
+  writeReference: "contentReference",
   createNode: "newNode",
   patchNode: "nodePatch",
   exchangeNodes: "exchange",
@@ -104,7 +105,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
   }
 
   function takesKey(operation: OperationName): boolean {
-    if (operation === "upload" || operation === "writeContent") return features.uploadKeys;
+    if (operation === "upload" || isVersion(operation)) return features.uploadKeys;
     return operation === "createNode" ? features.folderKeys : features.changeKeys;
   }
 
@@ -240,21 +241,20 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     if (ifMatch === undefined || parameters.nodeId === undefined) return undefined;
     const node = await askNode(asked, parameters.nodeId);
     if (node === undefined) return problem(404, { detail: "the node is not there" });
-    const mark = operation === "writeContent" ? node.head : node.revision;
+    const mark = isVersion(operation) ? node.head : node.revision;
     return ifMatch === `"${String(mark)}"` ? undefined : problem(412, { detail: "the node was changed", node });
   }
 
   /** Headers of conditions that mean nothing there. */
   function withoutConditions(asked: Asked): Asked {
     const { "if-match": ifMatch, "if-none-match": _, ...headers } = asked.request.headers;
-    if (!features.conditions) return { ...asked, request: { ...asked.request, headers } };
-    if (features.revisions || asked.operation === "writeContent" || ifMatch === undefined) return asked;
-    return { ...asked, request: { ...asked.request, headers } };
+    const isMeant = features.revisions || isVersion(asked.operation) || ifMatch === undefined;
+    return features.conditions && isMeant ? asked : { ...asked, request: { ...asked.request, headers } };
   }
 
   async function change(given: Asked): Promise<HttpAnswer> {
     if (!features.conditions) {
-      const isRevision = given.operation !== "writeContent" && given.request.headers["if-match"] !== undefined;
+      const isRevision = !isVersion(given.operation) && given.request.headers["if-match"] !== undefined;
       const broken = isRevision && !features.revisions ? undefined : await brokenCondition(given);
       if (broken !== undefined) return broken;
     }
@@ -303,7 +303,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     const place = placeOf(asked);
     if (node === undefined && (answer.status === 409 || answer.status === 412)) {
       if (place !== undefined) node = (await findChild(asked, place.parentId, place.name)).node;
-      else if (asked.operation === "writeContent") node = await askNode(asked, asked.parameters.nodeId ?? "");
+      else if (isVersion(asked.operation)) node = await askNode(asked, asked.parameters.nodeId ?? "");
     }
     return problem(answer.status, { ...words, ...(node === undefined ? {} : { node }) }, answer.headers);
   }
@@ -414,6 +414,9 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     close: () => transport.close(),
   };
 }
+
+/** Whether it makes a version of a node: its condition is on the head. */
+const isVersion = (operation: OperationName) => operation === "writeContent" || operation === "writeReference";
 
 /** A call on the way was refused: that is the answer of the whole. */
 class Refusal extends Error {

@@ -237,6 +237,9 @@ function faultsOf(profile: Profile): string[] {
 function build(given: z.output<typeof file>): Profile {
   const { name, features = {}, operations = {}, fields = {}, headers = {}, otherFeatures = true } = given;
   const names = Object.keys(OPERATIONS) as OperationName[];
+  const { writeContent } = operations;
+  // Where content is written in a way of its own and nothing else is said, a reference to content is written so too.
+  const asContent = writeContent == null ? writeContent : { ...OPERATIONS.writeContent, ...writeContent };
   const resources = Object.keys(RESOURCES) as ResourceName[];
   return {
     name,
@@ -244,7 +247,7 @@ function build(given: z.output<typeof file>): Profile {
     operations: Object.fromEntries(
       names.map((key) => {
         const { method, path } = OPERATIONS[key];
-        const own = operations[key];
+        const own = key in operations || key !== "writeReference" ? operations[key] : asContent;
         return [key, own === null ? null : { method, path, query: {}, answer: "full", always: [], ...own }];
       }),
     ) as unknown as Profile["operations"],

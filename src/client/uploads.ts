@@ -85,7 +85,7 @@ export function writeContentByReference(
   return askNode(
     send,
     nodeId,
-    { operation: "writeContent", headers: ifHead(options), body: { kind: "json", value }, signal },
+    { operation: "writeReference", headers: ifHead(options), body: { kind: "json", value }, signal },
     writtenNode,
   );
 }

@@ -146,6 +146,9 @@ function requestBody(
   required: boolean,
 ): JsonObject {
   const content: Record<string, JsonObject> = {};
+  if (input.metadata !== undefined && input.body !== undefined) {
+    throw new Error("Clients generated from the document can send one type of body an operation: make it two.");
+  }
   if (input.metadata !== undefined) {
     content["multipart/form-data"] = {
       schema: {

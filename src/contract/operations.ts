@@ -46,7 +46,14 @@ export const OPERATIONS = {
     method: "PUT",
     path: "/v1/nodes/{nodeId}/content",
     scopes: ["node.node.update"],
-    summary: "A new version: multipart with bytes, or JSON naming a version the gateway has",
+    summary: "A new version with the bytes of a multipart body",
+  },
+  writeReference: {
+    method: "POST",
+    path: "/v1/nodes/{nodeId}/versions",
+    scopes: ["node.node.update", "node.file.read"],
+    summary:
+      "A new version by reference: the bytes of a version the gateway has. PUT of the content takes the same JSON",
   },
   createNode: {
     method: "POST",

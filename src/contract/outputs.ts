@@ -91,6 +91,7 @@ export const OUTPUTS = {
     takes: ["If-Match", "If-None-Match"],
   },
   writeContent: { answers: { 200: writtenVersion }, problems: [404, 412, 413, 507], takes: ["If-Match"] },
+  writeReference: { answers: { 200: writtenVersion }, problems: [404, 412, 413, 507], takes: ["If-Match"] },
   createNode: { answers: { 201: { description: "A new node", body: writtenNode } }, problems: [404, 409, 413, 507] },
   patchNode: { answers: { 200: written }, problems: [404, 409, 412, 413, 507], takes: ["If-Match"] },
   exchangeNodes: { answers: { 200: written }, problems: [404, 412, 413, 507], takes: ["If-Match"] },

@@ -33,7 +33,7 @@ import { createSortedLists } from "./sorted-lists.ts";
 import { FRAMING_BYTES } from "./staging.ts";
 import { createStore } from "./store.ts";
 import { type Caller, createTokenCheck, signToken, type TokenClaims } from "./tokens.ts";
-import { upload, writeContent } from "./uploads.ts";
+import { upload, writeContent, writeReference } from "./uploads.ts";
 import { listVersions } from "./versions.ts";
 import { callWorkspace, ensureWorkspace, listWorkspaces, type WorkspaceRow } from "./workspaces.ts";
 
@@ -47,6 +47,7 @@ const HANDLERS: { readonly [N in OperationName]: Handler<N> } = {
   getContent,
   upload,
   writeContent,
+  writeReference,
   createNode,
   patchNode,
   exchangeNodes,
@@ -221,7 +222,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
 
   async function route(request: GatewayRequest, reword: Reword): Promise<GatewayAnswer> {
     if (needs.control === true && request.path === CONTROL_PATH) return answerControl(request, options, setOptions);
-    const found = findRoute(request.method, request.path);
+    const found = routeOf(request);
     return withFaults(options, clock, {
       operation: found.operation,
       request,
@@ -287,6 +288,14 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       return removed;
     },
   };
+}
+
+/** JSON in the place of content is a version by reference, as clients sent it before that had a path of its own. */
+function routeOf({ method, path, body }: GatewayRequest): Route {
+  const route = findRoute(method, path);
+  return route.operation === "writeContent" && body?.kind === "json"
+    ? { ...route, operation: "writeReference" }
+    : route;
 }
 
 /** Who names a workspace is, for this call, bound to it: the nodes it is about are there, or it is refused. */

@@ -5,7 +5,6 @@
  */
 import { createHash } from "node:crypto";
 import { type Attributes, patchAttributes } from "../contract/attributes.ts";
-import type { ContentReference } from "../contract/resources.ts";
 import { beginChange, type Change, type Content, changeNodeRow, createNodeRow, reread } from "./changes.ts";
 import { isKnown, matches } from "./conditions.ts";
 import { sourceOfCopy } from "./content.ts";
@@ -171,10 +170,7 @@ function emptyContent(context: Context): Pick<Content, "content" | "size" | "has
 }
 
 export async function writeContent(context: Context, call: Call<"writeContent">): Promise<GatewayAnswer> {
-  // A repeated request gets its first answer also when the node is deleted by now.
-  const row = visibleNode(context, call.caller, call.parameters.nodeId);
-  if (row.kind !== "file") throw invalid("nodeId", "nodeId: a folder has no content");
-  if (call.json !== undefined) return writeReference(context, call, row.id, call.json);
+  const row = fileAsked(context, call);
   const staged = await stageUpload(context, call, () => ({
     workspace: row.workspace,
     existing: findNode(context.store, row.id),
@@ -196,14 +192,18 @@ export async function writeContent(context: Context, call: Call<"writeContent">)
   });
 }
 
-function writeReference(
-  context: Context,
-  call: Call<"writeContent">,
-  id: string,
-  reference: ContentReference,
-): GatewayAnswer {
+/** A repeated request gets its first answer also when the node is deleted by now. */
+function fileAsked(context: Context, { caller, parameters }: Call<"writeContent" | "writeReference">): NodeRow {
+  const row = visibleNode(context, caller, parameters.nodeId);
+  if (row.kind !== "file") throw invalid("nodeId", "nodeId: a folder has no content");
+  return row;
+}
+
+export function writeReference(context: Context, call: Call<"writeReference">): GatewayAnswer {
+  const reference = call.json;
+  if (reference === undefined) throw invalid("body", "body: expected a JSON object (content-type application/json)");
   return context.store.transaction(() => {
-    const { workspace } = reread(context, id);
+    const { id, workspace } = fileAsked(context, call);
     const request = {
       workspace,
       key: reference.idempotencyKey,
@@ -220,7 +220,12 @@ function writeReference(
 }
 
 /** The file as it is at the moment of the effect; 412 when its head is not the one of If-Match. */
-function currentHead(context: Context, call: Call<"writeContent">, id: string, branch: string | undefined): NodeRow {
+function currentHead(
+  context: Context,
+  call: Call<"writeContent" | "writeReference">,
+  id: string,
+  branch: string | undefined,
+): NodeRow {
   const row = liveNode(context, call.caller, id);
   const shown = showCurrent(context.store, row, branch);
   if (!matches(call.headers["if-match"], shown.head ?? undefined)) {

@@ -157,7 +157,7 @@ test.each<[string, (client: Client) => Promise<unknown>, object, string, Record<
     "content by reference",
     (c) => c.writeContentByReference("n1", { copyOf: "n2" }, { ifHead: "v1" }),
     written,
-    "PUT /v1/nodes/n1/content",
+    "POST /v1/nodes/n1/versions",
     { "if-match": '"v1"' },
     { copyOf: "n2" },
   ],

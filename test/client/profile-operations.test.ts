@@ -28,6 +28,7 @@ const CALLS: Readonly<Record<OperationName, (client: Client) => Promise<unknown>
   getContent: (client) => client.getContent("n"),
   upload: (client) => client.upload("p", "a", content),
   writeContent: (client) => client.writeContent("n", content),
+  writeReference: (client) => client.writeContentByReference("n", { copyOf: "m" }),
   createNode: (client) => client.createFolder("p", "a"),
   patchNode: (client) => client.patchNode("n", { name: "a" }),
   exchangeNodes: (client) => client.exchangeNodes("n", "m"),
@@ -220,6 +221,20 @@ test("a move that wants folder and name gets both, whichever is meant", async ()
   expect((await client.patchNode(file.id, { parentId: core.workspace.root })).path).toBe("/b");
   await client.deleteNode(file.id);
   expect((await failure(client.patchNode(file.id, { name: "c" }))).code).toBe("notFound");
+});
+
+test("content by reference is written where content is, unless the profile says another way", async () => {
+  const own = { method: "PUT", path: "/v1/files/{nodeId}/bytes" } as const;
+  const asked = async (operations: object) => {
+    const { client, requests } = start(checkProfile({ name: "p", operations }, "p"));
+    await failure(CALLS.writeReference(client));
+    return requests.map(({ method, path }) => `${method} ${path}`);
+  };
+  expect(await asked({})).toEqual(["POST /v1/nodes/n/versions"]);
+  expect(await asked({ writeContent: own })).toEqual(["PUT /v1/files/n/bytes"]);
+  expect(await asked({ writeContent: own, writeReference: { path: "/v1/again/{nodeId}" } })).toEqual([
+    "POST /v1/again/n",
+  ]);
 });
 
 test("a key the gateway would not know again is in no request, of deletions neither", async () => {

@@ -58,7 +58,7 @@ beforeEach(async () => {
   ({ baseUrl } = await serveCore(core));
   const root = core.workspace.root;
   const file = await core.file("/d/f", "x");
-  const other = await core.file("/d/g", "x");
+  const other = await core.file("/d/g", "xx");
   const gone = await core.file("/d/h", "x");
   const again = await core.file("/d/i", "x");
   for (const { id } of [gone, again]) await core.call("DELETE", `/v1/nodes/${id}`);
@@ -77,10 +77,8 @@ beforeEach(async () => {
       { path: "d/new", file: "x", metadata: { attributes: { mode: 0o644 } } },
       { path: "d/f", file: "y" },
     ],
-    writeContent: [
-      { nodeId: file.id, file: "x" },
-      { nodeId: file.id, json: reference },
-    ],
+    writeContent: [{ nodeId: file.id, file: "x" }],
+    writeReference: [{ nodeId: file.id, json: reference }],
     createNode: [
       { json: { parentId: root, name: "n", kind: "folder", attributes: { xattrs: { a: "YQ==" } } } },
       { json: { parentId: root, name: "copy", copyOf: file.id, version: file.head } },
@@ -462,6 +460,7 @@ test.each([
   ["upload", 0],
   ["upload", 1],
   ["writeContent", 0],
+  ["writeReference", 0],
   ["createNode", 1],
   ["restoreNode", 0],
 ])("%s (%i) of more than the workspace may hold is refused in words of its own", async (id, index) => {

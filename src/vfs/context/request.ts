@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { attributes, attributesPatch } from "../../contract/attributes.ts";
 import type { Features } from "../../contract/features.ts";
+import { OPERATIONS } from "../../contract/operations.ts";
 import { type Scope, UPLOAD_SCOPES } from "../../contract/scopes.ts";
 
 const bytes = { hash: z.string(), size: z.number().int().min(0), attributes };
@@ -96,8 +97,9 @@ export function scopesOf(kind: Request["do"]): readonly Scope[] {
     case "upload":
     case "copy":
       return UPLOAD_SCOPES;
-    case "content":
     case "reference":
+      return OPERATIONS.writeReference.scopes;
+    case "content":
     case "patch":
     case "exchange":
       return ["node.node.update"];
