@@ -9,7 +9,8 @@ import { journalEntry, journalPage, node, nodePage, versionPage, workspacePage, 
 /** Headers of requests, besides Authorization. */
 export const REQUEST_HEADERS = {
   "If-Match": {
-    description: "Only if the ETag is still this one, else 412 with the node as it is now",
+    description:
+      "Only if the ETag is still this one, else 412 with the node as it is now. Of a node its revision alone does too; of an upload by path also the head",
     example: '"7"',
   },
   "If-None-Match": {
@@ -26,7 +27,7 @@ export const REQUEST_HEADERS = {
 
 /** Headers of answers, besides Content-Type and Content-Length. */
 export const ANSWER_HEADERS = {
-  ETag: "What conditions compare, quoted: of a node its revision, of content the version's id",
+  ETag: "What conditions compare, quoted: of a node its revision and a mark of its id and path, of content the version's id",
   "Accept-Ranges": "bytes",
   "Content-Range": "Which bytes of how many these are; of a range outside only how many there are",
   "WWW-Authenticate": "Bearer",

@@ -1,7 +1,17 @@
 /** If-Match, If-None-Match and Range headers (RFC 9110), as far as the contract uses them. */
+import { hash } from "node:crypto";
+import type { Node } from "../contract/resources.ts";
 import { invalid } from "./problems.ts";
 
-export const quoted = (tag: string | number) => `"${tag}"`;
+/**
+ * Of an answer that is a node. The path in it changes with the folders above, which the revision does not; and at one
+ * path another node may be found whose revision is the same.
+ */
+export function nodeTag({ id, revision, path }: Pick<Node, "id" | "revision" | "path">): string {
+  return `${revision}-${hash("sha256", `${id} ${path}`, "base64url").slice(0, 12)}`;
+}
+
+export const quoted = (tag: string) => `"${tag}"`;
 
 type Condition = { readonly any: true } | { readonly any: false; readonly tags: readonly string[] };
 
@@ -16,18 +26,17 @@ function parseTags(header: string, value: string): Condition {
   return { any: false, tags };
 }
 
-/** Whether the header allows a change of what now has `tag` (undefined: nothing is there). No header allows all. */
-export function matches(value: string | undefined, tag: string | number | undefined): boolean {
-  if (value === undefined) return true;
-  const condition = parseTags("If-Match", value);
-  return tag !== undefined && (condition.any || condition.tags.includes(String(tag)));
+const hasOne = (condition: Condition, tags: readonly string[]) =>
+  tags.length > 0 && (condition.any || tags.some((tag) => condition.tags.includes(tag)));
+
+/** Whether the header allows a change of what now has these tags (none: nothing is there). No header allows all. */
+export function matches(value: string | undefined, ...tags: readonly string[]): boolean {
+  return value === undefined || hasOne(parseTags("If-Match", value), tags);
 }
 
-/** Whether If-None-Match forbids: what is there has one of the tags. */
-export function isKnown(value: string | undefined, tag: string | number | undefined): boolean {
-  if (value === undefined || tag === undefined) return false;
-  const condition = parseTags("If-None-Match", value);
-  return condition.any || condition.tags.includes(String(tag));
+/** Whether If-None-Match forbids: what is there has one of its tags. */
+export function isKnown(value: string | undefined, ...tags: readonly string[]): boolean {
+  return value !== undefined && tags.length > 0 && hasOne(parseTags("If-None-Match", value), tags);
 }
 
 export type ByteRange = { readonly start: number; readonly end: number };

@@ -3,7 +3,7 @@ import { patchAttributes, sameValue } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
 import { shownPosition } from "./as-of.ts";
 import { beginChange, changeNodeRow, changeNodeRows, createNodeRow, reread } from "./changes.ts";
-import { isKnown, matches, quoted } from "./conditions.ts";
+import { isKnown, matches, nodeTag, quoted } from "./conditions.ts";
 import { sourceOfCopy } from "./content.ts";
 import type { Context } from "./context.ts";
 import { type CopyPlan, isCurrent, PlanNeeded, withPlan } from "./copies.ts";
@@ -44,8 +44,9 @@ export function getNodeByPath(context: Context, call: Call<"getNodeByPath">): Ga
 }
 
 function nodeAnswer(headers: Call<"getNode">["headers"], node: Node): GatewayAnswer {
-  const etag = quoted(node.revision);
-  if (isKnown(headers["if-none-match"], node.revision)) return { status: 304, headers: { etag } };
+  const tag = nodeTag(node);
+  const etag = quoted(tag);
+  if (isKnown(headers["if-none-match"], tag)) return { status: 304, headers: { etag } };
   return jsonAnswer(200, node, { etag });
 }
 
@@ -172,7 +173,10 @@ function isWithin(context: Context, node: string, ancestor: string): boolean {
 }
 
 function checkRevision(context: Context, headers: Call<"patchNode">["headers"], row: NodeRow): void {
-  if (!matches(headers["if-match"], row.revision)) throw hasMovedOn(context, row);
+  const condition = headers["if-match"];
+  // Its path is looked up only where the revision alone does not do.
+  if (matches(condition, String(row.revision)) || matches(condition, nodeTag(showCurrent(context.store, row)))) return;
+  throw hasMovedOn(context, row);
 }
 
 function hasMovedOn(context: Context, row: NodeRow) {

@@ -5,8 +5,9 @@
  */
 import { createHash } from "node:crypto";
 import { type Attributes, patchAttributes } from "../contract/attributes.ts";
+import type { Node } from "../contract/resources.ts";
 import { beginChange, type Change, type Content, changeNodeRow, createNodeRow, reread } from "./changes.ts";
-import { isKnown, matches } from "./conditions.ts";
+import { isKnown, matches, nodeTag } from "./conditions.ts";
 import { sourceOfCopy } from "./content.ts";
 import type { Context } from "./context.ts";
 import type { Call, GatewayAnswer } from "./exchange.ts";
@@ -116,13 +117,13 @@ function checkConditions(
   branch: string | undefined,
 ): void {
   const node = existing === undefined ? undefined : showCurrent(context.store, existing, branch);
-  const head = node?.head ?? undefined;
-  // A folder has no head, but "*" means any node.
-  if (existing !== undefined && isKnown(headers["if-none-match"], head ?? existing.id)) {
-    throw changed("The file is already there.", node);
-  }
-  if (!matches(headers["if-match"], head)) throw changed("The file's head is not the one expected.", node);
+  // The ETag of this address is that of the node; of its content it is the head.
+  const tags = node === undefined ? [] : [nodeTag(node), String(node.revision), ...headOf(node)];
+  if (isKnown(headers["if-none-match"], ...tags)) throw changed("The file is already there.", node);
+  if (!matches(headers["if-match"], ...tags)) throw changed("The file is not the one expected.", node);
 }
+
+const headOf = ({ head }: Pick<Node, "head">) => (head === null ? [] : [head]);
 
 /** What tells requests of other branches than main apart. */
 const otherBranch = (branch: string | undefined) => (branch === undefined || branch === MAIN ? [] : [branch]);
@@ -228,7 +229,7 @@ function currentHead(
 ): NodeRow {
   const row = liveNode(context, call.caller, id);
   const shown = showCurrent(context.store, row, branch);
-  if (!matches(call.headers["if-match"], shown.head ?? undefined)) {
+  if (!matches(call.headers["if-match"], ...headOf(shown))) {
     throw changed("The file's head is not the one expected.", shown);
   }
   return row;

@@ -59,6 +59,7 @@ beforeEach(async () => {
   const root = core.workspace.root;
   const file = await core.file("/d/f", "x");
   const other = await core.file("/d/g", "xx");
+  const tag = (await core.call("GET", "/v1/files/d/f")).headers.etag ?? "";
   const gone = await core.file("/d/h", "x");
   const again = await core.file("/d/i", "x");
   for (const { id } of [gone, again]) await core.call("DELETE", `/v1/nodes/${id}`);
@@ -67,7 +68,7 @@ beforeEach(async () => {
     listWorkspaces: [{}],
     listNodes: [{ query: { path: "/d" } }, { query: { parentId: root, after: "", orderBy: "name" } }],
     getNode: [{ nodeId: file.id }, { nodeId: file.id, headers: { "if-none-match": "*" } }],
-    getNodeByPath: [{ path: "d/f" }, { path: "d/f", headers: { "if-none-match": '"1"' } }],
+    getNodeByPath: [{ path: "d/f" }, { path: "d/f", headers: { "if-none-match": tag } }],
     getContent: [
       { nodeId: file.id },
       { nodeId: file.id, headers: { range: "bytes=0-0" } },

@@ -11,14 +11,57 @@ beforeEach(() => {
 const patch = (id: string, json: unknown, headers = {}) => core.call("PATCH", `/v1/nodes/${id}`, { json, headers });
 const create = (json: unknown) => core.call("POST", "/v1/nodes", { json });
 
+const tagOf = async (path: string) => String((await core.call("GET", path)).headers.etag);
+
+test("the ETag of a node changes with its path and with the node at a path", async () => {
+  const node = await core.file("/p1/x", "one");
+  const [byId, byPath] = [`/v1/nodes/${node.id}`, "/v1/files/p1/x"];
+  const known = (path: string, tag: string) => core.call("GET", path, { headers: { "if-none-match": tag } });
+  const tag = await tagOf(byId);
+  expect([await tagOf(byPath), (await known(byId, tag)).status, (await known(byPath, tag)).status]).toEqual([
+    tag,
+    304,
+    304,
+  ]);
+  await patch(String(node.parentId), { name: "p2" });
+  expect([(await known(byId, tag)).json.path, (await known("/v1/files/p2/x", tag)).status]).toEqual(["/p2/x", 200]);
+  await patch(String(node.parentId), { name: "p1" });
+  expect((await known(byId, tag)).status).toBe(304);
+  await core.call("DELETE", byId);
+  const other = await core.file("/p1/x", "two");
+  expect([other.revision, (await known(byPath, tag)).json.id]).toEqual([node.revision, other.id]);
+});
+
+test("conditions take the ETag of the node's own address, its revision, and for an upload its head", async () => {
+  const { id, parentId } = await core.file("/p/x", "one");
+  const url = "/v1/files/p/x";
+  const write = async (tag: string) => (await core.upload(url, "x", { headers: { "if-match": tag } })).status;
+  for (const current of [
+    () => tagOf(url),
+    async () => `"${(await core.node(id)).revision}"`,
+    async () => `"${(await core.node(id)).head}"`,
+  ]) {
+    const tag = await current();
+    expect([tag, await write(tag), await write(tag)]).toEqual([tag, 200, 412]);
+  }
+  const tag = await tagOf(url);
+  expect((await core.upload(url, "x", { headers: { "if-none-match": tag } })).status).toBe(412);
+  await patch(String(parentId), { name: "q" });
+  expect((await patch(id, { name: "y" }, { "if-match": tag })).status).toBe(412);
+  expect((await patch(id, { name: "y" }, { "if-match": await tagOf("/v1/files/q/x") })).status).toBe(200);
+  const gone = await core.call("DELETE", `/v1/nodes/${id}`, {
+    headers: { "if-match": await tagOf(`/v1/nodes/${id}`) },
+  });
+  expect(gone.status).toBe(200);
+});
+
 test("a node is found by its id and by its path, with its revision as ETag", async () => {
   const node = await core.file("/a/b", "x");
   const byId = await core.call("GET", `/v1/nodes/${node.id}`);
-  expect(byId.headers.etag).toBe('"1"');
+  expect(byId.headers.etag).toMatch(/^"1-[\w-]{12}"$/);
   const { position: _, ...shown } = node;
   expect(byId.json).toEqual(shown);
   expect((await core.call("GET", "/v1/files/a/b")).json).toEqual(shown);
-  expect((await core.call("GET", `/v1/nodes/${node.id}`, { headers: { "if-none-match": '"1"' } })).status).toBe(304);
   expect((await core.call("GET", "/v1/files/")).json).toMatchObject({ id: root, path: "/", parentId: null });
   expect((await core.call("GET", "/v1/files/a/c")).status).toBe(404);
   expect((await core.call("GET", "/v1/files/a/b/c")).status).toBe(404);
