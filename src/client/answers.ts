@@ -2,7 +2,7 @@
 import { STATUS_CODES } from "node:http";
 import { z } from "zod";
 import type { HttpAnswer } from "../contract/http.ts";
-import { node, OVER_QUOTA } from "../contract/resources.ts";
+import { journalReceipt, node, OVER_QUOTA, receipt } from "../contract/resources.ts";
 import { RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./errors.ts";
 import { JSON_BYTES_MAX, joined, readWhole } from "./whole-body.ts";
 
@@ -31,6 +31,9 @@ const tolerantProblem = z
 const size = z.number().int().min(0);
 const quotaProblem = z.object({ type: z.literal(OVER_QUOTA), quota: size, used: size, growth: size });
 
+/** All that a gateway tells of a write to whom it may not tell more. Asked again with a better token it tells all. */
+const bareReceipt = z.union([receipt.strict(), journalReceipt.strict()]);
+
 /** The answer's JSON, checked. Rejects with "malformed" when it does not fit. */
 export async function readJson<T extends z.ZodType>(
   answer: HttpAnswer,
@@ -51,6 +54,9 @@ export function checkedJson<T extends z.ZodType>(
   if (value === undefined) throw malformed(operation, status, "the answer is not JSON");
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
+  if (bareReceipt.safeParse(value).success) {
+    throw malformed(operation, status, "it is done, but the token lacks the scope node.file.read to hear of what");
+  }
   const [issue] = parsed.error.issues;
   const where = issue === undefined || issue.path.length === 0 ? "" : `${issue.path.join(".")}: `;
   throw malformed(operation, status, `the answer does not fit the contract: ${where}${issue?.message ?? ""}`);

@@ -84,6 +84,8 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   Workspace: workspace,
   Version: version,
   JournalEntry: journalEntry,
+  Receipt: { id: ids.file, revision: 2, position: 42 },
+  JournalReceipt: { nodeId: ids.folder, kind: "reviewed", time: moment, position: 42 },
   UploadMetadata: uploadMetadata,
   ContentReference: contentReference,
   NewNode: newNode,

@@ -2,9 +2,19 @@
  * What each operation answers: statuses, what they mean, schemas, headers; which problems it knows;
  * and which request headers it heeds. Beside inputs.ts this is all the OpenAPI document is made of.
  */
-import type { z } from "zod";
+import { z } from "zod";
 import type { OperationName } from "./operations.ts";
-import { journalEntry, journalPage, node, nodePage, versionPage, workspacePage, writtenNode } from "./resources.ts";
+import {
+  journalEntry,
+  journalPage,
+  journalReceipt,
+  node,
+  nodePage,
+  receipt,
+  versionPage,
+  workspacePage,
+  writtenNode,
+} from "./resources.ts";
 
 /** Headers of requests, besides Authorization. */
 export const REQUEST_HEADERS = {
@@ -46,8 +56,8 @@ export const PROBLEMS = {
   401: "The access token is missing, has expired, or is not one of this gateway's",
   403: "The token lacks the scope that `scope` names, or is bound to another workspace",
   404: "There is no such node, or the token cannot see it",
-  409: "The name is taken, or the tree does not allow it; `node` stands in the way",
-  412: "The condition does not hold; `node` is what is there now",
+  409: "The name is taken, or the tree does not allow it; `node` stands in the way, if the token may read it",
+  412: "The condition does not hold; `node` is what is there now, if the token may read it",
   413: "The body or one of its parts is larger than this gateway takes",
   416: "Nothing of the range lies within the content",
   500: "The gateway failed; nothing was done",
@@ -69,8 +79,9 @@ export interface Output {
 
 const notModified: Answer = { description: "It still has the ETag of If-None-Match", headers: ["ETag"] };
 const oneNode: Answer = { description: "The node", body: node, headers: ["ETag"] };
-const written: Answer = { description: "The node after the change", body: writtenNode };
-const writtenVersion: Answer = { description: "The file with its new version", body: writtenNode };
+const told = z.union([writtenNode, receipt]);
+const written: Answer = { description: "The node after the change", body: told };
+const writtenVersion: Answer = { description: "The file with its new version", body: told };
 
 export const OUTPUTS = {
   listWorkspaces: { answers: { 200: { description: "A page of workspaces", body: workspacePage } }, problems: [] },
@@ -87,24 +98,31 @@ export const OUTPUTS = {
     takes: ["Range", "If-Range", "If-None-Match"],
   },
   upload: {
-    answers: { 201: { description: "A new file", body: writtenNode }, 200: writtenVersion },
+    answers: {
+      201: { description: "A new file", body: writtenNode },
+      200: { ...writtenVersion, body: writtenNode },
+    },
     problems: [404, 409, 412, 413, 507],
     takes: ["If-Match", "If-None-Match"],
   },
   writeContent: { answers: { 200: writtenVersion }, problems: [404, 412, 413, 507], takes: ["If-Match"] },
-  writeReference: { answers: { 200: writtenVersion }, problems: [404, 412, 413, 507], takes: ["If-Match"] },
-  createNode: { answers: { 201: { description: "A new node", body: writtenNode } }, problems: [404, 409, 413, 507] },
+  writeReference: {
+    answers: { 200: { ...writtenVersion, body: writtenNode } },
+    problems: [404, 412, 413, 507],
+    takes: ["If-Match"],
+  },
+  createNode: { answers: { 201: { description: "A new node", body: told } }, problems: [404, 409, 413, 507] },
   patchNode: { answers: { 200: written }, problems: [404, 409, 412, 413, 507], takes: ["If-Match"] },
   exchangeNodes: { answers: { 200: written }, problems: [404, 412, 413, 507], takes: ["If-Match"] },
   deleteNode: {
-    answers: { 200: { description: "The node as it was deleted", body: writtenNode } },
+    answers: { 200: { description: "The node as it was deleted", body: told } },
     problems: [404, 409, 412, 507],
     takes: ["If-Match"],
   },
   restoreNode: { answers: { 200: written }, problems: [404, 409, 413, 507], bodyOptional: true },
   listVersions: { answers: { 200: { description: "A page of versions", body: versionPage } }, problems: [404, 503] },
   appendJournal: {
-    answers: { 201: { description: "The journal entry", body: journalEntry } },
+    answers: { 201: { description: "The journal entry", body: z.union([journalEntry, journalReceipt]) } },
     problems: [404, 413, 507],
   },
   readJournal: {

@@ -123,6 +123,19 @@ export const journalEntry = z
   .meta({ id: "JournalEntry" });
 export type JournalEntry = z.infer<typeof journalEntry>;
 
+/** What a write tells a token that may not read the node: it learns nothing but that it is done. */
+export const receipt = z
+  .object({ id, revision: count, position })
+  .meta({ id: "Receipt", description: "A change is done; the token may not read what it is of (node.file.read)" });
+
+export const journalReceipt = z.object({ nodeId: id, kind: z.string(), time: moment, position }).meta({
+  id: "JournalReceipt",
+  description: "An entry is appended; the token may not read what it is of (node.file.read)",
+});
+
+/** Parses either, and the whole of what they are a part of. */
+export const anyReceipt = z.union([receipt, journalReceipt]);
+
 /** A page of a list. */
 export function page<T extends z.ZodType>(item: T) {
   return z.object({
@@ -176,7 +189,7 @@ export const newNode = z
     parentId: id.describe("The folder it is made in"),
     name: nodeName,
     kind: z.literal("folder").optional().describe("For a new folder"),
-    copyOf: id.optional().describe("For a copy: the node whose content is taken"),
+    copyOf: id.optional().describe("For a copy: the node whose content is taken. Needs the scope node.file.read, too"),
     version: id.optional().describe("Of a copy: which version; the head of main when absent"),
     attributes: attributes.optional(),
     idempotencyKey: idempotencyKey.nullish(),

@@ -24,10 +24,20 @@ import { streamJournal } from "./journal-stream.ts";
 import { createLag } from "./lag.ts";
 import { listNodes } from "./listings.ts";
 import { createNode, deleteNode, exchangeNodes, getNode, getNodeByPath, patchNode, restoreNode } from "./nodes.ts";
-import { check, diskFull, failed, invalid, isDiskFull, ProblemError, tooLarge, unsettled } from "./problems.ts";
+import {
+  check,
+  diskFull,
+  failed,
+  invalid,
+  isDiskFull,
+  ProblemError,
+  tooLarge,
+  unsettled,
+  withoutNode,
+} from "./problems.ts";
 import { checkQuotaNames } from "./quota.ts";
 import { findRoute, type Route } from "./routes.ts";
-import { checkScopes } from "./scopes.ts";
+import { checkScopes, mayRead } from "./scopes.ts";
 import { createSignal } from "./signal.ts";
 import { createSortedLists } from "./sorted-lists.ts";
 import { FRAMING_BYTES } from "./staging.ts";
@@ -191,7 +201,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
         if (tries < READ_TRIES) continue;
         throw unsettled();
       }
-      if ("error" in told) throw told.error;
+      if ("error" in told) throw mayRead(call.caller) ? told.error : withoutNode(told.error);
       return told.answer;
     }
   }

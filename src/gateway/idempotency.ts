@@ -4,10 +4,13 @@
  * the transaction of its effect, so of two requests at once the later one finds it.
  */
 import { hash } from "node:crypto";
+import { anyReceipt } from "../contract/resources.ts";
 import type { Context } from "./context.ts";
-import { type GatewayAnswer, jsonAnswer, jsonTextAnswer } from "./exchange.ts";
+import { type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { showWritten, type Written } from "./node-rows.ts";
 import { invalid } from "./problems.ts";
+import { mayRead } from "./scopes.ts";
+import type { Caller } from "./tokens.ts";
 
 /** Twice what is promised: the clock may be set by up to a day (fault-options.ts). */
 const LIFETIME_MS = 48 * 3600 * 1000;
@@ -65,12 +68,12 @@ export function findKey({ store }: Pick<Context, "store">, workspace: string, ke
     .get(key, workspace);
 }
 
-/** Within a transaction: the first answer, or `effect` and what makes its answer again. */
-export function once(context: Context, request: KeyedRequest, effect: () => Outcome): GatewayAnswer {
+/** Within a transaction: the first answer, or `effect` and what makes its answer again; as much of it as the caller may read. */
+export function once(context: Context, caller: Caller, request: KeyedRequest, effect: () => Outcome): GatewayAnswer {
   const { store, clock } = context;
   const { workspace, key } = request;
   if (key === null || key === undefined) {
-    return answerOf(context, effect());
+    return answerOf(context, caller, effect());
   }
   const fingerprint = hash("sha256", JSON.stringify(request.same, inOrder), "base64url");
   const first = findKey(context, workspace, key);
@@ -78,7 +81,7 @@ export function once(context: Context, request: KeyedRequest, effect: () => Outc
     if (first.request !== fingerprint) {
       throw invalid("idempotencyKey", "idempotencyKey: the key was used for another request (other content or path)");
     }
-    return answerAgain(context, first);
+    return answerAgain(context, caller, first);
   }
   const outcome = effect();
   const { id, position, branch } = "written" in outcome ? outcome.written : NOTHING_WRITTEN;
@@ -98,19 +101,21 @@ export function once(context: Context, request: KeyedRequest, effect: () => Outc
       branch ?? null,
       "written" in outcome ? null : JSON.stringify(outcome.value),
     );
-  return answerOf(context, outcome);
+  return answerOf(context, caller, outcome);
 }
 
 const NOTHING_WRITTEN: Partial<Written> = {};
 
-function answerOf(context: Context, outcome: Outcome): GatewayAnswer {
-  return jsonAnswer(outcome.status, "written" in outcome ? showWritten(context, outcome.written) : outcome.value);
+function answerOf(context: Context, caller: Caller, outcome: Outcome): GatewayAnswer {
+  const value = "written" in outcome ? showWritten(context, outcome.written) : outcome.value;
+  return jsonAnswer(outcome.status, mayRead(caller) ? value : anyReceipt.parse(value));
 }
 
-function answerAgain(context: Context, { status, node, position, branch, answer }: FirstOutcome): GatewayAnswer {
-  if (answer !== null) return jsonTextAnswer(status, answer);
+function answerAgain(context: Context, caller: Caller, first: FirstOutcome): GatewayAnswer {
+  const { status, node, position, branch, answer } = first;
+  if (answer !== null) return answerOf(context, caller, { status, value: JSON.parse(answer) });
   if (node === null || position === null) throw new Error("An answer was not kept.");
-  return answerOf(context, { status, written: { id: node, position, branch: branch ?? undefined } });
+  return answerOf(context, caller, { status, written: { id: node, position, branch: branch ?? undefined } });
 }
 
 /** For JSON.stringify: the keys of objects in one order. */

@@ -39,7 +39,7 @@ export function appendJournal(context: Context, call: Call<"appendJournal">): Ga
   return context.store.transaction(() => {
     const row = visibleNode(context, call.caller, json.nodeId);
     const request = { workspace: row.workspace, key: json.idempotencyKey, same: ["appendJournal", row.id, json.kind] };
-    return once(context, request, () => {
+    return once(context, call.caller, request, () => {
       if (row.deleted === 1) throw notFound(`The node ${JSON.stringify(row.id)} is deleted.`);
       const change = beginChange(context, json.idempotencyKey);
       const position = recordActivity(context, change, row, json.kind);

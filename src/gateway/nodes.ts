@@ -23,7 +23,7 @@ import {
 } from "./node-rows.ts";
 import { decodePath } from "./paths.ts";
 import { changed, conflict, invalid, notFound } from "./problems.ts";
-import { mayJournal } from "./scopes.ts";
+import { mayJournal, requireRead } from "./scopes.ts";
 import { createTreeRows } from "./tree-rows.ts";
 import { callWorkspace, liveNode, relatedNode, visibleNode } from "./workspaces.ts";
 
@@ -54,7 +54,7 @@ function nodeAnswer(headers: Call<"getNode">["headers"], node: Node): GatewayAns
 function checkFree(context: Context, parent: string, name: string, except?: string): void {
   const other = findChild(context.store, parent, name);
   if (other === undefined || other.id === except) return;
-  throw conflict(`The folder already has a node named ${JSON.stringify(name)}.`, showCurrent(context.store, other));
+  throw conflict("The folder already has a node of this name.", showCurrent(context.store, other));
 }
 
 function checkFolder(row: NodeRow, field: string): void {
@@ -68,6 +68,7 @@ export function createNode(context: Context, call: Call<"createNode">): Promise<
     throw invalid("kind", 'kind: expected either kind "folder" or copyOf');
   }
   if (body.version !== undefined && body.copyOf === undefined) throw invalid("version", "version: only with copyOf");
+  if (body.copyOf !== undefined) requireRead(call.caller);
   const { store } = context;
   const create = (plan: CopyPlan | undefined) => {
     const parent = visibleNode(context, call.caller, body.parentId);
@@ -76,7 +77,7 @@ export function createNode(context: Context, call: Call<"createNode">): Promise<
       key: body.idempotencyKey,
       same: ["createNode", parent.id, body.name, body.copyOf ?? null, body.version ?? null],
     };
-    return once(context, request, () => {
+    return once(context, call.caller, request, () => {
       checkFolder(parent, "parentId");
       const from =
         body.copyOf === undefined ? undefined : relatedNode(context, parent.workspace, body.copyOf, "copyOf");
@@ -124,7 +125,7 @@ export function patchNode(context: Context, call: Call<"patchNode">): GatewayAns
   return store.transaction(() => {
     const row = visibleNode(context, call.caller, call.parameters.nodeId);
     const { idempotencyKey: key, ...change } = patch;
-    return once(context, { workspace: row.workspace, key, same: ["patchNode", row.id, change] }, () => {
+    return once(context, call.caller, { workspace: row.workspace, key, same: ["patchNode", row.id, change] }, () => {
       checkLive(row);
       checkRevision(context, call.headers, row);
       const parent = patch.parentId ?? row.parent ?? undefined;
@@ -188,22 +189,27 @@ export function exchangeNodes(context: Context, call: Call<"exchangeNodes">): Ga
   return context.store.transaction(() => {
     const row = visibleNode(context, call.caller, call.parameters.nodeId);
     const key = body.idempotencyKey;
-    return once(context, { workspace: row.workspace, key, same: ["exchangeNodes", row.id, body.with] }, () => {
-      checkLive(row);
-      const other = relatedNode(context, row.workspace, body.with, "with");
-      if (other.deleted === 1) throw notFound(`with: the node ${JSON.stringify(other.id)} is deleted.`);
-      checkRevision(context, call.headers, row);
-      if (body.withRevision !== undefined && body.withRevision !== other.revision) throw hasMovedOn(context, other);
-      if (row.parent === null || other.parent === null) throw invalid("with", "with: a root cannot be exchanged");
-      if (isWithin(context, row.id, other.id) || isWithin(context, other.id, row.id)) {
-        throw invalid("with", "with: a node cannot be exchanged with itself or with a folder it is in");
-      }
-      const position = changeNodeRows(context, beginChange(context, key), [
-        { row: other, kind: "moved", to: { parent: row.parent, name: row.name } },
-        { row, kind: "moved", to: { parent: other.parent, name: other.name } },
-      ]);
-      return { status: 200, written: { id: row.id, position } };
-    });
+    return once(
+      context,
+      call.caller,
+      { workspace: row.workspace, key, same: ["exchangeNodes", row.id, body.with] },
+      () => {
+        checkLive(row);
+        const other = relatedNode(context, row.workspace, body.with, "with");
+        if (other.deleted === 1) throw notFound(`with: the node ${JSON.stringify(other.id)} is deleted.`);
+        checkRevision(context, call.headers, row);
+        if (body.withRevision !== undefined && body.withRevision !== other.revision) throw hasMovedOn(context, other);
+        if (row.parent === null || other.parent === null) throw invalid("with", "with: a root cannot be exchanged");
+        if (isWithin(context, row.id, other.id) || isWithin(context, other.id, row.id)) {
+          throw invalid("with", "with: a node cannot be exchanged with itself or with a folder it is in");
+        }
+        const position = changeNodeRows(context, beginChange(context, key), [
+          { row: other, kind: "moved", to: { parent: row.parent, name: row.name } },
+          { row, kind: "moved", to: { parent: other.parent, name: other.name } },
+        ]);
+        return { status: 200, written: { id: row.id, position } };
+      },
+    );
   });
 }
 
@@ -212,7 +218,7 @@ export function deleteNode(context: Context, call: Call<"deleteNode">): GatewayA
   return store.transaction(() => {
     const row = visibleNode(context, call.caller, call.parameters.nodeId);
     const key = call.query.idempotencyKey;
-    return once(context, { workspace: row.workspace, key, same: ["deleteNode", row.id] }, () => {
+    return once(context, call.caller, { workspace: row.workspace, key, same: ["deleteNode", row.id] }, () => {
       checkLive(row);
       checkRevision(context, call.headers, row);
       if (row.parent === null) throw invalid("nodeId", "nodeId: a root cannot be deleted");
@@ -229,7 +235,7 @@ export function restoreNode(context: Context, call: Call<"restoreNode">): Gatewa
   return store.transaction(() => {
     const row = visibleNode(context, call.caller, call.parameters.nodeId);
     const key = call.json?.idempotencyKey;
-    return once(context, { workspace: row.workspace, key, same: ["restoreNode", row.id] }, () => {
+    return once(context, call.caller, { workspace: row.workspace, key, same: ["restoreNode", row.id] }, () => {
       if (row.deleted === 0) throw conflict("The node is not deleted.", showCurrent(store, row));
       if (row.parent !== null) {
         const parent = reread(context, row.parent);

@@ -50,6 +50,13 @@ export class ProblemError extends Error {
   }
 }
 
+/** For a caller who may not read what stands in the way. */
+export function withoutNode(error: unknown): unknown {
+  if (!(error instanceof ProblemError)) return error;
+  const { node: _, ...details } = error.details;
+  return new ProblemError(error.status, error.message, details);
+}
+
 export const invalid = (field: string, detail: string) => new ProblemError(400, detail, { field });
 
 export const unauthorized = (detail: string) =>

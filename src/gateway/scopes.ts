@@ -1,5 +1,6 @@
 /** What a token may do, by its scopes. */
 import type { Operation } from "../contract/operations.ts";
+import type { Scope } from "../contract/scopes.ts";
 import { missingScope } from "./problems.ts";
 import type { Caller } from "./tokens.ts";
 
@@ -9,6 +10,17 @@ export function checkScopes(caller: Caller, operation: Operation): void {
     if (!caller.scopes.has(scope) && !operation.mayLack?.includes(scope)) throw missingScope(scope);
   }
 }
+
+/** Whether it may be told of a node, and take its content: writing alone tells nothing of what is there. */
+export function mayRead(caller: Caller): boolean {
+  return caller.scopes.has(READ_SCOPE);
+}
+
+export function requireRead(caller: Caller): void {
+  if (!mayRead(caller)) throw missingScope(READ_SCOPE);
+}
+
+const READ_SCOPE = "node.file.read" satisfies Scope;
 
 /** Whether uploads and new folders append journal entries, which provision them (gateway-spec §4, upload rule 4). */
 export function mayJournal(caller: Caller): boolean {

@@ -33,7 +33,7 @@ export async function upload(context: Context, call: Call<"upload">): Promise<Ga
       key: metadata.idempotencyKey,
       same: ["upload", start.id, names.join("/"), staged.hash, ...otherBranch(metadata.branch)],
     };
-    return once(context, request, () => {
+    return once(context, call.caller, request, () => {
       const change = beginChange(context, metadata.idempotencyKey, mayJournal(call.caller));
       const { parent, missing } = walk(context, start.id, names.slice(0, -1));
       const existing = missing.length === 0 ? findChild(context.store, parent.id, name) : undefined;
@@ -183,7 +183,7 @@ export async function writeContent(context: Context, call: Call<"writeContent">)
       key: metadata.idempotencyKey,
       same: ["writeContent", row.id, staged.hash, ...otherBranch(metadata.branch)],
     };
-    return once(context, request, () => {
+    return once(context, call.caller, request, () => {
       const current = currentHead(context, call, row.id, metadata.branch);
       const change = beginChange(context, metadata.idempotencyKey);
       requireRoomFor(context, current, staged.size, metadata.branch);
@@ -210,7 +210,7 @@ export function writeReference(context: Context, call: Call<"writeReference">): 
       key: reference.idempotencyKey,
       same: ["writeReference", id, reference.copyOf, reference.version ?? null, ...otherBranch(reference.branch)],
     };
-    return once(context, request, () => {
+    return once(context, call.caller, request, () => {
       const current = currentHead(context, call, id, reference.branch);
       const source = sourceOfCopy(context, workspace, reference.copyOf, reference.version, reference.branch);
       const change = beginChange(context, reference.idempotencyKey);

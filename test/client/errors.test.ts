@@ -29,6 +29,13 @@ test.each([
   expect(error.message).toContain(`patchNode: ${status}`);
 });
 
+test("a write that is done and may not be told of is no success: with a better token it is asked for again", async () => {
+  const client = await clientFor((_, response) => answerJson(response, 200, { id: "n1", revision: 2, position: 9 }));
+  const error = await failureOf(client.patchNode("n1", { name: "b" }));
+  expect([error.code, error.isTransient, error.isAmbiguous]).toEqual(["malformed", true, true]);
+  expect(error.message).toBe("patchNode: it is done, but the token lacks the scope node.file.read to hear of what");
+});
+
 test("Retry-After may be a date", async () => {
   const at = Date.parse("2026-05-06T07:08:09Z");
   const client = await clientFor(
