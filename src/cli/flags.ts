@@ -133,6 +133,12 @@ export const FLAGS = {
   drain: { type: "optionalValue", kind: values.seconds, help: "Upload everything first, for at most S seconds" },
   data: { type: "value", kind: values.named("DIR"), variable: true, help: "Folder of the local gateway" },
   host: { type: "value", kind: values.named("H"), default: "127.0.0.1", help: "Address to listen on" },
+  "allow-host": {
+    type: "list",
+    kind: values.named("NAME"),
+    defaultHelp: "its addresses and localhost",
+    help: "Other names that clients know the gateway by",
+  },
   port: {
     type: "value",
     kind: values.port,

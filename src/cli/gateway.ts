@@ -74,6 +74,7 @@ async function listen(values: Values<"gateway">, data: string, workspaces: reado
     startGateway({
       dataDir: data,
       host: values.host,
+      names: values["allow-host"],
       port,
       workspaces,
       ...faults,

@@ -145,6 +145,7 @@ export const COMMANDS = {
     flags: [
       "data",
       "host",
+      "allow-host",
       "port",
       "workspace-list",
       "json",

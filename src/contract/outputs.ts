@@ -50,7 +50,7 @@ export interface Answer {
   readonly headers?: readonly (keyof typeof ANSWER_HEADERS)[];
 }
 
-/** Refusals, each a problem document. 400, 401, 403 and 500 are possible everywhere. */
+/** Refusals, each a problem document. Those of COMMON_PROBLEMS are possible everywhere. */
 export const PROBLEMS = {
   400: "Something sent is not what was expected; `field` names it",
   401: "The access token is missing, has expired, or is not one of this gateway's",
@@ -60,13 +60,14 @@ export const PROBLEMS = {
   412: "The condition does not hold; `node` is what is there now, if the token may read it",
   413: "The body or one of its parts is larger than this gateway takes",
   416: "Nothing of the range lies within the content",
+  421: "The Host of the request is none of this gateway's names",
   500: "The gateway failed; nothing was done",
   503: "Too many long lists are being put in order at once; Retry-After says when to come again",
   507: "The gateway has no room left, or (type urn:wsfs:problem:over-quota, with `quota`, `used` and `growth`) the workspace has none; nothing was done, and the same may go well later",
 } as const;
 
 export type ProblemStatus = keyof typeof PROBLEMS;
-export const COMMON_PROBLEMS = [400, 401, 403, 500] as const satisfies readonly ProblemStatus[];
+export const COMMON_PROBLEMS = [400, 401, 403, 421, 500] as const satisfies readonly ProblemStatus[];
 
 export interface Output {
   readonly answers: Readonly<Record<number, Answer>>;

@@ -14,6 +14,7 @@ import { ConnectionReset } from "./faults.ts";
 import { parseJson } from "./json.ts";
 import { answerMalformed } from "./malformed.ts";
 import { multipartBoundary, readParts } from "./multipart.ts";
+import { misdirected, ownNames } from "./own-names.ts";
 import { breakSilentPeers, type PeerWatch } from "./peers.ts";
 import { failed, invalid, ProblemError, tooLarge } from "./problems.ts";
 import { parseQuery } from "./query.ts";
@@ -57,6 +58,8 @@ export interface ServerOptions {
   readonly gateway: Gateway;
   readonly clock: Clock;
   readonly host: string;
+  /** Names it has besides its addresses. */
+  readonly names?: readonly string[];
   /** 0: any that is free. */
   readonly port: number;
   readonly log: Logger;
@@ -64,13 +67,14 @@ export interface ServerOptions {
 }
 
 export async function startServer(options: ServerOptions): Promise<Server> {
-  const { gateway, clock, host, port, log, silence = SILENCE } = options;
+  const { gateway, clock, host, names = [], port, log, silence = SILENCE } = options;
+  const isOwn = ownNames([host, ...names]);
   const active = new Set<Promise<void>>();
   const docs = gateway.openApi === undefined ? undefined : createDocs(gateway.openApi);
   let peers: PeerWatch | undefined;
   const begin = async (request: IncomingMessage, response: ServerResponse) => {
     peers?.begin(request, response);
-    const work = answer({ gateway, docs, clock, log }, request, response);
+    const work = answer({ gateway, docs, isOwn, clock, log }, request, response);
     active.add(work);
     await work;
     active.delete(work);
@@ -101,7 +105,11 @@ export async function startServer(options: ServerOptions): Promise<Server> {
       });
       server.requestTimeout = 0;
       // Each request that waits for its turn to answer listens for the end of its connection.
-      server.on("connection", (socket) => void socket.setMaxListeners(0));
+      server.on("connection", (socket) => {
+        socket.setMaxListeners(0);
+        // Asked now, it is known also once the connection has ended.
+        void socket.localAddress;
+      });
       peers = breakSilentPeers(server, silence.bodyMs);
       server.keepAliveTimeout = silence.keepAliveMs ?? KEEP_ALIVE_MS;
       server.headersTimeout = silence.headersMs;
@@ -137,8 +145,16 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   };
 }
 
+interface Serving {
+  readonly gateway: Gateway;
+  readonly docs: Docs | undefined;
+  readonly isOwn: (incoming: IncomingMessage) => boolean;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
 async function answer(
-  { gateway, docs, clock, log }: { gateway: Gateway; docs: Docs | undefined; clock: Clock; log: Logger },
+  { gateway, docs, isOwn, clock, log }: Serving,
   incoming: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -151,9 +167,12 @@ async function answer(
   const sent = { status: 0, bytes: 0 };
   let broken = false;
   try {
-    if (docs !== undefined && isDocs(path)) Object.assign(sent, await docs(incoming, response));
+    const isForUs = isOwn(incoming);
+    if (docs !== undefined && isDocs(path) && isForUs) Object.assign(sent, await docs(incoming, response));
     else {
-      const result = await handle(gateway, incoming, method, path, search);
+      const result = isForUs
+        ? await handle(gateway, incoming, method, path, search)
+        : misdirected(incoming.headers.host ?? "");
       sent.status = result.status;
       await send(clock, incoming, response, result, sent);
     }

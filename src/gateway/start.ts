@@ -34,6 +34,8 @@ export interface StartGatewayOptions extends Partial<GatewayOptions> {
   readonly dataDir: string;
   /** Default 127.0.0.1. */
   readonly host?: string;
+  /** Names that clients know it by, besides its addresses; requests for others are refused. */
+  readonly names?: readonly string[];
   /** Default 0: any that is free. */
   readonly port?: number;
   /** Names of workspaces to be there; made when missing. Without any, a gateway that has none gets "workspace". */
@@ -69,6 +71,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
   const {
     dataDir,
     host = "127.0.0.1",
+    names = [],
     port = 0,
     workspaces,
     log = SILENT,
@@ -112,7 +115,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     const worker = startCheckpointWorker(path);
     checkpoints = startCheckpoints({ worker, databasePath: path, lookMs: 500, logBytes: 8 * 1024 * 1024, log });
     const served = bare ? createBareGateway(gateway) : gateway;
-    const server = await startServer({ gateway: served, clock: systemClock, host, port, log });
+    const server = await startServer({ gateway: served, clock: systemClock, host, names, port, log });
     let closed: Promise<void> | undefined;
     const shownHost = host.includes(":") ? `[${host}]` : host;
     return {

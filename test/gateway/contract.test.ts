@@ -9,7 +9,7 @@ import { OVER_QUOTA, problem } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import type { AnswerJson } from "../support/answer-json.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
-import { serveCore } from "../support/gateway-http.ts";
+import { sendRaw, serveCore } from "../support/gateway-http.ts";
 import { type Schema, type WalkedOperation, walkDocument, wrongQueryTexts, wrongValues } from "../support/openapi.ts";
 
 const UNKNOWN_ID = "5ca1ab1e-0000-4000-8000-000000000000";
@@ -48,6 +48,7 @@ const met = new Map(walked.operations.map(({ id }) => [id, new Set<string>()]));
 
 let core: TestCore;
 let baseUrl: string;
+let port: number;
 /** Good calls by operation, the usual one first. */
 let examples: Readonly<Record<string, readonly Example[]>>;
 /** Calls the tree does not allow. */
@@ -55,7 +56,7 @@ let conflicts: Readonly<Record<string, Example>>;
 
 beforeEach(async () => {
   core = createTestCore();
-  ({ baseUrl } = await serveCore(core));
+  ({ baseUrl, port } = await serveCore(core));
   const root = core.workspace.root;
   const file = await core.file("/d/f", "x");
   const other = await core.file("/d/g", "xx");
@@ -203,6 +204,17 @@ describe.each(walked.operations)("$method $path ($id)", (operation) => {
     expect((await call(operation, { ...example, token: shortLived })).status).toBeLessThan(300);
     await core.clock.advance(1000);
     expect((await call(operation, { ...example, token: shortLived })).status).toBe(401);
+  });
+
+  test("is refused where another name than the gateway's own is asked", async () => {
+    const { nodeId = "", path = "" } = good(operation)[0];
+    const line = `${operation.method} ${operation.path.replace("{nodeId}", nodeId).replace("{path}", path)} HTTP/1.1`;
+    // fetch lets nobody name another host.
+    const lines = [line, "Host: pages.example", `Authorization: Bearer ${core.token()}`, "Connection: close", "", ""];
+    const [head = "", body] = (await sendRaw(port, lines.join("\r\n"))).split("\r\n\r\n");
+    const headers = { "content-type": /^content-type: (.*)$/im.exec(head)?.[1] ?? "" };
+    const answer = new Response(body ?? null, { status: Number(head.slice(9, 12)), headers });
+    expect((await checked(operation, operation.method, answer)).status).toBe(421);
   });
 
   test("needs each of its scopes and no other", async () => {

@@ -14,7 +14,7 @@ async function begin() {
   const log = { ...SILENT, info: (fields: object) => void done.push(Object(fields)) };
   const { baseUrl, port } = await serveCore(core, { log });
   const head = (line: string, ...more: string[]) =>
-    [`${line} HTTP/1.1`, "Host: h", `Authorization: Bearer ${core.token()}`, ...more, "", ""].join("\r\n");
+    [`${line} HTTP/1.1`, "Host: localhost", `Authorization: Bearer ${core.token()}`, ...more, "", ""].join("\r\n");
   const socket = connect(port, "127.0.0.1");
   onTestFinished(() => void socket.destroy());
   socket.on("error", () => {});

@@ -83,7 +83,7 @@ test("a raw body is refused by field, without all of it being read", async () =>
   const { gateway, call, authorization } = await start();
   const small = await call("/v1/files/x", { method: "POST", body: "bytes" });
   expect([small.status, (await json(small)).field]).toEqual([400, "file"]);
-  const head = `POST /v1/files/x HTTP/1.1\r\nHost: h\r\nAuthorization: ${authorization}\r\nContent-Length: 900000000000\r\n\r\n`;
+  const head = `POST /v1/files/x HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${authorization}\r\nContent-Length: 900000000000\r\n\r\n`;
   const answer = await raw(gateway, head, "some bytes");
   expect(answer).toMatch(/^HTTP\/1.1 400 /);
   expect(answer).toContain('"field":"file"');
@@ -95,7 +95,7 @@ test("a body that breaks off leaves nothing", async () => {
     (await readdir(`${dataDir}/blobs`, { recursive: true })).filter((name) => name.includes("-"));
   const beginning = `--B\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\n${"x".repeat(200_000)}`;
   const head = (length: number) =>
-    `POST /v1/files/new/x HTTP/1.1\r\nHost: h\r\nAuthorization: ${authorization}\r\nContent-Type: multipart/form-data; boundary=B\r\nContent-Length: ${length}\r\nConnection: close\r\n\r\n`;
+    `POST /v1/files/new/x HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${authorization}\r\nContent-Type: multipart/form-data; boundary=B\r\nContent-Length: ${length}\r\nConnection: close\r\n\r\n`;
   // The connection ends in the middle.
   await new Promise<void>((resolve) => {
     const socket = net.connect(gateway.port, "127.0.0.1", () => {
@@ -167,7 +167,7 @@ test("close ends a connection that is in the middle of an upload", async () => {
   const closed = new Promise<void>((resolve) => socket.on("close", () => resolve()));
   socket.resume();
   socket.on("error", () => {});
-  const head = `POST /v1/files/x HTTP/1.1\r\nHost: h\r\nAuthorization: ${authorization}\r\nContent-Type: multipart/form-data; boundary=B\r\nContent-Length: 1000000\r\nExpect: 100-continue\r\n\r\n`;
+  const head = `POST /v1/files/x HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${authorization}\r\nContent-Type: multipart/form-data; boundary=B\r\nContent-Length: 1000000\r\nExpect: 100-continue\r\n\r\n`;
   socket.write(head);
   // The server is waiting for the body.
   await once(socket, "data");
@@ -191,7 +191,7 @@ test("a connection is kept after uploads and refusals, and reset by a fault", as
   const { gateway, authorization } = await start();
   const part = '--B\r\nContent-Disposition: form-data; name="file"\r\n\r\nhello\r\n--B--\r\n';
   const request = (body: string, extra: string) =>
-    `POST /v1/files/x HTTP/1.1\r\nHost: h\r\nAuthorization: ${authorization}\r\n${extra}Content-Length: ${body.length}\r\n\r\n${body}`;
+    `POST /v1/files/x HTTP/1.1\r\nHost: localhost\r\nAuthorization: ${authorization}\r\n${extra}Content-Length: ${body.length}\r\n\r\n${body}`;
   const multipart = "Content-Type: multipart/form-data; boundary=B\r\n";
   const all = await raw(
     gateway,

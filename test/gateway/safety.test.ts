@@ -24,7 +24,7 @@ const multipart = (content: string) =>
 function requestText(method: string, path: string, token: string, body = "", headers: readonly string[] = []): string {
   const lines = [
     `${method} ${path} HTTP/1.1`,
-    "Host: h",
+    "Host: localhost",
     `Authorization: Bearer ${token}`,
     "Connection: close",
     ...(body === "" ? [] : ["Content-Type: multipart/form-data; boundary=B", `Content-Length: ${body.length}`]),
@@ -285,7 +285,9 @@ describe("sizes", () => {
     const { port } = await serveCore(core);
     const garbage = answerOf(await sendRaw(port, "GARBAGE\r\n\r\n"));
     expect([garbage.status, garbage.document.status]).toEqual([400, 400]);
-    const long = answerOf(await sendRaw(port, `GET / HTTP/1.1\r\nHost: h\r\nX: ${"x".repeat(100_000)}\r\n\r\n`));
+    const long = answerOf(
+      await sendRaw(port, `GET / HTTP/1.1\r\nHost: localhost\r\nX: ${"x".repeat(100_000)}\r\n\r\n`),
+    );
     expect([long.status, long.document.status]).toEqual([431, 431]);
   });
 
@@ -328,7 +330,7 @@ describe("sizes", () => {
 describe("silence", () => {
   test("within the headers ends the connection with 408", async () => {
     const { port } = await serveCore(core, { silence: { ...SHORT, bodyMs: 60_000 } });
-    const answer = answerOf(await sendRaw(port, "GET /v1/nodes HTTP/1.1\r\nHost: h\r\nAutho"));
+    const answer = answerOf(await sendRaw(port, "GET /v1/nodes HTTP/1.1\r\nHost: localhost\r\nAutho"));
     expect([answer.status, answer.document.status]).toEqual([408, 408]);
   });
 
@@ -381,7 +383,7 @@ describe("silence", () => {
     const { port } = await serveCore(core, { silence: { headersMs: 1500, bodyMs: 1500 } });
     const rests: readonly (readonly [text: string, ...after: string[]])[] = [
       [requestText("POST", "/v1/files/f", core.token(), multipart("x")).slice(0, -5)],
-      ["GET /v1/nodes HTTP/1.1\r\nHost: h\r\nAutho", "408"],
+      ["GET /v1/nodes HTTP/1.1\r\nHost: localhost\r\nAutho", "408"],
       ["nonsense\r\n\r\nmore nonsense\r\n\r\n", "400"],
     ];
     core.gateway.setOptions({ latencyMs: 3600_000 });

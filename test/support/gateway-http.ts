@@ -8,6 +8,8 @@ import type { TestCore } from "./gateway-core.ts";
 
 export interface ServeOptions {
   readonly silence?: Silence;
+  readonly host?: string;
+  readonly names?: readonly string[];
   readonly log?: Logger;
 }
 
@@ -32,8 +34,12 @@ export async function serveCore(
 
 /** Sends text as it is and answers all that comes back until the connection ends, however it does. */
 export function sendRaw(port: number, ...texts: string[]): Promise<string> {
+  return sendRawTo("127.0.0.1", port, ...texts);
+}
+
+export function sendRawTo(address: string, port: number, ...texts: string[]): Promise<string> {
   return new Promise((resolve) => {
-    const socket = net.connect(port, "127.0.0.1");
+    const socket = net.connect(port, address);
     let received = "";
     socket.on("data", (chunk) => {
       received += chunk.toString();
