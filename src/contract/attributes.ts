@@ -53,7 +53,8 @@ export const attributes = z
   })
   .meta({
     id: "Attributes",
-    description: "What file systems keep with a node. All optional; keys that are not known here are kept as they are",
+    description:
+      "What file systems keep with a node. All optional; keys that are not known here are kept as they are. These and xattrs may come to 64 KiB of JSON, more is 413",
   });
 
 export type Attributes = z.infer<typeof attributes>;
@@ -75,6 +76,24 @@ export const attributesPatch = z
   .meta({ id: "AttributesPatch", description: "A merge patch (RFC 7396): keys replace, null removes" });
 
 export type AttributesPatch = z.infer<typeof attributesPatch>;
+
+/** How much a node may have of those that have no limit of their own, in bytes of JSON. */
+export const ATTRIBUTES_BYTES_MAX = 64 * 1024;
+
+/**
+ * How many bytes are too many where a change makes `after` of `before`; undefined where it may. Only growth is refused:
+ * what an older gateway took stays writable. Modes, owners, times and links are not counted: whoever fills a node with
+ * others keeps nobody from writing it.
+ */
+export function outgrow(before: Attributes, after: Attributes): number | undefined {
+  const bytes = countedBytes(after);
+  return bytes <= ATTRIBUTES_BYTES_MAX || bytes <= countedBytes(before) ? undefined : bytes;
+}
+
+function countedBytes(attributes: Attributes): number {
+  const counted = Object.entries(attributes).filter(([key]) => key === "xattrs" || !Object.hasOwn(fields, key));
+  return counted.length === 0 ? 0 : Buffer.byteLength(JSON.stringify(Object.fromEntries(counted)));
+}
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);

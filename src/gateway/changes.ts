@@ -8,6 +8,7 @@
  */
 import type { Attributes } from "../contract/attributes.ts";
 import type { ChangeKind } from "../contract/resources.ts";
+import { keptState } from "./attribute-states.ts";
 import type { Context } from "./context.ts";
 import { lastChange } from "./lag.ts";
 import { findNode, MAIN, type NodeRow } from "./node-rows.ts";
@@ -47,6 +48,7 @@ interface State {
   readonly parent: string | null;
   readonly name: string;
   readonly head: string | null;
+  /** What is kept of them; see attribute-states.ts. */
   readonly attributes: string;
   readonly deleted: number;
   /** Whose head the change moved, and to which version. */
@@ -243,12 +245,14 @@ export function changeNodeRows(
     requireQuota(context, row.workspace, growth);
     const version = to.content === undefined ? undefined : newId();
     const content = to.branch === undefined ? to.content : undefined;
+    const revision = row.revision + 1;
+    const attributes = to.attributes === undefined ? row.attributes : JSON.stringify(to.attributes);
     const state: State = {
-      revision: row.revision + 1,
+      revision,
       parent: to.parent ?? row.parent,
       name: to.name ?? row.name,
       head: content === undefined ? row.head : (version ?? null),
-      attributes: to.attributes === undefined ? row.attributes : JSON.stringify(to.attributes),
+      attributes: keptState(row.attributes, attributes, revision),
       deleted: to.deleted === undefined ? row.deleted : Number(to.deleted),
       ...(version === undefined ? {} : { branch: to.branch?.name ?? MAIN, branchHead: version }),
     };
@@ -268,9 +272,9 @@ export function changeNodeRows(
       // Out of the way of the others' names until all are gone from theirs.
       store.prepare("UPDATE node SET deleted = 1 WHERE id = ?").run(row.id);
     }
-    return { row, to, content, state, position, provisioned, replaced };
+    return { row, to, content, state, attributes, position, provisioned, replaced };
   });
-  for (const { row, to, content, state, position, provisioned, replaced } of done) {
+  for (const { row, to, content, state, attributes, position, provisioned, replaced } of done) {
     store
       .prepare(
         `UPDATE node SET parent = ?, name = ?, deleted = ?, provisioned = ?, position = ?, versions = ?, revision = ?,
@@ -285,7 +289,7 @@ export function changeNodeRows(
         row.versions + (to.content === undefined ? 0 : 1),
         state.revision,
         state.head,
-        state.attributes,
+        attributes,
         change.key,
         content === undefined ? row.mimeType : content.mimeType,
         content === undefined ? row.size : content.size,
@@ -306,7 +310,7 @@ const placeOf = (row: NodeRow, name: string) => ({ name, node: row.id, createdAt
 /** A journal entry told by a caller. The node stays as it is; an unprovisioned folder is provisioned. */
 export function recordActivity(context: Context, change: Change, row: NodeRow, kind: string): number {
   const { store } = context;
-  const position = append(store, change, row, kind, 1, row);
+  const position = append(store, change, row, kind, 1, { ...row, attributes: "" });
   if (row.provisioned === 0) {
     store.prepare("UPDATE node SET provisioned = 1 WHERE id = ?").run(row.id);
     if (row.parent !== null) beginPlace(store, row.parent, placeOf(row, row.name), position);

@@ -9,6 +9,7 @@ import { type OpenApiDocument, openApiDocument } from "../contract/openapi.ts";
 import { OPERATIONS, type OperationName } from "../contract/operations.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep } from "../lib/runtime.ts";
+import { thinAttributes } from "./attribute-states.ts";
 import { createBirths } from "./births.ts";
 import type { Blobs } from "./blobs.ts";
 import { getContent } from "./content.ts";
@@ -105,8 +106,8 @@ export interface Gateway {
   readonly openApi?: () => OpenApiDocument;
   /** Removes blobs no version refers to, but for those of uploads under way. Answers how many. */
   collectBlobs(): Promise<number>;
-  /** Removes keys that have lived long enough, a few at a time. */
-  forgetKeys(): Promise<void>;
+  /** Removes keys that have lived long enough, and old states of attributes, a few at a time. */
+  forget(): Promise<void>;
   /** Commits what waits, and resolves when nothing goes on any more for callers that were let go. */
   settle(): Promise<void>;
 }
@@ -274,10 +275,12 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       return row;
     },
     issueToken: (claims) => signToken(signingKey, clock, claims),
-    async forgetKeys() {
-      const some = (after: number) => store.transaction(() => forgetKeys(context, after));
-      // Requests come in between.
-      for (let after = some(0); after !== undefined; after = some(after)) await sleep(clock, 0);
+    async forget() {
+      for (const forgetSome of [forgetKeys, thinAttributes]) {
+        const some = (after: number) => store.transaction(() => forgetSome(context, after));
+        // Requests come in between.
+        for (let after = some(0); after !== undefined; after = some(after)) await sleep(clock, 0);
+      }
     },
     async settle() {
       store.flush();

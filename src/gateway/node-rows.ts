@@ -8,6 +8,7 @@
 import { type Attributes, attributes } from "../contract/attributes.ts";
 import { joinPath } from "../contract/names.ts";
 import type { Node, WrittenNode } from "../contract/resources.ts";
+import { stateAt } from "./attribute-states.ts";
 import type { Context } from "./context.ts";
 import type { Store } from "./store.ts";
 
@@ -79,7 +80,7 @@ type NodeColumns = [
 export function nodeAt(store: Store, id: string, asOf: number): NodeRow | undefined {
   const now = findNode(store, id);
   if (now === undefined || now.position <= asOf) return now;
-  return store
+  const then = store
     .prepare<NodeRow>(
       `SELECT n.id, n.workspace, n.kind, n.created_at AS createdAt, n.provisioned, n.versions,
               c.position, c.revision, c.parent, c.name, c.head, c.attributes, c.key, c.deleted,
@@ -89,6 +90,7 @@ export function nodeAt(store: Store, id: string, asOf: number): NodeRow | undefi
        LEFT JOIN version v ON v.id = c.head WHERE n.id = :id`,
     )
     .get({ id, asOf });
+  return then === undefined ? undefined : { ...then, attributes: stateAt(store, id, then.position, then.attributes) };
 }
 
 /** The branch whose content a node shows where none is named. */

@@ -2,6 +2,7 @@
 import { patchAttributes, sameValue } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
 import { shownPosition } from "./as-of.ts";
+import { checkAttributes } from "./attribute-states.ts";
 import { beginChange, changeNodeRow, changeNodeRows, createNodeRow, reread } from "./changes.ts";
 import { isKnown, matches, nodeTag, quoted } from "./conditions.ts";
 import { sourceOfCopy } from "./content.ts";
@@ -84,6 +85,8 @@ export function createNode(context: Context, call: Call<"createNode">): Promise<
       if (from?.kind === "folder") return { status: 201, written: copyFolder(context, call, parent, from, plan) };
       const source = from === undefined ? undefined : sourceOfCopy(context, parent.workspace, from.id, body.version);
       checkFree(context, parent.id, body.name);
+      // What a copy takes over is what there was room for.
+      if (body.attributes !== undefined) checkAttributes(body.attributes);
       const change = beginChange(context, body.idempotencyKey, mayJournal(call.caller));
       const { id, position } = createNodeRow(context, change, {
         workspace: parent.workspace,
@@ -109,6 +112,7 @@ function copyFolder(
   const { name, version, attributes, idempotencyKey } = required(call.json);
   if (version !== undefined) throw invalid("version", "version: a folder has no versions");
   checkFree(context, parent.id, name);
+  if (attributes !== undefined) checkAttributes(attributes);
   if (plan === undefined || plan.source !== source.id || !isCurrent(context.store, plan)) throw new PlanNeeded(source);
   const [root, ...below] = plan.rows;
   if (root === undefined) throw new Error(`The plan of ${source.id} is empty.`);
@@ -134,6 +138,7 @@ export function patchNode(context: Context, call: Call<"patchNode">): GatewayAns
       if (moves) checkMove(context, row, parent, name, patch.parentId === undefined ? "name" : "parentId");
       const before = attributesOf(row);
       const attributes = patchAttributes(before, patch.attributes ?? {});
+      checkAttributes(attributes, before);
       // What changes nothing is no change: it is carried out as of now.
       if (!moves && sameValue(before, attributes)) {
         return { status: 200, written: { id: row.id, position: lastChange(store).position } };

@@ -183,6 +183,12 @@ const MIGRATIONS: readonly string[] = [
        WHERE n.workspace = workspace.id AND n.deleted = 0 AND v.branch <> 'main'
          AND v.number = (SELECT max(number) FROM version WHERE node = v.node AND branch = v.branch AND branch <> 'main'));
   `,
+  `
+  -- Large attributes are kept as differences from now on, and thinned out (attribute-states.ts); with activities, none.
+  UPDATE change SET attributes = '' WHERE activity = 1;
+  CREATE INDEX IF NOT EXISTS change_large ON change(position) WHERE activity = 0 AND revision > 1 AND revision % 64 <> 0
+    AND (length(attributes) > 1024 OR substr(attributes, 1, 1) = '+');
+  `,
 ];
 
 /** Brings the tables to this program's version. Throws when they are from a newer one. */

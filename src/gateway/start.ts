@@ -141,7 +141,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
 /** What nothing refers to any more, and keys that have lived long enough. */
 async function tidy(gateway: Gateway, log: Logger): Promise<void> {
   try {
-    await gateway.forgetKeys();
+    await gateway.forget();
     const collected = await gateway.collectBlobs();
     if (collected > 0) log.info({ collected }, "removed blobs of unfinished uploads");
   } catch (error) {

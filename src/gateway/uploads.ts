@@ -6,6 +6,7 @@
 import { createHash } from "node:crypto";
 import { type Attributes, patchAttributes } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
+import { checkAttributes } from "./attribute-states.ts";
 import { beginChange, type Change, type Content, changeNodeRow, createNodeRow, reread } from "./changes.ts";
 import { isKnown, matches, nodeTag } from "./conditions.ts";
 import { sourceOfCopy } from "./content.ts";
@@ -43,10 +44,11 @@ export async function upload(context: Context, call: Call<"upload">): Promise<Ga
           throw conflict("The name belongs to a folder.", showCurrent(context.store, existing));
         }
         requireRoomFor(context, existing, staged.size, metadata.branch);
-        const position = writeVersion(context, change, existing, staged.keep(), metadata);
+        const position = writeVersion(context, change, existing, staged.keep, metadata);
         return { status: 200, written: { id: existing.id, position, branch: metadata.branch } };
       }
       requireQuota(context, start.workspace, staged.size);
+      checkAttributes(metadata.attributes ?? {});
       const folder = makeFolders(context, change, parent, missing);
       const place = { workspace: start.workspace, parent: folder, name };
       const { id, position } = createFile(context, change, place, staged.keep(), metadata);
@@ -133,18 +135,20 @@ interface Wanted {
   readonly attributes?: Attributes | undefined;
 }
 
-/** Attributes come merged by key; an mtime belongs to the version it came with. */
-function writeVersion(context: Context, change: Change, row: NodeRow, content: Content, wanted: Wanted): number {
-  const { branch = MAIN, attributes = {} } = wanted;
+/** Attributes come merged by key; an mtime belongs to the version it came with. `keep`: once nothing can be refused. */
+function writeVersion(context: Context, change: Change, row: NodeRow, keep: () => Content, wanted: Wanted): number {
+  const { branch = MAIN, attributes: given = {} } = wanted;
   const { mtime: own, ...kept } = attributesOf(row);
-  if (branch === MAIN) {
-    return changeNodeRow(context, change, row, "updated", { content, attributes: patchAttributes(kept, attributes) });
-  }
-  const { mtime, ...common } = attributes;
+  const { mtime, ...common } = given;
+  const attributes =
+    branch === MAIN
+      ? patchAttributes(kept, given)
+      : patchAttributes(own === undefined ? kept : { ...kept, mtime: own }, common);
+  checkAttributes(attributes, kept);
   return changeNodeRow(context, change, row, "updated", {
-    content,
-    branch: { name: branch, mtime },
-    attributes: patchAttributes(own === undefined ? kept : { ...kept, mtime: own }, common),
+    content: keep(),
+    attributes,
+    ...(branch === MAIN ? {} : { branch: { name: branch, mtime } }),
   });
 }
 
@@ -160,7 +164,7 @@ function createFile(
   if (branch === MAIN) return createNodeRow(context, change, { ...place, kind: "file", attributes, content });
   const empty = { ...emptyContent(context), mimeType: content.mimeType };
   const { id } = createNodeRow(context, change, { ...place, kind: "file", attributes: {}, content: empty });
-  return { id, position: writeVersion(context, change, reread(context, id), content, wanted) };
+  return { id, position: writeVersion(context, change, reread(context, id), () => content, wanted) };
 }
 
 function emptyContent(context: Context): Pick<Content, "content" | "size" | "hash"> {
@@ -187,7 +191,7 @@ export async function writeContent(context: Context, call: Call<"writeContent">)
       const current = currentHead(context, call, row.id, metadata.branch);
       const change = beginChange(context, metadata.idempotencyKey);
       requireRoomFor(context, current, staged.size, metadata.branch);
-      const position = writeVersion(context, change, current, staged.keep(), metadata);
+      const position = writeVersion(context, change, current, staged.keep, metadata);
       return { status: 200, written: { id: row.id, position, branch: metadata.branch } };
     });
   });
@@ -214,7 +218,7 @@ export function writeReference(context: Context, call: Call<"writeReference">): 
       const current = currentHead(context, call, id, reference.branch);
       const source = sourceOfCopy(context, workspace, reference.copyOf, reference.version, reference.branch);
       const change = beginChange(context, reference.idempotencyKey);
-      const position = writeVersion(context, change, current, source.content, reference);
+      const position = writeVersion(context, change, current, () => source.content, reference);
       return { status: 200, written: { id, position, branch: reference.branch } };
     });
   });

@@ -4,6 +4,7 @@
  * query, JSON body and metadata wrong. Each answer is checked against the document.
  */
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { ATTRIBUTES_BYTES_MAX } from "../../src/contract/attributes.ts";
 import { openApiDocument } from "../../src/contract/openapi.ts";
 import { OVER_QUOTA, problem } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
@@ -468,6 +469,20 @@ test.each(withStatus(413))("$id with a body over the limit is refused", async (o
     }
   }
 });
+
+test.each(walked.operations.filter(({ body, metadata }) => "attributes" in ((metadata ?? body)?.properties ?? {})))(
+  "$id with more attributes than a node may have is refused",
+  async (operation) => {
+    const [example] = good(operation);
+    const attributes = { note: "x".repeat(ATTRIBUTES_BYTES_MAX) };
+    const wrong =
+      example.file === undefined
+        ? { ...example, json: withField(example.json, ["attributes"], attributes) }
+        : { ...example, metadata: { attributes } };
+    const answer = await call(operation, wrong);
+    expect([answer.status, answer.json.field]).toEqual([413, "attributes"]);
+  },
+);
 
 test.each([
   ["upload", 0],

@@ -217,10 +217,10 @@ test("keys outlive the widest swing of the clock for a day", async () => {
   const first = await core.upload("/v1/files/f", "x", { metadata });
   core.gateway.setOptions({ clockSkewMs: 12 * 3600 * 1000 });
   await core.clock.advance(24 * 3600 * 1000 - 1);
-  await core.gateway.forgetKeys();
+  await core.gateway.forget();
   expect((await core.upload("/v1/files/f", "x", { metadata })).json).toEqual(first.json);
   await core.clock.advance(24 * 3600 * 1000 + 2);
-  await core.gateway.forgetKeys();
+  await core.gateway.forget();
   expect(core.database.prepare("SELECT count(*) FROM idempotency").pluck().get()).toBe(0);
 });
 

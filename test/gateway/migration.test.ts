@@ -82,7 +82,7 @@ test("keys used with an older program get their first answers, of all kinds, and
   }
   expect(changes()).toBe(before);
   core.clock.jump(366 * 86_400_000);
-  await core.gateway.forgetKeys();
+  await core.gateway.forget();
   expect(core.database.prepare("SELECT count(*) FROM idempotency").pluck().get()).toBe(0);
 });
 

@@ -197,7 +197,7 @@ test("keys are forgotten after their time", async () => {
   for (const key of ["a", "b", "c"]) await core.file(`/${key}`, "x", { metadata: { idempotencyKey: key } });
   await core.clock.advance(49 * 3600 * 1000);
   await core.file("/d", "x", { metadata: { idempotencyKey: "d" } });
-  await core.gateway.forgetKeys();
+  await core.gateway.forget();
   expect(keys()).toEqual(["d"]);
 });
 
@@ -213,7 +213,7 @@ test("keys from a future the clock came back from are in nobody's way, and age f
   /** Goes on after each pause. */
   const forget = async () => {
     let isOver = false;
-    const work = core.gateway.forgetKeys().finally(() => {
+    const work = core.gateway.forget().finally(() => {
       isOver = true;
     });
     while (!isOver) await core.clock.advance(1);

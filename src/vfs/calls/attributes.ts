@@ -1,5 +1,5 @@
 /** Attributes that programs set: setattr and extended attributes. */
-import type { Attributes } from "../../contract/attributes.ts";
+import { ATTRIBUTES_BYTES_MAX, type Attributes, outgrow } from "../../contract/attributes.ts";
 import { formatTime, type Time } from "../../lib/time.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { markInode } from "../context/changes.ts";
@@ -101,7 +101,6 @@ const RESERVED = "user.wsfs.";
 /** As for the kernel. */
 const NAME_BYTES_MAX = 255;
 const VALUE_BYTES_MAX = 64 * 1024;
-const ALL_BYTES_MAX = 256 * 1024;
 
 function isKept(name: string): boolean {
   return name.startsWith(PREFIX) && name.length > PREFIX.length;
@@ -128,10 +127,7 @@ export async function setxattr(
   changeXattrs(context, caller, lineage, (xattrs) => {
     if (flags.create && name in xattrs) throw new FsError("EEXIST", `${name} is set`);
     if (flags.replace && !(name in xattrs)) throw new FsError("ENODATA", `no ${name}`);
-    const next = { ...xattrs, [name]: Buffer.from(value).toString("base64") };
-    const total = Object.entries(next).reduce((sum, [key, text]) => sum + key.length + text.length, 0);
-    if (total > ALL_BYTES_MAX) throw new FsError("ENOSPC", `more than ${ALL_BYTES_MAX} bytes of attributes`);
-    return next;
+    return { ...xattrs, [name]: Buffer.from(value).toString("base64") };
   });
 }
 
@@ -156,6 +152,9 @@ function changeXattrs(
     const { xattrs: current = {}, ...others } = inode.attributes;
     const xattrs = change(current);
     const attributes = Object.keys(xattrs).length === 0 ? others : { ...others, xattrs };
+    // Sent, it would be refused for good, and all else of the node with it.
+    const bytes = outgrow(inode.attributes, attributes);
+    if (bytes !== undefined) throw new FsError("ENOSPC", `${bytes} bytes, more than ${ATTRIBUTES_BYTES_MAX}`);
     context.metadata.inodes.update(inode.id, { attributes, ctime: nowText(context) });
     markInode(context, inode.id);
   };

@@ -1,0 +1,126 @@
+/**
+ * The attributes a node may have, and what its history keeps of those it had.
+ *
+ * Small states are kept whole with each change. Of large ones a change keeps what it made different ("+" and a
+ * difference, "" where nothing is), and each revision that is a multiple of STRIDE keeps all: a small change of large
+ * attributes takes little room, and an old state is read from STRIDE rows at most. Where they change often, the states
+ * between two whole ones are given up in time; then the one before them is shown.
+ */
+import { ATTRIBUTES_BYTES_MAX, type Attributes, outgrow, sameValue } from "../contract/attributes.ts";
+import type { Context } from "./context.ts";
+import { tooLarge } from "./problems.ts";
+import type { Store } from "./store.ts";
+
+/** Throws 413 where a change makes too much of `before`. */
+export function checkAttributes(after: Attributes, before: Attributes = {}): void {
+  const bytes = outgrow(before, after);
+  if (bytes === undefined) return;
+  throw tooLarge(`attributes: they come to ${bytes} bytes of JSON, more than ${ATTRIBUTES_BYTES_MAX}`, "attributes");
+}
+
+/** Up to so many characters of JSON a state is kept whole. */
+const SMALL = 1024;
+const STRIDE = 64;
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** What makes one object of another, whatever their values are. */
+interface Difference {
+  readonly set: Json;
+  readonly gone: readonly string[];
+  readonly within: Readonly<Record<string, Difference>>;
+}
+
+/** What the change that makes `revision` keeps of the attributes: JSON, as they were before and are after it. */
+export function keptState(before: string, after: string, revision: number): string {
+  if (after.length <= SMALL || revision % STRIDE === 0) return after;
+  if (before === after) return "";
+  const kept = `+${JSON.stringify(differenceOf(JSON.parse(before), JSON.parse(after)))}`;
+  return kept.length < after.length ? kept : after;
+}
+
+const isWhole = (kept: string) => kept.startsWith("{");
+
+/** The attributes after the change at a position, which kept `kept` of them. */
+export function stateAt(store: Store, node: string, position: number, kept: string): string {
+  if (isWhole(kept)) return kept;
+  const rows = store
+    .prepare<string>(
+      "SELECT attributes FROM change WHERE node = ? AND activity = 0 AND position <= ? ORDER BY position DESC",
+    )
+    .pluck()
+    .iterate(node, position);
+  const differences: Difference[] = [];
+  for (const row of rows) {
+    if (isWhole(row)) return JSON.stringify(differences.reduceRight(apply, JSON.parse(row)));
+    if (row !== "") differences.push(JSON.parse(row.slice(1)));
+  }
+  throw new Error(`Node ${node} has no whole attributes before ${position}.`);
+}
+
+function isRecord(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function differenceOf(from: Json, to: Json): Difference {
+  const set = new Map<string, unknown>();
+  const within = new Map<string, Difference>();
+  for (const [key, value] of Object.entries(to)) {
+    const before = Object.hasOwn(from, key) ? from[key] : undefined;
+    if (sameValue(before, value)) continue;
+    if (isRecord(before) && isRecord(value)) within.set(key, differenceOf(before, value));
+    else set.set(key, value);
+  }
+  const gone = Object.keys(from).filter((key) => !Object.hasOwn(to, key));
+  return { set: Object.fromEntries(set), gone, within: Object.fromEntries(within) };
+}
+
+function apply(from: Json, { set, gone, within }: Difference): Json {
+  const to = new Map(Object.entries(from));
+  for (const key of gone) to.delete(key);
+  for (const [key, value] of Object.entries(set)) to.set(key, value);
+  for (const [key, difference] of Object.entries(within)) to.set(key, apply(Object(to.get(key)), difference));
+  return Object.fromEntries(to);
+}
+
+/** So long every state can be had: as long as keys live, whose first answers show them. */
+const EXACT_MS = 48 * 3600 * 1000;
+/** Of so many changes of large attributes within this time, one to the hour, only the last stays. */
+const OFTEN_MS = STRIDE * 3600 * 1000;
+const LOOK_COUNT = 200;
+/** As in the schema, of the index. */
+const LARGE = `activity = 0 AND revision > 1 AND revision % 64 <> 0
+  AND (length(attributes) > 1024 OR substr(attributes, 1, 1) = '+')`;
+
+/**
+ * Gives up, within a transaction, states after the position that lie between two whole ones: all of a stretch or none,
+ * for they are made of each other. Answers where to go on; undefined at the end.
+ */
+export function thinAttributes({ store, clock }: Context, after: number): number | undefined {
+  const oldest = clock.wallClock() - EXACT_MS;
+  const rows = store
+    .prepare<{ position: number; node: string; revision: number }>(
+      `SELECT position, node, revision FROM change INDEXED BY change_large
+       WHERE ${LARGE} AND position > ? ORDER BY position LIMIT ${LOOK_COUNT}`,
+    )
+    .all(after);
+  const end = store
+    .prepare<number>(
+      "SELECT time FROM change WHERE node = ? AND activity = 0 AND position > ? ORDER BY position LIMIT 1 OFFSET +?",
+    )
+    .pluck();
+  const start = store
+    .prepare<number>(
+      `SELECT min(time) FROM (SELECT time FROM change WHERE node = ? AND activity = 0 AND position <= ?
+       ORDER BY position DESC LIMIT +?)`,
+    )
+    .pluck();
+  const giveUp = store.prepare("UPDATE change SET attributes = '' WHERE position = ?");
+  for (const { position, node, revision } of rows) {
+    const inStretch = revision % STRIDE;
+    const ended = end.get(node, position, STRIDE - 1 - inStretch);
+    const begun = start.get(node, position, inStretch + 1);
+    if (ended !== undefined && begun !== undefined && ended < oldest && ended - begun < OFTEN_MS) giveUp.run(position);
+  }
+  return rows.length < LOOK_COUNT ? undefined : rows.at(-1)?.position;
+}
