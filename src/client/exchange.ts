@@ -130,11 +130,9 @@ export function exchange(
         else silence.expect(outgoing === undefined ? limits.answer : limits.send, "answer");
       },
       onResponseStart(_, status, headers) {
+        // An interim answer promises one and brings nothing of it: a gateway could send them for ever.
+        if (status < 200) return;
         move();
-        if (status < 200) {
-          silence.heard();
-          return;
-        }
         isAnswered = true;
         silence.expect(limits.receive, "byte of the answer");
         resolve({ status, headers: flatten(headers), body: queue.bytes });

@@ -33,6 +33,46 @@ test("a gateway that accepts and says nothing is silent", async () => {
   expect(error.message).toContain("no answer within 0.15 s");
 });
 
+test("interim answers without end are silence, and the connection is free for the next call", async () => {
+  let isWell = false;
+  let interims = 0;
+  const client = await clientFor(
+    (request, response) => {
+      request.resume();
+      if (isWell) {
+        answerJson(response, 200, request.method === "GET" ? exampleNode() : exampleWritten());
+        return;
+      }
+      const drip = setInterval(() => {
+        interims += 1;
+        response.writeProcessing();
+      }, SHORT / 10);
+      response.on("close", () => clearInterval(drip));
+    },
+    { connections: 1, limits: { metadata: SHORT, content: SHORT, uploadAnswer: SHORT } },
+  );
+  for (const call of [() => client.getNode("n1"), () => client.upload("root", "a", textSource("content"))]) {
+    isWell = false;
+    interims = 0;
+    const first = failureOf(call());
+    // Waits for the one connection there is.
+    const second = failureOf(call());
+    expect(await first).toMatchObject({ code: "silent" });
+    expect(interims).toBeGreaterThan(2);
+    expect(await second).toMatchObject({ code: "silent" });
+    isWell = true;
+    expect((await call()).id).toBe("n1");
+  }
+});
+
+test("an interim answer before the answer is passed over", async () => {
+  const client = await clientFor((_, response) => {
+    response.writeProcessing();
+    answerJson(response, 200, exampleNode());
+  });
+  expect((await client.getNode("n1")).id).toBe("n1");
+});
+
 test("a gateway that stops inside a JSON answer is silent", async () => {
   const client = await clientFor(
     (_, response) => {
