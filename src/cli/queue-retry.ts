@@ -6,7 +6,7 @@ import { EXIT, Failure } from "./failure.ts";
 import { requireServed } from "./find-mount.ts";
 import { findPlace, type Place } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
-import { formatCount, formatDuration, printable } from "./wording.ts";
+import { formatCount, printable } from "./wording.ts";
 
 export async function queueRetry(values: Values<"queue retry">): Promise<number> {
   const { served, mount } = await requireServed(values.dir);
@@ -23,9 +23,7 @@ export async function queueRetry(values: Values<"queue retry">): Promise<number>
 }
 
 function describeWhen(held: RetryResult["held"]): string {
-  if (held === undefined) return "now";
-  const time = held.inMs === undefined ? "" : `, for ${formatDuration(held.inMs)} yet`;
-  return `as soon as possible: ${printable(held.why)}${time}`;
+  return held === undefined ? "now" : `as soon as possible: ${printable(held.why)}`;
 }
 
 /**

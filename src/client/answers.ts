@@ -2,6 +2,7 @@
 import { STATUS_CODES } from "node:http";
 import { z } from "zod";
 import type { HttpAnswer } from "../contract/http.ts";
+import type { OperationName } from "../contract/operations.ts";
 import { journalReceipt, node, OVER_QUOTA, receipt } from "../contract/resources.ts";
 import { RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./errors.ts";
 import { JSON_BYTES_MAX, joined, readWhole } from "./whole-body.ts";
@@ -68,7 +69,7 @@ export function checkedJson<T extends z.ZodType>(
  */
 export async function readProblem(
   answer: HttpAnswer,
-  operation: string,
+  operation: OperationName,
   now: () => number,
   conceal: (text: string) => string,
 ): Promise<RemoteError> {
@@ -82,6 +83,7 @@ export async function readProblem(
   const retryAfterMs = parseRetryAfter(answer.headers, now);
   const details: RemoteErrorDetails = {
     status,
+    operation,
     ...(field === undefined ? undefined : { field }),
     ...(scope === undefined ? undefined : { scope }),
     ...(problem.node === undefined ? undefined : { node: problem.node }),

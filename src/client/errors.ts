@@ -2,6 +2,7 @@
  * How a call to the gateway can fail: one class. The code says what to do, and whether the call may
  * have had an effect; status, field, scope and node are the gateway's words.
  */
+import type { OperationName } from "../contract/operations.ts";
 import type { Node } from "../contract/resources.ts";
 
 export const REMOTE_ERROR_CODES = [
@@ -47,6 +48,8 @@ export interface Excess {
 
 export interface RemoteErrorDetails {
   readonly status?: number;
+  /** What was refused. */
+  readonly operation?: OperationName;
   readonly field?: string;
   readonly scope?: string;
   readonly node?: Node;

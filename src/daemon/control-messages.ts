@@ -114,7 +114,7 @@ export type RetryRequest = z.infer<typeof retryRequest>;
 export const retryReply = z.object({
   retried: count,
   unknown: z.array(z.string()),
-  held: z.object({ why: z.string(), inMs: count.optional() }).optional(),
+  held: z.object({ why: z.string() }).optional(),
 });
 
 export const drainRequest = z.strictObject({ settle: z.boolean(), timeoutMs: count.optional() });

@@ -105,7 +105,7 @@ export interface RetryResult {
   /** So many are tried now, or as soon as something may be sent. */
   readonly retried: number;
   /** Why nothing is sent at the moment, and when that is over by itself. */
-  readonly held?: { readonly why: string; readonly inMs?: number | undefined } | undefined;
+  readonly held?: { readonly why: string } | undefined;
   /** Paths where nothing waits. */
   readonly unknown: readonly string[];
 }

@@ -23,7 +23,7 @@ test.each([
   );
   const error = await failureOf(client.patchNode("n1", { name: "b" }));
   expect(error.code).toBe(code);
-  expect(error.details).toEqual(details);
+  expect(error.details).toEqual({ operation: "patchNode", ...details });
   const { field, scope, node, retryAfterMs } = error;
   expect({ status: error.status, field, scope, node, retryAfterMs }).toEqual(details);
   expect(error.message).toContain(`patchNode: ${status}`);
@@ -73,7 +73,7 @@ test.each([
   const client = await clientFor((_request, response) => response.writeHead(403).end(body));
   const error = await failureOf(client.getNode("n1"));
   expect(error.code).toBe("forbidden");
-  expect(error.details).toEqual({ status: 403 });
+  expect(error.details).toEqual({ status: 403, operation: "getNode" });
 });
 
 test.each([

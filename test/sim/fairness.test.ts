@@ -67,7 +67,8 @@ test(
     await world.run(runProgram(calls(), { do: "save", path: "big", size: BULK_BYTES }, "big"));
     await world.clock.advance(SOON_MS);
     const { network } = mount.process?.engine.context ?? {};
-    network?.failed(new RemoteError("throttled", "too many requests", { status: 429, retryAfterMs: SOON_MS }));
+    const details = { status: 429, operation: "upload", retryAfterMs: SOON_MS } as const;
+    network?.failed(new RemoteError("throttled", "too many requests", details));
     await save("small");
     await world.clock.advance(SOON_MS - 100);
     const ofSmall = () => asked.filter((line) => line.includes("small")).length;
@@ -102,7 +103,7 @@ test(
     await save("mine");
     for (let waited = 0; waited < SOON_MS; waited += 100) {
       await world.clock.advance(100);
-      expect(network?.pauseMs).toBe(0);
+      expect(network?.pauseMs("changes")).toBe(0);
     }
     expect(asked.filter((line) => line.includes("mine"))).toHaveLength(1);
     for (const read of await world.run(Promise.all(reads))) expect(bytes.equals(read)).toBe(true);

@@ -278,7 +278,7 @@ test(
   },
 );
 
-test("what a 429 asks for is kept by the whole mount", TIMEOUT, async () => {
+test("what a 429 to an upload asks for is kept by all uploads", TIMEOUT, async () => {
   const { world, save, rules, there } = await tampered();
   let throttledAt: number | undefined;
   const sentAt: number[] = [];

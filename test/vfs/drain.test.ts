@@ -20,7 +20,7 @@ test("whether the index shows everything is not asked while the gateway wants a 
   const listFolder = async () => {
     asked += 1;
     if (asked > 1) return { items: [], totalCount: 0, pageNo: 1, pageSize: 1, asOf: 7, next: null };
-    throw new RemoteError("throttled", "too many requests", { retryAfterMs: 60_000 });
+    throw new RemoteError("throttled", "too many requests", { operation: "listNodes", retryAfterMs: 60_000 });
   };
   const asking: Context = { ...context, client: { ...context.client, listFolder } };
   for (const what of ["written", "cursor"] as const) metadata.settings.set(what, "7");

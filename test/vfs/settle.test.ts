@@ -486,8 +486,10 @@ test("a 429 that names no time to wait, or none that is left, is not answered by
   const attempt = sendNext(world, make(world, ROOT_INODE, "a"), "upload");
   const after = (retryAfterMs: number) =>
     refused(world.context, attempt, new RemoteError("throttled", "too many requests", { retryAfterMs }));
-  expect([after(0), after(30_000)]).toEqual([
+  expect([after(0), after(30_000), after(3_600_000)]).toEqual([
     { retry: true, afterMs: 1_000 },
     { retry: true, afterMs: 30_000 },
+    // Nobody is believed to be busy for an hour.
+    { retry: true, afterMs: 300_000 },
   ]);
 });

@@ -249,7 +249,7 @@ export async function isSettled(context: Context, signal: AbortSignal): Promise<
   if (!isTold()) return false;
   if (isIndexed() && !isAnyUntold(context)) return true;
   // A gateway that counts what it refuses would never have enough of it.
-  if (network.pauseMs > 0) return false;
+  if (network.pauseMs("listNodes") > 0) return false;
   try {
     if (!(await areShown(context, signal))) return false;
     if (!isIndexed()) await askIndexed(context, signal);

@@ -62,7 +62,7 @@ async function list(context: Context, folder: number): Promise<void> {
 
 /** Nobody asked for it: not where it would be old when somebody does, its rows could not be kept, or the gateway asked for a pause. */
 function mayList({ network, disk, client, bytes }: Context): boolean {
-  if (!network.isOnline || network.pauseMs > 0 || disk.trouble !== undefined) return false;
+  if (!network.isOnline || network.pauseMs("listNodes") > 0 || disk.trouble !== undefined) return false;
   return client.features.journal && !bytes.stopped.signal.aborted;
 }
 

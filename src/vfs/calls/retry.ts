@@ -5,10 +5,10 @@ import type { Context } from "../context/context.ts";
 import type { RetryResult } from "../engine.ts";
 import { forgetFailures } from "../files/unreadable.ts";
 import { exchangeOf } from "../reconcile/rings.ts";
-import { heldBack } from "../writeback/held-back.ts";
+import { heldBackUntilToldOtherwise } from "../writeback/held-back.ts";
 import { inSlices, pathOfEntry } from "./pending.ts";
 
-/** All, or what is at these paths ("/a/b") and below. A pause the gateway asked for is kept all the same. */
+/** All, or what is at these paths ("/a/b") and below, even where the gateway has asked for a pause. */
 export async function retryNow(context: Context, paths?: readonly string[]): Promise<RetryResult> {
   const { metadata, runtime, network, activity } = context;
   const found = new Set<string>();
@@ -33,16 +33,12 @@ export async function retryNow(context: Context, paths?: readonly string[]): Pro
     activity.wake();
   }
   activity.progressed();
-  const held = heldBack(context);
+  const why = heldBackUntilToldOtherwise(context);
   return {
     retried,
     unknown: (paths ?? []).filter((path) => !found.has(path)),
-    ...(held === undefined ? {} : { held: whatHolds(held, runtime.now()) }),
+    ...(why === undefined ? {} : { held: { why } }),
   };
-}
-
-function whatHolds({ why, at }: NonNullable<ReturnType<typeof heldBack>>, now: number): RetryResult["held"] {
-  return at === undefined ? { why } : { why, inMs: Math.ceil(Math.max(0, at - now)) };
 }
 
 /** What was held after power loss is to be sent as it is; what failed counts no more. */

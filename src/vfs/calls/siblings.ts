@@ -42,7 +42,8 @@ function follow(context: Context, live: LiveFile): void {
 
 /** Nobody asked for it: not where it would take something from somebody, or somebody would have to wait. */
 function mayFetch({ network, disk, metadata, settings, bytes }: Context): boolean {
-  if (!network.isOnline || disk.trouble !== undefined || !disk.mayKeep || bytes.stopped.signal.aborted) return false;
+  if (!network.isOnline || network.pauseMs("getContent") > 0) return false;
+  if (disk.trouble !== undefined || !disk.mayKeep || bytes.stopped.signal.aborted) return false;
   return metadata.lives.totalBytes() + AHEAD_MAX * SMALL <= settings.cacheLimit;
 }
 

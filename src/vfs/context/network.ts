@@ -4,6 +4,7 @@
  */
 import type { Client } from "../../client/client.ts";
 import { RemoteError } from "../../client/errors.ts";
+import { OPERATIONS, type OperationName } from "../../contract/operations.ts";
 import type { Scope } from "../../contract/scopes.ts";
 import type { Timer } from "../../lib/runtime.ts";
 import { FsError } from "../errors.ts";
@@ -20,6 +21,14 @@ const UNDECIDED_MS = 1_000;
 const OUTAGE = 8;
 const OUTAGE_FIRST_MS = 1_000;
 const OUTAGE_MAX_MS = 30_000;
+/** Whatever Retry-After says, the gateway is asked again after this. */
+const RETRY_AFTER_MAX_MS = 5 * 60_000;
+
+/** What one answer holds back: all changes, or one kind of question, for others may be answered meanwhile. */
+export type RequestKind = "changes" | Exclude<OperationName, ChangeName>;
+type ChangeName = {
+  [Name in OperationName]: (typeof OPERATIONS)[Name]["method"] extends "GET" ? never : Name;
+}[OperationName];
 
 export interface Network {
   readonly isOnline: boolean;
@@ -30,8 +39,8 @@ export interface Network {
   /** Why nothing must be sent at all: it is not the gateway, or the workspace, that this mount is of, or has not said so yet. */
   readonly doubt: string | undefined;
   doubts(reason: string | undefined): void;
-  /** How long nothing is to be sent, milliseconds: the gateway asked for it, or fails whatever it is asked. */
-  readonly pauseMs: number;
+  /** How long nothing of the kind is to be asked, milliseconds: the gateway said so, or fails each request of the kind. */
+  pauseMs(kind: RequestKind): number;
   /** False: the token lacks it, or the gateway said so not long ago. */
   may(scope: Scope): boolean;
   /** Refused not long ago, each with what the gateway said. */
@@ -52,7 +61,7 @@ export interface Network {
   forgetReference(version: string): void;
   /** A scope that was refused is being tried again, or was by what said nothing of it: whether it is lacking is not known. */
   readonly isUndecided: boolean;
-  /** Somebody wants what was refused tried again. */
+  /** Somebody wants what was refused tried again, and nothing held back. */
   retry(): void;
   /** What the token says it has; undefined as of createNetwork. */
   readonly scopes: ReadonlySet<string> | undefined;
@@ -104,8 +113,9 @@ export function createNetwork(
   let isOnline = options.isOnline;
   let offlineSince = isOnline ? undefined : runtime.now();
   let loginNeeded: string | undefined;
-  let pausedUntilMs = Number.NEGATIVE_INFINITY;
-  let outages = 0;
+  const pausedUntilMs = new Map<RequestKind, number>();
+  /** Answers 5xx in a row. */
+  const outages = new Map<RequestKind, number>();
   let mayExchange = true;
   const unreferable = new Set<string>();
   let doubt: string | undefined;
@@ -118,18 +128,26 @@ export function createNetwork(
     options.onChange("state");
   }
 
-  function pause(milliseconds: number): void {
-    pausedUntilMs = Math.max(pausedUntilMs, runtime.elapsed() + milliseconds);
+  function pauseMs(kind: RequestKind): number {
+    return Math.max(0, (pausedUntilMs.get(kind) ?? 0) - runtime.elapsed());
   }
 
-  /** For all there is to send: what fails whatever it is asked is not asked for one thing after the other. */
-  function holdBack({ code, retryAfterMs, details }: RemoteError): void {
+  function pause(kind: RequestKind, milliseconds: number): void {
+    pausedUntilMs.set(kind, runtime.elapsed() + Math.max(pauseMs(kind), milliseconds));
+  }
+
+  /** For all of the kind: what fails whatever it is asked is not asked for one thing after the other. */
+  function holdBack(error: RemoteError): void {
+    const { code, details } = error;
     if (details.isOfNode === true) return;
-    if ((code === "throttled" || code === "server") && retryAfterMs !== undefined) pause(retryAfterMs);
-    outages = code === "server" ? outages + 1 : 0;
-    if (outages < OUTAGE) return;
-    const full = Math.min(OUTAGE_MAX_MS, OUTAGE_FIRST_MS * 2 ** Math.min(outages - OUTAGE, 20));
-    pause(Math.round(full * (0.5 + runtime.random() / 2)));
+    const kind = kindOf(details.operation);
+    const asked = retryAfterOf(error);
+    if ((code === "throttled" || code === "server") && asked !== undefined) pause(kind, asked);
+    const failed = code === "server" ? (outages.get(kind) ?? 0) + 1 : 0;
+    outages.set(kind, failed);
+    if (failed < OUTAGE) return;
+    const full = Math.min(OUTAGE_MAX_MS, OUTAGE_FIRST_MS * 2 ** Math.min(failed - OUTAGE, 20));
+    pause(kind, Math.round(full * (0.5 + runtime.random() / 2)));
   }
 
   function refuse(scope: string, reason: string): void {
@@ -188,9 +206,7 @@ export function createNetwork(
     forgetReference(version) {
       unreferable.delete(version);
     },
-    get pauseMs() {
-      return Math.max(0, pausedUntilMs - runtime.elapsed());
-    },
+    pauseMs,
     may(scope) {
       if (scopes !== undefined && !scopes.has(scope)) return false;
       const refusal = refused.get(scope);
@@ -232,8 +248,9 @@ export function createNetwork(
     },
     retry() {
       for (const [scope, refusal] of refused) refused.set(scope, { ...refusal, untilMs: runtime.elapsed() });
-      outages = 0;
-      if (refused.size > 0) options.onChange("scopes");
+      outages.clear();
+      pausedUntilMs.clear();
+      options.onChange(refused.size > 0 ? "scopes" : "state");
     },
     get scopes() {
       return scopes;
@@ -245,7 +262,7 @@ export function createNetwork(
     },
     isThere: () => setState(true, loginNeeded),
     answered(shown = []) {
-      outages = 0;
+      outages.clear();
       setState(true, undefined);
       for (const scope of shown) show(scope);
     },
@@ -293,6 +310,20 @@ export function mayRefer(
   { originVersion }: { readonly originVersion: string | null },
 ): boolean {
   return client.features.references && (originVersion === null || network.mayRefer(originVersion));
+}
+
+/** Without an operation it was none that changes anything. */
+function kindOf(operation: OperationName = "getNode"): RequestKind {
+  return isChange(operation) ? "changes" : operation;
+}
+
+function isChange(operation: OperationName): operation is ChangeName {
+  return OPERATIONS[operation].method !== "GET";
+}
+
+/** How long the gateway asked to be left alone, milliseconds. */
+export function retryAfterOf({ retryAfterMs }: RemoteError): number | undefined {
+  return retryAfterMs === undefined ? undefined : Math.min(RETRY_AFTER_MAX_MS, retryAfterMs);
 }
 
 /** What a program gets to hear of a failed call. */

@@ -58,7 +58,7 @@ export function readOrHidden(
 /** The gateway fails to tell of this one node, now or for good, and does not fail whatever it is asked. */
 export function isUntellable({ network }: Pick<Context, "network">, error: unknown): boolean {
   const isFailed = error instanceof RemoteError && (error.code === "server" || error.code === "malformed");
-  return isFailed && network.isOnline && network.pauseMs === 0;
+  return isFailed && network.isOnline && network.pauseMs("getNode") === 0;
 }
 
 /** Whether the version is one of the node's. Undefined: that cannot be found out. */

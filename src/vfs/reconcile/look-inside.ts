@@ -49,6 +49,7 @@ function comeBack(context: Context, nodeId: string): void {
 export async function lookInside(context: Context, signal: AbortSignal): Promise<void> {
   const { metadata, notEmpty, network, log } = context;
   for (const [nodeId, { since, isAsked }] of [...notEmpty]) {
+    if (network.pauseMs("listNodes") > 0) return;
     const row = metadata.nodes.ofNodeId(nodeId);
     if (row === undefined || row.entry !== null) notEmpty.delete(nodeId);
     else if (isAsked) {

@@ -106,7 +106,8 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
     if (!isStarted || timer !== undefined || (limit === undefined && isKnown)) return;
     timer = runtime.setTimer(LOOK_MS, () => {
       inBackground(context, "asking for the quota", async () => {
-        if (network.isOnline && network.loginNeeded === undefined) await look();
+        const mayAsk = network.isOnline && network.loginNeeded === undefined && network.pauseMs("listWorkspaces") === 0;
+        if (mayAsk) await look();
         timer = undefined;
         lookLater();
       });

@@ -104,8 +104,24 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
       const took = Math.min(runtime.elapsed() - begun, LONG_ROUND_MS);
       const again = Math.min(AGAIN_MS * 2 ** Math.min(inVain, 20), OFFLINE_POLL_MS);
       inVain = network.isOnline ? 0 : inVain + 1;
-      await pause(Math.max(network.isOnline ? settings.pollMs : again, took, network.pauseMs), isWell);
+      await pause(Math.max(network.isOnline ? settings.pollMs : again, took), isWell);
+      await leaveAlone();
     }
+  }
+
+  /** For as long as the gateway asked for it when nodes were read, without which nothing is news; less, where somebody wants it asked. */
+  async function leaveAlone(): Promise<void> {
+    const pauseMs = network.pauseMs("getNode");
+    if (pauseMs === 0) return;
+    const over = new AbortController();
+    const stop = () => over.abort();
+    stopped.signal.addEventListener("abort", stop, { once: true });
+    await Promise.race([
+      sleep(runtime, pauseMs, over.signal),
+      woken(() => network.pauseMs("getNode") === 0, over.signal),
+    ]);
+    stopped.signal.removeEventListener("abort", stop);
+    over.abort(OVER);
   }
 
   function complain(error: unknown): void {
@@ -114,9 +130,9 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
     else log.error({ err: error }, "what the journal tells could not be taken in");
   }
 
-  /** Until there is news, or soon after somebody else had no answer, but no longer. A gateway that fails, or asked for it, is left alone. */
+  /** Until there is news, or soon after somebody else had no answer, but no longer. A gateway that fails is left alone. */
   async function pause(milliseconds: number, isWell: boolean): Promise<void> {
-    if (!isWell || network.pauseMs > 0) return sleep(runtime, milliseconds, stopped.signal);
+    if (!isWell) return sleep(runtime, milliseconds, stopped.signal);
     const over = new AbortController();
     const stop = () => over.abort();
     stopped.signal.addEventListener("abort", stop, { once: true });
@@ -165,7 +181,7 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
     askedAt = runtime.elapsed();
     const isBehind = known.getNumber("indexed") < known.getNumber("written");
     if (!isBehind && !tombstones.isAnyUpTo(known.getNumber("cursor"))) return;
-    if (!OPERATIONS.listNodes.scopes.every((scope) => network.may(scope))) return;
+    if (!OPERATIONS.listNodes.scopes.every((scope) => network.may(scope)) || network.pauseMs("listNodes") > 0) return;
     await askIndexed(context, stopped.signal);
     metadata.transaction(() => forgetDeletions(context));
   }

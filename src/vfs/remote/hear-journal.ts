@@ -46,6 +46,7 @@ export function createHearing(context: Context, stream: JournalStream): Hear {
   }
 
   function isPageNeeded(): boolean {
+    if (network.pauseMs("readJournal") > 0) return false;
     if (!stream.isOpen || !asked.isOpen || !network.isOnline || !fresh.isLive()) return true;
     // What is open does not tell whether the token is good again: all that is to be sent waits for that.
     if (network.loginNeeded !== undefined) return true;

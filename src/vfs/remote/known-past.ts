@@ -145,6 +145,7 @@ export function createKnownPast(context: Context, stream: Pick<JournalStream, "c
       beginAnew(at);
       if (isPastGone(context) || lateMs() >= SETTLE_MS) return false;
       if (knownAt === at) return true;
+      if (network.pauseMs("readJournal") > 0) return undefined;
       const last = lastFollowed(context);
       if (last !== undefined && !(await hasEntry(last, signal))) return false;
       const is = await hasAcknowledged(signal);

@@ -15,10 +15,10 @@ const UNANSWERED_MS = 10_000;
 
 /** Lists the marked ones; where it was broken off, also by a crash, it goes on. Rejects when the gateway does not answer. */
 export async function listMarked(context: Context, signal: AbortSignal): Promise<void> {
-  const { metadata, runtime, listings } = context;
+  const { metadata, runtime, listings, network } = context;
   for (;;) {
     const relist = metadata.relists.next(runtime.now());
-    if (relist === undefined || signal.aborted) return;
+    if (relist === undefined || signal.aborted || network.pauseMs("listNodes") > 0) return;
     const isOlder = listings.isRunning(relist.folder);
     const postpone = (milliseconds: number) => metadata.relists.postpone(relist, runtime.now() + milliseconds);
     try {

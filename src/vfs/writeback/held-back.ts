@@ -8,8 +8,8 @@ export function heldBack(context: Needs): { readonly why: string; readonly at?: 
   const { network, runtime } = context;
   const why = heldBackUntilToldOtherwise(context);
   if (why !== undefined) return { why };
-  if (network.pauseMs === 0) return undefined;
-  return { why: "the gateway takes no more for now", at: runtime.now() + network.pauseMs };
+  const pauseMs = network.pauseMs("changes");
+  return pauseMs === 0 ? undefined : { why: "the gateway takes no more for now", at: runtime.now() + pauseMs };
 }
 
 /** The same but for what is over by itself. */

@@ -12,6 +12,7 @@ import type { Entry } from "../../metadata/entries.ts";
 import { baseOf, type NodeRow, type Seen } from "../../metadata/nodes.ts";
 import { lookAgain } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
+import { retryAfterOf } from "../context/network.ts";
 import { noteAcknowledged, notePastGone } from "../context/past.ts";
 import { areBirthsSigned, isKeyed, type Request, scopesOf } from "../context/request.ts";
 import { dropGeneration } from "../files/generation.ts";
@@ -250,9 +251,9 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
     if (row === undefined || metadata.attempts.openOf(row.id)?.id !== attempt.id) return { retry: false };
     if (error.isTransient || error.code === "unauthorized") return { retry: true };
     if (error.code === "throttled") {
-      const { retryAfterMs } = error.details;
+      const asked = retryAfterOf(error);
       // "At once" is said where less than a second is meant, or by another clock: each answer would be the next request.
-      return { retry: true, ...(retryAfterMs === undefined ? {} : { afterMs: Math.max(retryAfterMs, LOOK_AGAIN_MS) }) };
+      return { retry: true, ...(asked === undefined ? {} : { afterMs: Math.max(asked, LOOK_AGAIN_MS) }) };
     }
     const { node: told } = error.details;
     const node = told?.id === row.nodeId && told?.kind !== row.kind ? undefined : told;

@@ -376,7 +376,7 @@ export function createWriteBack(context: Context): WriteBack {
   function wakeLater(): void {
     if (!mightSend()) return;
     const now = runtime.now();
-    const { pauseMs } = network;
+    const pauseMs = network.pauseMs("changes");
     const isLimited = Number.isFinite(room);
     // Whoever is at work looks again when it is done: nothing else can go before that, or it has its own time.
     // Not so of what was not looked at.

@@ -41,7 +41,8 @@ export const FAULTS = [
   /** The whole content, whatever part was asked for. */
   "range-ignored",
 ] as const;
-export type Fault = (typeof FAULTS)[number];
+/** Those that are drawn, and, by hand, 429 and 503 that say to wait for an hour. */
+export type Fault = (typeof FAULTS)[number] | "throttled-long" | "unavailable-long";
 
 /** By their status: no token is good, no grant for any node, no content is small enough, no space. */
 export const REFUSALS = [401, 403, 413, 507] as const;
@@ -158,6 +159,10 @@ export function createSimTransport(options: SimTransportOptions): Transport {
         return problem(503, {});
       case "throttled":
         return problem(429, { "retry-after": String(1 + Math.floor(random() * 3)) });
+      case "throttled-long":
+        return problem(429, { "retry-after": "3600" });
+      case "unavailable-long":
+        return problem(503, { "retry-after": "3600" });
       case "silent-before":
         return silence(request);
       case "late": {
