@@ -68,11 +68,10 @@ function describeGateway({ online, offlineMs }: MountStatus): string {
 }
 
 /** Of what others change. */
-function describeFreshness({ online, live, staleMs = 0, transport }: MountStatus): string {
-  if (live && !online) return "what others change is not heard of now";
+function describeFreshness({ live, staleMs = 0, staleWhy, transport }: MountStatus): string {
   if (live && transport === "fuse-native") return "live: what others change is shown within a second or two";
   if (live) return "live: what others change is shown at once";
-  return `not live for ${formatDuration(staleMs)}: looked at again each second`;
+  return `not live for ${formatDuration(staleMs)}: ${staleWhy ?? "looked at again each second"}`;
 }
 
 function describePending(state: MountStatus): string {

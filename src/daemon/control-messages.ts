@@ -33,6 +33,8 @@ const engineStatus = z.object({
   online: z.boolean(),
   live: z.boolean(),
   staleMs: count.optional(),
+  /** A daemon before this has no word of it. */
+  staleWhy: z.string().optional(),
   readOnly: z.string().optional(),
   paused: z.string().optional(),
   offlineMs: count.optional(),

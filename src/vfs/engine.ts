@@ -52,6 +52,8 @@ export interface EngineStatus {
   readonly live: boolean;
   /** How long it has not been so; absent while it is. */
   readonly staleMs?: number;
+  /** Why, in one line. */
+  readonly staleWhy?: string;
   /** Why nothing may be changed; absent when it may. */
   readonly readOnly?: string;
   /** Why nothing is sent although it could ("login needed: …"); absent when it is. */

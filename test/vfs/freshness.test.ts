@@ -15,9 +15,9 @@ function start() {
 test("it begins with catching up, and lasts while something is heard", async () => {
   const { clock, fresh, ends, live } = start();
   fresh.heard();
-  expect([fresh.isLive(), fresh.staleSince]).toEqual([false, clock.wallClock()]);
+  expect([fresh.isLive(), fresh.stale?.since]).toEqual([false, clock.wallClock()]);
   live();
-  expect([fresh.isLive(), fresh.staleSince]).toEqual([true, undefined]);
+  expect([fresh.isLive(), fresh.stale]).toEqual([true, undefined]);
   fresh.start();
   for (let beat = 0; beat < 10; beat += 1) {
     await clock.advance(10_000);
@@ -35,9 +35,10 @@ test("silence of 30 seconds ends it, also when nobody asks; heartbeats alone do 
   expect(ends).toEqual([]);
   await clock.advance(10_000);
   expect(ends).toHaveLength(1);
-  const since = fresh.staleSince;
+  const since = fresh.stale;
+  expect(since?.why).toBe("nothing is heard of the journal");
   fresh.heard();
-  expect([fresh.isLive(), fresh.staleSince]).toEqual([false, since]);
+  expect([fresh.isLive(), fresh.stale]).toEqual([false, since]);
   live();
   expect(fresh.isLive()).toBe(true);
   expect(ends).toHaveLength(1);

@@ -19,12 +19,13 @@ const SILENCE_MS = 30_000;
 const WATCH_MS = 5_000;
 /** What two clocks may drift apart between two looks. */
 const DRIFT_MS = 2_000;
+const SLEPT = "the machine slept, or its clock was set";
 
 export interface Freshness {
   /** Whether it is live now. */
   isLive(): boolean;
-  /** Since when it is not, wall clock; undefined while it is. */
-  readonly staleSince: number | undefined;
+  /** Since when it is not, wall clock, and why, for people; undefined while it is. */
+  readonly stale: { readonly since: number; readonly why: string } | undefined;
   /** Something came of the journal, a heartbeat or a page. */
   heard(): void;
   /** Something came that is to be applied. */
@@ -36,7 +37,9 @@ export interface Freshness {
   /** Everything the journal showed when it was asked was applied. */
   caughtUp(asked: number): void;
   /** What was heard so far says nothing any more. */
-  lost(): void;
+  lost(why: string): void;
+  /** The journal was asked in vain. While it is not live, this is why. */
+  inVain(why: string): void;
   /** Called when it ends. */
   onEnd(listener: () => void): void;
   start(): void;
@@ -50,7 +53,7 @@ export function createFreshness(runtime: Pick<Runtime, "wallClock" | "elapsed" |
   let waitingSince = Number.POSITIVE_INFINITY;
   let lookedAt = runtime.elapsed();
   let offset = runtime.wallClock() - lookedAt;
-  let staleSince: number | undefined = runtime.wallClock();
+  let stale: Freshness["stale"] = { since: runtime.wallClock(), why: "the journal has not been read yet" };
   let timer: Timer | undefined;
   let gaps = 0;
   let ended: () => void = () => {};
@@ -65,17 +68,18 @@ export function createFreshness(runtime: Pick<Runtime, "wallClock" | "elapsed" |
     return slept;
   }
 
-  function end(): void {
+  function end(why: string): void {
     isCaughtUp = false;
     gaps += 1;
-    if (staleSince !== undefined) return;
-    staleSince = runtime.wallClock();
-    ended();
+    const wasLive = stale === undefined;
+    stale = { since: stale?.since ?? runtime.wallClock(), why };
+    if (wasLive) ended();
   }
 
   function isLive(): boolean {
-    if (hasSlept()) end();
-    else if (isCaughtUp && runtime.elapsed() - Math.min(heardAt, waitingSince) > SILENCE_MS) end();
+    if (hasSlept()) end(SLEPT);
+    else if (isCaughtUp && runtime.elapsed() - heardAt > SILENCE_MS) end("nothing is heard of the journal");
+    else if (isCaughtUp && runtime.elapsed() - waitingSince > SILENCE_MS) end("what the journal tells cannot be read");
     return isCaughtUp;
   }
 
@@ -86,11 +90,11 @@ export function createFreshness(runtime: Pick<Runtime, "wallClock" | "elapsed" |
 
   return {
     isLive,
-    get staleSince() {
-      return isLive() ? undefined : staleSince;
+    get stale() {
+      return isLive() ? undefined : stale;
     },
     heard() {
-      if (hasSlept()) end();
+      if (hasSlept()) end(SLEPT);
       heardAt = runtime.elapsed();
     },
     came() {
@@ -105,9 +109,12 @@ export function createFreshness(runtime: Pick<Runtime, "wallClock" | "elapsed" |
       heardAt = runtime.elapsed();
       waitingSince = Number.POSITIVE_INFINITY;
       isCaughtUp = true;
-      staleSince = undefined;
+      stale = undefined;
     },
     lost: end,
+    inVain(why) {
+      if (stale !== undefined) stale = { ...stale, why };
+    },
     onEnd(listener) {
       ended = listener;
     },

@@ -98,14 +98,14 @@ interface Refusal {
 
 /**
  * `scopes`: what the token says it has; undefined: opaque, counts as having every one until a 403
- * says otherwise. `onChange`: with "scopes" when something may be done now that was refused.
+ * says otherwise. `onChange`: with "scopes" when something may be done now that was refused, "token" by another token.
  */
 export function createNetwork(
   runtime: EvenRuntime,
   options: {
     scopes: ReadonlySet<string> | undefined;
     isOnline: boolean;
-    onChange: (what: "state" | "scopes") => void;
+    onChange: (what: "state" | "scopes" | "token") => void;
   },
 ): Network {
   const refused = new Map<string, Refusal>();
@@ -258,7 +258,7 @@ export function createNetwork(
     tokenChanged(told) {
       scopes = told;
       refused.clear();
-      options.onChange("scopes");
+      options.onChange("token");
     },
     isThere: () => setState(true, loginNeeded),
     answered(shown = []) {

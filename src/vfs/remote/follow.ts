@@ -63,7 +63,7 @@ export type Hear = (context: Context, signal: AbortSignal) => Promise<boolean>;
 
 /** `hear`: follows the journal, or whatever does its work where there is no journal. `stream`: what tells of news between two rounds. */
 export function createFollower(context: Context, hear: Hear, stream?: JournalStream): Follower {
-  const { runtime, settings, network, log } = context;
+  const { runtime, settings, network, fresh, log } = context;
   const stopped = new AbortController();
   setMaxListeners(0, stopped.signal);
   let loop: Promise<void> = Promise.resolve();
@@ -126,6 +126,9 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
 
   function complain(error: unknown): void {
     const isOfGateway = error instanceof RemoteError || error instanceof FsError;
+    if (isOfGateway) fresh.inVain(error.message);
+    // With this token nothing is heard any more, whatever was with the one before.
+    if (error instanceof RemoteError && error.code === "forbidden" && fresh.isLive()) fresh.lost(error.message);
     if (isOfGateway) log.debug({ err: error }, "the journal could not be read");
     else log.error({ err: error }, "what the journal tells could not be taken in");
   }

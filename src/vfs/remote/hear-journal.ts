@@ -77,7 +77,7 @@ export function createHearing(context: Context, stream: JournalStream): Hear {
       notePastGone(context);
     }
     network.answered();
-    fresh.lost();
+    fresh.lost("the gateway's data were set back: all that is known is looked at again");
     stream.renew();
     // Where it ends now: should it be another one once more before all is asked for, that is noticed by this.
     const { asOf } = await client.readJournal(workspace.id, 0, { pageSize: 1, signal });

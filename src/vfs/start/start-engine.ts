@@ -52,10 +52,10 @@ import { createQuota } from "../reconcile/quota.ts";
 import { createReplays } from "../remote/changes-to-replay.ts";
 import { createFollower } from "../remote/follow.ts";
 import { createHearing } from "../remote/hear-journal.ts";
-import { createJournalStream } from "../remote/journal-stream.ts";
+import { createJournalStream, type JournalStream } from "../remote/journal-stream.ts";
 import { pollFolders } from "../remote/poll.ts";
 import { withReplays } from "../remote/replayed.ts";
-import { heldBack } from "../writeback/held-back.ts";
+import { heldBack, loginNeeded } from "../writeback/held-back.ts";
 import { isAnyUntold } from "../writeback/untold.ts";
 import { createWriteBack } from "../writeback/writeback.ts";
 import type { Patience } from "./insist.ts";
@@ -108,6 +108,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
   const { mover = NO_MOVER } = options;
   /** Undefined: nothing is open yet. */
   let running: Context | undefined;
+  let stream: JournalStream | undefined;
   const disk = createDisk({
     stateDisk: options.stateDisk,
     limits: options.limits,
@@ -137,8 +138,11 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     isOnline: start.trouble === undefined,
     onChange: (what) => {
       // Should a later token not be able to write either, programs go on, and what it lacks the scope for waits.
-      if (what === "scopes" && !settings.readOnly && readOnly.why !== undefined) readOnly.why = lackOf(network.scopes);
-      if (what === "scopes") activity.hasten();
+      if (what !== "state" && !settings.readOnly && readOnly.why !== undefined) readOnly.why = lackOf(network.scopes);
+      if (what !== "state") activity.hasten();
+      // What is heard by the token before proves nothing of this one: until there is a stream by it, a page does.
+      if (what === "token") stream?.renew();
+      if (network.loginNeeded !== undefined) running?.fresh.lost(network.loginNeeded);
       activity.wake();
       activity.progressed();
     },
@@ -231,7 +235,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
 
   const writeBack = createWriteBack(context);
   const backlog = createBacklog(context, metadata.nodes.pendingBytes);
-  const stream = client.features.journal ? createJournalStream(context) : undefined;
+  stream = client.features.journal ? createJournalStream(context) : undefined;
   // By a profile without a journal nobody would make up for another past.
   if (stream === undefined && isPastGone(context)) forgetPast(context);
   const follower = createFollower(context, stream === undefined ? pollFolders : createHearing(context, stream), stream);
@@ -283,8 +287,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       const { restored } = context;
       return {
         ...condition(),
-        live: fresh.staleSince === undefined,
-        ...staleness(context),
+        ...freshness(context),
         ...(offlineSince === undefined ? {} : { offlineMs: runtime.ageOf(offlineSince) }),
         dirty,
         uploading: writeBack.inFlight().length,
@@ -367,9 +370,17 @@ function beginMount(
   return undefined;
 }
 
-function staleness({ fresh, runtime }: Context): { staleMs?: number } {
-  const { staleSince } = fresh;
-  return staleSince === undefined ? {} : { staleMs: Math.max(0, runtime.wallClock() - staleSince) };
+/** Who does not answer now may have something to tell, whatever was heard a moment ago. */
+function freshness(context: Context): Pick<EngineStatus, "live" | "staleMs" | "staleWhy"> {
+  const { fresh, network, client, runtime } = context;
+  const { stale } = fresh;
+  const { offlineSince } = network;
+  if (stale === undefined && offlineSince === undefined) return { live: true };
+  const staleMs =
+    stale === undefined ? runtime.ageOf(offlineSince ?? runtime.now()) : runtime.wallClock() - stale.since;
+  const known = client.features.journal ? loginNeeded(context) : "the gateway has no journal";
+  const staleWhy = known ?? (network.isOnline ? network.doubt : "the gateway does not answer") ?? stale?.why;
+  return { live: false, staleMs: Math.max(0, staleMs), ...(staleWhy === undefined ? {} : { staleWhy }) };
 }
 
 function diskStatus(disk: Disk): NonNullable<EngineStatus["disk"]> {
