@@ -1,10 +1,13 @@
 /** The workspaces a token shows. */
 import { type Workspace, type WorkspacePage, workspacePage } from "../contract/resources.ts";
+import { malformed } from "./answers.ts";
 import { askJson, type Send } from "./call.ts";
 import type { CallOptions, PageOptions } from "./client.ts";
 import { pageQuery } from "./listings.ts";
 
 const PAGE_SIZE = 200;
+/** A list of more has no end. */
+const WORKSPACES_MAX = 100_000;
 
 export function listWorkspacePage(send: Send, options: PageOptions = {}): Promise<WorkspacePage> {
   const { signal } = options;
@@ -26,6 +29,7 @@ export async function listWorkspaces(send: Send, options: CallOptions = {}): Pro
     );
     const before = found.size;
     for (const workspace of page.items) found.set(workspace.id, workspace);
+    if (found.size > WORKSPACES_MAX) throw malformed("listWorkspaces", 200, `more than ${WORKSPACES_MAX} workspaces`);
     // The gateway may allow smaller pages than were asked for, or none but the first.
     if (found.size === before || pageNo * page.pageSize >= page.totalCount) return [...found.values()];
   }

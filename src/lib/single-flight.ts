@@ -1,24 +1,88 @@
-/** One piece of work per key at a time: whoever asks while it runs gets the same result. */
-export interface SingleFlight<Key, Result> {
-  /** Pieces of work under way. */
+/**
+ * One piece of work per key at a time: whoever asks while it runs waits for the same. It goes on only while somebody
+ * waits, for it may have no end. Left by all it stands still for a while, so that who gave up something long and asks
+ * again is nearer to its end; then it fails.
+ */
+import { type Clock, sleep } from "./runtime.ts";
+
+/** Undefined: somebody waits. Else resolves when somebody does, and rejects when nobody has for a while. The work asks before each of its steps. */
+export type StillAwaited = () => Promise<void> | undefined;
+
+export interface SingleFlight<Key> {
+  /** Pieces of work that have not ended. */
   readonly size: number;
   isRunning(key: Key): boolean;
-  run(key: Key, work: () => Promise<Result>): Promise<Result>;
+  /** Rejects with `reason()` as soon as the signal aborts. */
+  run(
+    key: Key,
+    work: (awaited: StillAwaited) => Promise<void>,
+    signal: AbortSignal,
+    reason: () => Error,
+  ): Promise<void>;
 }
 
-export function createSingleFlight<Key, Result>(): SingleFlight<Key, Result> {
-  const flights = new Map<Key, Promise<Result>>();
+interface Flight {
+  waiting: number;
+  /** Somebody waits again. */
+  resume: () => void;
+  done: Promise<void>;
+}
+
+export function createSingleFlight<Key>(clock: Pick<Clock, "setTimer">, standsMs: number): SingleFlight<Key> {
+  const flights = new Map<Key, Flight>();
+
+  function begin(key: Key, work: (awaited: StillAwaited) => Promise<void>): Flight {
+    const flight: Flight = { waiting: 1, resume() {}, done: Promise.resolve() };
+    let standing: Promise<void> | undefined;
+    const end = () => {
+      if (flights.get(key) === flight) flights.delete(key);
+    };
+    async function stand(): Promise<void> {
+      const resumed = new AbortController();
+      flight.resume = () => resumed.abort();
+      await sleep(clock, standsMs, resumed.signal);
+      standing = undefined;
+      if (flight.waiting > 0) return;
+      // Who asks from here on gets one of his own.
+      end();
+      throw new Error("nobody waits for it any more");
+    }
+    flights.set(key, flight);
+    const awaited = () => {
+      if (flight.waiting > 0) return undefined;
+      standing ??= stand();
+      return standing;
+    };
+    flight.done = work(awaited).finally(end);
+    return flight;
+  }
+
   return {
     get size() {
       return flights.size;
     },
     isRunning: (key) => flights.has(key),
-    run(key, work) {
-      const running = flights.get(key);
-      if (running !== undefined) return running;
-      const flight = work().finally(() => flights.delete(key));
-      flights.set(key, flight);
-      return flight;
+    async run(key, work, signal, reason) {
+      let flight = flights.get(key);
+      if (flight === undefined) flight = begin(key, work);
+      else {
+        flight.waiting += 1;
+        flight.resume();
+      }
+      const { done } = flight;
+      let isWaiting = true;
+      const leave = () => {
+        if (isWaiting) flight.waiting -= 1;
+        isWaiting = false;
+      };
+      // In that turn: before the work asks whether anybody is left.
+      signal.addEventListener("abort", leave, { once: true });
+      try {
+        await unlessAborted(done, signal, reason);
+      } finally {
+        signal.removeEventListener("abort", leave);
+        leave();
+      }
     },
   };
 }

@@ -58,7 +58,7 @@ test("a mount whose list is not answered is waited for; one that does not list a
     engine({ context: { listings, metadata } }) {
       const run = listings.run.bind(listings);
       const isKnown = (folder: number) => metadata.inodes.get(folder)?.listed != null;
-      const onlyOnce: typeof run = (folder, work) => (isKnown(folder) ? Promise.resolve() : run(folder, work));
+      const onlyOnce: typeof run = (folder, ...asked) => (isKnown(folder) ? Promise.resolve() : run(folder, ...asked));
       Object.assign(listings, { run: onlyOnce });
     },
   };

@@ -9,6 +9,7 @@ import { createLayout } from "../../src/content/layout.ts";
 import type { Staged } from "../../src/content/staged.ts";
 import type { Attributes } from "../../src/contract/attributes.ts";
 import type { Logger } from "../../src/lib/log.ts";
+import { createSingleFlight } from "../../src/lib/single-flight.ts";
 import { timeFromMilliseconds } from "../../src/lib/time.ts";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
@@ -39,6 +40,7 @@ import { NO_KERNEL_CACHE } from "../../src/vfs/kernel-cache.ts";
 import { EMPTY_HASH, nowText } from "../../src/vfs/names/stat.ts";
 import { NO_PASSTHROUGH } from "../../src/vfs/passthrough.ts";
 import { createQuota } from "../../src/vfs/reconcile/quota.ts";
+import { LIST_STANDS_MS } from "../../src/vfs/remote/listing.ts";
 import { recoverContents } from "../../src/vfs/start/recover.ts";
 import { createMemoryFiles, type MemoryFiles } from "./memory-files.ts";
 import { createMemoryMover, type MemoryMover } from "./memory-mover.ts";
@@ -208,8 +210,8 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     bytes: createByteState(),
     interruptions: new Map(),
     lookedInto: new Map(),
-    listedAhead: new Map(),
-    listings: { size: 0, isRunning: () => false, run: (_key, work) => work() },
+    listedAhead: new Set(),
+    listings: createSingleFlight(runtime, LIST_STANDS_MS),
     smallCuts: new Map(),
     syncing: createSyncTogether(),
     together: createTogether(runtime, metadata, new Map()),

@@ -4,7 +4,6 @@ import type { Client } from "../../src/client/client.ts";
 import { RemoteError } from "../../src/client/errors.ts";
 import { ALL_FEATURES } from "../../src/contract/features.ts";
 import type { Node } from "../../src/contract/resources.ts";
-import { createSingleFlight } from "../../src/lib/single-flight.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born } from "../../src/metadata/nodes.ts";
 import { lookInto } from "../../src/vfs/calls/folders-ahead.ts";
@@ -62,7 +61,6 @@ async function begin({ beside = 0, within = 2, later = within, client = {} }: Wo
   const readJournal = async () => ({ items: [], totalCount: 0, pageNo: 1, pageSize: 500, asOf: 5 });
   const context: Context = {
     ...world.context,
-    listings: createSingleFlight(),
     client: { ...world.context.client, listFolder, readJournal, ...client },
   };
   const quiet = async () => {

@@ -8,6 +8,7 @@ import { sleep } from "../../src/lib/runtime.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born } from "../../src/metadata/nodes.ts";
 import type { Context } from "../../src/vfs/context/context.ts";
+import { limitList } from "../../src/vfs/context/list-limit.ts";
 import { endTurns } from "../../src/vfs/names/links.ts";
 import { completeFolder, relistFolder } from "../../src/vfs/remote/listing.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
@@ -285,4 +286,130 @@ test.each([
   );
   expect(asked).toBeLessThan(10);
   expect(metadata.inodes.get(ROOT_INODE)?.listed ?? null).toBeNull();
+});
+
+/** A list of a thousand new names a page, without an end; each page takes a while. */
+async function endless() {
+  let asked = 0;
+  const sim = await begin({
+    ...noNews,
+    async listFolder() {
+      asked += 1;
+      const first = asked * 10;
+      await sleep(sim.context.runtime, 20);
+      const items = Array.from({ length: 10 }, (_, index) => nodeOf(`n${first + index}`));
+      return { items, totalCount: 10, pageNo: 1, pageSize: 1_000, asOf: 5, next: `page ${asked}` };
+    },
+  });
+  return { ...sim, asked: () => asked };
+}
+
+test("a list without an end ends with the last who waits for it", async () => {
+  const { context, clock, asked } = await endless();
+  const [first, second] = [new AbortController(), new AbortController()];
+  const waiting = [first, second].map(({ signal }) => completeFolder(context, ROOT_INODE, signal));
+  for (const one of waiting) one.catch(() => {});
+  await clock.advance(1_000);
+  first.abort();
+  await expect(waiting[0]).rejects.toThrow("given up");
+  const before = asked();
+  await clock.advance(1_000);
+  expect(asked()).toBeGreaterThan(before + 10);
+  second.abort();
+  const left = asked();
+  await clock.advance(10_000);
+  expect(asked()).toBeLessThanOrEqual(left + 1);
+  expect(context.listings.size).toBe(1);
+  await clock.advance(60_000);
+  expect([context.listings.size, asked() <= left + 1]).toEqual([0, true]);
+});
+
+test("a list that was given up is gone on with by who asks soon after", async () => {
+  const nodes = Array.from({ length: 4_000 }, (_, index) => nodeOf(`n${index}`));
+  const asked: (string | undefined)[] = [];
+  const { context, metadata, clock } = await begin({
+    ...noNews,
+    async listFolder(_, options) {
+      asked.push(options?.after);
+      await sleep(context.runtime, 1_000);
+      return pageOf(nodes, options?.after, 1_000);
+    },
+  });
+  const first = new AbortController();
+  const given = completeFolder(context, ROOT_INODE, first.signal);
+  given.catch(() => {});
+  await clock.advance(1_500);
+  first.abort();
+  await clock.advance(30_000);
+  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+  expect(asked).toEqual([undefined, "1000", "2000", "3000"]);
+  expect(metadata.nodes.countBelow("root")).toBe(nodes.length);
+});
+
+test("who joined a list that hung asks again himself", async () => {
+  let asked = 0;
+  const { context, metadata, clock } = await begin({
+    ...noNews,
+    async listFolder(_, options) {
+      asked += 1;
+      if (asked > 1) return pageOf([nodeOf("a")], options?.after, 1_000);
+      await sleep(context.runtime, 10_000);
+      throw new RemoteError("silent", "no answer within 10 s");
+    },
+  });
+  const first = completeFolder(context, ROOT_INODE, SIGNAL);
+  first.catch(() => {});
+  await clock.advance(9_000);
+  const second = completeFolder(context, ROOT_INODE, SIGNAL);
+  await expect(finished(clock, first)).rejects.toThrow("no answer");
+  await finished(clock, second);
+  expect([asked, metadata.inodes.get(ROOT_INODE)?.listed]).toEqual([2, 5]);
+});
+
+test("a folder that is said to have more names than fit here is not listed", async () => {
+  let asked = 0;
+  const { context, metadata, clock } = await begin({
+    ...noNews,
+    async listFolder() {
+      asked += 1;
+      return { ...pageOf([nodeOf("a")], undefined, 1), totalCount: 1_000_001, next: "b" };
+    },
+  });
+  await expect(finished(clock, completeFolder(context, ROOT_INODE, SIGNAL))).rejects.toMatchObject({ code: "EFBIG" });
+  expect([asked, metadata.nodes.countBelow("root")]).toEqual([1, 0]);
+});
+
+test("a list has so many items at most, whatever it says of itself, and an end", () => {
+  const page = (count: number, totalCount = count) => ({ items: Array.from({ length: count }), totalCount });
+  const check = limitList("names");
+  for (let pages = 0; pages < 100; pages += 1) check(page(10_000));
+  expect(() => check(page(1))).toThrow("names: expected at most 1000000, got 1000001");
+  const empty = limitList("names");
+  expect(() => {
+    for (let pages = 0; pages < 100; pages += 1) empty(page(0));
+  }).toThrow(/pages in a row are empty/);
+});
+
+test("of extended attributes, and of those nobody here knows, only as much is taken over as could be set here", async () => {
+  const text = (bytes: number) => "A".repeat(bytes);
+  const many = Object.fromEntries(Array.from({ length: 100 }, (_, index) => [`user.${index}`, text(60_000)]));
+  const nodes = [
+    nodeOf("large", { attributes: { mode: 0o600, xattrs: { "user.large": text(100_000), "user.small": "AAAA" } } }),
+    nodeOf("many", { attributes: { mode: 0o600, xattrs: many } }),
+    nodeOf("strange", { attributes: { mode: 0o600, strange: text(1_000_000), known: 1 } }),
+    nodeOf("plain", { attributes: { mode: 0o600, xattrs: { "user.a": "AAAA" }, known: 1 } }),
+  ];
+  const listFolder: Client["listFolder"] = async (_, options) => pageOf(nodes, options?.after, 1_000);
+  const { context, metadata, clock } = await begin({ ...noNews, listFolder });
+  await finished(clock, completeFolder(context, ROOT_INODE, SIGNAL));
+  const attributes = (name: string) =>
+    metadata.inodes.get(metadata.entries.find(ROOT_INODE, name)?.inode ?? 0)?.attributes;
+  expect(attributes("large")).toEqual({ mode: 0o600, xattrs: { "user.small": "AAAA" } });
+  expect(Object.keys(attributes("many")?.xattrs ?? {})).toEqual(["user.0", "user.1", "user.2", "user.3"]);
+  expect(attributes("strange")).toMatchObject({ mode: 0o600, known: 1 });
+  expect(attributes("strange")).not.toHaveProperty("strange");
+  expect(attributes("plain")).toEqual({ mode: 0o600, xattrs: { "user.a": "AAAA" }, known: 1 });
+  // Nothing of it is to be sent: what was left out stays at the gateway.
+  expect(metadata.nodes.dirty(10)).toEqual([]);
+  expect(JSON.stringify(nodes.map(({ id }) => metadata.nodes.ofNodeId(id)?.base)).length).toBeLessThan(300_000);
 });

@@ -3,7 +3,6 @@ import { expect, test } from "vitest";
 import type { Client } from "../../src/client/client.ts";
 import { RemoteError } from "../../src/client/errors.ts";
 import type { Node } from "../../src/contract/resources.ts";
-import { createSingleFlight } from "../../src/lib/single-flight.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born } from "../../src/metadata/nodes.ts";
 import type { Context } from "../../src/vfs/context/context.ts";
@@ -39,7 +38,7 @@ async function begin(listFolder: Client["listFolder"]) {
     asOf: 5,
   });
   const client = { ...world.context.client, listFolder, readJournal };
-  const context: Context = { ...world.context, client, listings: createSingleFlight() };
+  const context: Context = { ...world.context, client };
   metadata.inodes.update(ROOT_INODE, { listed: 0 });
   const about = { attributes: {}, size: 0, hash: null, originNode: null, originVersion: null, atime: "0", ctime: "0" };
   const folder = metadata.inodes.create({ kind: "folder", content: "clean", ...about, listed: 0 }).id;

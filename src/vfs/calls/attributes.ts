@@ -10,6 +10,7 @@ import { hearWrites } from "../files/hear-writes.ts";
 import { setLiveTimes } from "../files/live.ts";
 import { withoutPrivileges } from "../files/privileges.ts";
 import type { Attributed, Caller, Lineage, SetAttributes } from "../filesystem.ts";
+import { ALL_BYTES_MAX, VALUE_BYTES_MAX } from "../names/attribute-limits.ts";
 import { attributed, inodeOf, now, nowText, requireWritable } from "../names/stat.ts";
 import { commit } from "./commit.ts";
 import { truncate } from "./write.ts";
@@ -100,7 +101,6 @@ const PREFIX = "user.";
 const RESERVED = "user.wsfs.";
 /** As for the kernel. */
 const NAME_BYTES_MAX = 255;
-const VALUE_BYTES_MAX = 64 * 1024;
 
 function isKept(name: string): boolean {
   return name.startsWith(PREFIX) && name.length > PREFIX.length;

@@ -104,10 +104,10 @@ export interface Context {
   readonly replays: Pick<Replays, "mayBeWatched">;
   /** Folders whose subfolders are looked into one after the other; see folders-ahead.ts. */
   readonly lookedInto: Reads;
-  /** Folders that are being listed before anybody asked for them, and whether somebody has since. */
-  readonly listedAhead: Map<number, { isWanted: boolean }>;
-  /** Folders being completed. */
-  readonly listings: SingleFlight<number, void>;
+  /** Folders that are being listed before anybody asked for them. */
+  readonly listedAhead: Set<number>;
+  /** Folders being listed. */
+  readonly listings: SingleFlight<number>;
   /** Bytes of small cuts by generation; see small-cuts.ts. */
   readonly smallCuts: Map<number, Uint8Array>;
   /** Files that are about to be cut, to be synced first; see sync-together.ts. */

@@ -9,6 +9,7 @@ import { SETTLE_MS } from "../../contract/features.ts";
 import type { Node } from "../../contract/resources.ts";
 import type { Base, NodeRow } from "../../metadata/nodes.ts";
 import type { Context } from "../context/context.ts";
+import { withinLimits } from "../names/attribute-limits.ts";
 
 type Needs = Pick<Context, "metadata" | "runtime" | "client" | "readOrder">;
 
@@ -28,8 +29,9 @@ const stateOf = (node: Node): State => ({
   attributes: node.attributes,
 });
 
-/** The node as it may be compared with what is known: with the gateway's revision, or one made here. */
-export function withRevision(context: Needs, node: Node, source: Source): Node {
+/** The node as it may be compared with what is known, and kept: with the gateway's revision, or one made here. */
+export function withRevision(context: Needs, told: Node, source: Source): Node {
+  const node = withinLimits(told);
   if (context.client.features.revisions) return node;
   const actual = context.readOrder.isOvertaken(node) ? "others" : source;
   return { ...node, revision: revisionHere(context, node, actual) };
@@ -59,7 +61,8 @@ function revisionHere(context: Needs, node: Node, source: Source): number {
  * The node after a write of ours that was answered: newer than all that was heard before it was sent. Of what was heard
  * since nobody says whether that was before or after it, and the answer takes its place: the node is read again.
  */
-export function afterWrite(context: Needs, row: NodeRow, node: Node): Node {
+export function afterWrite(context: Needs, row: NodeRow, told: Node): Node {
+  const node = withinLimits(told);
   if (context.client.features.revisions) return node;
   const isNewest = context.readOrder.wrote(node.id);
   if (!isNewest && row.nodeId !== null) context.metadata.rereads.add(node.id);

@@ -5,6 +5,7 @@ import { OPERATIONS } from "../../contract/operations.ts";
 import { type Node, PAGE_SIZE_MAX } from "../../contract/resources.ts";
 import type { Reread } from "../../metadata/rereads.ts";
 import type { Context } from "../context/context.ts";
+import { limitList } from "../context/list-limit.ts";
 import { withHash } from "../files/content-hash.ts";
 import { folderOfNode } from "../names/from-node.ts";
 import { listAgain } from "./list-again.ts";
@@ -68,10 +69,12 @@ export async function hasVersion(
   version: string,
   signal: AbortSignal,
 ): Promise<boolean | undefined> {
+  const check = limitList(`versions of node ${nodeId}`);
   try {
     for (let after: string | undefined, seen = 0; ; ) {
       const page = await client.listVersions(nodeId, { pageSize: PAGE_SIZE_MAX, after, signal });
       network.answered();
+      check(page);
       seen += page.items.length;
       if (page.items.some(({ id }) => id === version)) return true;
       // A gateway may have more, and no way to ask for them.

@@ -7,6 +7,7 @@ import { RemoteError, type RemoteErrorCode } from "../../client/errors.ts";
 import { SETTLE_MS } from "../../contract/features.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Context } from "../context/context.ts";
+import { limitList } from "../context/list-limit.ts";
 import { listAgain } from "./list-again.ts";
 import { observeNode } from "./observe.ts";
 import { reviveFolder } from "./take.ts";
@@ -69,9 +70,10 @@ export async function lookInside(context: Context, signal: AbortSignal): Promise
   }
 }
 
-/** It may not be looked into: should its next deletion be refused too, that may have changed. */
+/** It may not, or cannot, be looked into: should its next deletion be refused too, that may have changed. */
 function isHidden(error: unknown): boolean {
-  return error instanceof RemoteError && error.code === "forbidden" && error.scope === undefined;
+  if (!(error instanceof RemoteError)) return false;
+  return error.code === "tooLarge" || (error.code === "forbidden" && error.scope === undefined);
 }
 
 /** One folder that cannot be listed must not keep the others from it, nor the journal from being followed. */
@@ -81,6 +83,7 @@ function isOfFolder(error: unknown): boolean {
 
 async function list(context: Context, nodeId: string, signal: AbortSignal): Promise<void> {
   const { client, metadata, network } = context;
+  const check = limitList(`names in folder ${nodeId}`);
   let after: string | undefined;
   do {
     const page = await client.listFolder(nodeId, {
@@ -89,6 +92,7 @@ async function list(context: Context, nodeId: string, signal: AbortSignal): Prom
       ...(after === undefined ? {} : { after }),
     });
     network.answered();
+    check(page);
     metadata.transaction(() => {
       for (const node of page.items) observeNode(context, node);
     });

@@ -8,9 +8,10 @@ import { RemoteError } from "../../client/errors.ts";
 import type { ChangeKind, JournalEntry, JournalPage } from "../../contract/resources.ts";
 import { forEachAtOnce } from "../../lib/at-once.ts";
 import { sleep } from "../../lib/runtime.ts";
-import { unlessAborted } from "../../lib/single-flight.ts";
+import type { StillAwaited } from "../../lib/single-flight.ts";
 import type { Below, NodeRow } from "../../metadata/nodes.ts";
 import type { Context } from "../context/context.ts";
+import { limitList } from "../context/list-limit.ts";
 import { isPassing, tryAgainAfter } from "../context/try-again.ts";
 import { FsError } from "../errors.ts";
 import { rowOfFolder } from "../names/identity.ts";
@@ -33,20 +34,24 @@ const STAYING: ReadonlySet<string> = new Set<ChangeKind>(["created", "updated", 
 /** A gateway, or one of several behind one name, may not find a node for a moment. */
 const GONE_MS = 30_000;
 
+/** A list that nobody waits for any more is gone on with if somebody does within this: of a very large folder it takes several calls. */
+export const LIST_STANDS_MS = 60_000;
+
 /** Resolves when every name of the folder is known. Who gives up waiting does not stop the others. */
 export async function completeFolder(context: Context, folder: number, signal: AbortSignal): Promise<void> {
-  const interrupted = () => new FsError("EINTR", "interrupted while the folder was listed");
-  const list = () => context.listings.run(folder, () => listFolder(context, folder));
-  const done = () => unlessAborted(list(), signal, interrupted);
-  const ahead = context.listedAhead.get(folder);
-  if (ahead !== undefined) {
-    ahead.isWanted = true;
-    // Begun before anybody waited for it, it has one try only: who waits asks again.
-    await done().catch((error: unknown) => {
+  const list = () => run(context, folder, (awaited) => listFolder(context, folder, awaited), signal);
+  // Others may have begun it while the gateway was silent, or with one try because nobody waited: that it failed says
+  // nothing of what the gateway answers now.
+  if (context.listings.isRunning(folder)) {
+    await list().catch((error: unknown) => {
       if (signal.aborted) throw error;
     });
   }
-  await done();
+  await list();
+}
+
+function run(context: Context, folder: number, list: (awaited: StillAwaited) => Promise<void>, signal: AbortSignal) {
+  return context.listings.run(folder, list, signal, () => new FsError("EINTR", "the list of the folder was given up"));
 }
 
 /** The same of a folder nobody has asked for: one try, and of a large one the first page, unless somebody comes to want it. */
@@ -54,33 +59,39 @@ export async function listAhead(context: Context, folder: number): Promise<void>
   const { listings, listedAhead, bytes } = context;
   const nodeId = rowOfFolder(context, folder)?.nodeId;
   if (nodeId == null || listings.isRunning(folder)) return;
-  const ahead = { isWanted: false };
-  listedAhead.set(folder, ahead);
-  const asking = { signal: bytes.stopped.signal, isAwaited: false, isWanted: () => ahead.isWanted };
-  await listings.run(folder, () => readList(context, folder, nodeId, asking)).finally(() => listedAhead.delete(folder));
+  const first = new AbortController();
+  const asking = { signal: bytes.stopped.signal, isAwaited: false, onMore: () => first.abort() };
+  listedAhead.add(folder);
+  try {
+    await run(context, folder, (awaited) => readList(context, folder, nodeId, { ...asking, awaited }), first.signal);
+  } finally {
+    listedAhead.delete(folder);
+  }
 }
 
-async function listFolder(context: Context, folder: number): Promise<void> {
+async function listFolder(context: Context, folder: number, awaited: StillAwaited): Promise<void> {
   const { metadata } = context;
   const nodeId = rowOfFolder(context, folder)?.nodeId;
   // Removed meanwhile, or born here: nobody else can have put anything into it.
   if (nodeId == null || metadata.inodes.get(folder)?.listed !== null) return;
-  await readList(context, folder, nodeId, { signal: new AbortController().signal, isAwaited: true });
+  await readList(context, folder, nodeId, { signal: new AbortController().signal, isAwaited: true, awaited });
 }
 
 /** A folder that is known already is listed again, where no journal tells what has changed in it. */
 export async function relistFolder(context: Context, folder: number, signal: AbortSignal): Promise<void> {
   const nodeId = rowOfFolder(context, folder)?.nodeId;
-  if (nodeId != null)
-    await context.listings.run(folder, () => readList(context, folder, nodeId, { signal, isAwaited: false }));
+  if (nodeId == null) return;
+  const asking = { signal, isAwaited: false };
+  await run(context, folder, (awaited) => readList(context, folder, nodeId, { ...asking, awaited }), signal);
 }
 
 interface Asking {
   readonly signal: AbortSignal;
   /** A program waits for it; else there is another time. */
   readonly isAwaited: boolean;
-  /** False: it ends with the first page. */
-  readonly isWanted?: () => boolean;
+  readonly awaited: StillAwaited;
+  /** The first page is not all of it. */
+  readonly onMore?: () => void;
 }
 
 async function readList(context: Context, folder: number, nodeId: string, asking: Asking): Promise<void> {
@@ -117,14 +128,17 @@ function endless(nodeId: string): RemoteError {
 async function readPages(context: Context, nodeId: string, asking: Asking): Promise<List> {
   const { metadata, client } = context;
   const shown = new Set<string>();
+  const check = limitList(`names in folder ${nodeId}`);
   let after: string | undefined;
   let asOf = Number.POSITIVE_INFINITY;
   let newest = 0;
   for (let idle = 0; ; ) {
     const begun = context.runtime.now();
     const before = shown.size;
-    const page = await ask(context, asking, (limit) =>
-      client.listFolder(nodeId, { pageSize: PAGE, signal: limit, ...(after === undefined ? {} : { after }) }),
+    const page = await ask(context, asking, async (limit) =>
+      check(
+        await client.listFolder(nodeId, { pageSize: PAGE, signal: limit, ...(after === undefined ? {} : { after }) }),
+      ),
     );
     if (asking.signal.aborted) throw new FsError("EIO", "the mount ends");
     const upTo = shownUpTo(context, page.asOf, begun);
@@ -145,8 +159,7 @@ async function readPages(context: Context, nodeId: string, asking: Asking): Prom
     if (page.next == null) return { shown, asOf, newest };
     idle = shown.size > before ? 0 : idle + 1;
     if (idle === IDLE_MAX) throw endless(nodeId);
-    if (asking.isWanted?.() === false)
-      throw new FsError("EAGAIN", `folder ${nodeId} is large, and nobody waits for it`);
+    asking.onMore?.();
     after = page.next;
   }
 }
@@ -184,6 +197,8 @@ async function ask<T>(context: Context, asking: Asking, call: (signal: AbortSign
   // Asked once: the first connection that breaks says that it is away until another call is answered.
   const mayPass = isAwaited && network.isOnline;
   for (let tries = 1; ; tries += 1) {
+    const standing = asking.awaited();
+    if (standing !== undefined) await standing;
     try {
       return await network.ask(signal, call);
     } catch (error) {

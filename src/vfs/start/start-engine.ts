@@ -53,6 +53,7 @@ import { createReplays } from "../remote/changes-to-replay.ts";
 import { createFollower } from "../remote/follow.ts";
 import { createHearing } from "../remote/hear-journal.ts";
 import { createJournalStream, type JournalStream } from "../remote/journal-stream.ts";
+import { LIST_STANDS_MS } from "../remote/listing.ts";
 import { pollFolders } from "../remote/poll.ts";
 import { withReplays } from "../remote/replayed.ts";
 import { heldBack, loginNeeded } from "../writeback/held-back.ts";
@@ -183,8 +184,8 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     bytes: { ...createByteState(), ignoresRanges: !client.features.ranges },
     interruptions: new Map(),
     lookedInto: new Map(),
-    listedAhead: new Map(),
-    listings: createSingleFlight(),
+    listedAhead: new Set(),
+    listings: createSingleFlight(runtime, LIST_STANDS_MS),
     sending,
     smallCuts: new Map(),
     syncing: createSyncTogether(),

@@ -13,6 +13,7 @@ import type { Context } from "../context/context.ts";
 import type { EvenRuntime } from "../context/even-time.ts";
 import type { Request } from "../context/request.ts";
 import { StartError } from "../engine.ts";
+import { withinLimits } from "../names/attribute-limits.ts";
 import { contentOfNode } from "../names/from-node.ts";
 import { isoToTimeText } from "../names/stat.ts";
 import { shownUpTo } from "../reconcile/indexed.ts";
@@ -160,10 +161,11 @@ function knownWorkspace(metadata: Metadata<Request>): Workspace | undefined {
 function firstStart(
   metadata: Metadata<Request>,
   workspace: Workspace,
-  root: Node,
+  told: Node,
   asOf: number,
   counting: string,
 ): void {
+  const root = withinLimits(told);
   metadata.transaction(() => {
     const { settings, inodes, nodes } = metadata;
     settings.set("workspace", workspace.id);

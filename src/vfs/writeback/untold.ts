@@ -7,6 +7,7 @@ import { SETTLE_MS } from "../../contract/features.ts";
 import type { JournalEntry, NodePage } from "../../contract/resources.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Context } from "../context/context.ts";
+import { limitList } from "../context/list-limit.ts";
 import { withRevision } from "../reconcile/echo.ts";
 import { noteIndexed, noteWritten } from "../reconcile/indexed.ts";
 
@@ -39,9 +40,11 @@ export async function areShown(context: Context, signal: AbortSignal): Promise<b
     showing(context, await listFolder(parent, { name, signal }));
     if ((context.metadata.nodes.get(first.id)?.base?.position ?? 0) < 0) return false;
     if (rows.length < FEW || rows.some((row) => placeOf(row)?.parent !== parent)) continue;
+    const check = limitList(`names in folder ${parent}`);
     let after: string | null | undefined;
     do {
       const page = await listFolder(parent, { pageSize: PAGE, signal, ...(after == null ? {} : { after }) });
+      check(page);
       showing(context, page);
       after = page.next;
     } while (after != null);

@@ -17,16 +17,17 @@ export function hearLists(context: Context, elapsed: () => number): Heard {
   const askedAt = new Map<number, number>();
   const run = listings.run.bind(listings);
   Object.assign(listings, {
-    run(folder: number, work: () => Promise<void>) {
+    run(...[folder, work, ...rest]: Parameters<typeof run>) {
       // Who comes while a list is under way gets that one, asked for before.
-      return run(folder, () => {
+      const told: typeof work = (awaited) => {
         const asked = elapsed();
-        const told = () => void askedAt.set(folder, asked);
-        const list = work();
+        const tell = () => void askedAt.set(folder, asked);
+        const list = work(awaited);
         // A folder that is not found was told of too: its node is read again by itself.
-        list.then(told, (error: unknown) => error instanceof FsError && error.code === "ENOENT" && told());
+        list.then(tell, (error: unknown) => error instanceof FsError && error.code === "ENOENT" && tell());
         return list;
-      });
+      };
+      return run(folder, told, ...rest);
     },
   });
   return {
