@@ -10,7 +10,7 @@ import { hearWrites } from "../files/hear-writes.ts";
 import { setLiveTimes } from "../files/live.ts";
 import { withoutPrivileges } from "../files/privileges.ts";
 import type { Attributed, Caller, Lineage, SetAttributes } from "../filesystem.ts";
-import { ALL_BYTES_MAX, VALUE_BYTES_MAX } from "../names/attribute-limits.ts";
+import { VALUE_BYTES_MAX } from "../names/attribute-limits.ts";
 import { attributed, inodeOf, now, nowText, requireWritable } from "../names/stat.ts";
 import { commit } from "./commit.ts";
 import { truncate } from "./write.ts";
