@@ -29,6 +29,7 @@ NAPI_MODULE_INIT()
     {"connectionNumber", connection_number},
     {"isConnected", is_connected},
     {"setTimes", set_times},
+    {"currentTime", current_time},
     {"seek", seek_file},
     {"readNow", read_now},
     {"lockFile", lock_file},

@@ -66,6 +66,7 @@ napi_value backing_close(napi_env env, napi_callback_info info);
 napi_value connection_number(napi_env env, napi_callback_info info);
 napi_value is_connected(napi_env env, napi_callback_info info);
 napi_value set_times(napi_env env, napi_callback_info info);
+napi_value current_time(napi_env env, napi_callback_info info);
 napi_value seek_file(napi_env env, napi_callback_info info);
 napi_value read_now(napi_env env, napi_callback_info info);
 napi_value lock_file(napi_env env, napi_callback_info info);

@@ -17,6 +17,8 @@ import type { HashWorkers } from "./hash-workers.ts";
 export interface SystemCalls {
   /** futimens(2); null leaves a time as it is. */
   setTimes(fd: number, atime: Time | null, mtime: Time | null): void | Promise<void>;
+  /** The time the kernel gives a file that is changed now. */
+  currentTime(): Time;
   /** fallocate(2) with the kernel's mode bits. */
   fallocate(fd: number, mode: number, offset: number, length: number): Promise<void>;
   /** SEEK_DATA or SEEK_HOLE; undefined when there is none (ENXIO). */
@@ -84,6 +86,7 @@ export function createDiskFiles(needs: {
   }
 
   return {
+    currentTime: () => systemCalls.currentTime(),
     open,
     stat: async (path) => toStat(await call<fs.BigIntStats>((done) => fs.stat(path, { bigint: true }, done))),
     rename: (from, to) => call<void>((done) => fs.rename(from, to, done)),

@@ -43,6 +43,11 @@ export interface OpenFile {
 }
 
 export interface Files {
+  /**
+   * The time that a file has which is changed now. Whatever is not stamped by the disk itself is stamped with it: it is
+   * never before a stamp made earlier, nor after one made later, unless somebody sets the machine's clock back.
+   */
+  currentTime(): Time;
   open(path: string, mode: OpenMode): Promise<OpenFile>;
   stat(path: string): Promise<FileStat>;
   /** Replaces what is at `to`. */

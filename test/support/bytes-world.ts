@@ -10,7 +10,7 @@ import type { Staged } from "../../src/content/staged.ts";
 import type { Attributes } from "../../src/contract/attributes.ts";
 import type { Logger } from "../../src/lib/log.ts";
 import { createSingleFlight } from "../../src/lib/single-flight.ts";
-import { timeFromMilliseconds } from "../../src/lib/time.ts";
+import { timeFromNanoseconds } from "../../src/lib/time.ts";
 import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
 import { createMetadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
@@ -100,7 +100,7 @@ export async function createBytesWorld(
   } = {},
 ): Promise<BytesWorld> {
   const clock = createVirtualClock();
-  const now = () => timeFromMilliseconds(clock.wallClock());
+  const now = stampsOf(clock);
   const { capacity, turns = () => 0, isPassing = false, rows = (database) => database } = options;
   const files = createMemoryFiles({ now, ...(capacity === undefined ? {} : { capacity }) });
   const database = rows(openDatabase(":memory:"));
@@ -112,6 +112,12 @@ export async function createBytesWorld(
     world.context.metadata.createRootEntry();
   });
   return world;
+}
+
+/** As a kernel's: finer than the wall clock, and no two alike. */
+function stampsOf(clock: VirtualClock) {
+  let stamps = 0n;
+  return () => timeFromNanoseconds(BigInt(clock.wallClock()) * 1_000_000n + ++stamps);
 }
 
 /** Nothing is told of what is written. */
@@ -331,7 +337,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
       copy.pragma("foreign_keys = ON");
       const snapshot = files.snapshot();
       files.kill();
-      const now = () => timeFromMilliseconds(clock.wallClock());
+      const now = stampsOf(clock);
       return build({ ...remains, database: copy, files: createMemoryFiles({ now, snapshot }) }, { ...settings, boot });
     },
   };

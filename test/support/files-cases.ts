@@ -275,6 +275,19 @@ export function describeFiles(name: string, create: () => Promise<FilesUnderTest
         expect(compareTimes(set.ctime, written.ctime)).toBeGreaterThan(0);
       });
 
+      test("the current time is between the stamps of what was changed before and after, seen or not", async () => {
+        const file = await open("wx+");
+        for (let turn = 0; turn < 2_000; turn += 1) {
+          const order = [files.currentTime()];
+          await file.write(pattern(1), 0);
+          if (turn % 3 > 0) order.push((await file.stat()).mtime);
+          order.push(files.currentTime());
+          await file.write(pattern(1), 0);
+          order.push((await file.stat()).mtime);
+          expect([turn, order]).toEqual([turn, order.toSorted(compareTimes)]);
+        }
+      });
+
       test("reading moves nothing", async () => {
         const file = await open("wx+");
         await file.write(pattern(10), 0);

@@ -12,7 +12,7 @@ import type { Time } from "../../src/lib/time.ts";
 import { MemoryBytes } from "./memory-bytes.ts";
 
 /** create: an open that makes the file. */
-export type Operation = Exclude<keyof Files, "clone"> | Exclude<keyof OpenFile, "close"> | "create";
+export type Operation = Exclude<keyof Files, "clone" | "currentTime"> | Exclude<keyof OpenFile, "close"> | "create";
 
 export interface Failure {
   /** Which files, by their path; a handle goes by the path it was opened with. */
@@ -304,6 +304,7 @@ export function createMemoryFiles(options: MemoryOptions): MemoryFiles {
   if (options.snapshot !== undefined) restore(options.snapshot);
 
   return {
+    currentTime: now,
     passed(descriptor) {
       const file = byDescriptor.get(descriptor);
       if (file === undefined) throw systemError("EBADF", "passthrough", `descriptor ${descriptor}`);

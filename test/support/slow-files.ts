@@ -48,6 +48,7 @@ export function slowFiles<T extends Files>(files: T, turns: () => number): T {
   }
 
   const slow: Files = {
+    currentTime: () => files.currentTime(),
     async open(path, mode) {
       await wait();
       return slowHandle(await files.open(path, mode));

@@ -10,7 +10,6 @@ import { OPERATIONS } from "../../contract/operations.ts";
 import { isSameRanges, partsWithin, rangeOf, touchesRange } from "../../lib/ranges.ts";
 import { sleep } from "../../lib/runtime.ts";
 import { unlessAborted } from "../../lib/single-flight.ts";
-import { timeFromMilliseconds } from "../../lib/time.ts";
 import { inBackground } from "../context/byte-state.ts";
 import type { Context } from "../context/context.ts";
 import type { Download, LiveFile } from "../context/live-file.ts";
@@ -367,7 +366,7 @@ async function fill(context: Context, live: LiveFile, chunk: Uint8Array, positio
       const isUnchanged = () => live.writes === writes && live.inFlight === 0;
       if (isUnchanged()) await file.setTimes(mtime);
       // The time of what a program writes beside this may have been taken back with ours.
-      if (!isUnchanged()) await file.setTimes(timeFromMilliseconds(context.runtime.wallClock()));
+      if (!isUnchanged()) await file.setTimes(context.runtime.files.currentTime());
     }
     arrivedAndChecked(context, live, position, end);
   } catch (error) {

@@ -5,7 +5,7 @@
  */
 import { dirname } from "node:path";
 import { type FileStat, isSameStat } from "../../lib/files.ts";
-import { compareTimes, formatTime, type Time, timeFromMilliseconds } from "../../lib/time.ts";
+import { compareTimes, formatTime, type Time } from "../../lib/time.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { alone, inBackground } from "../context/byte-state.ts";
 import { lookAfterQuiet, markInode } from "../context/changes.ts";
@@ -298,8 +298,7 @@ function recordStat(context: Context, live: LiveFile, { size, allocated, mtime }
     metadata.lives.update(live.lineage, { size, bytes: allocated });
     const inode = metadata.inodes.get(live.inode);
     if (inode === undefined || inode.lineage !== live.lineage) return;
-    const present = timeFromMilliseconds(runtime.wallClock());
-    const ctime = ctimeOf(inode, mtimeOf(context, inode), mtime, present);
+    const ctime = ctimeOf(inode, mtimeOf(context, inode), mtime, runtime.files.currentTime());
     const attributes = { ...inode.attributes, mtime: formatTime(mtime) };
     metadata.inodes.update(inode.id, { size, attributes, ctime: formatTime(ctime) });
     markInode(context, inode.id);

@@ -43,8 +43,7 @@ export function mtimeOf(context: Pick<Context, "metadata">, inode: Inode): Time 
 export function ctimeOf({ ctime }: Inode, known: Time, mtime: Time, present: Time): Time {
   const changed = parseTime(ctime) ?? EPOCH;
   if (compareTimes(mtime, known) === 0) return changed;
-  // The present is told in whole milliseconds, a file's time is finer.
-  const isAhead = ({ seconds }: Time) => seconds > present.seconds;
+  const isAhead = (time: Time) => compareTimes(time, present) > 0;
   const written = isAhead(mtime) ? present : mtime;
   return compareTimes(changed, written) > 0 && !isAhead(changed) ? changed : written;
 }

@@ -1,6 +1,7 @@
 /** What a program sees of an inode: attributes with their defaults, and the live file's truth laid over them. */
 import type { Attributes } from "../../contract/attributes.ts";
 import type { Node } from "../../contract/resources.ts";
+import type { Runtime } from "../../lib/runtime.ts";
 import { formatTime, parseTime, type Time, timeFromMilliseconds } from "../../lib/time.ts";
 import type { Inode, InodeKind } from "../../metadata/inodes.ts";
 import { ROOT_INODE } from "../../metadata/metadata.ts";
@@ -22,11 +23,16 @@ export function kindOf(node: Node): InodeKind {
   return node.kind === "folder" ? "folder" : (node.attributes.type ?? "file");
 }
 
-export function now(context: Pick<Context, "runtime">): Time {
-  return timeFromMilliseconds(context.runtime.wallClock());
+interface Stamps {
+  readonly runtime: Pick<Runtime, "files">;
 }
 
-export function nowText(context: Pick<Context, "runtime">): string {
+/** By the clock of the live files: what the disk stamps and what the rows are stamped with is in order. */
+export function now(context: Stamps): Time {
+  return context.runtime.files.currentTime();
+}
+
+export function nowText(context: Stamps): string {
   return formatTime(now(context));
 }
 

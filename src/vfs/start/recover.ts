@@ -4,7 +4,7 @@
  */
 import { clipRanges, formatRanges, NO_RANGES, parseRanges } from "../../lib/ranges.ts";
 import { hasCode } from "../../lib/system-error.ts";
-import { compareTimes, formatTime, timeFromMilliseconds } from "../../lib/time.ts";
+import { compareTimes, formatTime } from "../../lib/time.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { LiveRow } from "../../metadata/live-rows.ts";
 import { markInode } from "../context/changes.ts";
@@ -99,7 +99,7 @@ async function recoverInode(context: Context, inode: Inode): Promise<void> {
       const known = mtimeOf(context, inode);
       const times = compareTimes(stat.mtime, known) > 0 && {
         attributes: { ...inode.attributes, mtime: formatTime(stat.mtime) },
-        ctime: formatTime(ctimeOf(inode, known, stat.mtime, timeFromMilliseconds(runtime.wallClock()))),
+        ctime: formatTime(ctimeOf(inode, known, stat.mtime, runtime.files.currentTime())),
       };
       metadata.inodes.update(inode.id, { size: stat.size, hash: null, ...times, changes: inode.changes + 1 });
       markInode(context, inode.id);

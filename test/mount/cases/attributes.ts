@@ -103,6 +103,29 @@ for turn in range(50):
     );
   },
 
+  "what is made or changed later is never older, looked at meanwhile or not"(dir) {
+    python(
+      dir,
+      `
+def written(name):
+    with open(name, "ab") as f: f.write(b"x")
+def cut(name):
+    with open(name, "wb"): pass
+steps = [written, cut, os.mkdir, lambda name: os.symlink("x", name), written, os.mkdir, cut, lambda name: os.utime(name)]
+names = ["out", "stamp", "folder", "link", "more", "another", "out", "stamp"]
+for turn in range(60):
+    os.mkdir(str(turn))
+    times = []
+    for index, (step, name) in enumerate(zip(steps, names)):
+        name = f"{turn}/{name}"
+        step(name)
+        if turn % 2: times.append((os.lstat(name).st_mtime_ns, index))
+    if turn % 2 == 0: times = [(os.lstat(f"{turn}/{name}").st_mtime_ns, index) for index, name in list(enumerate(names))[2:]]
+    equal(times, sorted(times))
+`,
+    );
+  },
+
   "chmod changes ctime, not mtime"(dir) {
     python(
       dir,
