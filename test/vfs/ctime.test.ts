@@ -1,11 +1,18 @@
 /** When something was last changed, as programs are shown it. */
 import { expect, test } from "vitest";
 import { compareTimes, formatTime } from "../../src/lib/time.ts";
-import { setattr } from "../../src/vfs/calls/attributes.ts";
+import { ROOT_INODE } from "../../src/metadata/metadata.ts";
+import { removexattr, setattr, setxattr } from "../../src/vfs/calls/attributes.ts";
+import { link, mkdir, symlink } from "../../src/vfs/calls/create.ts";
 import { getattr } from "../../src/vfs/calls/lookup.ts";
-import { flush } from "../../src/vfs/calls/write.ts";
+import { unlink } from "../../src/vfs/calls/remove.ts";
+import { rename } from "../../src/vfs/calls/rename.ts";
+import { flush, truncate } from "../../src/vfs/calls/write.ts";
+import type { Stat } from "../../src/vfs/filesystem.ts";
 import { statOf } from "../../src/vfs/names/stat.ts";
+import { observeNode } from "../../src/vfs/reconcile/observe.ts";
 import { CALLER, createBytesWorld, pattern } from "../support/bytes-world.ts";
+import { makeWorld, nodeOf, rowOf } from "../support/rows-world.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -94,3 +101,67 @@ test("who sets the time after he wrote has changed the file last: at close there
   expect(compareTimes(written.mtime, mtime)).toBeGreaterThan(0);
   expect(compareTimes(written.ctime, set.ctime)).toBeGreaterThan(0);
 });
+
+test("what is changed later is never older, whether the disk or the rows are stamped", async () => {
+  const world = await createBytesWorld();
+  const { context } = world;
+  const { lineage: root } = context.metadata.inodes.update(ROOT_INODE, { listed: 1 });
+  const shown = async (lineage: number) => (await getattr(context, lineage)).stat;
+  const { inode: file, handle } = await world.create();
+  const of = () => shown(world.inode(file.id).lineage);
+  const name = context.metadata.entries.firstOfInode(file.id)?.name ?? "";
+  const steps: [string, () => Promise<unknown>, (() => Promise<Stat>)?][] = [
+    ["write", () => world.write(handle, 0, Buffer.from("x"))],
+    ["mkdir", () => mkdir(context, CALLER, root, "d", 0o755), () => shown(root)],
+    ["truncate", () => truncate(context, CALLER, file.lineage, 0, handle)],
+    ["symlink", () => symlink(context, CALLER, root, "l", "d"), () => shown(root)],
+    ["write again", () => world.write(handle, 0, Buffer.from("y"))],
+    ["chmod", () => setattr(context, CALLER, file.lineage, { mode: 0o600 })],
+    ["close", () => world.close(handle)],
+    ["setxattr", () => setxattr(context, CALLER, file.lineage, "user.a", Buffer.from("1"), NO_FLAGS)],
+    ["rename", () => rename(context, CALLER, { parent: root, name }, { parent: root, name: "f" }, NO_RENAME_FLAGS)],
+    ["touch", () => setattr(context, CALLER, file.lineage, { mtime: "now", atime: "now" })],
+    ["truncate by name", () => truncate(context, CALLER, file.lineage, 5)],
+    ["link", () => link(context, CALLER, file.lineage, root, "g")],
+    ["removexattr", () => removexattr(context, CALLER, file.lineage, "user.a")],
+    ["unlink", () => unlink(context, CALLER, root, "g")],
+  ];
+  let before = (await of()).ctime;
+  for (const [label, step, stat = of] of steps) {
+    await step();
+    const { ctime, mtime } = await stat();
+    const isLater = label === "close" ? compareTimes(ctime, before) === 0 : compareTimes(ctime, before) > 0;
+    expect([label, isLater, compareTimes(ctime, mtime) >= 0]).toEqual([label, true, true]);
+    before = ctime;
+  }
+});
+
+const NO_FLAGS = { create: false, replace: false };
+const NO_RENAME_FLAGS = { noReplace: false, exchange: false };
+
+test.each([2 * HOUR_MS, -2 * HOUR_MS])(
+  "others' change, by a clock off by %i ms: ctime is when it came in",
+  async (off) => {
+    const world = await makeWorld();
+    const { context, clock, metadata } = world;
+    const changes = [
+      { head: "head", contentHash: "first", attributes: {} },
+      { head: "head 2", contentHash: "second" },
+      { attributes: { mode: 0o600 } },
+      { name: "renamed" },
+    ];
+    let node = nodeOf("x", { revision: 0 });
+    for (const change of changes) {
+      await clock.advance(HOUR_MS);
+      const { revision } = node;
+      const modifiedAt = new Date(clock.wallClock() + off).toISOString();
+      node = { ...node, ...change, modifiedAt, revision: revision + 1 };
+      metadata.transaction(() => observeNode(context, node));
+      const row = rowOf(world, "x");
+      const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
+      const { ctime, mtime } = await statOf(context, world.inode(entry?.inode ?? 0));
+      expect([row.base?.revision, ctime.seconds]).toEqual([node.revision, Math.floor(clock.wallClock() / 1000)]);
+      expect(mtime.seconds).toBe(Math.floor(Date.parse(modifiedAt) / 1000));
+    }
+  },
+);

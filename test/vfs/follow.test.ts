@@ -105,7 +105,7 @@ for (const revisions of [true, false]) {
     const { context, metadata } = world;
     const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? 0;
     metadata.inodes.update(folder, { listed: 1 });
-    const { id } = metadata.inodes.create({ ...contentOfNode(x), kind: "folder", atime: "0" });
+    const { id } = metadata.inodes.create({ ...contentOfNode(x, "0"), kind: "folder", atime: "0" });
     addName(context, folder, "x", id, "folder");
     observeNode(context, x);
     expect(metadata.arrivals.count()).toBe(1);
@@ -148,7 +148,7 @@ for (const revisions of [true, false]) {
       });
       metadata.settings.set("cursor", "9");
       const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? 0;
-      const { id } = metadata.inodes.create({ ...contentOfNode(x), kind: "folder", atime: "0" });
+      const { id } = metadata.inodes.create({ ...contentOfNode(x, "0"), kind: "folder", atime: "0" });
       addName(context, folder, "x", id, "folder");
       await completeFolder(context, folder, SIGNAL);
       expect(metadata.inodes.get(folder)?.listed).toBe(9);
@@ -226,7 +226,7 @@ for (const isTaken of [false, true]) {
     });
     const folder = metadata.entries.find(ROOT_INODE, "a")?.inode ?? 0;
     if (isTaken) {
-      const { id } = metadata.inodes.create({ ...contentOfNode(x), kind: "file", atime: "0" });
+      const { id } = metadata.inodes.create({ ...contentOfNode(x, "0"), kind: "file", atime: "0" });
       addName(context, folder, "x", id, "file");
     }
     // The first page of several: the folder is not completely known yet.

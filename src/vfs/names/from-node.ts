@@ -3,7 +3,7 @@ import type { Node } from "../../contract/resources.ts";
 import { savesOfLink } from "../../contract/saves.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { Context } from "../context/context.ts";
-import { EMPTY_HASH, isoToTimeText, kindOf } from "./stat.ts";
+import { EMPTY_HASH, isoToTimeText, kindOf, nowText } from "./stat.ts";
 
 /** The inode of the folder with this node id, as long as it has a name. */
 export function folderOfNode(context: Pick<Context, "metadata">, nodeId: string): number | undefined {
@@ -13,11 +13,11 @@ export function folderOfNode(context: Pick<Context, "metadata">, nodeId: string)
 }
 
 /** A new inode with the node's content, none of it here yet. */
-export function makeInodeOf(context: Pick<Context, "metadata">, node: Node): Inode {
+export function makeInodeOf(context: Pick<Context, "metadata" | "runtime">, node: Node): Inode {
   const kind = kindOf(node);
   const { inodes } = context.metadata;
   const atime = isoToTimeText(node.modifiedAt);
-  const inode = inodes.create(Object.assign(contentOfNode(node), { kind, atime }));
+  const inode = inodes.create(Object.assign(contentOfNode(node, nowText(context)), { kind, atime }));
   const linkGroup = groupOf(node);
   return linkGroup === null ? inode : inodes.update(inode.id, { linkGroup, saves: savesOfNode(node) });
 }
@@ -33,8 +33,8 @@ export function savesOfNode({ attributes: { link }, contentHash }: Node): readon
   return link === undefined || link.hash !== contentHash ? null : savesOfLink(link);
 }
 
-/** What an inode is when it is exactly this node's head. */
-export function contentOfNode(node: Node) {
+/** What an inode is when it is exactly this node's head, which was taken over at the time `ctime`. */
+export function contentOfNode(node: Node, ctime: string) {
   const { link: _, ...attributes } = node.attributes;
   return {
     attributes,
@@ -44,6 +44,6 @@ export function contentOfNode(node: Node) {
     originVersion: node.head,
     saves: savesOfNode(node),
     content: "clean",
-    ctime: isoToTimeText(node.modifiedAt),
+    ctime,
   } as const;
 }

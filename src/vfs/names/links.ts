@@ -22,7 +22,7 @@ import { writersOf } from "../files/live.ts";
 import { handOver } from "../files/nameless.ts";
 import { contentOfNode, groupOf, makeInodeOf, savesOfNode } from "./from-node.ts";
 import { mergeAttributes, withTimeOf } from "./merge-attributes.ts";
-import { kindOf } from "./stat.ts";
+import { kindOf, nowText } from "./stat.ts";
 
 /** Before others bring the nodes of a linked file together: who changed it has his turn first. */
 const TURN_MS = 60_000;
@@ -71,8 +71,8 @@ export function orderInGroup(inode: Inode, node: Node): Order | null {
 }
 
 /** What an inode is when it shows the node's content in the place of its own. */
-export function contentAfter(inode: Inode, node: Node) {
-  return { ...contentOfNode(node), saves: savesInPlace(inode, node) };
+export function contentAfter(context: Pick<Context, "runtime">, inode: Inode, node: Node) {
+  return { ...contentOfNode(node, nowText(context)), saves: savesInPlace(inode, node) };
 }
 
 function savesInPlace(inode: Inode, node: Node): readonly string[] | null {
@@ -160,7 +160,7 @@ export function joinGroup(context: Context, node: Node, except?: number): Inode 
   const { inode, order } = placeOf(context, node, except) ?? {};
   if (inode === undefined || order === "behind") return inode;
   if (order === "same") return knowSaves(context, inode, node.attributes.link);
-  const content = contentAfter(inode, node);
+  const content = contentAfter(context, inode, node);
   let { attributes } = content;
   for (const row of rowsOfInode(context, inode.id)) attributes = withUnsent(attributes, row, inode);
   const next = { ...content, attributes, changes: inode.changes + 1 };

@@ -14,6 +14,7 @@ import { dropRow } from "../names/given-up.ts";
 import { askForUndeletable } from "../names/identity.ts";
 import { inodeApart, joinGroup, keepInOthers, keepTurn, leaveGroup, lookLater } from "../names/links.ts";
 import { moveAside, nameHere, stepBack } from "../names/make-room.ts";
+import { nowText } from "../names/stat.ts";
 import { contentAgrees } from "./content-arrived.ts";
 import { leaveState } from "./echo.ts";
 import { positionNow } from "./indexed.ts";
@@ -199,6 +200,7 @@ function vanish(context: Context, row: NodeRow): void {
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry !== undefined) {
     metadata.entries.remove(entry.id);
+    metadata.inodes.update(entry.inode, { ctime: nowText(context) });
     keepInOthers(context, entry.inode, row);
     handOver(context, entry.inode);
   }

@@ -98,6 +98,7 @@ function takePlace(context: Context, entry: Entry, node: Node): Taken {
   }
   while (isInside(context, folder, entry.inode)) openCircle(context, folder, entry.inode);
   metadata.entries.move(entry.id, folder, shown.name, shown.gatewayName);
+  metadata.inodes.update(entry.inode, { ctime: nowText(context) });
   return aside === undefined ? { isTaken: true } : { isTaken: true, aside };
 }
 
@@ -158,7 +159,7 @@ function takeContent(context: Context, entry: Entry, inode: Inode, row: NodeRow,
   const { link: _, ...own } = attributes;
   const changes = inode.changes + 1;
   metadata.inodes.switchLineage(inode.id, {
-    ...contentAfter(inode, node),
+    ...contentAfter(context, inode, node),
     // Its other names are nodes of their own, which get this content.
     attributes: isLinkUnsent ? withPinnedMtime(own, node) : own,
     kind,

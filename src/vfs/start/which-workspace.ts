@@ -15,7 +15,7 @@ import type { Request } from "../context/request.ts";
 import { StartError } from "../engine.ts";
 import { withinLimits } from "../names/attribute-limits.ts";
 import { contentOfNode } from "../names/from-node.ts";
-import { isoToTimeText } from "../names/stat.ts";
+import { isoToTimeText, nowText } from "../names/stat.ts";
 import { shownUpTo } from "../reconcile/indexed.ts";
 import { A_MOMENT, atOnce, insist, type Patience, type Waits } from "./insist.ts";
 
@@ -50,7 +50,7 @@ export function goOn(metadata: Metadata<Request>, client: Client): Start | undef
 
 export async function findOut(
   metadata: Metadata<Request>,
-  runtime: Waits & Pick<EvenRuntime, "now">,
+  runtime: Waits & Pick<EvenRuntime, "now" | "files">,
   client: Client,
   name: string,
   scopes: ReadonlySet<string> | undefined,
@@ -83,7 +83,7 @@ export async function findOut(
       const root = await insistently(() => client.getNode(workspace.rootId));
       const begun = runtime.now();
       const { asOf } = await insistently(() => client.listFolder(workspace.rootId, { pageSize: 1 }));
-      firstStart(metadata, workspace, root, shownUpTo({ client }, asOf, begun), counting);
+      firstStart(metadata, runtime, workspace, root, shownUpTo({ client }, asOf, begun), counting);
     }
     metadata.settings.set("workspaceName", workspace.name);
     return { workspace, trouble: undefined };
@@ -160,6 +160,7 @@ function knownWorkspace(metadata: Metadata<Request>): Workspace | undefined {
 /** The root, not listed yet; the journal counts from what a listing shows now. */
 function firstStart(
   metadata: Metadata<Request>,
+  runtime: Pick<EvenRuntime, "files">,
   workspace: Workspace,
   told: Node,
   asOf: number,
@@ -174,7 +175,8 @@ function firstStart(
     settings.set("counting", counting);
     settings.set("cursor", String(asOf));
     settings.set("indexed", String(asOf));
-    inodes.create({ kind: "folder", ...contentOfNode(root), atime: isoToTimeText(root.modifiedAt) });
+    const content = contentOfNode(root, nowText({ runtime }));
+    inodes.create({ kind: "folder", ...content, atime: isoToTimeText(root.modifiedAt) });
     nodes.create(born(metadata.createRootEntry(), root));
   });
 }
