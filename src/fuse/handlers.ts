@@ -93,7 +93,7 @@ function timeToSet(name: "atime" | "mtime", given: boolean, now: boolean, second
   if (now) return { [name]: "now" as const };
   if (!given) return {};
   if (nanoseconds > 999_999_999) throw new FsError("EINVAL", `${name}: ${nanoseconds} nanoseconds`);
-  return { [name]: { seconds: representable(seconds, "EINVAL"), nanoseconds } };
+  return { [name]: { seconds, nanoseconds } };
 }
 
 export async function access({ fileSystem, caller, nodeid }: Call, { mask }: In<typeof structs.ACCESS_IN>) {

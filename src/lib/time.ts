@@ -35,6 +35,16 @@ export function toMilliseconds(time: Time): number {
   return time.seconds * 1000 + time.nanoseconds / 1e6;
 }
 
+/** The first and the last second that ext4 can hold. */
+const FIRST = -(2 ** 31);
+const LAST = 2 ** 34 - 2 ** 31 - 1;
+
+/** As the kernel does for a disk that holds times from `FIRST` to `LAST`. */
+export function clampTime({ seconds, nanoseconds }: Time): Time {
+  const clamped = Math.min(Math.max(seconds, FIRST), LAST);
+  return { seconds: clamped, nanoseconds: clamped === FIRST || clamped === LAST ? 0 : nanoseconds };
+}
+
 /** Negative when a is earlier than b, 0 when equal. */
 export function compareTimes(a: Time, b: Time): number {
   return a.seconds - b.seconds || a.nanoseconds - b.nanoseconds;

@@ -165,3 +165,15 @@ test.each([2 * HOUR_MS, -2 * HOUR_MS])(
     }
   },
 );
+
+test("others' times that no disk holds are shown alike whether the file is open or not, and stay with the node", async () => {
+  const world = await createBytesWorld();
+  const mtime = "253402300800.000000005";
+  const { id } = world.addRemote(pattern(10), { attributes: { mtime } });
+  const shown = async () => (await getattr(world.context, world.inode(id).lineage)).stat.mtime;
+  const before = await shown();
+  const handle = await world.open(world.inode(id), { write: true });
+  expect([before, await shown()]).toEqual(Array(2).fill({ seconds: 15032385535, nanoseconds: 0 }));
+  await world.close(handle);
+  expect(world.inode(id)).toMatchObject({ content: "clean", attributes: { mtime } });
+});

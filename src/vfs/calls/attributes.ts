@@ -1,6 +1,6 @@
 /** Attributes that programs set: setattr and extended attributes. */
 import { ATTRIBUTES_BYTES_MAX, type Attributes, outgrow } from "../../contract/attributes.ts";
-import { formatTime, type Time } from "../../lib/time.ts";
+import { clampTime, formatTime, type Time } from "../../lib/time.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import { markInode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
@@ -71,7 +71,8 @@ function isOfOpen({ killPrivileges, size, uid, gid }: SetAttributes): boolean {
 }
 
 function resolve(time: Time | "now" | undefined, present: Time): Time | undefined {
-  return time === "now" ? present : time;
+  if (time === undefined) return undefined;
+  return time === "now" ? present : clampTime(time);
 }
 
 /** The same object when nothing the gateway could hold changes. */

@@ -1,7 +1,7 @@
 /** The times of last modification and change as the rows have them; while a file is open for writing its live file knows better. */
 import type { Attributes } from "../../contract/attributes.ts";
 import type { Node } from "../../contract/resources.ts";
-import { compareTimes, formatTime, parseTime, type Time, timeFromMilliseconds } from "../../lib/time.ts";
+import { clampTime, compareTimes, formatTime, parseTime, type Time, timeFromMilliseconds } from "../../lib/time.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { Context } from "../context/context.ts";
 
@@ -23,11 +23,11 @@ export function withPinnedMtime(attributes: Attributes, { modifiedAt }: Node): A
   return { mtime: formatTime(timeFromMilliseconds(Date.parse(modifiedAt))), ...attributes };
 }
 
-/** One that nobody set is the time the gateway changed the node. */
+/** One that nobody set is the time the gateway changed the node; one that no disk holds, as a live file would have it. */
 export function mtimeOf(context: Pick<Context, "metadata">, inode: Inode): Time {
   const { mtime } = inode.attributes;
   const own = mtime === undefined ? undefined : parseTime(mtime);
-  if (own !== undefined) return own;
+  if (own !== undefined) return clampTime(own);
   for (const entry of context.metadata.entries.ofInode(inode.id)) {
     const base = context.metadata.nodes.ofEntry(entry.id)?.base;
     if (base != null) return timeFromMilliseconds(Date.parse(base.modifiedAt));

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { accessSync, constants, existsSync, statfsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Cases, fails, python, sh, stat } from "./case.ts";
+import { type Cases, fails, NotHere, python, sh, stat } from "./case.ts";
 
 export const attributeCases: Cases = {
   "chmod sets all twelve bits, of files and folders"(dir) {
@@ -20,6 +20,24 @@ put("f"); os.mkdir("d")
 for name in ("f", "d"):
     for ns in (0, 1, 999_999_999, 1234567890_123456789, -1, -1_500_000_000, 4_000_000_000_000_000_001):
         os.utime(name, ns=(ns, ns))
+        equal((os.stat(name).st_mtime_ns, os.stat(name).st_atime_ns), (ns, ns))
+`,
+    );
+  },
+
+  "times that ext4 cannot hold are the last, or the first, that it can"(dir) {
+    const disk = sh(dir, "stat -f -c %T .").trim();
+    if (disk !== "ext2/ext3" && disk !== "fuseblk" && disk !== "fuse") throw new NotHere(`the disk is ${disk}`);
+    python(
+      dir,
+      `
+FIRST, LAST = -2**31, 2**34 - 2**31 - 1
+put("f", "x"); os.mkdir("d"); put("open"); keep = open("open", "r+b")
+for name in ("f", "d", "open"):
+    for seconds in (FIRST - 1, FIRST, LAST - 1, LAST, LAST + 1, 253402300800, 2**53 - 1, 2**53 + 1, 2**63 - 1, -2**63):
+        os.utime(name, ns=(seconds * 10**9 + 5, seconds * 10**9 + 5))
+        held = min(max(seconds, FIRST), LAST)
+        ns = held * 10**9 + (5 if held == seconds and FIRST < held < LAST else 0)
         equal((os.stat(name).st_mtime_ns, os.stat(name).st_atime_ns), (ns, ns))
 `,
     );
