@@ -1,6 +1,7 @@
 /** Entries: the names in folders. */
 import type { ChangedRows } from "./changed.ts";
 import { type Connection, prepare, remember } from "./database.ts";
+import type { Inode } from "./inodes.ts";
 import type { NodeRow } from "./nodes.ts";
 
 export interface Entry {
@@ -38,6 +39,12 @@ interface NodesOfEntries {
   entryGone(row: NodeRow): void;
 }
 
+/** The inodes behind names. */
+interface InodesOfEntries {
+  get(id: number): Inode | undefined;
+  update(id: number, values: Pick<Inode, "folders">): unknown;
+}
+
 const COLUMNS = "id, parent, name, gateway_name AS gatewayName, inode";
 
 /** One that steps aside for a moment has no name a program could use: "/" is in none. */
@@ -48,7 +55,12 @@ const FEW = 16;
 
 const keyOf = (parent: number, name: string) => `${parent}/${name}`;
 
-export function createEntries(database: Connection, changed: ChangedRows, nodes: NodesOfEntries) {
+export function createEntries(
+  database: Connection,
+  changed: ChangedRows,
+  nodes: NodesOfEntries,
+  inodes: InodesOfEntries,
+) {
   const byId = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE id = ?`);
   const byName = prepare<Entry>(database, `SELECT ${COLUMNS} FROM entry WHERE parent = ? AND name = ?`);
   const after = prepare<Entry>(
@@ -89,9 +101,25 @@ export function createEntries(database: Connection, changed: ChangedRows, nodes:
   const linksOf = remember(database, ["entry"], (inode: number): number => links.get(inode)?.count ?? 0);
   const passes = new Set<Pass>();
 
+  /** The folder that counts the entry among the folders it shows. */
+  function countedIn(entry: Entry | undefined): number | undefined {
+    const isFolder = entry !== undefined && isName(entry.name) && inodes.get(entry.inode)?.kind === "folder";
+    return isFolder ? entry.parent : undefined;
+  }
+
+  function count(parent: number | undefined, change: 1 | -1): void {
+    const folder = parent === undefined ? undefined : inodes.get(parent);
+    if (folder !== undefined) inodes.update(folder.id, { folders: folder.folders + change });
+  }
+
   /** The entry of this id was the first, and is the second. */
   function tell(id: number, current: Entry | undefined, next: Entry | undefined): void {
     get.tell(id, next);
+    const [left, entered] = [countedIn(current), countedIn(next)];
+    if (left !== entered) {
+      count(left, -1);
+      count(entered, 1);
+    }
     if (current !== undefined) find.tell(keyOf(current.parent, current.name), undefined);
     if (next !== undefined) find.tell(keyOf(next.parent, next.name), next);
     for (const inode of [current?.inode, next?.inode]) {

@@ -27,6 +27,8 @@ export interface Inode {
   /** Of a linked file, see contract/saves: those of its content; not cut, of what it grew from. Null: only that itself. */
   readonly saves: readonly string[] | null;
   readonly listed: number | null;
+  /** Of a folder, how many folders are shown in it. */
+  readonly folders: number;
   /**
    * Of dirty content, whether power loss leaves it as it is: 1; 0: it did once, maybe changed since;
    * null: it never did; HELD: power loss came after a change, and nobody has saved it since.
@@ -42,12 +44,13 @@ export const HELD = -1;
 function isShownElse(before: Inode, after: Inode): boolean {
   if (before.lineage !== after.lineage || before.kind !== after.kind) return true;
   if (before.size !== after.size || before.ctime !== after.ctime) return true;
+  if (before.folders !== after.folders || (before.listed === null) !== (after.listed === null)) return true;
   return before.attributes !== after.attributes && !sameValue(before.attributes, after.attributes);
 }
 
 export type NewInode = Omit<
   Inode,
-  "id" | "lineage" | "changes" | "linkGroup" | "saves" | "listed" | "synced" | "fsynced"
+  "id" | "lineage" | "changes" | "linkGroup" | "saves" | "listed" | "folders" | "synced" | "fsynced"
 > &
   Partial<Pick<Inode, "changes" | "listed">>;
 
@@ -57,7 +60,7 @@ interface Row extends Omit<Inode, "attributes" | "saves"> {
 }
 
 const COLUMNS = `id, kind, lineage, attributes, size, hash, origin_node AS originNode, origin_version AS originVersion,
-  content, changes, atime, ctime, link_group AS linkGroup, saves, listed, synced, fsynced`;
+  content, changes, atime, ctime, link_group AS linkGroup, saves, listed, folders, synced, fsynced`;
 
 const CHANGEABLE = {
   kind: "kind",
@@ -74,6 +77,7 @@ const CHANGEABLE = {
   linkGroup: "link_group",
   saves: "saves",
   listed: "listed",
+  folders: "folders",
   synced: "synced",
   fsynced: "fsynced",
 };
@@ -203,6 +207,7 @@ export function createInodes(database: Connection, changed: ChangedRows, isNew: 
       linkGroup: null,
       saves: null,
       listed,
+      folders: 0,
       synced: null,
       fsynced: 0,
     };

@@ -154,13 +154,13 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
   }
 
   const nodes = createNodes(database, changed);
-  const entries = createEntries(database, changed, nodes);
   const generations = createGenerations(database);
   // What was made just now has nothing yet: nobody need look.
   const inodes = createInodes(database, changed, ({ id, lineage }) => {
     entries.noneOfInode(id);
     generations.noneOfLineage(lineage);
   });
+  const entries = createEntries(database, changed, nodes, inodes);
 
   return {
     changed,

@@ -334,4 +334,12 @@ export const MIGRATIONS: readonly string[] = [
   UPDATE live SET unproven = missing WHERE origin_hash IS NOT NULL AND origin_size > 0
     AND EXISTS (SELECT 1 FROM inode WHERE inode.lineage = live.lineage AND inode.content = 'dirty');
   `,
+  `
+  -- How many folders are shown in a folder.
+  ALTER TABLE inode ADD COLUMN folders INTEGER NOT NULL DEFAULT 0;
+  UPDATE inode SET folders = counted.folders FROM (
+      SELECT entry.parent, count(*) AS folders FROM entry JOIN inode ON inode.id = entry.inode
+      WHERE inode.kind = 'folder' AND entry.name <> '' AND instr(entry.name, '/') = 0 GROUP BY entry.parent) AS counted
+    WHERE counted.parent = inode.id;
+  `,
 ];

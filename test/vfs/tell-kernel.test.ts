@@ -1,11 +1,14 @@
-/** Which names the kernel is told of: those it knew, those it was told to be absent, and after a daemon's death any. */
+/** What the kernel is told of: names it knew or was told to be absent, after a daemon's death any; and attributes. */
 import { expect, test } from "vitest";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { LIVE_MS } from "../../src/vfs/context/freshness.ts";
 import { absentUnknown, expireEverything, noteAbsent, tellKernel } from "../../src/vfs/context/tell-kernel.ts";
 import { createToldKernel } from "../../src/vfs/context/told-kernel.ts";
 import type { KernelCache } from "../../src/vfs/kernel-cache.ts";
+import { statOf } from "../../src/vfs/names/stat.ts";
+import { observeNode } from "../../src/vfs/reconcile/observe.ts";
 import { createBytesWorld } from "../support/bytes-world.ts";
+import { inodeOfFolder, makeWorld, nodeOf } from "../support/rows-world.ts";
 
 async function begin() {
   const { context: base, clock } = await createBytesWorld();
@@ -76,4 +79,45 @@ test("no more absent names are let be remembered than are remembered here", asyn
   await clock.advance(LIVE_MS + 1);
   expect(noteAbsent(context, ROOT_INODE, "one more")).toBe(true);
   expect(context.kernel.absent.size).toBe(1);
+});
+
+test("folders are counted where all are known, and the kernel is told when others change how many there are", async () => {
+  const world = await makeWorld();
+  const { context, metadata } = world;
+  const { inodes } = metadata;
+  const told = new Set<number>();
+  metadata.changed.onTell((changed) => {
+    for (const id of changed.inodes) told.add(id);
+  });
+  const observe = (id: string, parentId: string, revision = 1) =>
+    metadata.transaction(() => observeNode(context, nodeOf(id, { kind: "folder", path: "", parentId, revision })));
+  for (const id of ["a", "b"]) observe(id, "root");
+  const folders = ["a", "b"].map((id) => inodeOfFolder(world, id));
+  const links = async () => Promise.all(folders.map(async (id) => (await statOf(context, world.inode(id))).links));
+  const after = async (change: () => void) => {
+    told.clear();
+    change();
+    return [await links(), folders.map((id) => told.has(id))];
+  };
+  expect(await links()).toEqual([1, 1]);
+  expect(await after(() => observe("x", "a"))).toEqual([
+    [1, 1],
+    [true, false],
+  ]);
+  expect(await after(() => folders.map((id) => inodes.update(id, { listed: 1 })))).toEqual([
+    [3, 2],
+    [true, true],
+  ]);
+  expect(await after(() => observe("y", "a"))).toEqual([
+    [4, 2],
+    [true, false],
+  ]);
+  expect(await after(() => observe("y", "b", 2))).toEqual([
+    [3, 3],
+    [true, true],
+  ]);
+  expect(await after(() => inodes.update(folders[0] ?? 0, { listed: 2 }))).toEqual([
+    [3, 3],
+    [false, false],
+  ]);
 });

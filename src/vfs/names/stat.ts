@@ -71,7 +71,7 @@ export async function statOf(context: Context, inode: Inode, lineage: Lineage = 
     inode: inode.id,
     kind,
     mode: attributes.mode ?? defaultMode(kind, context.settings.umask),
-    links: kind === "folder" ? (isNamed(context, inode) ? 2 : 0) : context.metadata.entries.links(inode.id),
+    links: linksOf(context, inode),
     uid: context.settings.owner.uid,
     gid: context.settings.owner.gid,
     rdev: attributes.rdev ?? 0,
@@ -82,6 +82,13 @@ export async function statOf(context: Context, inode: Inode, lineage: Lineage = 
     ctime,
     btime: (attributes.btime === undefined ? undefined : parseTime(attributes.btime)) ?? ctime,
   };
+}
+
+/** Of a folder its own, its name and the ".." of each folder in it. 1: how many there are is not known. */
+function linksOf(context: Context, inode: Inode): number {
+  if (inode.kind !== "folder") return context.metadata.entries.links(inode.id);
+  if (!isNamed(context, inode)) return 0;
+  return inode.listed === null ? 1 : 2 + inode.folders;
 }
 
 /** For an answer that is about nothing else: the kernel takes what it says. */

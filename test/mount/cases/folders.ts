@@ -128,6 +128,28 @@ for i in range(60):
     );
   },
 
+  "a folder has a link for its name, its own, and one of each folder in it"(dir) {
+    python(
+      dir,
+      `
+os.makedirs("d/a/x"); os.mkdir("e"); put("d/file"); os.symlink("a", "d/link")
+if os.stat("d/a/x").st_nlink == 1: not_here("this disk does not count folders")
+links = lambda: [os.stat(name).st_nlink for name in (".", "d", "e")]
+equal(links(), [4, 3, 2])
+os.mkdir("d/b"); os.mkdir("d/c"); equal(links(), [4, 5, 2])
+os.rmdir("d/c"); equal(links(), [4, 4, 2])
+os.rename("d/a", "e/a"); equal(links(), [4, 3, 3])
+os.rename("d/file", "e/file"); equal(links(), [4, 3, 3])
+renameat2("d/b", "e/file", EXCHANGE); equal(links(), [4, 2, 4])
+os.mkdir("d/b2"); os.rename("d/b2", "e/file"); equal(links(), [4, 2, 4])
+os.rename("e/a", "e/z"); equal(links(), [4, 2, 4])
+os.rename("e", "d/e"); equal((os.stat(".").st_nlink, os.stat("d").st_nlink), (3, 3))
+open_folder = os.open("d/e/file", os.O_RDONLY); os.rmdir("d/e/file")
+equal((os.fstat(open_folder).st_nlink, os.stat("d/e").st_nlink), (0, 3))
+`,
+    );
+  },
+
   "a folder's mtime moves with its entries"(dir) {
     python(
       dir,

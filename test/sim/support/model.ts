@@ -95,7 +95,9 @@ function modelOf(state: State): Model {
   }
 
   function statusOf(item: Item): Status {
-    const { id, kind, mode, mtime = "", links } = item;
+    const { id, kind, mode, mtime = "" } = item;
+    const inside = item.kind === "folder" ? [...item.children.values()] : [];
+    const links = item.links + inside.filter((child) => child.kind === "folder").length;
     const size =
       item.kind === "folder" ? 4096 : item.kind === "symlink" ? Buffer.byteLength(item.target) : item.data.length;
     return { inode: id, kind, size, mode, mtime, links };

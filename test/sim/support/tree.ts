@@ -34,10 +34,12 @@ export async function treeOf(
   path = "",
 ): Promise<Map<string, Line>> {
   const tree = new Map<string, Line>();
+  let folders = 0;
   for (const name of await calls.list(path)) {
     const child = path === "" ? name : `${path}/${name}`;
     const { kind, mode, mtime, links, size } = await calls.stat(child);
     const isFolder = kind === "folder";
+    if (isFolder) folders += 1;
     const contentOf = async () => (withContent ? hashOf(await readFile(calls, child)) : `${size} bytes`);
     const content = kind === "symlink" ? await calls.readlink(child) : isFolder ? "" : await contentOf();
     const tag = await calls.getxattr(child, TAG).catch((error: unknown) => {
@@ -47,6 +49,8 @@ export async function treeOf(
     tree.set(child, { kind, content, mode, mtime: isFolder ? "" : mtime, tag, links: isFolder ? undefined : links });
     if (isFolder) for (const [below, line] of await treeOf(calls, { withContent }, child)) tree.set(below, line);
   }
+  const { links } = await calls.stat(path);
+  if (links !== 2 + folders) throw new Error(`"${path}" has ${links} links, and ${folders} folders are in it`);
   return tree;
 }
 
