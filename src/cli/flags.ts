@@ -102,6 +102,13 @@ export const FLAGS = {
   },
   background: { type: "switch", help: "Return once the mount is usable" },
   "allow-other": { type: "switch", variable: true, help: "Let other users in, as far as file modes allow" },
+  owners: {
+    type: "value",
+    kind: values.oneOf("real", "mine"),
+    variable: true,
+    defaultHelp: "as before with this state dir; a new one: real for root with --allow-other, else mine",
+    help: "Whose files are: their makers', with chown enforced, or all yours",
+  },
   durability: {
     type: "value",
     kind: values.oneOf("local", "remote"),

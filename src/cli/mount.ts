@@ -40,6 +40,8 @@ export async function mount(values: Values<"mount">): Promise<number> {
       shortenWaits: values["shorten-waits"],
       readOnly: values["read-only"],
       ...ofTransport(values.transport, crashes, { workspace: values.workspace, allowOther: values["allow-other"] }),
+      ...(values.owners === undefined ? {} : { owners: values.owners }),
+      allowOther: values["allow-other"],
       passthrough: !values["no-passthrough"],
       durability: values.durability,
       logLevel: values.debug ? "debug" : values["log-level"],

@@ -21,7 +21,15 @@ export interface Command {
 }
 
 /** How the kernel comes by a mount and what it may do there. */
-const OF_THE_MOUNT = ["read-only", "transport", "no-passthrough", "no-restart", "background", "allow-other"] as const;
+const OF_THE_MOUNT = [
+  "read-only",
+  "transport",
+  "no-passthrough",
+  "no-restart",
+  "background",
+  "allow-other",
+  "owners",
+] as const;
 
 /** Flags of a mount that its reload refuses. */
 const FIXED = ["base-url", "workspace", "state-dir", ...OF_THE_MOUNT] as const;
@@ -30,7 +38,7 @@ export const COMMANDS = {
   start: {
     dir: "optional",
     summary: "Local gateway and mount in one",
-    flags: ["data", "state-dir", "transport", "profile", "wait", "background", "json", "log-level", "debug"],
+    flags: ["data", "state-dir", "transport", "owners", "profile", "wait", "background", "json", "log-level", "debug"],
     examples: [
       ["wsfs start", "mount ~/Workspace; Ctrl-C unmounts"],
       ["wsfs start ~/work --background", "mount ~/work and return"],

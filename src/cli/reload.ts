@@ -27,7 +27,8 @@ const REFUSED = {
   "no-passthrough": ON_RELOAD.passthrough,
   "no-restart": ON_RELOAD.crashes,
   background: ON_RELOAD.foreground,
-  "allow-other": { why: "the kernel has it from the mount's beginning" },
+  "allow-other": ON_RELOAD.allowOther,
+  owners: ON_RELOAD.owners,
 } as const;
 
 export async function reload(values: Values<"reload">): Promise<number> {

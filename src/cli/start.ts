@@ -74,6 +74,7 @@ export async function start(values: Values<"start">): Promise<number> {
         readOnly: false,
         passthrough: true,
         ...ofTransport(values.transport, crashes, { workspace, allowOther: false }),
+        ...(values.owners === undefined ? {} : { owners: values.owners }),
         durability: "local",
         logLevel: values.debug ? "debug" : values["log-level"],
       },

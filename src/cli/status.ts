@@ -39,6 +39,7 @@ export function describeStatus(state: MountStatus): string {
     ["restored", describeRestored(state)],
     ["quota", describeQuota(state)],
     ["disk", describeDisk(state)],
+    ["owners", describeOwners(state)],
     ["restarts", describeRestarts(state)],
     [
       "transport",
@@ -93,6 +94,10 @@ function describeQuota({ quota }: MountStatus): string | undefined {
   const over = used + waiting - limit;
   const toCome = waiting > 0 ? `, ${formatSize(waiting)} to come` : "";
   return `${formatSize(used)} of ${formatSize(limit)} used${toCome}${over > 0 ? `: over quota by ${formatSize(over)}` : ""}`;
+}
+
+function describeOwners({ owners }: MountStatus): string {
+  return owners === "real" ? "real: who makes a file owns it" : "mine: every file is shown as its mounter's";
 }
 
 function describeRestarts({ restarts }: MountStatus): string | undefined {

@@ -6,14 +6,20 @@ import { z } from "zod";
 
 const whole = (max: number) => z.number().int().min(0).max(max);
 const timeText = z.string().regex(/^-?\d{1,15}\.\d{9}$/, 'expected "seconds.nnnnnnnnn"');
+/** As a line of the machine's accounts can hold it. */
+const accountName = z.string().regex(/^[^:\n]{1,256}$/, "expected 1 to 256 characters, no colon, one line");
 
 /** Kinds of node that are neither plain files nor folders; the content of such a node is empty. */
 export const specialType = z.enum(["symlink", "fifo", "socket", "block", "character"]);
 
 const fields = {
   mode: whole(0o7777).describe("Permission bits, as a number: 420 is 0644"),
-  uid: whole(0xffff_ffff),
-  gid: whole(0xffff_ffff),
+  uid: whole(0xffff_ffff).describe("The owner's number on the machine where it was set"),
+  uname: accountName.describe(
+    "The owner's name there. A machine that knows the name goes by it, not by uid: the two are set or removed together",
+  ),
+  gid: whole(0xffff_ffff).describe("The group's number on the machine where it was set"),
+  gname: accountName.describe("The group's name there, beside gid as uname is beside uid"),
   rdev: whole(0xffff_ffff),
   mtime: timeText.describe(
     "Seconds and nine digits. Belongs to the version: content written without one takes the version's createdAt",
@@ -42,7 +48,9 @@ export const attributes = z
   .looseObject({
     mode: fields.mode.optional(),
     uid: fields.uid.optional(),
+    uname: fields.uname.optional(),
     gid: fields.gid.optional(),
+    gname: fields.gname.optional(),
     rdev: fields.rdev.optional(),
     mtime: fields.mtime.optional(),
     btime: fields.btime.optional(),
@@ -64,7 +72,9 @@ export const attributesPatch = z
   .looseObject({
     mode: fields.mode.nullish(),
     uid: fields.uid.nullish(),
+    uname: fields.uname.nullish(),
     gid: fields.gid.nullish(),
+    gname: fields.gname.nullish(),
     rdev: fields.rdev.nullish(),
     mtime: fields.mtime.nullish(),
     btime: fields.btime.nullish(),

@@ -12,6 +12,7 @@
 import { z } from "zod";
 import type { DrainProgress, DrainResult, EngineStatus, QueueItem, RetryResult } from "../vfs/engine.ts";
 import { settingsChange } from "./reload-settings.ts";
+import { owners } from "./settings.ts";
 import { WORD_END } from "./supervisor-link.ts";
 
 export type { DrainProgress, DrainResult, QueueItem, RetryResult };
@@ -66,6 +67,8 @@ export const mountStatus = engineStatus.extend({
   /** How often the daemon was replaced since the mount was made, and why the last time. */
   restarts: z.object({ count, cause: z.string() }).optional(),
   transport: z.enum(["kernel", "fuse-native"]).optional(),
+  /** Of what is shown; a daemon before this knows none but "mine". */
+  owners: owners.optional(),
   /** The kernel reads and writes local files itself. */
   passthrough: z.boolean(),
   /** Why not. */

@@ -63,6 +63,7 @@ export async function openToCommands(
     uptime: Math.max(0, Math.floor((systemClock.wallClock() - since) / 1000)),
     ...(restarts === undefined || restarts.count === 0 ? {} : { restarts }),
     transport: settings.fuseNative === undefined ? "kernel" : "fuse-native",
+    owners: engine.context.settings.owners,
     passthrough: passthrough.isOn,
     ...(passthrough.whyOff === undefined ? {} : { passthroughOff: passthrough.whyOff }),
     operations: session.operations(),

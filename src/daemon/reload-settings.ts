@@ -25,6 +25,8 @@ export const ON_RELOAD = {
   readOnly: { may: false, why: "the kernel refuses writes by the mount itself, and programs may be writing" },
   crashes: { may: false, why: "the supervisor counts, and it stays" },
   fuseNative: { may: false, why: "the mount is made, by one way or the other" },
+  owners: { may: false, why: "the kernel has told programs whose the files are" },
+  allowOther: { may: false, why: "the kernel has it from the mount's beginning" },
   passthrough: { may: false, why: "the kernel agreed on it for the whole mount, and open files are used so" },
   durability: { may: true, why: "it is asked at each close and fsync" },
   logLevel: { may: true, why: "it changes nothing but the log" },

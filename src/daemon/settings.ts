@@ -18,6 +18,8 @@ const RELOAD_VARIABLE = "WSFS_RELOAD";
 /** Set by tests: behave as with a kernel that sends nothing again (before Linux 6.9). */
 const NO_RESEND_VARIABLE = "WSFS_NO_RESEND";
 
+export const owners = z.enum(["mine", "real"]);
+
 /**
  * A daemon of a later release may be given those of an earlier one (`wsfs reload`): what is new is optional, and
  * what is no longer known means nothing.
@@ -51,6 +53,10 @@ export const daemonSettings = z.object({
   crashes: z.number().int().min(0),
   /** The daemon mounts by libfuse (--transport fuse-native); absent: the supervisor does. */
   fuseNative: z.object({ source: z.string(), allowOther: z.boolean() }).optional(),
+  /** Whose nodes are shown to be; absent: as the state dir was used before, or as `allowOther` says. */
+  owners: owners.optional(),
+  /** Other users are let in. */
+  allowOther: z.boolean().optional(),
   /** Let the kernel read and write local files itself, where it can. */
   passthrough: z.boolean(),
   durability: z.enum(["local", "remote"]),

@@ -31,6 +31,8 @@ import type { EngineSettings } from "../vfs/context/context.ts";
 import { type Engine, type EngineCondition, OutdatedError, StartError } from "../vfs/engine.ts";
 import type { Patience } from "../vfs/start/insist.ts";
 import type { EngineOptions } from "../vfs/start/start-engine.ts";
+import { createAccounts } from "./accounts.ts";
+import { chooseOwners } from "./choose-owners.ts";
 import { chooseStateFolder, lockState } from "./choose-state-folder.ts";
 import { detachMounts } from "./detach-mounts.ts";
 import { deviceTransport } from "./device-transport.ts";
@@ -229,6 +231,9 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   if (stranger !== undefined && createSettings(database).get("workspace") === undefined) {
     throw new StartError(`the state dir belongs to workspace "${stranger}", not to "${settings.workspace}"`);
   }
+  const owners = chooseOwners(settings, stateDir, createSettings(database));
+  const accounts = createAccounts({ log, onChange: () => running?.expireKernel() });
+  closers.push(() => accounts.close());
   const stateDisk = createStateDisk({ lock, lockPath: paths.lock, database: databasePath, reserve });
   const rowSync = createRowSync(runtime.files, databasePath);
   closers.push(() => rowSync.close());
@@ -277,7 +282,8 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     passthrough: transport.passthrough,
     mover: transport.mover,
     kernelCache: transport.kernelCache,
-    settings: engineSettings(settings, umask, boot),
+    settings: engineSettings(settings, umask, boot, owners),
+    accounts,
     workspace: settings.workspace,
     scopes: await scopesOf(credentials, log),
     patience,
@@ -379,8 +385,14 @@ async function isBusy(link: SupervisorLink): Promise<boolean> {
   }
 }
 
-function engineSettings(settings: DaemonSettings, umask: number, boot: string): EngineSettings {
+function engineSettings(
+  settings: DaemonSettings,
+  umask: number,
+  boot: string,
+  owners: EngineSettings["owners"],
+): EngineSettings {
   return {
+    owners,
     owner: { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 },
     umask,
     cacheLimit: settings.cacheSize,

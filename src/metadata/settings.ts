@@ -20,6 +20,8 @@ export type SettingKey =
   | "indexed"
   /** Position of our newest acknowledged write. */
   | "written"
+  /** Which are shown, see daemon/choose-owners.ts; absent: mine. */
+  | "owners"
   /** Whose revisions and positions the rows hold. */
   | "counting"
   /** Id of the mount that the rows of done are of. */

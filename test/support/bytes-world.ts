@@ -15,6 +15,7 @@ import { type Connection, openDatabase } from "../../src/metadata/database.ts";
 import type { Inode } from "../../src/metadata/inodes.ts";
 import { createMetadata, ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { born, unborn } from "../../src/metadata/nodes.ts";
+import { NO_ACCOUNTS } from "../../src/vfs/accounts.ts";
 import { isPassedAtOnce, open, openCreated, prepareOpen, release } from "../../src/vfs/calls/open.ts";
 import { read } from "../../src/vfs/calls/read.ts";
 import { flush, write } from "../../src/vfs/calls/write.ts";
@@ -172,6 +173,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
   });
   const settings: EngineSettings = {
     owner: { uid: 1000, gid: 1000 },
+    owners: "mine",
     umask: 0o022,
     cacheLimit: 2 ** 40,
     durability: "local",
@@ -204,6 +206,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
     restored: { why: undefined, files: 0 },
     log,
     settings,
+    accounts: NO_ACCOUNTS,
     readOnly: { why: settings.readOnly ? "asked for" : undefined },
     workspace: { id: "workspace", name: "workspace", rootId: "root" },
     handles: new Map(),

@@ -11,6 +11,7 @@ import { setLiveTimes } from "../files/live.ts";
 import { withoutPrivileges } from "../files/privileges.ts";
 import type { Attributed, Caller, Lineage, SetAttributes } from "../filesystem.ts";
 import { VALUE_BYTES_MAX } from "../names/attribute-limits.ts";
+import { type Account, accountOf, chowned } from "../names/owners.ts";
 import { attributed, inodeOf, now, nowText, requireWritable } from "../names/stat.ts";
 import { commit } from "./commit.ts";
 import { truncate } from "./write.ts";
@@ -35,6 +36,8 @@ export async function setattr(
 
 /** All but the size. */
 async function setRest(context: Context, caller: Caller, lineage: Lineage, change: SetAttributes): Promise<Attributed> {
+  const user = change.uid === undefined ? undefined : await accountOf(context, "user", change.uid);
+  const group = change.gid === undefined ? undefined : await accountOf(context, "group", change.gid);
   const inode = inodeOf(context, lineage);
   const time = now(context);
   const mtime = resolve(change.mtime, time);
@@ -42,7 +45,7 @@ async function setRest(context: Context, caller: Caller, lineage: Lineage, chang
   if (mtime !== undefined && inode.kind === "file") await setLiveTimes(context, inode, mtime);
   const set = () => {
     const current = inodeOf(context, lineage);
-    const attributes = changedAttributes(context, current, change, mtime);
+    const attributes = changedAttributes(context, current, { ...change, user, group }, mtime);
     const atime = resolve(change.atime, time);
     const isChanged = attributes !== current.attributes;
     if (!isChanged && atime === undefined) return;
@@ -76,17 +79,19 @@ function resolve(time: Time | "now" | undefined, present: Time): Time | undefine
 }
 
 /** The same object when nothing the gateway could hold changes. */
-function changedAttributes(context: Context, inode: Inode, change: SetAttributes, mtime: Time | undefined): Attributes {
+function changedAttributes(
+  context: Context,
+  inode: Inode,
+  change: SetAttributes & { readonly user: Account | undefined; readonly group: Account | undefined },
+  mtime: Time | undefined,
+): Attributes {
+  const { user, group } = change;
+  let { attributes } = inode;
+  if (user !== undefined) attributes = chowned(context, attributes, "user", user);
+  if (group !== undefined) attributes = chowned(context, attributes, "group", group);
   const patch: Attributes = {};
   if (change.mode !== undefined) patch.mode = change.mode & 0o7777;
-  // Everything is shown as the mounting user's; what a program said is kept for whoever applies owners.
-  if (change.uid !== undefined && change.uid !== (inode.attributes.uid ?? context.settings.owner.uid)) {
-    patch.uid = change.uid;
-  }
-  if (change.gid !== undefined && change.gid !== (inode.attributes.gid ?? context.settings.owner.gid)) {
-    patch.gid = change.gid;
-  }
-  const isChown = change.uid !== undefined || change.gid !== undefined;
+  const isChown = user !== undefined || group !== undefined;
   const mayDrop = change.killPrivileges === true || (isChown && change.mode === undefined);
   // Those of a folder say something else, and stay.
   if (mayDrop && inode.kind !== "folder") {
@@ -94,7 +99,7 @@ function changedAttributes(context: Context, inode: Inode, change: SetAttributes
     if (mode !== undefined) patch.mode = mode;
   }
   if (mtime !== undefined) patch.mtime = formatTime(mtime);
-  return Object.keys(patch).length === 0 ? inode.attributes : { ...inode.attributes, ...patch };
+  return Object.keys(patch).length === 0 ? attributes : { ...attributes, ...patch };
 }
 
 const PREFIX = "user.";

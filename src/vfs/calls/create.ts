@@ -12,6 +12,7 @@ import { handedDown } from "../files/privileges.ts";
 import { isTight, requireRoom } from "../files/space.ts";
 import type { Caller, FileKind, Found, Lineage, Opened, OpenFlags } from "../filesystem.ts";
 import { addName, removeName } from "../names/identity.ts";
+import { madeBy, makerOf } from "../names/owners.ts";
 import { EMPTY_HASH, folderOf, found, inodeOf, nowText, requireNamed, requireWritable } from "../names/stat.ts";
 import { completeFolder } from "../remote/listing.ts";
 import { commit } from "./commit.ts";
@@ -83,6 +84,7 @@ async function make(
   kind: InodeKind,
   attributes: Attributes,
 ): Promise<Inode> {
+  const maker = await makerOf(context, caller);
   const folder = await requireFreeName(context, caller, parent, name);
   const isFolder = kind === "folder";
   const makeIt = () => {
@@ -90,7 +92,8 @@ async function make(
       throw new FsError("EEXIST", `${JSON.stringify(name)} is taken`);
     }
     const mode = isFolder ? { mode: handedDown(folder.attributes.mode, attributes.mode) } : {};
-    const inode = makeInode(context, kind, { ...attributes, ...mode }, isFolder ? EMPTY_FOLDER : EMPTY);
+    const owned = madeBy(maker, folder, { ...attributes, ...mode });
+    const inode = makeInode(context, kind, owned, isFolder ? EMPTY_FOLDER : EMPTY);
     addName(context, folder.id, name, inode.id, isFolder ? "folder" : "file");
     return inode;
   };
@@ -107,6 +110,7 @@ export async function create(
   mode: number,
   flags: OpenFlags,
 ): Promise<Found & Opened> {
+  const maker = await makerOf(context, caller);
   const folder = await requireFreeName(context, caller, parent, name);
   const existing = context.metadata.entries.find(folder.id, name);
   if (existing !== undefined) {
@@ -117,7 +121,8 @@ export async function create(
     return shown(context, inode.lineage, await open(context, caller, inode.lineage, flags));
   }
   const makeIt = () => {
-    const inode = makeInode(context, "file", { mode }, isPassedAtOnce(context, flags) ? WRITTEN : EMPTY);
+    const content = isPassedAtOnce(context, flags) ? WRITTEN : EMPTY;
+    const inode = makeInode(context, "file", madeBy(maker, folder, { mode }), content);
     const entry = addName(context, folder.id, name, inode.id, "file");
     return { inode, entry, hasRow: prepareOpen(context, inode, flags) };
   };

@@ -11,6 +11,7 @@ import type { Logger } from "../../lib/log.ts";
 import type { SingleFlight } from "../../lib/single-flight.ts";
 import type { Pass } from "../../metadata/entries.ts";
 import type { Metadata } from "../../metadata/metadata.ts";
+import type { Accounts } from "../accounts.ts";
 import type { HandleId } from "../filesystem.ts";
 import type { HandleTable } from "../handle-table.ts";
 import type { Mover } from "../mover.ts";
@@ -35,8 +36,10 @@ import type { Together } from "./together.ts";
 import type { ToldKernel } from "./told-kernel.ts";
 
 export interface EngineSettings {
-  /** Whom every node belongs to, as shown. */
+  /** Of the mount: whom a node belongs to whose attributes do not say. */
   readonly owner: { readonly uid: number; readonly gid: number };
+  /** mine: all is shown as the owner's of the mount. real: as its attributes say, and makers own what they make. */
+  readonly owners: "mine" | "real";
   /** For modes the gateway does not know: 0644 and 0755 less this. */
   readonly umask: number;
   readonly cacheLimit: number;
@@ -86,6 +89,7 @@ export interface Context {
   readonly staged: Staged;
   readonly log: Logger;
   readonly settings: EngineSettings;
+  readonly accounts: Accounts;
   readonly workspace: Workspace;
   readonly handles: Map<HandleId, Handle>;
   readonly handleTable: HandleTable;

@@ -11,7 +11,12 @@ export function withoutPrivileges(mode: number | undefined): number | undefined 
   return kept === mode ? undefined : kept;
 }
 
+/** Of a folder: what is made in it gets its group. */
+export function isSetGroupId(mode = 0): boolean {
+  return (mode & S_ISGID) !== 0;
+}
+
 /** The mode of a folder made in one of mode `parent`. */
 export function handedDown(parent = 0, mode = 0): number {
-  return mode | (parent & S_ISGID);
+  return isSetGroupId(parent) ? mode | S_ISGID : mode;
 }

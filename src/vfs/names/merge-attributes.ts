@@ -14,12 +14,35 @@ export function mergeAttributes(
   remote: Attributes,
   isFolder: boolean,
 ): Attributes {
-  const merged = mergeRecords(base, local, remote) as Attributes;
+  let merged = mergeRecords(base, local, remote) as Attributes;
+  for (const [number, name] of OWNERS) merged = withOneOwner(merged, number, name, [base, local, remote]);
   const isMtimeDisputed = !sameValue(base.mtime, local.mtime) && !sameValue(base.mtime, remote.mtime);
   if (isFolder && isMtimeDisputed && local.mtime !== undefined && remote.mtime !== undefined) {
     merged.mtime = isLater(local.mtime, remote.mtime) ? local.mtime : remote.mtime;
   }
   return merged;
+}
+
+const OWNERS = [
+  ["uid", "uname"],
+  ["gid", "gname"],
+] as const;
+
+/** Number and name are one owner: both stay what one side made them. */
+function withOneOwner(
+  merged: Attributes,
+  number: "uid" | "gid",
+  name: "uname" | "gname",
+  [base, local, remote]: readonly [Attributes, Attributes, Attributes],
+): Attributes {
+  const isOurs = local[number] !== base[number] || local[name] !== base[name];
+  const { [number]: numberThere, [name]: nameThere } = isOurs ? local : remote;
+  const { [number]: _, [name]: __, ...others } = merged;
+  return {
+    ...others,
+    ...(numberThere === undefined ? {} : { [number]: numberThere }),
+    ...(nameThere === undefined ? {} : { [name]: nameThere }),
+  };
 }
 
 function mergeRecords(

@@ -12,6 +12,7 @@ import type { Runtime } from "../../lib/runtime.ts";
 import { createSingleFlight } from "../../lib/single-flight.ts";
 import { type Connection, onDamage, onDiskFailure } from "../../metadata/database.ts";
 import { createMetadata, type Metadata } from "../../metadata/metadata.ts";
+import { type Accounts, NO_ACCOUNTS } from "../accounts.ts";
 import { drain } from "../calls/drain.ts";
 import { createFileSystem } from "../calls/mounted.ts";
 import { listQueue, pausedKinds } from "../calls/pending.ts";
@@ -75,6 +76,8 @@ export interface EngineOptions {
   /** Makes committed rows survive power loss. */
   readonly syncRows: () => Promise<void>;
   readonly settings: EngineSettings;
+  /** Absent: this machine has none. */
+  readonly accounts?: Accounts;
   /** Name or id. */
   readonly workspace: string;
   /** What the token says it may do; undefined when it does not say. */
@@ -172,6 +175,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
     staged,
     log,
     settings,
+    accounts: options.accounts ?? NO_ACCOUNTS,
     readOnly,
     workspace: start.workspace,
     handles: new Map(),

@@ -57,6 +57,7 @@ export async function startAlone(
     syncRows: rowSync.sync,
     settings: {
       owner: { uid: 0, gid: 0 },
+      owners: "mine",
       umask: 0o022,
       cacheLimit: 2 ** 40,
       durability: "local",

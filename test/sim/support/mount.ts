@@ -132,6 +132,7 @@ export function createMount(options: MountOptions): Mount {
   const weather: Weather = { isOffline: false, latencyMs: 0, faultShare: 0 };
   const settings: EngineSettings = {
     owner: { uid: 1000, gid: 1000 },
+    owners: "mine",
     umask: 0o022,
     cacheLimit: 1 << 20,
     durability: "local",

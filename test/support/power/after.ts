@@ -174,6 +174,7 @@ export async function problemsAfter(
       syncRows: async () => {},
       settings: {
         owner: { uid: 0, gid: 0 },
+        owners: "mine",
         umask: 0o022,
         cacheLimit: 2 ** 30,
         durability: "local",

@@ -1,0 +1,25 @@
+/**
+ * Whether a mount shows real owners: as asked for, else as its state dir was used before. Owners that were set through
+ * mounts which did not show them are stored with the nodes; no upgrade is to enforce those.
+ */
+import type { createSettings } from "../metadata/settings.ts";
+import { StartError } from "../vfs/engine.ts";
+import { type DaemonSettings, owners } from "./settings.ts";
+import { readOwner } from "./state-folder.ts";
+
+export function chooseOwners(
+  { owners: asked, allowOther = false, fuseNative }: DaemonSettings,
+  stateDir: string,
+  rows: ReturnType<typeof createSettings>,
+): "mine" | "real" {
+  const isNew = rows.get("workspace") === undefined && readOwner(stateDir) === undefined;
+  const isShared = allowOther && fuseNative === undefined && process.getuid?.() === 0;
+  const kept = owners.optional().parse(rows.get("owners"));
+  const chosen = asked ?? kept ?? (isNew && isShared ? "real" : "mine");
+  if (chosen === "real" && fuseNative !== undefined) {
+    const why = "libfuse does not tell who makes a file";
+    throw new StartError(`--transport fuse-native shows no real owners (${why}): give --owners mine`);
+  }
+  if (chosen !== (kept ?? "mine")) rows.set("owners", chosen);
+  return chosen;
+}
