@@ -1,12 +1,14 @@
 /**
- * The users and groups of this machine, by getent(1): it knows those of directory services too, which the files in /etc
- * do not. It is a child process, because a directory may be slow, and what it reads may lie in the mount, which waits
- * for this process. What it said is remembered: programs wait for the first answer about an account alone.
+ * The users and groups of this machine. Its own are read from the files in /etc, which costs no process. Those of a
+ * directory service are known to getent(1), a child process: a directory may be slow, and what it reads may lie in the
+ * mount that waits for this process. Answers are remembered: programs wait for the first one about an account alone.
  */
 import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { LRUCache } from "lru-cache";
 import type { Logger } from "../lib/log.ts";
+import { hasCode } from "../lib/system-error.ts";
 import type { AccountKind, Accounts } from "../vfs/accounts.ts";
 
 const run = promisify(execFile);
@@ -19,79 +21,106 @@ const LIMIT_MS = 10_000;
 const ACCOUNTS_MAX = 10_000;
 
 const DATABASES = { user: "passwd", group: "group" } as const;
-/** Where it is found: PATH may lead into the mount. */
+/** Where getent is: the PATH of whoever mounts may lead into the mount. */
 const ENVIRONMENT = { PATH: "/usr/bin:/bin:/run/current-system/sw/bin" };
 const NOT_FOUND = 2;
 
-/** Undefined: there is no such account. */
-export type AskAccount = (
+/** Of both databases: name, password, number, … */
+const FIELDS = { name: 0, number: 2 } as const;
+type Field = keyof typeof FIELDS;
+
+/** A line of the database that should be about the account with this name or number; undefined: there is none. */
+export type FindAccount = (
   kind: AccountKind,
+  by: Field,
   key: string,
   signal: AbortSignal,
-) => Promise<{ readonly name: string; readonly number: number } | undefined>;
+) => Promise<string | undefined>;
 
 export interface AccountsOptions {
   readonly log: Logger;
   /** Something that was answered is not so any more. */
   readonly onChange: () => void;
-  readonly ask?: AskAccount;
+  readonly elapsed: () => number;
+  readonly find?: FindAccount;
 }
 
 interface Answer {
-  readonly is: string | number | undefined;
+  /** The field that was asked for. */
+  readonly is: string | undefined;
   readonly failed?: true;
 }
 
-export function createAccounts({ log, onChange, ask = getent }: AccountsOptions): Accounts & { close(): void } {
+export function createAccounts(options: AccountsOptions): Accounts & { close(): void } {
+  const { log, onChange, elapsed, find = findAccount } = options;
   const ended = new AbortController();
-  const answers = new LRUCache<string, Answer>({
+  const answers = new LRUCache<string, Answer, Question>({
     max: ACCOUNTS_MAX,
     ttl: FRESH_MS,
+    perf: { now: elapsed },
+    ttlResolution: 0,
     allowStale: true,
-    async fetchMethod(question, before, { options }) {
-      const [kind, by, ...rest] = question.split(":") as [AccountKind, "name" | "number", ...string[]];
-      const key = rest.join(":");
+    async fetchMethod(_, before, { options: kept, context: { kind, by, key } }) {
       try {
-        const found = await ask(kind, key, ended.signal);
-        // A name of digits alone is taken for a number.
-        const isIt = found !== undefined && String(found[by]) === key;
-        const answer: Answer = { is: isIt ? found[by === "name" ? "number" : "name"] : undefined };
-        if (before !== undefined && before.is !== answer.is) onChange();
-        return answer;
+        const is = otherField(by, key, await find(kind, by, key, ended.signal));
+        if (before !== undefined && before.is !== is) onChange();
+        return { is };
       } catch (error) {
         if (!ended.signal.aborted) log.warn({ err: error, kind, key }, "an account could not be looked up");
-        options.ttl = AGAIN_MS;
+        kept.ttl = AGAIN_MS;
         return before ?? { is: undefined, failed: true };
       }
     },
   });
 
-  async function answerTo(kind: AccountKind, by: "name" | "number", key: string): Promise<Answer["is"]> {
-    const answer = await answers.fetch(`${kind}:${by}:${key}`);
+  async function answerTo(question: Question): Promise<string | undefined> {
+    const { kind, by, key } = question;
+    const answer = await answers.fetch(`${kind} ${by} ${key}`, { context: question });
     if (answer === undefined || answer.failed === true) throw new Error(`${kind} ${key} could not be looked up`);
     return answer.is;
   }
 
   return {
-    numberOf: async (kind, name) => (await answerTo(kind, "name", name)) as number | undefined,
-    nameOf: async (kind, number) => (await answerTo(kind, "number", String(number))) as string | undefined,
+    async numberOf(kind, name) {
+      const number = await answerTo({ kind, by: "name", key: name });
+      return number === undefined ? undefined : Number(number);
+    },
+    nameOf: (kind, number) => answerTo({ kind, by: "number", key: String(number) }),
     close: () => ended.abort(),
   };
 }
 
-export async function getent(
-  kind: AccountKind,
-  key: string,
-  signal: AbortSignal,
-): Promise<{ name: string; number: number } | undefined> {
+/** The number beside the name `key`, or the name beside that number. */
+function otherField(by: Field, key: string, line = ""): string | undefined {
+  const fields = line.split(":");
+  const { [FIELDS.name]: name = "", [FIELDS.number]: number = "" } = fields;
+  // To getent a name of digits is a number. Lines of a kind of their own ("+::::::") have none.
+  const isIt = fields[FIELDS[by]] === key && name !== "" && /^\d+$/.test(number);
+  if (!isIt) return undefined;
+  return by === "name" ? number : name;
+}
+
+interface Question {
+  readonly kind: AccountKind;
+  readonly by: Field;
+  readonly key: string;
+}
+
+export const findAccount: FindAccount = async (kind, by, key, signal) => {
+  const database = DATABASES[kind];
+  const lines = (await readFile(`/etc/${database}`, "utf8").catch(() => "")).split("\n");
+  return lines.find((line) => line.split(":")[FIELDS[by]] === key) ?? (await getent(database, key, signal));
+};
+
+async function getent(database: string, key: string, signal: AbortSignal): Promise<string | undefined> {
+  if (key.includes("\0")) return undefined;
   const options = { cwd: "/", env: ENVIRONMENT, timeout: LIMIT_MS, killSignal: "SIGKILL", signal } as const;
   try {
-    const { stdout } = await run("getent", [DATABASES[kind], "--", key], options);
-    const [name = "", , number] = stdout.split("\n", 1)[0]?.split(":") ?? [];
-    if (name === "" || !/^\d+$/.test(number ?? "")) throw new Error(`getent said "${stdout.trimEnd()}"`);
-    return { name, number: Number(number) };
+    return (await run("getent", [database, "--", key], options)).stdout.split("\n", 1)[0];
   } catch (error) {
-    if ((error as { code?: unknown }).code === NOT_FOUND) return undefined;
+    const { code } = error as { code?: unknown };
+    // Without the program there are none but those of the files.
+    if (code === NOT_FOUND || hasCode(error, "ENOENT")) return undefined;
     throw error;
   }
 }

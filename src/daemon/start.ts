@@ -232,7 +232,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     throw new StartError(`the state dir belongs to workspace "${stranger}", not to "${settings.workspace}"`);
   }
   const owners = chooseOwners(settings, stateDir, createSettings(database));
-  const accounts = createAccounts({ log, onChange: () => running?.expireKernel() });
+  const accounts = createAccounts({ log, elapsed: systemClock.elapsed, onChange: () => running?.expireKernel() });
   closers.push(() => accounts.close());
   const stateDisk = createStateDisk({ lock, lockPath: paths.lock, database: databasePath, reserve });
   const rowSync = createRowSync(runtime.files, databasePath);
