@@ -97,7 +97,7 @@ function describeQuota({ quota }: MountStatus): string | undefined {
 }
 
 function describeOwners({ owners }: MountStatus): string {
-  return owners === "real" ? "real: who makes a file owns it" : "mine: every file is shown as its mounter's";
+  return owners === "real" ? "real: who makes a file owns it" : "mine: all files are shown as the mounting user's";
 }
 
 function describeRestarts({ restarts }: MountStatus): string | undefined {

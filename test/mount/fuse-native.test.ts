@@ -61,6 +61,14 @@ const ALONE: Record<string, (place: Place, gateway: TestGateway) => Promise<void
     check(await place.wsfs(["umount", "work", "--drain=60"], { timeoutMs: 90_000 }));
   },
 
+  async "real owners are refused, and why is said"(place, gateway) {
+    await expect(place.mount(gateway, { args: [...BY_LIBRARY, "--owners", "real"] })).rejects.toThrow(
+      "shows no real owners (libfuse does not tell who makes a file): give --owners mine",
+    );
+    const mount = await place.mount(gateway, { name: "shared", args: [...BY_LIBRARY, "--allow-other"] });
+    expect((await mount.status()).owners).toBe("mine");
+  },
+
   async "no call hangs on a gateway that is frozen, and umount works"(place, gateway) {
     const mount = await place.mount(gateway, { args: [...BY_LIBRARY, "--shorten-waits", "10"] });
     check(await mount.sh("mkdir known; echo here > known/f"));

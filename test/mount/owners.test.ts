@@ -174,6 +174,23 @@ describe("at the gateway and on other mounts", () => {
     expect(check(await place.wsfs(["status", kept.dir])).stdout).toMatch(/^owners {5}real: /m);
   });
 
+  it("a program with a set-user-id or set-group-id bit gets in where others are let in, and nowhere else", async () => {
+    gateway = await place.gateway();
+    check(
+      await place.sh(`cp /bin/cat user && cp /bin/cat group && chown ${STRANGER} user && chgrp ${GROUP} group
+        chmod 4755 user && chmod 2755 group`),
+    );
+    const reads = async ({ dir, sh }: TestMount) => {
+      check(await sh("echo read > f"));
+      const { stdout, stderr } = await place.sh(`./user '${dir}/f'; ./group '${dir}/f'`);
+      return `${stdout}${stderr}`.replaceAll(dir, "");
+    };
+    const alone = await mounted("alone");
+    expect(await reads(alone)).toBe("./user: /f: Permission denied\n./group: /f: Permission denied\n");
+    await alone.umount("--drain=60");
+    expect(await reads(await mounted("shared", "--allow-other"))).toBe("read\nread\n");
+  });
+
   it("they outlive a daemon that is killed, and so does who is making something", async () => {
     gateway = await place.gateway();
     const mount = await mounted("mount", "--allow-other");

@@ -25,6 +25,11 @@ export const LIMITS: readonly Limit[] = [
     test: "reload is refused, and says why",
   },
   {
+    what: "who makes a file owns it, and chown counts (`--owners real`)",
+    instead: "refused: all files are the mounting user's",
+    test: "real owners are refused, and why is said",
+  },
+  {
     what: "what others change is shown at once, and nothing is asked for twice",
     instead:
       "names and attributes are asked for again after a second, content at the next open; an open file goes on in the new content; who works in a folder that moved elsewhere gets ENOENT",
