@@ -27,11 +27,11 @@ export interface Maker {
 
 type Needs = Pick<Context, "settings" | "accounts">;
 
-export async function shownOwner(
-  { settings: { owner, owners }, accounts }: Needs,
+/** Whom programs of this machine are shown. */
+export async function realOwner(
+  { settings: { owner }, accounts }: Needs,
   { uid, uname, gid, gname }: Attributes,
 ): Promise<{ uid: number; gid: number }> {
-  if (owners === "mine") return owner;
   return {
     uid: (await numberHere(accounts, "user", uid, uname)) ?? owner.uid,
     gid: (await numberHere(accounts, "group", gid, gname)) ?? owner.gid,

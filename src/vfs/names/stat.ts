@@ -12,7 +12,7 @@ import { told } from "../files/forgotten.ts";
 import { liveStat, writersOf } from "../files/live.ts";
 import { ctimeOf, mtimeOf } from "../files/mtime.ts";
 import type { Attributed, Found, Lineage, Stat } from "../filesystem.ts";
-import { shownOwner } from "./owners.ts";
+import { realOwner } from "./owners.ts";
 
 /** SHA-256 of nothing. */
 export const EMPTY_HASH = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -55,7 +55,8 @@ function defaultMode(kind: InodeKind, umask: number): number {
 
 export async function statOf(context: Context, inode: Inode, lineage: Lineage = inode.lineage): Promise<Stat> {
   const { attributes, kind } = inode;
-  const { uid, gid } = await shownOwner(context, attributes);
+  const { owners, owner } = context.settings;
+  const { uid, gid } = owners === "mine" ? owner : await realOwner(context, attributes);
   let size = shownSize(kind, attributes, inode.size);
   let mtime = mtimeOf(context, inode);
   let ctime = parseTime(inode.ctime) ?? EPOCH;
