@@ -37,6 +37,8 @@ export type FindAccount = (
   signal: AbortSignal,
 ) => Promise<string | undefined>;
 
+type AskDirectory = (database: string, key: string, signal: AbortSignal) => Promise<string | undefined>;
+
 export interface AccountsOptions {
   readonly log: Logger;
   /** Something that was answered is not so any more. */
@@ -52,7 +54,7 @@ interface Answer {
 }
 
 export function createAccounts(options: AccountsOptions): Accounts & { close(): void } {
-  const { log, onChange, elapsed, find = findAccount } = options;
+  const { log, onChange, elapsed, find = createFind(elapsed) } = options;
   const ended = new AbortController();
   const answers = new LRUCache<string, Answer, Question>({
     max: ACCOUNTS_MAX,
@@ -63,7 +65,7 @@ export function createAccounts(options: AccountsOptions): Accounts & { close(): 
     async fetchMethod(_, before, { options: kept, context: { kind, by, key } }) {
       try {
         const is = otherField(by, key, await find(kind, by, key, ended.signal));
-        if (before !== undefined && before.is !== is) onChange();
+        if (before !== undefined && (before.failed === true || before.is !== is)) onChange();
         return { is };
       } catch (error) {
         if (!ended.signal.aborted) log.warn({ err: error, kind, key }, "an account could not be looked up");
@@ -106,11 +108,24 @@ interface Question {
   readonly key: string;
 }
 
-export const findAccount: FindAccount = async (kind, by, key, signal) => {
-  const database = DATABASES[kind];
-  const lines = (await readFile(`/etc/${database}`, "utf8").catch(() => "")).split("\n");
-  return lines.find((line) => line.split(":")[FIELDS[by]] === key) ?? (await getent(database, key, signal));
-};
+/** `askDirectory`: for those that the files in /etc do not have. */
+export function createFind(elapsed: () => number, askDirectory: AskDirectory = getent): FindAccount {
+  let silentUntil = Number.NEGATIVE_INFINITY;
+  return async (kind, by, key, signal) => {
+    const database = DATABASES[kind];
+    const lines = (await readFile(`/etc/${database}`, "utf8").catch(() => "")).split("\n");
+    const line = lines.find((each) => each.split(":")[FIELDS[by]] === key);
+    if (line !== undefined) return line;
+    // A listing waits for one that is hung once, not once for each owner in it.
+    if (elapsed() < silentUntil) throw new Error("accounts could not be asked for a moment ago");
+    try {
+      return await askDirectory(database, key, signal);
+    } catch (error) {
+      silentUntil = elapsed() + AGAIN_MS;
+      throw error;
+    }
+  };
+}
 
 async function getent(database: string, key: string, signal: AbortSignal): Promise<string | undefined> {
   if (key.includes("\0")) return undefined;

@@ -1,6 +1,6 @@
 /** Accounts of the machine: what is remembered for how long, and how those of this one are found. */
 import { beforeEach, expect, test } from "vitest";
-import { createAccounts, type FindAccount, findAccount } from "../../src/daemon/accounts.ts";
+import { createAccounts, createFind, type FindAccount } from "../../src/daemon/accounts.ts";
 import type { Logger } from "../../src/lib/log.ts";
 
 const MINUTE_MS = 60_001;
@@ -62,13 +62,19 @@ test("where it cannot be found out, what was known counts, else who asks is told
   expect(await accounts.numberOf("user", "alice")).toBe(1001);
   await expect(accounts.numberOf("user", "bob")).rejects.toThrow("could not be looked up");
   await expect(accounts.numberOf("user", "bob")).rejects.toThrow("could not be looked up");
-  expect(asked).toEqual(["user name alice", "user name alice", "user name bob"]);
+  await expect(accounts.numberOf("user", "carol")).rejects.toThrow("could not be looked up");
+  expect(asked).toEqual(["user name alice", "user name alice", "user name bob", "user name carol"]);
   failure = undefined;
   lines.push("bob:x:7:");
   now += 10_001;
-  await accounts.numberOf("user", "bob").catch(() => {});
+  for (const name of ["bob", "carol"]) await accounts.numberOf("user", name).catch(() => {});
   await settled();
-  expect([await accounts.numberOf("user", "bob"), changes]).toEqual([7, 1]);
+  // What was shown as nobody's is somebody's, or the number it has.
+  expect([await accounts.numberOf("user", "bob"), await accounts.numberOf("user", "carol"), changes]).toEqual([
+    7,
+    undefined,
+    2,
+  ]);
 });
 
 test.each([
@@ -85,6 +91,7 @@ test.each([
 
 test("this machine knows root by name and number, and nobody whose name is made to be taken for an option", async () => {
   const { signal } = new AbortController();
+  const findAccount = createFind(() => now);
   for (const kind of ["user", "group"] as const) {
     expect(await findAccount(kind, "name", "root", signal)).toMatch(/^root:[^:]*:0:/);
     expect(await findAccount(kind, "number", "0", signal)).toMatch(/^root:/);
@@ -92,6 +99,23 @@ test("this machine knows root by name and number, and nobody whose name is made 
       expect(await findAccount(kind, "name", name, signal), name).toBe(undefined);
     }
   }
+});
+
+test("after a directory that does not answer nobody waits for it again soon, and who is in the files is found", async () => {
+  const { signal } = new AbortController();
+  const findAccount = createFind(
+    () => now,
+    async (_, key) => {
+      asked.push(key);
+      throw new Error("no answer");
+    },
+  );
+  await expect(findAccount("user", "name", "one of afar", signal)).rejects.toThrow("no answer");
+  await expect(findAccount("user", "name", "another", signal)).rejects.toThrow("a moment ago");
+  expect(await findAccount("user", "name", "root", signal)).toMatch(/^root:/);
+  now += 10_001;
+  await expect(findAccount("user", "name", "another", signal)).rejects.toThrow("no answer");
+  expect(asked).toEqual(["one of afar", "another"]);
 });
 
 test("what is still being looked up ends with the mount", async () => {
