@@ -1,10 +1,10 @@
-/** How much of attributes is kept here: as much as programs can set, and the kernel can hand out. */
+/** How much of a node's attributes is kept here: what the kernel can hand out, and more than may be set (contract/attributes.ts), for gateways and nodes without that limit. */
 import { attributes as schema } from "../../contract/attributes.ts";
 import type { Node } from "../../contract/resources.ts";
 
 export const VALUE_BYTES_MAX = 64 * 1024;
 /** Names, and values as they are stored. */
-export const ALL_BYTES_MAX = 256 * 1024;
+const ALL_BYTES_MAX = 256 * 1024;
 
 const VALUE_TEXT_MAX = Math.ceil(VALUE_BYTES_MAX / 3) * 4;
 /** All of these but the extended ones are small. */
