@@ -7,7 +7,11 @@ import { z } from "zod";
 const whole = (max: number) => z.number().int().min(0).max(max);
 const timeText = z.string().regex(/^-?\d{1,15}\.\d{9}$/, 'expected "seconds.nnnnnnnnn"');
 /** As a line of the machine's accounts can hold it. */
-const accountName = z.string().regex(/^[^:\n]{1,256}$/, "expected 1 to 256 characters, no colon, one line");
+const accountName = z
+  .string()
+  .min(1)
+  .max(256)
+  .regex(/^[^:\n]*$/, "expected one line without a colon");
 
 /** Kinds of node that are neither plain files nor folders; the content of such a node is empty. */
 export const specialType = z.enum(["symlink", "fifo", "socket", "block", "character"]);

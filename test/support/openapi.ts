@@ -160,11 +160,17 @@ export function wrongQueryTexts(schema: Schema): readonly string[] {
   return wrongTexts(schema);
 }
 
+function textUnlike(pattern: string): string {
+  const text = ["?", ":"].find((one) => !new RegExp(pattern).test(one));
+  if (text === undefined) throw new Error(`no text that is not like ${pattern}`);
+  return text;
+}
+
 function wrongTexts({ minLength = 0, maxLength, pattern, format, enum: choices, const: only }: Schema): string[] {
   return [
     ...(minLength > 0 ? [""] : []),
     ...(maxLength === undefined ? [] : ["x".repeat(maxLength + 1)]),
-    ...(pattern === undefined ? [] : ["?"]),
+    ...(pattern === undefined ? [] : [textUnlike(pattern)]),
     ...(format === "date-time" ? ["yesterday", "2026-02-30T00:00:00Z", "2026-01-31"] : []),
     ...(choices === undefined && only === undefined ? [] : ["nonsense", ""]),
   ];
