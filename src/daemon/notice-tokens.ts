@@ -1,5 +1,6 @@
 /** Tells when another token is in use than before: what the one before lacked the new one may have. */
 import type { Credentials } from "../client/credentials.ts";
+import { type Clock, every } from "../lib/runtime.ts";
 
 /** A file that holds another token is noticed after this, also while nobody asks the gateway for anything. */
 const LOOK_MS = 2_000;
@@ -22,10 +23,11 @@ export function noticeTokens(credentials: Credentials, onChange: (token: string)
 }
 
 /** Has `credentials` (a file: a look at its times) say now and then which token is in use. Ends with what it returns. */
-export function watchTokens(credentials: Pick<Credentials, "token">): () => void {
+export function watchTokens(
+  credentials: Pick<Credentials, "token">,
+  clock: Pick<Clock, "elapsed" | "setTimer">,
+): () => void {
   // One that cannot be read, who needs it hears of.
   const look = () => void credentials.token().catch(() => {});
-  const timer = setInterval(look, LOOK_MS);
-  timer.unref();
-  return () => clearInterval(timer);
+  return every(clock, LOOK_MS, look).cancel;
 }

@@ -144,7 +144,7 @@ export async function openToCommands(
     await listen();
     tell({});
   };
-  closers.push(stayFound({ isThere, makeAgain }, log));
+  closers.push(stayFound({ isThere, makeAgain }, systemClock, log));
   // The number of the connection is another mount's from then on.
   void session.ended.then(() => tellLater({ isOver: true }));
 }

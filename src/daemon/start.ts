@@ -23,6 +23,7 @@ import { openControl } from "../fuse/native.ts";
 import { startCheckpoints } from "../lib/checkpoints.ts";
 import { deferred } from "../lib/deferred.ts";
 import type { Logger } from "../lib/log.ts";
+import { every } from "../lib/runtime.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { checkpoint } from "../metadata/database.ts";
 import { createDone } from "../metadata/done.ts";
@@ -103,8 +104,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   const takesOver = options.restarts !== undefined;
   const link = openSupervisorLink((onLine, onEnd) => openControl(controlDescriptor, onLine, onEnd), log, takesOver);
   closers.push(() => link.close());
-  const heartbeat = setInterval(() => link.heartbeat(), HEARTBEAT_MS);
-  closers.push(() => clearInterval(heartbeat));
+  closers.push(every(systemClock, HEARTBEAT_MS, () => link.heartbeat()).cancel);
 
   const stopped = Promise.race([link.ending, aborted(signaled)]);
   const started = start(options, link, closers);
@@ -172,7 +172,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   const credentials = noticeTokens(tokenFile(settings.tokenFile), (token) => {
     running?.context.network.tokenChanged(scopesIn(token));
   });
-  closers.push(watchTokens(credentials));
+  closers.push(watchTokens(credentials, systemClock));
   const client = createClient({
     transport: createThreadTransport({
       baseUrl: settings.baseUrl,

@@ -3,6 +3,7 @@
  * of its user, or in a clean-up. Knows when to look, not what is there.
  */
 import type { Logger } from "../lib/log.ts";
+import { type Clock, every } from "../lib/runtime.ts";
 
 const LOOK_MS = 1000;
 
@@ -13,7 +14,7 @@ export interface Place {
 }
 
 /** Resolves once it has stopped looking. */
-export function stayFound(place: Place, log: Logger): () => Promise<void> {
+export function stayFound(place: Place, clock: Pick<Clock, "elapsed" | "setTimer">, log: Logger): () => Promise<void> {
   let making: Promise<void> | undefined;
   let couldNot = false;
   const look = async () => {
@@ -27,11 +28,11 @@ export function stayFound(place: Place, log: Logger): () => Promise<void> {
     }
     making = undefined;
   };
-  const timer = setInterval(() => {
+  const timer = every(clock, LOOK_MS, () => {
     if (making === undefined && !place.isThere()) making = look();
-  }, LOOK_MS);
+  });
   return async () => {
-    clearInterval(timer);
+    timer.cancel();
     await making;
   };
 }

@@ -4,9 +4,10 @@
  * answers "checkpoint" with a message when it has made one, and ends at "end". The answer "finish" says
  * that the log is long and the rest of it short: whoever writes to it is to move that.
  */
-import { stat } from "node:fs/promises";
+import { statSync } from "node:fs";
 import type { Worker } from "node:worker_threads";
 import type { Logger } from "./log.ts";
+import { every } from "./runtime.ts";
 import { systemClock } from "./system-clock.ts";
 
 export interface CheckpointOptions {
@@ -27,6 +28,15 @@ export interface Checkpoints {
   close(): Promise<void>;
 }
 
+function logSize(databasePath: string): number {
+  try {
+    return statSync(`${databasePath}-wal`, { throwIfNoEntry: false })?.size ?? 0;
+  } catch {
+    // The disk is gone: commits say so.
+    return 0;
+  }
+}
+
 export function startCheckpoints(options: CheckpointOptions): Checkpoints {
   const { worker, databasePath, lookMs, logBytes, finish, log } = options;
   let isRunning = false;
@@ -39,23 +49,17 @@ export function startCheckpoints(options: CheckpointOptions): Checkpoints {
   worker.on("error", (error) => log.error({ err: error }, "checkpoints have ended; the write-ahead log grows"));
   const exited = new Promise<void>((resolve) => worker.once("exit", () => resolve()));
 
-  async function look(): Promise<void> {
-    if (isRunning) return;
-    const size = await stat(`${databasePath}-wal`).then(
-      (found) => found.size,
-      () => 0,
-    );
-    if (size < logBytes || isRunning) return;
+  function look(): void {
+    if (isRunning || logSize(databasePath) < logBytes) return;
     isRunning = true;
     worker.postMessage("checkpoint");
     systemClock.step("checkpoint: asked for");
   }
 
-  const timer = setInterval(() => void look(), lookMs);
-  timer.unref();
+  const timer = every(systemClock, lookMs, look);
   return {
     async close() {
-      clearInterval(timer);
+      timer.cancel();
       worker.ref();
       worker.postMessage("end");
       await exited;

@@ -48,3 +48,23 @@ export function sleep(runtime: Pick<Clock, "setTimer">, milliseconds: number, si
     signal?.addEventListener("abort", done, { once: true });
   });
 }
+
+/**
+ * How long until the next whole multiple of `milliseconds` on the machine's clock, at least a half of it from now. Whoever
+ * looks at something every so often waits so long: a process at rest is woken once for all of them.
+ */
+export function inStep(clock: Pick<Clock, "elapsed">, milliseconds: number): number {
+  const left = milliseconds - (clock.elapsed() % milliseconds);
+  return Math.ceil(left < milliseconds / 2 ? left + milliseconds : left);
+}
+
+/** Calls back every so often, in step with others, until it is cancelled. */
+export function every(clock: Pick<Clock, "elapsed" | "setTimer">, milliseconds: number, callback: () => void): Timer {
+  const next = () =>
+    clock.setTimer(inStep(clock, milliseconds), () => {
+      timer = next();
+      callback();
+    });
+  let timer = next();
+  return { cancel: () => timer.cancel() };
+}

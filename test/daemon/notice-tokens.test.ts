@@ -1,5 +1,6 @@
-import { afterEach, expect, it, vi } from "vitest";
+import { expect, it } from "vitest";
 import { noticeTokens, watchTokens } from "../../src/daemon/notice-tokens.ts";
+import { createVirtualClock } from "../support/virtual-clock.ts";
 
 it("tells of a token that is another one than before, however it came, and only once", async () => {
   const told: string[] = [];
@@ -15,25 +16,21 @@ it("tells of a token that is another one than before, however it came, and only 
   expect(told).toEqual(["b", "c"]);
 });
 
-afterEach(() => {
-  vi.useRealTimers();
-});
-
 it("tells of it while nobody asks for a token, and while none can be had for a time", async () => {
-  vi.useFakeTimers();
+  const clock = createVirtualClock();
   const told: string[] = [];
   let token: string | undefined = "a";
   const read = async () => token ?? Promise.reject(new Error("the file is gone"));
   const credentials = noticeTokens({ token: read, renew: async () => token }, (one) => told.push(one));
   await credentials.token();
-  const end = watchTokens(credentials);
+  const end = watchTokens(credentials, clock);
   token = undefined;
-  await vi.advanceTimersByTimeAsync(10_000);
+  await clock.advance(10_000);
   token = "b";
-  await vi.advanceTimersByTimeAsync(10_000);
+  await clock.advance(10_000);
   expect(told).toEqual(["b"]);
   end();
   token = "c";
-  await vi.advanceTimersByTimeAsync(10_000);
+  await clock.advance(10_000);
   expect(told).toEqual(["b"]);
 });

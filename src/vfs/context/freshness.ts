@@ -3,7 +3,7 @@
  * time has passed unnoticed since (the machine slept, the process stood still). While it is, the kernel
  * may remember for long what it is told, because it is told of every change; otherwise a second.
  */
-import type { Runtime, Timer } from "../../lib/runtime.ts";
+import { inStep, type Runtime, type Timer } from "../../lib/runtime.ts";
 
 /** How long the kernel may keep what it was told while nobody can tell it of remote changes. */
 export const SHORT_MS = 1000;
@@ -85,7 +85,7 @@ export function createFreshness(runtime: Pick<Runtime, "wallClock" | "elapsed" |
 
   function watch(): void {
     isLive();
-    timer = runtime.setTimer(WATCH_MS, watch);
+    timer = runtime.setTimer(inStep(runtime, WATCH_MS), watch);
   }
 
   return {

@@ -3,6 +3,7 @@
  * quota too), what is full is looked at again, and cached files go before a program hears ENOSPC. One look at a time, now and then also
  * when nobody asks: space comes back, and folders go away, without telling anybody.
  */
+import { inStep } from "../../lib/runtime.ts";
 import { shareRuns } from "../../lib/shared-run.ts";
 import { inBackground } from "../context/byte-state.ts";
 import type { Context } from "../context/context.ts";
@@ -45,7 +46,7 @@ export function createSpace(context: Context): Space {
 
   function lookLater(): void {
     if (isStopped) return;
-    timer = runtime.setTimer(LOOK_MS, () => {
+    timer = runtime.setTimer(inStep(runtime, LOOK_MS), () => {
       inBackground(context, "looking at the disk", () => look().finally(lookLater));
     });
   }

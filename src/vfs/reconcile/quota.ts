@@ -6,7 +6,7 @@
  * known may be wrong: the gateway's word (settle.ts) is what holds.
  */
 import type { Workspace } from "../../contract/resources.ts";
-import { sleep } from "../../lib/runtime.ts";
+import { inStep, sleep } from "../../lib/runtime.ts";
 import { shareRuns } from "../../lib/shared-run.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { inBackground } from "../context/byte-state.ts";
@@ -104,7 +104,7 @@ export function createQuota(context: Context, told: Workspace, known: boolean): 
   /** Where there is none, the first refusal tells of a new one. */
   function lookLater(): void {
     if (!isStarted || timer !== undefined || (limit === undefined && isKnown)) return;
-    timer = runtime.setTimer(LOOK_MS, () => {
+    timer = runtime.setTimer(inStep(runtime, LOOK_MS), () => {
       inBackground(context, "asking for the quota", async () => {
         const mayAsk = network.isOnline && network.loginNeeded === undefined && network.pauseMs("listWorkspaces") === 0;
         if (mayAsk) await look();

@@ -8,7 +8,7 @@ import { RemoteError } from "../../client/errors.ts";
 import { OPERATIONS } from "../../contract/operations.ts";
 import type { JournalEntry, Node } from "../../contract/resources.ts";
 import { forEachAtOnce } from "../../lib/at-once.ts";
-import { sleep } from "../../lib/runtime.ts";
+import { inStep, sleep } from "../../lib/runtime.ts";
 import type { Attempt } from "../../metadata/attempts.ts";
 import type { Reread } from "../../metadata/rereads.ts";
 import type { Context } from "../context/context.ts";
@@ -104,7 +104,8 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
       const took = Math.min(runtime.elapsed() - begun, LONG_ROUND_MS);
       const again = Math.min(AGAIN_MS * 2 ** Math.min(inVain, 20), OFFLINE_POLL_MS);
       inVain = network.isOnline ? 0 : inVain + 1;
-      await pause(Math.max(network.isOnline ? settings.pollMs : again, took), isWell);
+      const rest = network.isOnline ? inStep(runtime, settings.pollMs) : again;
+      await pause(Math.max(rest, took), isWell);
       await leaveAlone();
     }
   }

@@ -4,7 +4,7 @@
  * program left there also when the machine goes down hours later. It is the cut that will be sent.
  * Files that somebody has open for writing have their own times (cut-open.ts).
  */
-import { sleep, type Timer } from "../../lib/runtime.ts";
+import { inStep, sleep, type Timer } from "../../lib/runtime.ts";
 import { HELD, type Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { inBackground } from "../context/byte-state.ts";
@@ -32,7 +32,7 @@ export function createWaitingCuts(context: Context, cut: (row: NodeRow) => Promi
 
   function lookLater(): void {
     if (over.signal.aborted) return;
-    timer = runtime.setTimer(LOOK_MS, () => {
+    timer = runtime.setTimer(inStep(runtime, LOOK_MS), () => {
       inBackground(context, "cutting what waits", () => look().finally(lookLater));
     });
   }

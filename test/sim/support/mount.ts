@@ -129,6 +129,9 @@ export function createMount(options: MountOptions): Mount {
   const { name, clock, seed } = options;
   const wallClock = () => clock.wallClock() + mount.skewMs;
   const now = () => timeFromMilliseconds(wallClock());
+  // No two machines were started in the same moment: what each does every so often it does at times of its own.
+  const startedMs = (name.charCodeAt(0) * 331) % 1_000;
+  const elapsed = () => clock.elapsed() + startedMs;
   const weather: Weather = { isOffline: false, latencyMs: 0, faultShare: 0 };
   const settings: EngineSettings = {
     owner: { uid: 1000, gid: 1000 },
@@ -175,8 +178,8 @@ export function createMount(options: MountOptions): Mount {
       };
       const runtime: Runtime = {
         wallClock,
-        elapsed: clock.elapsed,
-        uptime: clock.uptime,
+        elapsed,
+        uptime: () => clock.uptime() + startedMs,
         worked: clock.worked,
         setTimer: (milliseconds, callback) => clock.setTimer(milliseconds, () => isAlive() && callback()),
         soon: (callback) => clock.soon(() => isAlive() && callback()),
@@ -242,7 +245,11 @@ export function createMount(options: MountOptions): Mount {
       const keep = () => {
         if (options.sabotage?.losesLastCall === true) before = DATABASES.rowsOf(rows);
       };
-      const kernel = whileAlive(createKernel(engine.fileSystem, clock, memory, passthrough?.fileOf), isAlive, keep);
+      const kernel = whileAlive(
+        createKernel(engine.fileSystem, { elapsed }, memory, passthrough?.fileOf),
+        isAlive,
+        keep,
+      );
       const caller = createCaller();
       const stale = () => memory.stale(engine.context, engine.fileSystem, caller);
       current = { engine, kernel, database: rows, files, heard, stale };
