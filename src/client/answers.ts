@@ -35,13 +35,16 @@ const quotaProblem = z.object({ type: z.literal(OVER_QUOTA), quota: size, used: 
 /** All that a gateway tells of a write to whom it may not tell more. Asked again with a better token it tells all. */
 const bareReceipt = z.union([receipt.strict(), journalReceipt.strict()]);
 
+/** The part of an answer that comes first. */
+export type Head = Pick<HttpAnswer, "status" | "headers">;
+
 /** The answer's JSON, checked. Rejects with "malformed" when it does not fit. */
 export async function readJson<T extends z.ZodType>(
   answer: HttpAnswer,
   schema: T,
   operation: string,
 ): Promise<z.infer<T>> {
-  return checkedJson(await readAll(answer.body, JSON_BYTES_MAX, operation), schema, operation, answer.status);
+  return checkedJson(await readAll(answer, JSON_BYTES_MAX, operation), schema, operation, answer);
 }
 
 /** The JSON, checked; of an answer, or of a piece of one that is JSON by itself. */
@@ -49,18 +52,18 @@ export function checkedJson<T extends z.ZodType>(
   told: Uint8Array | string,
   schema: T,
   operation: string,
-  status: number,
+  answer: Head,
 ): z.infer<T> {
   const value = parseJson(told);
-  if (value === undefined) throw malformed(operation, status, "the answer is not JSON");
+  if (value === undefined) throw malformed(operation, answer, "the answer is not JSON");
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   if (bareReceipt.safeParse(value).success) {
-    throw malformed(operation, status, "it is done, but the token lacks the scope node.file.read to hear of what");
+    throw malformed(operation, answer, "it is done, but the token lacks the scope node.file.read to hear of what");
   }
   const [issue] = parsed.error.issues;
   const where = issue === undefined || issue.path.length === 0 ? "" : `${issue.path.join(".")}: `;
-  throw malformed(operation, status, `the answer does not fit the contract: ${where}${issue?.message ?? ""}`);
+  throw malformed(operation, answer, `the answer does not fit the contract: ${where}${issue?.message ?? ""}`);
 }
 
 /**
@@ -74,7 +77,7 @@ export async function readProblem(
   conceal: (text: string) => string,
 ): Promise<RemoteError> {
   const { status } = answer;
-  const bytes = await readAll(answer.body, PROBLEM_BYTES_MAX, operation);
+  const bytes = await readAll(answer, PROBLEM_BYTES_MAX, operation);
   const told = parseJson(bytes);
   const problem = tolerantProblem.parse(told);
   const texts = [problem.title, problem.detail, problem.field, problem.scope];
@@ -82,7 +85,7 @@ export async function readProblem(
   const { data: excess } = status === 507 ? quotaProblem.safeParse(told) : {};
   const retryAfterMs = parseRetryAfter(answer.headers, now);
   const details: RemoteErrorDetails = {
-    status,
+    ...detailsOf(answer),
     operation,
     ...(field === undefined ? undefined : { field }),
     ...(scope === undefined ? undefined : { scope }),
@@ -108,15 +111,25 @@ export async function discard(answer: HttpAnswer): Promise<void> {
   await answer.body[Symbol.asyncIterator]().return?.();
 }
 
-export function malformed(operation: string, status: number, message: string): RemoteError {
-  return new RemoteError("malformed", `${operation}: ${message}`, { status });
+export function malformed(operation: string, answer: Head, message: string): RemoteError {
+  return new RemoteError("malformed", `${operation}: ${message}`, detailsOf(answer));
 }
 
-/** What a transport rejected with, with the words before it that say what it was doing. */
-export function transportFailure(error: unknown, doing: string): RemoteError {
-  if (error instanceof RemoteError) return new RemoteError(error.code, `${doing}: ${error.message}`, error.details);
+/** What a transport rejected with, with the words before it that say what it was doing; `answer`: the one that broke. */
+export function transportFailure(error: unknown, doing: string, answer?: Head): RemoteError {
+  const { requestId } = answer === undefined ? {} : detailsOf(answer);
+  const told = requestId === undefined ? undefined : { requestId };
+  if (error instanceof RemoteError) {
+    return new RemoteError(error.code, `${doing}: ${error.message}`, { ...error.details, ...told });
+  }
   const reason = error instanceof Error ? error.message : String(error);
-  return new RemoteError("offline", `${doing}: ${reason}`, { cause: error });
+  return new RemoteError("offline", `${doing}: ${reason}`, { cause: error, ...told });
+}
+
+/** Of an answer, for its errors. */
+function detailsOf({ status, headers }: Head): Pick<RemoteErrorDetails, "status" | "requestId"> {
+  const requestId = headers["x-request-id"] ?? headers["request-id"];
+  return requestId === undefined ? { status } : { status, requestId: oneLine(requestId) };
 }
 
 function codeOf(status: number): RemoteErrorCode {
@@ -149,9 +162,9 @@ function parseJson(told: Uint8Array | string): unknown {
   }
 }
 
-async function readAll(body: AsyncIterable<Uint8Array>, limit: number, operation: string): Promise<Uint8Array> {
-  const { chunks, failure } = await readWhole(body, limit);
-  if (failure !== undefined) throw transportFailure(failure.error, operation);
+async function readAll(answer: HttpAnswer, limit: number, operation: string): Promise<Uint8Array> {
+  const { chunks, failure } = await readWhole(answer.body, limit);
+  if (failure !== undefined) throw transportFailure(failure.error, operation, answer);
   const [first] = chunks;
   return first !== undefined && chunks.length === 1 ? first : joined(chunks);
 }

@@ -8,7 +8,7 @@ import type { HttpAnswer, HttpRequest, Transport } from "../contract/http.ts";
 import { OPERATIONS, type OperationName, operationPath } from "../contract/operations.ts";
 import type { Logger } from "../lib/log.ts";
 import { unlessAborted } from "../lib/single-flight.ts";
-import { readJson, readProblem, transportFailure } from "./answers.ts";
+import { malformed, readJson, readProblem, transportFailure } from "./answers.ts";
 import { type Credentials, checkToken } from "./credentials.ts";
 import { RemoteError } from "./errors.ts";
 
@@ -85,9 +85,18 @@ export function createSend(environment: CallEnvironment): Send {
   };
 }
 
-/** Sends the call and reads its answer's JSON against the schema. */
-export async function askJson<T extends z.ZodType>(send: Send, call: Call, schema: T): Promise<z.infer<T>> {
-  return readJson(await send(call), schema, call.operation);
+/** Sends the call and reads its answer's JSON against the schema. `faultOf`: what else is wrong with it, in words. */
+export async function askJson<T extends z.ZodType>(
+  send: Send,
+  call: Call,
+  schema: T,
+  faultOf?: (value: z.infer<T>) => string | undefined,
+): Promise<z.infer<T>> {
+  const answer = await send(call);
+  const value = await readJson(answer, schema, call.operation);
+  const fault = faultOf?.(value);
+  if (fault !== undefined) throw malformed(call.operation, answer, fault);
+  return value;
 }
 
 function buildRequest(call: Call, token: string): HttpRequest {
@@ -155,5 +164,7 @@ function withoutTokens(text: string, tokens: readonly string[]): string {
 function concealed(error: unknown, conceal: (text: string) => string): unknown {
   if (!(error instanceof RemoteError)) return error;
   const message = conceal(error.message);
-  return message === error.message ? error : new RemoteError(error.code, message, error.details);
+  const requestId = error.requestId === undefined ? undefined : conceal(error.requestId);
+  if (message === error.message && requestId === error.requestId) return error;
+  return new RemoteError(error.code, message, { ...error.details, ...(requestId === undefined ? {} : { requestId }) });
 }

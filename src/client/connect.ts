@@ -7,17 +7,29 @@ import type { Transport } from "../contract/http.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
 import type { Clock } from "../lib/runtime.ts";
 import { systemClock } from "../lib/system-clock.ts";
+import {
+  type Check,
+  checkArguments,
+  either,
+  fields,
+  filledText,
+  hasMethods,
+  is,
+  optional,
+  wholeNumber,
+} from "./checks.ts";
 import type { Client } from "./client.ts";
 import type { ClientOptions } from "./create-client.ts";
 import type { Credentials } from "./credentials.ts";
 import { RemoteError } from "./errors.ts";
-import { createHttpTransport, type SilenceLimits } from "./http-transport.ts";
+import { createHttpTransport, LIMITS, type SilenceLimits } from "./http-transport.ts";
 import type { ProfileFile } from "./profile.ts";
+import { checked, FILES, JOURNAL, NODES, VERSIONS, WORKSPACES } from "./sdk/arguments.ts";
 import type { Context } from "./sdk/context.ts";
 import { createFiles, type Files } from "./sdk/files.ts";
 import { createJournal, type Journal } from "./sdk/journal.ts";
 import { createNodes, type Nodes } from "./sdk/nodes.ts";
-import { createRetrier, type RetryOptions } from "./sdk/retry.ts";
+import { createRetrier, RETRIES, type RetryOptions } from "./sdk/retry.ts";
 import { createVersions, type Versions } from "./sdk/versions.ts";
 import { createWorkspaces, type Workspaces } from "./sdk/workspaces.ts";
 
@@ -56,10 +68,24 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-/** Sends nothing yet. Throws a TypeError when the base URL or the credentials are none. */
+/** What a program without types gave as credentials may be the token itself: nothing of it is shown. */
+const OPTIONS: Check = fields<ConnectOptions>({
+  baseUrl: filledText,
+  credentials: hasMethods("staticToken(…), tokenFile(…) or tokenCommand(…)", "token", "renew"),
+  workspace: optional(filledText),
+  profile: optional(is("an object", (value) => typeof value === "object" && value !== null)),
+  retries: optional(either(false, RETRIES)),
+  limits: optional(LIMITS),
+  connections: optional(wholeNumber(1)),
+  log: optional(hasMethods("a logger", "isLevelEnabled", "debug", "info", "warn", "error")),
+  transport: optional(hasMethods("a transport", "send", "close")),
+  clock: optional(hasMethods("a clock", "wallClock", "setTimer", "random", "uuid")),
+});
+
+/** Sends nothing yet. Throws a TypeError that names the option when one is wrong or unknown. */
 export function connect(options: ConnectOptions): Gateway {
+  checkArguments("connect", { options: OPTIONS }, [options]);
   const { credentials, workspace, log = SILENT, clock = systemClock, limits, connections } = options;
-  checkCredentials(credentials);
   const transport =
     options.transport ??
     createHttpTransport({
@@ -75,26 +101,20 @@ export function connect(options: ConnectOptions): Gateway {
   };
   const context: Context = { load, retrier, uuid: clock.uuid, workspace };
   return {
-    workspaces: createWorkspaces(context),
-    nodes: createNodes(context),
-    files: createFiles(context),
-    versions: createVersions(context),
-    journal: createJournal(context),
-    calls: load,
+    workspaces: checked("workspaces", createWorkspaces(context), WORKSPACES),
+    nodes: checked("nodes", createNodes(context), NODES),
+    files: checked("files", createFiles(context), FILES),
+    versions: checked("versions", createVersions(context), VERSIONS),
+    journal: checked("journal", createJournal(context), JOURNAL),
+    async calls() {
+      const [client, { CALLS }] = await Promise.all([load(), import("./sdk/call-arguments.ts")]);
+      return checked("calls", client, CALLS);
+    },
     async close() {
       retrier.close();
       await transport.close();
     },
   };
-}
-
-/** What a program without types gave. It may be the token itself: nothing of it is shown. */
-function checkCredentials(given: unknown): void {
-  const has = (name: keyof Credentials) =>
-    typeof given === "object" && given !== null && typeof Reflect.get(given, name) === "function";
-  if (has("token") && has("renew")) return;
-  const kind = given === null ? "null" : typeof given;
-  throw new TypeError(`credentials: expected staticToken(…), tokenFile(…) or tokenCommand(…), got ${kind}`);
 }
 
 async function loadClient(options: ClientOptions, profile: ProfileFile | undefined): Promise<Client> {

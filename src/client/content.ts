@@ -1,6 +1,6 @@
 /** Content that comes down: a version's bytes, whole or a range, never fewer than were said. */
 import type { HttpAnswer } from "../contract/http.ts";
-import { discard, malformed, transportFailure } from "./answers.ts";
+import { discard, type Head, malformed, transportFailure } from "./answers.ts";
 import type { Send } from "./call.ts";
 import type { Content, ContentOptions } from "./client.ts";
 import { RemoteError } from "./errors.ts";
@@ -36,7 +36,7 @@ export async function getContent(send: Send, nodeId: string, options: ContentOpt
     const got = readVersion(answer, version);
     if (extent.length === 0) await discard(answer);
     const mimeType = answer.headers["content-type"];
-    const bytes = exactly(answer.body, extent.length);
+    const bytes = exactly(answer, extent.length);
     return { version: got, start: extent.start, size: extent.size, mimeType, bytes };
   } catch (error) {
     await discard(answer);
@@ -59,18 +59,18 @@ function readExtent(answer: HttpAnswer, range: { start: number; end: number } | 
   const { status, headers } = answer;
   const encoding = headers["content-encoding"];
   if (encoding !== undefined && encoding !== "identity") {
-    throw malformed(OPERATION, status, `expected no Content-Encoding, got ${encoding}`);
+    throw malformed(OPERATION, answer, `expected no Content-Encoding, got ${encoding}`);
   }
   if (status === 200) {
     const size = wholeNumber(headers["content-length"]);
-    if (size === undefined) throw malformed(OPERATION, status, "expected a Content-Length");
+    if (size === undefined) throw malformed(OPERATION, answer, "expected a Content-Length");
     return { start: 0, length: size, size };
   }
   const contentRange = headers["content-range"] ?? "";
   if (status === 416 && range !== undefined) {
     // The content ends before the range begins: there are no bytes, which is no error to a reader.
     const size = wholeNumber(/^bytes \*\/(\d+)$/.exec(contentRange)?.[1]);
-    if (size === undefined || size > range.start) throw unfit(status, contentRange, range);
+    if (size === undefined || size > range.start) throw unfit(answer, range);
     return { start: range.start, length: 0, size };
   }
   const [, from, to, of] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(contentRange) ?? [];
@@ -78,20 +78,21 @@ function readExtent(answer: HttpAnswer, range: { start: number; end: number } | 
   const last = wholeNumber(to);
   const size = wholeNumber(of);
   if (status !== 206 || range === undefined || start === undefined || last === undefined || size === undefined) {
-    throw unfit(status, contentRange, range);
+    throw unfit(answer, range);
   }
   const length = last - start + 1;
   const declared = headers["content-length"];
   const isWhatWasAsked = start === range.start && last === Math.min(range.end, size) - 1;
   if (!isWhatWasAsked || (declared !== undefined && wholeNumber(declared) !== length)) {
-    throw unfit(status, contentRange, range);
+    throw unfit(answer, range);
   }
   return { start, length, size };
 }
 
-function unfit(status: number, contentRange: string, range: { start: number; end: number } | undefined): RemoteError {
+function unfit(answer: Head, range: { start: number; end: number } | undefined): RemoteError {
   const asked = range === undefined ? "no range" : rangeHeader(range);
-  return malformed(OPERATION, status, `asked for ${asked}, got ${status} with Content-Range "${contentRange}"`);
+  const contentRange = answer.headers["content-range"] ?? "";
+  return malformed(OPERATION, answer, `asked for ${asked}, got ${answer.status} with Content-Range "${contentRange}"`);
 }
 
 /** The ETag is the id of the version, quoted. */
@@ -99,10 +100,10 @@ function readVersion(answer: HttpAnswer, asked: string | undefined): string {
   const tag = answer.headers.etag;
   const version = tag === undefined ? asked : /^(?:W\/)?"([^"]+)"$/.exec(tag)?.[1];
   if (version === undefined) {
-    throw malformed(OPERATION, answer.status, `expected an ETag that names the version, got ${tag ?? "none"}`);
+    throw malformed(OPERATION, answer, `expected an ETag that names the version, got ${tag ?? "none"}`);
   }
   if (asked !== undefined && version !== asked) {
-    throw malformed(OPERATION, answer.status, `asked for version ${asked}, got ${version}`);
+    throw malformed(OPERATION, answer, `asked for version ${asked}, got ${version}`);
   }
   return version;
 }
@@ -114,22 +115,22 @@ function wholeNumber(text: string | undefined): number | undefined {
 }
 
 /** Ends after `length` bytes, else fails: a short body must never pass for a short file. */
-function exactly(body: AsyncIterable<Uint8Array>, length: number): AsyncIterable<Uint8Array> {
+function exactly(answer: HttpAnswer, length: number): AsyncIterable<Uint8Array> {
   if (length === 0) return { [Symbol.asyncIterator]: () => ({ next: async () => ({ done: true, value: undefined }) }) };
-  const iterator = body[Symbol.asyncIterator]();
+  const iterator = answer.body[Symbol.asyncIterator]();
   let read = 0;
   let isOver = false;
   const fail = async (message: string): Promise<never> => {
     isOver = true;
     await iterator.return?.();
-    throw new RemoteError("malformed", `${OPERATION}: ${message}`);
+    throw malformed(OPERATION, answer, message);
   };
   // Not a generator: return() must reach the body also when next() was never called.
   const checked: AsyncIterator<Uint8Array> = {
     async next() {
       if (isOver) return { done: true, value: undefined };
       const result = await iterator.next().catch((error: unknown) => {
-        throw transportFailure(error, `${OPERATION}: after ${read} of ${length} bytes`);
+        throw transportFailure(error, `${OPERATION}: after ${read} of ${length} bytes`, answer);
       });
       if (result.done === true) {
         return read === length ? { done: true, value: undefined } : fail(`expected ${length} bytes, got ${read}`);

@@ -47,7 +47,7 @@ export function createClient(options: ClientOptions): Client {
     findWorkspace: (...args) => findWorkspace(send, ...args),
     listWorkspacePage: (...args) => listWorkspacePage(send, ...args),
     listFolder: (...args) => listFolder(send, ...args),
-    listNodes: (...args) => listNodes(send, ...args),
+    listNodes: (options) => listNodes(send, options),
     getNode: (...args) => getNode(send, ...args),
     getNodeByPath: (...args) => getNodeByPath(send, ...args),
     getContent: (...args) => getContent(send, ...args),

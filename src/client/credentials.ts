@@ -3,6 +3,7 @@
  * token into an error or a log.
  */
 import { readFile, stat } from "node:fs/promises";
+import { checkArguments, filledText } from "./checks.ts";
 import { RemoteError } from "./errors.ts";
 
 /** What the client asks for tokens. Both reject with a RemoteError "unauthorized" when there is none. */
@@ -19,7 +20,7 @@ const TOKEN = /^[\x21-\x7e]+$/;
 /** How long a token file is trusted without looking at it again. A 401 looks at once. */
 const FILE_CHECK_MILLISECONDS = 1000;
 
-/** A token that never changes. */
+/** A token that never changes. Throws as `token()` would when it is none. */
 export function staticToken(token: string): Credentials {
   const checked = checkToken(token, "token");
   return { token: async () => checked, renew: async () => undefined };
@@ -31,6 +32,7 @@ export function staticToken(token: string): Credentials {
  * rewritten: the token before stays in use.
  */
 export function tokenFile(path: string): Credentials {
+  checkArguments("tokenFile", { path: filledText }, [path]);
   let current: string | undefined;
   let identity = "";
   let checkedAt = Number.NEGATIVE_INFINITY;
@@ -82,9 +84,12 @@ export function tokenFile(path: string): Credentials {
 }
 
 /** The token, if it can be sent; else an error that says what is wrong without showing it. */
-export function checkToken(token: string, source: string): string {
-  if (TOKEN.test(token)) return token;
-  const got = token === "" ? "nothing" : /\s/.test(token) ? "several words or lines" : "other characters";
+export function checkToken(token: unknown, source: string): string {
+  if (typeof token === "string" && TOKEN.test(token)) return token;
+  let got = "other characters";
+  if (typeof token !== "string") got = token === null ? "null" : typeof token;
+  else if (token === "") got = "nothing";
+  else if (/\s/.test(token)) got = "several words or lines";
   throw new RemoteError("unauthorized", `${source}: expected one word of visible ASCII characters, got ${got}`);
 }
 

@@ -50,6 +50,7 @@ export interface RemoteErrorDetails {
   readonly status?: number;
   /** What was refused. */
   readonly operation?: OperationName;
+  readonly requestId?: string;
   readonly field?: string;
   readonly scope?: string;
   readonly node?: Node;
@@ -78,6 +79,11 @@ export class RemoteError extends Error {
     return this.details.status;
   }
 
+  /** What the gateway calls this request, for whoever runs it (X-Request-Id of the answer); undefined when it does not say. */
+  get requestId(): string | undefined {
+    return this.details.requestId;
+  }
+
   /** The field of the request that is wrong (400). */
   get field(): string | undefined {
     return this.details.field;
@@ -103,20 +109,14 @@ export class RemoteError extends Error {
     return this.details.retryAfterMs;
   }
 
-  /** It lies with the network or the gateway's state, not with the request: the same may go well later. */
+  /** It lies with the network or the gateway's state, neither with the request nor with the caller, who may have given up: the same may go well later. */
   get isTransient(): boolean {
-    return (
-      this.code === "offline" ||
-      this.code === "silent" ||
-      this.code === "aborted" ||
-      this.code === "server" ||
-      this.code === "malformed"
-    );
+    return this.code === "offline" || this.code === "silent" || this.code === "server" || this.code === "malformed";
   }
 
   /** The request may have taken effect although no answer says so. */
   get isAmbiguous(): boolean {
-    return this.isTransient && this.details.isUnsent !== true;
+    return (this.isTransient || this.code === "aborted") && this.details.isUnsent !== true;
   }
 }
 

@@ -5,6 +5,7 @@
  */
 import type { Pool } from "undici";
 import type { HttpRequest, Transport } from "../contract/http.ts";
+import { checkArguments, fields, filledText, is, optional, wholeNumber } from "./checks.ts";
 import { RemoteError } from "./errors.ts";
 import { type ExchangeLimits, type ExchangeRequest, exchange, type PoolActivity } from "./exchange.ts";
 import { frameMultipart } from "./multipart.ts";
@@ -37,6 +38,25 @@ export interface HttpTransportOptions {
   readonly connections?: number;
 }
 
+const milliseconds = is(
+  "milliseconds, more than 0",
+  (value) => typeof value === "number" && value > 0 && value < Number.POSITIVE_INFINITY,
+);
+
+export const LIMITS = fields<SilenceLimits>({
+  connect: optional(milliseconds),
+  metadata: optional(milliseconds),
+  content: optional(milliseconds),
+  uploadAnswer: optional(milliseconds),
+  stream: optional(milliseconds),
+});
+
+const OPTIONS = fields<HttpTransportOptions>({
+  baseUrl: filledText,
+  limits: optional(LIMITS),
+  connections: optional(wholeNumber(1)),
+});
+
 interface Lane {
   readonly pool: Pool;
   readonly activity: PoolActivity;
@@ -50,6 +70,7 @@ type Lanes = Readonly<Record<"calls" | "downloads" | "uploads" | "streams", Lane
  * malformed. Closing breaks what is under way off (aborted).
  */
 export function createHttpTransport(options: HttpTransportOptions): Transport {
+  checkArguments("createHttpTransport", { options: OPTIONS }, [options]);
   const { origin, prefix } = parseBaseUrl(options.baseUrl);
   const { connect = 10_000, metadata = 10_000, content = 30_000, uploadAnswer = 60_000 } = options.limits ?? {};
   const { stream = 35_000 } = options.limits ?? {};

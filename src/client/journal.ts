@@ -45,7 +45,7 @@ export async function* streamJournal(
   const type = answer.headers["content-type"] ?? "";
   if (!/^text\/event-stream\b/i.test(type)) {
     await discard(answer);
-    throw malformed(operation, answer.status, `expected text/event-stream, got ${type === "" ? "no type" : type}`);
+    throw malformed(operation, answer, `expected text/event-stream, got ${type === "" ? "no type" : type}`);
   }
   let came: string[] = [];
   let isTooLong = false;
@@ -61,15 +61,15 @@ export async function* streamJournal(
   try {
     for (;;) {
       const chunk = await chunks.next().catch((error: unknown) => {
-        throw transportFailure(error, operation);
+        throw transportFailure(error, operation, answer);
       });
       if (chunk.done === true) return;
       parser.feed(decoder.decode(chunk.value, { stream: true }));
       onHeard?.();
       const events = came;
       came = [];
-      for (const data of events) yield checkedJson(data, journalEntry, operation, answer.status);
-      if (isTooLong) throw malformed(operation, answer.status, `an event is longer than ${EVENT_SIZE_MAX} characters`);
+      for (const data of events) yield checkedJson(data, journalEntry, operation, answer);
+      if (isTooLong) throw malformed(operation, answer, `an event is longer than ${EVENT_SIZE_MAX} characters`);
     }
   } finally {
     await chunks.return?.();

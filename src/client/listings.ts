@@ -1,7 +1,6 @@
 /** Lists in pages of one snapshot, or by number: the nodes of a folder, the versions of a file. */
 import { type NodePage, nodePage, type VersionPage, versionPage } from "../contract/resources.ts";
-import { malformed } from "./answers.ts";
-import { askJson, type Send } from "./call.ts";
+import { askJson, type Call, type Send } from "./call.ts";
 import type { ListOptions, NodeListOptions, PageOptions, VersionListOptions } from "./client.ts";
 
 /** Which page, as the query says it: `after=` (empty for the first) makes pages of one snapshot. */
@@ -10,30 +9,32 @@ export function pageQuery(options: PageOptions) {
   return { after: options.after ?? (pageNo === undefined ? "" : undefined), pageNo, pageSize, orderBy };
 }
 
-export async function listFolder(send: Send, parentId: string, options: ListOptions = {}): Promise<NodePage> {
-  const page = await listNodes(send, { ...options, parentId });
+export function listFolder(send: Send, parentId: string, options: ListOptions = {}): Promise<NodePage> {
   // A cache between us that ignores the query would show one folder as another.
-  if (!page.items.every((node) => node.parentId === parentId)) {
-    throw malformed("listNodes", 200, "the answer holds nodes of another folder");
-  }
-  return page;
+  return listNodes(send, { ...options, parentId }, ({ items }) =>
+    items.every((node) => node.parentId === parentId) ? undefined : "the answer holds nodes of another folder",
+  );
 }
 
-export function listNodes(send: Send, options: NodeListOptions = {}): Promise<NodePage> {
+export function listNodes(
+  send: Send,
+  options: NodeListOptions = {},
+  faultOf?: (page: NodePage) => string | undefined,
+): Promise<NodePage> {
   const { path, parentId, workspace, name, recursive, at, branch, signal } = options;
   const which = { path, parentId, workspace, name, at, branch, recursive: recursive === true ? "true" : undefined };
-  return askJson(send, { operation: "listNodes", query: { ...which, ...pageQuery(options) }, signal }, nodePage);
+  const call: Call = { operation: "listNodes", query: { ...which, ...pageQuery(options) }, signal };
+  return askJson(send, call, nodePage, faultOf);
 }
 
-export async function listVersions(send: Send, nodeId: string, options: VersionListOptions = {}): Promise<VersionPage> {
+export function listVersions(send: Send, nodeId: string, options: VersionListOptions = {}): Promise<VersionPage> {
   const { branch, signal } = options;
-  const page = await askJson(
+  const query = { branch, ...pageQuery(options) };
+  return askJson(
     send,
-    { operation: "listVersions", parameters: { nodeId }, query: { branch, ...pageQuery(options) }, signal },
+    { operation: "listVersions", parameters: { nodeId }, query, signal },
     versionPage,
+    ({ items }) =>
+      items.every((version) => version.nodeId === nodeId) ? undefined : "the answer holds versions of another node",
   );
-  if (!page.items.every((version) => version.nodeId === nodeId)) {
-    throw malformed("listVersions", 200, "the answer holds versions of another node");
-  }
-  return page;
 }

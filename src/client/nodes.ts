@@ -11,7 +11,6 @@ import {
   type WrittenNode,
   writtenNode,
 } from "../contract/resources.ts";
-import { malformed } from "./answers.ts";
 import { askJson, type Call, type Send } from "./call.ts";
 import { checkPath } from "./check-names.ts";
 import type {
@@ -29,10 +28,10 @@ interface CreateOptions extends KeyOptions {
 }
 
 /** Asks for the node and makes sure that the answer is about it. */
-export async function askNode<T extends typeof node>(send: Send, nodeId: string, call: Call, schema: T) {
-  const answer: z.infer<T> = await askJson(send, { ...call, parameters: { nodeId } }, schema);
-  if (answer.id !== nodeId) throw malformed(call.operation, 200, `the answer is another node, ${answer.id}`);
-  return answer;
+export function askNode<T extends typeof node>(send: Send, nodeId: string, call: Call, schema: T) {
+  return askJson(send, { ...call, parameters: { nodeId } }, schema, ({ id }: z.infer<T>) =>
+    id === nodeId ? undefined : `the answer is another node, ${id}`,
+  );
 }
 
 function ifRevision(options: RevisionOptions): { "if-match": string | undefined } {

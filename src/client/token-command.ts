@@ -7,6 +7,7 @@ import { type ExecFileException, execFile } from "node:child_process";
 import { basename } from "node:path";
 import type { Clock } from "../lib/runtime.ts";
 import { systemClock } from "../lib/system-clock.ts";
+import { checkArguments, fields, filledText, hasMethods, is, optional, wholeNumber } from "./checks.ts";
 import { type Credentials, checkToken } from "./credentials.ts";
 import { RemoteError } from "./errors.ts";
 import { describeToken } from "./token-claims.ts";
@@ -29,6 +30,16 @@ const END_MS = 1000;
 const OUTPUT_BYTES_MAX = 64 * 1024;
 const REASON_MAX = 200;
 
+const ARGUMENTS = {
+  command: filledText,
+  args: is("a list of texts", (value) => Array.isArray(value) && value.every((item) => typeof item === "string")),
+  options: fields<TokenCommandOptions>({
+    timeoutMs: optional(wholeNumber(0)),
+    env: optional(is("an object", (value) => typeof value === "object" && value !== null)),
+    clock: optional(hasMethods("a clock", "wallClock")),
+  }),
+};
+
 interface Held {
   readonly token: string;
   /** Milliseconds since the epoch. */
@@ -46,6 +57,7 @@ export function tokenCommand(
   args: readonly string[] = [],
   options: TokenCommandOptions = {},
 ): Credentials {
+  checkArguments("tokenCommand", ARGUMENTS, [command, args, options]);
   const { clock = systemClock } = options;
   let held: Held | undefined;
   let running: Promise<Held> | undefined;

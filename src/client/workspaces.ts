@@ -29,7 +29,8 @@ export async function listWorkspaces(send: Send, options: CallOptions = {}): Pro
     );
     const before = found.size;
     for (const workspace of page.items) found.set(workspace.id, workspace);
-    if (found.size > WORKSPACES_MAX) throw malformed("listWorkspaces", 200, `more than ${WORKSPACES_MAX} workspaces`);
+    if (found.size > WORKSPACES_MAX)
+      throw malformed("listWorkspaces", { status: 200, headers: {} }, `more than ${WORKSPACES_MAX} workspaces`);
     // The gateway may allow smaller pages than were asked for, or none but the first.
     if (found.size === before || pageNo * page.pageSize >= page.totalCount) return [...found.values()];
   }

@@ -166,6 +166,9 @@ async function answer(
   const search = mark === -1 ? "" : url.slice(mark + 1);
   const sent = { status: 0, bytes: 0 };
   let broken = false;
+  // Of our own: one from outside could name another request's line of the log.
+  const requestId = clock.uuid();
+  response.setHeader("x-request-id", requestId);
   try {
     const isForUs = isOwn(incoming);
     if (docs !== undefined && isDocs(path) && isForUs) Object.assign(sent, await docs(incoming, response));
@@ -193,7 +196,7 @@ async function answer(
   }
   const ms = Math.round((clock.elapsed() - start) * 10) / 10;
   const query = search === "" ? {} : { query: withoutSecrets(search) };
-  log.info({ method, path, ...query, ...sent, ms, ...(broken ? { broken } : {}) }, "request");
+  log.info({ method, path, ...query, ...sent, ms, requestId, ...(broken ? { broken } : {}) }, "request");
 }
 
 /** Tokens do not belong in a query, but somebody will try. */

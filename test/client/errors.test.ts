@@ -1,5 +1,6 @@
 import { createServer } from "node:net";
 import { expect, test } from "vitest";
+import type { Client } from "../../src/client/client.ts";
 import { exampleNode, examplePage, textSource } from "./support/examples.ts";
 import { answerJson, clientFor, clientOf, deferred, failureOf, serve } from "./support/server.ts";
 
@@ -96,6 +97,41 @@ test("what is wrong inside a page is named by its place", async () => {
   expect(error.message).toContain("items.1.head: ");
 });
 
+/** An answer with an id, of the given status and body. */
+type Told = readonly [status: number, body: string | undefined, headers?: Record<string, string>];
+
+test.each<[name: string, told: Told, call: (client: Client) => Promise<unknown>]>([
+  ["a refusal", [404, "{}"], (client) => client.getNode("n1")],
+  ["a token that is refused", [401, "{}"], (client) => client.getNode("n1")],
+  ["what is no JSON", [200, "<html>"], (client) => client.getNode("n1")],
+  ["another node", [200, JSON.stringify(exampleNode({ id: "n2" }))], (client) => client.getNode("n1")],
+  ["another folder", [200, JSON.stringify(examplePage([exampleNode()]))], (client) => client.listFolder("n9")],
+  ["JSON that breaks off", [200, undefined, { "content-length": "99" }], (client) => client.getNode("n1")],
+  ["content without a version", [200, "abc"], (client) => client.getContent("n1")],
+  [
+    "content that breaks off",
+    [200, undefined, { "content-length": "99", etag: '"v1"' }],
+    async (client) => {
+      for await (const _ of (await client.getContent("n1")).bytes);
+    },
+  ],
+  ["a stream that is none", [200, "{}"], (client) => client.streamJournal(0).next()],
+])("an error says what the gateway calls the request: of %s", async (_, [status, body, headers], call) => {
+  const client = await clientFor((_request, response) => {
+    response.writeHead(status, { "x-request-id": "r-17", ...headers });
+    if (body !== undefined) response.end(body);
+    else response.write("{", () => response.socket?.resetAndDestroy());
+  });
+  expect(await failureOf(call(client))).toMatchObject({ requestId: "r-17" });
+});
+
+test("an id of a request that holds the token is shown without it", async () => {
+  const client = await clientFor((_, response) => {
+    response.writeHead(500, { "request-id": "r secret-token" }).end();
+  });
+  expect(await failureOf(client.getNode("n1"))).toMatchObject({ requestId: "r [token]" });
+});
+
 test("nobody listening is offline", async () => {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -139,14 +175,14 @@ test("an answer that is not HTTP is malformed", async () => {
 test("a call aborted before it begins sends nothing", async () => {
   const client = await clientFor(() => expect.unreachable("a request was sent"));
   const error = await failureOf(client.getNode("n1", { signal: AbortSignal.abort() }));
-  expect(error).toMatchObject({ code: "aborted", isAmbiguous: false });
+  expect(error).toMatchObject({ code: "aborted", isTransient: false, isAmbiguous: false });
 });
 
 test("a call aborted while it waits ends at once", async () => {
   const controller = new AbortController();
   const client = await clientFor(() => controller.abort());
   const error = await failureOf(client.getNode("n1", { signal: controller.signal }));
-  expect(error).toMatchObject({ code: "aborted", isAmbiguous: true });
+  expect(error).toMatchObject({ code: "aborted", isTransient: false, isAmbiguous: true });
 });
 
 test("closing the client aborts what is under way and refuses what comes after", async () => {

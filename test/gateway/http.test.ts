@@ -179,11 +179,14 @@ test("each request is one log line, without its token", async () => {
   const lines: { fields: object; message: string }[] = [];
   const info = (fields: object, message: string) => void lines.push({ fields, message });
   const { call } = await start({ log: { ...SILENT, info } });
-  await (await call("/v1/nodes?path=/none")).arrayBuffer();
+  const answer = await call("/v1/nodes?path=/none");
+  await answer.arrayBuffer();
   await vi.waitUntil(() => lines.length === 1);
-  expect(lines).toMatchObject([
-    { message: "request", fields: { method: "GET", path: "/v1/nodes", status: 404, bytes: expect.any(Number) } },
-  ]);
+  // The answer says which line is its own.
+  const requestId = answer.headers.get("x-request-id");
+  expect(requestId).toMatch(/^[0-9a-f-]{36}$/);
+  const fields = { method: "GET", path: "/v1/nodes", status: 404, bytes: expect.any(Number), requestId };
+  expect(lines).toMatchObject([{ message: "request", fields }]);
   expect(JSON.stringify(lines)).not.toMatch(/Bearer|eyJ/);
 });
 

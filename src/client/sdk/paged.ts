@@ -1,4 +1,6 @@
 /** A paged list as a program walks it: item by item, page by page, or one page by its number. */
+import { wholeNumber, wrongArgument } from "../checks.ts";
+import { RemoteError } from "../errors.ts";
 
 /** What a list answers for one page. */
 export interface Page<Item> {
@@ -56,7 +58,11 @@ export function paged<Item>(ask: (which: WhichPage) => Promise<Page<Item>>): Pag
   return {
     [Symbol.asyncIterator]: items,
     pages,
-    page: (pageNo) => ask({ pageNo }),
+    async page(...given) {
+      const wrong = wrongArgument({ pageNo: wholeNumber(1) }, given);
+      if (wrong === undefined) return ask({ pageNo: given[0] });
+      throw new RemoteError("invalid", `page: ${wrong.field}: ${wrong.reason}`, { field: wrong.field, isUnsent: true });
+    },
     async all() {
       const found: Item[] = [];
       for await (const page of pages()) found.push(...page.items);

@@ -4,6 +4,7 @@
  * operation.
  */
 import type { Clock } from "../../lib/runtime.ts";
+import { fields, optional, wholeNumber } from "../checks.ts";
 import { RemoteError } from "../errors.ts";
 
 export interface RetryOptions {
@@ -16,6 +17,13 @@ export interface RetryOptions {
   /** The longest Retry-After that is waited for; a longer one is the caller's to wait. Default 60,000. */
   readonly maxRetryAfterMs?: number;
 }
+
+export const RETRIES = fields<RetryOptions>({
+  tries: optional(wholeNumber(1)),
+  firstDelayMs: optional(wholeNumber(0)),
+  maxDelayMs: optional(wholeNumber(0)),
+  maxRetryAfterMs: optional(wholeNumber(0)),
+});
 
 /** read: changes nothing; keyed: the gateway recognises the repeated request; unkeyed: it does not. */
 export type Safety = "read" | "keyed" | "unkeyed";
@@ -47,9 +55,6 @@ export interface Retrier {
 export function createRetrier(clock: Clock, given: RetryOptions | false = {}): Retrier {
   const { firstDelayMs = 200, maxDelayMs = 20_000, maxRetryAfterMs = 60_000 } = given === false ? {} : given;
   const tries = given === false ? 1 : (given.tries ?? 5);
-  if (!Number.isSafeInteger(tries) || tries < 1) {
-    throw new TypeError(`retries: tries: expected a whole number from 1, got ${tries}`);
-  }
   const closing = new Set<() => void>();
   let isClosed = false;
 

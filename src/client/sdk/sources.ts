@@ -23,6 +23,21 @@ export type Uploadable =
 
 const CHUNK_BYTES = 1024 * 1024;
 
+export function isUploadable(content: unknown): content is Uploadable {
+  if (typeof content === "string" || typeof content === "function") return true;
+  return isIterable(content) || content instanceof Uint8Array || content instanceof Blob || isFile(content);
+}
+
+function isIterable(content: unknown): content is AsyncIterable<Uint8Array | string> {
+  return typeof content === "object" && content !== null && Symbol.asyncIterator in content;
+}
+
+function isFile(content: unknown): content is { readonly path: string | URL } {
+  if (typeof content !== "object" || content === null || !("path" in content)) return false;
+  const { path } = content;
+  return Object.keys(content).length === 1 && ((typeof path === "string" && path !== "") || path instanceof URL);
+}
+
 /** `size`: bytes of a source that does not say them itself; checked while it is read. */
 export async function sourceOf(content: Uploadable, size?: number): Promise<ContentSource> {
   if (typeof content === "string" || content instanceof Uint8Array) {
@@ -36,7 +51,7 @@ export async function sourceOf(content: Uploadable, size?: number): Promise<Cont
   }
   if (content instanceof Blob) return { size: content.size, read: () => bytesOf(content.stream()) };
   if (typeof content === "function") return { size, read: () => bytesOf(content()) };
-  if (Symbol.asyncIterator in content) return readOnce(content, size);
+  if (isIterable(content)) return readOnce(content, size);
   return fileSource(content.path);
 }
 
@@ -76,6 +91,7 @@ function readOnce(content: AsyncIterable<Uint8Array | string>, size: number | un
 }
 
 async function* bytesOf(chunks: AsyncIterable<Uint8Array | string>): AsyncGenerator<Uint8Array, void, undefined> {
+  if (!isIterable(chunks)) throw new RemoteError("aborted", "the content's function gave nothing that yields bytes");
   for await (const chunk of chunks) {
     if (typeof chunk === "string") yield Buffer.from(chunk);
     else if (chunk instanceof Uint8Array) yield chunk;

@@ -70,7 +70,12 @@ async function insist(context: Context, live: LiveFile, start: number, end: numb
     } catch (error) {
       if (!(error instanceof FsError)) throw error;
       const { cause, code } = error;
-      const isPassing = cause instanceof RemoteError && cause.isTransient && tries < TRIES && context.network.isOnline;
+      // Aborted by our own patience: the gateway may be back by now.
+      const isPassing =
+        cause instanceof RemoteError &&
+        (cause.isTransient || cause.code === "aborted") &&
+        tries < TRIES &&
+        context.network.isOnline;
       // The file is there; it is its bytes that cannot be had.
       if (!isPassing || signal.aborted) throw code === "ENOENT" ? new FsError("EIO", error.message, { cause }) : error;
       await sleep(context.runtime, RETRY_FIRST_MS * 2 ** (tries - 1), signal);

@@ -249,7 +249,7 @@ export function refused(context: Context, attempt: Sent, error: RemoteError): Ve
   return metadata.transaction((): Verdict => {
     const row = metadata.nodes.get(attempt.node);
     if (row === undefined || metadata.attempts.openOf(row.id)?.id !== attempt.id) return { retry: false };
-    if (error.isTransient || error.code === "unauthorized") return { retry: true };
+    if (error.isTransient || error.code === "aborted" || error.code === "unauthorized") return { retry: true };
     if (error.code === "throttled") {
       const asked = retryAfterOf(error);
       // "At once" is said where less than a second is meant, or by another clock: each answer would be the next request.

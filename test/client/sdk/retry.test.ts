@@ -217,5 +217,6 @@ test.each<[Safety, RemoteError, number]>([
 });
 
 test.each([0, -1, 1.5, Number.NaN])("tries of %d are refused in words", (tries) => {
-  expect(() => createRetrier(createVirtualClock(), { tries })).toThrow("tries: expected a whole number from 1");
+  const connecting = () => scripted([broken()], { retries: { tries } });
+  expect(connecting).toThrow(`connect: retries.tries: expected a whole number from 1, got ${tries}`);
 });

@@ -1,0 +1,248 @@
+/** What each call of `connect`'s groups takes, checked before anything is sent; and the calls with these checks before them. */
+
+import {
+  aBoolean,
+  aFunction,
+  aJsonObject,
+  aSignal,
+  aText,
+  type Check,
+  either,
+  type Fields,
+  fields,
+  filledText,
+  is,
+  optional,
+  wholeNumber,
+  wrongArgument,
+} from "../checks.ts";
+import type { CopySource, NodeChange } from "../client.ts";
+import { RemoteError } from "../errors.ts";
+import type { RequestOptions, WriteOptions } from "./context.ts";
+import type { DownloadOptions } from "./download.ts";
+import type { Files, UploadOptions, WriteContentOptions } from "./files.ts";
+import type { FollowOptions } from "./follow.ts";
+import type { Journal, JournalListOptions } from "./journal.ts";
+import type { ChangeOptions, CreateOptions, ExchangeOptions, NodeListOptions, Nodes, PathOptions } from "./nodes.ts";
+import { paged } from "./paged.ts";
+import type { ReadOptions } from "./read.ts";
+import { isUploadable } from "./sources.ts";
+import type { VersionListOptions, Versions } from "./versions.ts";
+import type { WorkspaceListOptions, Workspaces } from "./workspaces.ts";
+
+/** The arguments by name, in order, and what a call with wrong ones answers: as it does, something that fails when it is waited for. */
+export interface Takes {
+  readonly checks: Readonly<Record<string, Check>>;
+  readonly fail: (error: RemoteError) => unknown;
+}
+
+export type Table<Calls> = { readonly [Name in keyof Calls]: Takes };
+
+export function answers(checks: Takes["checks"]): Takes {
+  return { checks, fail: (error) => Promise.reject(error) };
+}
+
+function lists(checks: Takes["checks"]): Takes {
+  return { checks, fail: (error) => paged(() => Promise.reject(error)) };
+}
+
+export function streams(checks: Takes["checks"]): Takes {
+  return {
+    checks,
+    // biome-ignore lint/correctness/useYield: it fails when the first entry is asked for
+    fail: async function* (error) {
+      throw error;
+    },
+  };
+}
+
+/** The same calls; one whose arguments are wrong sends nothing and fails with "invalid", `field` being the wrong one. */
+export function checked<Calls extends object>(group: string, calls: Calls, table: Partial<Table<Calls>>): Calls {
+  const over: Record<string, (...given: unknown[]) => unknown> = {};
+  for (const [name, takes] of Object.entries<Takes | undefined>(table)) {
+    const call: unknown = Reflect.get(calls, name);
+    if (takes === undefined || typeof call !== "function") continue;
+    over[name] = (...given) => {
+      const wrong = wrongArgument(takes.checks, given);
+      if (wrong === undefined) return Reflect.apply(call, calls, given);
+      const { field, reason } = wrong;
+      return takes.fail(new RemoteError("invalid", `${group}.${name}: ${field}: ${reason}`, { field, isUnsent: true }));
+    };
+  }
+  return Object.assign({ ...calls }, over);
+}
+
+const PAGE_SIZE = wholeNumber(1, 1000);
+
+export const aMoment = is(
+  "a Date, or a moment in ISO 8601 with its zone",
+  (value) =>
+    (value instanceof Date && !Number.isNaN(value.getTime())) ||
+    (typeof value === "string" &&
+      /^\d{4}-\d\d-\d\dT.+(?:Z|[+-]\d\d:?\d\d)$/.test(value) &&
+      !Number.isNaN(Date.parse(value))),
+);
+export const aRange = fields<{ readonly start: number; readonly end: number }>({
+  start: wholeNumber(0),
+  end: wholeNumber(1),
+});
+export const aSource = fields<CopySource>({ copyOf: filledText, version: optional(filledText) });
+export const aChange = fields<NodeChange>({
+  parentId: optional(filledText),
+  name: optional(filledText),
+  attributes: optional(aJsonObject),
+});
+export const aHash = is(
+  "64 digits of lower-case hex",
+  (value) => typeof value === "string" && /^[0-9a-f]{64}$/.test(value),
+);
+
+const request: Fields<RequestOptions> = {
+  signal: optional(aSignal),
+  retries: optional(
+    either(
+      false,
+      is("false", () => false),
+    ),
+  ),
+};
+const write: Fields<WriteOptions> = { ...request, idempotencyKey: optional(filledText) };
+const workspace = optional(filledText);
+const branch = optional(filledText);
+const list = { pageSize: optional(PAGE_SIZE), orderBy: optional(filledText) };
+const change: Fields<ChangeOptions> = { ...write, ifRevision: optional(wholeNumber(0)) };
+// Of a folder there is none, and "" is none.
+const ifHead = optional(aText);
+const content: Fields<WriteContentOptions> = {
+  ...write,
+  size: optional(wholeNumber(0)),
+  contentHash: optional(aHash),
+  contentType: optional(filledText),
+  attributes: optional(aJsonObject),
+  branch,
+  onProgress: optional(aFunction),
+};
+
+const noOptions = optional(fields<RequestOptions>(request));
+const ofWrite = optional(fields<WriteOptions>(write));
+const ofCreate = optional(fields<CreateOptions>({ ...write, attributes: optional(aJsonObject) }));
+const ofChange = optional(fields<ChangeOptions>(change));
+const aContent = is(
+  "text, bytes, a Blob, { path }, something that yields bytes, or a function that gives that",
+  isUploadable,
+);
+const id = filledText;
+const name = filledText;
+const path = filledText;
+
+export const WORKSPACES: Table<Workspaces> = {
+  list: lists({ options: optional(fields<WorkspaceListOptions>({ ...request, ...list })) }),
+  find: answers({ nameOrId: filledText, options: noOptions }),
+};
+
+export const NODES: Table<Nodes> = {
+  list: lists({
+    options: optional(
+      fields<NodeListOptions>({
+        ...request,
+        ...list,
+        path: optional(path),
+        parentId: optional(id),
+        name: optional(name),
+        recursive: optional(aBoolean),
+        workspace,
+        branch,
+        at: optional(aMoment),
+      }),
+    ),
+  }),
+  get: answers({ nodeId: id, options: optional(fields<RequestOptions & { branch?: string }>({ ...request, branch })) }),
+  byPath: answers({
+    path,
+    options: optional(fields<PathOptions>({ ...request, workspace, branch, at: optional(aMoment) })),
+  }),
+  createFolder: answers({ parentId: id, name, options: ofCreate }),
+  ensureFolder: answers({
+    path,
+    options: optional(fields<RequestOptions & { workspace?: string }>({ ...request, workspace })),
+  }),
+  copy: answers({ parentId: id, name, source: aSource, options: ofCreate }),
+  update: answers({ nodeId: id, change: aChange, options: ofChange }),
+  exchange: answers({
+    nodeId: id,
+    otherId: id,
+    options: optional(fields<ExchangeOptions>({ ...change, otherRevision: optional(wholeNumber(0)) })),
+  }),
+  delete: answers({ nodeId: id, options: ofChange }),
+  restore: answers({ nodeId: id, options: ofWrite }),
+};
+
+export const FILES: Table<Files> = {
+  upload: answers({
+    path,
+    content: aContent,
+    options: optional(fields<UploadOptions>({ ...content, workspace, ifHead, ifAbsent: optional(aBoolean) })),
+  }),
+  create: answers({ parentId: id, name, content: aContent, options: optional(fields<WriteContentOptions>(content)) }),
+  write: answers({
+    nodeId: id,
+    content: aContent,
+    options: optional(fields<WriteContentOptions & { ifHead?: string }>({ ...content, ifHead })),
+  }),
+  writeCopy: answers({
+    nodeId: id,
+    source: aSource,
+    options: optional(
+      fields<CreateOptions & { ifHead?: string }>({ ...write, attributes: optional(aJsonObject), ifHead }),
+    ),
+  }),
+  read: answers({
+    nodeId: id,
+    options: optional(
+      fields<ReadOptions>({
+        ...request,
+        version: optional(id),
+        range: optional(aRange),
+        at: optional(aMoment),
+        branch,
+        contentHash: optional(aHash),
+      }),
+    ),
+  }),
+  download: answers({
+    nodeId: id,
+    path: filledText,
+    options: optional(
+      fields<DownloadOptions>({ ...request, version: optional(id), branch, onProgress: optional(aFunction) }),
+    ),
+  }),
+};
+
+export const VERSIONS: Table<Versions> = {
+  list: lists({ nodeId: id, options: optional(fields<VersionListOptions>({ ...request, ...list, branch })) }),
+};
+
+export const JOURNAL: Table<Journal> = {
+  list: lists({
+    options: optional(
+      fields<JournalListOptions>({
+        ...request,
+        after: optional(wholeNumber(0)),
+        pageSize: optional(PAGE_SIZE),
+        workspace,
+      }),
+    ),
+  }),
+  follow: streams({
+    options: optional(
+      fields<FollowOptions>({
+        ...request,
+        after: optional(wholeNumber(0)),
+        workspace,
+        pollMs: optional(wholeNumber(0)),
+        onBreak: optional(aFunction),
+      }),
+    ),
+  }),
+  append: answers({ nodeId: id, kind: filledText, options: ofWrite }),
+};

@@ -1,0 +1,153 @@
+/** What each call of one request takes (`calls()`), checked as those of the groups are. */
+
+import {
+  aBoolean,
+  aFunction,
+  aJsonObject,
+  aSignal,
+  aText,
+  type Fields,
+  fields,
+  filledText,
+  hasMethods,
+  optional,
+  wholeNumber,
+} from "../checks.ts";
+import type {
+  CallOptions,
+  Client,
+  ContentOptions,
+  ExchangeOptions,
+  JournalOptions,
+  JournalStreamOptions,
+  KeyOptions,
+  ListOptions,
+  NodeListOptions,
+  PageOptions,
+  PathOptions,
+  RevisionOptions,
+  UploadConditions,
+  UploadOptions,
+  VersionListOptions,
+  WorkspaceOptions,
+} from "../client.ts";
+import { aChange, aHash, aMoment, answers, aRange, aSource, streams, type Table } from "./arguments.ts";
+
+type Calls = Omit<Client, "features" | "close">;
+type CopyOptions = NonNullable<Parameters<Client["writeContentByReference"]>[2]>;
+type CreateOptions = NonNullable<Parameters<Client["createFolder"]>[2]>;
+
+const call: Fields<CallOptions> = { signal: optional(aSignal) };
+const key: Fields<KeyOptions> = { ...call, idempotencyKey: optional(filledText) };
+const where: Fields<WorkspaceOptions> = { ...call, workspace: optional(filledText) };
+const revision: Fields<RevisionOptions> = { ...key, ifRevision: optional(wholeNumber(0)) };
+const page: Fields<PageOptions> = {
+  ...call,
+  after: optional(aText),
+  pageSize: optional(wholeNumber(1, 1000)),
+  pageNo: optional(wholeNumber(1)),
+  orderBy: optional(filledText),
+};
+const list: Fields<ListOptions> = { ...page, name: optional(filledText) };
+const branch = optional(filledText);
+const at = optional(aMoment);
+const ifHead = optional(aText);
+const upload: Fields<UploadOptions> = {
+  ...key,
+  contentHash: optional(aHash),
+  contentType: optional(filledText),
+  attributes: optional(aJsonObject),
+  branch,
+  onProgress: optional(aFunction),
+};
+
+const ofCall = optional(fields<CallOptions>(call));
+const ofKey = optional(fields<KeyOptions>(key));
+const ofRevision = optional(fields<RevisionOptions>(revision));
+const ofCreate = optional(fields<CreateOptions>({ ...key, attributes: optional(aJsonObject) }));
+const ofUpload = optional(fields<UploadOptions>(upload));
+const content = hasMethods("a content source: an object with a size and read()", "read");
+const id = filledText;
+const name = filledText;
+const path = filledText;
+
+export const CALLS: Table<Calls> = {
+  listWorkspaces: answers({ options: ofCall }),
+  findWorkspace: answers({ nameOrId: filledText, options: ofCall }),
+  listWorkspacePage: answers({ options: optional(fields<PageOptions>(page)) }),
+  listFolder: answers({ parentId: id, options: optional(fields<ListOptions>(list)) }),
+  listNodes: answers({
+    options: optional(
+      fields<NodeListOptions>({
+        ...list,
+        ...where,
+        path: optional(path),
+        parentId: optional(id),
+        recursive: optional(aBoolean),
+        at,
+        branch,
+      }),
+    ),
+  }),
+  getNode: answers({ nodeId: id, options: optional(fields<CallOptions & { branch?: string }>({ ...call, branch })) }),
+  getNodeByPath: answers({ path, options: optional(fields<PathOptions>({ ...where, at, branch })) }),
+  getContent: answers({
+    nodeId: id,
+    options: optional(
+      fields<ContentOptions>({
+        ...call,
+        version: optional(id),
+        range: optional(aRange),
+        ifVersion: optional(id),
+        at,
+        branch,
+      }),
+    ),
+  }),
+  listVersions: answers({ nodeId: id, options: optional(fields<VersionListOptions>({ ...page, branch })) }),
+  upload: answers({ parentId: id, name, content, options: ofUpload }),
+  uploadByPath: answers({
+    path,
+    content,
+    options: optional(
+      fields<UploadOptions & UploadConditions & WorkspaceOptions>({
+        ...upload,
+        ...where,
+        ifAbsent: optional(aBoolean),
+        ifHead,
+      }),
+    ),
+  }),
+  writeContent: answers({
+    nodeId: id,
+    content,
+    options: optional(fields<UploadOptions & { ifHead?: string }>({ ...upload, ifHead })),
+  }),
+  writeContentByReference: answers({
+    nodeId: id,
+    reference: aSource,
+    options: optional(fields<CopyOptions>({ ...key, attributes: optional(aJsonObject), ifHead })),
+  }),
+  createFolder: answers({ parentId: id, name, options: ofCreate }),
+  copyNode: answers({ parentId: id, name, reference: aSource, options: ofCreate }),
+  patchNode: answers({ nodeId: id, patch: aChange, options: ofRevision }),
+  exchangeNodes: answers({
+    nodeId: id,
+    other: id,
+    options: optional(fields<ExchangeOptions>({ ...revision, otherRevision: optional(wholeNumber(0)) })),
+  }),
+  deleteNode: answers({ nodeId: id, options: ofRevision }),
+  restoreNode: answers({ nodeId: id, options: ofKey }),
+  readJournal: answers({
+    workspaceId: optional(filledText),
+    position: wholeNumber(0),
+    options: optional(
+      fields<JournalOptions>({ ...where, pageSize: optional(wholeNumber(1, 1000)), pageNo: optional(wholeNumber(1)) }),
+    ),
+  }),
+  streamJournal: streams({
+    position: wholeNumber(0),
+    options: optional(fields<JournalStreamOptions>({ ...where, onHeard: optional(aFunction) })),
+  }),
+  appendJournal: answers({ nodeId: id, kind: filledText, options: ofKey }),
+};
