@@ -14,6 +14,7 @@
  *
  * Every call rejects with a `RemoteError`; its `code` says what to do.
  */
+/// <reference types="node" preserve="true" />
 export type { Attributes, AttributesPatch } from "../contract/attributes.ts";
 export { FEATURES, type Feature, type Features } from "../contract/features.ts";
 export type { ContentSource, HttpAnswer, HttpRequest, Transport } from "../contract/http.ts";

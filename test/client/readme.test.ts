@@ -10,36 +10,13 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type RunningGateway, startGateway } from "../../src/gateway/start.ts";
 import { run } from "../support/child.ts";
+import { COMPILER_OPTIONS, examplesOf } from "./support/page-examples.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const page = readFileSync(join(root, "src/client/README.md"), "utf8");
 
-interface Example {
-  readonly file: string;
-  readonly code: string;
-  /** The block of text right after it. */
-  readonly output: string | undefined;
-}
-
-function examplesOf(text: string): Example[] {
-  const block = /^```ts (\S+)\n(.*?)^```\n(?:\n```text\n(.*?)^```$)?/gms;
-  return [...text.matchAll(block)].map(([, file = "", code = "", output]) => ({ file, code, output }));
-}
-
 const examples = examplesOf(page);
 const programs = examples.filter(({ output }) => output !== undefined);
-
-const COMPILER_OPTIONS = {
-  target: "es2023",
-  module: "nodenext",
-  types: ["node"],
-  strict: true,
-  exactOptionalPropertyTypes: true,
-  noUncheckedIndexedAccess: true,
-  noUnusedLocals: true,
-  rewriteRelativeImportExtensions: true,
-  skipLibCheck: true,
-};
 
 /** A project that depends on wsfs and nothing else, with all examples in it. */
 let folder = "";
@@ -52,7 +29,8 @@ beforeAll(async () => {
   symlinkSync(root, join(modules, "wsfs"));
   symlinkSync(join(root, "node_modules/@types/node"), join(modules, "@types/node"));
   writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module" }));
-  const project = { compilerOptions: COMPILER_OPTIONS, include: ["*.ts"] };
+  const emitted = { module: "nodenext", rewriteRelativeImportExtensions: true, skipLibCheck: true };
+  const project = { compilerOptions: { ...COMPILER_OPTIONS, ...emitted }, include: ["*.ts"] };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(project));
   for (const { file, code } of examples) writeFileSync(join(folder, file), code);
   gateway = await startGateway({ dataDir: join(folder, "gateway") });
