@@ -20,6 +20,7 @@ export const FS_ERRNO = {
   ENOTDIR: 20,
   EISDIR: 21,
   EINVAL: 22,
+  ENFILE: 23,
   EFBIG: 27,
   ENOSPC: 28,
   EROFS: 30,

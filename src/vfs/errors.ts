@@ -20,6 +20,7 @@ export const FS_ERROR_CODES = [
   "ENOTDIR",
   "EISDIR",
   "EINVAL",
+  "ENFILE",
   "EFBIG",
   "ENOSPC",
   "EROFS",
@@ -59,7 +60,11 @@ const DISK_CODES = ["ENOSPC", "EDQUOT", "EROFS", "EFBIG", "ENOMEM", "EINVAL"] as
 /** What a program gets to hear when the local disk failed. */
 export function fromDisk(error: unknown, doing: string): FsError {
   if (error instanceof FsError) return error;
-  const code = isUnsupported(error) ? "EOPNOTSUPP" : (DISK_CODES.find((each) => hasCode(error, each)) ?? "EIO");
+  let code: FsErrorCode = isUnsupported(error)
+    ? "EOPNOTSUPP"
+    : (DISK_CODES.find((each) => hasCode(error, each)) ?? "EIO");
+  // The daemon's own limit is not the program's: to that it is one of the system.
+  if (hasCode(error, "EMFILE", "ENFILE")) code = "ENFILE";
   const message = error instanceof Error ? error.message : String(error);
   return new FsError(code, `${doing}: ${message}`, { cause: error });
 }

@@ -1,9 +1,11 @@
 /** What went wrong with a content is remembered for as long as it says something. */
 import { expect, test } from "vitest";
 import { RemoteError } from "../../src/client/errors.ts";
+import { systemError } from "../../src/lib/system-error.ts";
 import { ROOT_INODE } from "../../src/metadata/metadata.ts";
 import { retryNow } from "../../src/vfs/calls/retry.ts";
 import type { Context } from "../../src/vfs/context/context.ts";
+import { fromDisk } from "../../src/vfs/errors.ts";
 import { forgetLineage } from "../../src/vfs/files/live.ts";
 import { removeInode } from "../../src/vfs/files/nameless.ts";
 import { couldNotRead } from "../../src/vfs/files/unreadable.ts";
@@ -57,6 +59,14 @@ test("with its last name and the last who has it open it is forgotten", async ()
     [false, false],
     [true, true],
   ]);
+});
+
+test("descriptors that are all in use say nothing of it: it waits no longer each time", async () => {
+  const { world, row, inode } = await unreadableCut();
+  const tryWith = (code: string) => couldNotRead(world.context, row, inode, systemError(code, "open"));
+  expect([tryWith("EMFILE"), tryWith("EMFILE"), tryWith("ENFILE")]).toEqual([1, 1, 1]);
+  expect([tryWith("EIO"), tryWith("EIO"), tryWith("EMFILE")]).toEqual([2, 3, 3]);
+  expect(fromDisk(systemError("EMFILE", "open"), "the file")).toMatchObject({ code: "ENFILE" });
 });
 
 /** A file that was cut, whose request is under way; nothing of the cut can be read. */

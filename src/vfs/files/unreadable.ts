@@ -4,6 +4,7 @@
  * somebody may know better, and the name can be removed.
  */
 import { RemoteError } from "../../client/errors.ts";
+import { hasCode } from "../../lib/system-error.ts";
 import type { Inode } from "../../metadata/inodes.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Unreadable } from "../context/byte-state.ts";
@@ -35,7 +36,9 @@ export function couldNotRead(
 /** For who asks why it is not sent. */
 export function noteUnreadable(context: Context, inode: number, lineage: number, error: unknown): Unreadable {
   const { bytes, log, activity } = context;
-  const tries = (bytes.unreadable.get(lineage)?.tries ?? 0) + 1;
+  const before = bytes.unreadable.get(lineage)?.tries ?? 0;
+  // Descriptors that are all in use say nothing of the content, and are free again in a moment: it waits no longer each time.
+  const tries = hasCode(error, "ENFILE", "EMFILE") ? Math.max(before, 1) : before + 1;
   const why = error instanceof Error ? error.message : String(error);
   const noted = { tries, why };
   bytes.unreadable.set(lineage, noted);
