@@ -57,7 +57,7 @@ const examples: Record<keyof typeof RULES, [path: string, wrong: string, right: 
     ["src/client/a.ts", 'import Database from "better-sqlite3";', 'import { Pool } from "undici";'],
     ["src/daemon/a.ts", 'const yargs = await import("yargs");', ""],
   ],
-  "the addon has one door and two users": [
+  "the addon has one door and three users": [
     ["src/fuse/session.ts", 'import { addon } from "../lib/addon.ts";', 'import { open } from "./native.ts";'],
     ["src/daemon/a.ts", 'require("../../native/build/Release/wsfs.node");', 'import "node:fs";'],
   ],

@@ -24,6 +24,7 @@ NAPI_MODULE_INIT()
     {"controlClose", control_close},
     {"receiveDescriptor", receive_descriptor},
     {"socketPair", socket_pair},
+    {"forbidCore", forbid_core},
     {"backingOpen", backing_open},
     {"backingClose", backing_close},
     {"connectionNumber", connection_number},

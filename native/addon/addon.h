@@ -60,6 +60,7 @@ napi_value control_send(napi_env env, napi_callback_info info);
 napi_value control_close(napi_env env, napi_callback_info info);
 napi_value receive_descriptor(napi_env env, napi_callback_info info);
 
+napi_value forbid_core(napi_env env, napi_callback_info info);
 napi_value socket_pair(napi_env env, napi_callback_info info);
 napi_value backing_open(napi_env env, napi_callback_info info);
 napi_value backing_close(napi_env env, napi_callback_info info);

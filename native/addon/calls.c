@@ -12,6 +12,7 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -49,6 +50,17 @@ napi_value socket_pair(napi_env env, napi_callback_info info)
     CHECK(env, napi_set_element(env, result, i, number));
   }
   return result;
+}
+
+/* forbidCore(): this process and those it starts leave no core file from now on, until somebody raises the limit again. */
+napi_value forbid_core(napi_env env, napi_callback_info info)
+{
+  (void)info;
+  struct rlimit core;
+  if (getrlimit(RLIMIT_CORE, &core) < 0) return throw_system_error(env, errno, "getrlimit");
+  core.rlim_cur = 0;
+  if (setrlimit(RLIMIT_CORE, &core) < 0) return throw_system_error(env, errno, "setrlimit");
+  return NULL;
 }
 
 /* backingOpen(deviceFd, fd): the backing id (> 0) or -errno. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -74,9 +75,19 @@ static void __attribute__((noreturn)) run_daemon(char **program, int control)
   _exit(127);
 }
 
+/* Of this process and those it starts: a daemon's memory holds tokens and content. Who looks for a fault may raise the limit. */
+static void forbid_core(void)
+{
+  struct rlimit core;
+  if (getrlimit(RLIMIT_CORE, &core) < 0) return;
+  core.rlim_cur = 0;
+  if (setrlimit(RLIMIT_CORE, &core) < 0) say("core files cannot be forbidden: %s", strerror(errno));
+}
+
 int start_daemon(char **program, pid_t *pid, int *control)
 {
   int ends[2];
+  forbid_core();
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) return errno;
   pid_t child = fork();
   if (child == 0) run_daemon(program, ends[1]);

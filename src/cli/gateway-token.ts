@@ -1,10 +1,12 @@
 /** `wsfs gateway token`: prints an access token for a local gateway, whether it runs or not. */
 import { statSync } from "node:fs";
+import { forbidCore } from "../lib/core-file.ts";
 import { EXIT, Failure } from "./failure.ts";
 import type { Values } from "./options.ts";
 import { absolute } from "./working-folder.ts";
 
 export async function gatewayToken(values: Values<"gateway token">): Promise<number> {
+  forbidCore();
   const data = absolute(values.data);
   if (statSync(data, { throwIfNoEntry: false })?.isDirectory() !== true) {
     throw new Failure(

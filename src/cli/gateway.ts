@@ -1,6 +1,7 @@
 /** `wsfs gateway`: serves a local gateway until it is told to end. */
 import { identifyProcess } from "../daemon/processes.ts";
 import { type Claim, claimFolder, FolderOfOthers } from "../lib/claim-folder.ts";
+import { forbidCore } from "../lib/core-file.ts";
 import type { LogLevel } from "../lib/log.ts";
 import { userFolders } from "./environment.ts";
 import { EXIT, Failure } from "./failure.ts";
@@ -14,6 +15,7 @@ const TOKEN_SECONDS = 30 * 86_400;
 const CLOSE_LIMIT_MS = 3000;
 
 export async function gateway(values: Values<"gateway">): Promise<number> {
+  forbidCore();
   const data = absolute(values.data);
   if (values.bare && values.quota.length > 0) {
     throw new Failure("--quota: a bare gateway has no word for it", EXIT.usage);

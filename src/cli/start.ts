@@ -8,6 +8,7 @@ import type { Readable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { readMountTable } from "../daemon/mount-table.ts";
+import { forbidCore } from "../lib/core-file.ts";
 import { makeFolders } from "../lib/make-folders.ts";
 import { checkApart } from "./apart.ts";
 import { childEnvironment, crashesAMinute, userFolders } from "./environment.ts";
@@ -31,6 +32,7 @@ const MAIN = fileURLToPath(new URL("./main.js", import.meta.url));
 
 export async function start(values: Values<"start">): Promise<number> {
   checkKernel();
+  forbidCore();
   const crashes = crashesAMinute();
   const folders = userFolders();
   const dir = values.dir ?? join(folders.home, "Workspace");
