@@ -1,11 +1,12 @@
 /** The journal: what changed, in the order of positions, shown as late as its lag; and entries told by callers. */
+import { z } from "zod";
 import type { JournalEntry } from "../contract/resources.ts";
 import { beginChange, recordActivity } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { once } from "./idempotency.ts";
-import { lastChange } from "./lag.ts";
-import { type Page, pageOfList, parseOrder } from "./paging.ts";
+import { lastChange, lastChangeOf } from "./lag.ts";
+import { badCursor, decodeCursor, encodeCursor, listMark, type Page, pageOfList, parseOrder } from "./paging.ts";
 import { invalid, notFound } from "./problems.ts";
 import { inBatches, type SortValue } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
@@ -54,6 +55,9 @@ export function appendJournal(context: Context, call: Call<"appendJournal">): Ga
   });
 }
 
+const ENTRIES = `SELECT ${ENTRY_COLUMNS} FROM change c LEFT JOIN version v ON v.id = c.head
+  WHERE c.workspace = ? AND c.entry IS NOT NULL AND c.position > ? AND c.position <= ?`;
+
 /** The entries of a workspace with `after` < position <= `end`, oldest first. */
 export function entriesBetween(
   store: Store,
@@ -63,10 +67,7 @@ export function entriesBetween(
   limit: number,
 ): JournalEntry[] {
   return store
-    .prepare<EntryRow>(
-      `SELECT ${ENTRY_COLUMNS} FROM change c LEFT JOIN version v ON v.id = c.head
-       WHERE c.workspace = ? AND c.entry IS NOT NULL AND c.position > ? AND c.position <= ? ORDER BY c.position LIMIT +?`,
-    )
+    .prepare<EntryRow>(`${ENTRIES} ORDER BY c.position LIMIT +?`)
     .all(workspace, after, end, limit)
     .map(showEntry);
 }
@@ -118,8 +119,11 @@ export async function readJournal(context: Context, call: Call<"readJournal">): 
   const { field, descending } = parseOrder(query.orderBy, fields, "position");
   const asOf = context.journalLag.shown();
   // Times go up with positions: both orders are one.
-  if ((field === "position" || field === "time") && !descending && cursor === undefined) {
-    return jsonAnswer(200, pageByPosition(store, workspace.id, query, after, asOf));
+  if (field === "position" || field === "time") {
+    const range = { workspace: workspace.id, after, asOf };
+    if (descending) return jsonAnswer(200, pageFromTheEnd(store, range, { ...query, cursor }));
+    if (cursor === undefined) return jsonAnswer(200, pageByPosition(store, range, query));
+    throw badCursor();
   }
   const page = await pageOfList(
     context.lists,
@@ -129,6 +133,7 @@ export async function readJournal(context: Context, call: Call<"readJournal">): 
       fields,
       fallback: "position",
       asOf,
+      changedAt: (position) => lastChangeOf(store, workspace.id, position),
       *rows(by, end) {
         const next = store.prepare<{ row: number; value: SortValue }>(
           `SELECT c.position AS row, ${FIELDS[by]} AS value FROM change c
@@ -154,13 +159,18 @@ export async function readJournal(context: Context, call: Call<"readJournal">): 
   return jsonAnswer(200, { ...page, next: page.next === null ? null : `${after}.${page.next}` });
 }
 
+/** Entries of a workspace with `after` < position <= `asOf`. */
+interface Range {
+  readonly workspace: string;
+  readonly after: number;
+  readonly asOf: number;
+}
+
 /** Oldest first: entries are numbered, so any page is found without those before it. */
 function pageByPosition(
   store: Store,
-  workspace: string,
+  { workspace, after, asOf }: Range,
   { pageNo, pageSize }: { readonly pageNo: number; readonly pageSize: number },
-  after: number,
-  asOf: number,
 ): Page<JournalEntry> {
   const before = entryAt(store, workspace, after);
   const totalCount = Math.max(0, entryAt(store, workspace, asOf) - before);
@@ -170,6 +180,40 @@ function pageByPosition(
   const end = items.at(-1);
   const next = end !== undefined && skip + items.length < totalCount ? String(end.position) : null;
   return { items, totalCount, pageNo, pageSize, asOf, next };
+}
+
+const count = z.number().int().min(0);
+/** [position of the first page, pageNo, items before, what list it is of]. */
+const endCursor = z.tuple([count, z.number().int().min(1), count, z.string()]);
+
+/** Newest first, from the position of the first page on. */
+function pageFromTheEnd(
+  store: Store,
+  { workspace, after, asOf: shown }: Range,
+  query: { readonly pageNo: number; readonly pageSize: number; readonly cursor: string | undefined },
+): Page<JournalEntry> {
+  const { pageSize } = query;
+  const list = listMark(["journal", workspace, after]);
+  const [asOf, pageNo, skip, itsList] =
+    query.cursor === undefined
+      ? [shown, query.pageNo, (query.pageNo - 1) * pageSize, list]
+      : decodeCursor(query.cursor, endCursor);
+  if (asOf > shown || itsList !== list) throw badCursor();
+  const newest = entryAt(store, workspace, asOf);
+  const totalCount = Math.max(0, newest - entryAt(store, workspace, after));
+  const start = positionOfEntry(store, workspace, newest - skip, after, asOf);
+  const items = skip >= totalCount ? [] : entriesUpTo(store, workspace, after, start, pageSize);
+  const end = skip + items.length;
+  const next = items.length > 0 && end < totalCount ? `${after}.${encodeCursor([asOf, pageNo + 1, end, list])}` : null;
+  return { items, totalCount, pageNo, pageSize, asOf, next };
+}
+
+/** The entries of a workspace with `after` < position <= `end`, newest first. */
+function entriesUpTo(store: Store, workspace: string, after: number, end: number, limit: number): JournalEntry[] {
+  return store
+    .prepare<EntryRow>(`${ENTRIES} ORDER BY c.position DESC LIMIT +?`)
+    .all(workspace, after, end, limit)
+    .map(showEntry);
 }
 
 /** The number of the last entry at or before a position; 0 before the first one. */

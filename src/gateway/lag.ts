@@ -47,6 +47,23 @@ export function lastChange(store: Store): ChangeTime {
 }
 
 /**
+ * The position of the last change of a workspace up to `asOf`, 0 without one: what a workspace held is the same at both,
+ * whatever went on in others meanwhile.
+ */
+export function lastChangeOf(store: Store, workspace: string, asOf: number): number {
+  // Each change is in one of the two indices.
+  const last = (which: "IS NULL" | "IS NOT NULL") =>
+    store
+      .prepare<number>(
+        `SELECT position FROM change WHERE workspace = ? AND entry ${which} AND position <= ?
+         ORDER BY position DESC LIMIT 1`,
+      )
+      .pluck()
+      .get(workspace, asOf) ?? 0;
+  return Math.max(last("IS NOT NULL"), last("IS NULL"));
+}
+
+/**
  * The last position whose change happened at or before `time` (milliseconds), at least `from`.
  * Times never go back along positions, so this halves. All changes of one transaction have one
  * time: a position found here never lies within one.

@@ -7,6 +7,7 @@ import { z } from "zod";
 import { shownPosition } from "./as-of.ts";
 import type { Context } from "./context.ts";
 import { type Call, type GatewayAnswer, jsonTextAnswer } from "./exchange.ts";
+import { lastChangeOf } from "./lag.ts";
 import { listingRows, NODE_FIELDS, type NodeField, type Scope } from "./listing-rows.ts";
 import { deltaSince, isMarked, pageAfter, pageAt } from "./marked-pages.ts";
 import { nodesAsJson } from "./node-json.ts";
@@ -40,7 +41,7 @@ export async function listNodes(context: Context, call: Call<"listNodes">): Prom
   const order = parseOrder(query.orderBy, FIELDS, "name");
   const from = query.after === undefined || query.after === "" ? undefined : decodeCursor(query.after, cursor);
   const shown = shownPosition(context, query.at);
-  const [asOf, page, known, before, key, itsList] = from ?? [shown, 1, undefined, undefined, null, undefined];
+  const [asOf, number, known, before, key, itsList] = from ?? [shown, 1, undefined, undefined, null, undefined];
   if (asOf > shown) throw badCursor();
   const folder = folderAsked(context, call, asOf);
   const { name, recursive, branch } = query;
@@ -48,7 +49,7 @@ export async function listNodes(context: Context, call: Call<"listNodes">): Prom
   if (itsList !== undefined && itsList !== list) throw badCursor();
   if (key !== null && (typeof key[0] === "number") !== (order.field === "createdAt")) throw badCursor();
   const { pageSize } = query;
-  const pageNo = query.after === undefined ? query.pageNo : page;
+  const pageNo = query.after === undefined ? query.pageNo : number;
   const offset = before ?? (pageNo - 1) * pageSize;
 
   const scope: Scope = {
@@ -59,7 +60,8 @@ export async function listNodes(context: Context, call: Call<"listNodes">): Prom
     branch,
     asOf,
   };
-  const { items, size, totalCount, last } = await readPage(context, scope, order, { offset, key, limit: pageSize });
+  const page = { offset, key, limit: pageSize };
+  const { items, size, totalCount, last } = await readPage(context, folder.workspace, scope, order, page);
   const end = offset + size;
   const total = known ?? totalCount;
   const next = size > 0 && end < total ? encodeCursor([asOf, pageNo + 1, total, end, last, list]) : null;
@@ -78,6 +80,7 @@ interface Page {
 
 async function readPage(
   context: Context,
+  workspace: string,
   scope: Scope,
   { field, descending }: Order,
   { offset, key, limit }: { readonly offset: number; readonly key: Key | null; readonly limit: number },
@@ -106,7 +109,16 @@ async function readPage(
       last: lastRow === undefined ? null : keyOf(marked, { ...lastRow, node: lastRow.id }),
     };
   }
-  const listKey = JSON.stringify(["nodes", folder, asOf, scope.recursive, scope.name ?? null, branch ?? null, field]);
+  const changedAt = lastChangeOf(store, workspace, asOf);
+  const listKey = JSON.stringify([
+    "nodes",
+    folder,
+    changedAt,
+    scope.recursive,
+    scope.name ?? null,
+    branch ?? null,
+    field,
+  ]);
   const rows = await context.lists.get(listKey, () => listingRows(store, scope, field));
   const refs = sliceOf(rows, descending, offset, limit);
   return {

@@ -70,7 +70,7 @@ export function sliceOf(rows: Float64Array, descending: boolean, offset: number,
   return [...rows.subarray(Math.max(0, end - limit), end)].reverse();
 }
 
-/** A list that is sorted as a whole, once for each position and order. */
+/** A list that is sorted as a whole, once for each order and position at which it became another. */
 export interface SortableList<F extends string, T> {
   /** What tells it from all others. */
   readonly key: readonly unknown[];
@@ -78,6 +78,8 @@ export interface SortableList<F extends string, T> {
   readonly fallback: F;
   /** The position of its first page, if this is one. */
   readonly asOf: number;
+  /** The last position up to another one at which the list became another. */
+  changedAt(asOf: number): number;
   /** All rows there were at a position, with their values of the field. */
   rows(field: F, asOf: number): Iterable<readonly Row[]>;
   show(rows: readonly number[]): readonly T[];
@@ -100,7 +102,8 @@ export async function pageOfList<F extends string, T>(
   const asOf = from?.[0] ?? list.asOf;
   const pageNo = from?.[1] ?? (query.after === undefined ? query.pageNo : 1);
   const offset = from?.[3] ?? (pageNo - 1) * query.pageSize;
-  const rows = await lists.get(JSON.stringify([...list.key, field, asOf]), () => list.rows(field, asOf));
+  const key = JSON.stringify([...list.key, field, list.changedAt(asOf)]);
+  const rows = await lists.get(key, () => list.rows(field, asOf));
   const items = list.show(sliceOf(rows, descending, offset, query.pageSize));
   const end = offset + items.length;
   return {

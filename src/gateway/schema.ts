@@ -186,6 +186,8 @@ const MIGRATIONS: readonly string[] = [
   `
   -- Large attributes are kept as differences from now on, and thinned out (attribute-states.ts); with activities, none.
   UPDATE change SET attributes = '' WHERE activity = 1;
+  -- Beside change_entry: the last change of a workspace, of either kind.
+  CREATE INDEX IF NOT EXISTS change_silent ON change(workspace) WHERE entry IS NULL;
   CREATE INDEX IF NOT EXISTS change_large ON change(position) WHERE activity = 0 AND revision > 1 AND revision % 64 <> 0
     AND (length(attributes) > 1024 OR substr(attributes, 1, 1) = '+');
   `,

@@ -2,7 +2,7 @@
 import type { Version } from "../contract/resources.ts";
 import type { Context } from "./context.ts";
 import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
-import { lastChange } from "./lag.ts";
+import { lastChange, lastChangeOf } from "./lag.ts";
 import { pageOfList } from "./paging.ts";
 import { inBatches, type Row } from "./sorted-lists.ts";
 import { visibleNode } from "./workspaces.ts";
@@ -35,6 +35,7 @@ export async function listVersions(context: Context, call: Call<"listVersions">)
     fields: Object.keys(FIELDS) as Field[],
     fallback: "number",
     asOf: lastChange(store).position,
+    changedAt: (asOf) => lastChangeOf(store, row.workspace, asOf),
     rows(field, asOf) {
       const next = store.prepare<Row & { readonly number: number }>(
         `SELECT rowid AS row, id, number, ${FIELDS[field]} AS value FROM version

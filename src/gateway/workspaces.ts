@@ -123,6 +123,7 @@ export async function listWorkspaces(context: Context, call: Call<"listWorkspace
     fields: Object.keys(FIELDS) as Field[],
     fallback: "name",
     asOf,
+    changedAt: (position) => position,
     rows: (field, position) => [
       store
         .prepare<Row>(

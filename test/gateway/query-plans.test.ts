@@ -1,0 +1,87 @@
+/** Pages that are to take a page's time are read from an index: what SQLite says of each statement they take. */
+import { expect, test, vi } from "vitest";
+import { createTestCore } from "../support/gateway-core.ts";
+import { makeFilledFolder } from "../support/many-nodes.ts";
+
+/** Reads a table that grows. */
+const LARGE = /\bSELECT\b.*\b(?:FROM|JOIN) (?:change|place|past_place|node|version)\b/s;
+
+/** Statements of which SQLite reads a whole table, or puts rows in order. */
+async function dearStatements(ask: (core: ReturnType<typeof createTestCore>) => Promise<void>): Promise<string[]> {
+  const core = createTestCore();
+  const { database, clock, workspace } = core;
+  const folder = { database, clock, workspace: workspace.id, parent: workspace.root };
+  makeFilledFolder({ ...folder, name: "big", count: 3000 });
+  const asked = vi.spyOn(database, "prepare");
+  await ask(core);
+  const texts = new Set(asked.mock.calls.map(([sql]) => String(sql)).filter((sql) => LARGE.test(sql)));
+  expect(texts.size).toBeGreaterThan(1);
+  asked.mockRestore();
+  return [...texts].filter((sql) => {
+    const plan = database
+      .prepare<unknown[], { detail: string }>(`EXPLAIN QUERY PLAN ${sql}`)
+      .all(...valuesFor(sql))
+      .map(({ detail }) => detail);
+    return plan.some((step) => /TEMP B-TREE|AUTOMATIC/.test(step) || /^SCAN (?!j VIRTUAL|CONSTANT|t$)/.test(step));
+  });
+}
+
+/** Anything, for a plan does not hang on it. */
+function valuesFor(sql: string): unknown[] {
+  const named = [...sql.matchAll(/:(\w+)/g)].map(([, name = ""]) => [name, "[]"]);
+  return named.length > 0 ? [Object.fromEntries(named)] : [...sql.matchAll(/\?/g)].map(() => "[]");
+}
+
+test.each(["position", "-position", "time", "-time"])("the journal by %s", async (orderBy) => {
+  const dear = await dearStatements(async (core) => {
+    const read = async (query: Record<string, string>) => {
+      const answer = await core.call("GET", "/v1/journal", { query: { orderBy, pageSize: "7", ...query } });
+      expect([answer.status, answer.json.items.length]).toEqual([200, 7]);
+      return answer.json.next;
+    };
+    const next = await read({});
+    await read({ after: String(next) });
+    await read({ pageNo: "5", after: "9" });
+  });
+  expect(dear).toEqual([]);
+});
+
+test("the journal by position is put in order for nobody: as many as like may ask for pages of it at once", async () => {
+  const core = createTestCore();
+  const { database, clock, workspace } = core;
+  makeFilledFolder({ database, clock, workspace: workspace.id, parent: workspace.root, name: "big", count: 5000 });
+  const asked = ["-position", "-time"].flatMap((orderBy) =>
+    Array.from({ length: 30 }, (_, after) =>
+      core.call("GET", "/v1/journal", { query: { orderBy, after: String(after), pageSize: "1", pageNo: "2" } }),
+    ),
+  );
+  const answers = await Promise.all(asked);
+  expect(new Set(answers.map(({ status, json }) => [status, json.items?.[0]?.position].join()))).toEqual(
+    new Set(["200,5001"]),
+  );
+});
+
+test.each(["name", "-name", "id", "-id", "createdAt", "-createdAt"])("a large folder by %s", async (orderBy) => {
+  const dear = await dearStatements(async (core) => {
+    const read = async (query: Record<string, string>) => {
+      const asked = { path: "/big", orderBy, pageSize: "7", ...query };
+      const answer = await core.call("GET", "/v1/nodes", { query: asked });
+      expect([answer.status, answer.json.items.length]).toEqual([200, 7]);
+      return answer.json.next;
+    };
+    const next = await read({ after: "" });
+    await read({ after: String(next) });
+    await read({ pageNo: "5" });
+  });
+  expect(dear).toEqual([]);
+});
+
+test("the last change of a workspace", async () => {
+  const dear = await dearStatements(async (core) => {
+    const answer = await core.call("GET", "/v1/nodes", { query: { path: "/big", orderBy: "size", pageSize: "7" } });
+    expect(answer.status).toBe(200);
+    const { items } = (await core.call("GET", "/v1/nodes", { query: { path: "/big", pageSize: "1" } })).json;
+    expect((await core.call("GET", `/v1/nodes/${items[0]?.id}/versions`)).json.totalCount).toBe(1);
+  });
+  expect(dear).toEqual([]);
+});
