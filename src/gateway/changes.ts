@@ -57,7 +57,7 @@ interface State {
 }
 
 function append(
-  store: Store,
+  { store, told }: Pick<Context, "store" | "told">,
   change: Change,
   node: { id: string; workspace: string },
   kind: string,
@@ -66,6 +66,7 @@ function append(
   /** How many bytes more the workspace holds after it. */
   growth = 0,
 ): number {
+  if (change.journaled) told.add(node.workspace);
   const entry = change.journaled ? nextEntry(store, node.workspace, growth) : null;
   if (!change.journaled && growth !== 0) addUsed(store, node.workspace, growth);
   const { lastInsertRowid } = store
@@ -139,7 +140,7 @@ export function createNodeRow(
     ...(head === null ? {} : { branch: MAIN, branchHead: head }),
   };
   const owner = { id, workspace: node.workspace };
-  const position = append(store, change, owner, "created", 0, state, node.content?.size);
+  const position = append(context, change, owner, "created", 0, state, node.content?.size);
   const provisioned = node.kind === "file" || change.journaled ? 1 : 0;
   store
     .prepare(
@@ -256,7 +257,7 @@ export function changeNodeRows(
       deleted: to.deleted === undefined ? row.deleted : Number(to.deleted),
       ...(version === undefined ? {} : { branch: to.branch?.name ?? MAIN, branchHead: version }),
     };
-    const position = append(store, change, row, kind, 0, state, growth);
+    const position = append(context, change, row, kind, 0, state, growth);
     if (to.content !== undefined && version !== undefined) {
       const { name, mtime } = to.branch ?? { name: MAIN, mtime: undefined };
       addVersion(store, change, row.id, name, version, row.versions + 1, position, to.content, mtime);
@@ -310,7 +311,7 @@ const placeOf = (row: NodeRow, name: string) => ({ name, node: row.id, createdAt
 /** A journal entry told by a caller. The node stays as it is; an unprovisioned folder is provisioned. */
 export function recordActivity(context: Context, change: Change, row: NodeRow, kind: string): number {
   const { store } = context;
-  const position = append(store, change, row, kind, 1, { ...row, attributes: "" });
+  const position = append(context, change, row, kind, 1, { ...row, attributes: "" });
   if (row.provisioned === 0) {
     store.prepare("UPDATE node SET provisioned = 1 WHERE id = ?").run(row.id);
     if (row.parent !== null) beginPlace(store, row.parent, placeOf(row, row.name), position);

@@ -35,6 +35,8 @@ export interface Context {
   readonly staged: Set<string>;
   /** Of this store's rows, as long as it is open. */
   readonly lists: SortedLists;
-  /** Fired after every transaction, and when options change. */
+  /** Of journal entries, fired when they are committed; and when options change. */
   readonly news: Signal;
+  /** Workspaces that got entries since the last commit. */
+  readonly told: Set<string>;
 }

@@ -121,7 +121,12 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   const lists = createSortedLists();
   store.beforeCommit(() => clock.step("gateway: about to commit"));
   store.afterCommit(() => clock.step("gateway: committed"));
-  store.afterCommit(news.fire);
+  const told = new Set<string>();
+  store.afterCommit(() => {
+    news.fire(told);
+    told.clear();
+  });
+  store.afterRollback(() => told.clear());
   store.afterRollback(lists.forget);
   const context: Context = {
     clock,
@@ -141,6 +146,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     staged: new Set(),
     lists,
     news,
+    told,
   };
   const checkToken = createTokenCheck(signingKey, clock, () => options.tokenSeconds);
   const background = new Set<Promise<unknown>>();
@@ -158,7 +164,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     context.journalLag.shown();
     context.births.settle();
     Object.assign(options, checked);
-    news.fire();
+    news.fireAll();
   }
 
   async function callOf(route: Route, request: GatewayRequest): Promise<Call<OperationName>> {

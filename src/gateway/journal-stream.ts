@@ -6,7 +6,6 @@
 import type { Context } from "./context.ts";
 import type { Call, GatewayAnswer } from "./exchange.ts";
 import { checkReached, entriesBetween } from "./journal.ts";
-import { lastChange } from "./lag.ts";
 import { invalid } from "./problems.ts";
 import { type Caller, goodUntil } from "./tokens.ts";
 import { callWorkspace } from "./workspaces.ts";
@@ -29,17 +28,23 @@ export function streamJournal(context: Context, call: Call<"streamJournal">): Ga
   };
 }
 
+interface Reader {
+  gone: boolean;
+  /** Has it look whether it is gone. */
+  wake(): void;
+}
+
 /** A generator's own return() would wait for its next event. */
 function stream(context: Context, workspace: string, from: number, caller: Caller): AsyncIterable<Uint8Array> {
   return {
     [Symbol.asyncIterator]() {
-      const reader = { gone: false };
+      const reader: Reader = { gone: false, wake() {} };
       const inner = events(context, workspace, from, caller, reader);
       return {
         next: () => inner.next(),
         return() {
           reader.gone = true;
-          context.news.fire();
+          reader.wake();
           return inner.return(undefined);
         },
       };
@@ -62,9 +67,13 @@ async function* events(
   workspace: string,
   from: number,
   caller: Caller,
-  reader: { readonly gone: boolean },
+  reader: Reader,
 ): AsyncGenerator<Uint8Array> {
   const { clock, store, journalLag, news, options } = context;
+  const wait = (milliseconds: number) =>
+    news.wait(clock, milliseconds, workspace, (wake) => {
+      reader.wake = wake;
+    });
   /** How long tokens live may be set anew meanwhile. */
   const rest = () => goodUntil(caller, options.tokenSeconds) - clock.wallClock();
   let position = from;
@@ -85,7 +94,7 @@ async function* events(
       ))
     ) {
       // Asked at once, a store that is full would be asked for ever.
-      await news.wait(clock, LAG_POLL_MS);
+      await wait(LAG_POLL_MS);
       continue;
     }
     if (last !== undefined) {
@@ -100,7 +109,7 @@ async function* events(
       sent = clock.elapsed();
       continue;
     }
-    const hidden = lastChange(store).position > shown;
-    await news.wait(clock, Math.min(quiet, hidden ? LAG_POLL_MS : quiet, Math.max(1, rest())));
+    const hidden = entriesBetween(store, workspace, position, Number.MAX_SAFE_INTEGER, 1).length > 0;
+    await wait(Math.min(quiet, hidden ? LAG_POLL_MS : quiet, Math.max(1, rest())));
   }
 }

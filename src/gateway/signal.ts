@@ -1,41 +1,57 @@
-/** Wakes those who wait for news; ends them all when the gateway closes. */
+/** Wakes those who wait for news of a workspace; ends them all when the gateway closes. */
 import type { Clock } from "../lib/runtime.ts";
 
 export interface Signal {
   readonly ended: boolean;
-  /** Wakes everybody who waits. */
-  fire(): void;
+  /** Wakes everybody who waits for news of these workspaces. */
+  fire(workspaces: Iterable<string>): void;
+  /** Wakes everybody. */
+  fireAll(): void;
   /** Wakes them for the last time. */
   end(): void;
-  /** Until the next fire, at most `milliseconds`. What happened before the call is not waited for. */
-  wait(clock: Pick<Clock, "setTimer">, milliseconds: number): Promise<void>;
+  /**
+   * Until there is news of the workspace, at most `milliseconds`. What happened before the call is not waited for.
+   * `waker` is handed what wakes this one waiter.
+   */
+  wait(
+    clock: Pick<Clock, "setTimer">,
+    milliseconds: number,
+    workspace: string,
+    waker: (wake: () => void) => void,
+  ): Promise<void>;
 }
 
 export function createSignal(): Signal {
-  const waiting = new Set<() => void>();
+  const waiting = new Map<string, Set<() => void>>();
   let ended = false;
-  const fire = () => {
-    for (const wake of [...waiting]) wake();
+  const fire = (workspaces: Iterable<string>) => {
+    for (const workspace of workspaces) for (const wake of [...(waiting.get(workspace) ?? [])]) wake();
   };
+  const fireAll = () => fire([...waiting.keys()]);
   return {
     get ended() {
       return ended;
     },
     fire,
+    fireAll,
     end() {
       ended = true;
-      fire();
+      fireAll();
     },
-    wait(clock, milliseconds) {
+    wait(clock, milliseconds, workspace, waker) {
       return new Promise((resolve) => {
         if (ended) return resolve();
+        const others = waiting.get(workspace) ?? new Set();
         const wake = () => {
           timer.cancel();
-          waiting.delete(wake);
+          others.delete(wake);
+          if (others.size === 0 && waiting.get(workspace) === others) waiting.delete(workspace);
           resolve();
         };
         const timer = clock.setTimer(milliseconds, wake);
-        waiting.add(wake);
+        others.add(wake);
+        waiting.set(workspace, others);
+        waker(wake);
       });
     },
   };

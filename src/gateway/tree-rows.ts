@@ -28,12 +28,13 @@ const TREE = `CREATE TEMP TABLE IF NOT EXISTS tree (
 
 /** Answers the position of the last one. A folder comes before what is in it. */
 export function createTreeRows(
-  context: Pick<Context, "store" | "options">,
+  context: Pick<Context, "store" | "options" | "told">,
   change: Change,
   workspace: string,
   rows: readonly NewTreeRow[],
 ): number {
-  const { store } = context;
+  const { store, told } = context;
+  if (change.journaled) told.add(workspace);
   const { position: before } = lastChange(store);
   const size = rows.reduce((sum, { content }) => sum + (content?.size ?? 0), 0);
   requireQuota(context, workspace, size);

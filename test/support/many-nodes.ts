@@ -44,7 +44,12 @@ export function makeFilledFolder(folder: FilledFolder): string {
     store.transaction(() => {
       const time = Math.max(Math.floor(clock.wallClock()), lastChange(store).time);
       const change = { time, key: null, journaled: true };
-      createTreeRows({ store, options: DEFAULT_OPTIONS }, change, workspace, start === 0 ? [own, ...files] : files);
+      createTreeRows(
+        { store, options: DEFAULT_OPTIONS, told: new Set() },
+        change,
+        workspace,
+        start === 0 ? [own, ...files] : files,
+      );
     });
   }
   return id;
