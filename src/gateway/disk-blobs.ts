@@ -9,7 +9,8 @@ import { systemClock } from "../lib/system-clock.ts";
 import type { Blobs } from "./blobs.ts";
 
 const WRITE_BYTES = 512 * 1024;
-const READ_BYTES = 512 * 1024;
+/** Each reader has two of these for as long as it takes, 256 KiB: as many read at once as like. */
+const READ_BYTES = 128 * 1024;
 
 export async function openDiskBlobs(folder: string): Promise<Blobs> {
   const unfinished = path.join(folder, "unfinished");

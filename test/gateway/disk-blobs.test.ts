@@ -34,6 +34,15 @@ test.each([
   expect(at).toBe(end);
 });
 
+test("a reader takes 256 KiB of memory, however large the blob is", async () => {
+  const blobs = await openDiskBlobs(await temporaryFolder());
+  const blob = "33333333-0000-4000-8000-000000000000";
+  await blobs.write(blob, pieces(CONTENT, 70_000));
+  const memory = new Set<ArrayBufferLike>();
+  for await (const chunk of blobs.read(blob, 0, SIZE)) memory.add(chunk.buffer);
+  expect([...memory].reduce((sum, { byteLength }) => sum + byteLength, 0)).toBe(256 * 1024);
+});
+
 test("readers that stop early, of a blob that is too short, and of one that is cut meanwhile, leave nothing open", async () => {
   const folder = await temporaryFolder();
   const blobs = await openDiskBlobs(folder);
