@@ -130,6 +130,11 @@ export const INPUTS = {
     query: z.strictObject({
       workspace,
       ...paging,
+      orderBy: paging.orderBy.meta({
+        description:
+          'A field of the item, with "-" before it for descending. position and time are read from an index; a long journal is sorted when it is first asked for in any other order',
+        examples: ["-position"],
+      }),
       after: z
         .string()
         .default("0")

@@ -183,13 +183,20 @@ export const contentReference = z
   .meta({ id: "ContentReference", description: "New content by reference: bytes of a version the gateway has" });
 export type ContentReference = z.infer<typeof contentReference>;
 
+/** Nodes of one copy. */
+export const COPY_NODES_MAX = 10_000;
+
 /** POST /v1/nodes: a folder ({kind}), or a copy ({copyOf}). */
 export const newNode = z
   .strictObject({
     parentId: id.describe("The folder it is made in"),
     name: nodeName,
     kind: z.literal("folder").optional().describe("For a new folder"),
-    copyOf: id.optional().describe("For a copy: the node whose content is taken. Needs the scope node.file.read, too"),
+    copyOf: id
+      .optional()
+      .describe(
+        `For a copy: the node whose content is taken; a folder with all below it, ${COPY_NODES_MAX} nodes at most, more is 413. Needs the scope node.file.read, too`,
+      ),
     version: id.optional().describe("Of a copy: which version; the head of main when absent"),
     attributes: attributes.optional(),
     idempotencyKey: idempotencyKey.nullish(),

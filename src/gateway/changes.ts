@@ -10,10 +10,11 @@ import type { Attributes } from "../contract/attributes.ts";
 import type { ChangeKind } from "../contract/resources.ts";
 import { keptState } from "./attribute-states.ts";
 import type { Context } from "./context.ts";
+import { tellFirst } from "./copied.ts";
 import { lastChange } from "./lag.ts";
 import { findNode, MAIN, type NodeRow } from "./node-rows.ts";
 import { beginPlace, endPlace, forgetMarks } from "./places.ts";
-import { headSize, heldSize, requireQuota } from "./quota.ts";
+import { addUsed, headSize, heldSize, requireQuota } from "./quota.ts";
 import type { Store } from "./store.ts";
 
 export interface Content {
@@ -57,7 +58,7 @@ interface State {
 }
 
 function append(
-  { store, told }: Pick<Context, "store" | "told">,
+  context: Pick<Context, "store" | "told">,
   change: Change,
   node: { id: string; workspace: string },
   kind: string,
@@ -66,6 +67,8 @@ function append(
   /** How many bytes more the workspace holds after it. */
   growth = 0,
 ): number {
+  const { store, told } = context;
+  tellFirst(context, change.time, node.id);
   if (change.journaled) told.add(node.workspace);
   const entry = change.journaled ? nextEntry(store, node.workspace, growth) : null;
   if (!change.journaled && growth !== 0) addUsed(store, node.workspace, growth);
@@ -95,10 +98,6 @@ function append(
   return Number(lastInsertRowid);
 }
 
-function addUsed(store: Store, workspace: string, growth: number): void {
-  store.prepare("UPDATE workspace SET used = used + ? WHERE id = ?").run(growth, workspace);
-}
-
 /** Both numbers of the workspace in one step. */
 function nextEntry(store: Store, workspace: string, growth: number): number {
   const row = store
@@ -117,6 +116,8 @@ export interface NewNodeRow {
   readonly name: string;
   readonly attributes: Attributes;
   readonly content?: Content;
+  /** A fresh one when absent. */
+  readonly id?: string;
 }
 
 /** A new node; answers its id and the change's position. */
@@ -127,7 +128,7 @@ export function createNodeRow(
 ): { readonly id: string; readonly position: number } {
   const { store, newId } = context;
   requireQuota(context, node.workspace, node.content?.size ?? 0);
-  const id = newId();
+  const { id = newId() } = node;
   const head = node.content === undefined ? null : newId();
   const attributes = JSON.stringify(node.attributes);
   const state: State = {

@@ -1,144 +1,214 @@
 /**
- * A folder copied with all below it: read in pieces, so that other requests are answered in
- * between, and written in one transaction, so that readers see all of the copy or nothing.
+ * A folder copied with all below it. It is read, and written if it is large, in pieces, so that other requests are answered
+ * in between; readers see all of the copy or nothing.
  *
- * One transaction, because positions are one sequence that is shown in order: rows committed piece
- * by piece would be seen piece by piece, or hold back every other change until the last of them. It
- * takes about 30 µs a node, in which nobody else is answered; hence the limit.
+ * A small copy is written in one transaction. A large one is staged: its nodes come in below a root that is not there yet,
+ * so no path leads to them, no list has them, and no entry tells of them. Then one small transaction gives the root its
+ * place, with its entry, the key's answer and the quota; and the entries of the others follow in pieces. Whatever a gateway
+ * that dies leaves of that is finished or removed when it opens again (copied.ts).
  *
- * The authoritative store is what is copied, as it is at the moment of the effect: a plan made
- * before is thrown away when anything of the tree has changed since.
+ * The authoritative store is what is copied, as it was at one moment while the request was carried out.
  */
 import type { Attributes } from "../contract/attributes.ts";
+import { COPY_NODES_MAX } from "../contract/resources.ts";
+import { beginChange, createNodeRow } from "./changes.ts";
 import type { Context } from "./context.ts";
-import { lastChange } from "./lag.ts";
-import { attributesOf, type NodeRow } from "./node-rows.ts";
-import { conflict, tooLarge } from "./problems.ts";
-import type { Store } from "./store.ts";
-import type { NewTreeRow } from "./tree-rows.ts";
+import { beginCopy, copiesLeft, copyIsPlaced, dropSome, findCopy, tellSome } from "./copied.ts";
+import { attributesOf, type NodeRow, type Written } from "./node-rows.ts";
+import { isDiskFull, tooLarge, unsettled } from "./problems.ts";
+import { addUsed, requireQuota } from "./quota.ts";
+import { pause, readTree, type SourceNode } from "./source-trees.ts";
+import { createTreeRows, type NewTreeRow } from "./tree-rows.ts";
 
-/** Nodes of one copy: what is written in one go, and held in memory for it. */
-export const COPY_NODES_MAX = 10_000;
-/** Nodes read without a pause. */
-const SLICE = 500;
-/** A tree that keeps changing is read without pauses in the end. */
+/** Nodes written without a pause; a copy of no more is written at once. */
+const SLICE = 250;
+/** So often what was read may have been undone. */
 const ATTEMPTS = 4;
 
-export interface CopyPlan {
+/** Where a copy goes, and in whose name. */
+export interface CopyPlace {
+  readonly workspace: string;
+  readonly parent: string;
+  readonly name: string;
+  /** Of the folder itself; its own when absent. */
+  readonly attributes: Attributes | undefined;
+  readonly key: string | null | undefined;
+  readonly journaled: boolean;
+}
+
+/** What has been read, and staged where it is large. */
+export interface PreparedCopy {
   readonly source: string;
-  /** What the tree was read at, at least. */
-  readonly position: number;
   /** Of the store, when it was read. */
   readonly rollbacks: number;
-  readonly ids: ReadonlySet<string>;
-  /** The copy's own rows, the root first; its parent, name and attributes are the request's. */
-  readonly rows: readonly NewTreeRow[];
+  /** The copy's own rows; its parent, name and attributes are the request's. */
+  readonly root: NewTreeRow;
+  /** Those below it, made anew each time. */
+  readonly below: () => Iterable<readonly NewTreeRow[]>;
+  /** Bytes of content. */
+  readonly size: number;
+  readonly isStaged: boolean;
 }
 
-/** Thrown by an effect that needs a plan of this folder, a new one where it had one. */
-export class PlanNeeded extends Error {
+/** Thrown by an effect that needs a copy of this folder to be prepared. */
+export class CopyNeeded extends Error {
   readonly source: NodeRow;
+  readonly place: CopyPlace;
 
-  constructor(source: NodeRow) {
+  constructor(source: NodeRow, place: CopyPlace) {
     super(`Folder ${source.id} is to be read first.`);
-    this.name = "PlanNeeded";
+    this.name = "CopyNeeded";
     this.source = source;
+    this.place = place;
   }
 }
 
-/** Runs an effect until it has the plan it needs. */
-export async function withPlan<T>(context: Context, effect: (plan: CopyPlan | undefined) => T): Promise<T> {
-  let plan: CopyPlan | undefined;
-  for (let attempt = 1; ; attempt += 1) {
+/** Runs an effect, in a transaction, until it has the copy it needs. */
+export async function withCopy<T>(context: Context, effect: (copy: PreparedCopy | undefined) => T): Promise<T> {
+  const { store } = context;
+  let needed: CopyNeeded | undefined;
+  for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+    const copy = needed === undefined ? undefined : await prepare(context, needed);
     try {
-      return effect(plan);
+      const result = store.transaction(() => effect(copy));
+      if (copy?.isStaged === true) await store.committed();
+      return result;
     } catch (error) {
-      if (!(error instanceof PlanNeeded)) throw error;
-      if (attempt > ATTEMPTS) throw conflict("The folder keeps changing while it is read; try again.");
-      plan = await readTree(context, error.source, attempt < ATTEMPTS);
+      if (!(error instanceof CopyNeeded)) throw error;
+      needed = error;
+    } finally {
+      if (copy?.isStaged === true) await finishCopy(context, copy.root.id);
     }
   }
+  throw unsettled();
 }
 
-/** Within the transaction of the effect: whether the tree is still what was read. */
-export function isCurrent(store: Store, plan: CopyPlan): boolean {
-  if (plan.rollbacks !== store.rollbacks()) return false;
-  const changes = store
-    .prepare<{ node: string; parent: string | null }>(
-      "SELECT node, parent FROM change WHERE position > ? AND activity = 0",
-    )
-    .all(plan.position);
-  return !changes.some(({ node, parent }) => plan.ids.has(node) || (parent !== null && plan.ids.has(parent)));
+/** Within the transaction of the effect. */
+export function placeCopy(
+  context: Context,
+  copy: PreparedCopy | undefined,
+  source: NodeRow,
+  place: CopyPlace,
+): Written {
+  if (copy === undefined || copy.source !== source.id) throw new CopyNeeded(source, place);
+  const { root, size, isStaged } = copy;
+  const { workspace, parent, name, key, journaled } = place;
+  const attributes = place.attributes ?? root.attributes;
+  if (!isStaged) {
+    if (copy.rollbacks !== context.store.rollbacks()) throw new CopyNeeded(source, place);
+    const rows = [{ ...root, parent, name, attributes }, ...[...copy.below()].flat()];
+    const position = createTreeRows(context, beginChange(context, key, journaled), workspace, rows);
+    for (const { id } of rows) context.births.note(id);
+    return { id: root.id, position };
+  }
+  requireQuota(context, workspace, size);
+  const change = beginChange(context, key, journaled);
+  const made = createNodeRow(context, change, { workspace, kind: "folder", parent, name, attributes, id: root.id });
+  addUsed(context.store, workspace, size);
+  copyIsPlaced(context, root.id);
+  return made;
 }
 
-interface TreeNode {
-  readonly id: string;
-  readonly kind: "file" | "folder";
-  readonly name: string;
-  readonly attributes: string;
-  readonly mimeType: string | null;
-  readonly size: number | null;
-  readonly hash: string | null;
-  readonly content: number | null;
-}
+const tooMany = () =>
+  tooLarge(`copyOf: the folder holds more than ${COPY_NODES_MAX - 1} nodes; copy its parts`, "copyOf");
 
-async function readTree({ store, newId }: Context, source: NodeRow, pauses: boolean): Promise<CopyPlan> {
-  const { position } = lastChange(store);
+async function prepare(context: Context, { source, place }: CopyNeeded): Promise<PreparedCopy> {
+  const { store } = context;
+  const [first, ...others] = await readTree(context, source, COPY_NODES_MAX, tooMany);
+  if (first === undefined) throw new Error(`The tree of ${source.id} is empty.`);
   const rollbacks = store.rollbacks();
-  const children = store.prepare<TreeNode>(
-    `SELECT n.id, n.kind, n.name, n.attributes, n.mime_type AS mimeType, n.size, n.hash, v.content
-     FROM node n LEFT JOIN version v ON v.id = n.head WHERE n.parent = ? AND n.name > ? AND n.deleted = 0
-     ORDER BY n.name LIMIT ${SLICE}`,
-  );
-  const root: NewTreeRow = {
-    id: newId(),
-    kind: "folder",
-    parent: "",
-    name: "",
-    attributes: ownAttributes(source),
-    content: undefined,
-    head: null,
-  };
-  const rows: NewTreeRow[] = [root];
-  const ids = new Set<string>([source.id]);
-  const folders: { readonly from: string; readonly to: string; readonly after: string }[] = [
-    { from: source.id, to: root.id, after: "" },
-  ];
-  let read = 0;
-  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-    const found = children.all(folder.from, folder.after);
-    const last = found.at(-1);
-    if (last !== undefined && found.length === SLICE) folders.push({ ...folder, after: last.name });
-    for (const node of found) {
-      if (rows.length >= COPY_NODES_MAX) {
-        throw tooLarge(`copyOf: the folder holds more than ${COPY_NODES_MAX - 1} nodes; copy its parts`, "copyOf");
+  const ids = new Map<string, string>();
+  const root = rowOf(context, ids, first);
+  const copy = {
+    ...{ source: source.id, rollbacks, root },
+    size: others.reduce((sum, { size }) => sum + (size ?? 0), 0),
+    *below() {
+      for (let start = 0; start < others.length; start += SLICE) {
+        yield others.slice(start, start + SLICE).map((node) => rowOf(context, ids, node));
       }
-      const { content, size, hash, mimeType } = node;
-      const id = newId();
-      ids.add(node.id);
-      rows.push({
-        id,
-        kind: node.kind,
-        parent: folder.to,
-        name: node.name,
-        attributes: ownAttributes(node),
-        head: node.kind === "file" ? newId() : null,
-        content:
-          content === null || size === null || hash === null || mimeType === null
-            ? undefined
-            : { content, size, hash, mimeType },
-      });
-      if (node.kind === "folder") folders.push({ from: node.id, to: id, after: "" });
-    }
-    if (!pauses || rows.length - read < SLICE) continue;
-    read = rows.length;
-    await new Promise<void>((resolve) => setImmediate(resolve));
-  }
-  return { source: source.id, position, rollbacks, ids, rows };
+    },
+  };
+  const isStaged = others.length >= SLICE;
+  if (isStaged) await stage(context, copy, place);
+  return { ...copy, isStaged };
 }
 
-/** A link belongs to the node it was made for. */
-function ownAttributes(node: Pick<NodeRow, "attributes">): Attributes {
+/** `ids`: those of copies by their sources, as far as they have been made. */
+function rowOf({ newId }: Context, ids: Map<string, string>, node: SourceNode): NewTreeRow {
+  const id = newId();
+  ids.set(node.id, id);
+  const { kind, name, content, size, hash, mimeType } = node;
+  // A link belongs to the node it was made for.
   const { link: _, ...attributes } = attributesOf(node);
-  return attributes;
+  return {
+    ...{ id, kind, name, attributes },
+    parent: ids.get(node.parent ?? "") ?? "",
+    head: kind === "file" ? newId() : null,
+    content:
+      content === null || size === null || hash === null || mimeType === null
+        ? undefined
+        : { content, size, hash, mimeType },
+  };
+}
+
+async function stage(
+  context: Context,
+  { root, below, size }: Pick<PreparedCopy, "root" | "below" | "size">,
+  { workspace, key, journaled }: CopyPlace,
+): Promise<void> {
+  const { store, clock } = context;
+  requireQuota(context, workspace, size);
+  try {
+    store.transaction(() => beginCopy(context, root.id, journaled));
+    for (const rows of below()) {
+      store.transaction(() => {
+        const change = beginChange(context, key, false);
+        createTreeRows(context, change, workspace, rows, { root: root.id, journaled });
+        for (const { id } of rows) context.births.note(id);
+      });
+      clock.step("gateway: copy staged in part");
+      // What was not committed is not there to be placed.
+      await store.committed();
+      await pause();
+    }
+  } catch (error) {
+    await finishCopy(context, root.id);
+    throw error;
+  }
+}
+
+/** The rest of a copy that has its place is told of; one that has none is removed. */
+async function finishCopy(context: Context, root: string): Promise<void> {
+  const { store, clock } = context;
+  try {
+    while (finishSome(context, root)) {
+      clock.step("gateway: copy finished in part");
+      await store.committed();
+      await pause();
+    }
+    await store.committed();
+  } catch (error) {
+    // For want of room: it is left for later, and what is asked for is done or not.
+    if (!isDiskFull(error)) throw error;
+  }
+}
+
+/** Answers whether there is more to be done. */
+function finishSome(context: Context, root: string): boolean {
+  const { store } = context;
+  return store.transaction(() => {
+    const copy = findCopy(store, root);
+    if (copy === undefined) return false;
+    return copy.placed === 1 ? tellSome(context, beginChange(context, null).time, root) : dropSome(context, root);
+  });
+}
+
+/** What the gateway before this one left; all of it before anything is asked. */
+export function finishCopies(context: Context): void {
+  for (const { root } of copiesLeft(context.store)) while (finishSome(context, root));
+}
+
+/** What there was no room for is told of when there is. */
+export async function finishPlaced(context: Context): Promise<void> {
+  for (const { root, placed } of copiesLeft(context.store)) if (placed === 1) await finishCopy(context, root);
 }

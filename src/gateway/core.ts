@@ -15,6 +15,7 @@ import type { Blobs } from "./blobs.ts";
 import { getContent } from "./content.ts";
 import { type Context, DEFAULT_OPTIONS, type GatewayOptions } from "./context.ts";
 import { answerControl, CONTROL_PATH } from "./control.ts";
+import { finishCopies, finishPlaced } from "./copies.ts";
 import { type Call, type GatewayAnswer, type GatewayRequest, jsonAnswer } from "./exchange.ts";
 import { excessOfRates, faultChanges } from "./fault-options.ts";
 import { ConnectionReset, withFaults } from "./faults.ts";
@@ -148,6 +149,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     news,
     told,
   };
+  finishCopies(context);
   const checkToken = createTokenCheck(signingKey, clock, () => options.tokenSeconds);
   const background = new Set<Promise<unknown>>();
 
@@ -287,6 +289,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
         // Requests come in between.
         for (let after = some(0); after !== undefined; after = some(after)) await sleep(clock, 0);
       }
+      await finishPlaced(context);
     },
     async settle() {
       store.flush();

@@ -7,7 +7,7 @@ import { beginChange, changeNodeRow, changeNodeRows, createNodeRow, reread } fro
 import { isKnown, matches, nodeTag, quoted } from "./conditions.ts";
 import { sourceOfCopy } from "./content.ts";
 import type { Context } from "./context.ts";
-import { type CopyPlan, isCurrent, PlanNeeded, withPlan } from "./copies.ts";
+import { type PreparedCopy, placeCopy, withCopy } from "./copies.ts";
 import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { once } from "./idempotency.ts";
 import { lastChange } from "./lag.ts";
@@ -25,7 +25,6 @@ import {
 import { decodePath } from "./paths.ts";
 import { changed, conflict, invalid, notFound } from "./problems.ts";
 import { mayJournal, requireRead } from "./scopes.ts";
-import { createTreeRows } from "./tree-rows.ts";
 import { callWorkspace, liveNode, relatedNode, visibleNode } from "./workspaces.ts";
 
 export function getNode(context: Context, call: Call<"getNode">): GatewayAnswer {
@@ -70,8 +69,7 @@ export function createNode(context: Context, call: Call<"createNode">): Promise<
   }
   if (body.version !== undefined && body.copyOf === undefined) throw invalid("version", "version: only with copyOf");
   if (body.copyOf !== undefined) requireRead(call.caller);
-  const { store } = context;
-  const create = (plan: CopyPlan | undefined) => {
+  const create = (copy: PreparedCopy | undefined) => {
     const parent = visibleNode(context, call.caller, body.parentId);
     const request = {
       workspace: parent.workspace,
@@ -82,7 +80,7 @@ export function createNode(context: Context, call: Call<"createNode">): Promise<
       checkFolder(parent, "parentId");
       const from =
         body.copyOf === undefined ? undefined : relatedNode(context, parent.workspace, body.copyOf, "copyOf");
-      if (from?.kind === "folder") return { status: 201, written: copyFolder(context, call, parent, from, plan) };
+      if (from?.kind === "folder") return { status: 201, written: copyFolder(context, call, parent, from, copy) };
       const source = from === undefined ? undefined : sourceOfCopy(context, parent.workspace, from.id, body.version);
       checkFree(context, parent.id, body.name);
       // What a copy takes over is what there was room for.
@@ -99,7 +97,7 @@ export function createNode(context: Context, call: Call<"createNode">): Promise<
       return { status: 201, written: { id, position } };
     });
   };
-  return withPlan(context, (plan) => store.transaction(() => create(plan)));
+  return withCopy(context, create);
 }
 
 function copyFolder(
@@ -107,20 +105,17 @@ function copyFolder(
   call: Call<"createNode">,
   parent: NodeRow,
   source: NodeRow,
-  plan: CopyPlan | undefined,
+  copy: PreparedCopy | undefined,
 ): Written {
-  const { name, version, attributes, idempotencyKey } = required(call.json);
+  const { name, version, attributes, idempotencyKey: key } = required(call.json);
   if (version !== undefined) throw invalid("version", "version: a folder has no versions");
   checkFree(context, parent.id, name);
   if (attributes !== undefined) checkAttributes(attributes);
-  if (plan === undefined || plan.source !== source.id || !isCurrent(context.store, plan)) throw new PlanNeeded(source);
-  const [root, ...below] = plan.rows;
-  if (root === undefined) throw new Error(`The plan of ${source.id} is empty.`);
-  const change = beginChange(context, idempotencyKey, mayJournal(call.caller));
-  const first = { ...root, parent: parent.id, name, attributes: attributes ?? root.attributes };
-  const position = createTreeRows(context, change, parent.workspace, [first, ...below]);
-  for (const { id } of plan.rows) context.births.note(id);
-  return { id: root.id, position };
+  const { workspace, id } = parent;
+  return placeCopy(context, copy, source, {
+    ...{ workspace, parent: id, name, attributes, key },
+    journaled: mayJournal(call.caller),
+  });
 }
 
 export function patchNode(context: Context, call: Call<"patchNode">): GatewayAnswer {

@@ -60,22 +60,23 @@ export function beginPlace(store: Store, folder: string, place: Place, position:
     for (const field of MARKED_FIELDS) addToMark(store, folder, field, keyOf(field, place));
     return;
   }
-  const counted = store
-    .prepare<{ count: number }>(
-      `INSERT INTO mark (folder, field, a, b, count) VALUES (?, 'name', '', '', 1)
-       ON CONFLICT DO UPDATE SET count = count + 1 RETURNING count`,
-    )
-    .get(folder);
-  if (counted !== undefined && counted.count > BIG_PLACES) makeBig(store, folder);
+  if (addCount(store, folder, 1) > BIG_PLACES) makeBig(store, folder);
 }
 
-/** Places begun all at once in folders that had none: how many in each. */
+/** Places begun all at once in folders that are not big: how many in each. */
 export function countBegun(store: Store, counts: ReadonlyMap<string, number>): void {
-  const insert = store.prepare("INSERT INTO mark (folder, field, a, b, count) VALUES (?, 'name', '', '', ?)");
-  for (const [folder, count] of counts) {
-    insert.run(folder, count);
-    if (count > BIG_PLACES) makeBig(store, folder);
-  }
+  for (const [folder, count] of counts) if (addCount(store, folder, count) > BIG_PLACES) makeBig(store, folder);
+}
+
+/** Of a folder that is not big; answers how many places it has then. */
+function addCount(store: Store, folder: string, count: number): number {
+  const counted = store
+    .prepare<{ count: number }>(
+      `INSERT INTO mark (folder, field, a, b, count) VALUES (?, 'name', '', '', ?)
+       ON CONFLICT DO UPDATE SET count = count + excluded.count RETURNING count`,
+    )
+    .get(folder, count);
+  return counted?.count ?? 0;
 }
 
 export function endPlace(store: Store, folder: string, place: Place, position: number): void {

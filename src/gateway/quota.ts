@@ -44,6 +44,11 @@ export function requireQuota(context: Needs, workspace: string, growth: number):
   if (quota !== undefined && row.used + growth > quota) throw overQuota(row.name, { quota, used: row.used, growth });
 }
 
+/** Within the transaction that adds so many bytes, or takes them away. */
+export function addUsed(store: Store, workspace: string, growth: number): void {
+  store.prepare("UPDATE workspace SET used = used + ? WHERE id = ?").run(growth, workspace);
+}
+
 /** Of the branch's own head: what new content on it takes the place of. */
 export function headSize(store: Store, row: NodeRow, branch: string = MAIN): number {
   if (branch === MAIN) return row.size ?? 0;

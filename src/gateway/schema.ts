@@ -188,6 +188,18 @@ const MIGRATIONS: readonly string[] = [
   UPDATE change SET attributes = '' WHERE activity = 1;
   -- Beside change_entry: the last change of a workspace, of either kind.
   CREATE INDEX IF NOT EXISTS change_silent ON change(workspace) WHERE entry IS NULL;
+  -- Large folders that are being copied (staged-copies.ts), and those of their nodes the journal does not tell yet.
+  CREATE TABLE IF NOT EXISTS copy (
+    root TEXT PRIMARY KEY,            -- a node once it has its place
+    placed INTEGER NOT NULL,
+    journaled INTEGER NOT NULL
+  ) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS copied (
+    node TEXT PRIMARY KEY,
+    root TEXT NOT NULL,
+    position INTEGER NOT NULL         -- of the change that made it
+  ) WITHOUT ROWID;
+  CREATE INDEX IF NOT EXISTS copied_root ON copied(root, position);
   CREATE INDEX IF NOT EXISTS change_large ON change(position) WHERE activity = 0 AND revision > 1 AND revision % 64 <> 0
     AND (length(attributes) > 1024 OR substr(attributes, 1, 1) = '+');
   `,

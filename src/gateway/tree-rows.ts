@@ -7,7 +7,7 @@ import type { Change, Content } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { lastChange } from "./lag.ts";
 import { MAIN } from "./node-rows.ts";
-import { beginPlace, countBegun } from "./places.ts";
+import { beginPlace, countBegun, isBig } from "./places.ts";
 import { requireQuota } from "./quota.ts";
 
 export interface NewTreeRow {
@@ -24,7 +24,13 @@ export interface NewTreeRow {
 
 const TREE = `CREATE TEMP TABLE IF NOT EXISTS tree (
   position INTEGER PRIMARY KEY, id TEXT, kind TEXT, parent TEXT, name TEXT, attributes TEXT, head TEXT,
-  content INTEGER, size INTEGER, hash TEXT, mime_type TEXT, placed INTEGER, within INTEGER)`;
+  content INTEGER, size INTEGER, hash TEXT, mime_type TEXT, placed INTEGER, bulk INTEGER)`;
+
+/** How nodes come in below a root that is not there yet: nobody finds them, and the journal tells of them later. */
+export interface Staged {
+  readonly root: string;
+  readonly journaled: boolean;
+}
 
 /** Answers the position of the last one. A folder comes before what is in it. */
 export function createTreeRows(
@@ -32,20 +38,18 @@ export function createTreeRows(
   change: Change,
   workspace: string,
   rows: readonly NewTreeRow[],
+  staged?: Staged,
 ): number {
   const { store, told } = context;
-  if (change.journaled) told.add(workspace);
   const { position: before } = lastChange(store);
-  const size = rows.reduce((sum, { content }) => sum + (content?.size ?? 0), 0);
-  requireQuota(context, workspace, size);
-  const counted = store
-    .prepare<{ entries: number }>(
-      "UPDATE workspace SET entries = entries + ?, used = used + ? WHERE id = ? RETURNING entries",
-    )
-    .get(change.journaled ? rows.length : 0, size, workspace);
-  if (counted === undefined) throw new Error(`Workspace ${workspace} is gone.`);
-  const own = new Set(rows.map(({ id }) => id));
-  const placed = (row: NewTreeRow) => row.kind === "file" || change.journaled;
+  const entry = staged === undefined ? countIn(context, change, workspace, rows) : null;
+  if (entry !== null) told.add(workspace);
+  const isJournaled = staged?.journaled ?? change.journaled;
+  const placed = (row: NewTreeRow) => row.kind === "file" || isJournaled;
+  /** Places in these are counted at once, not one by one. */
+  const counts = new Map<string, number>();
+  for (const row of rows) if (placed(row)) counts.set(row.parent, (counts.get(row.parent) ?? 0) + 1);
+  for (const folder of [...counts.keys()]) if (isBig(store, folder)) counts.delete(folder);
   store.database.exec(TREE);
   store.prepare("DELETE FROM temp.tree").run();
   const add = store.prepare("INSERT INTO temp.tree VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
@@ -63,10 +67,9 @@ export function createTreeRows(
       row.content?.hash ?? null,
       row.content?.mimeType ?? null,
       Number(placed(row)),
-      Number(own.has(row.parent)),
+      Number(counts.has(row.parent)),
     );
   }
-  const entry = change.journaled ? counted.entries - rows.length : null;
   store
     .prepare(
       `INSERT INTO change (position, time, workspace, node, kind, activity, entry, revision, parent, name, head,
@@ -91,20 +94,38 @@ export function createTreeRows(
        FROM temp.tree WHERE head IS NOT NULL ORDER BY position`,
     )
     .run(change.time);
-  // Of folders that are new: what is in them is counted at once.
   store
     .prepare(
       `INSERT INTO place (parent, name, node, since, created_at)
-       SELECT parent, name, id, position, ? FROM temp.tree WHERE within = 1 AND placed = 1 ORDER BY position`,
+       SELECT parent, name, id, position, ? FROM temp.tree WHERE bulk = 1 AND placed = 1 ORDER BY position`,
     )
     .run(change.time);
+  if (staged !== undefined) {
+    store.prepare("INSERT INTO copied (node, root, position) SELECT id, ?, position FROM temp.tree").run(staged.root);
+  }
   store.prepare("DELETE FROM temp.tree").run();
-  const counts = new Map<string, number>();
   for (const [index, row] of rows.entries()) {
-    if (!placed(row)) continue;
-    if (own.has(row.parent)) counts.set(row.parent, (counts.get(row.parent) ?? 0) + 1);
-    else beginPlace(store, row.parent, { name: row.name, node: row.id, createdAt: change.time }, before + index + 1);
+    if (!placed(row) || counts.has(row.parent)) continue;
+    beginPlace(store, row.parent, { name: row.name, node: row.id, createdAt: change.time }, before + index + 1);
   }
   countBegun(store, counts);
   return before + rows.length;
+}
+
+/** The workspace holds them from now on. Answers the number of the entry before theirs; null where there are none. */
+function countIn(
+  context: Pick<Context, "store" | "options">,
+  { journaled }: Change,
+  workspace: string,
+  rows: readonly NewTreeRow[],
+): number | null {
+  const size = rows.reduce((sum, { content }) => sum + (content?.size ?? 0), 0);
+  requireQuota(context, workspace, size);
+  const counted = context.store
+    .prepare<{ entries: number }>(
+      "UPDATE workspace SET entries = entries + ?, used = used + ? WHERE id = ? RETURNING entries",
+    )
+    .get(journaled ? rows.length : 0, size, workspace);
+  if (counted === undefined) throw new Error(`Workspace ${workspace} is gone.`);
+  return journaled ? counted.entries - rows.length : null;
 }

@@ -11,7 +11,15 @@ import { SCOPES } from "../../src/contract/scopes.ts";
 import type { AnswerJson } from "../support/answer-json.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { sendRaw, serveCore } from "../support/gateway-http.ts";
-import { type Schema, type WalkedOperation, walkDocument, wrongQueryTexts, wrongValues } from "../support/openapi.ts";
+import {
+  fieldsOf,
+  type Schema,
+  type WalkedOperation,
+  walkDocument,
+  withField,
+  wrongQueryTexts,
+  wrongValues,
+} from "../support/openapi.ts";
 
 const UNKNOWN_ID = "5ca1ab1e-0000-4000-8000-000000000000";
 /** Wrong values of query fields whose schema allows any text. */
@@ -310,36 +318,6 @@ test.each(walked.operations.filter(({ query }) => "path" in query || "parentId" 
   },
 );
 
-interface Place {
-  readonly schema: Schema;
-  readonly names: readonly string[];
-}
-
-/** Every field of a schema, those of objects within it too. */
-function fieldsOf(schema: Schema, names: readonly string[] = []): Place[] {
-  const objects = [schema, ...(schema.anyOf ?? []).map(walked.resolve)];
-  return objects.flatMap(({ properties = {}, additionalProperties }) => {
-    const own = Object.entries(properties);
-    const any: [string, unknown][] =
-      typeof additionalProperties === "object" && Object.keys(additionalProperties).length > 0
-        ? [["k", additionalProperties]]
-        : [];
-    return [...own, ...any].flatMap(([name, value]) => {
-      const place = { schema: walked.resolve(value), names: [...names, name] };
-      return [place, ...fieldsOf(place.schema, place.names)];
-    });
-  });
-}
-
-/** The value with one field of it set, objects on the way made. */
-function withField(value: unknown, [name, ...more]: readonly string[], field: unknown): unknown {
-  if (name === undefined) return field;
-  const entries: [string, unknown][] = typeof value === "object" && value !== null ? Object.entries(value) : [];
-  const own = new Map(entries);
-  own.set(name, withField(own.get(name), more, field));
-  return Object.fromEntries(own);
-}
-
 const WHOLE_LINK = { group: "g", hash: "h", saves: ["s2", "s1"] };
 
 /** Everything a body or a metadata part of this schema may be wrong in; `whole` names itself. */
@@ -355,7 +333,7 @@ async function refusesWrongFields(
     const rest = Object.entries(Object(sound)).filter(([key]) => key !== name);
     await send(name, Object.fromEntries(rest));
   }
-  for (const { schema: field, names } of fieldsOf(schema)) {
+  for (const { schema: field, names } of fieldsOf(walked, schema)) {
     const wrong = wrongValues(field, walked.resolve);
     if (wrong.length === 0) throw new Error(`The field ${names.join(".")} has no wrong value here: add one.`);
     counts.fieldsWrong += 1;

@@ -1,8 +1,8 @@
 /** Folders copied whole, while others change them, and what readers see of it. */
 import { beforeEach, expect, test } from "vitest";
 import type { Node } from "../../src/contract/resources.ts";
+import { COPY_NODES_MAX } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
-import { COPY_NODES_MAX } from "../../src/gateway/copies.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { makeFilledFolder } from "../support/many-nodes.ts";
 

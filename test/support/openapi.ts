@@ -179,3 +179,33 @@ function wrongTexts({ minLength = 0, maxLength, pattern, format, enum: choices, 
 function wrongNumbers({ minimum, maximum }: Schema): number[] {
   return [...(minimum === undefined ? [] : [minimum - 1]), ...(maximum === undefined ? [] : [maximum + 1])];
 }
+
+interface Place {
+  readonly schema: Schema;
+  readonly names: readonly string[];
+}
+
+/** Every field of a schema, those of objects within it too. */
+export function fieldsOf(walked: WalkedDocument, schema: Schema, names: readonly string[] = []): Place[] {
+  const objects = [schema, ...(schema.anyOf ?? []).map(walked.resolve)];
+  return objects.flatMap(({ properties = {}, additionalProperties }) => {
+    const own = Object.entries(properties);
+    const any: [string, unknown][] =
+      typeof additionalProperties === "object" && Object.keys(additionalProperties).length > 0
+        ? [["k", additionalProperties]]
+        : [];
+    return [...own, ...any].flatMap(([name, value]) => {
+      const place = { schema: walked.resolve(value), names: [...names, name] };
+      return [place, ...fieldsOf(walked, place.schema, place.names)];
+    });
+  });
+}
+
+/** The value with one field of it set, objects on the way made. */
+export function withField(value: unknown, [name, ...more]: readonly string[], field: unknown): unknown {
+  if (name === undefined) return field;
+  const entries: [string, unknown][] = typeof value === "object" && value !== null ? Object.entries(value) : [];
+  const own = new Map(entries);
+  own.set(name, withField(own.get(name), more, field));
+  return Object.fromEntries(own);
+}
