@@ -22,6 +22,7 @@ import { createGoneFiles } from "./gone-files.ts";
 import { createInodes } from "./inodes.ts";
 import { createLiveRows } from "./live-rows.ts";
 import { createNodes } from "./nodes.ts";
+import { createOvertaken } from "./overtaken.ts";
 import { createRecount } from "./recount.ts";
 import { createRelists } from "./relists.ts";
 import { createRereads } from "./rereads.ts";
@@ -177,6 +178,7 @@ export function createMetadata<Request>(database: Connection, parseRequest: (val
     rereads: createRereads(database),
     relists: createRelists(database),
     turns: createTurns(database),
+    overtaken: createOvertaken(database),
     lives: createLiveRows(database),
     gone: createGoneFiles(database),
     times: createTimes(database),

@@ -342,4 +342,14 @@ export const MIGRATIONS: readonly string[] = [
       WHERE inode.kind = 'folder' AND entry.name <> '' AND instr(entry.name, '/') = 0 GROUP BY entry.parent) AS counted
     WHERE counted.parent = inode.id;
   `,
+  `
+  -- Files that programs have open for writing while their names went on elsewhere; see overtaken.ts.
+  CREATE TABLE overtaken (
+    inode INTEGER PRIMARY KEY REFERENCES inode(id) ON DELETE CASCADE,
+    way TEXT NOT NULL,                  -- JSON: where it was, from the root down
+    is_removed INTEGER NOT NULL,        -- 1: the name went; 0: it is another file's
+    hash TEXT,                          -- of what it was then; NULL: not known
+    dirty_since INTEGER                 -- since when something else was written; NULL: nothing was
+  ) STRICT;
+  `,
 ];

@@ -44,6 +44,18 @@ export interface DiskStatus {
   readonly unsentLimit?: number;
 }
 
+/** Programs have it open for writing, and its name has gone on without that; see names/overtaken.ts. */
+export interface OvertakenFile {
+  /** Where it was, in the mount, from "/". */
+  readonly path: string;
+  /** The st_ino of what they have open. */
+  readonly inode: number;
+  /** The name was removed; else it shows what was written elsewhere. */
+  readonly isRemoved: boolean;
+  /** They have written to it since; it is not cut yet. */
+  readonly isWritten: boolean;
+}
+
 export interface EngineStatus {
   readonly workspace: { readonly id: string; readonly name: string };
   /** The gateway answered the last thing it was asked. */
@@ -68,6 +80,8 @@ export interface EngineStatus {
   readonly bytesPending: number;
   /** The gateway's path index and journal show all that was sent. */
   readonly settled: boolean;
+  /** Absent where there are none. */
+  readonly overtaken?: readonly OvertakenFile[];
   /** Copies kept beside a remote change since the mount began. */
   readonly conflicts: number;
   readonly cacheBytes: number;

@@ -14,7 +14,12 @@ const SIZE = 40;
 const OURS = bytesOf("ours", SIZE);
 const THEIRS = bytesOf("theirs", SIZE);
 
-const HOW: readonly { readonly how: string; run(calls: Calls, fd: number): Promise<void> }[] = [
+const HOW: readonly {
+  readonly how: string;
+  /** What it has written before, and nobody has sent. */
+  readonly before?: Buffer;
+  run(calls: Calls, fd: number): Promise<void>;
+}[] = [
   {
     how: "closes it",
     async run(calls, fd) {
@@ -30,7 +35,8 @@ const HOW: readonly { readonly how: string; run(calls: Calls, fd: number): Promi
     },
   },
   {
-    how: "closes another opening of it",
+    how: "has written to it, and closes another opening of it",
+    before: bytesOf("before", SIZE),
     async run(calls) {
       const other = await calls.open("a", { write: true });
       await calls.write(other, 0, OURS);
@@ -56,7 +62,7 @@ function endOf(work: Promise<void>): () => string {
 
 test.each(HOW.flatMap((one) => DONE.map((theirs) => ({ ...one, theirs }))))(
   "somebody $theirs; the program $how",
-  async ({ run, theirs }) => {
+  async ({ run, theirs, before }) => {
     const it = await begin(true, {}, { settings: { durability: "remote" } });
     const { world, calls } = it;
     const { outside, workspace, clock } = world;
@@ -64,10 +70,11 @@ test.each(HOW.flatMap((one) => DONE.map((theirs) => ({ ...one, theirs }))))(
     const [node] = (await world.run(outside.listFolder(workspace.root))).items;
     if (node === undefined) throw new Error("a");
     const fd = await world.run(calls().open("a", { write: true }));
+    if (before !== undefined) await world.run(calls().write(fd, 0, before));
     await (theirs === "writes it"
       ? world.run(outside.writeContent(node.id, sourceOf(THEIRS)))
       : world.run(outside.deleteNode(node.id)));
-    // It was heard of, and waits for the writer.
+    // It was heard of, and waits for what was written.
     await clock.advance(3_000);
     const ended = endOf(run(calls(), fd));
     await clock.advance(LIMIT_MS);

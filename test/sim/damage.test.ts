@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { callsOf, type Damage, playDamage, rest } from "./support/damage-run.ts";
 import type { Mount } from "./support/mount.ts";
 import { withPower } from "./support/power.ts";
-import { bytesOf, runProgram } from "./support/programs.ts";
+import { bytesOf, runProgram, sourceOf } from "./support/programs.ts";
 import { readFile } from "./support/tree.ts";
 import { createWorld, type World } from "./support/world.ts";
 
@@ -158,6 +158,45 @@ test("after power loss what is brought back goes over nothing, and what the list
     expect(await contentsIn(world, mount)).toEqual({ a: textOf("old", 50), [name]: textOf("new", 60) });
   }
 });
+
+test.each([
+  { isSent: false, ends: { a: bytesOf("theirs", 40), "a (conflict)": bytesOf("late", 40) } },
+  { isSent: true, ends: { a: bytesOf("theirs", 40) } },
+])(
+  "rows as they were when a program had written to what was changed elsewhere: it is kept, if it is yet to be sent (sent: $isSent)",
+  async ({ isSent, ends }) => {
+    const world = await createWorld({ seed: SEED, mounts: ["alpha"] });
+    const [mount] = world.mounts;
+    if (mount?.process === undefined) throw new Error("no mount");
+    const { kernel } = mount.process;
+    await world.run(runProgram(kernel, { do: "save", path: "a", size: 40 }, "old"));
+    await rest(world, mount);
+    const [node] = (await world.run(world.outside.listFolder(world.workspace.root))).items;
+    const fd = await world.run(kernel.open("a", { write: true }));
+    await world.run(world.outside.writeContent(node?.id ?? "", sourceOf(bytesOf("theirs", 40))));
+    await world.clock.advance(3_000);
+    await world.run(kernel.write(fd, 0, bytesOf("late", 40)));
+    const copy = mount.copyRows();
+    await world.run(kernel.close(fd));
+    if (isSent) {
+      await rest(world, mount);
+      const copies = (await world.run(kernel.list(""))).filter((name) => name.includes("conflict"));
+      for (const name of copies) await world.run(kernel.unlink(name));
+      await rest(world, mount);
+    }
+    mount.crash();
+    mount.replaceRows(copy, "a test took them away");
+    await world.run(mount.start());
+    await rest(world, mount);
+    const shown = Object.entries(await contentsIn(world, mount)).map(([name, text]) => [
+      name.replace(/ \(conflict, .*\)/, " (conflict)"),
+      text,
+    ]);
+    const wanted = Object.entries(ends).map(([name, bytes]) => [name, bytes.toString("latin1")]);
+    expect(Object.fromEntries(shown)).toEqual(Object.fromEntries(wanted));
+    world.check();
+  },
+);
 
 test("damage that the write-back loop meets is no mistake of one row's", async () => {
   const world = await createWorld({ seed: SEED, mounts: ["alpha"] });

@@ -90,6 +90,11 @@ const SABOTAGES: readonly { name: string; mounts: 1 | 2; sabotage: Sabotage; lac
   { name: "a call is answered before its commit", mounts: 1, sabotage: { losesLastCall: true } },
   { name: "a file is marked dirty late", mounts: 1, sabotage: { engine: markedLate } },
   { name: "content is sent before it is whole", mounts: 2, sabotage: { request: halved } },
+  {
+    name: "what is open goes with its name",
+    mounts: 2,
+    sabotage: { engine: ({ context }) => void Object.assign(context.metadata.overtaken, { add() {} }) },
+  },
 ];
 
 test.each(SABOTAGES)("$name: noticed", { timeout: 600_000 }, async ({ name, mounts, sabotage, lacks = [] }) => {

@@ -8,6 +8,7 @@ import Database from "better-sqlite3";
 import { createLayout } from "../../src/content/layout.ts";
 import type { Staged } from "../../src/content/staged.ts";
 import type { Attributes } from "../../src/contract/attributes.ts";
+import type { Node } from "../../src/contract/resources.ts";
 import type { Logger } from "../../src/lib/log.ts";
 import { createSingleFlight } from "../../src/lib/single-flight.ts";
 import { timeFromNanoseconds } from "../../src/lib/time.ts";
@@ -145,6 +146,27 @@ export function hashOf(bytes: Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
+/** As the gateway tells of a file in the root. */
+export function remoteNode(name: string, content: Uint8Array, more: Partial<Node> = {}): Node {
+  return {
+    id: name,
+    kind: "file",
+    path: `/${name}`,
+    name,
+    parentId: "root",
+    mimeType: null,
+    size: content.length,
+    head: `version of ${name}`,
+    contentHash: hashOf(content),
+    lastKey: null,
+    revision: 1,
+    createdAt: "2026-01-01T00:00:00.000Z",
+    modifiedAt: "2026-01-01T00:00:00.000Z",
+    attributes: {},
+    ...more,
+  };
+}
+
 /** Bytes that are never zero and differ from place to place. */
 export function pattern(length: number, seed = 1): Uint8Array {
   const bytes = new Uint8Array(length);
@@ -265,22 +287,7 @@ function build(remains: Remains, changed: Partial<EngineSettings>): BytesWorld {
           originVersion: version,
         });
         const entry = metadata.entries.create(ROOT_INODE, name, inode.id);
-        const node = {
-          id: name,
-          kind: "file",
-          path: `/${name}`,
-          name,
-          parentId: "root",
-          mimeType: null,
-          size: content.length,
-          head: version,
-          contentHash: hash,
-          lastKey: null,
-          revision: 1,
-          createdAt: "2026-01-01T00:00:00.000Z",
-          modifiedAt: "2026-01-01T00:00:00.000Z",
-          attributes,
-        } as const;
+        const node = remoteNode(name, content, { head: version, contentHash: hash, attributes });
         metadata.nodes.create(born(entry.id, node));
         return inode;
       });

@@ -15,7 +15,7 @@ const STEPS_MAX = 20;
 
 export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: string) => void) {
   const { root, rows, entries, tombstones, arrivals, refresh, keys, givenUp } = tree;
-  const { rowOf, rowOfNode, find, isInside, addEntry, addRow, dropRow, viewOf } = tree;
+  const { rowOf, rowOfNode, find, freeName, isInside, addEntry, addRow, dropRow, viewOf } = tree;
 
   /** Carries out what happens here; the first step that needs more, or undefined when nothing is left. */
   function advance(row: Row): Pending | undefined {
@@ -55,7 +55,7 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
       case "restore":
         return restore(row, step.node);
       case "vanish":
-        if (row.entry !== null) requireKept(row.entry.inode);
+        if (row.entry !== null) leave(row.entry, true);
         bury(row);
         if (row.entry !== null) entries.delete(row.entry);
         dropRow(row);
@@ -67,6 +67,14 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
       case "conflict":
         return keepBoth(row, step.node);
     }
+  }
+
+  /** The name goes on without this content. A program that has it open for writing keeps it: it has written nothing. */
+  function leave({ inode, parent, name }: Entry, isRemoved: boolean): void {
+    if (inode.kind === "file" && inode.writers > 0 && inode.hash === null) throw new Error("a writer lost its name");
+    requireKept(inode);
+    if (inode.kind === "folder" || inode.writers === 0 || parent === null) return;
+    tree.overtaken.add({ inode: { ...inode, finished: null }, folder: parent, name, isRemoved });
   }
 
   /** The inode stops showing what a program had finished writing: that must be somewhere else. */
@@ -87,10 +95,8 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
         throw new Error("our own move came back as a remote one");
       if (step.isPlaceTaken && !takePlace(entry, step.node)) return false;
       const { inode } = entry;
-      const taken = step.isContentTaken ? inodeOfNode(step.node) : inode;
-      if (step.isContentTaken && inode.writers > 0) throw new Error("content was adopted under a writer");
-      if (step.isContentTaken) requireKept(inode);
-      Object.assign(inode, taken, { attributes: step.attributes, writers: inode.writers });
+      if (step.isContentTaken) leave(entry, false);
+      Object.assign(inode, step.isContentTaken ? inodeOfNode(step.node) : {}, { attributes: step.attributes });
       if (step.isContentAgreed) {
         const state = inode.writers > 0 ? "open" : "clean";
         Object.assign(inode, { state, originNode: step.node.id, originVersion: step.node.head });
@@ -161,13 +167,6 @@ export function createLocalSteps(tree: Tree, gateway: Gateway, tell: (line: stri
     if (occupant !== undefined) moveAside(occupant);
     row.entry = addEntry(parent, row.base.name, folderInode(row.base.attributes));
     return row.entry;
-  }
-
-  function freeName(folder: Entry, name: string): string {
-    for (let number = 1; ; number += 1) {
-      const candidate = `${name} (conflict ${number})`;
-      if (find(folder, candidate) === undefined) return candidate;
-    }
   }
 
   function moveAside(entry: Entry): void {

@@ -333,6 +333,12 @@ export function createMount(gateway: Gateway, scopes: Scopes, features: Features
       if (inode.hash === null) inode.finished = inode.bytes;
       Object.assign(inode, { state: "dirty", hash: null, isCut: false });
     }
+    for (const one of [...tree.overtaken]) {
+      const { inode } = one;
+      inode.writers = 0;
+      if (inode.hash === null) Object.assign(inode, { state: "dirty", finished: inode.bytes });
+      tree.nameOvertaken(one);
+    }
     refresh.clear();
   }
 

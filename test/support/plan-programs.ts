@@ -7,7 +7,7 @@ import type { Attributes } from "../../src/contract/attributes.ts";
 import type { Node } from "../../src/contract/resources.ts";
 import { type Gateway, ROOT } from "./plan-gateway.ts";
 import type { Mount } from "./plan-mount.ts";
-import { type Entry, fileInode, folderInode, type Row } from "./plan-tree.ts";
+import { type Entry, fileInode, folderInode, type Overtaken, type Row } from "./plan-tree.ts";
 
 /** A number below the limit. */
 export type Choose = (limit: number) => number;
@@ -87,6 +87,25 @@ export function createPrograms(mount: Mount, gateway: Gateway, choose: Choose, t
     Object.assign(inode, state, { bytes, changes: inode.changes + 1, writers: Math.max(1, inode.writers) });
   }
 
+  /** Programs go on with what has lost its name: they write, and it is cut while it is open; or they close it. */
+  function useOvertaken(one: Overtaken): void {
+    const { inode, name: was } = one;
+    tell(`go on with ${was}, which is elsewhere by now`);
+    const bytes = freshBytes();
+    if (choose(2) === 1) Object.assign(inode, { state: "open", hash: null, bytes, changes: inode.changes + 1 });
+    if (choose(2) === 1 && inode.hash === null) {
+      Object.assign(inode, { state: "dirty", hash: inode.bytes, isCut: true, finished: inode.bytes });
+      mount.nameOvertaken(one);
+    } else if (choose(2) === 1) closeOvertaken(one);
+  }
+
+  function closeOvertaken(one: Overtaken): void {
+    const { inode } = one;
+    inode.writers = 0;
+    if (inode.hash === null) Object.assign(inode, { state: "dirty", isCut: false, finished: inode.bytes });
+    mount.nameOvertaken(one);
+  }
+
   function close(entry: Entry): void {
     const { inode } = entry;
     inode.writers = Math.max(0, inode.writers - 1);
@@ -146,6 +165,10 @@ export function createPrograms(mount: Mount, gateway: Gateway, choose: Choose, t
     () => {
       const entry = pick(choose, files());
       if (entry !== undefined && entry.inode.writers > 0) close(entry);
+    },
+    () => {
+      const one = pick(choose, [...mount.overtaken]);
+      if (one !== undefined) useOvertaken(one);
     },
     () => {
       const entry = pick(choose, [...mount.entries]);
@@ -232,6 +255,7 @@ export function createPrograms(mount: Mount, gateway: Gateway, choose: Choose, t
     },
     hear,
     closeAll(): void {
+      for (const one of [...mount.overtaken]) closeOvertaken(one);
       for (const entry of files()) while (entry.inode.writers > 0) close(entry);
     },
   };

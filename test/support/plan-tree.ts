@@ -38,6 +38,14 @@ export interface Entry {
   inode: Inode;
 }
 
+/** A program has it open for writing, and its name has gone on without it (src/vfs/names/overtaken.ts). */
+export interface Overtaken {
+  readonly inode: Inode;
+  readonly folder: Entry;
+  readonly name: string;
+  readonly isRemoved: boolean;
+}
+
 export interface Attempt {
   readonly key: string;
   readonly request: Request;
@@ -92,6 +100,7 @@ export function inodeOfNode(node: Node): Inode {
 export function createTree(gateway: Gateway, scopes: Scopes, features: Features) {
   const rows = new Set<Row>();
   const entries = new Set<Entry>();
+  const overtaken = new Set<Overtaken>();
   const tombstones = new Map<string, number>();
   const arrivals = new Map<string, Node>();
   const refresh = new Set<string>();
@@ -143,6 +152,23 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
   function dropRow(row: Row): void {
     if (!hasGivenUpBirth(row)) rows.delete(row);
     else Object.assign(row, { entry: null, nodeId: null, base: null, seen: null, attempt: null, left: null });
+  }
+
+  /** What programs wrote to it has a name from here on; what they did not goes. Folders are not made anew here. */
+  function nameOvertaken(one: Overtaken): void {
+    overtaken.delete(one);
+    const { inode, name, isRemoved } = one;
+    if (inode.finished === null) return;
+    const folder = entries.has(one.folder) ? one.folder : root;
+    const isFree = isRemoved && find(folder, name) === undefined;
+    addRow({ kind: "file", entry: addEntry(folder, isFree ? name : freeName(folder, name), inode) });
+  }
+
+  function freeName(folder: Entry, name: string): string {
+    for (let number = 1; ; number += 1) {
+      const candidate = `${name} (conflict ${number})`;
+      if (find(folder, candidate) === undefined) return candidate;
+    }
   }
 
   const root = addEntry(null, "", folderInode({}));
@@ -301,6 +327,7 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
       isFollower: false,
       linkOrder: null,
       hasOtherNames: false,
+      mayHaveWritten: false,
       hasWaited: row.seen !== null && row.waitedFor === row.seen,
       writers: entry?.inode.writers ?? 0,
       below: entry === null && row.kind === "folder" ? below(row).length : 0,
@@ -335,6 +362,9 @@ export function createTree(gateway: Gateway, scopes: Scopes, features: Features)
     root,
     rows,
     entries,
+    overtaken,
+    nameOvertaken,
+    freeName,
     tombstones,
     arrivals,
     refresh,

@@ -49,6 +49,7 @@ function file(change: Partial<View> = {}, local: Partial<Local> = {}): View {
     isFollower: false,
     linkOrder: null,
     hasOtherNames: false,
+    mayHaveWritten: false,
     hasWaited: false,
     writers: 0,
     below: 0,
@@ -221,34 +222,47 @@ describe("what was seen", () => {
     const other = { ...CLEAN, hash: null, originNode: "n9", originVersion: "v9" };
     expect(plan(file(edited, { content: other }))).toMatchObject({ do: "conflict", node: { head: "v2" } });
   });
-  test("an open writer keeps remote content out, but not a remote place", () => {
-    expect(plan(file({ ...edited, writers: 1 }))).toEqual(waitFor("writer"));
-    expect(plan(file({ ...seen({ name: "z" }), writers: 1 }))).toMatchObject({ do: "take", isPlaceTaken: true });
+  test("who has it open and has written nothing is in nobody's way: the name goes on without that", () => {
+    const taken = { do: "take", isContentTaken: true };
+    expect(plan(file({ ...edited, writers: 1 }))).toMatchObject(taken);
+    // All of it was sent: a document that was saved, and stays open.
+    expect(plan(file({ ...edited, writers: 1 }, { content: { ...CLEAN, state: "open" } }))).toMatchObject(taken);
+    expect(plan(file({ ...edited, writers: 1 }, { content: { ...DIRTY, hash: "one" } }))).toMatchObject(taken);
+    const moved = seen({ head: "v2", contentHash: "three", name: "z" });
+    expect(plan(file({ ...moved, writers: 1 }))).toMatchObject({ ...taken, isPlaceTaken: true });
+    // What was changed here besides its content merges, and is sent after that.
+    const changed = { name: "b", attributes: { ...FILE.attributes, mode: 0o600 } };
+    expect(plan(file({ ...edited, writers: 1 }, changed))).toMatchObject({ ...taken, attributes: { mode: 0o600 } });
+    expect(plan(file({ ...GONE, writers: 1 }))).toEqual({ do: "vanish" });
   });
-  test("what was changed here beside a content that waits for its writer goes under what was seen; the content's own does not", () => {
-    const held = { ...edited, writers: 1 };
-    const changed = { attributes: { mode: 0o600, mtime: "9.000000000", link: { group: "g", hash: "one" } } };
-    const request = { do: "patch", nodeId: "n1", ifRevision: 5, attributes: { mode: 0o600 } };
-    expect(plan(file(held, changed))).toEqual({ do: "send", request });
-    expect(plan(file(held, { ...changed, name: "b" }))).toEqual(sent({ parent: "root", name: "b", ifRevision: 5 }));
-    expect(plan(file({ ...held, isPlaceTaken: true }, { name: "b" }))).toEqual(waitFor("writer"));
-    const theirs = seen({ head: "v2", contentHash: "three", attributes: { mode: 0o600 } });
-    expect(plan(file({ ...theirs, writers: 1 }, changed))).toEqual(waitFor("writer"));
-    // Whoever has written keeps both, or leaves a copy with all that is his.
-    expect(plan(file(held, { ...changed, content: DIRTY }))).toEqual(waitFor("writer"));
-    expect(plan(file(held, { ...changed, content: { ...CLEAN, state: "open", hash: null } }))).toEqual(
-      waitFor("writer"),
-    );
-    const may = { create: true, update: false, delete: true };
-    expect(plan(file({ ...held, may }, changed))).toEqual(waitFor("scope"));
+  test("whom nobody hears writing is looked at first", () => {
+    const held = { writers: 1, mayHaveWritten: true };
+    expect(plan(file({ ...edited, ...held }))).toEqual(waitFor("look"));
+    expect(plan(file({ ...GONE, ...held }))).toEqual(waitFor("look"));
+    // What is known already needs no look.
+    expect(plan(file({ ...edited, ...held }, { content: DIRTY }))).toEqual(waitFor("writer"));
+    expect(plan(file({ ...edited, ...held, hasWaited: true }, { content: DIRTY }))).toMatchObject({ do: "conflict" });
+    expect(plan(file({ ...seen({ name: "z" }), ...held }))).toMatchObject({ do: "take", isContentTaken: false });
+  });
+  test("unsent content of an open writer keeps remote content out, but not a remote place", () => {
+    for (const content of [DIRTY, { ...DIRTY, hash: null }, { ...DIRTY, state: "open", hash: null }] as const) {
+      const moved = seen({ head: "v2", contentHash: "three", name: "z" });
+      expect(plan(file({ ...edited, writers: 1 }, { content }))).toEqual(waitFor("writer"));
+      expect(plan(file({ ...moved, writers: 1 }, { content }))).toMatchObject({ do: "follow" });
+      expect(plan(file({ ...GONE, writers: 1 }, { content }))).toEqual(waitFor("writer"));
+    }
+  });
+  test("where the gateway tells no hashes, who has written has said so", () => {
+    const unhashed = { ...edited, writers: 1, features: { ...ALL_FEATURES, hashes: false } };
+    const content: LocalContent = { ...CLEAN, state: "open", hash: null };
+    expect(plan(file(unhashed, { content }))).toMatchObject({ do: "take", isContentTaken: true });
+    expect(plan(file(unhashed, { content: { ...content, state: "dirty" } }))).toEqual(waitFor("writer"));
   });
   test("who writes for long keeps what he changed, under a name of its own; nothing is adopted under him", () => {
     const waited = { ...edited, writers: 1, hasWaited: true };
     expect(plan(file(waited, { content: DIRTY }))).toMatchObject({ do: "conflict" });
     expect(plan(file(waited, { content: { ...DIRTY, hash: null } }))).toEqual({ do: "cut" });
-    expect(plan(file(waited, { content: { ...DIRTY, state: "open" } }))).toEqual(waitFor("writer"));
-    expect(plan(file(waited, { content: { ...DIRTY, hash: "one" } }))).toEqual(waitFor("writer"));
-    expect(plan(file(waited))).toEqual(waitFor("writer"));
+    expect(plan(file(waited, { content: { ...DIRTY, state: "open", hash: null } }))).toEqual(waitFor("writer"));
   });
   test("a version under a writer who has written nothing since is sent as what it is; with bytes of its own after a cut", () => {
     const other: LocalContent = { ...CLEAN, state: "open", hash: "two", originNode: "n2", originVersion: "v2" };
@@ -318,8 +332,7 @@ describe("deletion against changes", () => {
       do: "rebirth",
     });
   });
-  test("removed there, open or not looked at here: decided later", () => {
-    expect(plan(file({ ...GONE, writers: 1 }, { content: { ...DIRTY, state: "open" } }))).toEqual(waitFor("writer"));
+  test("removed there, not looked at here: decided later", () => {
     expect(plan(file(GONE, { content: { ...DIRTY, state: "open" } }))).toEqual({ do: "cut" });
     expect(plan(file(GONE, { content: { ...DIRTY, hash: null } }))).toEqual({ do: "cut" });
   });

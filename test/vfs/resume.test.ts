@@ -10,9 +10,10 @@ import { rename } from "../../src/vfs/calls/rename.ts";
 import { dropForgotten, forget } from "../../src/vfs/files/forgotten.ts";
 import type { Caller, HandleId } from "../../src/vfs/filesystem.ts";
 import type { HandleTable, KeptHandle } from "../../src/vfs/handle-table.ts";
+import { observeDeletion, observeNode } from "../../src/vfs/reconcile/observe.ts";
 import { recoverOpenFiles } from "../../src/vfs/start/recover.ts";
 import { cutGeneration } from "../../src/vfs/writeback/cut.ts";
-import { type BytesWorld, CALLER, createBytesWorld } from "../support/bytes-world.ts";
+import { type BytesWorld, CALLER, createBytesWorld, remoteNode } from "../support/bytes-world.ts";
 
 const TEXT = Buffer.from("some text");
 const NEWS = Buffer.from("news");
@@ -126,6 +127,88 @@ test("a program that reads a version that was replaced goes on reading it", asyn
   await next.close(handle);
   expect(next.complaints).toEqual([]);
 });
+
+/** Somebody elsewhere saves or removes what a program here has open for writing. */
+async function overtaken({ world }: Awaited<ReturnType<typeof worldWith>>, how: "saved" | "removed") {
+  const { context } = world;
+  const inode = world.addRemote(TEXT, { name: "a" });
+  await world.readAll(inode);
+  await world.clock.advance(1000);
+  const writing = await world.open(inode, { write: true });
+  const reading = await world.open(inode);
+  if (how === "removed") observeDeletion(context, "a", 2, null);
+  else observeNode(context, remoteNode("a", NEWS, { head: "newer", revision: 2 }));
+  await until(world, () => context.metadata.overtaken.get(inode.id) !== undefined);
+  return { inode, writing, reading };
+}
+
+async function until({ clock }: BytesWorld, isSo: () => boolean): Promise<void> {
+  for (let turns = 0; !isSo(); turns += 1) {
+    if (turns > 100) throw new Error("it does not come to that");
+    await clock.advance(1);
+  }
+}
+
+const namesOf = ({ context: { metadata } }: BytesWorld, inode: Inode) =>
+  metadata.entries.ofInode(inode.id).map(({ name }) => name.replace(/ \(conflict, .*\)/, " (conflict)"));
+/** The ids of a dead daemon count for its successor. */
+const taken = async ({ context }: BytesWorld) =>
+  void Object.assign(context, { passthrough: { ...context.passthrough, unregister: () => {} } });
+
+test.each([
+  { how: "saved", isPassing: false, kept: "a (conflict)" },
+  { how: "saved", isPassing: true, kept: "a (conflict)" },
+  { how: "removed", isPassing: false, kept: "a" },
+  { how: "removed", isPassing: true, kept: "a" },
+] as const)(
+  "$how elsewhere (passed on: $isPassing), a program goes on with what it has open for writing, and what it writes is kept",
+  async (given) => {
+    const it = await worldWith(given.isPassing);
+    const { inode, writing, reading } = await overtaken(it, given.how);
+    const first = await it.successor(taken);
+    expect([await readOf(first, writing), await readOf(first, reading)]).toEqual(["some text", "some text"]);
+    expect([first.inode(inode.id).content, namesOf(first, inode)]).toEqual(["open", []]);
+    // Nobody else comes to it by the name it had.
+    await expect(first.open(inode, { write: true })).rejects.toMatchObject({ code: "ESTALE" });
+    await first.write(writing, 0, NEWS);
+    // Killed before it is cut, and once more after that.
+    const then = async (world: BytesWorld) => {
+      const next = world.crash();
+      Object.assign(next.context, { handleTable: it.table });
+      await taken(next);
+      await (await recoverOpenFiles(next.context, { handles: [...it.table.kept.values()] }))?.();
+      return next;
+    };
+    const second = await then(first);
+    expect([second.inode(inode.id).content, namesOf(second, inode)]).toEqual(["dirty", []]);
+    await second.clock.advance(1000);
+    expect(await cutGeneration(second.context, inode.id, CALLER.signal)).toBe("cut");
+    expect(namesOf(second, inode)).toEqual([given.kept]);
+    const third = await then(second);
+    await third.write(writing, 5, NEWS);
+    for (const handle of [writing, reading]) await third.close(handle);
+    expect([await shown(third, inode), namesOf(third, inode)]).toEqual(["news news", [given.kept]]);
+    expect([third.context.metadata.overtaken.all(), it.table.kept.size]).toEqual([[], 0]);
+    expect([...first.complaints, ...third.complaints]).toEqual([]);
+  },
+);
+
+test.each([NEWS, TEXT])(
+  "what the kernel wrote to such a file when the mount was lost is kept, if it is other than it was",
+  async (bytes) => {
+    const it = await worldWith(true);
+    const { inode } = await overtaken(it, "saved");
+    const next = it.world.crash();
+    const file = await next.context.runtime.files.open(next.context.paths.live(inode.lineage), "r+");
+    await file.write(bytes, 0);
+    await file.close();
+    // Another mount: nobody has anything open.
+    await (await recoverOpenFiles(next.context))?.();
+    const isOther = bytes === NEWS;
+    expect(next.context.metadata.inodes.get(inode.id)?.content).toBe(isOther ? "dirty" : undefined);
+    expect(namesOf(next, inode)).toEqual(isOther ? ["a (conflict)"] : []);
+  },
+);
 
 test("so does one that has it open for writing, and whoever else has that version open", async () => {
   for (const isPassing of [false, true]) {

@@ -1,6 +1,7 @@
 /** Waits until the gateway has everything that was changed before now, and says what it cannot have. */
 import { sleep } from "../../lib/runtime.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
+import type { Overtaken } from "../../metadata/overtaken.ts";
 import type { Context } from "../context/context.ts";
 import { isPastGone } from "../context/past.ts";
 import type { DrainProgress, DrainResult } from "../engine.ts";
@@ -8,6 +9,7 @@ import type { Backlog } from "../files/backlog.ts";
 import { writersOf } from "../files/live.ts";
 import { noticeWrites } from "../files/notice-writes.ts";
 import { rowsOfInode } from "../names/links.ts";
+import { pathOf } from "../names/overtaken.ts";
 import { askIndexed } from "../reconcile/indexed.ts";
 import { plan, type Step } from "../reconcile/plan.ts";
 import { viewOf } from "../reconcile/view.ts";
@@ -83,7 +85,7 @@ async function drainAll(
     }
     await cutOpenFiles(context, start, cutOnce, options.signal);
     const { dirty, parked } = metadata.nodes.countDirtyBefore(start);
-    const left = dirty - countAfterCut(context, start);
+    const left = dirty - countAfterCut(context, start) + unnamedOf(context, start).length;
     if (left === 0 && options.settle && !settled) settled = await isSettled(context, options.signal);
     // What the gateway has lost, if so, is not counted yet.
     const isDone = left === 0 && (settled || !options.settle) && !isPastGone(context);
@@ -178,25 +180,15 @@ function isAfterCut(context: Context, row: NodeRow, inode: number, start: number
   const { metadata, cuts } = context;
   if (row.dirtySince === null || row.dirtySince > start || row.parked !== null || row.nodeId === null) return false;
   if (metadata.attempts.openOf(row.id) !== undefined) return false;
-  const view = viewOf(context, row);
   // What is new elsewhere is not for this drain to send, but keeps back what is new here.
   const step = plan(viewOf(context, { ...row, seen: null }));
   if (step.do === "nothing") return true;
-  const isUnwritten = view.local?.content?.hash != null && isForWriter(plan(view));
-  if (isUnwritten && isLost(step, row)) return true;
   const cut = cuts.get(inode);
   const hasArrived = cut !== undefined && cut.at >= start && row.base?.hash === cut.hash;
   return hasArrived && isForWriter(step);
 }
 
 const isForWriter = (step: Step) => step.do === "wait" && step.for === "writer";
-
-/** Nobody is to have it: a new place or attributes of what was deleted elsewhere, the time of what was written over there. */
-function isLost(step: Step, { seen }: NodeRow): boolean {
-  if (step.do !== "send" || step.request.do !== "patch" || seen === null) return false;
-  const { parent, attributes = {} } = step.request;
-  return "deleted" in seen || (parent === undefined && Object.keys(attributes).every((key) => key === "mtime"));
-}
 
 function inodeOf(context: Context, row: NodeRow) {
   const entry = row.entry === null ? undefined : context.metadata.entries.get(row.entry);
@@ -230,8 +222,16 @@ function isSent({ metadata, cuts }: Context, inode: number, start: number): bool
   });
 }
 
+/** Written after its name went elsewhere, and not cut since: it has no row yet. */
+function unnamedOf({ metadata }: Context, start: number): Overtaken[] {
+  const isUnsent = ({ inode, dirtySince }: Overtaken) =>
+    dirtySince !== null && dirtySince <= start && metadata.inodes.get(inode)?.content === "dirty";
+  return metadata.overtaken.all().filter(isUnsent);
+}
+
 /** Nothing but its content is waited for. */
 function wantsCut(context: Context, inode: number): boolean {
+  if (context.metadata.overtaken.get(inode) !== undefined) return true;
   return rowsOfInode(context, inode).some((row) => {
     const step = plan(viewOf(context, row));
     return step.do === "cut" || isForWriter(step);
@@ -263,8 +263,11 @@ export async function isSettled(context: Context, signal: AbortSignal): Promise<
 function describe(context: Context, writeBack: WriteBack, start: number, count: number): string[] {
   if (count === 0) return ["the gateway's index does not show everything yet"];
   const rows = unsent(context, start);
-  const lines = rows.map((row) => line(context, writeBack, row));
-  return count > rows.length ? [...lines, `and ${count - rows.length} more`] : lines;
+  const unnamed = unnamedOf(context, start).map(
+    (one) => `${pathOf(one)}: written here after it was changed elsewhere, and open still`,
+  );
+  const lines = [...rows.map((row) => line(context, writeBack, row)), ...unnamed];
+  return count > lines.length ? [...lines, `and ${count - lines.length} more`] : lines;
 }
 
 /** The first rows changed before the drain began that the gateway does not have: those it refused, then the oldest. */

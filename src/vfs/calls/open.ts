@@ -23,10 +23,17 @@ export async function open(context: Context, caller: Caller, lineage: Lineage, f
   if (inode.kind === "folder") throw new FsError("EISDIR", "a folder");
   if (inode.kind === "symlink") throw new FsError("ELOOP", "a symlink");
   if (inode.kind !== "file") throw new FsError("ENXIO", `a ${inode.kind} is opened by the kernel`);
-  if (inode.lineage !== lineage) throw new FsError("ESTALE", `lineage ${lineage} is superseded`);
+  requireShown(context, inode, lineage);
   const openIt = () => openInode(context, caller, inode, flags);
   if (flags.truncate) return untilAnswered(context, lineage, openIt);
   return flags.write ? onceHere(context, lineage, caller.signal, openIt) : openIt();
+}
+
+/** Only who has it open goes on with what no name shows any more: the kernel looks the name up again. */
+export function requireShown({ metadata }: Pick<Context, "metadata">, inode: Inode, lineage: Lineage): void {
+  if (inode.lineage !== lineage || metadata.overtaken.get(inode.id) !== undefined) {
+    throw new FsError("ESTALE", `lineage ${lineage} is superseded`);
+  }
 }
 
 /**

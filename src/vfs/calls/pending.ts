@@ -140,6 +140,7 @@ const WAITING: Readonly<Record<Exclude<Waiting, "scope">, string>> = {
   name: "another one has to leave the name first",
   names: "whoever changed its other names brings them together",
   writer: "still being written",
+  look: "a program has it open for writing: whether it has written is looked at",
   quota: "the workspace is over quota",
   reference: "its content is still needed by another one",
 };

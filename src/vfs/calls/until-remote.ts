@@ -41,7 +41,9 @@ async function untilItHas(context: Context, inodeId: number, signal: AbortSignal
     const inode = metadata.inodes.get(inodeId);
     if (inode === undefined) return;
     const rows = metadata.entries.ofInode(inodeId).flatMap((entry) => metadata.nodes.ofEntry(entry.id) ?? []);
-    if (rows.every((row) => hasContent(inode, row))) return;
+    // What was written after its name went has a row once it is cut.
+    const isToBeNamed = inode.content === "dirty" && metadata.overtaken.get(inodeId) !== undefined;
+    if (!isToBeNamed && rows.every((row) => hasContent(inode, row))) return;
     refuse(context, rows);
 
     offlineSince = network.isOnline ? undefined : (offlineSince ?? runtime.elapsed());

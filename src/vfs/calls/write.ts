@@ -11,7 +11,7 @@ import { withoutPrivileges } from "../files/privileges.ts";
 import type { Caller, HandleId, Lineage } from "../filesystem.ts";
 import { inodeOf, requireWritable } from "../names/stat.ts";
 import { cutAfterSync, cutWhenQuiet } from "../writeback/cut-open.ts";
-import { fileOf, onceHere, writableOf } from "./open.ts";
+import { fileOf, onceHere, requireShown, writableOf } from "./open.ts";
 import { untilGatewayHas } from "./until-remote.ts";
 
 /** Of a file opened to append the kernel gives the offset too. How many bytes fitted. */
@@ -57,6 +57,7 @@ export async function truncate(
     return;
   }
   requireWritable(context);
+  requireShown(context, inode, lineage);
   const truncateIt = async () => {
     const live = await openLive(context, lineage, { write: true });
     try {

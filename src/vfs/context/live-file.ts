@@ -122,6 +122,8 @@ export interface LiveFile {
   noticed: FileStat | undefined;
   /** Any change since shows in size and times. */
   isNoticedExactly: boolean;
+  /** In this turn: `noticed` is what the file is. */
+  isLookedAt: boolean;
   /** What `noticed` was when it was last synced: all of that survives power loss. */
   syncedAs: FileStat | undefined;
 

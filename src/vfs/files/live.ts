@@ -210,6 +210,7 @@ function writersLeft(context: Context, live: LiveFile): void {
     if (wasSynced && inode.content === "dirty") metadata.inodes.update(inode.id, { synced: 1 });
     if (live.firstWriteAt !== undefined) markInode(context, inode.id);
     else lookAfterQuiet(context, inode.id);
+    if (metadata.overtaken.get(inode.id) !== undefined) context.activity.wake();
   });
   // What the rows could not be told is found out after a crash, or at the next close. The mark is of the inode: of a
   // version that was replaced it is left to who writes to the one that came.
@@ -317,11 +318,16 @@ export function writersOf(context: Pick<Context, "lives">, inode: Inode): number
   return context.lives.get(inode.lineage)?.writers ?? 0;
 }
 
-/** While somebody can write to it, the file itself knows its size and time; else undefined. */
+/** Once somebody has written to it, or may have, the file itself knows its size and time; else undefined. */
 export async function liveStat(context: Context, inode: Inode): Promise<{ size: number; mtime: Time } | undefined> {
   const live = context.lives.get(inode.lineage);
   if (live === undefined || live.writers === 0) return undefined;
-  return statAsKnown(live);
+  const stat = await statAsKnown(live);
+  const { noticed, isNoticedExactly } = live;
+  const isAsNoticed = noticed === undefined || (isNoticedExactly && isSameStat(noticed, stat));
+  // Merely open: a time that somebody set elsewhere is in the rows alone.
+  const isUnwritten = isAsNoticed && context.metadata.inodes.get(inode.id)?.content === "open";
+  return isUnwritten ? undefined : stat;
 }
 
 /**

@@ -299,6 +299,7 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
     lettingIn: undefined,
     noticed: undefined,
     isNoticedExactly: true,
+    isLookedAt: false,
     syncedAs: undefined,
     sync: shareRuns(() => live.file.sync()),
   };

@@ -19,6 +19,9 @@ export function markWritten(context: Context, live: LiveFile): void {
         throw new FsError("ESTALE", `lineage ${live.lineage} is superseded`);
       }
       marked = metadata.inodes.update(inode.id, { content: "dirty", changes: inode.changes + 1, hash: null });
+      if (metadata.overtaken.get(inode.id)?.dirtySince === null) {
+        metadata.overtaken.setDirtySince(inode.id, runtime.now());
+      }
       unproven = leaveOrigin(context, live);
       markInode(context, inode.id);
     });

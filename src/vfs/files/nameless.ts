@@ -61,6 +61,8 @@ export function removeInode(context: Context, inode: Inode): void {
   const lineages = metadata.inodes.lineages(inode.id);
   if (lineages.some((lineage) => lives.has(lineage))) return;
   if (isOpenFolder(context, inode.id)) return;
+  // What was written to it has yet to get a name (names/overtaken.ts).
+  if (metadata.overtaken.get(inode.id) !== undefined && inode.content !== "clean") return;
   // One that waited to be sent is wanted by nobody any more.
   for (const generation of metadata.generations.unusedOf(inode.id)) removeGeneration(context, generation);
   // A cut that is being sent still needs its bytes: it goes when that is over, or with the next mount.

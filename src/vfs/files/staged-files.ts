@@ -79,11 +79,14 @@ function writtenOf(metadata: Context["metadata"], inode: Inode, live?: LiveFile)
     live?.origin ??
     (originNode === null || originVersion === null ? undefined : { node: originNode, version: originVersion });
   const { mode } = inode.attributes;
+  const way = metadata.overtaken.get(inode.id)?.way ?? [];
+  const wasIn = way.at(-1)?.folder;
+  const without = { path: way.map(({ name }) => name), ...(wasIn === undefined ? {} : { folder: wasIn }) };
   return {
     lineage,
     changes,
     ...(mode === undefined ? {} : { mode }),
-    ...(entry === undefined ? { path: [] } : { path: namesDownTo(metadata, entry), folder: entry.parent }),
+    ...(entry === undefined ? without : { path: namesDownTo(metadata, entry), folder: entry.parent }),
     ...(row?.nodeId == null || base == null ? {} : { node: row.nodeId, revision: base.revision, size: base.size }),
     ...(row?.nodeId == null || base?.head == null ? {} : { head: base.head }),
     ...(row?.nodeId == null || base?.hash == null ? {} : { hash: base.hash }),

@@ -90,6 +90,18 @@ export function addName(context: Needs, parent: number, name: string, inode: num
   return entry;
 }
 
+/** A folder that the gateway does not know yet, for what was in one of that name. */
+export function makeFolder(context: Needs, parent: number, name: string): number {
+  const { metadata } = context;
+  const time = nowText(context);
+  const content = { size: 0, hash: null, originNode: null, originVersion: null, content: "clean", listed: 0 } as const;
+  return metadata.transaction(() => {
+    const { id } = metadata.inodes.create({ kind: "folder", attributes: {}, atime: time, ctime: time, ...content });
+    addName(context, parent, name, id, "folder");
+    return id;
+  });
+}
+
 /** A program removed a name. Its node, if born, is a deletion to send; it stays the name's until that is sent. */
 export function removeName(context: Needs, entry: Entry): void {
   const row = context.metadata.nodes.ofEntry(entry.id);

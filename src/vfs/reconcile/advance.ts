@@ -5,15 +5,19 @@
 import type { Entry } from "../../metadata/entries.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import { baseOf } from "../../metadata/nodes.ts";
+import { inBackground } from "../context/byte-state.ts";
 import { lookAgain, markNode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
 import { isPastGone } from "../context/past.ts";
+import { writersOf } from "../files/live.ts";
 import { handOver } from "../files/nameless.ts";
+import { noticeWrites } from "../files/notice-writes.ts";
 import { folderOfNode, groupOf } from "../names/from-node.ts";
 import { dropRow } from "../names/given-up.ts";
-import { askForUndeletable } from "../names/identity.ts";
+import { askForUndeletable, inodeOfRow } from "../names/identity.ts";
 import { inodeApart, joinGroup, keepInOthers, keepTurn, leaveGroup, lookLater } from "../names/links.ts";
 import { moveAside, nameHere, stepBack } from "../names/make-room.ts";
+import { overtake } from "../names/overtaken.ts";
 import { nowText } from "../names/stat.ts";
 import { contentAgrees } from "./content-arrived.ts";
 import { leaveState } from "./echo.ts";
@@ -84,6 +88,7 @@ function advanceOne(context: Context, id: number, aside: number[]): Pending | un
         }
         if (step.for === "name") askForUndeletable(context, row);
         if (step.for === "quota") context.quota.holds();
+        if (step.for === "look") lookAndAdvance(context, row);
         const due = context.runtime.now() + recheckAfter(context, row, step);
         return { row: metadata.nodes.update(id, { due }), step };
       }
@@ -99,9 +104,27 @@ function advanceOne(context: Context, id: number, aside: number[]): Pending | un
 
 const isAtCostOfContent = (step: Step) => step.do === "vanish" || (step.do === "take" && step.isContentTaken);
 
+/** Whether who has it open for writing has written to it, and what follows from that, in one turn. */
+function lookAndAdvance(context: Context, row: NodeRow): void {
+  const inode = inodeOfRow(context, row);
+  const live = inode === undefined ? undefined : context.lives.get(inode.lineage);
+  if (live === undefined) return;
+  context.metadata.afterCommit(() =>
+    inBackground(context, "looking at a file that is open for writing", async () => {
+      await noticeWrites(context, live);
+      live.isLookedAt = true;
+      try {
+        advance(context, row.id);
+      } finally {
+        live.isLookedAt = false;
+      }
+    }),
+  );
+}
+
 /** A hundred thousand that wait for one thing must not be looked at all the time; how long a writer has been waited for counts. */
 function recheckAfter({ runtime }: Context, row: NodeRow, { for: reason }: Extract<Step, { do: "wait" }>): number {
-  if (reason === "writer" || reason === "answer") return RECHECK_MS;
+  if (reason === "writer" || reason === "look" || reason === "answer") return RECHECK_MS;
   const waited = runtime.now() - Math.max(row.changedAt, row.seenAt ?? 0);
   return Math.round(Math.min(RECHECK_MAX_MS, Math.max(RECHECK_MS, waited / 2)));
 }
@@ -199,12 +222,23 @@ function vanish(context: Context, row: NodeRow): void {
   dropRow(context, row.id);
   const entry = row.entry === null ? undefined : metadata.entries.get(row.entry);
   if (entry !== undefined) {
+    const isHeld = leaveToWriter(context, entry, row);
     metadata.entries.remove(entry.id);
     metadata.inodes.update(entry.inode, { ctime: nowText(context) });
     keepInOthers(context, entry.inode, row);
-    handOver(context, entry.inode);
+    if (!isHeld) handOver(context, entry.inode);
   }
   leftPlace(context, row);
+}
+
+/** Whether a program has what goes with its last name open for writing. */
+function leaveToWriter(context: Context, entry: Entry, { nodeId, base }: NodeRow): boolean {
+  const { metadata } = context;
+  const inode = metadata.inodes.get(entry.inode);
+  if (inode?.kind !== "file" || writersOf(context, inode) === 0 || metadata.entries.links(inode.id) > 1) return false;
+  const version = { originNode: nodeId, originVersion: base?.head ?? null, hash: inode.hash };
+  overtake(context, inode, entry, version, true);
+  return true;
 }
 
 function rebirth(context: Context, row: NodeRow): void {

@@ -66,7 +66,9 @@ export interface View {
   readonly linkOrder: "same" | "behind" | "newer" | "apart" | null;
   /** The file has other names: its content does not go with this one. */
   readonly hasOtherNames: boolean;
-  /** A remote change has waited long enough for the writers, or is to wait for none: but for who has written nothing. */
+  /** The kernel writes for them, and nobody has looked yet whether it has. */
+  readonly mayHaveWritten: boolean;
+  /** A remote change has waited long enough for what the writers have written, or is to wait for none. */
   readonly hasWaited: boolean;
   /** Another node is, in base, at the place this one wants. */
   readonly isPlaceTaken: boolean;
@@ -86,7 +88,18 @@ export interface View {
   readonly may: { readonly create: boolean; readonly update: boolean; readonly delete: boolean };
 }
 
-export type Waiting = "answer" | "parent" | "children" | "name" | "names" | "writer" | "scope" | "quota" | "reference";
+/** "look": nothing but a look at what a writer, of whom nobody hears, may have done by now. */
+export type Waiting =
+  | "answer"
+  | "parent"
+  | "children"
+  | "name"
+  | "names"
+  | "writer"
+  | "look"
+  | "scope"
+  | "quota"
+  | "reference";
 
 export type Step =
   | { readonly do: "nothing" }
@@ -291,9 +304,12 @@ function judge(view: View, seen: Seen, base: Base): Step {
     const { content } = local;
     isContentAgreed = !isRetyped && content.hash !== null && content.hash === node.contentHash;
     const isChangedHere = !view.isFollower && !isInOrder(view, local) && differs(content, base);
-    // Nothing is adopted into a file somebody can write to, but that it is what he has; what he changed goes its own way in the end.
-    if (view.writers > 0 && !isContentAgreed && !goesItsOwnWay(view, content, base)) {
-      return isPlaceTaken ? { do: "follow", node } : (planBeside(view, local, content, node, base) ?? wait("writer"));
+    // What a writer has changed goes its own way in the end. One who has changed nothing keeps the bytes, without the name.
+    if (view.writers > 0 && !isContentAgreed) {
+      if (isUnknown(view, content) || (isChangedHere && !view.hasWaited)) {
+        return isPlaceTaken ? { do: "follow", node } : wait("writer");
+      }
+      if (!isChangedHere && view.mayHaveWritten) return wait("look");
     }
     if (content.state === "open" && view.writers === 0) return { do: "cut" };
     // A version needs no hash to be kept beside: a gateway that tells none has it all the same.
@@ -316,24 +332,6 @@ function judge(view: View, seen: Seen, base: Base): Step {
     isContentTaken,
     isContentAgreed,
   };
-}
-
-/**
- * The content that was seen waits for a writer who has changed nothing so far. What was changed here of the node
- * besides is sent meanwhile, under what was seen; what belongs to a content (mtime, link) goes with that.
- */
-function planBeside(view: View, local: Local, content: LocalContent, node: Node, base: Base): Step | undefined {
-  if (view.isFollower || view.nodeId === null || content.hash === null || differs(content, base)) return undefined;
-  const place = isSamePlace(view, local, base) ? undefined : planMove(view, local);
-  const target = place?.do === "move" ? { parent: place.parent, name: local.name } : {};
-  const { mtime, link } = node.attributes;
-  const merged = { ...mergeAttributes(base.attributes, local.attributes, node.attributes, false), mtime, link };
-  const patch = view.features.attributes ? attributesDifference(node.attributes, merged) : undefined;
-  if (place?.do !== "move" && patch === undefined) return undefined;
-  if (!view.may.update) return wait("scope");
-  const attributes = patch === undefined ? {} : { attributes: patch };
-  const request = { do: "patch", nodeId: view.nodeId, ifRevision: node.revision, ...target, ...attributes } as const;
-  return { do: "send", request };
 }
 
 /** One of the two came after the other, so who wrote it has seen that: neither has to be kept beside. */
@@ -361,15 +359,19 @@ function judgeDeletion(view: View, base: Base): Step {
   if (content === null) return { do: "vanish" };
   // The other names go on with whatever is written.
   if (view.hasOtherNames) return { do: "vanish" };
-  if (view.writers > 0 && !goesItsOwnWay(view, content, base)) return wait("writer");
+  const isChangedHere = differs(content, base);
+  if (view.writers > 0) {
+    if (isUnknown(view, content) || (isChangedHere && !view.hasWaited)) return wait("writer");
+    if (!isChangedHere && view.mayHaveWritten) return wait("look");
+  }
   if (content.state === "open" && view.writers === 0) return { do: "cut" };
   if (content.state === "dirty" && content.hash === null) return { do: "cut" };
-  return differs(content, base) ? { do: "rebirth" } : { do: "vanish" };
+  return isChangedHere ? { do: "rebirth" } : { do: "vanish" };
 }
 
-/** What is new at the gateway has waited long enough for the writer, whose newest cut is then kept as what it is. */
-function goesItsOwnWay(view: View, content: LocalContent, base: Base): boolean {
-  return view.hasWaited && differs(content, base);
+/** Whether a writer has changed it nobody can say; where the gateway tells no hashes one that has says so. */
+function isUnknown({ features }: View, { state, hash }: LocalContent): boolean {
+  return state === "open" && hash === null && features.hashes;
 }
 
 /** The content here is not the one base names. */

@@ -23,6 +23,7 @@ import {
   inodeApart,
   joinGroup,
   keepInOthers,
+  keepTurn,
   knowSaves,
   leaveToOthers,
   lookLater,
@@ -32,6 +33,7 @@ import {
   withUnsent,
 } from "../names/links.ts";
 import { freeConflictName, moveAside, nameHere, stepAside } from "../names/make-room.ts";
+import { overtake } from "../names/overtaken.ts";
 import { kindOf, nowText } from "../names/stat.ts";
 import { isInside } from "../names/tree.ts";
 import type { Step } from "./plan.ts";
@@ -155,19 +157,37 @@ function takeContent(context: Context, entry: Entry, inode: Inode, row: NodeRow,
     leaveInode(context, entry, row, node);
     return;
   }
-  if (names === 1 && writersOf(context, inode) === 0 && joinNames(context, entry, inode, node)) return;
+  const shown = leftToWriter(context, entry, inode, row) ?? inode;
+  if (names === 1 && joinNames(context, metadata.entries.get(entry.id) ?? entry, shown, node)) return;
   const { link: _, ...own } = attributes;
-  const changes = inode.changes + 1;
-  metadata.inodes.switchLineage(inode.id, {
-    ...contentAfter(context, inode, node),
+  const changes = shown.changes + 1;
+  metadata.inodes.switchLineage(shown.id, {
+    ...contentAfter(context, shown, node),
     // Its other names are nodes of their own, which get this content.
     attributes: isLinkUnsent ? withPinnedMtime(own, node) : own,
     kind,
     changes,
     linkGroup: isLinkUnsent ? (group ?? inode.linkGroup) : group,
   });
-  if (isLinkUnsent) markInode(context, inode.id);
-  else lookLater(context, inode.id);
+  if (isLinkUnsent) markInode(context, shown.id);
+  else lookLater(context, shown.id);
+}
+
+/**
+ * Who has it open for writing, and has written nothing, keeps the inode with its bytes, and its names go on with another,
+ * which is what it was. Undefined: nobody has.
+ */
+function leftToWriter(context: Context, entry: Entry, inode: Inode, { nodeId, base }: NodeRow): Inode | undefined {
+  const { metadata } = context;
+  if (inode.kind !== "file" || writersOf(context, inode) === 0) return undefined;
+  const version = { originNode: nodeId, originVersion: base?.head ?? null, hash: inode.hash };
+  const { linkGroup, saves, fsynced } = inode;
+  const made = metadata.inodes.create({ ...inode, ...version, content: "clean" });
+  metadata.inodes.update(made.id, { linkGroup, saves, fsynced });
+  overtake(context, inode, entry, version, false);
+  for (const { id } of metadata.entries.ofInode(inode.id)) metadata.entries.setInode(id, made.id);
+  keepTurn(context, inode.id, made.id);
+  return metadata.inodes.get(made.id);
 }
 
 function takeAttributes(context: Context, inode: Inode, step: TakeStep, isLinkUnsent: boolean): void {

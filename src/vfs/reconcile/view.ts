@@ -15,8 +15,8 @@ import { fits } from "./quota.ts";
 import { hasAttempt, isPlaceTaken, opensRing, partnerOf, pathWithin, referrersOf } from "./rings.ts";
 
 /**
- * A remote edit waits this long for the writer of the same file; or until a drain begins, or somebody waits for what was
- * written, the writer himself perhaps. Then both are kept. Who has written nothing is waited for until he closes.
+ * A remote edit waits this long for who is writing the same file; or until a drain begins, or somebody waits for what was
+ * written, the writer himself perhaps. Then both are kept.
  */
 const WRITER_PATIENCE_MS = 15 * 60_000;
 
@@ -80,6 +80,10 @@ class RowView implements View {
   }
   get hasOtherNames() {
     return hasOtherNames(this.#context, this.#row, this.#inode);
+  }
+  get mayHaveWritten() {
+    const live = this.#inode === undefined ? undefined : this.#context.lives.get(this.#inode.lineage);
+    return live?.noticed !== undefined && !live.isLookedAt;
   }
   get hasWaited() {
     return hasWaited(this.#context, this.#row, this.#inode);

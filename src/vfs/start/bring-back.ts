@@ -26,7 +26,7 @@ import type { NodeRow } from "../../metadata/nodes.ts";
 import { markInode, markNode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
 import { dropRow } from "../names/given-up.ts";
-import { addName, createUnborn } from "../names/identity.ts";
+import { addName, createUnborn, makeFolder } from "../names/identity.ts";
 import { freeConflictName } from "../names/make-room.ts";
 import { nowText } from "../names/stat.ts";
 import { completeFolder } from "../remote/listing.ts";
@@ -264,20 +264,6 @@ function isFolder({ metadata }: Context, inode: number): boolean {
   return inode === ROOT_INODE || metadata.entries.links(inode) > 0;
 }
 
-function makeFolder(context: Context, parent: number, name: string): number {
-  const { metadata } = context;
-  return metadata.transaction(() => {
-    const made = metadata.inodes.create({
-      ...newInode(context, { lineage: 0, changes: 0, path: [] }),
-      kind: "folder",
-      content: "clean",
-    });
-    metadata.inodes.update(made.id, { listed: 0 });
-    addName(context, parent, name, made.id, "folder");
-    return made.id;
-  });
-}
-
 /** Where the gateway does not answer, its answer to the upload tells whether the name is free. */
 async function listIfPossible({ context, gateway }: Needs, folder: number, name: string): Promise<void> {
   const { metadata, log, bytes, network } = context;
@@ -355,6 +341,7 @@ function forgetDone({ context, files, list }: Needs): void {
     metadata.transaction(() => {
       if (metadata.lives.get(inode.lineage) !== undefined) metadata.lives.remove(inode.lineage);
       for (const entry of metadata.entries.ofInode(inode.id)) forgetName(context, entry, inode);
+      metadata.overtaken.remove(inode.id);
     });
     log.warn({ inode: inode.id }, "content that was to be sent is so no more: the gateway tells what became of it");
   }

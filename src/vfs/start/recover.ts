@@ -13,6 +13,7 @@ import { hasNoWriter, leaveToFormerWriters } from "../files/former-writers.ts";
 import { ctimeOf, mtimeOf } from "../files/mtime.ts";
 import { tellNamed } from "../files/staged-files.ts";
 import { isStill } from "../files/still.ts";
+import { settleOvertaken } from "../names/overtaken.ts";
 import { doubtContents, wentDown } from "../reconcile/power-loss.ts";
 import { bringBack } from "./bring-back.ts";
 import { type Resumed, resumeAllMapped, resumeHandles, writtenBy } from "./resume.ts";
@@ -54,6 +55,7 @@ export async function recoverOpenFiles(
   });
   if (resumed !== undefined) await resumeHandles(context, resumed);
   await resumeAllMapped(context, mapped);
+  settleOvertaken(context);
   const sweep = prepareSweep(context, resumed !== undefined);
   if (!isDoubtful && !wasOlder) return sweep;
   // What the rows say of a file may be about another one.
@@ -75,7 +77,7 @@ async function recoverInode(context: Context, inode: Inode): Promise<void> {
   // Its last writer has gone, or has a version that was replaced: the end of its mark was not noted yet.
   if (inode.content === "clean") return;
   // Unlinked while it was open: it goes.
-  if (metadata.entries.links(inode.id) === 0) return;
+  if (metadata.entries.links(inode.id) === 0 && metadata.overtaken.get(inode.id) === undefined) return;
   runtime.step("recover: a file a writer had");
   const row = metadata.lives.get(inode.lineage);
   try {

@@ -46,6 +46,7 @@ import { holdForSending } from "../files/without-folder.ts";
 import { countHandles, type HandleTable } from "../handle-table.ts";
 import { type KernelCache, NO_KERNEL_CACHE } from "../kernel-cache.ts";
 import { type Mover, NO_MOVER } from "../mover.ts";
+import { overtakenFiles, settleOvertaken } from "../names/overtaken.ts";
 import { NO_PASSTHROUGH, type Passthrough } from "../passthrough.ts";
 import { positionsNotAhead } from "../reconcile/indexed.ts";
 import { NO_BOOT } from "../reconcile/power-loss.ts";
@@ -290,6 +291,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       const shown = Math.min(metadata.settings.getNumber("cursor"), metadata.settings.getNumber("indexed"));
       const { offlineSince } = network;
       const { restored } = context;
+      const overtaken = overtakenFiles(context);
       return {
         ...condition(),
         ...freshness(context),
@@ -299,6 +301,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
         parked,
         bytesPending: backlog.bytes(),
         settled: dirty === 0 && (!client.features.positions || (shown >= written && !isAnyUntold(context))),
+        ...(overtaken.length === 0 ? {} : { overtaken }),
         conflicts: activity.conflicts,
         cacheBytes: metadata.lives.totalBytes(),
         cacheLimit: settings.cacheLimit,
@@ -337,6 +340,7 @@ export async function startEngine(options: EngineOptions): Promise<Engine> {
       runtime.step("stop: quiet");
       for (const live of context.bytes.held) await closeLive(context, live, { write: false });
       try {
+        settleOvertaken(context);
         // All bytes, with one call, before the rows say so.
         await runtime.files.syncDisk(paths.root);
         if (disk.trouble !== "damaged") metadata.transaction(() => metadata.settings.set("boot", NO_BOOT));

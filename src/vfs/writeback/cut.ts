@@ -5,6 +5,7 @@
 import { isSameStat } from "../../lib/files.ts";
 import { formatTime, toMilliseconds } from "../../lib/time.ts";
 import { HELD, type Inode } from "../../metadata/inodes.ts";
+import type { Overtaken } from "../../metadata/overtaken.ts";
 import type { Cutting } from "../context/byte-state.ts";
 import type { Context } from "../context/context.ts";
 import type { LiveFile } from "../context/live-file.ts";
@@ -22,6 +23,7 @@ import { tellDone } from "../files/staged-files.ts";
 import { syncCopy } from "../files/uploads.ts";
 import { isBeingDeleted } from "../names/identity.ts";
 import { rowsOfInode } from "../names/links.ts";
+import { nameOvertaken } from "../names/overtaken.ts";
 import { EMPTY_HASH } from "../names/stat.ts";
 import { prove } from "./prove.ts";
 import { keepSmall } from "./small-cuts.ts";
@@ -209,7 +211,8 @@ function settleNow(
   if (open !== undefined && cut.lineage !== null && open.live.writers > 0) return "busy";
   for (const old of metadata.generations.unusedOf(inode.id)) removeGeneration(context, old);
   const { hash, size } = cut;
-  const agreed = cut.isOwn ? undefined : agreement(context, inode, hash);
+  const overtaken = metadata.overtaken.get(inode.id);
+  const agreed = cut.isOwn ? undefined : agreement(context, inode, hash, overtaken);
   // Whom nobody hears writing may be at it again.
   const staysAsItIs = open?.live.noticed === undefined;
   // Should this be undone, the next change only says again what the row says already.
@@ -220,6 +223,7 @@ function settleNow(
     metadata.inodes.update(inode.id, { hash, size, content, ...agreed });
     if (open !== undefined) metadata.lives.update(inode.lineage, { ...agreed, originHash: hash });
     tellDone(context, inode.lineage);
+    metadata.overtaken.setDirtySince(inode.id, null);
     return "clean";
   }
   metadata.inodes.update(inode.id, { hash, size, content: "dirty", synced: staysAsItIs ? 1 : 0 });
@@ -237,6 +241,7 @@ function settleNow(
     });
     if (cut.bytes !== undefined) keepSmall(context, id, cut.bytes);
   }
+  if (overtaken !== undefined) nameOvertaken(context, overtaken);
   return "cut";
 }
 
@@ -246,15 +251,18 @@ function isAtAllNodes(context: Context, inode: number, hash: string): boolean {
 }
 
 /**
- * The version with exactly these bytes that the inode's node, or the one it grew from, has in base.
- * Not one whose deletion is under way: nothing may come to need it any more.
+ * The version with exactly these bytes that the inode's node, or the one it grew from, has in base; of a file without
+ * its name the one that it was. Not one whose deletion is under way: nothing may come to need it any more.
  */
 function agreement(
   context: Context,
   inode: Inode,
   hash: string,
+  overtaken: Overtaken | undefined,
 ): { originNode: string; originVersion: string } | undefined {
   const { entries, nodes } = context.metadata;
+  const { originNode, originVersion } = inode;
+  if (overtaken?.hash === hash && originNode !== null && originVersion !== null) return { originNode, originVersion };
   const rows = entries.ofInode(inode.id).map((entry) => nodes.ofEntry(entry.id));
   if (inode.originNode !== null) rows.push(nodes.ofNodeId(inode.originNode));
   for (const row of rows) {

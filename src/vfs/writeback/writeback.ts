@@ -16,6 +16,7 @@ import { LOOK_MS } from "../context/right-of-way.ts";
 import { GATHER_MS, MANY } from "../context/together.ts";
 import { couldNotRead } from "../files/unreadable.ts";
 import { endTurns } from "../names/links.ts";
+import { settleOvertaken } from "../names/overtaken.ts";
 import { advance } from "../reconcile/advance.ts";
 import { retryArrivals } from "../reconcile/observe.ts";
 import { parkHeld } from "../reconcile/power-loss.ts";
@@ -122,6 +123,7 @@ export function createWriteBack(context: Context): WriteBack {
         wholeLook = Number.POSITIVE_INFINITY;
         if (haste.goOn()) lookSoon();
         if (endTurns(context)) lookSoon();
+        settleOvertaken(context);
         arrivalsTurn = retryArrivals(context, arrivalsTurn, ARRIVALS);
         if (arrivalsTurn !== "") lookSoon();
       }

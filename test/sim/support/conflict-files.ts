@@ -133,6 +133,126 @@ export const LINKED: readonly Conflict[] = [
   },
 ];
 
+const HELD = { write: true } as const;
+const removeAll = async (at: Hands) => {
+  await at.calls.unlink("d/a");
+  await at.calls.rmdir("d");
+};
+
+/** What is open for writing, and has nothing unsent in it. */
+const HELD_OPEN: readonly Conflict[] = [
+  {
+    one: "saves `a`",
+    other: "has `a` open for writing",
+    why: "what is merely open is in nobody's way, and goes on showing the old bytes",
+    before: a,
+    left: (at) => at.save("a", "one's"),
+    right: (at) => at.hold("a", HELD),
+    async meanwhile(_, right) {
+      assert.equal(await right.reread(), "base");
+      assert.equal(await textOf(right, "a"), "one's");
+    },
+    ends: { a: "one's" },
+    same: { a: "a" },
+  },
+  {
+    one: "saves `a`",
+    other: "has `a` open for writing, and writes after that",
+    why: "what is written to the old bytes is a copy; what is written later, versions of that",
+    before: a,
+    left: (at) => at.save("a", "one's"),
+    right: (at) => at.hold("a", HELD),
+    meanwhile: (_, right) => right.writeOn("the other's"),
+    ends: { a: "one's", "a (conflict)": "the other's" },
+    same: { a: "a" },
+  },
+  {
+    one: "saves `a` by renaming a new file over it",
+    other: "has `a` open for writing, and writes after that",
+    why: "however a save is done, it is a save",
+    before: a,
+    left: (at) => at.replace("a", "one's"),
+    right: (at) => at.hold("a", HELD),
+    meanwhile: (_, right) => right.writeOn("the other's"),
+    ends: { a: "one's", "a (conflict)": "the other's" },
+    same: { a: "a" },
+  },
+  {
+    one: "saves `a`, and the other does too, by renaming a new file over it",
+    other: "has `a` open for writing in a third program",
+    why: "who saves what is shown is in no conflict, whatever has the old bytes open",
+    before: a,
+    left: (at) => at.save("a", "one's"),
+    right: (at) => at.hold("a", HELD),
+    meanwhile: async (_, right) => right.replace("a", `${await textOf(right, "a")}, edited`),
+    ends: { a: "one's, edited" },
+    same: { a: "a" },
+  },
+  {
+    one: "saves `a`, of which `b` is another name",
+    other: "has `b` open for writing, and writes after that",
+    why: "all names show what was saved",
+    before: linked,
+    left: (at) => at.save("a", "one's"),
+    right: (at) => at.hold("b", HELD),
+    async meanwhile(_, right) {
+      assert.equal(await textOf(right, "b"), "one's");
+      await right.writeOn("the other's");
+    },
+    ends: { a: "one's, 2 names", b: "one's, 2 names", "b (conflict)": "the other's" },
+    same: { a: "a", b: "b" },
+  },
+  {
+    one: "removes `a`",
+    other: "has `a` open for writing",
+    why: "what is merely open is in nobody's way, and goes on showing the old bytes",
+    before: a,
+    left: (at) => at.calls.unlink("a"),
+    right: (at) => at.hold("a", HELD),
+    async meanwhile(_, right) {
+      assert.equal(await right.reread(), "base");
+      assert.deepEqual(await right.calls.list(""), []);
+    },
+    ends: {},
+  },
+  {
+    one: "removes `a`",
+    other: "has `a` open for writing, and writes after that",
+    why: "the name is free, and what is written comes back under it",
+    before: a,
+    left: (at) => at.calls.unlink("a"),
+    right: (at) => at.hold("a", HELD),
+    meanwhile: (_, right) => right.writeOn("the other's"),
+    ends: { a: "the other's" },
+  },
+  {
+    one: "removes `a`",
+    other: "has `a` open for writing, makes another `a`, and writes to the old one after that",
+    why: "the name is taken: what is written to the old bytes is a copy",
+    before: a,
+    left: (at) => at.calls.unlink("a"),
+    right: (at) => at.hold("a", HELD),
+    async meanwhile(_, right) {
+      await right.save("a", "another");
+      await right.writeOn("the other's");
+    },
+    ends: { a: "another", "a (conflict)": "the other's" },
+  },
+  {
+    one: "removes `d` with all in it",
+    other: "has `d/a` open for writing, and writes after that",
+    why: "what is written comes back under its name, and its folder with it",
+    before: d,
+    left: removeAll,
+    right: (at) => at.hold("d/a", HELD),
+    async meanwhile(_, right) {
+      assert.deepEqual(await right.calls.list(""), []);
+      await right.writeOn("the other's");
+    },
+    ends: { d: "folder", "d/a": "the other's" },
+  },
+];
+
 /** What is open. */
 export const OPEN: readonly Conflict[] = [
   {
@@ -162,6 +282,7 @@ export const OPEN: readonly Conflict[] = [
     },
     ends: {},
   },
+  ...HELD_OPEN,
   {
     one: "saves `a`",
     other: "is writing `a`",
@@ -238,10 +359,7 @@ export const OPEN: readonly Conflict[] = [
     other: "is writing `d/a`",
     why: "the edit wins, and its folder with it",
     before: d,
-    left: async (at) => {
-      await at.calls.unlink("d/a");
-      await at.calls.rmdir("d");
-    },
+    left: removeAll,
     right: (at) => at.write("d/a", "the other's"),
     ends: { d: "folder", "d/a": "the other's" },
   },

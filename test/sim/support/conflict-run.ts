@@ -18,9 +18,11 @@ export interface Hands {
   replace(path: string, text: string): Promise<void>;
   /** Writes and leaves it open, until `close`. */
   write(path: string, text: string): Promise<void>;
-  /** Opens for reading and leaves it open; `reread` says what the descriptor shows. */
-  hold(path: string): Promise<void>;
+  /** Opens for reading, or for writing too, and leaves it open; `reread` says what the descriptor shows. */
+  hold(path: string, how?: { readonly write: boolean }): Promise<void>;
   reread(): Promise<string>;
+  /** Writes to what is open. */
+  writeOn(text: string): Promise<void>;
   close(): Promise<void>;
   readonly calls: Calls;
 }
@@ -170,8 +172,12 @@ function handsOf(world: World, mount: Mount): Hands {
     async write(path, text) {
       open = await put(path, text);
     },
-    async hold(path) {
-      open = await run(calls.open(path, {}));
+    async hold(path, how = { write: false }) {
+      open = await run(calls.open(path, how));
+    },
+    async writeOn(text) {
+      await run(calls.ftruncate(open ?? -1, 0));
+      await run(calls.write(open ?? -1, 0, Buffer.from(text)));
     },
     reread: async () => (await run(calls.read(open ?? -1, 0, 1_000))).toString(),
     async close() {

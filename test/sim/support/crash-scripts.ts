@@ -173,6 +173,52 @@ const SERVED: readonly Script[] = [
     ],
   },
   {
+    name: "held, saved elsewhere",
+    isShared: true,
+    steps: [
+      { do: "save", path: "a", size: 5_000 },
+      { do: "save", path: "b", size: 40 },
+      SETTLE,
+      { do: "hold", path: "a" },
+      { do: "outside", edit: "write", path: "a", to: "" },
+      QUIET,
+      { do: "poke", at: 60, size: 40, sync: false },
+      { do: "wait", ms: 40_000 },
+      { do: "poke", at: 0, size: 70, sync: true },
+      QUIET,
+      { do: "release" },
+      { do: "hold", path: "b" },
+      { do: "outside", edit: "replace", path: "b", to: "" },
+      QUIET,
+      { do: "poke", at: 0, size: 50, sync: false },
+      { do: "release" },
+      QUIET,
+    ],
+  },
+  {
+    name: "held, removed elsewhere",
+    isShared: true,
+    steps: [
+      { do: "mkdir", path: "d" },
+      { do: "save", path: "d/a", size: 40 },
+      { do: "save", path: "b", size: 5_000 },
+      SETTLE,
+      { do: "hold", path: "d/a" },
+      { do: "outside", edit: "delete", path: "d/a", to: "" },
+      { do: "outside", edit: "delete", path: "d", to: "" },
+      QUIET,
+      { do: "poke", at: 0, size: 50, sync: false },
+      { do: "release" },
+      QUIET,
+      { do: "hold", path: "b" },
+      { do: "outside", edit: "delete", path: "b", to: "" },
+      QUIET,
+      { do: "poke", at: 0, size: 60, sync: false },
+      { do: "remount" },
+      QUIET,
+    ],
+  },
+  {
     name: "fetch and evict",
     cacheLimit: LARGE,
     steps: [
@@ -195,7 +241,7 @@ const SERVED: readonly Script[] = [
 ];
 
 /** Those that change bytes in place. */
-const WRITERS = new Set(["change", "stay open", "again and again"]);
+const WRITERS = new Set(["change", "stay open", "again and again", "held, saved elsewhere", "held, removed elsewhere"]);
 
 /** The writers' once more, with the kernel writing by itself. */
 export const SCRIPTS: readonly Script[] = SERVED.flatMap((script) =>

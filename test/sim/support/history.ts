@@ -14,7 +14,7 @@ import { describeRest, isQuiet } from "./rest.ts";
 import { describeStep, type Step } from "./steps.ts";
 import { count, type Tally } from "./tally.ts";
 import type { Fault as TransportFault } from "./transport.ts";
-import { behindLinks, differences, gatewayTree, lookAround, type Tree, treeOf } from "./tree.ts";
+import { behindLinks, differences, gatewayTree, lookAround, plain, treeOf } from "./tree.ts";
 import { createWorld, Fault, type World } from "./world.ts";
 
 export interface HistoryOptions {
@@ -33,11 +33,6 @@ export interface HistoryOptions {
   readonly tally?: Tally | undefined;
   /** Faults of the network, where not all. */
   readonly faults?: readonly TransportFault[];
-}
-
-/** Without what only attributes tell. */
-function plain(tree: Tree): Tree {
-  return new Map([...tree].map(([path, line]) => [path, { ...line, mode: 0, mtime: "", tag: "" }]));
 }
 
 export const NAMES: readonly string[] = ["alpha", "beta", "gamma"];
@@ -416,6 +411,10 @@ async function createPlayer(world: World, oracle: Oracle, options: PlayerOptions
     for (const mount of mounts) Object.assign(mount.weather, fair);
     await clock.advance(1_000);
     world.setLag({ path: 0, journal: 0, id: 0 });
+    // What programs merely keep open hides nothing; what they wrote to it a drain sends.
+    if (held.size > 0) await comeToRest();
+    if (held.size > 0) await bringLinksTogether();
+    if (held.size > 0 && !lacks.includes("revisions") && !lacks.includes("positions")) await compareAll();
     for (const mount of mounts) await release(mount);
     await comeToRest();
     await bringLinksTogether();

@@ -89,6 +89,8 @@ export function createOracle(
   /** What was finished under an inode that has lost its last name since or is about to. */
   const shown = new Map<string, Set<string>>();
   const endangered = new Map<string, Set<string>>();
+  /** Inodes whose last name a program of the mount has taken. */
+  const removed = new Set<string>();
 
   const replaced = createReplaced(store);
 
@@ -148,7 +150,10 @@ export function createOracle(
     } finally {
       risks.delete(key);
       const database = rows(mount);
-      if (database !== undefined && links(database, inode) === 0) finished.delete(key);
+      if (database !== undefined && links(database, inode) === 0) {
+        finished.delete(key);
+        removed.add(key);
+      }
     }
   }
 
@@ -199,7 +204,8 @@ export function createOracle(
         await calls.close(fd);
         const database = rows(mount);
         if (file === undefined || content === undefined || database === undefined) return;
-        if (links(database, file.inode) === 0 || content.length === 0) return;
+        // One whose name somebody elsewhere has taken gets another for what was written.
+        if (removed.has(keyOf(mount, file.inode)) || content.length === 0) return;
         finished.set(keyOf(mount, file.inode), { mount: mount.name, path: file.path, hash: hashOf(content) });
       },
       async truncate(path, size) {

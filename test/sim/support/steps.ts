@@ -149,6 +149,16 @@ const MADE_TWICE: Step = {
     { do: "mkdir", path: "d" },
   ],
 };
+/** A program merely keeps open for writing what both know; … */
+const HELD: readonly Step[] = [...KNOWN, { do: "hold", mount: 1, path: "a", write: true }];
+/** … the other mount saves or removes it, and then the program writes to what it has. */
+const OVERTAKEN: readonly Step[] = [...HELD, save(0, "a"), { do: "wait", ms: 4_000 }];
+const REMOVED: readonly Step[] = [
+  ...HELD,
+  { do: "run", mount: 0, program: { do: "unlink", path: "a" } },
+  { do: "wait", ms: 4_000 },
+];
+const POKE: Step = { do: "poke", mount: 1, at: 0, size: 60, sync: false };
 const BEGINNINGS: readonly (readonly Step[])[] = [
   [],
   [LATE],
@@ -156,6 +166,9 @@ const BEGINNINGS: readonly (readonly Step[])[] = [
   [...KNOWN, LATE],
   LINKED,
   [LATE, MADE_TWICE],
+  [...HELD, LATE],
+  [...OVERTAKEN, POKE],
+  [...REMOVED, POKE],
   [...KNOWN, HIDDEN],
   [HIDDEN, MADE_TWICE],
 ];

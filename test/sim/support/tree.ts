@@ -149,3 +149,8 @@ export function differences(a: Tree, b: Tree, names: readonly [string, string]):
   }
   return found;
 }
+
+/** Without what only attributes tell. */
+export function plain(tree: Tree): Tree {
+  return new Map([...tree].map(([path, line]) => [path, { ...line, mode: 0, mtime: "", tag: "" }]));
+}

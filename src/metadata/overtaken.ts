@@ -1,0 +1,67 @@
+/**
+ * Files that programs have open for writing while their names went on without them: the name was removed elsewhere, or
+ * shows what was written there. Each is an inode without a name; its row says where it was, and goes with it.
+ */
+import { type Connection, prepare, remember, rememberAny } from "./database.ts";
+
+/** A name, and the folder (inode) it was in. */
+export interface Place {
+  readonly folder: number;
+  readonly name: string;
+}
+
+export interface Overtaken {
+  readonly inode: number;
+  /** From the root down to its own name. */
+  readonly way: readonly Place[];
+  /** The name went; else it is another file's. */
+  readonly isRemoved: boolean;
+  /** Of its content then; null: not known. */
+  readonly hash: string | null;
+  /** When something else was first written to it; null: nothing was. */
+  readonly dirtySince: number | null;
+}
+
+interface Row extends Omit<Overtaken, "way" | "isRemoved"> {
+  readonly way: string;
+  readonly isRemoved: number;
+}
+
+const COLUMNS = "inode, way, is_removed AS isRemoved, hash, dirty_since AS dirtySince";
+
+const decode = (row: Row): Overtaken => ({
+  ...row,
+  way: JSON.parse(row.way) as Place[],
+  isRemoved: row.isRemoved === 1,
+});
+
+export function createOvertaken(database: Connection) {
+  const byInode = prepare<Row>(database, `SELECT ${COLUMNS} FROM overtaken WHERE inode = ?`);
+  const every = prepare<Row>(database, `SELECT ${COLUMNS} FROM overtaken ORDER BY inode`);
+  const insert = prepare(
+    database,
+    "INSERT INTO overtaken (inode, way, is_removed, hash) VALUES (@inode, @way, @isRemoved, @hash)",
+  );
+  const dirty = prepare(database, "UPDATE overtaken SET dirty_since = ? WHERE inode = ?");
+  const remove = prepare(database, "DELETE FROM overtaken WHERE inode = ?");
+  const isAny = rememberAny(database, "overtaken");
+  // An inode that goes takes its row along, and its number never comes back.
+  const get = remember(database, ["overtaken"], (inode: number) => {
+    const row = byInode.get(inode);
+    return row === undefined ? undefined : decode(row);
+  });
+  return {
+    get: (inode: number): Overtaken | undefined => (isAny() ? get(inode) : undefined),
+    all: (): Overtaken[] => (isAny() ? every.all().map(decode) : []),
+    add({ inode, way, isRemoved, hash }: Omit<Overtaken, "dirtySince">): void {
+      insert.run({ inode, way: JSON.stringify(way), isRemoved: isRemoved ? 1 : 0, hash });
+    },
+    /** Of an inode that may be none of them. Null: it has the bytes again that it had. */
+    setDirtySince(inode: number, since: number | null): void {
+      if (isAny()) dirty.run(since, inode);
+    },
+    remove(inode: number): void {
+      remove.run(inode);
+    },
+  };
+}
