@@ -1,5 +1,7 @@
 /** `wsfs status`: asks the daemon how it is doing. */
 import type { MountStatus } from "../daemon/control-messages.ts";
+import { type MountEntry, mountsOf, readMountTable } from "../daemon/mount-table.ts";
+import { type FileWriter, writersOf } from "../daemon/processes.ts";
 import { EXIT } from "./failure.ts";
 import { findServed, whyUnserved } from "./find-mount.ts";
 import type { Values } from "./options.ts";
@@ -14,12 +16,33 @@ export async function status(values: Values<"status">): Promise<number> {
   }
   const [{ ask }, { getStatus }] = await Promise.all([import("./ask.ts"), import("../daemon/control-client.ts")]);
   const state = await ask(found.served, getStatus);
-  process.stdout.write(values.json ? `${JSON.stringify({ mounted: true, ...state })}\n` : describeStatus(state));
+  const overtaken = withPrograms(state, found.mount);
+  const all = { mounted: true, ...state, ...(overtaken.length === 0 ? {} : { overtaken }) };
+  process.stdout.write(values.json ? `${JSON.stringify(all)}\n` : describeStatus(state, overtaken));
   return EXIT.ok;
 }
 
+type Overtaken = NonNullable<MountStatus["overtaken"]>[number];
+
+interface Held extends Overtaken {
+  readonly programs: readonly Pick<FileWriter, "pid" | "command">[];
+}
+
+/** Who has them open is known to the kernel: found in /proc, as far as one may look there. */
+function withPrograms({ overtaken = [] }: MountStatus, { connection }: MountEntry): Held[] {
+  const inodes = new Set(overtaken.map(({ inode }) => inode));
+  const writers = writersOf(mountsOf(readMountTable(), connection), inodes);
+  return overtaken.map((one) => ({
+    ...one,
+    programs: writers.flatMap(({ inode, pid, command }) => (inode === one.inode ? [{ pid, command }] : [])),
+  }));
+}
+
+/** Files told of one by one. */
+const HELD_LINES = 10;
+
 /** A few aligned lines. The name of a workspace is the gateway's word. */
-export function describeStatus(state: MountStatus): string {
+export function describeStatus(state: MountStatus, held: readonly Held[] = []): string {
   const requests = Object.values(state.operations).reduce((sum, count) => sum + count, 0);
   const lines: [string, string | undefined][] = [
     ["mounted", `${state.workspace.name} at ${state.mountpoint}, for ${formatDuration(state.uptime * 1000)}`],
@@ -34,6 +57,8 @@ export function describeStatus(state: MountStatus): string {
         ? undefined
         : `${formatCount(state.parked, "change")} that cannot be sent without you; "wsfs queue" says why`,
     ],
+    ...held.slice(0, HELD_LINES).map((one): [string, string] => ["held open", describeHeld(one)]),
+    ["held open", held.length > HELD_LINES ? `and ${held.length - HELD_LINES} more` : undefined],
     ["conflicts", state.conflicts === 0 ? undefined : formatCount(state.conflicts, "copy", "copies")],
     ["cache", `${formatSize(state.cacheBytes)} of ${formatSize(state.cacheLimit)}`],
     ["restored", describeRestored(state)],
@@ -80,6 +105,15 @@ function describePending(state: MountStatus): string {
   const uploading = state.uploading === 0 ? "" : `, ${state.uploading} under way`;
   const since = `oldest ${formatDuration(state.oldestPendingMs)} old`;
   return `${formatCount(state.dirty, "change")}, ${formatSize(state.bytesPending)} (${since}${uploading})`;
+}
+
+function describeHeld({ path, isRemoved, isWritten, programs }: Held): string {
+  const who = programs.map(({ pid, command }) => `${command} (pid ${pid})`).join(", ") || "a program";
+  const has = programs.length > 1 ? "have" : "has";
+  const what = isRemoved ? "it was removed elsewhere" : "the name shows what was saved elsewhere";
+  const then = isRemoved ? "comes back under that name, or beside what has it by then" : "becomes a copy beside it";
+  const written = isWritten ? "what was written to it since" : "what is written to it";
+  return `${path}: ${who} ${has} it open for writing as it was; ${what}, and ${written} ${then}`;
 }
 
 function describeRestored({ restored, stateDir }: MountStatus): string | undefined {

@@ -29,6 +29,8 @@ const diskStatus = z.object({
   unsentLimit: count.optional(),
 });
 
+const overtakenFile = z.object({ path: z.string(), inode: count, isRemoved: z.boolean(), isWritten: z.boolean() });
+
 const engineStatus = z.object({
   workspace: z.object({ id: z.string(), name: z.string() }),
   online: z.boolean(),
@@ -44,6 +46,7 @@ const engineStatus = z.object({
   parked: count,
   bytesPending: count,
   settled: z.boolean(),
+  overtaken: z.array(overtakenFile).readonly().optional(),
   conflicts: count,
   cacheBytes: count,
   cacheLimit: count,

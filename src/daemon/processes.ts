@@ -4,6 +4,7 @@
  */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { z } from "zod";
+import type { MountEntry } from "./mount-table.ts";
 
 /** A process for good: numbers are used again, a number with its start time is not. */
 export const processIdentity = z.object({ pid: z.number().int().positive(), startTime: z.string() });
@@ -56,6 +57,49 @@ export function usersOf(mountpoint: string): MountUser[] {
   }
   return users;
 }
+
+export interface FileWriter {
+  readonly inode: number;
+  readonly pid: number;
+  readonly command: string;
+}
+
+/** The processes (of those one may look at) that have files of these mounts, by their st_ino, open for writing or mapped so. */
+export function writersOf(mounts: readonly MountEntry[], inodes: ReadonlySet<number>): FileWriter[] {
+  const writers: FileWriter[] = [];
+  for (const name of inodes.size === 0 ? [] : readFolder("/proc")) {
+    if (!Number.isInteger(Number(name))) continue;
+    const folder = `/proc/${name}`;
+    const found = [...openForWriting(folder, mounts), ...mappedForWriting(folder, mounts)];
+    for (const inode of new Set(found)) {
+      if (inodes.has(inode)) writers.push({ inode, pid: Number(name), command: commandOf(folder) });
+    }
+  }
+  return writers;
+}
+
+const ACCESS_MODE = 0o3;
+
+function openForWriting(folder: string, mounts: readonly MountEntry[]): number[] {
+  return readFolder(`${folder}/fdinfo`).flatMap((descriptor) => {
+    const text = readText(`${folder}/fdinfo/${descriptor}`);
+    const [, flags = "0"] = /^flags:\s+(\d+)$/m.exec(text) ?? [];
+    const mount = numberIn(/^mnt_id:\s+(\d+)$/m, text);
+    const isOurs = mounts.some(({ id }) => id === mount);
+    return isOurs && (Number.parseInt(flags, 8) & ACCESS_MODE) !== 0 ? [numberIn(/^ino:\s+(\d+)$/m, text)] : [];
+  });
+}
+
+/** From, to, rights, offset, device (major:minor in hexadecimal digits), st_ino. */
+const SHARED = /^\S+ .w.s \S+ [0-9a-f]+:([0-9a-f]+) (\d+) /gm;
+
+function mappedForWriting(folder: string, mounts: readonly MountEntry[]): number[] {
+  return [...readText(`${folder}/maps`).matchAll(SHARED)].flatMap(([, minor = "", inode]) =>
+    mounts.some(({ connection }) => connection === Number.parseInt(minor, 16)) ? [Number(inode)] : [],
+  );
+}
+
+const numberIn = (pattern: RegExp, text: string) => Number(pattern.exec(text)?.[1] ?? Number.NaN);
 
 const LINKS = [
   ["cwd", "current folder"],
