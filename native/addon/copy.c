@@ -86,9 +86,9 @@ static int copy_data(int from, int to)
   if (ftruncate(to, status.st_size) < 0) return errno;
   for (off_t offset = 0; offset < status.st_size;) {
     off_t data = lseek(from, offset, SEEK_DATA);
-    if (data < 0 && errno == ENXIO) return 0;
     off_t hole = data < 0 ? -1 : lseek(from, data, SEEK_HOLE);
     if (data < 0 || hole < 0) {
+      if (errno == ENXIO) return 0; /* it was made shorter meanwhile */
       if (errno != EINVAL && errno != EOPNOTSUPP) return errno;
       data = offset; /* a file system that knows no holes */
       hole = status.st_size;

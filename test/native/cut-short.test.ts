@@ -1,0 +1,27 @@
+/** A file that is cut short while it is copied. */
+import { execFileSync } from "node:child_process";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { compiled } from "../../src/lib/compiled.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+
+const COPY = `const { openSync } = require("node:fs");
+  const [addon, from, to] = process.argv.slice(1);
+  const copied = require(addon).clone(openSync(from, "r"), openSync(to, "wx+"));
+  copied.then(() => console.log("copied"), (error) => console.log(error.code));`;
+
+it("is copied as far as it is there: whoever copies it looks whether it is what it was", async () => {
+  const folder = await temporaryFolder();
+  const [preloaded, from, to] = ["cut-short.so", "from", "to"].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  execFileSync("cc", ["-shared", "-fPIC", "-D_GNU_SOURCE", "-o", preloaded, join(import.meta.dirname, "cut-short.c")]);
+  writeFileSync(from, Buffer.alloc(100_000, "x"));
+  const env = { ...process.env, LD_PRELOAD: preloaded };
+  const said = execFileSync(process.execPath, ["-e", COPY, compiled("wsfs.node"), from, to], { env, encoding: "utf8" });
+  // The disk may know reflinks.
+  expect([said, readFileSync(from).length === 0 || readFileSync(to).length === 100_000]).toEqual(["copied\n", true]);
+});
