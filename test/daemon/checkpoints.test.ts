@@ -1,5 +1,5 @@
 /** The write-ahead log of a database that is written to without a pause: it stays short. Needs dist/. */
-import { existsSync, statSync } from "node:fs";
+import { existsSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate, setTimeout } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -62,4 +62,28 @@ test.each([
   [{ logBytes: 100 * MIB, leftBytes: MIB, tookMs: 51 }, false],
 ])("of %o the last round is the writer's: %s", (round, expected) => {
   expect(isForWriter(round)).toBe(expected);
+});
+
+/** Fails as one whose database is closed, should it be asked then. */
+const ENDS = `const { parentPort } = require("node:worker_threads");
+  let hasEnded = false;
+  parentPort.on("message", (message) => {
+    if (hasEnded) throw new Error("asked after its end");
+    if (message === "end") hasEnded = true;
+    if (message === "end") setTimeout(() => parentPort.close(), 50);
+  });`;
+
+test("after its end none is asked for, also where the time of a look has come", async () => {
+  const databasePath = join(await temporaryFolder(), "metadata.db");
+  writeFileSync(`${databasePath}-wal`, "long");
+  const failures: unknown[] = [];
+  const worker = new Worker(ENDS, { eval: true });
+  const log = { ...SILENT, error: (fields: object) => void failures.push(fields) };
+  const checkpoints = startCheckpoints({ worker, databasePath, lookMs: 1, logBytes: 1, log });
+  await new Promise<void>((resolve) => {
+    globalThis.setTimeout(() => resolve(checkpoints.close()), 1);
+    const begun = systemClock.elapsed();
+    while (systemClock.elapsed() - begun < 5);
+  });
+  expect(failures).toEqual([]);
 });
