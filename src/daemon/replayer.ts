@@ -5,11 +5,13 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { compiled } from "../lib/compiled.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep, type Timer } from "../lib/runtime.ts";
 import type { Replay, Replays } from "../vfs/replay.ts";
+import { mountAt, readMountTable } from "./mount-table.ts";
 import { identifyProcess, isAlive, type ProcessIdentity } from "./processes.ts";
 
 export interface ReplayerOptions {
@@ -141,6 +143,7 @@ export function startReplayer(options: ReplayerOptions): Replayer {
     for (let replay = replays.next(); replay !== undefined; replay = replays.next()) {
       const fields = fieldsOf(replay);
       if (fields === undefined) continue;
+      await replays.prepare(() => isMountedOver(fields));
       const errno = Number(await by.ask(...fields));
       if (errno !== 0) {
         log.debug({ replay, errno }, "a change was not replayed as it was");
@@ -159,6 +162,10 @@ export function startReplayer(options: ReplayerOptions): Replayer {
     if (replay.what !== "moved") return fields;
     const target = pathOf(replay.to.folder);
     return target === undefined ? undefined : [...fields, target, replay.to.name];
+  }
+
+  function isMountedOver([, folder = "", name = ""]: readonly string[]): boolean {
+    return mountAt(readMountTable(), join(options.mountpoint, folder, name)) !== undefined;
   }
 
   function pathOf(folder: number): string | undefined {

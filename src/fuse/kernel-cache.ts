@@ -4,7 +4,7 @@
  * messages and what they cost, not why anything changed.
  */
 import type { Logger } from "../lib/log.ts";
-import type { Clock, Timer } from "../lib/runtime.ts";
+import { type Clock, sleep, type Timer } from "../lib/runtime.ts";
 import type { ChangedName, KernelCache, KnownRows } from "../vfs/kernel-cache.ts";
 import { CONNECTION_ERRNO, ERRNO } from "./errno.ts";
 import { notifyExpireInodes, notifyInvalEntry, notifyInvalInode } from "./notifications.ts";
@@ -216,6 +216,11 @@ export function createKernelCache(clock: Pick<Clock, "setTimer">, log: Logger): 
       // together only one answer comes. Closed meanwhile, or with the connection gone, the answer is another one.
       const answers = await Promise.all(lineages.map((lineage) => send("inode", notifyExpireInodes([lineage]))));
       return new Set(lineages.filter((_, index) => answers[index] === ERRNO.ENOENT));
+    },
+    async expireNow(parent, name) {
+      // As of all that is told: who was answered before has run by then.
+      await sleep(clock, GATHER_MS);
+      if (expiresNames) await notify?.("entry", joined(entry({ parent, name }, false)));
     },
     use(send, kernelMinor) {
       notify = send;

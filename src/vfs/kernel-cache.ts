@@ -47,6 +47,8 @@ export interface KernelCache {
    * now may not have made his yet. None where it could not say. Absent: it cannot be asked.
    */
   lacks?(lineages: readonly Lineage[]): Promise<ReadonlySet<Lineage>>;
+  /** Resolves once this name is looked up again, also by who looks in the next moment. Absent: see `expiresNames`. */
+  expireNow?(parent: Lineage, name: string): Promise<void>;
 }
 
 /** Where there is no kernel, or none that can be told. */

@@ -39,6 +39,8 @@ export interface Replays {
   readonly isAnyPlace: boolean;
   /** The kernel is told of the name as it is. */
   told(place: Place): void;
+  /** … as a program here has made it. */
+  madeHere(place: Place): void;
   /** A name went from there, and who does that once more needs the kernel not to know. */
   isToGo(place: Place): boolean;
   /** Somebody may watch the folder (an inode), and what is in it may not be known. */
@@ -54,6 +56,13 @@ export interface Replays {
   /** The next, which is under way until the one after it, or the end of them: undefined. */
   next(): Replay | undefined;
   readonly current: Replay | undefined;
+  /**
+   * Resolves once the kernel will ask for the name that the current one makes: who lists the folder may have been told of
+   * it before. `isCovered`: something is mounted over it, which would be taken off.
+   */
+  prepare(isCovered: () => boolean): Promise<void>;
+  /** The current one makes this name, and the kernel does not know it, or will ask. */
+  isMaking(place: Place): boolean;
   /** The current one could not be done (`isFolder`: there is a folder): others come in its place. */
   failed(isFolder: boolean): void;
   /** None is under way any more, and what waits is left out. */

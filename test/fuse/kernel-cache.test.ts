@@ -285,6 +285,24 @@ it("asked what it has, the kernel says of each by itself; hushed, closed or with
   expect(await lacked()).toEqual([]);
 });
 
+it("a name that is to be asked for at once is, once who was answered before has run; not where names stay for long", async () => {
+  const goneOn = { isIt: false };
+  let answer = (_: number) => {};
+  const { clock, cache, texts } = start(EXPIRES, { entry: new Promise((resolve) => (answer = resolve)) });
+  const asked = cache.expireNow?.(5, "a").then(() => (goneOn.isIt = true));
+  await clock.advance(1);
+  expect(texts("entry")).toEqual([]);
+  await clock.advance(100);
+  expect([texts("entry"), goneOn.isIt]).toEqual([["expire 5/a"], false]);
+  answer(ERRNO.ENOENT);
+  await asked;
+  const older = start(EXPIRES - 1);
+  const done = older.cache.expireNow?.(5, "a");
+  await older.clock.advance(100);
+  await done;
+  expect(older.told).toEqual([]);
+});
+
 it("hushed and used again, it tells what came meanwhile and what comes then, and once more what expires", async () => {
   const { clock, cache, texts } = start(EXPIRES);
   const news = (name: string, isGone: () => boolean): KernelNews => ({

@@ -116,6 +116,26 @@ for (const [who, asUser, missing] of [
     );
 
     test(
+      "hears of what others make as made and written, whoever looks at the folder meanwhile",
+      async () => {
+        await elsewhere("mkdir d");
+        await settled();
+        const watcher = await watch(place, here.dir, ["d"]);
+        const looking = here.sh("while [ ! -e d/over ]; do ls -lR d; cat d/f*; done > /dev/null 2>&1");
+        const names = Array.from({ length: 10 }, (_, index) => `f${index}`);
+        for (const name of names) await elsewhere(`echo ${name} > d/${name}; mkdir d/in-${name}; sleep 0.3`);
+        await watcher.hears(
+          names.flatMap((name) => [`CREATE d/${name}`, `CLOSE_WRITE d/${name}`, `CREATE d/in-${name}`]),
+        );
+        await elsewhere("touch d/over");
+        await looking;
+        expect(watcher.heard().filter((event) => event.startsWith("DELETE"))).toEqual([]);
+        expect(check(await here.sh("cat d/f*")).stdout).toBe(names.map((name) => `${name}\n`).join(""));
+      },
+      LIMIT_MS,
+    );
+
+    test(
       "hears of what is done here what it would of any folder, and of an upload nothing",
       async () => {
         const script = `set -e; echo 1 > f; echo 2 >> f; mkdir s; mv f g; chmod 600 g; ln -s g l; ln g h; touch -d @0 g

@@ -281,6 +281,81 @@ test("a name that the kernel was told of as it is, is not shown as absent to any
   expect(await codeOf(fileSystem.unlink(helper, folder.lineage, "d"))).toBeUndefined();
 });
 
+/** A kernel that can be made to ask for a name again. */
+function askingAgain(): string[] {
+  const asked: string[] = [];
+  const expireNow = async (parent: number, name: string) => void asked.push(`${parent}/${name}`);
+  const { kernel, metadata } = context;
+  Object.assign(kernel, { cache: { ...kernel.cache, expiresNames: true, expireNow } });
+  replays = createReplays(context);
+  fileSystem = withReplays(context, createFileSystem(context), replays);
+  metadata.changed.onTell((changed) => replays.note(changed));
+  replays.onAny(() => {});
+  replays.by = HELPER;
+  watch(folder.id);
+  return asked;
+}
+
+test("a file that others were shown before is made once more all the same: the kernel is to ask for it, and does", async () => {
+  const asked = askingAgain();
+  const inode = make("file", folder.id, "a");
+  await fileSystem.lookup(other, folder.lineage, "a");
+  expect(replays.next()).toMatchObject({ what: "made", name: "a" });
+  // The kernel would not ask yet.
+  expect(await fileSystem.lookup(helper, folder.lineage, "a")).toMatchObject({ lineage: inode.lineage });
+  await replays.prepare(() => false);
+  expect(asked).toEqual([`${folder.lineage}/a`]);
+  // What others are told meanwhile does not count for longer than that.
+  expect(await fileSystem.lookup(other, folder.lineage, "a")).toMatchObject({
+    entryValidMs: 0,
+    stat: { inode: inode.id },
+  });
+  expect(await codeOf(fileSystem.lookup(helper, folder.lineage, "a"))).toBe("ENOENT");
+  const made = await fileSystem.mknod(helper, folder.lineage, "a", "file", 0o600, 0);
+  expect(made).toMatchObject({ lineage: inode.lineage });
+  expect(made.entryValidMs).toBeGreaterThan(0);
+  const { entryValidMs } = (await fileSystem.lookup(other, folder.lineage, "a")) as { entryValidMs: number };
+  expect(entryValidMs).toBeGreaterThan(0);
+  expect(all()).toEqual(["closed folder/a"]);
+});
+
+test("where the kernel was told again before it asked, it is made to ask once more; then it is told as what it can be", async () => {
+  const asked = askingAgain();
+  make("file", folder.id, "a");
+  await fileSystem.lookup(other, folder.lineage, "a");
+  for (const again of [true, false]) {
+    expect(replays.next()).toMatchObject({ what: "made" });
+    await replays.prepare(() => false);
+    replays.failed(false);
+    expect(asked).toHaveLength(again ? 1 : 2);
+  }
+  expect(all()).toEqual(["written folder/a", "closed folder/a"]);
+});
+
+test("what somebody has mounted something over, or writes to, is taken from nobody", async () => {
+  const asked = askingAgain();
+  const covered = make("folder", folder.id, "covered");
+  await fileSystem.lookup(other, folder.lineage, "covered");
+  replays.next();
+  await replays.prepare(() => true);
+  expect(await fileSystem.lookup(helper, folder.lineage, "covered")).toMatchObject({ lineage: covered.lineage });
+  all();
+  const { id, lineage } = make("file", folder.id, "written");
+  await fileSystem.lookup(other, folder.lineage, "written");
+  context.metadata.inodes.update(id, { attributes: { mode: 0o600 } });
+  const writing = { read: false, write: true, append: false, truncate: false, exclusive: false };
+  const { handle } = await fileSystem.open(other, lineage, writing);
+  expect(all()).not.toContain("made folder/written");
+  await fileSystem.release(handle);
+  expect(asked).toEqual([]);
+});
+
+test("a file that others were shown, where the kernel asks for no name again, is heard of as written", async () => {
+  make("file", folder.id, "a");
+  await fileSystem.lookup(other, folder.lineage, "a");
+  expect(all()).toEqual(["written folder/a", "closed folder/a"]);
+});
+
 test("moves in a row are one, and one that is over is what is left of it", () => {
   make("file", folder.id, "a");
   all();

@@ -33,6 +33,7 @@ const isShown = (name: string) => name !== "" && !name.includes("/");
 
 export function createReplays(context: Context): Replays {
   const { metadata, log } = context;
+  const { cache } = context.kernel;
   /** By what they are about: what changes again before its turn is told of once. */
   const waiting = new Map<string, Change>();
   /** Places that were empty before a change, and whether the kernel was told since of what is there. */
@@ -41,6 +42,10 @@ export function createReplays(context: Context): Replays {
   const emptied = new Set<string>();
   let steps: Replay[] = [];
   let current: Replay | undefined;
+  /** The current one makes a name that the kernel knew, and was made to ask for again. */
+  let isAskedAgain = false;
+  /** Was done once, and is to be done once more. */
+  let repeated: Replay | undefined;
   let watched: ReadonlySet<number> = new Set();
   /** How often who watches was asked for, and of which time the answer is. */
   let asked = 0;
@@ -192,8 +197,14 @@ export function createReplays(context: Context): Replays {
     if (inode === undefined) return before === null ? [] : stepsOfGone(place, before);
     // Another file in its place: to programs it was written, as by a rename over it.
     if (before !== null) return stepsOfInode(inode.id, inode.kind === "file" ? "content" : "attributes", place);
-    if (!isUntold(place)) return stepsOfInode(inode.id, "attributes", place);
+    if (!isUntold(place) && !canAskAgain(place)) return stepsOfKnown(inode, place);
     return [{ what: "made", ...place, kind: inode.kind }, ...closed(inode, place, inode.lineage)];
+  }
+
+  /** The kernel knows it already. A second name of a file is nothing that was written. */
+  function stepsOfKnown({ id, kind }: Inode, place: Place): Replay[] {
+    const isWritten = filled.has(keyOf(place)) && kind === "file" && metadata.entries.links(id) === 1;
+    return stepsOfInode(id, isWritten ? "content" : "attributes", place);
   }
 
   function stepsOfGone(place: Place, before: number): Replay[] {
@@ -228,16 +239,16 @@ export function createReplays(context: Context): Replays {
     return isWritable ? [{ what: "closed", ...place, lineage }] : [];
   }
 
-  /**
-   * To show it as absent once more would take it from who has it by now, and what is mounted over it; and the kernel
-   * takes the size of a file that is made for true, whatever a writer has done since, by another of its names too.
-   */
-  function isUntold(place: Place): boolean {
+  /** The kernel takes the size of a file that is made for true, whatever a writer has done since, by another of its names too. */
+  function isNew(place: Place): boolean {
     const inode = inodeAt(place);
     const row = inode === undefined ? undefined : metadata.inodes.get(inode);
-    if (row === undefined || filled.get(keyOf(place))?.isTold !== false) return false;
+    if (row === undefined || !filled.has(keyOf(place))) return false;
     return row.kind !== "file" || (writersOf(context, row) === 0 && metadata.entries.links(row.id) === 1);
   }
+
+  const isUntold = (place: Place) => isNew(place) && filled.get(keyOf(place))?.isTold === false;
+  const canAskAgain = (place: Place) => isNew(place) && cache.expireNow !== undefined && cache.expiresNames;
 
   function takeNext(): Replay | undefined {
     while (steps.length === 0) {
@@ -279,6 +290,7 @@ export function createReplays(context: Context): Replays {
       const one = filled.get(keyOf(place));
       if (one !== undefined) one.isTold = true;
     },
+    madeHere: (place) => void filled.delete(keyOf(place)),
     isToGo: (place) => emptied.has(keyOf(place)),
     mayBeWatched(folder) {
       if (begin === undefined || isUnknownShown || !isUnknown(folder)) return;
@@ -305,18 +317,36 @@ export function createReplays(context: Context): Replays {
     },
     next() {
       current = pauses > 0 ? undefined : takeNext();
+      isAskedAgain = false;
       if (waiting.size + steps.length === 0 && current === undefined) clearPlaces();
       return current;
     },
     get current() {
       return current;
     },
+    async prepare(isCovered) {
+      const of = current;
+      if (of?.what !== "made" || isUntold(of) || !canAskAgain(of) || isCovered()) return;
+      const folder = metadata.inodes.get(of.folder);
+      if (folder !== undefined) await cache.expireNow?.(folder.lineage, of.name);
+      if (current === of) isAskedAgain = true;
+    },
+    isMaking(place) {
+      if (current?.what !== "made" || keyOf(place) !== keyOf(current)) return false;
+      return isAskedAgain ? isNew(place) : isUntold(place);
+    },
     failed(isFolder) {
       if (current === undefined) return;
       const { folder, name } = current;
-      const inode = inodeAt(current);
-      if (current.what === "made" && inode !== undefined) steps = stepsOfInode(inode, "attributes", { folder, name });
-      else if (current.what === "moved") steps = movedAlready(current.inode, { folder, name }, current.to);
+      const id = inodeAt(current);
+      const inode = id === undefined ? undefined : metadata.inodes.get(id);
+      if (current.what === "made" && inode !== undefined) {
+        // An answer that was on its way has told the kernel of it again, or somebody writes to it by now.
+        const isOnceMore = repeated !== current && canAskAgain(current);
+        repeated = current;
+        steps = isOnceMore ? [current, ...steps] : stepsOfKnown(inode, { folder, name });
+      }
+      if (current.what === "moved") steps = movedAlready(current.inode, { folder, name }, current.to);
       // Of what nobody remembers the kernel may know that it was a folder.
       else if (current.what === "gone" && isFolder) steps.unshift({ ...current, kind: "folder", lineage: undefined });
     },

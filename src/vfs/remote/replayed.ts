@@ -52,7 +52,7 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
     const isIt = isPlace(parent, name, current);
     switch (current.what) {
       case "made":
-        return isIt && replays.isUntold(current) ? absent() : asItIs();
+        return isIt && replays.isMaking(current) ? absent() : asItIs();
       case "gone":
         return isIt && inodeAt(current) === undefined ? formerly(current) : asItIs();
       case "moved": {
@@ -95,7 +95,7 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
 
   async function made(caller: Caller, parent: Lineage, name: string): Promise<Found> {
     const current = currentOf(caller, "made");
-    if (!isPlace(parent, name, current) || !replays.isUntold(current)) return refuse();
+    if (!isPlace(parent, name, current) || !replays.isMaking(current)) return refuse();
     done = current;
     const now = told(parent, name, await fileSystem.lookup(caller, parent, name));
     return now.lineage === undefined || now.stat.kind !== current.kind ? refuse() : now;
@@ -128,13 +128,29 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
 
   const isChange = ({ write, truncate }: OpenFlags) => write || truncate;
 
+  /** Who makes the name once more is about to ask for it. */
+  function forNow<T extends Found | Absent>({ folder, name }: Place, answer: T): T {
+    const { current } = replays;
+    const isIt = current?.what === "made" && current !== done && current.folder === folder && current.name === name;
+    return isIt ? { ...answer, entryValidMs: 0 } : answer;
+  }
+
   /** The kernel knows the name as it is now. */
-  function told<T extends Found | Absent | undefined>(parent: Lineage, name: string, answer: T): T {
+  function told<T extends Found | Absent>(parent: Lineage, name: string, answer: T): T {
     if (!replays.isAnyPlace) return answer;
     const place = { folder: metadata.inodes.ofLineage(parent)?.id ?? 0, name };
-    if (answer === undefined || answer.lineage !== undefined) replays.told(place);
+    if (answer.lineage !== undefined) {
+      replays.told(place);
+      return forNow(place, answer);
+    }
     // Remembered as absent it would not be looked up by who removes it once more.
-    else if (replays.isToGo(place)) throw new FsError("ENOENT", "it went a moment ago");
+    if (replays.isToGo(place)) throw new FsError("ENOENT", "it went a moment ago");
+    return answer;
+  }
+
+  /** … by a program here, of which those who watch have heard. */
+  function madeHere<T>(parent: Lineage, name: string, answer: T): T {
+    if (replays.isAnyPlace) replays.madeHere({ folder: metadata.inodes.ofLineage(parent)?.id ?? 0, name });
     return answer;
   }
 
@@ -171,12 +187,14 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
       const entries = await fileSystem.readdir(caller, handle, cookie, limit, withAttributes);
       const open = context.handles.get(handle);
       const folder = open?.kind === "folder" ? open.inode : 0;
-      for (const { name, found: one } of entries) {
-        if (one === undefined) continue;
+      return entries.map((entry) => {
+        const { name, found: one } = entry;
+        if (one === undefined) return entry;
         shown(one);
-        if (replays.isAnyPlace) replays.told({ folder, name });
-      }
-      return entries;
+        if (!replays.isAnyPlace) return entry;
+        replays.told({ folder, name });
+        return { ...entry, found: forNow({ folder, name }, one) };
+      });
     },
     async setattr(caller, lineage, change) {
       if (!isReplayer(caller)) return fileSystem.setattr(caller, lineage, change);
@@ -187,15 +205,15 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
     },
     async mknod(caller, parent, name, ...rest) {
       if (isReplayer(caller)) return made(caller, parent, name);
-      return told(parent, name, await fileSystem.mknod(caller, parent, name, ...rest));
+      return madeHere(parent, name, await fileSystem.mknod(caller, parent, name, ...rest));
     },
     async mkdir(caller, parent, name, mode) {
       if (isReplayer(caller)) return made(caller, parent, name);
-      return told(parent, name, await fileSystem.mkdir(caller, parent, name, mode));
+      return madeHere(parent, name, await fileSystem.mkdir(caller, parent, name, mode));
     },
     async symlink(caller, parent, name, target) {
       if (isReplayer(caller)) return made(caller, parent, name);
-      return told(parent, name, await fileSystem.symlink(caller, parent, name, target));
+      return madeHere(parent, name, await fileSystem.symlink(caller, parent, name, target));
     },
     async unlink(caller, parent, name) {
       return isReplayer(caller) ? removed(caller, parent, name) : fileSystem.unlink(caller, parent, name);
@@ -206,7 +224,7 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
     async rename(caller, from, to, flags) {
       if (!isReplayer(caller)) {
         await fileSystem.rename(caller, from, to, flags);
-        for (const { parent, name } of flags.exchange ? [from, to] : [to]) told(parent, name, undefined);
+        for (const { parent, name } of flags.exchange ? [from, to] : [to]) madeHere(parent, name, undefined);
         return;
       }
       const current = currentOf(caller, "moved");
@@ -216,11 +234,11 @@ export function withReplays(context: Context, fileSystem: FileSystem, replays: R
     },
     async create(caller, parent, name, mode, flags) {
       if (isReplayer(caller)) return refuse();
-      return told(parent, name, await fileSystem.create(caller, parent, name, mode, flags));
+      return madeHere(parent, name, await fileSystem.create(caller, parent, name, mode, flags));
     },
     async link(caller, lineage, parent, name) {
       if (isReplayer(caller)) return refuse();
-      return told(parent, name, await fileSystem.link(caller, lineage, parent, name));
+      return madeHere(parent, name, await fileSystem.link(caller, lineage, parent, name));
     },
     async setxattr(caller, lineage, name, value, flags) {
       return isReplayer(caller) ? refuse() : fileSystem.setxattr(caller, lineage, name, value, flags);
