@@ -2,6 +2,7 @@
 
 import { parse } from "node:path";
 import { expect, test } from "vitest";
+import { sleep } from "../../src/lib/runtime.ts";
 import type { Attempt } from "../../src/metadata/attempts.ts";
 import { fsync } from "../../src/vfs/calls/write.ts";
 import type { Request } from "../../src/vfs/context/request.ts";
@@ -100,7 +101,9 @@ test("open for writing, a copy is cut; a change after it makes the row dirty ane
   expect(await bytesOf(world, inode.id)).toEqual(TEXT);
 });
 
-test("a write during a cut makes it count for nothing", async () => {
+test("a write during a cut is in it, or is another change; also after a crash", async () => {
+  const after = Buffer.from("wriXYen here");
+  const kinds = new Set<string>();
   for (let turns = 0; turns < 150; turns += 1) {
     const world = await createBytesWorld({}, { turns: () => 5 });
     const { inode, handle } = await world.create();
@@ -110,14 +113,40 @@ test("a write during a cut makes it count for nothing", async () => {
     for (let turn = 0; turn < turns; turn += 1) await undefined;
     await world.write(handle, 3, Buffer.from("XY"));
     const result = await cutting;
-    // Either it was over before the write began, or it is void.
+    const made = newest(world, inode.id);
     const { hash, changes } = world.inode(inode.id);
-    expect(hash, `${result} after ${turns} turns`).toBeNull();
-    expect(newest(world, inode.id)?.changes).not.toBe(changes);
-    await world.clock.advance(1000);
-    expect(await cut(world, inode.id)).toBe("cut");
-    expect(hashOf(await bytesOf(world, inode.id))).toBe(world.inode(inode.id).hash);
+    const isIn = made?.hash === hashOf(after);
+    kinds.add(made === undefined ? result : isIn ? "in it" : "another");
+    expect([hash, made?.changes === changes], `${result} after ${turns} turns`).toEqual([
+      isIn ? made.hash : null,
+      isIn,
+    ]);
+    if (made !== undefined) expect(hashOf(await bytesOf(world, inode.id))).toBe(made.hash);
+    const next = world.crash();
+    await recoverContents(next.context);
+    await next.clock.advance(1000);
+    expect(await cut(next, inode.id)).toBe("cut");
+    expect(await bytesOf(next, inode.id)).toEqual(after);
   }
+  expect([...kinds].toSorted()).toEqual(["another", "busy", "in it"]);
+});
+
+test("what is written once the copy was made does not make it void; the cut is as old as the copy", async () => {
+  const world = await createBytesWorld();
+  const { inode, handle } = await world.create();
+  await world.write(handle, 0, TEXT);
+  await world.clock.advance(1000);
+  const { files } = world.context.runtime;
+  const at = world.clock.wallClock();
+  const hash: typeof files.hash = async (path) => {
+    await world.clock.advance(500);
+    await world.write(handle, 0, Buffer.from("WRITTEN"));
+    return files.hash(path);
+  };
+  Object.assign(world.context, { runtime: { ...world.context.runtime, files: { ...files, hash } } });
+  expect(await cut(world, inode.id)).toBe("cut");
+  expect(world.inode(inode.id)).toMatchObject({ content: "dirty", hash: null, synced: 0 });
+  expect([await bytesOf(world, inode.id), world.context.cuts.get(inode.id)?.at]).toEqual([TEXT, at]);
 });
 
 test("what is being done to a file that is cut is known for as long as it is", async () => {
@@ -184,31 +213,74 @@ test.each([
   expect(await bytesOf(world, id)).toEqual(Buffer.from(content));
 });
 
-test("a file that stays open is cut after it was quiet, and soon after an fsync", async () => {
+test("a file that stays open is cut once its writing has paused, however often it is saved, and soon after an fsync", async () => {
   const world = await createBytesWorld();
   const { inode, handle } = await world.create();
-  await world.write(handle, 0, TEXT);
-  await world.clock.advance(20_000);
-  await world.write(handle, 0, TEXT);
-  await world.clock.advance(20_000);
-  expect(newest(world, inode.id)).toBeUndefined();
-  await world.clock.advance(15_000);
-  expect(newest(world, inode.id)?.hash).toBe(hashOf(TEXT));
-  await world.write(handle, 0, Buffer.from("W"));
+  for (let save = 0; save < 10; save += 1) {
+    const text = Buffer.from(`save ${save}`);
+    await world.write(handle, 0, text);
+    await world.clock.advance(2_000);
+    await world.write(handle, 0, text);
+    await world.clock.advance(2_500);
+    expect(newest(world, inode.id)?.hash).not.toBe(hashOf(text));
+    await world.clock.advance(1_000);
+    expect(newest(world, inode.id)?.hash).toBe(hashOf(text));
+    await world.clock.advance(10 * 60_000);
+  }
+  await world.write(handle, 0, Buffer.from("S"));
   await world.clock.advance(100);
   await fsync(world.context, CALLER, handle, false);
   await world.clock.advance(1000);
-  expect(await bytesOf(world, inode.id)).toEqual(Buffer.from("Written here"));
+  expect(await bytesOf(world, inode.id)).toEqual(Buffer.from("Save 9"));
 });
 
-test("a file that is written all the time is cut within minutes", async () => {
+test("a file that is written all the time is cut all the same, and a pause of it is longer then", async () => {
   const world = await createBytesWorld();
   const { inode, handle } = await world.create();
-  for (let seconds = 0; seconds < 310; seconds += 10) {
-    await world.write(handle, 0, TEXT);
-    await world.clock.advance(10_000);
-  }
-  expect(world.context.cuts.get(inode.id)?.at).toBeGreaterThan(0);
+  const cuts = () => world.context.cuts.get(inode.id)?.at ?? 0;
+  const write = async (seconds: number) => {
+    for (let second = 0; second < seconds; second += 1) {
+      await world.write(handle, 0, TEXT);
+      await world.clock.advance(1_000);
+    }
+  };
+  await write(14);
+  expect(cuts()).toBe(0);
+  await write(4);
+  const first = cuts();
+  expect(first).toBeGreaterThan(0);
+  await world.clock.advance(4_000);
+  expect(cuts()).toBe(first);
+  await world.clock.advance(3_000);
+  expect(cuts()).toBeGreaterThan(first);
+});
+
+test("a large file is not copied again before ten times as long as that took, whether it came to a cut or not", async () => {
+  const world = await createBytesWorld();
+  const { inode, handle } = await world.create();
+  const { runtime, cuts } = world.context;
+  const { clone } = runtime.files;
+  let copies = 0;
+  const slow = async (from: string, to: string) => {
+    copies += 1;
+    if (copies === 2) await world.write(handle, 0, Buffer.from("W"));
+    await sleep(runtime, 5_000);
+    return clone(from, to);
+  };
+  Object.assign(world.context, { runtime: { ...runtime, files: { ...runtime.files, clone: slow } } });
+  await world.write(handle, 0, TEXT);
+  await world.clock.advance(9_000);
+  expect([copies, newest(world, inode.id)?.hash]).toEqual([1, hashOf(TEXT)]);
+  const first = cuts.get(inode.id)?.at;
+  await world.write(handle, 0, Buffer.from("w"));
+  await world.clock.advance(45_000);
+  expect(copies).toBe(1);
+  await world.clock.advance(10_000);
+  expect([copies, cuts.get(inode.id)?.at]).toEqual([2, first]);
+  await world.clock.advance(45_000);
+  expect(copies).toBe(2);
+  await world.clock.advance(10_000);
+  expect(copies).toBe(3);
 });
 
 test("a writer stops an upload of the live file twice; the third time the upload gets a copy", async () => {

@@ -166,3 +166,43 @@ test("a program sets the time while the last close looks at the file: it is the 
   await closing;
   expect(inode().attributes.mtime).toBe(formatTime(mtime));
 });
+
+test("a save is cut after a pause also where nobody hears of it, the tenth as soon as the first", async () => {
+  const { clock, openPassed, inode } = await begin();
+  const writer = await openPassed();
+  for (let save = 0; save < 10; save += 1) {
+    await clock.advance(10 * 60_000 + 700 * save);
+    const text = `save ${save}..`;
+    writer.write(text);
+    await clock.advance(2_900);
+    expect(inode().hash).not.toBe(hashOf(Buffer.from(text)));
+    await clock.advance(200);
+    expect(inode().hash).toBe(hashOf(Buffer.from(text)));
+  }
+});
+
+test("a file that is open and not written to is looked at seldom, the more seldom the more there are", async () => {
+  const world = await createBytesWorld({}, { isPassing: true });
+  const { lives } = world.context;
+  const looksASecond = async (count: number) => {
+    while (lives.size < count) {
+      const { id } = world.addRemote(HEAD, { name: `${lives.size}` });
+      await world.readAll(world.inode(id));
+      await world.open(world.inode(id), { write: true });
+    }
+    let looks = 0;
+    for (const { file } of lives.values()) {
+      const { stat } = file;
+      const counted: typeof stat = () => {
+        looks += 1;
+        return stat();
+      };
+      Object.assign(file, { stat: counted });
+    }
+    await world.clock.advance(60_000);
+    return looks / 60;
+  };
+  const ofOne = await looksASecond(1);
+  expect(ofOne > 0.1 && ofOne < 0.5).toBe(true);
+  expect(await looksASecond(200)).toBeLessThan(25);
+});

@@ -30,6 +30,20 @@ export interface SequentialReader {
   growAt: number;
 }
 
+/** What the time of the next cut depends on besides the writes since the last one (writeback/cut-times.ts). */
+export interface Pace {
+  /** How often the pause has doubled. */
+  readonly step: number;
+  /** When it was cut, and when it was last written before that. */
+  readonly cutAt: number;
+  readonly writtenAt: number;
+  /** Until then the disk is left alone. */
+  readonly notBefore: number;
+}
+
+const NEVER = Number.NEGATIVE_INFINITY;
+export const UNCUT: Pace = { step: 0, cutAt: NEVER, writtenAt: NEVER, notBefore: NEVER };
+
 export interface LiveFile {
   readonly lineage: number;
   readonly inode: number;
@@ -104,6 +118,7 @@ export interface LiveFile {
   /** Runtime.elapsed() of the first change since the last cut, and of the last one. */
   firstWriteAt: number | undefined;
   lastWriteAt: number;
+  pace: Pace;
   cutTimer: Timer | undefined;
   /** When the timer goes off, as Runtime.elapsed(). */
   cutAt: number;
@@ -120,6 +135,8 @@ export interface LiveFile {
   lettingIn: Promise<void> | undefined;
   /** The file as it was when it was last looked at for what passed writers did; undefined: there was none. */
   noticed: FileStat | undefined;
+  /** When that was, as Runtime.elapsed(). */
+  noticedAt: number;
   /** Any change since shows in size and times. */
   isNoticedExactly: boolean;
   /** In this turn: `noticed` is what the file is. */

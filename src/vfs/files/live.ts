@@ -121,6 +121,8 @@ async function becomeWriter(context: Context, live: LiveFile): Promise<void> {
       });
       if (live.writers === 0) {
         live.isWritten = isUncut(inode);
+        // What is uncut has its pause from here on.
+        live.lastWriteAt = context.runtime.elapsed();
         // While nobody wrote, the kernel was told what the rows have, which may be older than the file.
         live.shownSize = live.isUnrecorded || inode.content === "open" ? SHOWN_ANYHOW : inode.size;
       }

@@ -12,7 +12,7 @@ import { HELD, type Inode } from "../../metadata/inodes.ts";
 import type { LiveRow } from "../../metadata/live-rows.ts";
 import { alone } from "../context/byte-state.ts";
 import type { Context } from "../context/context.ts";
-import type { LiveFile, Origin } from "../context/live-file.ts";
+import { type LiveFile, type Origin, UNCUT } from "../context/live-file.ts";
 import { FsError } from "../errors.ts";
 import { absentFile } from "./absent-file.ts";
 import { despiteFullDisk } from "./despite-full-disk.ts";
@@ -289,6 +289,7 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
     timesSet: 0,
     firstWriteAt: undefined,
     lastWriteAt: 0,
+    pace: UNCUT,
     cutTimer: undefined,
     cutAt: 0,
     isSynced: false,
@@ -298,6 +299,7 @@ function liveFile({ metadata }: Context, inode: Inode, path: string, found: Foun
     isLingering: false,
     lettingIn: undefined,
     noticed: undefined,
+    noticedAt: 0,
     isNoticedExactly: true,
     isLookedAt: false,
     syncedAs: undefined,

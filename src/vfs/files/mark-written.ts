@@ -7,8 +7,8 @@ import { FsError } from "../errors.ts";
 import { leaveOrigin } from "./holes.ts";
 import { tellWritten } from "./staged-files.ts";
 
-/** The rows say dirty, durably, before the first byte changes since the last cut or clean state. */
-export function markWritten(context: Context, live: LiveFile): void {
+/** The rows say dirty, durably, before the first byte changes since the last cut or clean state. `at`: when it changed, as Runtime.elapsed(). */
+export function markWritten(context: Context, live: LiveFile, at = context.runtime.elapsed()): void {
   const { metadata, runtime } = context;
   if (!live.isWritten) {
     let marked: Inode | undefined;
@@ -35,7 +35,7 @@ export function markWritten(context: Context, live: LiveFile): void {
   live.isOriginal = false;
   live.isUnrecorded = true;
   live.writes += 1;
-  live.lastWriteAt = runtime.elapsed();
+  live.lastWriteAt = Math.max(live.lastWriteAt, at);
   live.firstWriteAt ??= live.lastWriteAt;
 }
 

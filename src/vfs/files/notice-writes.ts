@@ -25,7 +25,7 @@ export async function noticeWrites(context: Context, live: LiveFile): Promise<Lo
     // Somebody else has looked meanwhile, later perhaps than this; or the last writer has gone.
     if (live.noticed !== noticed) continue;
     if (live.isNoticedExactly && isSameStat(noticed, seen.noticed)) return undefined;
-    markWritten(context, live);
+    markWritten(context, live, writtenAt(context, live, seen));
     // Where the rows cannot be told, the next look finds the same change.
     Object.assign(live, seen);
     await context.staged.flush();
@@ -33,12 +33,22 @@ export async function noticeWrites(context: Context, live: LiveFile): Promise<Lo
   }
 }
 
+interface Seen {
+  readonly noticed: FileStat;
+  readonly noticedAt: number;
+  readonly isNoticedExactly: boolean;
+}
+
+/** When it was last written, by its ctime: the clock behind that may be set, but not out of the time between the two looks. */
+function writtenAt({ runtime }: Context, { noticedAt }: LiveFile, seen: Seen): number {
+  const age = runtime.wallClock() - toMilliseconds(seen.noticed.ctime);
+  return Math.min(seen.noticedAt, Math.max(noticedAt, runtime.elapsed() - age));
+}
+
 /** As it is now, to be compared with later. */
-export async function lookAtFile(
-  context: Context,
-  live: LiveFile,
-): Promise<{ noticed: FileStat; isNoticedExactly: boolean }> {
+export async function lookAtFile(context: Context, live: LiveFile): Promise<Seen> {
   const noticed = await live.file.stat();
+  const noticedAt = context.runtime.elapsed();
   const age = context.runtime.wallClock() - toMilliseconds(noticed.mtime);
-  return { noticed, isNoticedExactly: context.passthrough.timesAreExact || age >= TICK_MS || age < 0 };
+  return { noticed, noticedAt, isNoticedExactly: context.passthrough.timesAreExact || age >= TICK_MS || age < 0 };
 }

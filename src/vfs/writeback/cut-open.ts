@@ -1,6 +1,6 @@
 /**
- * When a file that stays open for writing is cut: after it was quiet for a while, at the latest some
- * minutes after the first change, and soon after an fsync. A cut that meets a write is tried again.
+ * A file that stays open for writing is cut when its writing has paused (cut-times.ts), and soon after an fsync. A cut
+ * that meets a write is tried again. Writers that pass us by are looked for often enough that none waits longer.
  */
 
 import { inBackground } from "../context/byte-state.ts";
@@ -11,14 +11,18 @@ import { noticeWrites } from "../files/notice-writes.ts";
 import { noteUnreadable } from "../files/unreadable.ts";
 import { attemptAtOnce } from "./attempt.ts";
 import { cutGeneration } from "./cut.ts";
+import { dueAt } from "./cut-times.ts";
 
-const QUIET_MS = 30_000;
-const AGE_MAX_MS = 5 * 60_000;
 const BUSY_MS = 1_000;
+const FAILED_MS = 30_000;
+/** Between two looks for writers that pass us by: no longer than the shortest pause … */
+const LOOK_MS = 3_000;
+/** … unless so many files are open that looking would take more than a thousandth of the time. */
+const LOOK_EACH_MS = 50;
 
 /** To be called after a change. Cheap: at most one timer a file. */
 export function cutWhenQuiet(context: Context, live: LiveFile): void {
-  if (live.cutTimer === undefined && mayBeWritten(live)) cutIn(context, live, QUIET_MS);
+  if (live.cutTimer === undefined && mayBeWritten(live)) cutIn(context, live, untilDue(context, live));
 }
 
 /** It was, or it is to be found out. */
@@ -44,39 +48,42 @@ function cutIn(context: Context, live: LiveFile, milliseconds: number): void {
   live.cutTimer = undefined;
   if (live.writers === 0 || bytes.stopped.signal.aborted) return;
   live.cutAt = runtime.elapsed() + milliseconds;
-  live.cutTimer = runtime.setTimer(milliseconds, () => {
-    live.cutTimer = undefined;
-    inBackground(context, "cutting an open file", () => look(context, live));
+  const timer = runtime.setTimer(milliseconds, () => {
+    inBackground(context, "cutting an open file", async () => {
+      const again = await look(context, live);
+      // Nobody else sets one meanwhile but an fsync, or a writer after the last one.
+      if (live.cutTimer !== timer) return;
+      live.cutTimer = undefined;
+      if (again !== undefined) cutIn(context, live, again);
+    });
   });
+  live.cutTimer = timer;
 }
 
-async function look(context: Context, live: LiveFile): Promise<void> {
-  if (!mayBeWritten(live) || live.writers === 0) return;
-  let again = BUSY_MS;
+/** In how many milliseconds it is to be looked at again. */
+async function look(context: Context, live: LiveFile): Promise<number | undefined> {
+  if (!mayBeWritten(live) || live.writers === 0) return undefined;
   try {
-    const left = await untilDue(context, live);
-    if (left > 0) return cutIn(context, live, left);
+    await noticeWrites(context, live);
+    const left = live.isSynced && live.isWritten ? 0 : untilDue(context, live);
+    if (left > 0) return left;
     const { signal } = context.bytes.stopped;
-    if ((await cutGeneration(context, live.inode, signal, () => attemptAtOnce(context, live.inode))) !== "busy") {
-      context.bytes.unreadable.delete(live.lineage);
-      live.isSynced = false;
-      lookAgainAtInode(context, live.inode);
-      if (live.noticed !== undefined) cutIn(context, live, QUIET_MS);
-      return;
-    }
+    const result = await cutGeneration(context, live.inode, signal, () => attemptAtOnce(context, live.inode));
+    if (result === "busy") return BUSY_MS;
+    context.bytes.unreadable.delete(live.lineage);
+    live.isSynced = false;
+    lookAgainAtInode(context, live.inode);
+    return mayBeWritten(live) ? Math.max(LOOK_MS, untilDue(context, live)) : undefined;
   } catch (error) {
-    if (context.bytes.stopped.signal.aborted) return;
-    again = QUIET_MS;
+    if (context.bytes.stopped.signal.aborted) return undefined;
     noteUnreadable(context, live.inode, live.lineage, error);
+    return FAILED_MS;
   }
-  cutIn(context, live, again);
 }
 
-/** Milliseconds, at most 0: now. */
-async function untilDue(context: Context, live: LiveFile): Promise<number> {
-  await noticeWrites(context, live);
-  if (!live.isWritten) return QUIET_MS;
-  if (live.isSynced) return 0;
-  const now = context.runtime.elapsed();
-  return Math.min(live.lastWriteAt + QUIET_MS, (live.firstWriteAt ?? now) + AGE_MAX_MS) - now;
+/** Milliseconds until it is to be cut, or to be looked at for what was written. At most 0: now. */
+function untilDue({ runtime, lives }: Context, live: LiveFile): number {
+  if (!live.isWritten) return Math.max(LOOK_MS, LOOK_EACH_MS * lives.size);
+  const { firstWriteAt: first = live.lastWriteAt, lastWriteAt: last } = live;
+  return dueAt(live.pace, { first, last }) - runtime.elapsed();
 }

@@ -1,6 +1,7 @@
 /**
  * Generations: finished cuts of a live file, whole, synced and hashed, which is what is uploaded.
- * A cut counts only if nothing changed from before it was begun until its row is written.
+ * A cut counts only if nothing changed from before it was begun until its row is written; that of a file which somebody has
+ * open for writing, until its copy is made.
  */
 import { isSameStat } from "../../lib/files.ts";
 import { formatTime, toMilliseconds } from "../../lib/time.ts";
@@ -16,6 +17,7 @@ import { requireChecked } from "../files/fetch.ts";
 import { removeGeneration } from "../files/generation.ts";
 import { hearWrites } from "../files/hear-writes.ts";
 import { closeLive, openLive, rowsFromFile, syncName } from "../files/live.ts";
+import { markWritten } from "../files/mark-written.ts";
 import { mtimeOf } from "../files/mtime.ts";
 import { hashLive } from "../files/open-bytes.ts";
 import { bringIn, createWholeReader } from "../files/readahead.ts";
@@ -25,6 +27,7 @@ import { isBeingDeleted } from "../names/identity.ts";
 import { rowsOfInode } from "../names/links.ts";
 import { nameOvertaken } from "../names/overtaken.ts";
 import { EMPTY_HASH } from "../names/stat.ts";
+import { afterCut, afterTry } from "./cut-times.ts";
 import { prove } from "./prove.ts";
 import { keepSmall } from "./small-cuts.ts";
 import { syncForCut } from "./sync-together.ts";
@@ -75,7 +78,8 @@ export async function cutGeneration(
     tell("fetched");
     await makeWhole(context, live, signal);
     const making = { isOwn, signal, onCut, tell };
-    return live.writers === 0 ? await cutItself(context, live, making) : await cutCopy(context, live, making);
+    if (live.writers === 0) return await cutItself(context, live, making);
+    return await paced(context, live, () => cutCopy(context, live, making));
   } finally {
     context.bytes.cutting.delete(inode.id);
     await closeLive(context, live, { write: false });
@@ -123,37 +127,53 @@ async function cutItself(context: Context, live: LiveFile, making: Making): Prom
   return settle(context, before.inode, cut, { live, writes: before.writes }, onCut);
 }
 
-/** A writer has it open: a copy counts only if nothing changed while it was made and looked at. */
+/** What it took, and whether it came about, is what the time of the next one depends on. */
+async function paced({ runtime }: Context, live: LiveFile, cut: () => Promise<CutResult>): Promise<CutResult> {
+  const from = runtime.elapsed();
+  const { firstWriteAt: first = live.lastWriteAt, lastWriteAt: last } = live;
+  let result: CutResult = "busy";
+  try {
+    result = await cut();
+    return result;
+  } finally {
+    const to = runtime.elapsed();
+    live.pace = result === "busy" ? afterTry(live.pace, from, to) : afterCut(live.pace, { first, last }, from, to);
+  }
+}
+
+/** A writer has it open: a copy counts only if nothing changed while it was made. What is written after that is another change. */
 async function cutCopy(context: Context, live: LiveFile, making: Making): Promise<CutResult> {
   const { isOwn, signal, onCut, tell } = making;
-  const { runtime, paths, metadata, cuts, disk } = context;
+  const { runtime, paths, metadata, cuts, disk, passthrough } = context;
   // What is left of a full disk is for the rows.
   if (disk.trouble !== undefined) throw new FsError("ENOSPC", `no copy of an open file can be made: ${disk.reason}`);
+  const id = metadata.generations.reserveId();
+  const path = paths.generation(id);
+  await paths.prepareFolderOf(path);
+  await runtime.files.remove(path);
+  tell("copied");
+  // So that the next sync, during which nothing may be written, is short.
+  await live.sync();
+  await syncName(context, live);
   await rowsFromFile(context, live);
+  const at = runtime.now();
   const before = begin(context, live);
   if (before === undefined) return "busy";
   const { writes } = before;
   const first = await live.file.stat();
   const age = runtime.wallClock() - toMilliseconds(first.mtime);
-  if (age >= 0 && age < TICK_MS) return "busy";
-  tell("copied");
-  // Write-protects mapped pages, so that the next store into one changes the times.
-  await live.sync();
-  await syncName(context, live);
-  const id = metadata.generations.reserveId();
-  const path = paths.generation(id);
+  if (!passthrough.timesAreExact && age >= 0 && age < TICK_MS) return "busy";
   try {
-    await paths.prepareFolderOf(path);
-    await runtime.files.remove(path);
+    // Write-protects mapped pages, so that the next store into one changes the times.
+    await live.sync();
     await despiteFullDisk(context, first.size, () => runtime.files.clone(live.path, path));
     runtime.step("cut: copied");
     if (!isSameStat(first, await live.file.stat()) || live.writes !== writes) return "busy";
     await syncCopy(context, path);
     const { hash, size } = await runtime.files.hash(path, signal);
-    if (!isSameStat(first, await live.file.stat())) return "busy";
     const cut = { id, hash, size, lineage: null, isOwn };
     const result = await settle(context, before.inode, cut, { live, writes }, onCut);
-    if (result !== "busy") cuts.set(live.inode, { at: runtime.now(), hash });
+    if (result !== "busy") cuts.set(live.inode, { at, hash });
     return result;
   } finally {
     if (metadata.generations.get(id) === undefined) await runtime.files.remove(path);
@@ -179,7 +199,7 @@ interface Cut {
   readonly isOwn: boolean;
 }
 
-/** One transaction, if what was cut is still the newest content. */
+/** One transaction, if what was cut is still the newest content, or a copy of what that was. */
 async function settle(
   context: Context,
   before: Inode,
@@ -190,8 +210,13 @@ async function settle(
   const result = await context.together(() => {
     const settled = settleNow(context, before, cut, open);
     if (settled === "cut") onCut();
+    // The copy was made before: it is what it was, and the file is more.
+    if (settled !== "busy" && open !== undefined && open.live.writes !== open.writes) {
+      markWritten(context, open.live, open.live.lastWriteAt);
+    }
     return settled;
   });
+  await context.staged.flush();
   context.runtime.step("cut: in the rows");
   return result;
 }
@@ -206,15 +231,16 @@ function settleNow(
   const inode = metadata.inodes.get(before.id);
   if (inode === undefined || inode.changes !== before.changes || inode.lineage !== before.lineage) return "busy";
   if (cut.isOwn ? isAtAllNodes(context, inode.id, cut.hash) : inode.content === "clean") return "clean";
-  if (open === undefined ? lives.has(inode.lineage) : open.live.writes !== open.writes) return "busy";
+  if (open === undefined && lives.has(inode.lineage)) return "busy";
+  const isOvertaken = open !== undefined && open.live.writes !== open.writes;
   // One who was let in since may write to what would be sent.
-  if (open !== undefined && cut.lineage !== null && open.live.writers > 0) return "busy";
+  if (open !== undefined && cut.lineage !== null && (isOvertaken || open.live.writers > 0)) return "busy";
   for (const old of metadata.generations.unusedOf(inode.id)) removeGeneration(context, old);
   const { hash, size } = cut;
   const overtaken = metadata.overtaken.get(inode.id);
   const agreed = cut.isOwn ? undefined : agreement(context, inode, hash, overtaken);
   // Whom nobody hears writing may be at it again.
-  const staysAsItIs = open?.live.noticed === undefined;
+  const staysAsItIs = open?.live.noticed === undefined && !isOvertaken;
   // Should this be undone, the next change only says again what the row says already.
   if (open !== undefined) Object.assign(open.live, { isWritten: false, isSafe: staysAsItIs, firstWriteAt: undefined });
   if (agreed !== undefined) {
