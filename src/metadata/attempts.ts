@@ -252,11 +252,13 @@ export function createGenerations(database: Connection) {
     database,
     "SELECT min(id) AS id FROM generation WHERE lineage IS NULL AND id >= ?",
   );
-  const unused = prepare<Generation>(
-    database,
-    `SELECT ${GENERATION} FROM generation WHERE inode = ?
-     AND NOT EXISTS (SELECT 1 FROM attempt WHERE attempt.generation = generation.id)`,
-  );
+  const ofInode = (isSent: boolean) =>
+    prepare<Generation>(
+      database,
+      `SELECT ${GENERATION} FROM generation WHERE inode = ?
+       AND ${isSent ? "" : "NOT "}EXISTS (SELECT 1 FROM attempt WHERE attempt.generation = generation.id)`,
+    );
+  const [unused, sent] = [ofInode(false), ofInode(true)];
   const insert = prepare(
     database,
     `INSERT INTO generation (id, inode, changes, lineage, size, hash, mtime, synced, boot)
@@ -296,6 +298,8 @@ export function createGenerations(database: Connection) {
     end: (): number => Math.max(reserved, sequence.get()?.seq ?? 0) + 1,
     /** Of this inode, those no attempt will send. */
     unusedOf: (inode: number): Generation[] => unused.all(inode),
+    /** … and those an attempt sends, or will. */
+    sentOf: (inode: number): Generation[] => sent.all(inode),
     /** Up to this one, none is given out any more. */
     passIds(upTo: number): void {
       reserved = Math.max(reserved, upTo);

@@ -37,3 +37,45 @@ test.each(ENDS)(
     expect([...(await it.names())]).toEqual(["kept"]);
   },
 );
+
+/** What becomes of the request that is ended. */
+const ARRIVALS = [
+  { how: "it is lost on the way", fault: "silent-before" },
+  { how: "it arrives later", fault: "late" },
+  { how: "it was carried out", fault: "silent-after" },
+] as const;
+const GONE = [
+  { what: "removed", left: ["d", "other"] },
+  { what: "renamed over", left: ["d", "d/a"] },
+  { what: "in a folder that is removed", left: ["other"] },
+] as const;
+
+test.each(GONE.flatMap((gone) => ARRIVALS.map((arrival) => ({ ...gone, ...arrival }))))(
+  "$what while it is sent, $how: the upload ends at once, a drain does not wait for it, and nothing of it stays",
+  async ({ what, left, fault }) => {
+    for (const isVersion of [false, true]) {
+      const it = await begin(true);
+      const { world, calls } = it;
+      await it.save("other");
+      await world.run(calls().mkdir("d"));
+      if (isVersion) await it.save("d/a", "older");
+      await it.drain();
+      let upload: AbortSignal | undefined;
+      it.once(fault, ({ body, signal }) => {
+        if (body?.kind === "upload") upload = signal;
+        return upload !== undefined;
+      });
+      await it.save("d/a");
+      await it.until(() => upload !== undefined);
+      expect(upload?.aborted).toBe(false);
+      if (what === "renamed over") await it.rename("other", "d/a");
+      else await it.unlink("d/a");
+      if (what === "in a folder that is removed") await world.run(calls().rmdir("d"));
+      expect(upload?.aborted).toBe(true);
+      const begun = world.clock.elapsed();
+      await it.drain();
+      expect(world.clock.elapsed() - begun).toBeLessThan(5_000);
+      await it.ends(left);
+    }
+  },
+);

@@ -41,7 +41,7 @@ test.each([true, false])("a time to come is no change when it comes (open for wr
 });
 
 test.each([
-  ["another change after the write", -5, "changed"],
+  ["another change after the write", -1, "changed"],
   ["a gateway whose clock is ahead", 3600, "written"],
 ])("what the rows have of %s counts unless it is to come", async (_, ahead, expected) => {
   const world = await createBytesWorld();
@@ -51,8 +51,9 @@ test.each([
   const handle = await world.open(world.inode(id), { write: true });
   await world.write(handle, 0, Buffer.from("x"));
   const written = Math.floor(clock.wallClock() / 1000);
-  await clock.advance(10_000);
-  const changed = written + 10 + ahead;
+  // Before it is cut, from when on the rows have its time.
+  await clock.advance(2_000);
+  const changed = written + 2 + ahead;
   context.metadata.inodes.update(id, { ctime: formatTime({ seconds: changed, nanoseconds: 0 }) });
   const ctime = async () => (await statOf(context, world.inode(id))).ctime.seconds;
   const shown = await ctime();

@@ -24,7 +24,7 @@ import { ctimeOf, mtimeOf } from "./mtime.ts";
 import { type Look, noticeWrites } from "./notice-writes.ts";
 import { requireDisk } from "./require-disk.ts";
 import { tellDone } from "./staged-files.ts";
-import { freeForWriter } from "./uploads.ts";
+import { freeForWriter, giveWay } from "./uploads.ts";
 
 /** When a file was used is known no better than this: a row is not written for less. */
 const USED_MS = 10_000;
@@ -210,8 +210,11 @@ function writersLeft(context: Context, live: LiveFile): void {
       if (noticed !== undefined) tellDone(context, inode.lineage);
     }
     if (wasSynced && inode.content === "dirty") metadata.inodes.update(inode.id, { synced: 1 });
-    if (live.firstWriteAt !== undefined) markInode(context, inode.id);
-    else lookAfterQuiet(context, inode.id);
+    if (live.firstWriteAt === undefined) lookAfterQuiet(context, inode.id);
+    else {
+      markInode(context, inode.id);
+      giveWay(context, inode.id);
+    }
     if (metadata.overtaken.get(inode.id) !== undefined) context.activity.wake();
   });
   // What the rows could not be told is found out after a crash, or at the next close. The mark is of the inode: of a

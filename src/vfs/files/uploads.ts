@@ -1,14 +1,43 @@
 /**
- * What a writer may not disturb: an upload that reads the live file itself. It is given up for the
- * newer content the writer will leave, its key remembered; the third time for one inode it gets a
- * copy instead, so that a file saved again and again still arrives.
+ * Uploads that are ended before they are answered: one that reads the live file itself, for a writer; one of content that
+ * has moved on, for the newer one; one of a name that is gone. Whether it was carried out all the same is not known: its
+ * key, which is remembered, says so. An upload that gives way to newer content goes on the third time, so that a file
+ * saved again and again still arrives; for a writer it gets a copy then.
  */
 import type { Attempt, Generation } from "../../metadata/attempts.ts";
 import { lookAgain, lookAgainAtInode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
+import { isKeyed } from "../context/request.ts";
 import { removeGeneration } from "./generation.ts";
 
 const INTERRUPTIONS_MAX = 2;
+
+/** What is being sent of this inode is older than what has been saved by now: it gives way. */
+export function giveWay(context: Context, inode: number): void {
+  const { metadata, interruptions, client } = context;
+  if (metadata.generations.newestOf(inode) === undefined) return;
+  const count = interruptions.get(inode) ?? 0;
+  if (count >= INTERRUPTIONS_MAX || !client.features.lastKey) return;
+  const older = metadata.generations
+    .sentOf(inode)
+    .filter(({ changes }) => changes !== metadata.inodes.get(inode)?.changes);
+  if (older.length > 0) interruptions.set(inode, count + 1);
+  for (const generation of older) giveUp(context, generation);
+}
+
+/** Within the transaction in which the row's name goes, or shows another file: nobody wants what is being sent. */
+export function endUpload(context: Context, row: number): void {
+  const { metadata, runtime, client, sending } = context;
+  const attempt = metadata.attempts.openOf(row);
+  const generation = attempt?.generation == null ? undefined : metadata.generations.get(attempt.generation);
+  if (attempt === undefined || generation === undefined) return;
+  if (!client.features.lastKey || !isKeyed(attempt.request, client.features)) return;
+  metadata.attempts.abandon(attempt.id, runtime.now());
+  // Under another name the same cut is sent, or will be.
+  const isUsed = metadata.attempts.ofGeneration(generation.id).length + metadata.entries.links(generation.inode) > 0;
+  if (!isUsed) removeGeneration(context, generation);
+  metadata.afterCommit(() => sending.get(attempt.id)?.());
+}
 
 /** After this nobody reads the live file of this lineage for sending, unless a new cut was made meanwhile. */
 export async function freeForWriter(context: Context, lineage: number): Promise<void> {
@@ -45,7 +74,10 @@ function giveUp(context: Context, generation: Generation): void {
   const attempts = metadata.attempts.ofGeneration(generation.id);
   metadata.transaction(() => {
     // Whether they arrived is not known; should they have, their keys say that they were ours.
-    for (const attempt of attempts) metadata.attempts.abandon(attempt.id, context.runtime.now());
+    for (const { id } of attempts) {
+      metadata.attempts.abandon(id, context.runtime.now());
+      metadata.afterCommit(() => sending.get(id)?.());
+    }
     removeGeneration(context, generation);
     const inode = metadata.inodes.get(generation.inode);
     if (inode === undefined || inode.changes !== generation.changes || inode.content !== "dirty") return;
@@ -54,7 +86,6 @@ function giveUp(context: Context, generation: Generation): void {
     lookAgainAtInode(context, inode.id);
   });
   context.runtime.step("upload: given up for a writer");
-  for (const attempt of attempts) sending.get(attempt.id)?.();
 }
 
 /** Gives the cut a file of its own; false if the disk does not allow it. */

@@ -10,12 +10,11 @@ import { dueTime, markInode, markNode } from "../context/changes.ts";
 import type { Context } from "../context/context.ts";
 import type { Request } from "../context/request.ts";
 import { pinMtime } from "../files/mtime.ts";
+import { endUpload } from "../files/uploads.ts";
 import { folderOfNode } from "./from-node.ts";
 import { dropRow } from "./given-up.ts";
 import { keepInOthers } from "./links.ts";
 import { nowText } from "./stat.ts";
-
-type Needs = Pick<Context, "metadata" | "client" | "lives" | "runtime" | "settings" | "activity" | "bytes">;
 
 /** A name that was moved away keeps its node if it is made again within this time. */
 const RETURN_MS = 10_000;
@@ -70,7 +69,7 @@ export function mayLeaveNode(
 
 /** `dirtySince`: of the row that had the content so far, so that who waits for that content goes on waiting. */
 export function createUnborn(
-  context: Needs,
+  context: Context,
   entry: number,
   kind: "file" | "folder",
   dirtySince: number | null = null,
@@ -83,7 +82,7 @@ export function createUnborn(
 }
 
 /** A program made a name: a new entry, with the node the name had or a new one. */
-export function addName(context: Needs, parent: number, name: string, inode: number, kind: "file" | "folder"): Entry {
+export function addName(context: Context, parent: number, name: string, inode: number, kind: "file" | "folder"): Entry {
   const entry = context.metadata.entries.create(parent, name, inode);
   if (kind === "folder" || !claimName(context, entry)) createUnborn(context, entry.id, kind);
   touchFolder(context, parent);
@@ -91,7 +90,7 @@ export function addName(context: Needs, parent: number, name: string, inode: num
 }
 
 /** A folder that the gateway does not know yet, for what was in one of that name. */
-export function makeFolder(context: Needs, parent: number, name: string): number {
+export function makeFolder(context: Context, parent: number, name: string): number {
   const { metadata } = context;
   const time = nowText(context);
   const content = { size: 0, hash: null, originNode: null, originVersion: null, content: "clean", listed: 0 } as const;
@@ -103,7 +102,7 @@ export function makeFolder(context: Needs, parent: number, name: string): number
 }
 
 /** A program removed a name. Its node, if born, is a deletion to send; it stays the name's until that is sent. */
-export function removeName(context: Needs, entry: Entry): void {
+export function removeName(context: Context, entry: Entry): void {
   const row = context.metadata.nodes.ofEntry(entry.id);
   context.metadata.entries.remove(entry.id);
   if (row !== undefined) {
@@ -117,8 +116,9 @@ export function removeName(context: Needs, entry: Entry): void {
 }
 
 /** The row lost its entry: a deletion to send, or nothing if the gateway never heard of it. */
-function orphan(context: Needs, row: NodeRow): void {
+function orphan(context: Context, row: NodeRow): void {
   const { metadata } = context;
+  endUpload(context, row.id);
   if (row.nodeId === null && metadata.attempts.openOf(row.id) === undefined) {
     dropRow(context, row.id);
     return;
@@ -133,7 +133,7 @@ function orphan(context: Needs, row: NodeRow): void {
  * moved away a moment ago. The entry's own node, if any, goes. Files and special files only. Each
  * keeps its own where content that loses its node could not be had again.
  */
-export function claimName(context: Needs, entry: Entry): boolean {
+export function claimName(context: Context, entry: Entry): boolean {
   const { metadata, runtime } = context;
   const parentId = nodeIdOfFolder(context, entry.parent);
   const own = metadata.nodes.ofEntry(entry.id);
@@ -153,13 +153,13 @@ export function claimName(context: Needs, entry: Entry): boolean {
  * refused. It was made while the deletion might have been carried out; once that is not so, it is to take that node, as
  * it would if it were made now. Where nothing tells of deletions only its id says that the node is there: it is asked for.
  */
-export function askForUndeletable(context: Undeletable, row: NodeRow): void {
+export function askForUndeletable(context: Context, row: NodeRow): void {
   const nodeId = undeletableAt(context, row)?.nodeId;
   if (nodeId != null) context.metadata.rereads.add(nodeId);
 }
 
 /** The node was found by its id just now: who waits for its name takes it, if it cannot go. */
-export function giveUndeletable(context: Undeletable, { id, entry, base }: NodeRow): void {
+export function giveUndeletable(context: Context, { id, entry, base }: NodeRow): void {
   const { metadata } = context;
   if (entry !== null || base?.parent == null) return;
   const folder = folderOfNode(context, base.parent);
@@ -173,9 +173,7 @@ export function giveUndeletable(context: Undeletable, { id, entry, base }: NodeR
   if (heir?.id === id) giveNode(context, waiting, own, heir);
 }
 
-type Undeletable = Needs & Pick<Context, "network">;
-
-function undeletableAt(context: Undeletable, row: NodeRow): NodeRow | undefined {
+function undeletableAt(context: Context, row: NodeRow): NodeRow | undefined {
   const { metadata, network } = context;
   const entry = row.kind === "folder" || row.entry === null ? undefined : metadata.entries.get(row.entry);
   const parentId = entry === undefined ? undefined : nodeIdOfFolder(context, entry.parent);
@@ -187,7 +185,7 @@ function undeletableAt(context: Undeletable, row: NodeRow): NodeRow | undefined 
 }
 
 /** `own`: the node it has so far, which goes. False: content that loses its node could not be had again. */
-function giveNode(context: Needs, entry: Entry, own: NodeRow | undefined, heir: NodeRow): boolean {
+function giveNode(context: Context, entry: Entry, own: NodeRow | undefined, heir: NodeRow): boolean {
   const { metadata } = context;
   const formerEntry = heir.entry;
   const former = formerEntry === null ? undefined : metadata.entries.get(formerEntry);
@@ -203,13 +201,14 @@ function giveNode(context: Needs, entry: Entry, own: NodeRow | undefined, heir: 
 }
 
 /** Rename of a file over an existing one: the target's entry keeps its node and takes the source's inode. */
-export function replaceTarget(context: Needs, source: Entry, target: Entry): void {
+export function replaceTarget(context: Context, source: Entry, target: Entry): void {
   const { metadata } = context;
   const sourceRow = metadata.nodes.ofEntry(source.id);
   const targetRow = metadata.nodes.ofEntry(target.id);
   pinMtime(context, source.inode);
   metadata.entries.remove(source.id);
   metadata.entries.setInode(target.id, source.inode);
+  if (targetRow !== undefined) endUpload(context, targetRow.id);
   if (targetRow !== undefined) markNode(context, targetRow, sourceRow?.dirtySince);
   if (sourceRow !== undefined) orphan(context, { ...sourceRow, entry: null });
   metadata.inodes.update(target.inode, { ctime: nowText(context) });
@@ -218,7 +217,7 @@ export function replaceTarget(context: Needs, source: Entry, target: Entry): voi
 }
 
 /** Rename to a free place. */
-export function moveName(context: Needs, entry: Entry, parent: number, name: string): void {
+export function moveName(context: Context, entry: Entry, parent: number, name: string): void {
   const { metadata, runtime } = context;
   metadata.entries.move(entry.id, parent, name);
   const row = metadata.nodes.ofEntry(entry.id);
@@ -234,7 +233,7 @@ export function moveName(context: Needs, entry: Entry, parent: number, name: str
 }
 
 /** Two entries take each other's place; nodes go with inodes. */
-export function exchangeNames(context: Needs, a: Entry, b: Entry): void {
+export function exchangeNames(context: Context, a: Entry, b: Entry): void {
   const { entries, nodes } = context.metadata;
   // Names are unique in a folder at every moment: one of them steps aside first ("/" is in no name).
   entries.move(a.id, a.parent, `/${a.id}`);
@@ -248,14 +247,14 @@ export function exchangeNames(context: Needs, a: Entry, b: Entry): void {
   context.metadata.inodes.update(b.inode, { ctime: nowText(context) });
 }
 
-function afterMove(context: Needs, from: number, to: number, inode: number): void {
+function afterMove(context: Context, from: number, to: number, inode: number): void {
   context.metadata.inodes.update(inode, { ctime: nowText(context) });
   touchFolder(context, from);
   if (to !== from) touchFolder(context, to);
 }
 
 /** A folder's names changed. */
-export function touchFolder(context: Needs, folder: number): void {
+export function touchFolder(context: Context, folder: number): void {
   const { inodes } = context.metadata;
   const inode = inodes.get(folder);
   if (inode === undefined) return;

@@ -3,6 +3,7 @@ import type { Attempt } from "../../metadata/attempts.ts";
 import type { NodeRow } from "../../metadata/nodes.ts";
 import type { Context } from "../context/context.ts";
 import type { Request } from "../context/request.ts";
+import { giveWay } from "../files/uploads.ts";
 import { rowsOfInode } from "../names/links.ts";
 import { advance, type Pending } from "../reconcile/advance.ts";
 import { laneOf, SMALL } from "./lanes.ts";
@@ -41,9 +42,10 @@ function unring(context: Context, row: NodeRow, ifRevision: number): Request | u
 
 /**
  * Within the transaction of a cut, of a file that somebody has open for writing: its requests are rows from that moment
- * on. They would want another cut once he writes the next byte, and be as late.
+ * on. They would want another cut once he writes the next byte, and be as late. Those of an older cut give way.
  */
 export function attemptAtOnce(context: Context, inode: number): void {
+  giveWay(context, inode);
   for (const { id } of rowsOfInode(context, inode)) {
     const pending = advance(context, id);
     if (pending?.step.do === "send") beginAttempt(context, pending);

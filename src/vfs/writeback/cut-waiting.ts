@@ -2,7 +2,7 @@
  * While nothing can be sent (the gateway is gone, there is no login, no room, no scope), content that
  * waits is cut all the same once nobody has touched it for a while: synced and hashed, it is what the
  * program left there also when the machine goes down hours later. It is the cut that will be sent.
- * Files that somebody has open for writing have their own times (cut-open.ts).
+ * Files that somebody has open for writing have their own times (cut-times.ts).
  */
 import { inStep, sleep, type Timer } from "../../lib/runtime.ts";
 import { HELD, type Inode } from "../../metadata/inodes.ts";
