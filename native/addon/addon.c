@@ -25,6 +25,7 @@ NAPI_MODULE_INIT()
     {"receiveDescriptor", receive_descriptor},
     {"socketPair", socket_pair},
     {"forbidCore", forbid_core},
+    {"connectSocket", connect_socket},
     {"backingOpen", backing_open},
     {"backingClose", backing_close},
     {"connectionNumber", connection_number},

@@ -62,6 +62,7 @@ napi_value receive_descriptor(napi_env env, napi_callback_info info);
 
 napi_value forbid_core(napi_env env, napi_callback_info info);
 napi_value socket_pair(napi_env env, napi_callback_info info);
+napi_value connect_socket(napi_env env, napi_callback_info info);
 napi_value backing_open(napi_env env, napi_callback_info info);
 napi_value backing_close(napi_env env, napi_callback_info info);
 napi_value connection_number(napi_env env, napi_callback_info info);

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 /* Newer than the <linux/fuse.h> of many systems. */
@@ -61,6 +62,39 @@ napi_value forbid_core(napi_env env, napi_callback_info info)
   core.rlim_cur = 0;
   if (setrlimit(RLIMIT_CORE, &core) < 0) return throw_system_error(env, errno, "setrlimit");
   return NULL;
+}
+
+/*
+ * connectSocket(place): a connection to the Unix socket that `place` (an O_PATH descriptor) is, whatever its name leads to by
+ * now -> [fd, uid]: of the user whose process listens there. Waits for nobody: EAGAIN where too many wait already.
+ */
+napi_value connect_socket(napi_env env, napi_callback_info info)
+{
+  napi_value value, result, number;
+  int place;
+  if (!get_arguments(env, info, &value, 1) || !get_int(env, value, &place)) return NULL;
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return throw_system_error(env, errno, "socket");
+  struct sockaddr_un address = {.sun_family = AF_UNIX};
+  snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d", place);
+  struct ucred peer;
+  socklen_t size = sizeof peer;
+  const char *call = "connect";
+  int error = connect(fd, (struct sockaddr *)&address, sizeof address) < 0 ? errno : 0;
+  if (error == 0) {
+    call = "getsockopt";
+    error = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ? errno : 0;
+  }
+  if (error != 0) {
+    close(fd);
+    return throw_system_error(env, error, call);
+  }
+  CHECK(env, napi_create_array_with_length(env, 2, &result));
+  CHECK(env, napi_create_int32(env, fd, &number));
+  CHECK(env, napi_set_element(env, result, 0, number));
+  CHECK(env, napi_create_uint32(env, peer.uid, &number));
+  CHECK(env, napi_set_element(env, result, 1, number));
+  return result;
 }
 
 /* backingOpen(deviceFd, fd): the backing id (> 0) or -errno. */

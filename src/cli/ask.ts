@@ -1,9 +1,10 @@
 /** A question to the daemon of a mount: where it dies before it has answered, the one after it is asked. */
 import { ControlError, Refusal } from "../daemon/control-client.ts";
+import type { DaemonSocket } from "../daemon/runtime-folder.ts";
 import { findSuccessor, type Served } from "./find-mount.ts";
 
 /** `question` is one that may be asked twice. */
-export async function ask<T>(served: Served, question: (socket: string) => Promise<T>): Promise<T> {
+export async function ask<T>(served: Served, question: (socket: DaemonSocket) => Promise<T>): Promise<T> {
   for (let asked = served; ; ) {
     try {
       return await question(asked.socket);

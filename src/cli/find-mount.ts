@@ -1,7 +1,7 @@
 /** From a folder to the daemon that serves it: the mount table says which connection, the runtime folder who has it. */
 import { type MountEntry, mountedBy, mountsOf, readMountTable } from "../daemon/mount-table.ts";
 import { isAlive, type ProcessIdentity } from "../daemon/processes.ts";
-import { listServed, type MountRecord, socketPath } from "../daemon/runtime-folder.ts";
+import { type DaemonSocket, daemonSocket, listServed, type MountRecord } from "../daemon/runtime-folder.ts";
 import { userFolders } from "./environment.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { isDead } from "./is-dead.ts";
@@ -11,7 +11,9 @@ import { pollUntil } from "./poll.ts";
 /** Who serves a mount, and where it can be asked. */
 export interface Served {
   readonly record: MountRecord;
-  readonly socket: string;
+  readonly socket: DaemonSocket;
+  /** Where the record lies. */
+  readonly folder: string;
 }
 
 export interface FoundMount {
@@ -96,12 +98,17 @@ export function serving(mount: MountEntry): Pick<FoundMount, "served"> {
 /** Who made a mount at this path, and still runs though it is not there any more. */
 export function servedFrom(path: string): Served | undefined {
   return userFolders()
-    .runtimes.flatMap(recordsIn)
+    .runtimes.flatMap((folder) => recordsIn(folder))
     .find(({ record }) => record.mountpoint === path);
 }
 
-function recordsIn(folder: string): Served[] {
-  return listServed(folder).map((record) => ({ record, socket: socketPath(folder, record.daemon.pid) }));
+/** `owner`: whose daemons they have to be (absent: ours), as what stands in a folder is its user's word. */
+function recordsIn(folder: string, owner?: number): Served[] {
+  return listServed(folder).map((record) => ({
+    record,
+    folder,
+    socket: daemonSocket(folder, record.daemon.pid, owner),
+  }));
 }
 
 /** Those of the user; for root also those of the user who mounted, whom the mount's options name. */
@@ -109,5 +116,5 @@ function recordsFor(mount: MountEntry): Served[] {
   const own = userFolders().runtimes;
   const { uid } = mountedBy(mount);
   const folders = process.getuid?.() !== 0 || uid === 0 ? own : [...own, `/run/user/${uid}/wsfs`];
-  return folders.flatMap(recordsIn);
+  return folders.flatMap((folder) => recordsIn(folder, uid));
 }

@@ -1,11 +1,10 @@
 /** `wsfs reload`: has the daemon of a mount give way to a new one, and waits until that one serves. */
 import { randomUUID } from "node:crypto";
-import { dirname } from "node:path";
 import type { ReloadRequest } from "../daemon/control-messages.ts";
 import { mountsOf, readMountTable } from "../daemon/mount-table.ts";
 import { isAlive, isSame } from "../daemon/processes.ts";
 import { ON_RELOAD, type SettingsChange } from "../daemon/reload-settings.ts";
-import { listServed, type MountRecord, socketPath } from "../daemon/runtime-folder.ts";
+import { daemonSocket, listServed, type MountRecord } from "../daemon/runtime-folder.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { hasEnded, requireServed, type Served } from "./find-mount.ts";
 import { DAEMON } from "./launch.ts";
@@ -102,17 +101,17 @@ async function successor(
   for (;;) {
     const record = await findNext(dir, asked, mountId);
     try {
-      return { record, ...(await getStatus(socketPath(dirname(asked.socket), record.daemon.pid))) };
+      return { record, ...(await getStatus(daemonSocket(asked.folder, record.daemon.pid, asked.socket.owner))) };
     } catch (error) {
       if (!(error instanceof ControlError) || !(await hasEnded(record.daemon))) throw error;
     }
   }
 }
 
-async function findNext(dir: string, { record, socket }: Served, mountId: string): Promise<MountRecord> {
+async function findNext(dir: string, { record, folder }: Served, mountId: string): Promise<MountRecord> {
   let next: MountRecord | undefined;
   const isThere = () => {
-    next = listServed(dirname(socket)).find(
+    next = listServed(folder).find(
       (other) => other.mountId === mountId && !isSame(other.daemon, record.daemon) && isAlive(other.daemon),
     );
     return next !== undefined || mountsOf(readMountTable(), record.connection).length === 0;

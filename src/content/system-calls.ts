@@ -13,6 +13,7 @@ interface Addon {
   readNow(fd: number, buffer: Uint8Array, position: number): number | undefined;
   lockFile(fd: number): boolean;
   isOnlyWriter(fd: number): boolean;
+  connectSocket(place: number): [fd: number, user: number];
   spreadFolders(fd: number): void;
   getxattr(path: string, name: string): Buffer;
   setxattr(path: string, name: string, value: Uint8Array, flags: number): void;
@@ -31,6 +32,7 @@ const addon = loadAddon([
   "readNow",
   "lockFile",
   "isOnlyWriter",
+  "connectSocket",
   "spreadFolders",
   "getxattr",
   "setxattr",
@@ -139,6 +141,15 @@ export function lockFile(fd: number): boolean {
  */
 export function isOnlyWriter(fd: number): boolean {
   return addon.isOnlyWriter(fd);
+}
+
+/**
+ * A connection to the Unix socket that was opened as `place` (O_PATH), and the user whose process listens there. Not waited
+ * for: EAGAIN where too many wait already.
+ */
+export function connectSocket(place: number): { readonly fd: number; readonly user: number } {
+  const [fd, user] = addon.connectSocket(place);
+  return { fd, user };
 }
 
 /**

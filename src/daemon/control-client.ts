@@ -3,8 +3,11 @@
  * is exactly what a command may be asked about.
  */
 import { type IncomingMessage, request } from "node:http";
+import { Socket } from "node:net";
 import { createInterface } from "node:readline";
 import type { z } from "zod";
+import { connectSocket } from "../content/system-calls.ts";
+import { ForeignSocket, openSocket } from "../lib/socket-address.ts";
 import {
   type DrainProgress,
   type DrainRequest,
@@ -23,7 +26,7 @@ import {
   type UnmountReply,
   unmountReply,
 } from "./control-messages.ts";
-import { type SocketAddress, socketAddress } from "./socket-address.ts";
+import type { DaemonSocket } from "./runtime-folder.ts";
 
 /** The daemon did not answer, or not as it should. */
 export class ControlError extends Error {
@@ -46,13 +49,13 @@ const RETRY_LIMIT_MS = 120_000;
 /** It has its program checked, and lets the kernel take in what it was told. */
 const RELOAD_LIMIT_MS = 60_000;
 
-export async function getStatus(socket: string): Promise<MountStatus> {
+export async function getStatus(socket: DaemonSocket): Promise<MountStatus> {
   return parse(mountStatus, await exchange(socket, "GET", "/status"));
 }
 
 /** Hands over the sums, then at most `limit` items, as they come. */
 export async function getQueue(
-  socket: string,
+  socket: DaemonSocket,
   limit: number,
   on: { sums(sums: QueueSums): unknown; item(item: QueueItem): unknown },
 ): Promise<void> {
@@ -69,18 +72,18 @@ export async function getQueue(
 }
 
 /** Without paths: everything. */
-export async function postRetry(socket: string, paths?: readonly string[]): Promise<RetryResult> {
+export async function postRetry(socket: DaemonSocket, paths?: readonly string[]): Promise<RetryResult> {
   const body = paths === undefined ? {} : { paths };
   return parse(retryReply, await exchange(socket, "POST", "/queue/retry", body, RETRY_LIMIT_MS));
 }
 
 /** Resolves when the daemon gives way. */
-export async function postReload(socket: string, body: ReloadRequest): Promise<void> {
+export async function postReload(socket: DaemonSocket, body: ReloadRequest): Promise<void> {
   parse(reloadReply, await exchange(socket, "POST", "/reload", body, RELOAD_LIMIT_MS));
 }
 
 /** `silenceMs`: how long the daemon may take to detach and to take in what programs wrote last. */
-export async function postUnmount(socket: string, silenceMs: number): Promise<UnmountReply> {
+export async function postUnmount(socket: DaemonSocket, silenceMs: number): Promise<UnmountReply> {
   return parse(unmountReply, await exchange(socket, "POST", "/unmount", undefined, silenceMs));
 }
 
@@ -89,7 +92,7 @@ export async function postUnmount(socket: string, silenceMs: number): Promise<Un
  * ended some time after `timeoutMs`.
  */
 export async function postDrain(
-  socket: string,
+  socket: DaemonSocket,
   body: DrainRequest,
   onProgress: (progress: DrainProgress) => void,
   signal?: AbortSignal,
@@ -141,7 +144,7 @@ function notAnswering(forMs: number): ControlError {
 }
 
 async function exchange(
-  socket: string,
+  socket: DaemonSocket,
   method: string,
   path: string,
   body?: object,
@@ -153,7 +156,7 @@ async function exchange(
 }
 
 function send(
-  socketPath: string,
+  socket: DaemonSocket,
   method: string,
   path: string,
   body: object | undefined,
@@ -161,10 +164,9 @@ function send(
   signal?: AbortSignal,
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const address = addressOf(socketPath);
-    const options = { socketPath: address.path, method, path, agent: false };
+    const connection = connect(socket);
+    const options = { createConnection: () => connection, method, path };
     const call = request({ ...options, ...(signal === undefined ? {} : { signal }) });
-    call.once("close", () => address.close());
     const silent = setTimeout(() => {
       call.destroy(notAnswering(silenceMs));
     }, silenceMs);
@@ -180,9 +182,19 @@ function send(
   });
 }
 
-function addressOf(socketPath: string): SocketAddress {
+/** To a process of the user's whose daemon it is to be: in the folder of another user, root may find anything. */
+function connect({ path, owner }: DaemonSocket): Socket {
   try {
-    return socketAddress(socketPath);
+    const place = openSocket(path, owner);
+    try {
+      const { fd, user } = connectSocket(place.fd);
+      const connection = new Socket({ fd });
+      if (user === owner) return connection;
+      connection.destroy();
+      throw new ForeignSocket(`a process of user ${user} listens at ${path}, expected one of user ${owner}`);
+    } finally {
+      place.close();
+    }
   } catch (cause) {
     throw new ControlError(whyNot(cause as NodeJS.ErrnoException), { cause });
   }

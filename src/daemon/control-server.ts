@@ -6,6 +6,7 @@ import { chmodSync, rmSync } from "node:fs";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { z } from "zod";
 import type { Logger } from "../lib/log.ts";
+import { socketAddress } from "../lib/socket-address.ts";
 import type { DrainProgress, DrainResult, QueueItem, RetryResult } from "../vfs/engine.ts";
 import {
   type DrainLine,
@@ -18,7 +19,6 @@ import {
   retryRequest,
   type UnmountReply,
 } from "./control-messages.ts";
-import { socketAddress } from "./socket-address.ts";
 
 export interface ControlHandlers {
   status(): Promise<MountStatus>;
@@ -42,6 +42,8 @@ export interface ControlServer {
   close(): Promise<void>;
 }
 
+/** Of what is asked for: its path counts alone. */
+const BASE = "http://daemon";
 const BODY_LIMIT = 64 * 1024;
 /** It may name what a command line takes (2 MiB), a byte of which takes up to six. */
 const RETRY_LIMIT = 16 * 1024 * 1024;
@@ -100,7 +102,9 @@ export async function startControlServer(options: {
 }
 
 async function answer(handlers: ControlHandlers, request: IncomingMessage, response: ServerResponse): Promise<void> {
-  const url = new URL(request.url ?? "/", "http://daemon");
+  const target = request.url ?? "/";
+  if (!URL.canParse(target, BASE)) throw new RequestError(400, `expected a path, got ${target}`);
+  const url = new URL(target, BASE);
   switch (`${request.method} ${url.pathname}`) {
     case "GET /status":
       return reply(response, 200, await handlers.status());

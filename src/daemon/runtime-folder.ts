@@ -20,7 +20,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { makeFolders } from "../lib/make-folders.ts";
+import { FolderOfOthers, makeOwnFolder } from "../lib/own-folder.ts";
 import { hasCode } from "../lib/system-error.ts";
 import { isAlive, processIdentity } from "./processes.ts";
 
@@ -66,9 +66,22 @@ export function socketPath(folder: string, pid: number): string {
   return join(folder, `${pid}.sock`);
 }
 
-/** Makes the folder, mode 0700, and clears away what killed daemons left in it. Throws with one clear line when it is not ours alone. */
-export function makeRuntimeFolder(folder: string): void {
-  makeFolders(folder, 0o700);
+/** Where a daemon can be asked, and the user whose process it has to be. */
+export interface DaemonSocket {
+  readonly path: string;
+  readonly owner: number;
+}
+
+export function daemonSocket(folder: string, pid: number, owner = process.getuid?.() ?? 0): DaemonSocket {
+  return { path: socketPath(folder, pid), owner };
+}
+
+/**
+ * Makes the folder, mode 0700, and clears away what killed daemons left in it. Throws with one clear line when it is not ours
+ * alone. Answers the folders it made, the highest first.
+ */
+export function makeRuntimeFolder(folder: string): string[] {
+  const made = makeIt(folder);
   const stat = lstatSync(folder);
   if (!stat.isDirectory() || stat.uid !== process.getuid?.()) {
     throw new Error(`the runtime folder ${folder} must be a folder of yours; it belongs to user ${stat.uid}`);
@@ -76,6 +89,16 @@ export function makeRuntimeFolder(folder: string): void {
   if ((stat.mode & 0o077) !== 0) chmodSync(folder, 0o700);
   for (const record of listRecords(folder)) {
     if (!isServed(record)) removeRecord(folder, record.daemon.pid);
+  }
+  return made;
+}
+
+function makeIt(folder: string): string[] {
+  try {
+    return makeOwnFolder(folder);
+  } catch (cause) {
+    if (!(cause instanceof FolderOfOthers)) throw cause;
+    throw new Error(`the runtime folder ${folder} cannot be made: ${cause.message}`, { cause });
   }
 }
 
@@ -127,7 +150,8 @@ function readShortFile(path: string): string {
 
 /** Whether commands find it. */
 export function isRecorded(folder: string, pid: number): boolean {
-  return existsSync(recordPath(folder, pid)) && existsSync(socketPath(folder, pid));
+  const socket = lstatSync(socketPath(folder, pid), { throwIfNoEntry: false });
+  return existsSync(recordPath(folder, pid)) && socket?.isSocket() === true;
 }
 
 /** No error when they are not there. */

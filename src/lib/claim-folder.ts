@@ -2,9 +2,12 @@
  * Folders that are ours alone, such as a state dir: one is claimed by a file in it, its marker. A
  * folder that holds anything else is somebody's, and is neither changed nor written to.
  */
-import { chmodSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { makeFolders } from "./make-folders.ts";
+import { unmakeFolders } from "./make-folders.ts";
+import { FolderOfOthers, makeOwnFolder } from "./own-folder.ts";
+
+export { FolderOfOthers } from "./own-folder.ts";
 
 export interface Claim {
   /** Name of the marker. */
@@ -15,21 +18,16 @@ export interface Claim {
   readonly formerNames: readonly string[];
 }
 
-/** The folder is another user's, or holds something and nothing says that it is ours. */
-export class FolderOfOthers extends Error {
-  override readonly name = "FolderOfOthers";
-}
-
 /** What a fresh file system has at its top. */
 const NOTHING = ["lost+found"];
 
 /**
  * Makes the folder at the absolute path if it is missing, and it is ours and its owner's alone from
  * then on. Throws a FolderOfOthers, or the system error of why not. Whoever dies in between leaves an empty
- * folder; of two at once both are right, as both are of the same claim.
+ * folder; of two at once both are right, as both are of the same claim. Answers the folders it made, the highest first.
  */
-export function claimFolder(path: string, claim: Claim): void {
-  makeFolders(path, 0o700);
+export function claimFolder(path: string, claim: Claim): string[] {
+  const made = makeOwnFolder(path);
   const owner = statSync(path).uid;
   if (owner !== process.getuid?.()) throw new FolderOfOthers(`it belongs to user ${owner}, and is for that user alone`);
   const names = readdirSync(path).filter((name) => !NOTHING.includes(name));
@@ -43,4 +41,18 @@ export function claimFolder(path: string, claim: Claim): void {
   }
   if ((statSync(path).mode & 0o077) !== 0) chmodSync(path, 0o700);
   if (!isOurs) writeFileSync(join(path, claim.marker), `${claim.text}\n`, { mode: 0o600 });
+  return made;
+}
+
+/** Whether a claimed folder holds nothing yet but these. */
+export function isUnused(path: string, claim: Claim, besides: readonly string[]): boolean {
+  return readdirSync(path).every((name) => [...NOTHING, claim.marker, ...besides].includes(name));
+}
+
+/** Takes back one that was unused, with all that was put into it since, and the folders that were made for it. */
+export function unclaimFolder(path: string, made: readonly string[]): void {
+  for (const name of readdirSync(path)) {
+    if (!NOTHING.includes(name)) rmSync(join(path, name), { recursive: true, force: true });
+  }
+  unmakeFolders(made);
 }

@@ -1,4 +1,14 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  lchownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { request } from "node:http";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -8,6 +18,7 @@ import { getQueue, getStatus, postDrain, postRetry, postUnmount } from "../../sr
 import type { MountStatus, QueueItem, QueueSums } from "../../src/daemon/control-messages.ts";
 import { type ControlHandlers, type ControlServer, startControlServer } from "../../src/daemon/control-server.ts";
 import { SILENT } from "../../src/lib/log.ts";
+import { becomeStranger, STRANGER } from "../support/stranger.ts";
 
 const STATUS: MountStatus = {
   workspace: { id: "i", name: "n" },
@@ -68,6 +79,8 @@ async function serve(handlers: Partial<ControlHandlers>): Promise<void> {
   server = await startControlServer({ path: socket, handlers: all, log: SILENT });
 }
 
+const at = (path: string, owner = process.getuid?.() ?? 0) => ({ path, owner });
+
 /** Status code and body of a request no client of ours would make. */
 function raw(method: string, path: string, body = ""): Promise<[number | undefined, string]> {
   return new Promise((resolve, reject) => {
@@ -87,19 +100,19 @@ it("answers the status, whole, on a socket only its owner may use", async () => 
   writeFileSync(socket, "left by a killed daemon");
   await serve({});
   expect(statSync(socket).mode & 0o777).toBe(0o600);
-  expect(await getStatus(socket)).toEqual(STATUS);
+  expect(await getStatus(at(socket))).toEqual(STATUS);
 });
 
 it("is reached by a path longer than a socket's address", async () => {
   folder = join(folder, "f".repeat(100), "g".repeat(100));
   mkdirSync(folder, { recursive: true });
   socket = join(folder, "7.sock");
-  await expect(getStatus(socket)).rejects.toThrow("the daemon does not listen");
-  await expect(getStatus(join(folder, "gone", "7.sock"))).rejects.toThrow("the daemon does not listen");
+  await expect(getStatus(at(socket))).rejects.toThrow("the daemon does not listen");
+  await expect(getStatus(at(join(folder, "gone", "7.sock")))).rejects.toThrow("the daemon does not listen");
   const descriptors = () => readdirSync("/proc/self/fd").length;
   await serve({});
   const before = descriptors();
-  for (let time = 0; time < 5; time += 1) expect(await getStatus(socket)).toEqual(STATUS);
+  for (let time = 0; time < 5; time += 1) expect(await getStatus(at(socket))).toEqual(STATUS);
   expect(statSync(socket).mode & 0o777).toBe(0o600);
   expect(readdirSync(folder)).toEqual(["7.sock"]);
   await vi.waitFor(() => expect(descriptors()).toBeLessThanOrEqual(before));
@@ -109,8 +122,41 @@ it("is reached by a path longer than a socket's address", async () => {
 });
 
 it.each([
-  { what: "a line", ask: () => getQueue(socket, 9, { sums() {}, item() {} }), said: /broke the list off/ },
-  { what: "an answer", ask: () => getStatus(socket), said: /longer than 64 MiB/ },
+  ["a link to a socket", () => symlinkSync(`${socket}.real`, socket), /is a symbolic link of user/],
+  ["a file", () => writeFileSync(socket, ""), /is no socket of user/],
+] as const)("is not looked for behind %s in its place", async (_, put, said) => {
+  const asked: string[] = [];
+  const other = createServer((connection) => connection.on("data", (bytes) => asked.push(String(bytes))));
+  await new Promise<void>((resolve) => other.listen(`${socket}.real`, resolve));
+  onTestFinished(() => void other.close());
+  put();
+  await expect(postUnmount(at(socket), 10_000)).rejects.toThrow(said);
+  expect(asked).toEqual([]);
+});
+
+it.skipIf(process.getuid?.() !== 0)(
+  "is that of the user it has to be, and so is who listens there (needs root)",
+  async () => {
+    chmodSync(base, 0o777);
+    const stranger = becomeStranger(socket);
+    onTestFinished(() => stranger.end());
+    await stranger.listens();
+    await expect(getStatus(at(socket))).rejects.toThrow(`is a socket of user ${STRANGER}, expected a socket of user 0`);
+    // As one that was handed on would be.
+    lchownSync(socket, 0, 0);
+    await expect(getStatus(at(socket))).rejects.toThrow(`a process of user ${STRANGER} listens at ${socket}`);
+    expect(stranger.heard()).toBe("");
+  },
+);
+
+it.each(["//", "//:x", "http://"])("refuses to be asked for %s with 400", async (path) => {
+  await serve({});
+  expect(await raw("GET", path)).toEqual([400, expect.stringContaining("expected a path")]);
+});
+
+it.each([
+  { what: "a line", ask: () => getQueue(at(socket), 9, { sums() {}, item() {} }), said: /broke the list off/ },
+  { what: "an answer", ask: () => getStatus(at(socket)), said: /longer than 64 MiB/ },
 ])("reads $what that does not end no further than to a limit", async ({ ask, said }) => {
   const endless = createServer((connection) => {
     connection.on("error", () => {});
@@ -144,7 +190,7 @@ const ITEM: QueueItem = {
 async function listed(limit: number): Promise<{ sums: QueueSums[]; items: QueueItem[] }> {
   const sums: QueueSums[] = [];
   const items: QueueItem[] = [];
-  await getQueue(socket, limit, { sums: (line) => sums.push(line), item: (line) => items.push(line) });
+  await getQueue(at(socket), limit, { sums: (line) => sums.push(line), item: (line) => items.push(line) });
   return { sums, items };
 }
 
@@ -208,8 +254,8 @@ it("retries what is named, or everything", async () => {
       return { retried: 4, unknown: [...(paths ?? [])] };
     },
   });
-  expect(await postRetry(socket)).toEqual({ retried: 4, unknown: [] });
-  expect(await postRetry(socket, ["/a"])).toEqual({ retried: 4, unknown: ["/a"] });
+  expect(await postRetry(at(socket))).toEqual({ retried: 4, unknown: [] });
+  expect(await postRetry(at(socket), ["/a"])).toEqual({ retried: 4, unknown: ["/a"] });
   expect(asked).toEqual([undefined, ["/a"]]);
   expect(await raw("POST", "/queue/retry", '{"paths":["a"]}')).toEqual([400, expect.stringContaining("paths")]);
 });
@@ -222,7 +268,7 @@ it("streams a drain's progress and ends with its result", async () => {
     },
   });
   const seen: unknown[] = [];
-  const result = await postDrain(socket, { settle: false }, (progress) => seen.push(progress));
+  const result = await postDrain(at(socket), { settle: false }, (progress) => seen.push(progress));
   expect(seen).toEqual([PROGRESS]);
   expect(result).toEqual({ drained: false, left: ["settle false"] });
 });
@@ -237,7 +283,10 @@ it("ends a drain when its time is up, with what is left", async () => {
       return { drained: false, left: ["/a"] };
     },
   });
-  expect(await postDrain(socket, { settle: true, timeoutMs: 20 }, () => {})).toEqual({ drained: false, left: ["/a"] });
+  expect(await postDrain(at(socket), { settle: true, timeoutMs: 20 }, () => {})).toEqual({
+    drained: false,
+    left: ["/a"],
+  });
 });
 
 it("a drain may have more time than a timer takes", async () => {
@@ -251,7 +300,7 @@ it("a drain may have more time than a timer takes", async () => {
     },
   });
   // What --timeout takes at most.
-  expect(await postDrain(socket, { settle: true, timeoutMs: 1e12 }, () => {})).toEqual({ drained: true, left: [] });
+  expect(await postDrain(at(socket), { settle: true, timeoutMs: 1e12 }, () => {})).toEqual({ drained: true, left: [] });
 });
 
 it("a daemon that hangs within its answer is not waited for, neither beyond a drain's time nor in a list", async () => {
@@ -273,8 +322,8 @@ it("a daemon that hangs within its answer is not waited for, neither beyond a dr
   const outcomes: string[] = [];
   const told = (error: Error) => void outcomes.push(error.message);
   const bothBegun = Promise.all([seen(), seen()]);
-  postDrain(socket, { settle: true, timeoutMs: 60_000 }, () => begun[0]?.()).catch(told);
-  getQueue(socket, 9, { sums() {}, item: () => begun[1]?.() }).catch(told);
+  postDrain(at(socket), { settle: true, timeoutMs: 60_000 }, () => begun[0]?.()).catch(told);
+  getQueue(at(socket), 9, { sums() {}, item: () => begun[1]?.() }).catch(told);
   await bothBegun;
   await vi.advanceTimersByTimeAsync(10_000);
   await vi.waitFor(() => expect(outcomes).toEqual(["the daemon does not answer (for 10 s)"]));
@@ -298,7 +347,7 @@ it("stops a drain nobody waits for any more", async () => {
       return { drained: false, left: [] };
     },
   });
-  await expect(postDrain(socket, { settle: true }, () => giveUp.abort(), giveUp.signal)).rejects.toThrow();
+  await expect(postDrain(at(socket), { settle: true }, () => giveUp.abort(), giveUp.signal)).rejects.toThrow();
   await ended;
 });
 
@@ -308,7 +357,7 @@ it("says that a drain broke off when the daemon cannot finish it", async () => {
       throw new Error("a bug");
     },
   });
-  await expect(postDrain(socket, { settle: true }, () => {})).rejects.toThrow(/daemon/);
+  await expect(postDrain(at(socket), { settle: true }, () => {})).rejects.toThrow(/daemon/);
 });
 
 it("lets the answer to an unmount go out before it closes, and breaks off the rest", async () => {
@@ -320,11 +369,11 @@ it("lets the answer to an unmount go out before it closes, and breaks off the re
       }),
     drain: (_settle, signal) => untilAborted(signal).then(() => ({ drained: false, left: [] })),
   });
-  const hanging = postDrain(socket, { settle: true }, () => {}).catch((error: unknown) => error);
+  const hanging = postDrain(at(socket), { settle: true }, () => {}).catch((error: unknown) => error);
   const idle = connect(socket);
   idle.on("error", () => {});
-  const reply = postUnmount(socket, 5000);
-  await getStatus(socket);
+  const reply = postUnmount(at(socket), 5000);
+  await getStatus(at(socket));
   const closed = server?.close();
   server = undefined;
   finish();
@@ -343,7 +392,7 @@ it("tries again as many paths as a command line can name", async () => {
     },
   });
   const paths = Array.from({ length: 20_000 }, (_, index) => `/a folder/with a long name/and many files/${index}`);
-  expect(await postRetry(socket, paths)).toEqual({ retried: paths.length, unknown: [] });
+  expect(await postRetry(at(socket), paths)).toEqual({ retried: paths.length, unknown: [] });
   expect(asked).toBe(paths.length);
 });
 
@@ -357,13 +406,13 @@ it("refuses what it does not know with a reason", async () => {
 });
 
 it("says why when no daemon listens, when it is silent, and when it answers something else", async () => {
-  await expect(getStatus(socket)).rejects.toThrow("does not listen");
+  await expect(getStatus(at(socket))).rejects.toThrow("does not listen");
   const other = createServer((connection) => connection.on("error", () => {}).resume());
   await new Promise<void>((resolve) => other.listen(socket, resolve));
-  await expect(postUnmount(socket, 50)).rejects.toThrow("does not answer");
+  await expect(postUnmount(at(socket), 50)).rejects.toThrow("does not answer");
   other.close();
   await serve({ status: async () => ({ nonsense: true }) as unknown as MountStatus });
-  await expect(getStatus(socket)).rejects.toThrow("unexpected form");
+  await expect(getStatus(at(socket))).rejects.toThrow("unexpected form");
 });
 
 it("takes a body as it was sent, in whichever pieces it comes", async () => {

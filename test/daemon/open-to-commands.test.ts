@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { postReload, postRetry, postUnmount } from "../../src/daemon/control-client.ts";
 import { openToCommands, type ServedParts } from "../../src/daemon/open-to-commands.ts";
 import { identifyProcess, type ProcessIdentity } from "../../src/daemon/processes.ts";
-import { isRecorded, type MountRecord, readRecord, socketPath } from "../../src/daemon/runtime-folder.ts";
+import { daemonSocket, isRecorded, type MountRecord, readRecord, socketPath } from "../../src/daemon/runtime-folder.ts";
 import type { DaemonSettings } from "../../src/daemon/settings.ts";
 import type { SupervisorLink } from "../../src/daemon/supervisor-link.ts";
 import { SILENT } from "../../src/lib/log.ts";
@@ -110,7 +110,7 @@ it.each<[string, () => Promise<never> | Promise<{ busy: [] }>]>([
     } as unknown as Partial<SupervisorLink>;
     const serving = { session: { ended: new Promise(() => {}) }, handOver };
     await open(() => named(1), link, { engine: { replays }, serving });
-    const socket = socketPath(folder, daemon.pid);
+    const socket = daemonSocket(folder, daemon.pid);
     await postUnmount(socket, 10_000).catch(() => {});
     expect([pausedThen, pauses]).toEqual([[1], 0]);
     await postReload(socket, { id: ID, changes: {}, program: ["node"] });
@@ -133,8 +133,8 @@ it("is found again where its runtime folder was removed, and told of who looks a
   tell(named(2));
   await vi.waitFor(() => expect(readRecord(folder, daemon.pid)?.supervisor).toEqual(named(2)), { timeout: 10_000 });
   expect(statSync(folder).mode & 0o777).toBe(0o700);
-  expect(await postRetry(socketPath(folder, daemon.pid))).toMatchObject({ retried: 1 });
+  expect(await postRetry(daemonSocket(folder, daemon.pid))).toMatchObject({ retried: 1 });
   rmSync(socketPath(folder, daemon.pid));
   await vi.waitFor(() => expect(isRecorded(folder, daemon.pid)).toBe(true), { timeout: 10_000 });
-  expect(await postRetry(socketPath(folder, daemon.pid))).toMatchObject({ retried: 1 });
+  expect(await postRetry(daemonSocket(folder, daemon.pid))).toMatchObject({ retried: 1 });
 });

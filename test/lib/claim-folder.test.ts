@@ -12,7 +12,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { type Claim, claimFolder, FolderOfOthers } from "../../src/lib/claim-folder.ts";
+import { type Claim, claimFolder, FolderOfOthers, isUnused, unclaimFolder } from "../../src/lib/claim-folder.ts";
 
 const CLAIM: Claim = { marker: "ours", text: "A folder of ours.", formerNames: ["a", "b"] };
 
@@ -74,3 +74,19 @@ it.skipIf(process.getuid?.() !== 0)(
     expect(readdirSync(folder)).toEqual([]);
   },
 );
+
+it("takes back what was put into one that was unused, with the folders that were made for it, and nothing else", () => {
+  const inner = join(folder, "a/b");
+  const made = claimFolder(inner, CLAIM);
+  expect(isUnused(inner, CLAIM, ["lock"])).toBe(true);
+  writeFileSync(join(inner, "lock"), "");
+  expect([isUnused(inner, CLAIM, ["lock"]), isUnused(inner, CLAIM, [])]).toEqual([true, false]);
+  mkdirSync(join(inner, "d/e"), { recursive: true });
+  writeFileSync(join(folder, "else"), "");
+  unclaimFolder(inner, made);
+  expect(readdirSync(folder)).toEqual(["else"]);
+  mkdirSync(inner, { recursive: true });
+  mkdirSync(join(inner, "lost+found"));
+  unclaimFolder(inner, claimFolder(inner, CLAIM));
+  expect(readdirSync(inner)).toEqual(["lost+found"]);
+});

@@ -218,4 +218,36 @@ describe.skipIf(whyNot !== undefined)(`an ordinary user${whyNot === undefined ? 
       await asRoot("umount", "-l", "roots/x");
     }
   });
+
+  it("cannot have root's commands ask a daemon of root's in the place of the user's own", async () => {
+    await live();
+    const roots = createPlace();
+    const asRoot = (program: string, ...args: string[]) => run(...user.asRoot(place.folder, program, args));
+    try {
+      const [mine, theirs] = [await roots.mount(await roots.gateway()), await place.mount(await place.gateway())];
+      // Where root looks for daemons of users.
+      const session = `/run/user/${NOBODY}`;
+      check(await asRoot("mkdir", "-p", "/run/user"));
+      check(await asRoot("mount", "-t", "tmpfs", "sessions", "/run/user"));
+      check(await asRoot("mkdir", "-p", `${session}/wsfs`));
+      check(await asRoot("mount", "--bind", place.path("run"), `${session}/wsfs`));
+      // Else they put their socket back.
+      for (const pid of [theirs.supervisorPid, theirs.pid]) process.kill(pid, "SIGSTOP");
+      const socket = `run/${theirs.pid}.sock`;
+      check(await place.sh(`mv ${socket} away && ln -s '${roots.path(`run/${mine.pid}.sock`)}' ${socket}`));
+      for (const command of [["umount"], ["drain"], ["queue"], ["status"], ["reload"]]) {
+        const said = await asRoot(process.execPath, place.program, ...command, theirs.dir);
+        expect([said.code, said.stdout]).toEqual([1, ""]);
+        expect(said.stderr).toContain(`is a symbolic link of user ${NOBODY}, expected a socket of user ${NOBODY}\n`);
+      }
+      expect(await mine.status()).toMatchObject({ mounted: true, pid: mine.pid });
+      expect(mountsBelow(place.folder, user)).toHaveLength(1);
+      check(await place.sh(`rm ${socket} && mv away ${socket}`));
+      for (const pid of [theirs.supervisorPid, theirs.pid]) process.kill(pid, "SIGCONT");
+      check(await asRoot(process.execPath, place.program, "umount", theirs.dir));
+      expect(mountsBelow(place.folder, user)).toEqual([]);
+    } finally {
+      await roots.cleanUp();
+    }
+  });
 });

@@ -12,7 +12,7 @@ import { fileURLToPath } from "node:url";
 import { getStatus } from "../../src/daemon/control-client.ts";
 import { type MountEntry, OUR_TYPE, readMountTable } from "../../src/daemon/mount-table.ts";
 import { identifyProcess, isAlive, type ProcessIdentity } from "../../src/daemon/processes.ts";
-import { listServed, socketPath } from "../../src/daemon/runtime-folder.ts";
+import { daemonSocket, listServed } from "../../src/daemon/runtime-folder.ts";
 import { hasCode } from "../../src/lib/system-error.ts";
 import { type Finished, type RunOptions, run, spawnUntilLine, until } from "./child.ts";
 import type { OrdinaryUser } from "./ordinary-user.ts";
@@ -148,7 +148,7 @@ export function createPlace(program = MAIN, user?: OrdinaryUser): Place {
         stateDir,
         pid: record.daemon.pid,
         supervisorPid: record.supervisor.pid,
-        status: () => statusOf(path("run"), dir),
+        status: () => statusOf(path("run"), dir, user?.uid),
         sh: (script, options) => place.sh(`cd '${dir}' || exit 99\n${script}`, options),
         umount: async (...more) => check(await place.wsfs(["umount", dir, ...more], { timeoutMs: 300_000 })),
       };
@@ -185,14 +185,14 @@ export function createPlace(program = MAIN, user?: OrdinaryUser): Place {
  * What `wsfs status --json` prints, without a process for each answer: tests ask many times while they wait. As the
  * command does it waits for a daemon that is being replaced. Rejects when nobody serves the mount.
  */
-async function statusOf(runtime: string, dir: string): Promise<Record<string, unknown>> {
+async function statusOf(runtime: string, dir: string, owner: number | undefined): Promise<Record<string, unknown>> {
   const find = () => listServed(runtime).find(({ mountpoint, isOver }) => mountpoint === dir && isOver !== true);
   for (;;) {
     const record = find();
     if (record === undefined) throw new Error(`nobody serves ${dir}`);
     const { daemon } = record;
     try {
-      return { mounted: true, ...(await getStatus(socketPath(runtime, daemon.pid))) };
+      return { mounted: true, ...(await getStatus(daemonSocket(runtime, daemon.pid, owner))) };
     } catch (error) {
       await until("it ends, or has ended", () => !isAlive(daemon), 1000).catch(() => Promise.reject(error));
       const isReplaced = () => find()?.daemon.pid !== daemon.pid;
