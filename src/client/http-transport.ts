@@ -5,7 +5,7 @@
  */
 import type { Pool } from "undici";
 import type { HttpRequest, Transport } from "../contract/http.ts";
-import { checkArguments, fields, filledText, is, optional, wholeNumber } from "./checks.ts";
+import { aBoolean, checkArguments, fields, filledText, is, optional, wholeNumber } from "./checks.ts";
 import { RemoteError } from "./errors.ts";
 import { type ExchangeLimits, type ExchangeRequest, exchange, type PoolActivity } from "./exchange.ts";
 import { frameMultipart } from "./multipart.ts";
@@ -36,6 +36,10 @@ export interface HttpTransportOptions {
   readonly limits?: SilenceLimits;
   /** Connections at most, for each of: calls without content, downloads, uploads. Default 16. Streams have one each. */
   readonly connections?: number;
+  /** Over plain HTTP, of a gateway on this machine: its program has to be this user's or root's. Linux. */
+  readonly guarded?: boolean;
+  /** Of such a gateway: the Unix socket of this user's by which it is reached instead of the base URL's port. */
+  readonly socketPath?: string;
 }
 
 const milliseconds = is(
@@ -55,6 +59,8 @@ const OPTIONS = fields<HttpTransportOptions>({
   baseUrl: filledText,
   limits: optional(LIMITS),
   connections: optional(wholeNumber(1)),
+  guarded: optional(aBoolean),
+  socketPath: optional(filledText),
 });
 
 interface Lane {
@@ -79,8 +85,9 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
 
   const open = async (): Promise<Lanes> => {
     const { default: Pool } = await import("undici/lib/dispatcher/pool.js");
+    const connector = await connectorOf(options, connect);
     const lane = (limits: Omit<ExchangeLimits, "connect">, connections: number | null = options.connections ?? 16) => ({
-      pool: new Pool(origin, { connections, pipelining: 1, connect: { timeout: connect } }),
+      pool: new Pool(origin, { connections, pipelining: 1, connect: connector }),
       activity: {
         last: Number.NEGATIVE_INFINITY,
         underWay: 0,
@@ -118,6 +125,15 @@ export function createHttpTransport(options: HttpTransportOptions): Transport {
       if (opened !== undefined) await Promise.all(Object.values(await opened).map(({ pool }) => pool.destroy()));
     },
   };
+}
+
+async function connectorOf({ guarded = false, socketPath }: HttpTransportOptions, timeout: number) {
+  if (!guarded && socketPath === undefined) return { timeout };
+  const [{ default: build }, { createConnector }] = await Promise.all([
+    import("undici/lib/core/connect.js"),
+    import("./connector.ts"),
+  ]);
+  return createConnector(build, { timeout, ...(socketPath === undefined ? {} : { socketPath }) });
 }
 
 function parseBaseUrl(baseUrl: string): { origin: string; prefix: string } {

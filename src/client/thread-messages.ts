@@ -7,7 +7,7 @@ import { RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./er
 import type { HttpTransportOptions } from "./http-transport.ts";
 
 /** To be raised with any change of what is said: a thread that starts late may be of another build. */
-export const FORMAT = 1;
+export const FORMAT = 2;
 
 /** Given to the thread when it starts. */
 export interface ThreadOptions extends HttpTransportOptions {

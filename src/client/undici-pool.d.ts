@@ -1,4 +1,8 @@
-/** The pool alone: undici's index loads all of it, fetch and WebSockets and caches too. */
+/** The pool alone, and what makes its connections: undici's index loads all of it, fetch and WebSockets and caches too. */
 declare module "undici/lib/dispatcher/pool.js" {
   export { Pool as default } from "undici";
+}
+
+declare module "undici/lib/core/connect.js" {
+  export { buildConnector as default } from "undici";
 }

@@ -1,0 +1,84 @@
+/**
+ * Connections to a gateway on this machine, which are given a token only where nobody else can be at the other end: through a
+ * Unix socket that is this user's, or over TCP where the program that listens is this user's or root's.
+ */
+import type { Socket } from "node:net";
+import type { buildConnector } from "undici";
+import { openSocket } from "../lib/socket-address.ts";
+import type { RemoteError } from "./errors.ts";
+import { isLoopback, listeningUsers } from "./listener.ts";
+
+/** Somebody else's program listens where the gateway should. */
+class Stranger extends Error {
+  override readonly name = "Stranger";
+}
+
+/** Whether that is why a call failed, on whichever thread: an error that has crossed keeps its name, not its class. */
+export function isOfStranger({ cause }: RemoteError): boolean {
+  return cause instanceof Error && ["Stranger", "ForeignSocket"].includes(cause.name);
+}
+
+export interface ConnectorOptions {
+  /** Milliseconds, until a connection is there. */
+  readonly timeout: number;
+  /** Connects through this Unix socket instead. */
+  readonly socketPath?: string;
+}
+
+type Connector = buildConnector.connector;
+type Build = typeof buildConnector;
+
+export function createConnector(build: Build, { timeout, socketPath }: ConnectorOptions): Connector {
+  return socketPath === undefined ? checkingListener(build({ timeout })) : throughSocket(build, timeout, socketPath);
+}
+
+/** Looked up at each connection: another gateway may have taken the place of one that died. */
+function throughSocket(build: Build, timeout: number, socketPath: string): Connector {
+  return (options, callback) => {
+    try {
+      const place = openSocket(socketPath, ownUser());
+      try {
+        // The kernel looks at the path before this returns.
+        build({ timeout, socketPath: place.path })(options, (...connected) => {
+          const [error] = connected;
+          if (error === null) return callback(...connected);
+          callback(new Error(error.message.replace(place.path, socketPath), { cause: error }), null);
+        });
+      } finally {
+        place.close();
+      }
+    } catch (error) {
+      callback(error as Error, null);
+    }
+  };
+}
+
+function checkingListener(connect: Connector): Connector {
+  return (options, callback) => {
+    connect(options, (...connected) => {
+      const [error, socket] = connected;
+      const trouble = error === null && options.protocol === "http:" ? strangerAt(socket) : undefined;
+      if (trouble === undefined) return callback(...connected);
+      socket?.destroy();
+      callback(trouble, null);
+    });
+  };
+}
+
+/** Looked at once connected, when nothing is said yet: who listened before may be gone by now. */
+function strangerAt({ remoteAddress = "", remotePort = 0 }: Socket): Error | undefined {
+  if (!isLoopback(remoteAddress)) return undefined;
+  try {
+    const stranger = listeningUsers(remoteAddress, remotePort).find((user) => user !== 0 && user !== ownUser());
+    if (stranger === undefined) return undefined;
+    return new Stranger(
+      `a program of user ${stranger} listens there, who would be given the token: expected one of this user or of root`,
+    );
+  } catch (cause) {
+    return new Error("whose program listens there cannot be found out", { cause });
+  }
+}
+
+function ownUser(): number {
+  return process.getuid?.() ?? 0;
+}

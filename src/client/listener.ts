@@ -1,0 +1,92 @@
+/**
+ * Whose a program is that listens on this machine, as the kernel says (/proc/net/tcp). Without TLS, whoever has taken the port
+ * of a gateway that has ended would be given its token.
+ */
+import { closeSync, openSync, readSync } from "node:fs";
+import { hasCode } from "../lib/system-error.ts";
+
+const BLOCK_BYTES = 64 * 1024;
+const LISTENS = "0A";
+const MAPPED = /^::ffff:(?=\d+\.)/;
+const ANY_6 = "0".repeat(32);
+
+/** Of an address as sockets tell it. */
+export function isLoopback(address: string): boolean {
+  return address.replace(MAPPED, "").startsWith("127.") || address === "::1";
+}
+
+/**
+ * The users whose programs are reached at a loopback address; none where only a rule of root's leads on. `folder`: for tests.
+ * Throws the system's error where the kernel does not say.
+ */
+export function listeningUsers(address: string, port: number, folder = "/proc/net"): number[] {
+  const four = address.replace(MAPPED, "");
+  const own = wordOf(four.includes(".") ? four.split(".").map(Number) : [0, 0, 0, 1]);
+  // The more exact one is reached.
+  const places = four.includes(".")
+    ? ([
+        ["tcp", own],
+        ["tcp", "0".repeat(8)],
+        ["tcp6", `${"0".repeat(16)}${wordOf([0, 0, 255, 255])}${own}`],
+        ["tcp6", ANY_6],
+      ] as const)
+    : ([
+        ["tcp6", `${"0".repeat(24)}${own}`],
+        ["tcp6", ANY_6],
+      ] as const);
+  for (const [file, place] of places) {
+    const at = `${place}:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+    const users = readListeners(`${folder}/${file}`).flatMap((listener) => (listener.at === at ? [listener.user] : []));
+    if (users.length > 0) return users;
+  }
+  return [];
+}
+
+/** As the kernel prints four bytes of an address: as one number of this machine. */
+function wordOf(bytes: readonly number[]): string {
+  const [word = 0] = new Uint32Array(Uint8Array.from(bytes).buffer);
+  return word.toString(16).toUpperCase().padStart(8, "0");
+}
+
+interface Listener {
+  readonly at: string;
+  readonly user: number;
+}
+
+/** They stand before all connections, of which there may be very many. */
+function readListeners(path: string): Listener[] {
+  const found: Listener[] = [];
+  for (const line of linesOf(path)) {
+    const [, at = "", , state, , , , user] = line.trim().split(/\s+/);
+    if (at === "local_address") continue;
+    if (state !== LISTENS) break;
+    found.push({ at, user: Number(user) });
+  }
+  return found;
+}
+
+function* linesOf(path: string): Generator<string> {
+  const descriptor = openIfThere(path);
+  if (descriptor === undefined) return;
+  try {
+    const block = Buffer.alloc(BLOCK_BYTES);
+    for (let rest = ""; ; ) {
+      const lines = (rest + block.toString("latin1", 0, readSync(descriptor, block))).split("\n");
+      rest = lines.pop() ?? "";
+      if (lines.length === 0 && rest === "") return;
+      yield* lines;
+    }
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/** A kernel without IPv6 has no list of it. */
+function openIfThere(path: string): number | undefined {
+  try {
+    return openSync(path, "r");
+  } catch (error) {
+    if (hasCode(error, "ENOENT") && path.endsWith("6")) return undefined;
+    throw error;
+  }
+}
