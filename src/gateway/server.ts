@@ -18,6 +18,7 @@ import { misdirected, ownNames } from "./own-names.ts";
 import { breakSilentPeers, type PeerWatch } from "./peers.ts";
 import { failed, invalid, ProblemError, tooLarge } from "./problems.ts";
 import { parseQuery } from "./query.ts";
+import { openUnixListener } from "./unix-listener.ts";
 
 const KEEP_ALIVE_MS = 65_000;
 /** On close, answers under way may take this long. */
@@ -37,6 +38,8 @@ const CORE_PREFIX = "/v1/";
 
 export interface Server {
   readonly port: number;
+  /** The Unix socket that was asked for is there. */
+  readonly hasSocket: boolean;
   close(): Promise<void>;
 }
 
@@ -62,6 +65,8 @@ export interface ServerOptions {
   readonly names?: readonly string[];
   /** 0: any that is free. */
   readonly port: number;
+  /** Listens on a Unix socket at this path as well, which only the owner may use. */
+  readonly socketPath?: string;
   readonly log: Logger;
   readonly silence?: Silence;
 }
@@ -128,8 +133,15 @@ export async function startServer(options: ServerOptions): Promise<Server> {
   await app.listen({ host, port });
   const address = app.server.address();
   if (address === null || typeof address === "string") throw new Error("The server has no port.");
+  const { socketPath } = options;
+  const opening = socketPath === undefined ? undefined : openUnixListener(socketPath, app.server);
+  const listener = await opening?.catch((error: unknown) => {
+    log.error({ err: error }, "the Unix socket cannot be made: only the port leads here");
+    return undefined;
+  });
   return {
     port: address.port,
+    hasSocket: listener !== undefined,
     async close() {
       const deadline = clock.setTimer(CLOSE_MS, () => app.server.closeAllConnections());
       // A connection whose answer has just gone out is idle only a moment later.
@@ -137,7 +149,7 @@ export async function startServer(options: ServerOptions): Promise<Server> {
         app.server.closeIdleConnections();
         poll = clock.setTimer(IDLE_POLL_MS, closeIdle);
       });
-      await app.close();
+      await Promise.all([app.close(), listener?.close()]);
       deadline.cancel();
       poll.cancel();
       await Promise.race([Promise.all(active), sleep(clock, SETTLE_MS)]);

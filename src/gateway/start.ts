@@ -38,6 +38,8 @@ export interface StartGatewayOptions extends Partial<GatewayOptions> {
   readonly names?: readonly string[];
   /** Default 0: any that is free. */
   readonly port?: number;
+  /** For a Unix socket by which its owner alone reaches it as well. Default: none. */
+  readonly socketPath?: string;
   /** Names of workspaces to be there; made when missing. Without any, a gateway that has none gets "workspace". */
   readonly workspaces?: readonly string[];
   /** Speak only the plainest calls; see bare.ts. */
@@ -59,6 +61,8 @@ export interface TokenOptions {
 export interface RunningGateway {
   readonly baseUrl: string;
   readonly port: number;
+  /** It is reached by `socketPath`, which not every disk can hold. */
+  readonly hasSocket: boolean;
   issueToken(options?: TokenOptions): Promise<string>;
   /** Lag, latency and failures, while it runs. */
   setOptions(options: Partial<GatewayOptions>): void;
@@ -73,6 +77,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     host = "127.0.0.1",
     names = [],
     port = 0,
+    socketPath,
     workspaces,
     log = SILENT,
     bare = false,
@@ -115,12 +120,16 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     const worker = startCheckpointWorker(path);
     checkpoints = startCheckpoints({ worker, databasePath: path, lookMs: 500, logBytes: 8 * 1024 * 1024, log });
     const served = bare ? createBareGateway(gateway) : gateway;
-    const server = await startServer({ gateway: served, clock: systemClock, host, names, port, log });
+    const server = await startServer({
+      ...{ gateway: served, clock: systemClock, host, names, port, log },
+      ...(socketPath === undefined ? {} : { socketPath }),
+    });
     let closed: Promise<void> | undefined;
     const shownHost = host.includes(":") ? `[${host}]` : host;
     return {
       baseUrl: `http://${shownHost}:${server.port}`,
       port: server.port,
+      hasSocket: server.hasSocket,
       issueToken: (token) => issueToken(dataDir, token),
       setOptions: (changes) => gateway.setOptions(changes),
       close() {
