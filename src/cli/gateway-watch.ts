@@ -6,23 +6,19 @@
  * nobody is given one that is about to end.
  */
 import { createReadStream } from "node:fs";
-import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { type LockFile, lockFile } from "../daemon/lock-file.ts";
+import { gatewaySocket, startLock } from "../daemon/gateway-record.ts";
 import { listServed } from "../daemon/runtime-folder.ts";
+import { WATCH_FD } from "../daemon/start-gateway.ts";
 
-/** Where the gateway finds the pipe. */
-export const WATCH_FD = 3;
 const INTERVAL_MS = 200;
 
-/** Who has it begins a mount from the gateway of this folder, or ends that gateway. */
-export function startLock(data: string): LockFile {
-  return lockFile(join(data, "start.lock"));
-}
-
-/** Whether a mount uses it. */
-export function isGatewayUsed(runtimeFolders: readonly string[], baseUrl: string): boolean {
-  return runtimeFolders.some((folder) => listServed(folder).some((record) => record.baseUrl === baseUrl));
+/** Whether a mount uses it: by its socket, whatever its port is by now, or by its address. */
+export function isGatewayUsed(runtimeFolders: readonly string[], baseUrl: string, data: string): boolean {
+  const socket = gatewaySocket(data);
+  return runtimeFolders
+    .flatMap(listServed)
+    .some((record) => record.baseUrl === baseUrl || record.gatewaySocket === socket);
 }
 
 /** Resolves when it may end; the lock is held then for as long as this process lives. */
@@ -33,7 +29,7 @@ export async function waitUntilUnused(
   begun = endOfPipe(),
 ): Promise<void> {
   await begun;
-  const isUsed = () => isGatewayUsed(runtimeFolders, baseUrl);
+  const isUsed = () => isGatewayUsed(runtimeFolders, baseUrl, data);
   for (;;) {
     while (isUsed()) await pause(INTERVAL_MS);
     const lock = startLock(data);

@@ -1,4 +1,5 @@
 /** `wsfs gateway`: serves a local gateway until it is told to end. */
+import { gatewaySocket, readGatewayRecord, runningGateway, writeGatewayRecord } from "../daemon/gateway-record.ts";
 import { identifyProcess } from "../daemon/processes.ts";
 import { type Claim, claimFolder, FolderOfOthers } from "../lib/claim-folder.ts";
 import { forbidCore } from "../lib/core-file.ts";
@@ -6,7 +7,6 @@ import type { LogLevel } from "../lib/log.ts";
 import { userFolders } from "./environment.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { createGatewayLog } from "./gateway-log.ts";
-import { readGatewayRecord, runningGateway, writeGatewayRecord } from "./gateway-record.ts";
 import type { Values } from "./options.ts";
 import { absolute } from "./working-folder.ts";
 
@@ -35,13 +35,15 @@ export async function gateway(values: Values<"gateway">): Promise<number> {
   const workspace = workspaces[0] ?? DEFAULT_WORKSPACE;
   const running = await listen(values, data, workspaces);
   const identity = identifyProcess(process.pid);
-  const record = { baseUrl: running.baseUrl, port: running.port, workspace };
+  const isKept = values["until-unmounted"];
+  const { baseUrl, port, hasSocket } = running;
+  const record = { baseUrl, port, workspace, hasSocket, isKept };
   writeGatewayRecord(data, { ...record, ...(identity === undefined ? {} : { process: identity }) });
-  await announce(values, data, running.baseUrl, workspace);
+  await announce(values, data, baseUrl, workspace);
   const ends = [aborted(stop.signal)];
-  if (values["until-unmounted"]) {
+  if (isKept) {
     const { waitUntilUnused } = await import("./gateway-watch.ts");
-    ends.push(waitUntilUnused(userFolders().runtimes, running.baseUrl, data));
+    ends.push(waitUntilUnused(userFolders().runtimes, baseUrl, data));
   }
   await Promise.race(ends);
   await withLimit(running.close(), CLOSE_LIMIT_MS);
@@ -78,6 +80,7 @@ async function listen(values: Values<"gateway">, data: string, workspaces: reado
       host: values.host,
       names: values["allow-host"],
       port,
+      socketPath: gatewaySocket(data),
       workspaces,
       ...faults,
       control: values.faults,
@@ -90,7 +93,12 @@ async function listen(values: Values<"gateway">, data: string, workspaces: reado
     return await at(values.port ?? last);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === "EADDRINUSE" && values.port === undefined && last !== 0) return at(0);
+    if (code === "EADDRINUSE" && values.port === undefined && last !== 0) {
+      process.stderr.write(
+        `wsfs: another program has port ${last}, which this gateway had before: it takes another one\n`,
+      );
+      return at(0);
+    }
     const { ProblemError } = await import("../gateway/problems.ts");
     // A workspace that --quota names and that is not there: only the gateway knows what there is.
     if (error instanceof ProblemError) throw new Failure(`--${error.message}`, EXIT.usage);

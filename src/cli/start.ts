@@ -1,22 +1,18 @@
 /** `wsfs start`: a local gateway and a mount of its workspace in one. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, openSync, renameSync, writeFileSync } from "node:fs";
-import type { Socket } from "node:net";
+import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
-import type { Readable } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
+import { type GatewayRecord, gatewaySocket, runningGateway, startLock } from "../daemon/gateway-record.ts";
 import { readMountTable } from "../daemon/mount-table.ts";
+import { startGatewayOf } from "../daemon/start-gateway.ts";
 import { forbidCore } from "../lib/core-file.ts";
 import { makeFolders } from "../lib/make-folders.ts";
 import { checkApart } from "./apart.ts";
-import { childEnvironment, crashesAMinute, userFolders } from "./environment.ts";
+import { crashesAMinute, userFolders } from "./environment.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import { FLAGS } from "./flags.ts";
 import { makeDataFolder } from "./gateway.ts";
-import { type GatewayRecord, runningGateway } from "./gateway-record.ts";
-import { isGatewayUsed, startLock, WATCH_FD } from "./gateway-watch.ts";
+import { isGatewayUsed } from "./gateway-watch.ts";
 import { checkKernel, mountAndStay, ofTransport, ownFolders, prepareMountpoint, readProfile } from "./mount.ts";
 import { findPlace } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
@@ -28,7 +24,6 @@ const ASK_AGAIN_MS = 200;
 const ANSWER_LIMIT_MS = 10_000;
 /** Of another `start` from the same gateway: until its mount is usable. */
 const OTHERS_LIMIT_MS = 60_000;
-const MAIN = fileURLToPath(new URL("./main.js", import.meta.url));
 
 export async function start(values: Values<"start">): Promise<number> {
   checkKernel();
@@ -57,7 +52,7 @@ export async function start(values: Values<"start">): Promise<number> {
     }
     gateway = await useGateway(data, values.wait, folders.runtimes);
     const { letGo } = gateway;
-    const { baseUrl, workspace } = gateway.record;
+    const { baseUrl, workspace, hasSocket, isKept } = gateway.record;
     const tokenFile = await writeToken(data, workspace);
     const exitCode = await mountAndStay({
       dir,
@@ -66,6 +61,8 @@ export async function start(values: Values<"start">): Promise<number> {
       settings: {
         mountpoint,
         baseUrl,
+        ...(hasSocket === true ? { gatewaySocket: gatewaySocket(data) } : {}),
+        ...(isKept === true ? { keptGateway: data } : {}),
         workspace,
         tokenFile,
         ...profile,
@@ -137,7 +134,7 @@ async function writeToken(data: string, workspace: string): Promise<string> {
 }
 
 interface UsedGateway {
-  readonly record: Pick<GatewayRecord, "baseUrl" | "workspace">;
+  readonly record: GatewayRecord;
   /** From now on a gateway of ours lives for as long as mounts use it. */
   letGo(): void;
   /** Resolves when a gateway of ours has ended, or other mounts keep it; at once for one that ran before. */
@@ -170,49 +167,27 @@ async function troubleOf({ baseUrl }: GatewayRecord): Promise<string | undefined
   }
 }
 
-/** Leads a session of its own, so that Ctrl-C does not reach it; its words go to gateway.log in its folder. */
 async function startOwnGateway(data: string, runtimes: readonly string[]): Promise<UsedGateway> {
-  const logPath = join(data, "gateway.log");
-  const log = openSync(logPath, "a", 0o600);
-  const child = spawn(process.execPath, [MAIN, "gateway", "--data", data, "--json", "--until-unmounted"], {
-    cwd: "/",
-    env: childEnvironment({}),
-    detached: true,
-    stdio: ["ignore", "pipe", log, "pipe"],
-  });
-  closeSync(log);
-  const watch = child.stdio[WATCH_FD] as Socket;
-  watch.on("error", () => {});
+  const gateway = startGatewayOf(data);
   let hasExited = false;
-  const exited = new Promise<void>((resolve) => {
-    const end = () => {
-      hasExited = true;
-      resolve();
-    };
-    child.once("exit", end);
-    child.once("error", end);
+  void gateway.exited.then(() => {
+    hasExited = true;
   });
-  const record = await readFirstLine(child);
+  const announced = await gateway.announced;
+  // Written before the first line.
+  const record = announced === undefined ? undefined : runningGateway(data);
   if (record === undefined) {
-    watch.destroy();
-    await exited;
-    throw new Failure(`the local gateway of ${data} could not be started; ${logPath} says why`);
+    gateway.letGo();
+    await gateway.exited;
+    throw new Failure(`the local gateway of ${data} could not be started; ${gateway.logPath} says why`);
   }
   return {
     record,
-    letGo: () => watch.destroy(),
+    letGo: gateway.letGo,
     async ended() {
-      await pollUntil(() => hasExited || isGatewayUsed(runtimes, record.baseUrl));
+      // One that died was followed by another.
+      const isOver = () => hasExited && runningGateway(data) === undefined;
+      await pollUntil(() => isOver() || isGatewayUsed(runtimes, record.baseUrl, data));
     },
   };
-}
-
-/** Undefined when the gateway ended without one. */
-async function readFirstLine(child: ChildProcess): Promise<Pick<GatewayRecord, "baseUrl" | "workspace"> | undefined> {
-  const output = child.stdout as Readable;
-  for await (const line of createInterface({ input: output })) {
-    output.destroy();
-    return JSON.parse(line) as { baseUrl: string; workspace: string };
-  }
-  return undefined;
 }

@@ -1,9 +1,11 @@
 /** `wsfs status`: asks the daemon how it is doing. */
+import { dirname } from "node:path";
 import type { MountStatus } from "../daemon/control-messages.ts";
+import { readGatewayRecord } from "../daemon/gateway-record.ts";
 import { type MountEntry, mountsOf, readMountTable } from "../daemon/mount-table.ts";
 import { type FileWriter, writersOf } from "../daemon/processes.ts";
 import { EXIT } from "./failure.ts";
-import { findServed, whyUnserved } from "./find-mount.ts";
+import { findServed, type Served, whyUnserved } from "./find-mount.ts";
 import type { Values } from "./options.ts";
 import { formatCount, formatDuration, formatSize, printable } from "./wording.ts";
 
@@ -15,11 +17,18 @@ export async function status(values: Values<"status">): Promise<number> {
     return EXIT.notMounted;
   }
   const [{ ask }, { getStatus }] = await Promise.all([import("./ask.ts"), import("../daemon/control-client.ts")]);
-  const state = await ask(found.served, getStatus);
+  const asked = await ask(found.served, getStatus);
+  const state = { ...asked, baseUrl: addressNow(found.served) ?? asked.baseUrl };
   const overtaken = withPrograms(state, found.mount);
   const all = { mounted: true, ...state, ...(overtaken.length === 0 ? {} : { overtaken }) };
   process.stdout.write(values.json ? `${JSON.stringify(all)}\n` : describeStatus(state, overtaken));
   return EXIT.ok;
+}
+
+/** The gateway of `wsfs start` may have been started again, and have found its port taken. */
+function addressNow({ record, socket }: Served): string | undefined {
+  if (record.gatewaySocket === undefined || socket.owner !== process.getuid?.()) return undefined;
+  return readGatewayRecord(dirname(record.gatewaySocket))?.baseUrl;
 }
 
 type Overtaken = NonNullable<MountStatus["overtaken"]>[number];

@@ -11,6 +11,8 @@ export const ON_RELOAD = {
   mountId: { may: false, why: "it says which mount this is" },
   mountpoint: { may: false, why: "the mount stays where it is" },
   baseUrl: { may: false, why: "what this machine knows are ids and revisions of that gateway" },
+  gatewaySocket: { may: false, why: "it is the gateway's, which stays" },
+  keptGateway: { may: false, why: "it is the gateway's, which stays" },
   workspace: { may: false, why: "programs have its files open" },
   tokenFile: { may: true, why: "a daemon reads it whenever it needs a token, and learns its scopes at its start" },
   profile: { may: true, why: "how the same gateway is spoken to; each daemon learns anew what it can" },

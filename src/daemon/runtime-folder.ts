@@ -42,6 +42,8 @@ export const mountRecord = z.object({
   supervisor: processIdentity,
   stateDir: z.string(),
   baseUrl: z.string(),
+  /** How the gateway of `wsfs start` is reached. */
+  gatewaySocket: z.string().optional(),
   workspace: z.object({ id: z.string(), name: z.string() }),
   /** The `wsfs reload` that this daemon came by. */
   reload: z

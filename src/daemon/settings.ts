@@ -29,6 +29,10 @@ export const daemonSettings = z.object({
   mountId: z.string(),
   mountpoint: z.string(),
   baseUrl: z.string(),
+  /** Of `wsfs start`: the Unix socket by which its gateway is reached; the base URL's port is for other programs. */
+  gatewaySocket: z.string().optional(),
+  /** Of `wsfs start`: the data folder of its gateway, which is started again when it dies. */
+  keptGateway: z.string().optional(),
   /** Name or id. */
   workspace: z.string(),
   tokenFile: z.string(),

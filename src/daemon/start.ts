@@ -10,8 +10,6 @@ import { Worker } from "node:worker_threads";
 import { createClient } from "../client/create-client.ts";
 import { type Credentials, tokenFile } from "../client/credentials.ts";
 import { parseProfile } from "../client/profile.ts";
-import type { ThreadOptions } from "../client/thread-messages.ts";
-import { createThreadTransport } from "../client/thread-transport.ts";
 import { describeToken } from "../client/token-claims.ts";
 import { createDiskFiles } from "../content/disk-files.ts";
 import { createHashWorkers } from "../content/hash-workers.ts";
@@ -38,6 +36,7 @@ import { chooseStateFolder, lockState } from "./choose-state-folder.ts";
 import { detachMounts } from "./detach-mounts.ts";
 import { deviceTransport } from "./device-transport.ts";
 import { diskLimits, reserveSize } from "./disk-limits.ts";
+import { openGatewayConnection } from "./gateway-connection.ts";
 import { startCopies } from "./good-copies.ts";
 import { openKeptState } from "./kept-state.ts";
 import { bootId } from "./kernel.ts";
@@ -55,7 +54,7 @@ import type { DaemonSettings, Reload, Restarts } from "./settings.ts";
 import { ownerOtherThan, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
 import type { ServedMount, Serving } from "./transport.ts";
-import { DRAIN_LIMIT_MS, requestLimitMs, silenceLimits } from "./waiting.ts";
+import { DRAIN_LIMIT_MS, requestLimitMs } from "./waiting.ts";
 import { withLimit } from "./with-limit.ts";
 
 /** The engine closes the database when it stops. */
@@ -69,9 +68,7 @@ const DEBOUNCE_MS = 750;
 /** … but no longer than this. */
 const MAXIMUM_AGE_MS = 10_000;
 const POLL_MS = 1000;
-/** For each of uploads, downloads and the rest, of this thread and of that of the small changes; at most. A far gateway is kept at work by many. */
-const CONNECTIONS = 32;
-/** At most; how many are of use the loop finds out. More than connections: one that becomes free finds the next request there, however busy this thread is. */
+/** At most; how many are of use the loop finds out. More than connections (gateway-connection.ts): one that becomes free finds the next request there, however busy this thread is. */
 const REQUESTS = 48;
 const DATABASE = "metadata.db";
 /** What of this mount outlives the daemon. */
@@ -138,23 +135,6 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
   }
 }
 
-function startHttpThread(workerData: ThreadOptions, log: Logger): Worker {
-  const withoutOne = (err: unknown) => log.error({ err }, "small changes are sent without a thread of their own");
-  try {
-    const worker = new Worker(new URL("../client/http-thread.js", import.meta.url), {
-      name: "http",
-      workerData,
-      // It holds little at a time; a thread may otherwise let as much rubbish lie as a whole program.
-      resourceLimits: { maxYoungGenerationSizeMb: 4 },
-    });
-    worker.on("error", withoutOne);
-    return worker;
-  } catch (error) {
-    withoutOne(error);
-    throw error;
-  }
-}
-
 interface Started {
   readonly serving: Serving;
   /** Resolves once the mount is gone and all that came of it is done. */
@@ -173,13 +153,10 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     running?.context.network.tokenChanged(scopesIn(token));
   });
   closers.push(watchTokens(credentials, systemClock));
+  const { baseUrl, gatewaySocket } = settings;
+  const gateway = openGatewayConnection(settings, log);
   const client = createClient({
-    transport: createThreadTransport({
-      baseUrl: settings.baseUrl,
-      limits: silenceLimits(settings.shortenWaits),
-      connections: CONNECTIONS,
-      startThread: (workerData) => startHttpThread(workerData, log),
-    }),
+    transport: gateway.transport,
     credentials,
     log,
     onRefusal: () => running?.context.network.isThere(),
@@ -319,7 +296,8 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     daemon: self,
     supervisor: overseer.identity,
     stateDir,
-    baseUrl: settings.baseUrl,
+    baseUrl,
+    ...(gatewaySocket === undefined ? {} : { gatewaySocket }),
     workspace,
     ...(reload === undefined ? {} : { reload: cameBy(reload, createSettings(database).get("migrated") === reload.id) }),
   };
@@ -330,6 +308,9 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   const { passthrough } = transport;
   const parts = { engine, serving, passthrough, mountOver, since: kept.since, restarts, overseer };
   await openToCommands(settings, record, parts, log, link, closers);
+  // The record says that the gateway is needed.
+  gateway.keep();
+  closers.push(() => gateway.letGo());
   if (restarts === undefined) lookAfter(serving.mount);
   systemClock.step("daemon: recorded");
   if (restarts === undefined) noteCondition(engine.condition(), settings.baseUrl, link);

@@ -1,7 +1,7 @@
 /** The built program as a user calls it: each bad input gets one clear line and an exit code, and leaves nothing behind. */
 import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { readGatewayRecord } from "../../src/cli/gateway-record.ts";
+import { readGatewayRecord } from "../../src/daemon/gateway-record.ts";
 import { check, createPlace, type Place } from "../support/wsfs.ts";
 
 let place: Place;

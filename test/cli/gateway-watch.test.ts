@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { startLock, waitUntilUnused } from "../../src/cli/gateway-watch.ts";
+import { waitUntilUnused } from "../../src/cli/gateway-watch.ts";
+import { gatewaySocket, startLock } from "../../src/daemon/gateway-record.ts";
 import { identifyProcess } from "../../src/daemon/processes.ts";
 import { removeRecord, writeRecord } from "../../src/daemon/runtime-folder.ts";
 
@@ -27,17 +28,20 @@ function watched(): { over: Promise<void>; mayEnd(): Promise<boolean> } {
   return { over, mayEnd: () => pause(A_WHILE_MS).then(() => isOver) };
 }
 
-function mounted(): void {
+function mounted(at: { baseUrl: string; gatewaySocket?: string } = { baseUrl: URL }): void {
   const self = identifyProcess(process.pid);
   if (self === undefined) throw new Error("this process is not there");
   const workspace = { id: "i", name: "n" };
   writeRecord(folder, {
-    ...{ connection: 1, mountpoint: "/m", daemon: self, supervisor: self, stateDir: "/s", baseUrl: URL, workspace },
+    ...{ connection: 1, mountpoint: "/m", daemon: self, supervisor: self, stateDir: "/s", ...at, workspace },
   });
 }
 
-test("a gateway ends once no mount uses it", async () => {
-  mounted();
+test.each([
+  ["its address", () => ({ baseUrl: URL })],
+  ["its socket, whatever its port was", () => ({ baseUrl: `${URL}2`, gatewaySocket: gatewaySocket(folder) })],
+])("a gateway ends once no mount uses it by %s", async (_, at) => {
+  mounted(at());
   const gateway = watched();
   expect(await gateway.mayEnd()).toBe(false);
   removeRecord(folder, process.pid);

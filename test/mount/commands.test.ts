@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { readGatewayRecord, runningGateway } from "../../src/cli/gateway-record.ts";
+import { readGatewayRecord, runningGateway } from "../../src/daemon/gateway-record.ts";
 import { isAlive } from "../../src/daemon/processes.ts";
 import { listServed } from "../../src/daemon/runtime-folder.ts";
 import { type Finished, finished, run, until } from "../support/child.ts";

@@ -7,7 +7,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { createServer, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { readGatewayRecord, writeGatewayRecord } from "../../src/cli/gateway-record.ts";
+import { readGatewayRecord, writeGatewayRecord } from "../../src/daemon/gateway-record.ts";
 import { identifyProcess, isAlive, type ProcessIdentity } from "../../src/daemon/processes.ts";
 import { childrenOf, type Finished, finished, until } from "../support/child.ts";
 import { check, createPlace, mountsBelow, type Place, type TestGateway } from "../support/wsfs.ts";

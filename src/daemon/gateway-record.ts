@@ -1,17 +1,22 @@
 /**
- * Who serves a gateway's data folder, so that `start` finds it, and the port it had, so that it
- * gets it again: gateway.json in the folder.
+ * Who serves a gateway's data folder, so that `start` and its mounts find it, and the port it had, so that it
+ * gets it again: gateway.json in the folder, with the Unix socket and the lock that lie beside it.
  */
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
-import { isAlive, processIdentity } from "../daemon/processes.ts";
+import { type LockFile, lockFile } from "./lock-file.ts";
+import { isAlive, processIdentity } from "./processes.ts";
 
 const record = z.object({
   baseUrl: z.string(),
   port: z.number().int(),
   /** The first workspace: what `start` mounts. */
   workspace: z.string(),
+  /** It is reached by its Unix socket, too. */
+  hasSocket: z.boolean().optional(),
+  /** It was started by `start`: it ends with the last mount, and if it dies before, it is started again. */
+  isKept: z.boolean().optional(),
   /** Absent: it has ended. */
   process: processIdentity.optional(),
 });
@@ -35,4 +40,14 @@ export function readGatewayRecord(data: string): GatewayRecord | undefined {
 export function runningGateway(data: string): GatewayRecord | undefined {
   const found = readGatewayRecord(data);
   return found?.process !== undefined && isAlive(found.process) ? found : undefined;
+}
+
+/** Only the owner of the data folder gets to it, whoever has the port. */
+export function gatewaySocket(data: string): string {
+  return join(data, "gateway.sock");
+}
+
+/** Who has it begins a mount from the gateway of this folder, starts that gateway again, or ends it. */
+export function startLock(data: string): LockFile {
+  return lockFile(join(data, "start.lock"));
 }

@@ -1,0 +1,68 @@
+/**
+ * The gateway of `wsfs start`: when it dies under its mounts, their daemons start it again. Of several at once one does: who
+ * has the lock. Asked whenever the gateway is not heard of, as nothing else says that it has died.
+ */
+import type { Logger } from "../lib/log.ts";
+import { systemClock } from "../lib/system-clock.ts";
+import { atMost } from "./at-most.ts";
+import { runningGateway, startLock } from "./gateway-record.ts";
+import { startGatewayOf } from "./start-gateway.ts";
+
+/** One that dies of what it finds in its folder is not started without end. */
+const STARTS = 5;
+const WITHIN_MS = 60_000;
+
+export interface GatewayKeeper {
+  /** The mount is there, and needs it. */
+  begin(): void;
+  /** It is not heard of: it may have died. */
+  look(): Promise<void>;
+  end(): void;
+}
+
+export function keepGateway(data: string, baseUrl: string, log: Logger): GatewayKeeper {
+  const mayStart = atMost(STARTS, WITHIN_MS, systemClock.elapsed);
+  let isWanted = false;
+  let isLooking = false;
+
+  async function look(): Promise<void> {
+    if (!isWanted || isLooking || runningGateway(data) !== undefined) return;
+    isLooking = true;
+    try {
+      const lock = startLock(data);
+      try {
+        if (lock.take() && runningGateway(data) === undefined && mayStart()) await start();
+      } finally {
+        lock.close();
+      }
+    } catch (error) {
+      log.error({ err: error }, "the gateway cannot be started again");
+    } finally {
+      isLooking = false;
+    }
+  }
+
+  async function start(): Promise<void> {
+    log.warn({}, "the gateway has died, and is started again");
+    const gateway = startGatewayOf(data);
+    try {
+      const at = await gateway.announced;
+      if (at === undefined) throw new Error(`it ended at once; ${gateway.logPath} says why`);
+      if (at.baseUrl !== baseUrl) {
+        log.warn({}, `another program has the port of ${baseUrl} by now: the gateway is at ${at.baseUrl}`);
+      }
+    } finally {
+      gateway.letGo();
+    }
+  }
+
+  return {
+    look,
+    begin() {
+      isWanted = true;
+    },
+    end() {
+      isWanted = false;
+    },
+  };
+}
