@@ -15,8 +15,10 @@ import {
   COMMANDS,
   type Command,
   type CommandName,
+  describeMissing,
   flagName,
   type Given,
+  missingFlags,
   resolveValues,
   type Values,
   variableOf,
@@ -65,13 +67,13 @@ async function main(argv: readonly string[]): Promise<number> {
     .alias("help", "h")
     .strict()
     .demandCommand(1, "expected a command; wsfs --help lists them")
-    .recommendCommands()
     .wrap(Math.min(120, process.stdout.columns ?? 100))
     .exitProcess(false)
     .fail((message, error) => {
       if (error !== undefined && error.name !== "YError") throw error;
       throw new Failure(usageMessage(message, argv), EXIT.usage);
     });
+  if (!takesFolder(argv[0] ?? "")) program.recommendCommands();
   for (const name of Object.keys(COMMANDS) as CommandName[]) {
     if (name.includes(" ")) continue;
     const children = (Object.keys(COMMANDS) as CommandName[]).filter((child) => child.startsWith(`${name} `));
@@ -124,8 +126,21 @@ function usageMessage(message: string, argv: readonly string[]): string {
 
 function folderNeeded(argv: readonly string[]): string {
   const [first = "", second = ""] = argv;
-  const name = Object.hasOwn(COMMANDS, `${first} ${second}`) ? `${first} ${second}` : first;
-  return `${name} needs a folder: wsfs ${name} DIR`;
+  const name = isCommand(`${first} ${second}`) ? `${first} ${second}` : first;
+  if (!isCommand(name)) return `${name} needs a folder: wsfs ${name} DIR`;
+  const typed = (option: string) => argv.some((word) => word === option || word.startsWith(`${option}=`));
+  const missing = missingFlags(name, typed);
+  if (missing.length === 0) return `${name} needs a folder: wsfs ${name} DIR`;
+  return `${name} needs ${describeMissing(missing, ["a folder DIR"])}`;
+}
+
+/** The word after it is one then, and no mistyped command, whatever it is like. */
+function takesFolder(name: string): boolean {
+  return isCommand(name) && COMMANDS[name].dir !== "none";
+}
+
+function isCommand(name: string): name is CommandName {
+  return Object.hasOwn(COMMANDS, name);
 }
 
 /** The first word that should be a command and is none. */
@@ -134,9 +149,7 @@ function unknownCommand(argv: readonly string[]): string | undefined {
   const names: readonly string[] = Object.keys(COMMANDS);
   if (first === undefined || first === "" || first.startsWith("-")) return undefined;
   if (!names.includes(first)) return first;
-  // Of one that takes a folder, the second word may be that.
-  const takesNone = COMMANDS[first as CommandName].dir === "none";
-  const hasChildren = takesNone && names.some((name) => name.startsWith(`${first} `));
+  const hasChildren = !takesFolder(first) && names.some((name) => name.startsWith(`${first} `));
   if (!hasChildren || second === undefined || second.startsWith("-") || names.includes(`${first} ${second}`)) {
     return undefined;
   }

@@ -250,6 +250,7 @@ export function resolveValues<C extends CommandName>(
   const command: Command = COMMANDS[commandName];
   const result: Record<string, unknown> = { dir: dirOf(commandName, command, given.DIR) };
   if (command.paths === true) result.paths = pathsOf(commandName, given.PATH);
+  const missing: FlagName[] = [];
   for (const name of command.flags) {
     const flag: Flag = FLAGS[name];
     const option = `--${flagName(name)}`;
@@ -259,13 +260,34 @@ export function resolveValues<C extends CommandName>(
     const [source, raw] = fromFlag === undefined && variable ? [variable, fromVariable] : [option, fromFlag];
     const otherwise = () => (command.changes === true ? undefined : defaultOf(flag));
     const value = raw === undefined ? otherwise() : checkedValue(flag, source, raw);
-    if (value === undefined && command.required?.includes(name) === true) {
-      const or = variable === undefined ? "" : ` (or ${variable})`;
-      throw new Failure(`${commandName} needs ${option}${or}: ${flag.help}`, EXIT.usage);
-    }
+    if (value === undefined && command.required?.includes(name) === true) missing.push(name);
     result[name] = value;
   }
+  if (missing.length > 0) throw new Failure(`${commandName} needs ${describeMissing(missing)}`, EXIT.usage);
   return result as Values<C>;
+}
+
+/** What the command needs and neither a word of the line nor a variable gives: `typed` says of a flag whether one does. */
+export function missingFlags(
+  name: CommandName,
+  typed: (option: string) => boolean,
+  environment: NodeJS.ProcessEnv = process.env,
+): FlagName[] {
+  const { required = [] }: Command = COMMANDS[name];
+  return required.filter((flag) => !typed(`--${flagName(flag)}`) && !environment[variableOf(flag) ?? ""]);
+}
+
+/** "a, b and c"; of one flag alone, what it is. */
+export function describeMissing(flags: readonly FlagName[], words: readonly string[] = []): string {
+  const [only] = flags;
+  const items = [...words, ...flags.map(describeFlag)];
+  if (only !== undefined && items.length === 1) return `${describeFlag(only)}: ${FLAGS[only].help}`;
+  return [...items.slice(0, -2), items.slice(-2).join(" and ")].join(", ");
+}
+
+function describeFlag(name: FlagName): string {
+  const variable = variableOf(name);
+  return `--${flagName(name)}${variable === undefined ? "" : ` (or ${variable})`}`;
 }
 
 function dirOf(name: string, command: Command, given: unknown): string | undefined {

@@ -30,8 +30,25 @@ describe("the command line", () => {
     expect((await refused("mont", "d"))[0]).toBe(2);
   });
 
+  it("takes a folder for one, whatever command its name is like", async () => {
+    for (const dir of ["repo", "rest", "try", "./retry", "retr"]) {
+      mkdirSync(place.path(dir), { recursive: true });
+      const { code, stderr } = await place.wsfs(["queue", dir]);
+      expect([code, stderr]).toEqual([3, `wsfs: nothing of wsfs is mounted at ${dir}\n`]);
+    }
+    expect(await refused("queue", "retry")).toEqual([2, "queue retry needs a folder: wsfs queue retry DIR"]);
+    expect((await refused("gateway", "tokn"))[1]).toContain("Did you mean token?");
+    expect((await refused("statsu"))[1]).toContain("Did you mean status?");
+  });
+
   it("names what is missing or wrong", async () => {
-    expect(await refused("mount")).toEqual([2, "mount needs a folder: wsfs mount DIR"]);
+    expect(await refused("status")).toEqual([2, "status needs a folder: wsfs status DIR"]);
+    const [url, name, file] = ["base-url", "workspace", "token-file"].map(
+      (flag) => `--${flag} (or WSFS_${flag.toUpperCase().replace("-", "_")})`,
+    );
+    expect(await refused("mount")).toEqual([2, `mount needs a folder DIR, ${url}, ${name} and ${file}`]);
+    expect(await refused("mount", "--workspace=w")).toEqual([2, `mount needs a folder DIR, ${url} and ${file}`]);
+    expect(await refused("mount", "d")).toEqual([2, `mount needs ${url}, ${name} and ${file}`]);
     expect(await refused("mount", "d", "--base-url")).toEqual([2, "--base-url needs a value"]);
     expect((await refused("mount", "d", "--workspace", "w"))[1]).toContain("mount needs --base-url (or WSFS_BASE_URL)");
     expect((await refused("mount", "d", "--base-url", "example.com"))[1]).toContain('got "example.com"');
