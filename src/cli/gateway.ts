@@ -1,7 +1,7 @@
 /** `wsfs gateway`: serves a local gateway until it is told to end. */
 import { gatewaySocket, readGatewayRecord, runningGateway, writeGatewayRecord } from "../daemon/gateway-record.ts";
 import { identifyProcess } from "../daemon/processes.ts";
-import { type Claim, claimFolder, FolderOfOthers } from "../lib/claim-folder.ts";
+import { type Claim, claimFolder, FolderOfOthers, isUnused } from "../lib/claim-folder.ts";
 import { forbidCore } from "../lib/core-file.ts";
 import type { LogLevel } from "../lib/log.ts";
 import { userFolders } from "./environment.ts";
@@ -57,17 +57,22 @@ const CLAIM: Claim = {
   formerNames: ["gateway.db", "signing-key"],
 };
 
-/** Nothing of a folder that is somebody's is changed. */
-export function makeDataFolder(given: string): void {
+/** Nothing of a folder that is somebody's is changed. Answers the folders that were made, the highest first. */
+export function makeDataFolder(given: string): string[] {
   const data = absolute(given);
   try {
-    claimFolder(data, CLAIM);
+    return claimFolder(data, CLAIM);
   } catch (cause) {
     if (cause instanceof FolderOfOthers) throw new Failure(`--data: ${given} is not a gateway's: ${cause.message}`);
     throw new Failure(`--data: ${given} cannot be used (${(cause as NodeJS.ErrnoException).code})`, EXIT.failure, {
       cause,
     });
   }
+}
+
+/** No gateway has served it yet; who asks has the lock. */
+export function isUnusedData(data: string): boolean {
+  return isUnused(data, CLAIM, ["start.lock"]);
 }
 
 /** On the port of last time where none is asked for, so that addresses written down stay true. */

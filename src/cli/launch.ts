@@ -3,7 +3,7 @@
  * called and how they report; nothing of what they serve.
  */
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, openSync } from "node:fs";
+import { closeSync, openSync, rmSync } from "node:fs";
 import type { Socket } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -12,6 +12,7 @@ import { makeRuntimeFolder } from "../daemon/runtime-folder.ts";
 import { type DaemonSettings, RESTARTS_VARIABLE, SETTINGS_VARIABLE, settingsText } from "../daemon/settings.ts";
 import { heartbeatLimitSeconds } from "../daemon/waiting.ts";
 import { supervisorProgram } from "../lib/compiled.ts";
+import { unmakeFolders } from "../lib/make-folders.ts";
 import { childEnvironment } from "./environment.ts";
 import { EXIT, Failure } from "./failure.ts";
 
@@ -44,7 +45,7 @@ export function launch(options: LaunchOptions): Launched {
   const { settings, source, mountOptions, background } = options;
   const text = settingsText(settings, DAEMON);
   if (text === undefined) throw new Failure("the profile is too long");
-  makeRuntimeFolder(settings.runtimeFolder);
+  const made = makeRuntimeFolder(settings.runtimeFolder);
   // What the log of the daemon cannot hold: its words before there is one, and a crash of Node itself.
   const outputPath = join(settings.runtimeFolder, "background.log");
   const output = background ? openSync(outputPath, "a", 0o600) : undefined;
@@ -77,9 +78,15 @@ export function launch(options: LaunchOptions): Launched {
   ended.catch(() => {});
   const statusPipe = supervisor.stdio[STATUS_FD] as Socket;
   const ready = readStatus(statusPipe, ended, options.onNote, background ? outputPath : undefined);
-  ready.then(() => background && letGo(supervisor, statusPipe)).catch(() => {});
+  ready.then(
+    () => background && letGo(supervisor, statusPipe),
+    (error) => error instanceof Told && takeBack(made, outputPath),
+  );
   return { supervisor, ready, ended };
 }
+
+/** The daemon has said why: what it wrote besides says no more. */
+class Told extends Failure {}
 
 /** "note TEXT", then "ready PID", or "failed CODE TEXT", or the end of the pipe when neither could be said any more. */
 async function readStatus(
@@ -88,7 +95,7 @@ async function readStatus(
   onNote: (text: string) => void,
   output: string | undefined,
 ): Promise<number> {
-  let failure: Failure | undefined;
+  let failure: Told | undefined;
   pipe.on("error", () => {});
   for await (const line of createInterface({ input: pipe })) {
     if (line.startsWith("note ")) onNote(line.slice("note ".length));
@@ -97,13 +104,20 @@ async function readStatus(
     if (word === "failed") {
       // In the foreground the supervisor has printed it as well.
       const shown = output === undefined;
-      failure = new Failure(text || "the mount failed", Number(number) || EXIT.failure, { shown });
+      failure = new Told(text || "the mount failed", Number(number) || EXIT.failure, { shown });
     }
   }
   const code = await ended;
   if (failure !== undefined) throw failure;
   const where = output === undefined ? "" : `; ${output} may say why`;
   throw new Failure(`the daemon ended before the mount was usable (exit code ${code})${where}`, code || EXIT.failure);
+}
+
+/** A runtime folder that nobody else uses yet. */
+function takeBack(made: readonly string[], outputPath: string): void {
+  if (made.length === 0) return;
+  rmSync(outputPath, { force: true });
+  unmakeFolders(made);
 }
 
 function letGo(supervisor: ChildProcess, pipe: Socket): void {

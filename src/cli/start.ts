@@ -1,17 +1,18 @@
 /** `wsfs start`: a local gateway and a mount of its workspace in one. */
-import { renameSync, writeFileSync } from "node:fs";
+import { readdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type GatewayRecord, gatewaySocket, runningGateway, startLock } from "../daemon/gateway-record.ts";
 import { readMountTable } from "../daemon/mount-table.ts";
 import { startGatewayOf } from "../daemon/start-gateway.ts";
+import { unclaimFolder } from "../lib/claim-folder.ts";
 import { forbidCore } from "../lib/core-file.ts";
-import { makeFolders } from "../lib/make-folders.ts";
+import { makeFolders, unmakeFolders } from "../lib/make-folders.ts";
 import { checkApart } from "./apart.ts";
 import { crashesAMinute, userFolders } from "./environment.ts";
 import { EXIT, Failure, lineOf } from "./failure.ts";
 import { FLAGS } from "./flags.ts";
-import { makeDataFolder } from "./gateway.ts";
+import { isUnusedData, makeDataFolder } from "./gateway.ts";
 import { isGatewayUsed } from "./gateway-watch.ts";
 import { checkKernel, mountAndStay, ofTransport, ownFolders, prepareMountpoint, readProfile } from "./mount.ts";
 import { findPlace } from "./mountpoint.ts";
@@ -37,8 +38,8 @@ export async function start(values: Values<"start">): Promise<number> {
     ...ownFolders(values["state-dir"]),
   ]);
   const profile = readProfile(values.profile);
-  const mountpoint = await makeMountpoint(dir);
-  makeDataFolder(values.data ?? data);
+  const { mountpoint, made } = await makeMountpoint(dir);
+  const madeData = makeDataFolder(values.data ?? data);
   // Until the mount is there: the gateway that is found or started does not end before, and no other one is started.
   const lock = startLock(data);
   let release = () => {
@@ -46,10 +47,13 @@ export async function start(values: Values<"start">): Promise<number> {
     lock.close();
   };
   let gateway: UsedGateway | undefined;
+  let isNewData = false;
+  let isMounted = false;
   try {
     if (!(await pollUntil(lock.take, OTHERS_LIMIT_MS))) {
       throw new Failure(`another wsfs start has been at work in ${data} for ${OTHERS_LIMIT_MS / 1000} s`);
     }
+    isNewData = isUnusedData(data);
     gateway = await useGateway(data, values.wait, folders.runtimes);
     const { letGo } = gateway;
     const { baseUrl, workspace, hasSocket, isKept } = gateway.record;
@@ -78,6 +82,7 @@ export async function start(values: Values<"start">): Promise<number> {
         logLevel: values.debug ? "debug" : values["log-level"],
       },
       onReady(pid) {
+        isMounted = true;
         letGo();
         release();
         process.stdout.write(
@@ -93,8 +98,28 @@ export async function start(values: Values<"start">): Promise<number> {
     release();
     gateway?.letGo();
     await gateway?.ended();
+    if (!isMounted) {
+      unmakeFolders(made);
+      // Of a gateway that did not start, the folder says why.
+      if (isNewData && gateway !== undefined) takeBackData(data, madeData);
+    }
     throw error;
   }
+}
+
+/** Of a gateway that was begun in vain. Not what somebody has begun to use meanwhile. */
+function takeBackData(data: string, made: readonly string[]): void {
+  const lock = startLock(data);
+  try {
+    if (lock.take() && runningGateway(data) === undefined && !hasContent(data)) unclaimFolder(data, made);
+  } finally {
+    lock.close();
+  }
+}
+
+function hasContent(data: string): boolean {
+  const entries = readdirSync(join(data, "blobs"), { recursive: true, withFileTypes: true });
+  return entries.some((entry) => entry.isFile());
 }
 
 function describe(
@@ -111,16 +136,18 @@ function describe(
   ].join("\n");
 }
 
-async function makeMountpoint(dir: string): Promise<string> {
+/** `made`: the folders that were not there before. */
+async function makeMountpoint(dir: string): Promise<{ mountpoint: string; made: readonly string[] }> {
   const place = findPlace(dir, readMountTable());
+  let made: readonly string[] = [];
   if (place.is === "nothing") {
     try {
-      makeFolders(place.path);
+      made = makeFolders(place.path);
     } catch (cause) {
       throw new Failure(`${dir} cannot be made (${(cause as NodeJS.ErrnoException).code})`, EXIT.failure, { cause });
     }
   }
-  return prepareMountpoint(dir);
+  return { mountpoint: await prepareMountpoint(dir), made };
 }
 
 /** Owner-only, and never half written. */

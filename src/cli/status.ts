@@ -4,15 +4,18 @@ import type { MountStatus } from "../daemon/control-messages.ts";
 import { readGatewayRecord } from "../daemon/gateway-record.ts";
 import { type MountEntry, mountsOf, readMountTable } from "../daemon/mount-table.ts";
 import { type FileWriter, writersOf } from "../daemon/processes.ts";
+import { userFolders } from "./environment.ts";
 import { EXIT } from "./failure.ts";
 import { findServed, type Served, whyUnserved } from "./find-mount.ts";
+import { findPlace } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
-import { formatCount, formatDuration, formatSize, printable } from "./wording.ts";
+import { describeAllLeft, formatCount, formatDuration, formatSize, printable } from "./wording.ts";
 
 export async function status(values: Values<"status">): Promise<number> {
   const found = await findServed(values.dir);
-  if (found?.served === undefined) {
-    const why = found === undefined ? "not mounted" : await whyUnserved(values.dir, found.mount);
+  if (found === undefined) return ofNoMount(values);
+  if (found.served === undefined) {
+    const why = await whyUnserved(values.dir, found.mount);
     process.stdout.write(values.json ? `${JSON.stringify({ mounted: false })}\n` : `${values.dir}: ${why}\n`);
     return EXIT.notMounted;
   }
@@ -23,6 +26,19 @@ export async function status(values: Values<"status">): Promise<number> {
   const all = { mounted: true, ...state, ...(overtaken.length === 0 ? {} : { overtaken }) };
   process.stdout.write(values.json ? `${JSON.stringify(all)}\n` : describeStatus(state, overtaken));
   return EXIT.ok;
+}
+
+/** What was changed there may not be uploaded yet. */
+async function ofNoMount({ dir, json }: Values<"status">): Promise<number> {
+  const { leftBehindAt } = await import("../daemon/left-behind.ts");
+  const left = leftBehindAt(userFolders().state, findPlace(dir, readMountTable()).path);
+  const lines = left.map(
+    ({ workspace, stateDir, ...unsent }) =>
+      `; left to upload with the next mount of "${workspace}": ${describeAllLeft(unsent)}, in ${stateDir}`,
+  );
+  const shown = json ? JSON.stringify({ mounted: false, ...(left.length === 0 ? {} : { left }) }) : undefined;
+  process.stdout.write(`${shown ?? `${dir}: not mounted${printable(lines.join(""))}`}\n`);
+  return EXIT.notMounted;
 }
 
 /** The gateway of `wsfs start` may have been started again, and have found its port taken. */

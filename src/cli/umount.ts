@@ -11,7 +11,7 @@ import { findMount, findSuccessor, type Served, servedFrom, whyUnfound } from ".
 import { findPlace } from "./mountpoint.ts";
 import type { Values } from "./options.ts";
 import { pollUntil } from "./poll.ts";
-import { describeLeft } from "./wording.ts";
+import { describeAllLeft } from "./wording.ts";
 
 /** What programs wrote last is taken in before the answer: no disk is slower than that. */
 const UNMOUNT_LIMIT_MS = 60_000;
@@ -94,13 +94,12 @@ async function waitForSuccessor(asked: Served, dir: string, mount: MountEntry): 
 function describeUnmounted(reply: UnmountReply | undefined): string {
   if (reply === undefined || "busy" in reply) return "what its daemon had not uploaded is in its state dir";
   const { unmounted } = reply;
-  const parked = unmounted.parked === 0 ? "" : `; ${unmounted.parked} parked`;
   const elsewhere = unmounted.elsewhere === true ? "; copies of it in other mount namespaces have ended too" : "";
   const where =
     unmounted.stateGone === true
       ? "not uploaded, in a state dir that was removed or moved away"
       : "left to upload with the next mount";
-  return `${where}: ${describeLeft(unmounted)}${parked}${elsewhere}`;
+  return `${where}: ${describeAllLeft(unmounted)}${elsewhere}`;
 }
 
 /** With a copy left, the mount would go on or the copy be dead; which one is meant, only the user knows. */

@@ -1,7 +1,7 @@
 /**
  * One daemon per state folder: an flock on its lock file, which the kernel releases when the holder
  * ends, however it ends. The content of the file, the holder's process id, is for messages only.
- * The file is never removed: a waiter could then lock a file that has no name any more.
+ * The file is removed only with its folder, by who has it: whoever meanwhile opened the one without a name does not have the folder.
  */
 import fs from "node:fs";
 import { dirname } from "node:path";
@@ -40,7 +40,7 @@ export function lockStateFolder(systemCalls: Pick<SystemCalls, "lockFile">, path
   const fd = fs.openSync(path, fs.constants.O_RDWR | fs.constants.O_CREAT, 0o600);
   let locked = false;
   try {
-    if (!systemCalls.lockFile(fd)) throw new StateFolderBusy(folder, readPid(fd));
+    if (!systemCalls.lockFile(fd) || !isAt(path, fd)) throw new StateFolderBusy(folder, readPid(fd));
     locked = true;
     try {
       const text = `${process.pid}\n`;
@@ -54,12 +54,8 @@ export function lockStateFolder(systemCalls: Pick<SystemCalls, "lockFile">, path
     if (!locked) fs.closeSync(fd);
   }
 
-  const { dev, ino } = fs.fstatSync(fd);
   return {
-    isThere() {
-      const found = fs.statSync(path, { throwIfNoEntry: false });
-      return found !== undefined && found.ino === ino && found.dev === dev;
-    },
+    isThere: () => isAt(path, fd),
     release() {
       if (!locked) return;
       locked = false;
@@ -73,6 +69,12 @@ export function lockStateFolder(systemCalls: Pick<SystemCalls, "lockFile">, path
       }
     },
   };
+}
+
+function isAt(path: string, fd: number): boolean {
+  const { dev, ino } = fs.fstatSync(fd);
+  const found = fs.statSync(path, { throwIfNoEntry: false });
+  return found !== undefined && found.ino === ino && found.dev === dev;
 }
 
 function readPid(fd: number): number | undefined {

@@ -1,14 +1,16 @@
 /** Which folder of this machine holds a mount's state, and that it is this daemon's alone. */
-import { dirname } from "node:path";
+import { basename, dirname } from "node:path";
 import type { Client } from "../client/client.ts";
 import { RemoteError } from "../client/errors.ts";
 import { lockStateFolder, StateFolderBusy, type StateLock } from "../content/state-lock.ts";
 import * as systemCalls from "../content/system-calls.ts";
-import { claimFolder, FolderOfOthers } from "../lib/claim-folder.ts";
+import { claimFolder, FolderOfOthers, isUnused, unclaimFolder } from "../lib/claim-folder.ts";
 import type { Logger } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
 import { StartError } from "../vfs/engine.ts";
 import { A_MOMENT, atOnce, insist, type Patience } from "../vfs/start/insist.ts";
+import { noWorkspace } from "../vfs/start/which-workspace.ts";
+import { listServed } from "./runtime-folder.ts";
 import type { DaemonSettings } from "./settings.ts";
 import { defaultStateFolder, findStateFolder, STATE_CLAIM } from "./state-folder.ts";
 
@@ -28,7 +30,7 @@ export async function chooseStateFolder(
     if (known !== undefined && told === undefined) return known;
     const workspace = told?.value;
     if (workspace !== undefined) return defaultStateFolder(stateHome, workspace.id);
-    throw new StartError(`the gateway ${baseUrl} shows this token no workspace "${nameOrId}"`);
+    throw await noWorkspace(client, nameOrId);
   } catch (error) {
     if (!(error instanceof RemoteError)) throw error;
     if (known !== undefined) {
@@ -41,17 +43,37 @@ export async function chooseStateFolder(
   }
 }
 
-export function lockState(path: string): StateLock {
+export interface OwnState {
+  readonly lock: StateLock;
+  /** Of a folder that was unused: removes all that was put into it, and the folders that were made for it. */
+  readonly takeBack?: () => void;
+}
+
+/** `runtimeFolder`: who has it is found there. */
+export function lockState(path: string, runtimeFolder: string): OwnState {
   const stateDir = dirname(path);
   try {
-    claimFolder(stateDir, STATE_CLAIM);
-    return lockStateFolder(systemCalls, path);
+    const made = claimFolder(stateDir, STATE_CLAIM);
+    const lock = lockStateFolder(systemCalls, path);
+    const isNew = isUnused(stateDir, STATE_CLAIM, [basename(path)]);
+    return { lock, ...(isNew ? { takeBack: () => unclaimFolder(stateDir, made) } : {}) };
   } catch (error) {
-    if (error instanceof StateFolderBusy) throw new StartError(error.message, 1, { cause: error });
+    if (error instanceof StateFolderBusy) {
+      throw new StartError(whoseState(stateDir, error, runtimeFolder), 1, { cause: error });
+    }
     const why =
       error instanceof FolderOfOthers
         ? `${stateDir} is not a mount's: ${error.message}`
         : `${stateDir} cannot be used (${(error as NodeJS.ErrnoException).code})`;
     throw new StartError(`the state dir ${why}`, 1, { cause: error });
   }
+}
+
+function whoseState(stateDir: string, { message }: StateFolderBusy, runtimeFolder: string): string {
+  const record = listServed(runtimeFolder).find((one) => one.stateDir === stateDir);
+  const where =
+    record === undefined
+      ? message
+      : `"${record.workspace.name}" is mounted already at ${record.mountpoint} (${message})`;
+  return `${where}; --state-dir with a new folder makes another mount`;
 }

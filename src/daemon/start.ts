@@ -40,6 +40,7 @@ import { openGatewayConnection } from "./gateway-connection.ts";
 import { startCopies } from "./good-copies.ts";
 import { openKeptState } from "./kept-state.ts";
 import { bootId } from "./kernel.ts";
+import { noteMount } from "./last-mounts.ts";
 import { openLibrary } from "./library-transport.ts";
 import type { DaemonLog } from "./log-file.ts";
 import { createOverseer } from "./look-after.ts";
@@ -50,8 +51,9 @@ import { identifyProcess } from "./processes.ts";
 import { createRowSync } from "./row-sync.ts";
 import { createRuntime } from "./runtime.ts";
 import { type MountRecord, stateDirOf } from "./runtime-folder.ts";
+import { sayWhatIsLeft } from "./say-what-is-left.ts";
 import type { DaemonSettings, Reload, Restarts } from "./settings.ts";
-import { ownerOtherThan, writeOwner } from "./state-folder.ts";
+import { DATABASE, ownerOtherThan, writeOwner } from "./state-folder.ts";
 import { openSupervisorLink, type SupervisorLink } from "./supervisor-link.ts";
 import type { ServedMount, Serving } from "./transport.ts";
 import { DRAIN_LIMIT_MS, requestLimitMs } from "./waiting.ts";
@@ -70,7 +72,6 @@ const MAXIMUM_AGE_MS = 10_000;
 const POLL_MS = 1000;
 /** At most; how many are of use the loop finds out. More than connections (gateway-connection.ts): one that becomes free finds the next request there, however busy this thread is. */
 const REQUESTS = 48;
-const DATABASE = "metadata.db";
 /** What of this mount outlives the daemon. */
 const KEPT = "handles";
 const NOTHING_KEPT = "the state dir holds nothing of this mount: it cannot be taken over";
@@ -116,6 +117,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
       return 0;
     }
     isHandedOver = (await serve(outcome, log, link, stopped)) && (await outcome.serving.handOver.tell(link));
+    if (!isHandedOver) await sayWhatIsLeft(outcome.engine, log);
     return 0;
   } catch (error) {
     const exitCode = error instanceof StartError ? error.exitCode : 1;
@@ -136,6 +138,7 @@ export async function runDaemon(options: DaemonOptions): Promise<number> {
 }
 
 interface Started {
+  readonly engine: Engine;
   readonly serving: Serving;
   /** Resolves once the mount is gone and all that came of it is done. */
   readonly mountOver: Promise<void>;
@@ -181,8 +184,11 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   const paths = createLayout(runtime.files, stateDir);
   // Where it was removed or moved away a new one would be in the way of who moves it back.
   if (restarts !== undefined && !existsSync(join(stateDir, KEPT))) throw new StartError(NOTHING_KEPT);
-  const lock = lockState(paths.lock);
+  const { lock, takeBack } = lockState(paths.lock, settings.runtimeFolder);
   closers.push(() => lock.release());
+  let isUsed = false;
+  // While it is locked; what a mount that never came to be has put there is of no use to anybody.
+  closers.push(() => isUsed || takeBack?.());
   log.openFile(stateDir);
   log.info({ settings, stateDir, node: process.version, restarts }, "starting");
   await paths.prepare();
@@ -236,8 +242,11 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
     takesOver: restarts !== undefined,
     noResend: options.noResend,
     firstPlace: () => createDone(database).end(),
-    // The command that waits for a first daemon is to hear that there is no mount.
-    hasMount: (mount) => restarts !== undefined && lookAfter(mount),
+    hasMount(mount) {
+      isUsed = true;
+      // The command that waits for a first daemon is to hear that there is no mount.
+      if (restarts !== undefined) lookAfter(mount);
+    },
   });
   const inUse = deferred<undefined>();
   const engine = await startEngine({
@@ -285,6 +294,8 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   writeOwner(stateDir, { ...workspace, baseUrl: settings.baseUrl });
 
   systemClock.step("daemon: prepared");
+  // libfuse mounts without a word of whether it has yet.
+  isUsed = settings.fuseNative !== undefined;
   const serving = await transport.serve(engine, link, closers);
   const { session } = serving;
   const { connection } = serving.mount;
@@ -308,6 +319,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   const { passthrough } = transport;
   const parts = { engine, serving, passthrough, mountOver, since: kept.since, restarts, overseer };
   await openToCommands(settings, record, parts, log, link, closers);
+  noteMount(settings.stateHome, { mountpoint: settings.mountpoint, stateDir, workspace: workspace.name }, log);
   // The record says that the gateway is needed.
   gateway.keep();
   closers.push(() => gateway.letGo());
@@ -318,7 +330,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   inUse.resolve(undefined);
   systemClock.step("daemon: ready");
   log.info({ mountpoint: settings.mountpoint, connection, workspace: workspace.name }, "mounted");
-  return { serving, mountOver };
+  return { engine, serving, mountOver };
 }
 
 /** What a user should know of a mount that is not quite what was asked for. */

@@ -10,6 +10,9 @@ import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import type { Claim } from "../lib/claim-folder.ts";
 
+/** In a state dir. */
+export const DATABASE = "metadata.db";
+
 /** Of every state dir, wherever it is. */
 export const STATE_CLAIM: Claim = {
   marker: "wsfs-state",

@@ -219,6 +219,10 @@ function inOrder<Row>(statement: (after: string) => Statement<Row>): (limit: num
   };
 }
 
+/** Of a node with the inode that its entry leads to: what there is to be sent of its content. */
+export const PENDING_BYTES = `iif(inode.kind = 'file' AND inode.content <> 'clean'
+  AND (inode.hash IS NULL OR node.base_hash IS NULL OR inode.hash <> node.base_hash), inode.size, 0)`;
+
 export function createNodes(database: Connection, changed: ChangedRows) {
   const select = (where: string) => prepare<Row>(database, `SELECT ${COLUMNS} FROM node WHERE ${where}`);
   const byId = select("id = ?");
@@ -267,10 +271,7 @@ export function createNodes(database: Connection, changed: ChangedRows) {
          WHERE node.dirty_since IS NOT NULL AND ${after} ORDER BY node.dirty_since, node.id LIMIT +@limit`,
       ),
     );
-  const pendingBytes = pending(
-    `iif(inode.kind = 'file' AND inode.content <> 'clean'
-       AND (inode.hash IS NULL OR node.base_hash IS NULL OR inode.hash <> node.base_hash), inode.size, 0)`,
-  );
+  const pendingBytes = pending(PENDING_BYTES);
   const pendingGrowth = pending("iif(node.kind = 'file', coalesce(inode.size, 0) - coalesce(node.base_size, 0), 0)");
   const hasten = prepare(
     database,

@@ -75,3 +75,15 @@ test("the death of the holder releases it, however it dies", async () => {
   await ended;
   lockStateFolder(systemCalls, path).release();
 });
+
+test("a lock file whose folder is taken back meanwhile is nobody's lock", () => {
+  // The one who has the folder removes it right after another one has opened the lock file.
+  const meanwhile = (fd: number) => {
+    fs.rmSync(folder, { recursive: true });
+    return systemCalls.lockFile(fd);
+  };
+  expect(() => lockStateFolder({ lockFile: meanwhile }, path)).toThrow(StateFolderBusy);
+  const lock = lockStateFolder(systemCalls, path);
+  expect(lock.isThere()).toBe(true);
+  lock.release();
+});

@@ -95,7 +95,8 @@ it("refuses a state dir that another daemon holds, naming it", async () => {
   const first = await mounted();
   const second = await launch("ok", "second").ended;
   expect(second.code).toBe(1);
-  expect(second.stderr).toBe(`wsfs: the state folder ${place.path("s")} is in use by process ${first.daemon}\n`);
+  const where = `at ${place.path("m")} (the state folder ${place.path("s")} is in use by process ${first.daemon})`;
+  expect(second.stderr).toContain(`wsfs: "ok" is mounted already ${where}; --state-dir`);
   first.kill("SIGTERM");
   await first.ended;
   const third = await mounted("ok", "third");

@@ -73,7 +73,7 @@ export async function findOut(
     const told = known === undefined ? { value: await asked } : await atOnce(runtime, asked);
     if (known !== undefined && told === undefined) return { workspace: known, trouble: undefined, asked };
     const workspace = told?.value;
-    if (workspace === undefined) throw new StartError(`no workspace "${name}" is visible to this token`);
+    if (workspace === undefined) throw await noWorkspace(client, name);
     if (known !== undefined && known.id !== workspace.id) {
       throw new StartError(
         `the state dir belongs to workspace "${known.name}" (${known.id}), not to "${workspace.name}" (${workspace.id})`,
@@ -94,6 +94,16 @@ export async function findOut(
     log.warn({ err: error }, "the gateway cannot be asked; going on from what is known here");
     return { workspace: known, trouble: error };
   }
+}
+
+const NAMES_SHOWN = 10;
+
+/** None of this name or id is visible to the token: those that are, are named. */
+export async function noWorkspace(client: Pick<Client, "listWorkspaces">, name: string): Promise<StartError> {
+  const names = (await client.listWorkspaces()).map((workspace) => `"${workspace.name}"`);
+  const more = names.length > NAMES_SHOWN ? ` and ${names.length - NAMES_SHOWN} more` : "";
+  const visible = names.length === 0 ? "none is" : `visible: ${names.slice(0, NAMES_SHOWN).join(", ")}${more}`;
+  return new StartError(`no workspace "${name}" is visible to this token; ${visible}`);
 }
 
 /** What would have kept the mount from starting, had it been told at once, now keeps it from sending. */

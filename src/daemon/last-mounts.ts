@@ -1,0 +1,66 @@
+/**
+ * Where each state dir was mounted last, so that a folder's unsent changes are found while nothing is mounted there:
+ * one small file for each, below the folder of state dirs.
+ */
+import { createHash } from "node:crypto";
+import { existsSync, lstatSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import type { Logger } from "../lib/log.ts";
+import { makeOwnFolder } from "../lib/own-folder.ts";
+
+const lastMount = z.object({ mountpoint: z.string(), stateDir: z.string(), workspace: z.string() });
+export type LastMount = z.infer<typeof lastMount>;
+
+const folderOf = (stateHome: string) => join(stateHome, "last-mounts");
+
+/** A mount goes on without. */
+export function noteMount(stateHome: string, mount: LastMount, log: Logger): void {
+  try {
+    note(stateHome, mount);
+  } catch (error) {
+    log.info({ err: error }, "where the state dir was mounted last could not be written down");
+  }
+}
+
+/** Those of state dirs that were removed are forgotten. */
+function note(stateHome: string, mount: LastMount): void {
+  const folder = folderOf(stateHome);
+  makeOwnFolder(folder);
+  if (!isOwn(folder)) return;
+  for (const [path, { stateDir }] of listMounts(folder)) if (!existsSync(stateDir)) rmSync(path, { force: true });
+  const path = join(folder, `${createHash("sha256").update(mount.stateDir).digest("hex").slice(0, 32)}.json`);
+  writeFileSync(`${path}.new`, `${JSON.stringify(mount)}\n`, { mode: 0o600 });
+  renameSync(`${path}.new`, path);
+}
+
+/** What was mounted at the folder last, by any state dir that is still there. */
+export function lastMountsAt(stateHome: string, mountpoint: string): LastMount[] {
+  const folder = folderOf(stateHome);
+  if (!isOwn(folder)) return [];
+  return listMounts(folder)
+    .map(([, mount]) => mount)
+    .filter((mount) => mount.mountpoint === mountpoint && existsSync(mount.stateDir));
+}
+
+function isOwn(folder: string): boolean {
+  const stat = lstatSync(folder, { throwIfNoEntry: false });
+  return stat?.isDirectory() === true && stat.uid === process.getuid?.();
+}
+
+function listMounts(folder: string): [path: string, mount: LastMount][] {
+  return readdirSync(folder).flatMap((name): [string, LastMount][] => {
+    const path = join(folder, name);
+    const mount = name.endsWith(".json") ? readMount(path) : undefined;
+    return mount === undefined ? [] : [[path, mount]];
+  });
+}
+
+/** Undefined when there is none that can be read. */
+function readMount(path: string): LastMount | undefined {
+  try {
+    return lastMount.parse(JSON.parse(readFileSync(path, "utf8")));
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,16 @@
+/** A daemon's last word: what the next mount has to upload. */
+import type { Logger } from "../lib/log.ts";
+import type { Engine } from "../vfs/engine.ts";
+import { describeAllLeft } from "./describe-left.ts";
+
+/** To the log; in the foreground who pressed Ctrl-C reads it, too, where there is something. */
+export async function sayWhatIsLeft(engine: Pick<Engine, "measure" | "status">, log: Logger): Promise<void> {
+  try {
+    await engine.measure();
+    const { dirty, parked, bytesPending } = engine.status();
+    const text = `left to upload with the next mount: ${describeAllLeft({ dirty, parked, bytesPending })}`;
+    log[dirty === 0 ? "info" : "warn"]({ dirty, parked, bytesPending }, text);
+  } catch (error) {
+    log.error({ err: error }, "what is left to upload cannot be told");
+  }
+}

@@ -1,0 +1,27 @@
+/** What the rows of a mount that is not there have yet to send: read without changing anything, beside a daemon that begins. */
+import Database from "better-sqlite3";
+import { PENDING_BYTES } from "./nodes.ts";
+
+export interface Unsent {
+  readonly dirty: number;
+  readonly parked: number;
+  readonly bytesPending: number;
+}
+
+const UNSENT = `SELECT count(*) AS dirty, count(node.parked) AS parked, coalesce(sum(${PENDING_BYTES}), 0) AS bytesPending
+  FROM node LEFT JOIN entry ON entry.id = node.entry LEFT JOIN inode ON inode.id = entry.inode
+  WHERE node.dirty_since IS NOT NULL`;
+
+/** Undefined: it cannot be told, as a daemon has the database, or it is of another release, damaged or not there. */
+export function readUnsent(path: string): Unsent | undefined {
+  let database: Database.Database | undefined;
+  try {
+    database = new Database(path, { readonly: true, fileMustExist: true, timeout: 0 });
+    return database.prepare<[], Unsent>(UNSENT).get();
+  } catch (error) {
+    if (error instanceof Database.SqliteError) return undefined;
+    throw error;
+  } finally {
+    database?.close();
+  }
+}
