@@ -39,7 +39,7 @@ export interface CopyPlace {
 /** What has been read, and staged where it is large. */
 export interface PreparedCopy {
   readonly source: string;
-  /** Of the store, when it was read. */
+  /** Of the store, when the reading began. */
   readonly rollbacks: number;
   /** The copy's own rows; its parent, name and attributes are the request's. */
   readonly root: NewTreeRow;
@@ -114,9 +114,9 @@ const tooMany = () =>
 
 async function prepare(context: Context, { source, place }: CopyNeeded): Promise<PreparedCopy> {
   const { store } = context;
+  const rollbacks = store.rollbacks();
   const [first, ...others] = await readTree(context, source, COPY_NODES_MAX, tooMany);
   if (first === undefined) throw new Error(`The tree of ${source.id} is empty.`);
-  const rollbacks = store.rollbacks();
   const ids = new Map<string, string>();
   const root = rowOf(context, ids, first);
   const copy = {
@@ -128,7 +128,8 @@ async function prepare(context: Context, { source, place }: CopyNeeded): Promise
       }
     },
   };
-  const isStaged = others.length >= SLICE;
+  // Of what was undone while it was read nothing is written: it is read again.
+  const isStaged = others.length >= SLICE && rollbacks === store.rollbacks();
   if (isStaged) await stage(context, copy, place);
   return { ...copy, isStaged };
 }

@@ -38,7 +38,7 @@ export interface Files {
     content: Uploadable,
     options?: WriteContentOptions & { readonly ifHead?: string | undefined },
   ): Promise<WrittenNode>;
-  /** A new version with content the gateway has: an older version restored, another file's content. Scope: node.node.update. */
+  /** A new version with content the gateway has: an older version restored, another file's content. Scopes: node.node.update, node.file.read. */
   writeCopy(
     nodeId: string,
     source: CopySource,

@@ -50,7 +50,7 @@ export interface Nodes {
   createFolder(parentId: string, name: string, options?: CreateOptions): Promise<WrittenNode>;
   /** The folder at the path, made with those above it where they are missing. "conflict" when a file is in the way. */
   ensureFolder(path: string, options?: RequestOptions & { readonly workspace?: string | undefined }): Promise<Node>;
-  /** A new file with content the gateway has. Errors and scopes as `createFolder`. */
+  /** A new file with content the gateway has, or a folder with all below it. As `createFolder`; the scope node.file.read, too. */
   copy(parentId: string, name: string, source: CopySource, options?: CreateOptions): Promise<WrittenNode>;
   /** Moves, renames, changes attributes: what is not named stays. "conflict" when the name is taken. Scope: node.node.update. */
   update(nodeId: string, change: NodeChange, options?: ChangeOptions): Promise<WrittenNode>;
