@@ -1,7 +1,7 @@
 /** The bare gateway without a mount: its own words in every answer, and misbehaviour as on any other. */
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { createBareGateway } from "../../src/gateway/bare.ts";
-import type { GatewayRequest } from "../../src/gateway/exchange.ts";
+import { type GatewayRequest, jsonBody } from "../../src/gateway/exchange.ts";
 import { startGateway } from "../../src/gateway/start.ts";
 import { createTestCore, part, readAnswer, type TestCore, uploadBody } from "../support/gateway-core.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -31,6 +31,18 @@ test("a token that is missing is told how to come, one thing HTTP asks of every 
   const bare = createBareGateway(core.gateway);
   const answer = await bare.handle({ method: "GET", path: "/v1/workspaces", query: {}, headers: {} });
   expect([answer.status, answer.headers["www-authenticate"]]).toEqual([401, "Bearer"]);
+});
+
+test("who may write but not read hears the id alone", async () => {
+  const { id } = await core.file("/secret", "x");
+  const bare = createBareGateway(core.gateway);
+  const headers = { authorization: `Bearer ${core.token(["node.node.update"])}` };
+  const body = jsonBody({ in: core.workspace.root, title: "other" });
+  const moved = await readAnswer(
+    await bare.handle({ method: "POST", path: `/v1/entries/${id}/move`, query: {}, headers, body }),
+  );
+  expect([moved.status, JSON.parse(moved.bytes.toString())]).toEqual([200, { id }]);
+  expect(await core.names("/")).toEqual(["other"]);
 });
 
 test("an id that is not percent-encoded is refused by name", async () => {
