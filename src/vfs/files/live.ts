@@ -210,11 +210,10 @@ function writersLeft(context: Context, live: LiveFile): void {
       if (noticed !== undefined) tellDone(context, inode.lineage);
     }
     if (wasSynced && inode.content === "dirty") metadata.inodes.update(inode.id, { synced: 1 });
-    if (live.firstWriteAt === undefined) lookAfterQuiet(context, inode.id);
-    else {
+    if (live.firstWriteAt !== undefined) {
       markInode(context, inode.id);
       giveWay(context, inode.id);
-    }
+    } else lookAfterQuiet(context, inode.id);
     if (metadata.overtaken.get(inode.id) !== undefined) context.activity.wake();
   });
   // What the rows could not be told is found out after a crash, or at the next close. The mark is of the inode: of a

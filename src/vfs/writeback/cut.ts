@@ -232,15 +232,15 @@ function settleNow(
   if (inode === undefined || inode.changes !== before.changes || inode.lineage !== before.lineage) return "busy";
   if (cut.isOwn ? isAtAllNodes(context, inode.id, cut.hash) : inode.content === "clean") return "clean";
   if (open === undefined && lives.has(inode.lineage)) return "busy";
-  const isOvertaken = open !== undefined && open.live.writes !== open.writes;
+  const isOlder = open !== undefined && open.live.writes !== open.writes;
   // One who was let in since may write to what would be sent.
-  if (open !== undefined && cut.lineage !== null && (isOvertaken || open.live.writers > 0)) return "busy";
+  if (open !== undefined && cut.lineage !== null && (isOlder || open.live.writers > 0)) return "busy";
   for (const old of metadata.generations.unusedOf(inode.id)) removeGeneration(context, old);
   const { hash, size } = cut;
   const overtaken = metadata.overtaken.get(inode.id);
   const agreed = cut.isOwn ? undefined : agreement(context, inode, hash, overtaken);
   // Whom nobody hears writing may be at it again.
-  const staysAsItIs = open?.live.noticed === undefined && !isOvertaken;
+  const staysAsItIs = open?.live.noticed === undefined && !isOlder;
   // Should this be undone, the next change only says again what the row says already.
   if (open !== undefined) Object.assign(open.live, { isWritten: false, isSafe: staysAsItIs, firstWriteAt: undefined });
   if (agreed !== undefined) {
