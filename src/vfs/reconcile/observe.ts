@@ -71,6 +71,9 @@ export function observeDeletion(context: Context, nodeId: string, revision: numb
     const known = revisionOf(row.seen);
     const isUnplaced = row.seen !== null && "deleted" in row.seen && row.seen.position === undefined;
     if (revision <= (row.base?.revision ?? -1) || revision < known) return;
+    // Known already: what waits for a writer goes on waiting since then.
+    const isKnown = row.seen !== null && "deleted" in row.seen;
+    if (isKnown && position === null) return;
     if (revision === known && !(isUnplaced && position !== null)) return;
     // Removed here too: this may be our own deletion, whose answer was lost, and lists are to show that it is done.
     if (row.entry === null && position !== null) noteWritten(context, position);

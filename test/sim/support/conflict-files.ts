@@ -123,12 +123,13 @@ export const LINKED: readonly Conflict[] = [
   {
     one: "saves `a`, of which `b` is another name",
     other: "is writing `b`",
-    why: "nothing is taken over while somebody writes, by whichever name",
+    why: "nothing is taken over before what was written is sent, by whichever name",
     before: linked,
     left: (at) => at.save("a", "one's"),
     right: (at) => at.write("b", "the other's"),
     meanwhile: async (_, right) => assert.equal(await textOf(right, "a"), "the other's"),
     ends: { a: "one's, 2 names", b: "one's, 2 names", "a (conflict)": "the other's" },
+    otherFirst: { a: "the other's, 2 names", b: "the other's, 2 names", "b (conflict)": "one's" },
     same: { a: "a", b: "b" },
   },
 ];
@@ -286,12 +287,13 @@ export const OPEN: readonly Conflict[] = [
   {
     one: "saves `a`",
     other: "is writing `a`",
-    why: "nothing is taken over while somebody writes; both are kept when he closes it",
+    why: "nothing is taken over before what was written is sent; if it comes second, both are kept when he closes it",
     before: a,
     left: (at) => at.save("a", "one's"),
     right: (at) => at.write("a", "the other's"),
     meanwhile: async (_, right) => assert.equal(await textOf(right, "a"), "the other's"),
     ends: { a: "one's", "a (conflict)": "the other's" },
+    otherFirst: { a: "the other's", "a (conflict)": "one's" },
     same: { a: "a" },
   },
   {
@@ -304,6 +306,7 @@ export const OPEN: readonly Conflict[] = [
     waitMs: 17 * 60_000,
     meanwhile: async (left) => assert.equal((await left.calls.list("")).length, 2),
     ends: { a: "one's", "a (conflict)": "the other's" },
+    otherFirst: { a: "the other's", "a (conflict)": "one's" },
     same: { a: "a" },
   },
   {
@@ -352,6 +355,7 @@ export const OPEN: readonly Conflict[] = [
     right: (at) => at.write("a", "the other's"),
     meanwhile: async (_, right) => assert.equal(await textOf(right, "b"), "the other's"),
     ends: { a: "folder", b: "one's", "b (conflict)": "the other's" },
+    otherFirst: { a: "folder", b: "the other's", "b (conflict)": "one's" },
     same: { b: "a" },
   },
   {
