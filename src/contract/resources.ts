@@ -124,17 +124,24 @@ export const journalEntry = z
 export type JournalEntry = z.infer<typeof journalEntry>;
 
 /** What a write tells a token that may not read the node: it learns nothing but that it is done. */
-export const receipt = z
-  .object({ id, revision: count, position })
-  .meta({ id: "Receipt", description: "A change is done; the token may not read what it is of (node.file.read)" });
-
-export const journalReceipt = z.object({ nodeId: id, kind: z.string(), time: moment, position }).meta({
-  id: "JournalReceipt",
-  description: "An entry is appended; the token may not read what it is of (node.file.read)",
-});
-
+export const receipt = z.object({ id, revision: count, position });
+export const journalReceipt = z.object({ nodeId: id, kind: z.string(), time: moment, position });
 /** Parses either, and the whole of what they are a part of. */
 export const anyReceipt = z.union([receipt, journalReceipt]);
+
+/** In the document one type with fields that may be absent: of two, clients made from it could show neither's own fields. */
+export const toldNode = writtenNode.partial().required({ id: true, revision: true, position: true }).meta({
+  id: "ToldNode",
+  description:
+    "The node after a change, and the place of the change in the journal. A token without node.file.read is told id, revision and position alone",
+});
+export const toldEntry = journalEntry
+  .partial()
+  .required({ nodeId: true, kind: true, time: true, position: true })
+  .meta({
+    id: "ToldEntry",
+    description: "A JournalEntry. A token without node.file.read is told nodeId, kind, time and position alone",
+  });
 
 /** A page of a list. */
 export function page<T extends z.ZodType>(item: T) {

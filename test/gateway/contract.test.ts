@@ -274,7 +274,9 @@ test.each(walked.operations.filter(({ method }) => method === "GET"))(
   "$id answers HEAD as GET, without the body",
   async (operation) => {
     const headersOf = ({ headers }: Read) =>
-      [...headers].filter(([name]) => !["date", "connection", "keep-alive", "transfer-encoding"].includes(name));
+      [...headers].filter(
+        ([name]) => !["date", "connection", "keep-alive", "transfer-encoding", "x-request-id"].includes(name),
+      );
     for (const example of [...good(operation), { ...good(operation)[0], token: "" }]) {
       const head = await call(operation, { ...example, method: "HEAD" });
       // Of GET alone there are parts.
