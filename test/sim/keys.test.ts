@@ -397,7 +397,7 @@ test("a node stays until the name its file has now has its content, whoever has 
   await it.rename("b", "a");
   await it.world.clock.advance(30_000);
   // What b was is there as a version of b's node, and nothing was written since.
-  expect(it.asked).toEqual(["PUT /v1/nodes/ID/content 200", "DELETE /v1/nodes/ID 200"]);
+  expect(it.asked).toEqual(["POST /v1/nodes/ID/versions 200", "DELETE /v1/nodes/ID 200"]);
   expect([...(await there(it.world)).keys()]).toEqual(["a"]);
   it.asked.length = 0;
   await it.world.run(it.calls().close(held));

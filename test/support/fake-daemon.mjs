@@ -77,6 +77,7 @@ await runDaemonProcess(async ({ workspace: name, settings, database, log, paths 
     fileSystem,
     // Nobody else changes anything.
     replays: { formerly: new Set(), onAny() {}, pause: () => () => {} },
+    context: { settings },
     status: () => ({
       workspace: { id: `id-of-${name}`, name },
       online: true,

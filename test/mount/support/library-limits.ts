@@ -51,6 +51,7 @@ export const LIMITS: readonly Limit[] = [
     cases: [
       "rename/NOREPLACE refuses a taken name, takes a free one",
       "rename/EXCHANGE changes two names, of whatever kind",
+      "folders/a folder has a link for its name, its own, and one of each folder in it",
     ],
   },
   {
@@ -78,6 +79,7 @@ equal(os.path.exists("over"), True)`,
       "removing/a file is made, removed, and only then written",
       "links/a symlink has a time of its own",
       "attributes/times are kept to the nanosecond, before 1970 and after 2038 too",
+      "attributes/times that ext4 cannot hold are the last, or the first, that it can",
       "attributes/touch -d, touch -r, touch alone",
       "attributes/a time set while the file is open for writing stays after close",
     ],
