@@ -76,6 +76,7 @@ export async function playHistory(steps: readonly Step[], options: HistoryOption
       lacks: [...(options.lacks ?? []), ...(options.hasKeys === false ? (["changeKeys"] as const) : [])],
       faults: options.faults,
       settings: { pollMs },
+      apartMs: 331,
       onStep(mount, label) {
         if (deaths.left === undefined || deaths.mount !== mount) return;
         deaths.left -= 1;

@@ -58,6 +58,8 @@ export interface MountOptions {
   readonly seed: number;
   /** Whether whole files are passed on to the kernel; by default with even seeds. */
   readonly isPassing?: boolean;
+  /** How long before the clock began its machine was started: what it does every so often, it does at times of its own. */
+  readonly startedMs?: number;
   readonly clock: Clock;
   readonly gateway: () => Gateway;
   /** A new one, good for a while, without the scope. */
@@ -129,8 +131,7 @@ export function createMount(options: MountOptions): Mount {
   const { name, clock, seed } = options;
   const wallClock = () => clock.wallClock() + mount.skewMs;
   const now = () => timeFromMilliseconds(wallClock());
-  // No two machines were started in the same moment: what each does every so often it does at times of its own.
-  const startedMs = (name.charCodeAt(0) * 331) % 1_000;
+  const { startedMs = 0 } = options;
   const elapsed = () => clock.elapsed() + startedMs;
   const weather: Weather = { isOffline: false, latencyMs: 0, faultShare: 0 };
   const settings: EngineSettings = {

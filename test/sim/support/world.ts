@@ -64,6 +64,8 @@ export interface WorldOptions {
   readonly faults?: readonly TransportFault[] | undefined;
   /** False: the kernel is given no file. By default one of two mounts has it; see mount.ts. */
   readonly isPassing?: false | undefined;
+  /** How long after each other the machines of the mounts were started. */
+  readonly apartMs?: number;
   /** How long a token lives; absent: so short that it expires in most histories. */
   readonly tokenSeconds?: number;
   /** The mounts are not started yet. */
@@ -118,6 +120,7 @@ export async function createWorld(options: WorldOptions): Promise<World> {
     createMount({
       name,
       seed: seed + index,
+      startedMs: index * (options.apartMs ?? 0),
       ...(options.isPassing === undefined ? {} : { isPassing: options.isPassing }),
       clock,
       gateway: () => gateway,
