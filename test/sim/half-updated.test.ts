@@ -5,6 +5,7 @@
  */
 import { expect, test } from "vitest";
 import type { HttpRequest } from "../../src/contract/http.ts";
+import { isContentWrite } from "./support/content-write.ts";
 import { playHistory } from "./support/history.ts";
 import type { Sabotage } from "./support/mount.ts";
 import type { Program } from "./support/programs.ts";
@@ -44,7 +45,7 @@ function oneByOne(first: "the one ahead" | "the one behind"): Sabotage {
   return {
     choose(request) {
       const { method, path } = request;
-      if (method !== "PUT" && method !== "DELETE") return "none";
+      if (!isContentWrite(request) && method !== "DELETE") return "none";
       const node = path.split("/")[3] ?? "";
       const save = SAVES.indexOf(sizeOf(request));
       if (save >= 0) {
@@ -96,7 +97,7 @@ test.each(["the one ahead", "the one behind"] as const)(
     await playHistory(steps, { mounts: 2, seed: 1, sabotage });
     const unconditional = (request: HttpRequest): HttpRequest => {
       const { "if-match": _, ...headers } = request.headers;
-      return request.method === "PUT" ? { ...request, headers } : request;
+      return isContentWrite(request) ? { ...request, headers } : request;
     };
     const broken = playHistory(steps, {
       mounts: 2,

@@ -3,6 +3,7 @@
  * behind the other, although the other is written later, and nobody writes over it who has not shown it.
  */
 import { expect, test } from "vitest";
+import { isContentWrite } from "./support/content-write.ts";
 import { bytesOf, type Program } from "./support/programs.ts";
 import { hashOf } from "./support/tree.ts";
 import { beginTwo, TURNS_MS } from "./support/two-world.ts";
@@ -16,8 +17,8 @@ const SIZE = 40;
 async function apart(program: Program) {
   let sent = 0;
   const { world, alpha, beta, rules, calls, labelOf, run, drain, nodes } = await beginTwo({
-    onAnswer: (mount, { method }, { status }) => {
-      if (mount.name === "alpha" && method === "PUT" && status < 300) sent += 1;
+    onAnswer: (mount, request, { status }) => {
+      if (mount.name === "alpha" && isContentWrite(request) && status < 300) sent += 1;
     },
   });
   const nodeOfA = async () => (await nodes()).find(({ name }) => name === "a");

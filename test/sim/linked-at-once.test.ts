@@ -4,6 +4,7 @@
  * do to one name is done to that alone.
  */
 import { expect, test } from "vitest";
+import { isContentWrite } from "./support/content-write.ts";
 import type { Mount } from "./support/mount.ts";
 import { createOracle } from "./support/oracle.ts";
 import { bytesOf, type Program, runProgram } from "./support/programs.ts";
@@ -31,14 +32,14 @@ async function begin(hasSeen: boolean) {
     mounts: ["alpha", "beta", "gamma"],
     sabotage: {
       choose({ method, path, body }) {
-        if (!isSaving || method !== "PUT") return undefined;
+        if (!isSaving || !isContentWrite({ method, path })) return undefined;
         const isAlphas = JSON.stringify(body).includes(hash("alpha's"));
         return path.includes(isAlphas ? nodeOfA : nodeOfB) ? "none" : "failed";
       },
     },
     onAnswer(mount, request, answer) {
       oracle.onAnswer(mount, request, answer);
-      if (!isSaving || request.method !== "PUT" || answer.status >= 300) return;
+      if (!isSaving || !isContentWrite(request) || answer.status >= 300) return;
       arrived.add(mount.name);
       if (arrived.size === 2) for (const one of [alpha, beta]) one.weather.isOffline = true;
     },

@@ -1,6 +1,7 @@
 /** Which of two contents of a linked file came later, where requests, mounts and the journal are late, lost or gone. */
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
+import { isContentWrite } from "./support/content-write.ts";
 import type { Mount } from "./support/mount.ts";
 import { bytesOf, sourceOf } from "./support/programs.ts";
 import { hashOf } from "./support/tree.ts";
@@ -14,8 +15,8 @@ async function begin(other: string, lacks: readonly Feature[] = []) {
   let puts = 0;
   const it = await beginTwo({
     lacks,
-    onAnswer: (_, { method }, { status }) => {
-      if (method === "PUT" && status < 300) puts += 1;
+    onAnswer: (_, request, { status }) => {
+      if (isContentWrite(request) && status < 300) puts += 1;
     },
   });
   const { world, alpha, beta, run, calls, labelOf, drain, nodes } = it;
@@ -57,7 +58,7 @@ test.each(LATE)(
     rules.choose = ({ method, path, body }) => {
       const text = JSON.stringify(body ?? "");
       const isOther = (text.includes(hash("X")) && path.includes(b)) || (text.includes(hash("Y")) && path.includes(a));
-      return method === "PUT" && isOther ? "failed" : undefined;
+      return isContentWrite({ method, path }) && isOther ? "failed" : undefined;
     };
     await save(alpha, "a", "X");
     await save(beta, "b", "Y");
@@ -125,7 +126,7 @@ test("the same bytes written again, and the writer of what came after them dies 
   await drain(alpha);
   await world.clock.advance(TURNS_MS);
   const a = await idOf("a");
-  rules.choose = ({ method, path }) => (method === "PUT" && path.includes(a) ? "failed" : undefined);
+  rules.choose = ({ method, path }) => (isContentWrite({ method, path }) && path.includes(a) ? "failed" : undefined);
   await save(beta, "b", "new");
   for (let waited = 0; !(await nodes()).some(({ contentHash }) => contentHash === hash("new")); waited += 100) {
     if (waited > 30_000) throw new Error("b is never sent");
@@ -158,7 +159,7 @@ test("what a turn sends gets no answer, and something newer comes in: who did no
   const isFromBeta = (body: unknown) => JSON.stringify(body).includes("copyOf");
   // Of alpha's save only `a` arrives; beta, whose turn it is then, reaches nothing with what it sends.
   rules.choose = ({ method, path, body }) =>
-    method === "PUT" && (path.includes(b) || isFromBeta(body)) ? "failed" : undefined;
+    isContentWrite({ method, path }) && (path.includes(b) || isFromBeta(body)) ? "failed" : undefined;
   await save(alpha, "a", "two");
   await world.clock.advance(10_000);
   expect(await shown(beta)).toEqual({ a: "two", b: "two" });
@@ -166,7 +167,7 @@ test("what a turn sends gets no answer, and something newer comes in: who did no
   await save(alpha, "b", "three");
   // Of this one only `b`, so far.
   rules.choose = ({ method, path, body }) =>
-    method === "PUT" && (!path.includes(b) || isFromBeta(body)) ? "failed" : undefined;
+    isContentWrite({ method, path }) && (!path.includes(b) || isFromBeta(body)) ? "failed" : undefined;
   await world.clock.advance(90_000);
   rules.choose = () => undefined;
   await world.clock.advance(2 * TURNS_MS);
@@ -204,7 +205,7 @@ test("what is put back by one name, at the same time as the other is written, is
     const text = JSON.stringify(body ?? "");
     const isOther =
       (text.includes(hash("new")) && path.includes(b)) || (text.includes(hash("old")) && path.includes(a));
-    return method === "PUT" && isOther ? "failed" : undefined;
+    return isContentWrite({ method, path }) && isOther ? "failed" : undefined;
   };
   await save(alpha, "a", "new");
   await save(beta, "b", "old");
@@ -220,10 +221,10 @@ test("a turn has ended and what it sends gets no answer; a mode set then by the 
   const modeOf = async (mount: Mount) => (await world.run(calls(mount).stat("a"))).mode & 0o777;
   const b = await idOf("b");
   const has = (body: unknown, what: string) => JSON.stringify(body ?? "").includes(what);
-  const isChange = (method: string) => method === "PUT" || method === "PATCH";
+  const isChange = (method: string, path: string) => isContentWrite({ method, path }) || method === "PATCH";
   // Of alpha's first change only `a` arrives; beta, whose turn it is then, reaches nothing.
   rules.choose = ({ method, path, body }) =>
-    isChange(method) && (path.includes(b) || has(body, "copyOf")) ? "failed" : undefined;
+    isChange(method, path) && (path.includes(b) || has(body, "copyOf")) ? "failed" : undefined;
   await run(alpha, { do: "chmod", path: "a", mode: 0o600 });
   await save(alpha, "a", "two");
   await world.clock.advance(10_000);
@@ -231,7 +232,7 @@ test("a turn has ended and what it sends gets no answer; a mode set then by the 
   await world.clock.advance(TURNS_MS);
   // Of the second one only `b` arrives, at first.
   rules.choose = ({ method, path, body }) =>
-    isChange(method) && (!path.includes(b) || !has(body, hash("three"))) ? "failed" : undefined;
+    isChange(method, path) && (!path.includes(b) || !has(body, hash("three"))) ? "failed" : undefined;
   await run(alpha, { do: "chmod", path: "b", mode: 0o755 });
   await save(alpha, "b", "three");
   await world.clock.advance(20_000);
@@ -254,7 +255,9 @@ test("a name is removed at one mount, two saves of the other come in by the one 
   const isCopy = (body: unknown) => JSON.stringify(body ?? "").includes("copyOf");
   // Of the first save only `b` arrives, of the second only `a`; what alpha sends of the first comes late.
   rules.choose = ({ method, path, body }) =>
-    method === "PUT" && (path.includes(a) ? isFirst(body) || isCopy(body) : !isFirst(body)) ? "failed" : undefined;
+    isContentWrite({ method, path }) && (path.includes(a) ? isFirst(body) || isCopy(body) : !isFirst(body))
+      ? "failed"
+      : undefined;
   await save(beta, "b", "two");
   await world.clock.advance(500);
   await run(alpha, { do: "unlink", path: "b" });

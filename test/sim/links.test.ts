@@ -4,6 +4,7 @@
  */
 import { expect, test } from "vitest";
 import type { Feature } from "../../src/contract/features.ts";
+import { isContentWrite } from "./support/content-write.ts";
 import type { Mount } from "./support/mount.ts";
 import { bytesOf, sourceOf } from "./support/programs.ts";
 import { hashOf } from "./support/tree.ts";
@@ -49,8 +50,8 @@ async function halfUpdated(it: World, linked: () => Promise<unknown> = async () 
   await it.drain(it.alpha);
   await linked();
   let sent = 0;
-  it.rules.choose = ({ method }) => {
-    if (method !== "PUT") return undefined;
+  it.rules.choose = (request) => {
+    if (!isContentWrite(request)) return undefined;
     sent += 1;
     return sent === 1 ? undefined : "silent-before";
   };
@@ -412,7 +413,7 @@ test("removed elsewhere while it was changed here, a name leaves what was writte
   const [made] = await it.nodes();
   let tries = 0;
   it.rules.choose = ({ method, path }) => {
-    if (method !== "PUT" || !path.includes(made?.id ?? "?")) return undefined;
+    if (!isContentWrite({ method, path }) || !path.includes(made?.id ?? "?")) return undefined;
     tries += 1;
     return tries <= 3 ? "lost-before" : undefined;
   };

@@ -1,12 +1,12 @@
 /** A file of many names is saved elsewhere, and that is heard of name by name. */
 import { expect, test } from "vitest";
+import { isContentWrite } from "./support/content-write.ts";
 import type { Mount } from "./support/mount.ts";
 import { beginTwo, TURNS_MS } from "./support/two-world.ts";
 
 const NAMES = 250;
 /** Times that a row of it is looked for, a name that is heard of: a few, not one for each of the others. */
 const LOOKS = 12;
-const isContent = (method: string) => method === "PUT";
 
 const rowsOf = ({ process }: Mount) => {
   if (process === undefined) throw new Error("it is down");
@@ -16,8 +16,8 @@ const rowsOf = ({ process }: Mount) => {
 async function begin() {
   let puts = 0;
   const it = await beginTwo({
-    onAnswer: (_, { method }, { status }) => {
-      if (isContent(method) && status < 300) puts += 1;
+    onAnswer: (_, request, { status }) => {
+      if (isContentWrite(request) && status < 300) puts += 1;
     },
   });
   const { world, alpha, beta, run, calls, drain } = it;
@@ -84,7 +84,7 @@ test.each(REMOVED)(
 
 test("who saved it goes away half-way: when his turn is over another mount brings the rest, also one that dies of that", async () => {
   const { world, alpha, beta, rules, run, sent, labelOf } = await begin();
-  rules.choose = ({ method }) => (isContent(method) && sent() >= NAMES / 2 ? "failed" : undefined);
+  rules.choose = (request) => (isContentWrite(request) && sent() >= NAMES / 2 ? "failed" : undefined);
   await run(alpha, { do: "save", path: "n0", size: 20 }, "new");
   await world.clock.advance(20_000);
   alpha.weather.isOffline = true;
