@@ -1,0 +1,204 @@
+/** Accounts and their roles in workspaces. Other processes may change them at any time: nothing is cached. */
+import { randomUUID } from "node:crypto";
+import Database from "better-sqlite3";
+import { ROLES, type Role } from "../../contract/roles.ts";
+import { hashPassword, isPassword } from "./passwords.ts";
+
+export interface Account {
+  readonly id: string;
+  readonly name: string;
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number;
+}
+
+export interface Membership {
+  readonly account: Account;
+  /** Id of the workspace. */
+  readonly workspace: string;
+  readonly role: Role;
+  /** Milliseconds since the epoch. */
+  readonly createdAt: number;
+}
+
+/** An account with an outside OpenID provider. */
+export interface OutsideIdentity {
+  readonly issuer: string;
+  readonly subject: string;
+}
+
+export interface Accounts {
+  /** Throws an AccountError when the name is taken or no good, or the password too short. Null: none, it signs in elsewhere. */
+  add(name: string, password: string | null): Promise<Account>;
+  list(): Account[];
+  find(nameOrId: string): Account | undefined;
+  /** With its roles and logins. False: there is none. */
+  remove(id: string): boolean;
+  /** Ends its logins. Throws an AccountError when the password is too short. */
+  setPassword(id: string, password: string): Promise<void>;
+  /** The account, when that is its password. Takes as long when there is no such account. */
+  checkPassword(name: string, password: string): Promise<Account | undefined>;
+  /** The account of an outside identity, made when it is new; `name`: what the provider calls the person. */
+  ofOutside(identity: OutsideIdentity, name: string): Account;
+  /** Undefined: the account sees nothing of the workspace. */
+  role(account: string, workspace: string): Role | undefined;
+  setRole(account: string, workspace: string, role: Role): void;
+  /** False: it had none. */
+  removeRole(account: string, workspace: string): boolean;
+  /** By the account's name. Undefined: of all. */
+  memberships(of: { readonly account?: string | undefined; readonly workspace?: string | undefined }): Membership[];
+}
+
+/** Somebody asked for something that cannot be: one line for a person. */
+export class AccountError extends Error {
+  override readonly name = "AccountError";
+}
+
+const NAME = /^[\p{L}\p{N}](?:[\p{L}\p{N}._@+-]{0,62}[\p{L}\p{N}])?$/u;
+
+interface AccountRow {
+  readonly id: string;
+  readonly name: string;
+  readonly createdAt: number;
+  readonly password: string | null;
+}
+
+const COLUMNS = "id, name, created_at AS createdAt, password";
+const shown = ({ id, name, createdAt }: AccountRow): Account => ({ id, name, createdAt });
+
+export function createAccounts(
+  database: Database.Database,
+  clock: { wallClock(): number },
+  endLogins: (account: string) => void,
+): Accounts {
+  const insert = database.prepare(
+    "INSERT INTO account (id, name, password, subject, created_at) VALUES (@id, @name, @password, @subject, @createdAt)",
+  );
+  const all = database.prepare<[], AccountRow>(`SELECT ${COLUMNS} FROM account ORDER BY name`);
+  const byName = database.prepare<[string], AccountRow>(`SELECT ${COLUMNS} FROM account WHERE name = ?`);
+  const byId = database.prepare<[string], AccountRow>(`SELECT ${COLUMNS} FROM account WHERE id = ?`);
+  const bySubject = database.prepare<[string], AccountRow>(`SELECT ${COLUMNS} FROM account WHERE subject = ?`);
+  const setHash = database.prepare("UPDATE account SET password = ? WHERE id = ?");
+  const removeRow = database.prepare("DELETE FROM account WHERE id = ?");
+  const roleOf = database
+    .prepare<[string, string], string>("SELECT role FROM membership WHERE account = ? AND workspace = ?")
+    .pluck();
+  const upsertRole = database.prepare(
+    `INSERT INTO membership (account, workspace, role, created_at) VALUES (?, ?, ?, ?)
+     ON CONFLICT (account, workspace) DO UPDATE SET role = excluded.role`,
+  );
+  const deleteRole = database.prepare("DELETE FROM membership WHERE account = ? AND workspace = ?");
+  const members = database.prepare<
+    { account: string | null; workspace: string | null },
+    AccountRow & { workspace: string; role: string; since: number }
+  >(
+    `SELECT a.id, a.name, a.created_at AS createdAt, a.password, m.workspace, m.role, m.created_at AS since
+     FROM membership m JOIN account a ON a.id = m.account
+     WHERE (:account IS NULL OR m.account = :account) AND (:workspace IS NULL OR m.workspace = :workspace)
+     ORDER BY a.name, m.workspace`,
+  );
+
+  function insertAccount(name: string, password: string | null, subject: string | null): Account {
+    const row = { id: randomUUID(), name, password, subject, createdAt: Math.floor(clock.wallClock()) };
+    try {
+      insert.run(row);
+    } catch (error) {
+      if (error instanceof Database.SqliteError && error.code === "SQLITE_CONSTRAINT_UNIQUE") {
+        throw new AccountError(`there is an account ${name} already`, { cause: error });
+      }
+      throw error;
+    }
+    return shown(row);
+  }
+
+  return {
+    async add(name, password) {
+      checkName(name);
+      if (byName.get(name) !== undefined) throw new AccountError(`there is an account ${name} already`);
+      return insertAccount(name, password === null ? null : await hashed(password), null);
+    },
+    list: () => all.all().map(shown),
+    find(nameOrId) {
+      const row = byName.get(nameOrId) ?? byId.get(nameOrId);
+      return row === undefined ? undefined : shown(row);
+    },
+    remove: (id) =>
+      database
+        .transaction(() => {
+          endLogins(id);
+          return removeRow.run(id).changes > 0;
+        })
+        .immediate(),
+    async setPassword(id, password) {
+      const hash = await hashed(password);
+      database
+        .transaction(() => {
+          setHash.run(hash, id);
+          endLogins(id);
+        })
+        .immediate();
+    },
+    async checkPassword(name, password) {
+      const row = byName.get(name);
+      const isRight = await isPassword(password, row?.password ?? null);
+      return isRight && row !== undefined ? shown(row) : undefined;
+    },
+    ofOutside({ issuer, subject }, name) {
+      const key = `${issuer} ${subject}`;
+      return database
+        .transaction(() => {
+          const row = bySubject.get(key);
+          if (row !== undefined) return shown(row);
+          return insertAccount(
+            freeName(name, (taken) => byName.get(taken) !== undefined),
+            null,
+            key,
+          );
+        })
+        .immediate();
+    },
+    role: (account, workspace) => checkedRole(roleOf.get(account, workspace)),
+    setRole: (account, workspace, role) => void upsertRole.run(account, workspace, role, Math.floor(clock.wallClock())),
+    removeRole: (account, workspace) => deleteRole.run(account, workspace).changes > 0,
+    memberships: ({ account = null, workspace = null }) =>
+      members.all({ account, workspace }).flatMap((row) => {
+        const role = checkedRole(row.role);
+        return role === undefined
+          ? []
+          : [{ account: shown(row), workspace: row.workspace, role, createdAt: row.since }];
+      }),
+  };
+}
+
+async function hashed(password: string): Promise<string> {
+  try {
+    return await hashPassword(password);
+  } catch (cause) {
+    throw new AccountError(cause instanceof Error ? cause.message : String(cause), { cause });
+  }
+}
+
+function checkName(name: string): void {
+  if (NAME.test(name)) return;
+  throw new AccountError(
+    `an account's name has 1 to 64 letters, digits and . _ @ + - inside; got ${JSON.stringify(name)}`,
+  );
+}
+
+/** A role this program does not know gives no right. */
+function checkedRole(text: string | undefined): Role | undefined {
+  return ROLES.find((role) => role === text);
+}
+
+/** What the provider calls the person, made fit; with a number behind it where another account has that name. */
+function freeName(wanted: string, isTaken: (name: string) => boolean): string {
+  const fit = wanted
+    .normalize("NFC")
+    .replace(/[^\p{L}\p{N}._@+-]+/gu, "-")
+    .replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, "")
+    .slice(0, 56);
+  const name = NAME.test(fit) ? fit : "user";
+  for (let number = 1; ; number += 1) {
+    const candidate = number === 1 ? name : `${name}-${number}`;
+    if (!isTaken(candidate)) return candidate;
+  }
+}

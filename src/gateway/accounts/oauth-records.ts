@@ -1,0 +1,99 @@
+/**
+ * What the OAuth server remembers: device codes, logins (its "grants"), refresh tokens. What a client proves itself with is
+ * kept as its SHA-256 alone: a copy of the file signs nobody in. A login is all that one sign-in gave: its refresh tokens
+ * and, by a claim of theirs, its access tokens.
+ */
+import { createHash } from "node:crypto";
+import type Database from "better-sqlite3";
+
+export interface OauthRecord {
+  readonly payload: Readonly<Record<string, unknown>>;
+  /** Seconds since the epoch; undefined: not used up. */
+  readonly consumedAt: number | undefined;
+}
+
+export interface OauthRecords {
+  /** `expiresIn` in seconds. */
+  upsert(kind: string, id: string, payload: Readonly<Record<string, unknown>>, expiresIn: number | undefined): void;
+  find(kind: string, id: string): OauthRecord | undefined;
+  findByUserCode(kind: string, userCode: string): OauthRecord | undefined;
+  findByUid(kind: string, uid: string): OauthRecord | undefined;
+  consume(kind: string, id: string): void;
+  destroy(kind: string, id: string): void;
+  /** Ends a login: nothing it gave is good any more. */
+  endLogin(login: string): void;
+  /** Ends all logins of an account. */
+  endLogins(account: string): void;
+  /** Ends all logins there are. */
+  endAll(): void;
+  /** Whether a login stands: what its access tokens need. */
+  isLogin(login: string): boolean;
+  /** Drops what has expired. */
+  tidy(): void;
+}
+
+/** The kind of record that stands for a login, as the OAuth server calls it. */
+export const LOGIN = "Grant";
+
+interface Row {
+  readonly payload: string;
+  readonly consumedAt: number | null;
+}
+
+export function createOauthRecords(database: Database.Database, clock: { wallClock(): number }): OauthRecords {
+  const upsertRow = database.prepare(
+    `INSERT INTO oauth (kind, id, payload, login, user_code, uid, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)
+     ON CONFLICT (kind, id) DO UPDATE SET payload = excluded.payload, login = excluded.login,
+       user_code = excluded.user_code, uid = excluded.uid, expires_at = excluded.expires_at`,
+  );
+  const columns = "SELECT payload, consumed_at AS consumedAt FROM oauth WHERE kind = ?";
+  const byId = database.prepare<[string, string], Row>(`${columns} AND id = ?`);
+  const byUserCode = database.prepare<[string, string], Row>(`${columns} AND user_code = ?`);
+  const byUid = database.prepare<[string, string], Row>(`${columns} AND uid = ?`);
+  const consumeRow = database.prepare(
+    "UPDATE oauth SET consumed_at = ? WHERE kind = ? AND id = ? AND consumed_at IS NULL",
+  );
+  const destroyRow = database.prepare("DELETE FROM oauth WHERE kind = ? AND id = ?");
+  const destroyLogin = database.prepare("DELETE FROM oauth WHERE login = ?");
+  const loginsOf = database
+    .prepare<[string], string>(`SELECT login FROM oauth WHERE kind = '${LOGIN}' AND payload ->> 'accountId' = ?`)
+    .pluck();
+  const destroyAll = database.prepare("DELETE FROM oauth");
+  const hasLogin = database.prepare<[string, number], 1>(
+    `SELECT 1 FROM oauth WHERE kind = '${LOGIN}' AND id = ? AND (expires_at IS NULL OR expires_at > ?)`,
+  );
+  const expire = database.prepare("DELETE FROM oauth WHERE expires_at <= ?");
+
+  const seconds = () => Math.floor(clock.wallClock() / 1000);
+  const text = (payload: Readonly<Record<string, unknown>>, name: string) => {
+    const value = payload[name];
+    return typeof value === "string" ? value : undefined;
+  };
+  const record = (row: Row | undefined): OauthRecord | undefined =>
+    row === undefined ? undefined : { payload: JSON.parse(row.payload), consumedAt: row.consumedAt ?? undefined };
+
+  return {
+    upsert(kind, id, { jti: _, ...payload }, expiresIn) {
+      const login = kind === LOGIN ? id : text(payload, "grantId");
+      const expiresAt = expiresIn === undefined ? null : seconds() + expiresIn;
+      const indexed = [login, text(payload, "userCode"), text(payload, "uid")].map((value) => value ?? null);
+      upsertRow.run(kind, stored(kind, id), JSON.stringify(payload), ...indexed, expiresAt);
+    },
+    find: (kind, id) => record(byId.get(kind, stored(kind, id))),
+    findByUserCode: (kind, userCode) => record(byUserCode.get(kind, userCode)),
+    findByUid: (kind, uid) => record(byUid.get(kind, uid)),
+    consume: (kind, id) => void consumeRow.run(seconds(), kind, stored(kind, id)),
+    destroy: (kind, id) => void destroyRow.run(kind, stored(kind, id)),
+    endLogin: (login) => void destroyLogin.run(login),
+    endLogins(account) {
+      for (const login of loginsOf.all(account)) destroyLogin.run(login);
+    },
+    endAll: () => void destroyAll.run(),
+    isLogin: (login) => hasLogin.get(login, seconds()) !== undefined,
+    tidy: () => void expire.run(seconds()),
+  };
+}
+
+/** The id of a login proves nothing: it stands in access tokens. */
+const stored = (kind: string, id: string) =>
+  kind === LOGIN ? id : createHash("sha256").update(id).digest("base64url");

@@ -1,0 +1,54 @@
+/**
+ * Passwords as they are stored: scrypt (RFC 7914) with a salt of their own and its cost beside them, so that the cost
+ * can be raised later. Hashing runs on the thread pool: it takes about a tenth of a second on purpose.
+ */
+import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from "node:crypto";
+
+/** OWASP's recommendation of 2025: 64 MiB of memory for each guess. */
+const COST = { N: 2 ** 16, r: 8, p: 2 };
+const SALT_BYTES = 16;
+const HASH_BYTES = 32;
+/** Bytes of UTF-8: more is no better, and hashing it takes time. */
+const LONGEST = 1024;
+export const SHORTEST_PASSWORD = 8;
+
+/** What is wrong with a password as a new one; undefined: nothing. */
+export function passwordProblem(password: string): string | undefined {
+  const length = [...password].length;
+  if (length < SHORTEST_PASSWORD) return `expected at least ${SHORTEST_PASSWORD} characters, got ${length}`;
+  const bytes = Buffer.byteLength(password);
+  return bytes > LONGEST ? `expected at most ${LONGEST} bytes, got ${bytes}` : undefined;
+}
+
+/** Throws when `passwordProblem` has something to say. */
+export async function hashPassword(password: string): Promise<string> {
+  const problem = passwordProblem(password);
+  if (problem !== undefined) throw new Error(`password: ${problem}`);
+  const salt = randomBytes(SALT_BYTES);
+  const hash = await derive(password, salt, HASH_BYTES, COST);
+  return ["scrypt", COST.N, COST.r, COST.p, salt.toString("base64url"), hash.toString("base64url")].join("$");
+}
+
+/** `stored` null: takes as long as a wrong password, so that the time does not tell which accounts there are. */
+export async function isPassword(password: string, stored: string | null): Promise<boolean> {
+  if (Buffer.byteLength(password) > LONGEST) return false;
+  const [kind, N, r, p, salt = "", hash = ""] = (stored ?? UNKNOWN).split("$");
+  if (kind !== "scrypt") throw new Error("A stored password is of a kind this program does not know.");
+  const expected = Buffer.from(hash, "base64url");
+  const cost = { N: Number(N), r: Number(r), p: Number(p) };
+  const actual = await derive(password, Buffer.from(salt, "base64url"), expected.length, cost);
+  return timingSafeEqual(actual, expected) && stored !== null;
+}
+
+const UNKNOWN = ["scrypt", COST.N, COST.r, COST.p, "A".repeat(22), Buffer.alloc(HASH_BYTES).toString("base64url")].join(
+  "$",
+);
+
+function derive(password: string, salt: Buffer, bytes: number, cost: { N: number; r: number; p: number }) {
+  // As typed on any keyboard: the same letters may come composed or not (RFC 8265).
+  const text = password.normalize("NFC");
+  const options: ScryptOptions = { ...cost, maxmem: 2 * 128 * cost.N * cost.r };
+  return new Promise<Buffer>((resolve, reject) => {
+    scrypt(text, salt, bytes, options, (error, key) => (error === null ? resolve(key) : reject(error)));
+  });
+}
