@@ -1,6 +1,7 @@
 /**
  * What the OAuth server remembers: device codes, logins (its "grants"), refresh tokens. What a client proves itself with is
- * kept as its SHA-256 alone: a copy of the file signs nobody in. A login is all that one sign-in gave: its refresh tokens
+ * kept as its SHA-256 alone: a copy of the file signs nobody in (but for device codes, which live ten minutes and are looked
+ * up by the code a person types). A login is all that one sign-in gave: its refresh tokens
  * and, by a claim of theirs, its access tokens.
  */
 import { createHash } from "node:crypto";
@@ -18,7 +19,10 @@ export interface OauthRecords {
   find(kind: string, id: string): OauthRecord | undefined;
   findByUserCode(kind: string, userCode: string): OauthRecord | undefined;
   findByUid(kind: string, uid: string): OauthRecord | undefined;
-  consume(kind: string, id: string): void;
+  /** False: it was used up before. */
+  consume(kind: string, id: string): boolean;
+  /** It was not used up after all. */
+  unconsume(kind: string, id: string): void;
   destroy(kind: string, id: string): void;
   /** Ends a login: nothing it gave is good any more. */
   endLogin(login: string): void;
@@ -34,6 +38,7 @@ export interface OauthRecords {
 
 /** The kind of record that stands for a login, as the OAuth server calls it. */
 export const LOGIN = "Grant";
+const DEVICE_CODE = "DeviceCode";
 
 interface Row {
   readonly payload: string;
@@ -53,6 +58,7 @@ export function createOauthRecords(database: Database.Database, clock: { wallClo
   const consumeRow = database.prepare(
     "UPDATE oauth SET consumed_at = ? WHERE kind = ? AND id = ? AND consumed_at IS NULL",
   );
+  const unconsumeRow = database.prepare("UPDATE oauth SET consumed_at = NULL WHERE kind = ? AND id = ?");
   const destroyRow = database.prepare("DELETE FROM oauth WHERE kind = ? AND id = ?");
   const destroyLogin = database.prepare("DELETE FROM oauth WHERE login = ?");
   const loginsOf = database
@@ -73,7 +79,8 @@ export function createOauthRecords(database: Database.Database, clock: { wallClo
     row === undefined ? undefined : { payload: JSON.parse(row.payload), consumedAt: row.consumedAt ?? undefined };
 
   return {
-    upsert(kind, id, { jti: _, ...payload }, expiresIn) {
+    upsert(kind, id, { jti: _, ...given }, expiresIn) {
+      const payload = isSecret(kind) ? given : { ...given, jti: id };
       const login = kind === LOGIN ? id : text(payload, "grantId");
       const expiresAt = expiresIn === undefined ? null : seconds() + expiresIn;
       const indexed = [login, text(payload, "userCode"), text(payload, "uid")].map((value) => value ?? null);
@@ -82,7 +89,8 @@ export function createOauthRecords(database: Database.Database, clock: { wallClo
     find: (kind, id) => record(byId.get(kind, stored(kind, id))),
     findByUserCode: (kind, userCode) => record(byUserCode.get(kind, userCode)),
     findByUid: (kind, uid) => record(byUid.get(kind, uid)),
-    consume: (kind, id) => void consumeRow.run(seconds(), kind, stored(kind, id)),
+    consume: (kind, id) => consumeRow.run(seconds(), kind, stored(kind, id)).changes > 0,
+    unconsume: (kind, id) => void unconsumeRow.run(kind, stored(kind, id)),
     destroy: (kind, id) => void destroyRow.run(kind, stored(kind, id)),
     endLogin: (login) => void destroyLogin.run(login),
     endLogins(account) {
@@ -95,5 +103,7 @@ export function createOauthRecords(database: Database.Database, clock: { wallClo
 }
 
 /** The id of a login proves nothing: it stands in access tokens. */
+const isSecret = (kind: string) => kind !== LOGIN && kind !== DEVICE_CODE;
+
 const stored = (kind: string, id: string) =>
-  kind === LOGIN ? id : createHash("sha256").update(id).digest("base64url");
+  isSecret(kind) ? createHash("sha256").update(id).digest("base64url") : id;

@@ -34,7 +34,7 @@ const MIGRATIONS: readonly string[] = [
   );
   CREATE TABLE oauth (                -- codes, sessions, refresh tokens: the OAuth server's adapter
     kind TEXT NOT NULL,
-    id TEXT NOT NULL,                 -- SHA-256 of the real one, base64url; of a login itself
+    id TEXT NOT NULL,                 -- SHA-256 of a secret one, base64url (oauth-records.ts)
     payload TEXT NOT NULL,            -- JSON
     login TEXT,                       -- the OAuth server's grant: all tokens of one sign-in
     user_code TEXT,

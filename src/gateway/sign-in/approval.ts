@@ -1,0 +1,212 @@
+/**
+ * The pages a person approves a program on: a code, who one is, what the program may do. Whatever is wrong shows the same
+ * page again and says so. Nothing is done by GET; each form is good only in the visit whose page showed it.
+ */
+import cookie from "@fastify/cookie";
+import formbody from "@fastify/formbody";
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import { z } from "zod";
+import { isScope } from "../../contract/scopes.ts";
+import type { Clock } from "../../lib/runtime.ts";
+import type { AccountStore } from "../accounts/index.ts";
+import type { DeviceRequest, DeviceRequests } from "./device-requests.ts";
+import type { Html } from "./html.ts";
+import { createLimit } from "./limits.ts";
+import { approvalPage, codePage, donePage, passwordPage, refusalPage, STYLE, STYLE_PATH } from "./pages.ts";
+import { createVisits, VISIT_COOKIE, VISIT_SECONDS, type Visit } from "./visits.ts";
+
+export interface WorkspaceChoice {
+  readonly id: string;
+  readonly name: string;
+  readonly role: string;
+}
+
+export interface ApprovalNeeds {
+  readonly store: AccountStore;
+  readonly clock: Clock;
+  readonly requests: DeviceRequests;
+  /** Whether cookies are for HTTPS alone. */
+  readonly isSecure: boolean;
+  workspacesOf(account: string): readonly WorkspaceChoice[];
+}
+
+/** A person mistypes a code now and then; a guesser needs thousands of millions of tries. */
+const WRONG_CODES = { burst: 20, everyMs: 30_000 };
+const WRONG_PASSWORDS = { burst: 10, everyMs: 60_000 };
+/** Hashing a password takes a processor for a tenth of a second. */
+const PASSWORDS = { burst: 30, everyMs: 2000 };
+const FORM_BYTES = 16 * 1024;
+
+const HEADERS = {
+  "content-security-policy":
+    "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+  "x-frame-options": "DENY",
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cache-control": "no-store",
+} as const;
+
+const word = z.string().max(1024);
+const form = z.object({
+  token: word.optional(),
+  code: word.default(""),
+  name: word.default(""),
+  password: z.string().max(4096).default(""),
+  workspace: word.default(""),
+  decision: word.default(""),
+  scope: z.union([word, z.array(word).max(100)]).optional(),
+});
+type Form = z.infer<typeof form>;
+
+const UNKNOWN_CODE =
+  "No program waits with this code. Look at it again; after ten minutes a program has to ask for a new one.";
+const STALE_FORM = "This page was open for too long, or cookies are off. Try once more.";
+
+export function createApproval({ store, clock, requests, isSecure, workspacesOf }: ApprovalNeeds): FastifyInstance {
+  const visits = createVisits(store);
+  const wrongCodes = createLimit(clock, WRONG_CODES);
+  const wrongPasswords = createLimit(clock, WRONG_PASSWORDS);
+  const passwords = createLimit(clock, PASSWORDS);
+  const app = fastify({ logger: false, bodyLimit: FORM_BYTES });
+  app.removeAllContentTypeParsers();
+  void app.register(cookie);
+  void app.register(formbody);
+  app.addHook("onSend", async (_request, reply) => void reply.headers(HEADERS));
+  app.setErrorHandler((error, _request, reply) => {
+    const status = error instanceof Error && "statusCode" in error ? Number(error.statusCode) : 500;
+    const [title, detail] =
+      status < 500
+        ? ["That did not work", "The form was not what this page sends."]
+        : ["Something failed", "Try again."];
+    return send(reply.code(status), refusalPage(title, detail));
+  });
+  app.setNotFoundHandler((_request, reply) => send(reply.code(404), refusalPage("Nothing is here", "No such page.")));
+
+  const send = (reply: FastifyReply, page: Html) => reply.type("text/html; charset=utf-8").send(page.html);
+
+  /** The visit of the request; a new one where there is none. */
+  function visitOf(request: FastifyRequest, reply: FastifyReply): Visit {
+    return visits.find(request.cookies[VISIT_COOKIE]) ?? setVisit(reply, visits.begin(undefined));
+  }
+
+  function setVisit(reply: FastifyReply, visit: Visit): Visit {
+    const options = { path: "/sign-in", httpOnly: true, sameSite: "strict", secure: isSecure } as const;
+    reply.setCookie(VISIT_COOKIE, visit.id, { ...options, maxAge: VISIT_SECONDS });
+    return visit;
+  }
+
+  /** The program that waits with the code, or why there is none. Wrong codes count against the address they come from. */
+  async function requestOf(request: FastifyRequest, code: string): Promise<DeviceRequest | string> {
+    const wait = wrongCodes.waitSeconds(request.ip);
+    if (wait > 0) return `Too many wrong codes. Try again in ${wait} seconds.`;
+    const found = await requests.find(code);
+    if (found !== undefined) return found;
+    wrongCodes.take(request.ip);
+    return UNKNOWN_CODE;
+  }
+
+  function showCode(reply: FastifyReply, visit: Visit, code: string, error?: string) {
+    return send(reply.code(error === undefined ? 200 : 400), codePage({ token: visits.formToken(visit), code, error }));
+  }
+
+  /** The page that comes next for somebody with this code. */
+  function showNext(reply: FastifyReply, visit: Visit, waiting: DeviceRequest, error?: string) {
+    const token = visits.formToken(visit);
+    const { code, application, scopes } = waiting;
+    if (error !== undefined) reply.code(400);
+    if (visit.account === undefined) return send(reply, passwordPage({ token, code, name: "", error }));
+    const { id, name: account } = visit.account;
+    const workspaces = workspacesOf(id);
+    return send(reply, approvalPage({ token, code, application, account, scopes, workspaces, error }));
+  }
+
+  interface Submitted {
+    readonly visit: Visit;
+    readonly fields: Form;
+  }
+
+  /** What was filled in, when it comes from a page of this visit; else the first page was sent again. */
+  function submitted(request: FastifyRequest, reply: FastifyReply): Submitted | undefined {
+    const visit = visitOf(request, reply);
+    const read = form.safeParse(request.body ?? {});
+    const site = request.headers["sec-fetch-site"];
+    const isOurs = site === undefined || site === "same-origin";
+    if (read.success && isOurs && visits.isFormToken(visit, read.data.token)) return { visit, fields: read.data };
+    void showCode(reply, visit, read.success ? read.data.code : "", STALE_FORM);
+    return undefined;
+  }
+
+  app.get(STYLE_PATH, (_request, reply) => reply.type("text/css; charset=utf-8").send(STYLE));
+
+  app.get<{ Querystring: { user_code?: unknown } }>("/sign-in", async (request, reply) => {
+    const visit = visitOf(request, reply);
+    const { user_code: code } = request.query;
+    if (typeof code !== "string" || code === "") return showCode(reply, visit, "");
+    const waiting = await requestOf(request, code);
+    return typeof waiting === "string" ? showCode(reply, visit, code, waiting) : showNext(reply, visit, waiting);
+  });
+
+  app.post("/sign-in", async (request, reply) => {
+    const given = submitted(request, reply);
+    if (given === undefined) return reply;
+    const { visit, fields } = given;
+    const waiting = await requestOf(request, fields.code);
+    return typeof waiting === "string" ? showCode(reply, visit, fields.code, waiting) : showNext(reply, visit, waiting);
+  });
+
+  app.post("/sign-in/password", async (request, reply) => {
+    const given = submitted(request, reply);
+    if (given === undefined) return reply;
+    const { visit, fields } = given;
+    const { code, name, password } = fields;
+    const again = (error: string) =>
+      send(reply.code(400), passwordPage({ token: visits.formToken(visit), code, name, error }));
+    const wait = Math.max(wrongPasswords.waitSeconds(name), passwords.waitSeconds("all"));
+    if (wait > 0) return again(`Too many tries. Try again in ${wait} seconds.`);
+    // Counted before the password is looked at: many tries at once are many tries.
+    passwords.take("all");
+    wrongPasswords.take(name);
+    const account = await store.accounts.checkPassword(name, password);
+    if (account === undefined) return again("There is no such account with this password.");
+    wrongPasswords.forget(name);
+    visits.end(visit);
+    const signedIn = setVisit(reply, visits.begin(account));
+    const waiting = await requestOf(request, code);
+    return typeof waiting === "string" ? showCode(reply, signedIn, code, waiting) : showNext(reply, signedIn, waiting);
+  });
+
+  app.post("/sign-in/leave", async (request, reply) => {
+    const given = submitted(request, reply);
+    if (given === undefined) return reply;
+    visits.end(given.visit);
+    const visit = setVisit(reply, visits.begin(undefined));
+    const waiting = await requestOf(request, given.fields.code);
+    return typeof waiting === "string" ? showCode(reply, visit, "", waiting) : showNext(reply, visit, waiting);
+  });
+
+  app.post("/sign-in/approval", async (request, reply) => {
+    const given = submitted(request, reply);
+    if (given === undefined) return reply;
+    const { visit, fields } = given;
+    const waiting = await requestOf(request, fields.code);
+    if (typeof waiting === "string") return showCode(reply, visit, fields.code, waiting);
+    const { account } = visit;
+    if (account === undefined) return showNext(reply, visit, waiting);
+    const late = () => showCode(reply, visit, "", UNKNOWN_CODE);
+    if (fields.decision === "deny") {
+      return (await waiting.deny()) ? send(reply, donePage(false, waiting.application)) : late();
+    }
+    const scopes = [fields.scope ?? []].flat().filter(isScope);
+    const workspaces = workspacesOf(account.id);
+    const workspace = workspaces.find(({ id }) => id === fields.workspace)?.id;
+    if (fields.decision !== "approve" || (fields.workspace !== "" && workspace === undefined)) {
+      return showNext(reply, visit, waiting, "Choose one of the workspaces, then approve or deny.");
+    }
+    if (scopes.length === 0) return showNext(reply, visit, waiting, "Leave at least one thing it may do, or deny.");
+    return (await waiting.approve({ account, scopes, workspace }))
+      ? send(reply, donePage(true, waiting.application))
+      : late();
+  });
+
+  return app;
+}

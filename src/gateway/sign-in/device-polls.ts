@@ -1,0 +1,22 @@
+/** How often a device may ask whether it was approved (RFC 8628 §3.5): each time it asks too soon, five seconds less often. */
+import { LRUCache } from "lru-cache";
+
+export const POLL_SECONDS = 5;
+/** A line that is late brings two polls together. */
+const TOLERANCE_MS = 1000;
+const DEVICES = 10_000;
+
+export function createDevicePolls(clock: { elapsed(): number }) {
+  const polls = new LRUCache<string, { at: number; intervalMs: number }>({ max: DEVICES });
+  return {
+    /** Counts a poll. False: it came too soon. */
+    isInTime(deviceCode: string): boolean {
+      const now = clock.elapsed();
+      const before = polls.get(deviceCode);
+      const intervalMs = before?.intervalMs ?? POLL_SECONDS * 1000;
+      const isInTime = before === undefined || now - before.at >= intervalMs - TOLERANCE_MS;
+      polls.set(deviceCode, { at: now, intervalMs: isInTime ? intervalMs : intervalMs + POLL_SECONDS * 1000 });
+      return isInTime;
+    },
+  };
+}

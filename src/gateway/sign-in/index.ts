@@ -1,0 +1,72 @@
+/**
+ * The door of sign-in: OAuth endpoints and the pages people approve programs on. Made at the first request for one of
+ * them, so that a gateway where nobody signs in starts no slower.
+ */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Logger } from "../../lib/log.ts";
+import type { Clock } from "../../lib/runtime.ts";
+import type { AccountStore } from "../accounts/index.ts";
+import type { WorkspaceChoice } from "./approval.ts";
+
+const PREFIXES = ["/oauth/", "/sign-in"];
+const WELL_KNOWN = /^\/\.well-known\/(?:openid-configuration|oauth-authorization-server)$/;
+
+export interface SignInNeeds {
+  readonly store: AccountStore;
+  readonly clock: Clock;
+  /** The gateway's own address, without a slash at its end. */
+  readonly issuer: string;
+  readonly log: Logger;
+  /** What an account may use, by name. */
+  workspacesOf(account: string): readonly WorkspaceChoice[];
+}
+
+/** Answers a request of its own paths. */
+export type SignIn = (request: IncomingMessage, response: ServerResponse, path: string) => Promise<void>;
+
+export function isSignIn(path: string): boolean {
+  return PREFIXES.some((prefix) => path.startsWith(prefix)) || WELL_KNOWN.test(path);
+}
+
+export function createSignIn(needs: SignInNeeds): SignIn {
+  const { store } = needs;
+  let made: { readonly keys: string; readonly parts: ReturnType<typeof make> } | undefined;
+
+  async function make() {
+    const { createAuthorizationServer } = await import("./authorization-server.ts");
+    const { createApproval } = await import("./approval.ts");
+    const { createDeviceRequests } = await import("./device-requests.ts");
+    const { issuer, clock, log, workspacesOf } = needs;
+    const server = await createAuthorizationServer({
+      store,
+      clock,
+      issuer,
+      log,
+      workspaceId: (account, nameOrId) =>
+        workspacesOf(account).find(({ id, name }) => id === nameOrId || name === nameOrId)?.id,
+    });
+    const requests = createDeviceRequests(server.provider, issuer, store);
+    const isSecure = issuer.startsWith("https:");
+    const approval = createApproval({ store, clock, requests, isSecure, workspacesOf });
+    await approval.ready();
+    return { server, approval };
+  }
+
+  /** A new key to sign with, another process's too, is a new server. */
+  function current() {
+    const keys = store.keys
+      .all()
+      .map(({ kid }) => kid)
+      .join(" ");
+    if (made?.keys !== keys) made = { keys, parts: make() };
+    return made.parts;
+  }
+
+  return async (request, response, path) => {
+    const { server, approval } = await current();
+    const ended = new Promise<void>((resolve) => void response.once("close", resolve));
+    if (path.startsWith("/sign-in")) approval.routing(request, response);
+    else void server.handle(request, response);
+    await ended;
+  };
+}

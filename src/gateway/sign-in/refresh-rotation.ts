@@ -1,0 +1,86 @@
+/**
+ * Refresh tokens rotate: each use gives a successor. A client whose answer was lost, and two programs that share a login,
+ * may use one twice: for a minute, and while its successor is unused, it gives that same successor. Used again after that,
+ * it was stolen, or its successor was: the whole login ends (RFC 9700 §4.14.2).
+ *
+ * Two requests at once: the first to claim the token makes the successor, the second waits for it. A process that dies
+ * between claiming and the successor leaves a used token without one: the next use makes one.
+ */
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import type { OauthRecords } from "../accounts/index.ts";
+
+export const REFRESH_TOKEN = "RefreshToken";
+const SUCCESSOR = "Successor";
+const REPEAT_SECONDS = 60;
+
+export interface RefreshRotation {
+  /** Whether a used token may be used once more. */
+  isRepeatable(token: string): boolean;
+  /** Whether this request is to make a successor; else `successor` will have it. Every claim is followed by `settle`. */
+  claim(token: string): boolean;
+  /** The request that claimed `token` has ended; `successor` undefined: refused, and the token is as if it was not used. */
+  settle(token: string, successor: string | undefined, login: string | undefined): void;
+  /** What a used token gave; undefined: nothing, the request that used it failed. */
+  successor(token: string): Promise<string | undefined>;
+}
+
+export function createRefreshRotation(records: OauthRecords, clock: { wallClock(): number }): RefreshRotation {
+  const claimed = new Map<string, { promise: Promise<void>; end: () => void }>();
+
+  function known(token: string): string | undefined {
+    const sealed = records.find(SUCCESSOR, token)?.payload.sealed;
+    return typeof sealed === "string" ? unseal(token, sealed) : undefined;
+  }
+
+  return {
+    isRepeatable(token) {
+      const usedAt = records.find(REFRESH_TOKEN, token)?.consumedAt;
+      if (usedAt === undefined) return true;
+      if (clock.wallClock() / 1000 - usedAt > REPEAT_SECONDS) return false;
+      const next = known(token);
+      return next === undefined || records.find(REFRESH_TOKEN, next)?.consumedAt === undefined;
+    },
+    claim(token) {
+      if (claimed.has(token)) return false;
+      if (!records.consume(REFRESH_TOKEN, token) && known(token) !== undefined) return false;
+      let end = () => {};
+      const promise = new Promise<void>((resolve) => {
+        end = resolve;
+      });
+      claimed.set(token, { promise, end });
+      return true;
+    },
+    settle(token, successor, login) {
+      if (successor === undefined) records.unconsume(REFRESH_TOKEN, token);
+      else {
+        const payload = { sealed: seal(token, successor), ...(login === undefined ? {} : { grantId: login }) };
+        records.upsert(SUCCESSOR, token, payload, REPEAT_SECONDS + 1);
+      }
+      claimed.get(token)?.end();
+      claimed.delete(token);
+    },
+    async successor(token) {
+      await claimed.get(token)?.promise;
+      return known(token);
+    },
+  };
+}
+
+/** Only who has the token can read its successor: a copy of the database signs nobody in. */
+const keyOf = (token: string) => createHash("sha256").update(`successor of ${token}`).digest();
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+function seal(token: string, successor: string): string {
+  const iv = randomBytes(IV_BYTES);
+  const cipher = createCipheriv("aes-256-gcm", keyOf(token), iv);
+  const text = Buffer.concat([cipher.update(successor, "utf8"), cipher.final()]);
+  return Buffer.concat([iv, cipher.getAuthTag(), text]).toString("base64url");
+}
+
+function unseal(token: string, sealed: string): string {
+  const bytes = Buffer.from(sealed, "base64url");
+  const decipher = createDecipheriv("aes-256-gcm", keyOf(token), bytes.subarray(0, IV_BYTES));
+  decipher.setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
+  return Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]).toString("utf8");
+}

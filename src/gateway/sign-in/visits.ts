@@ -1,0 +1,54 @@
+/**
+ * A person's visit to the sign-in pages: a cookie, and who signed in with it. Signing in begins a new visit, so that a
+ * cookie that somebody planted before is nobody's. Forms carry a token that only a page of the same visit has (CSRF).
+ */
+import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import type { Account, AccountStore } from "../accounts/index.ts";
+
+const KIND = "Visit";
+export const VISIT_COOKIE = "wsfs-visit";
+/** After so long one signs in anew. */
+export const VISIT_SECONDS = 8 * 3600;
+const ID_BYTES = 32;
+const ID = /^[\w-]{43}$/;
+
+export interface Visit {
+  readonly id: string;
+  readonly account: Account | undefined;
+}
+
+export interface Visits {
+  /** A visit by its cookie; undefined: none, or one that has ended. */
+  find(cookie: string | undefined): Visit | undefined;
+  begin(account: Account | undefined): Visit;
+  end(visit: Visit): void;
+  formToken(visit: Visit): string;
+  isFormToken(visit: Visit, token: string | undefined): boolean;
+}
+
+export function createVisits({ records, accounts }: AccountStore): Visits {
+  /** Only of this process: a form that is older than it is filled in again. */
+  const secret = randomBytes(ID_BYTES);
+  const formToken = ({ id }: Visit) => createHmac("sha256", secret).update(id).digest("base64url");
+  return {
+    find(cookie) {
+      if (cookie === undefined || !ID.test(cookie)) return undefined;
+      const payload = records.find(KIND, cookie)?.payload;
+      if (payload === undefined) return undefined;
+      const { accountId } = payload;
+      return { id: cookie, account: typeof accountId === "string" ? accounts.find(accountId) : undefined };
+    },
+    begin(account) {
+      const id = randomBytes(ID_BYTES).toString("base64url");
+      records.upsert(KIND, id, account === undefined ? {} : { accountId: account.id }, VISIT_SECONDS);
+      return { id, account };
+    },
+    end: ({ id }) => records.destroy(KIND, id),
+    formToken,
+    isFormToken(visit, token) {
+      const expected = Buffer.from(formToken(visit));
+      const actual = Buffer.from(token ?? "");
+      return actual.length === expected.length && timingSafeEqual(actual, expected);
+    },
+  };
+}
