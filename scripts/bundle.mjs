@@ -50,7 +50,15 @@ const COMPILE = fileURLToPath(new URL("./code-cache.mjs", import.meta.url));
 const LARGE = 64 * 1024;
 
 /** Installed beside us: they have files of their own, or are loaded by few commands. */
-const PACKAGES = [/^fastify$/, /^@fastify\//, /^file-type$/, /^cli-progress$/, /^fuse-native$/];
+const PACKAGES = [
+  /^fastify$/,
+  /^@fastify\//,
+  /^oidc-provider$/,
+  /^openid-client$/,
+  /^file-type$/,
+  /^cli-progress$/,
+  /^fuse-native$/,
+];
 
 const SQLITE_ADDON = "better-sqlite3/build/Release/better_sqlite3.node";
 

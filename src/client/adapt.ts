@@ -22,7 +22,8 @@ interface Asked {
   readonly request: HttpRequest;
 }
 
-const ANSWERS: Readonly<Record<OperationName, { is: "node" | "page" | "bytes"; of: ResourceName }>> = {
+/** What is not here is asked of every gateway in the same words. */
+const ANSWERS: Readonly<Partial<Record<OperationName, { is: "node" | "page" | "bytes"; of: ResourceName }>>> = {
   listWorkspaces: { is: "page", of: "workspace" },
   listNodes: { is: "page", of: "node" },
   getNode: { is: "node", of: "node" },
@@ -41,6 +42,8 @@ const ANSWERS: Readonly<Record<OperationName, { is: "node" | "page" | "bytes"; o
   readJournal: { is: "page", of: "journalEntry" },
   streamJournal: { is: "bytes", of: "journalEntry" },
 };
+
+const NODE = { is: "node", of: "node" } as const;
 
 const BODIES: Readonly<Partial<Record<OperationName, ResourceName>>> = {
   writeReference: "contentReference",
@@ -191,7 +194,7 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
   }
 
   function pageOf(asked: Asked, value: unknown, begun: number): Record<string, unknown> {
-    const { of } = ANSWERS[asked.operation];
+    const { of } = ANSWERS[asked.operation] ?? NODE;
     const { parentId } = asked.request.query;
     const known = parentId === undefined ? {} : { parentId };
     const item = (told: unknown) =>
@@ -378,7 +381,8 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     const answer = await exchange(asked);
     if (answer.status >= 400) return refusal(asked, answer);
     const value = await jsonOf(answer, asked.operation);
-    if (ANSWERS[asked.operation].is === "page") return json(answer.status, pageOf(asked, value, begun), answer.headers);
+    if (ANSWERS[asked.operation]?.is === "page")
+      return json(answer.status, pageOf(asked, value, begun), answer.headers);
     return json(answer.status, ourNode(profile, value, begun), answer.headers);
   }
 
@@ -397,6 +401,11 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
       case "getNodeByPath":
       case "readJournal":
         return read(asked);
+      case "getAccount":
+      case "listGrants":
+      case "setGrant":
+      case "removeGrant":
+        return exchange(asked);
       default:
         return change(asked);
     }

@@ -35,14 +35,16 @@ export interface CallEnvironment {
   /** Wall clock, milliseconds. */
   readonly now: () => number;
   /** See ClientOptions. */
+  readonly mount?: string | undefined;
+  /** See ClientOptions. */
   readonly onRefusal?: (() => void) | undefined;
 }
 
 export function createSend(environment: CallEnvironment): Send {
-  const { transport, credentials, log, now, onRefusal } = environment;
+  const { transport, credentials, log, now, onRefusal, mount } = environment;
 
   const attempt = async (call: Call, token: string): Promise<HttpAnswer> => {
-    const request = buildRequest(call, token);
+    const request = buildRequest(call, token, mount);
     const start = now();
     try {
       const answer = await transport.send(request);
@@ -99,7 +101,7 @@ export async function askJson<T extends z.ZodType>(
   return value;
 }
 
-function buildRequest(call: Call, token: string): HttpRequest {
+function buildRequest(call: Call, token: string, mount: string | undefined): HttpRequest {
   const { operation, parameters = {}, body, signal } = call;
   for (const [field, value] of Object.entries(parameters)) {
     // These would change which path is meant, on the way or at the gateway.
@@ -115,6 +117,7 @@ function buildRequest(call: Call, token: string): HttpRequest {
   const query: Record<string, string> = {};
   for (const [key, value] of Object.entries(call.query ?? {})) if (value !== undefined) query[key] = String(value);
   const headers: Record<string, string> = { accept: "application/json", "user-agent": "wsfs" };
+  if (mount !== undefined) headers["wsfs-mount"] = mount;
   for (const [name, value] of Object.entries(call.headers ?? {})) if (value !== undefined) headers[name] = value;
   headers.authorization = `Bearer ${token}`;
   return {

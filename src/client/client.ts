@@ -7,6 +7,9 @@ import type { Attributes, AttributesPatch } from "../contract/attributes.ts";
 import type { Features } from "../contract/features.ts";
 import type { ContentSource } from "../contract/http.ts";
 import type {
+  AccountStatus,
+  Grant,
+  GrantPage,
   JournalEntry,
   JournalPage,
   Node,
@@ -16,6 +19,7 @@ import type {
   WorkspacePage,
   WrittenNode,
 } from "../contract/resources.ts";
+import type { Role } from "../contract/roles.ts";
 
 export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
@@ -216,6 +220,13 @@ export interface Client {
   /** Entries after `position` as they come, without end. The request is sent by the first `next`. */
   streamJournal(position: number, options?: JournalStreamOptions): AsyncGenerator<JournalEntry, void, undefined>;
   appendJournal(nodeId: string, kind: string, options?: KeyOptions): Promise<JournalEntry>;
+
+  /** Whose the token is, what it may do and where. */
+  getAccount(options?: CallOptions): Promise<AccountStatus>;
+  listGrants(options?: PageOptions & WorkspaceOptions): Promise<GrantPage>;
+  /** `account`: name or id. */
+  setGrant(account: string, role: Role, options?: WorkspaceOptions): Promise<Grant>;
+  removeGrant(account: string, options?: WorkspaceOptions): Promise<void>;
 
   close(): Promise<void>;
 }

@@ -1,6 +1,7 @@
 /** The client put together: every operation bound to one way of sending. */
 import type { Transport } from "../contract/http.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
+import { getAccount, listGrants, removeGrant, setGrant } from "./accounts.ts";
 import { adaptTransport } from "./adapt.ts";
 import { createSend } from "./call.ts";
 import type { Client } from "./client.ts";
@@ -32,6 +33,8 @@ export interface ClientOptions {
   readonly now?: () => number;
   /** The gateway has refused a token: of that nobody hears otherwise, where a fresh one does. */
   readonly onRefusal?: () => void;
+  /** What the journal calls the mount that makes the changes: 1 to 128 visible ASCII characters. */
+  readonly mount?: string | undefined;
   /** How the gateway words what is asked. Default: as the contract. */
   readonly profile?: Profile;
 }
@@ -40,7 +43,7 @@ export function createClient(options: ClientOptions): Client {
   const { credentials, log = SILENT, now = Date.now, profile = OWN_PROFILE } = options;
   const { transport: network } = options;
   const transport = profile === OWN_PROFILE ? network : adaptTransport(network, profile, now);
-  const send = createSend({ transport, credentials, log, now, onRefusal: options.onRefusal });
+  const send = createSend({ transport, credentials, log, now, onRefusal: options.onRefusal, mount: options.mount });
   return {
     features: profile.features,
     listWorkspaces: (...args) => listWorkspaces(send, ...args),
@@ -65,6 +68,10 @@ export function createClient(options: ClientOptions): Client {
     readJournal: (...args) => readJournal(send, ...args),
     streamJournal: (...args) => streamJournal(send, ...args),
     appendJournal: (...args) => appendJournal(send, ...args),
+    getAccount: (...args) => getAccount(send, ...args),
+    listGrants: (...args) => listGrants(send, ...args),
+    setGrant: (...args) => setGrant(send, ...args),
+    removeGrant: (...args) => removeGrant(send, ...args),
     close: () => transport.close(),
   };
 }

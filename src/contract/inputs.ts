@@ -10,6 +10,7 @@ import {
   contentReference,
   exchange,
   idempotencyKey,
+  newGrant,
   newJournalEntry,
   newNode,
   nodeName,
@@ -124,6 +125,12 @@ export const INPUTS = {
   exchangeNodes: { query: onlyWorkspace, body: exchange },
   deleteNode: { query: z.strictObject({ workspace, idempotencyKey: idempotencyKey.optional() }) },
   restoreNode: { query: onlyWorkspace, body: restoration },
+  getAccount: { query: z.strictObject({}) },
+  listGrants: { query: z.strictObject({ workspace, ...paging, after }) },
+  setGrant: { query: onlyWorkspace, body: newGrant },
+  removeGrant: {
+    query: z.strictObject({ workspace, account: z.string().min(1).max(128).describe("Name or id of the account") }),
+  },
   listVersions: { query: z.strictObject({ workspace, branch, ...paging, after }) },
   appendJournal: { query: onlyWorkspace, body: newJournalEntry },
   readJournal: {

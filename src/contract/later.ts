@@ -8,5 +8,4 @@ export const LATER = [
   { path: "/v1/installations", what: "installations" },
   { path: "/v1/executions", what: "executions" },
   { path: "/v1/api-keys", what: "API keys" },
-  { path: "/oauth", what: "sign-in (the gateway's command line issues tokens)" },
 ] as const;

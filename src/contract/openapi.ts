@@ -201,18 +201,23 @@ function problemsOf(components: Components): Readonly<Record<ProblemStatus, Json
   return Object.fromEntries(entries);
 }
 
-function scopesText({ scopes, mayLack = [] }: Operation): string {
+function scopesText({ scopes, mayLack = [], role }: Operation): string {
+  if (scopes.length === 0) return "Any token that is good.";
   const needed = scopes.map((scope) => `\`${scope}\``).join(", ");
-  if (mayLack.length === 0) return `Scopes: ${needed}.`;
+  const roleText = role === undefined ? "" : ` Role: ${role}.`;
+  if (mayLack.length === 0) return `Scopes: ${needed}.${roleText}`;
   const lacked = mayLack.map((scope) => `\`${scope}\``).join(", ");
-  return `Scopes: ${needed}. Without ${lacked} it is still done, but not journaled: new folders are not provisioned, and not found by path until a journal entry names them.`;
+  return `Scopes: ${needed}.${roleText} Without ${lacked} it is still done, but not journaled: new folders are not provisioned, and not found by path until a journal entry names them.`;
 }
 
 function describeOperation(components: Components, name: OperationName): JsonObject {
   const operation: Operation = OPERATIONS[name];
   const input: { query: z.ZodType; metadata?: z.ZodType; body?: z.ZodType } = INPUTS[name];
   const output: Output = OUTPUTS[name];
-  const statuses = [...COMMON_PROBLEMS, ...output.problems].sort((a, b) => a - b);
+  const isForAll = operation.scopes.length === 0;
+  const statuses = [...COMMON_PROBLEMS, ...output.problems]
+    .filter((status) => status !== 403 || !isForAll)
+    .sort((a, b) => a - b);
   return {
     operationId: name,
     tags: [tagOf(operation.path)],

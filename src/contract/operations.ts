@@ -3,6 +3,7 @@
  * §4, DESIGN §7). The server registers its routes from this table, the client builds its requests
  * from it. `{name}` is one encoded path segment, `{path}` the rest of the path, its "/" kept or encoded.
  */
+import type { Role } from "./roles.ts";
 import { type Scope, UPLOAD_SCOPES } from "./scopes.ts";
 
 export interface Operation {
@@ -11,6 +12,8 @@ export interface Operation {
   readonly scopes: readonly Scope[];
   /** Of `scopes`, those without which the call still goes through, with less effect (gateway-spec §4, upload rule 4). */
   readonly mayLack?: readonly Scope[];
+  /** What the account must be at least in the workspace the call is about; absent: it is about none. */
+  readonly role?: Role;
   readonly summary: string;
 }
 
@@ -25,14 +28,28 @@ export const OPERATIONS = {
     method: "GET",
     path: "/v1/nodes",
     scopes: ["node.node.read-all"],
+    role: "viewer",
     summary: "The nodes of a folder, given by path= or parentId=",
   },
-  getNode: { method: "GET", path: "/v1/nodes/{nodeId}", scopes: ["node.file.read"], summary: "One node by its id" },
-  getNodeByPath: { method: "GET", path: "/v1/files/{path}", scopes: ["node.file.read"], summary: "One node by path" },
+  getNode: {
+    method: "GET",
+    path: "/v1/nodes/{nodeId}",
+    scopes: ["node.file.read"],
+    role: "viewer",
+    summary: "One node by its id",
+  },
+  getNodeByPath: {
+    method: "GET",
+    path: "/v1/files/{path}",
+    scopes: ["node.file.read"],
+    role: "viewer",
+    summary: "One node by path",
+  },
   getContent: {
     method: "GET",
     path: "/v1/nodes/{nodeId}/content",
     scopes: ["node.file.read"],
+    role: "viewer",
     summary: "The bytes of a file, of its head or of version=",
   },
   upload: {
@@ -40,18 +57,21 @@ export const OPERATIONS = {
     path: "/v1/files/{path}",
     scopes: UPLOAD_SCOPES,
     mayLack: ["node.journal.create"],
+    role: "editor",
     summary: "Create a file with content, and its parent folders; with parentId= the path starts at that folder",
   },
   writeContent: {
     method: "PUT",
     path: "/v1/nodes/{nodeId}/content",
     scopes: ["node.node.update"],
+    role: "editor",
     summary: "A new version with the bytes of a multipart body",
   },
   writeReference: {
     method: "POST",
     path: "/v1/nodes/{nodeId}/versions",
     scopes: ["node.node.update", "node.file.read"],
+    role: "editor",
     summary:
       "A new version by reference: the bytes of a version the gateway has. PUT of the content takes the same JSON",
   },
@@ -60,50 +80,91 @@ export const OPERATIONS = {
     path: "/v1/nodes",
     scopes: ["node.node.create", "node.journal.create"],
     mayLack: ["node.journal.create"],
+    role: "editor",
     summary: "A new folder, or a copy of a node",
   },
   patchNode: {
     method: "PATCH",
     path: "/v1/nodes/{nodeId}",
     scopes: ["node.node.update"],
+    role: "editor",
     summary: "Move, rename, change attributes",
   },
   exchangeNodes: {
     method: "POST",
     path: "/v1/nodes/{nodeId}/exchange",
     scopes: ["node.node.update"],
+    role: "editor",
     summary: "Two nodes take each other's place",
   },
-  deleteNode: { method: "DELETE", path: "/v1/nodes/{nodeId}", scopes: ["node.file.delete"], summary: "Delete a node" },
+  deleteNode: {
+    method: "DELETE",
+    path: "/v1/nodes/{nodeId}",
+    scopes: ["node.file.delete"],
+    role: "editor",
+    summary: "Delete a node",
+  },
   restoreNode: {
     method: "POST",
     path: "/v1/nodes/{nodeId}/restore",
     scopes: ["node.node.update"],
+    role: "editor",
     summary: "Bring a deleted node back to its place",
   },
   listVersions: {
     method: "GET",
     path: "/v1/nodes/{nodeId}/versions",
     scopes: ["node.file.read"],
+    role: "viewer",
     summary: "The versions of a file, also of a deleted one",
   },
   appendJournal: {
     method: "POST",
     path: "/v1/journal",
     scopes: ["node.journal.create"],
+    role: "editor",
     summary: "Record an activity",
   },
   readJournal: {
     method: "GET",
     path: "/v1/journal",
     scopes: ["node.node.read-all"],
+    role: "viewer",
     summary: "The changes after a position (after=), oldest first",
   },
   streamJournal: {
     method: "GET",
     path: "/v1/journal/stream",
     scopes: ["node.node.read-all"],
+    role: "viewer",
     summary: "The changes after a position (after= or Last-Event-ID) as server-sent events, as they come",
+  },
+  getAccount: {
+    method: "GET",
+    path: "/v1/account",
+    scopes: [],
+    summary: "Whose the token is, what it may do and where",
+  },
+  listGrants: {
+    method: "GET",
+    path: "/v1/grants",
+    scopes: ["account.grant.read"],
+    role: "owner",
+    summary: "Who may do what in a workspace",
+  },
+  setGrant: {
+    method: "PUT",
+    path: "/v1/grants",
+    scopes: ["account.grant.update"],
+    role: "owner",
+    summary: "Give an account a role in a workspace, or another one",
+  },
+  removeGrant: {
+    method: "DELETE",
+    path: "/v1/grants",
+    scopes: ["account.grant.update"],
+    role: "owner",
+    summary: "Take an account's role in a workspace away",
   },
 } as const satisfies Record<string, Operation>;
 

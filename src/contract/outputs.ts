@@ -5,6 +5,9 @@
 import type { z } from "zod";
 import type { OperationName } from "./operations.ts";
 import {
+  accountStatus,
+  grant,
+  grantPage,
   journalPage,
   node,
   nodePage,
@@ -53,9 +56,9 @@ export interface Answer {
 export const PROBLEMS = {
   400: "Something sent is not what was expected; `field` names it",
   401: "The access token is missing, has expired, or is not one of this gateway's",
-  403: "The token lacks the scope that `scope` names, or is bound to another workspace",
-  404: "There is no such node, or the token cannot see it",
-  409: "The name is taken, or the tree does not allow it; `node` stands in the way, if the token may read it",
+  403: "The token lacks the scope that `scope` names; or its account is not what `grant` says in the workspace, or it is bound to another one",
+  404: "There is no such thing, or the account has no role where it is",
+  409: "The name is taken, or the tree does not allow it: `node` stands in the way, if the token may read it; or a workspace would have no owner left",
   412: "The condition does not hold; `node` is what is there now, if the token may read it",
   413: "The body or one of its parts is larger than this gateway takes",
   416: "Nothing of the range lies within the content",
@@ -119,6 +122,10 @@ export const OUTPUTS = {
     takes: ["If-Match"],
   },
   restoreNode: { answers: { 200: written }, problems: [404, 409, 413, 507], bodyOptional: true },
+  getAccount: { answers: { 200: { description: "Whose the token is", body: accountStatus } }, problems: [] },
+  listGrants: { answers: { 200: { description: "A page of grants", body: grantPage } }, problems: [404] },
+  setGrant: { answers: { 200: { description: "The grant", body: grant } }, problems: [404, 409, 413] },
+  removeGrant: { answers: { 204: { description: "It is gone" } }, problems: [404, 409] },
   listVersions: { answers: { 200: { description: "A page of versions", body: versionPage } }, problems: [404, 503] },
   appendJournal: {
     answers: { 201: { description: "The journal entry", body: toldEntry } },

@@ -5,6 +5,7 @@
 import { z } from "zod";
 import { attributes, attributesPatch } from "./attributes.ts";
 import { NAME_BYTES_MAX, nameProblem } from "./names.ts";
+import { ROLES } from "./roles.ts";
 
 const id = z.string().min(1).max(128);
 const count = z.number().int().min(0);
@@ -81,6 +82,16 @@ export const writtenNode = node
   .meta({ id: "WrittenNode", description: "The node after a change, and the place of the change in the journal" });
 export type WrittenNode = z.infer<typeof writtenNode>;
 
+/** Who made a change. */
+export const author = z
+  .object({
+    account: z.string().nullable().describe("Name of the account; null: the token was of none"),
+    mount: z.string().optional().describe("The mount it was made in, as that calls itself"),
+    execution: id.optional().describe("The execution that made it"),
+  })
+  .meta({ id: "Author", description: "Who made a change" });
+export type Author = z.infer<typeof author>;
+
 export const version = z
   .object({
     id,
@@ -91,6 +102,7 @@ export const version = z
     contentHash: contentHash.nullable().describe("null: the gateway tells no hashes"),
     mimeType: z.string(),
     createdAt: moment,
+    by: author.nullish().describe("null: it is not known"),
   })
   .meta({ id: "Version", description: "The content of a file as it was written once; it never changes" });
 export type Version = z.infer<typeof version>;
@@ -119,6 +131,7 @@ export const journalEntry = z
     /** The branch whose head the change moved, and its head since then; null when content stayed as it was. */
     branch: branch.nullish(),
     branchHead: id.nullish(),
+    by: author.nullish().describe("null: it is not known"),
   })
   .meta({ id: "JournalEntry" });
 export type JournalEntry = z.infer<typeof journalEntry>;
@@ -260,6 +273,43 @@ export const newJournalEntry = z
   .meta({ id: "NewJournalEntry", description: "An activity to be recorded" });
 export type NewJournalEntry = z.infer<typeof newJournalEntry>;
 
+const accountRef = z.object({ id, name: z.string() }).meta({ id: "AccountRef", description: "An account" });
+const workspaceRef = z.object({ id, name: z.string() }).meta({ id: "WorkspaceRef", description: "A workspace" });
+const role = z
+  .enum(ROLES)
+  .describe("A viewer reads; an editor also writes and runs; an owner also installs, makes keys, triggers and grants");
+
+export const accountStatus = z
+  .object({
+    account: accountRef
+      .nullable()
+      .describe("null: the token is of no account, and counts as an owner where it is good"),
+    scopes: z.array(z.string()),
+    workspace: id.nullable().describe("The only workspace the token is good for; null: it is bound to none"),
+    expiresAt: moment,
+    workspaces: z.array(workspaceRef.extend({ role })).describe("Where it may do something, by name"),
+  })
+  .meta({ id: "AccountStatus", description: "Whose a token is, what it may do and where" });
+export type AccountStatus = z.infer<typeof accountStatus>;
+
+export const grant = z
+  .object({
+    id: id.describe("Of the grant: the workspace's id and the account's"),
+    account: accountRef,
+    workspace: workspaceRef,
+    role,
+    createdAt: moment,
+  })
+  .meta({ id: "Grant", description: "What an account is in a workspace" });
+export type Grant = z.infer<typeof grant>;
+export const grantPage = page(grant).meta({ id: "GrantPage" });
+export type GrantPage = z.infer<typeof grantPage>;
+
+export const newGrant = z
+  .strictObject({ account: z.string().min(1).max(128).describe("Name or id of the account"), role })
+  .meta({ id: "NewGrant", description: "Which account is to be what" });
+export type NewGrant = z.infer<typeof newGrant>;
+
 /** The type of a problem: the workspace has no room left, though the gateway has. */
 export const OVER_QUOTA = "urn:wsfs:problem:over-quota";
 
@@ -271,6 +321,10 @@ export const problem = z
     detail: z.string().optional().describe("What was expected and what came, for people"),
     field: z.string().optional().describe("Which field of the request is at fault"),
     scope: z.string().optional().describe("Which scope the token lacks (403)"),
+    grant: z
+      .object({ workspace: id, role })
+      .optional()
+      .describe("What the account would have to be where (403); or that the token is bound elsewhere"),
     node: node.nullish().describe("The node that stands in the way (409, 412)"),
     quota: count.optional().describe("Over its quota: the workspace's quota"),
     used: count.optional().describe("Over its quota: what the workspace holds now"),

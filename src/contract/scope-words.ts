@@ -3,6 +3,8 @@ import type { Scope } from "./scopes.ts";
 
 export const SCOPE_WORDS: Readonly<Record<Scope, string>> = {
   "account.workspace.read": "See which workspaces there are",
+  "account.grant.read": "See who may use a workspace",
+  "account.grant.update": "Let others use a workspace, or no longer",
   "execution.execution.run": "List engines and run them",
   "marketplace.install.create": "Install engines in a workspace",
   "node.node.create": "Create files and folders",

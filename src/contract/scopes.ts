@@ -1,6 +1,8 @@
-/** The scopes of access tokens, named `<area>.<resource>.<action>` (gateway-spec §5). */
+/** The scopes of access tokens, named `<area>.<resource>.<action>` (gateway-spec §5; those of grants are our own). */
 export const SCOPES = [
   "account.workspace.read",
+  "account.grant.read",
+  "account.grant.update",
   "execution.execution.run",
   "marketplace.install.create",
   "node.node.create",

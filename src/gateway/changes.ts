@@ -7,7 +7,7 @@
  * `node` said at P.
  */
 import type { Attributes } from "../contract/attributes.ts";
-import type { ChangeKind } from "../contract/resources.ts";
+import type { Author, ChangeKind } from "../contract/resources.ts";
 import { keptState } from "./attribute-states.ts";
 import type { Context } from "./context.ts";
 import { tellFirst } from "./copied.ts";
@@ -29,6 +29,8 @@ export interface Content {
 export interface Change {
   readonly time: number;
   readonly key: string | null;
+  /** JSON of its Author; null: nobody, or it is not known. */
+  readonly by: string | null;
   /** Whether journal entries are appended. */
   readonly journaled: boolean;
 }
@@ -37,11 +39,23 @@ export interface Change {
  * Once in a transaction. Times never go back along positions, whatever the clock does (`positionAt`
  * relies on it).
  */
-export function beginChange(context: Context, key: string | null | undefined, journaled = true): Change {
+export function beginChange(
+  context: Context,
+  {
+    by,
+    key,
+    journaled = true,
+  }: { readonly by: Author | null; readonly key?: string | null | undefined; readonly journaled?: boolean },
+): Change {
   const last = lastChange(context.store);
   context.pathLag.begin(last.position);
   context.journalLag.begin(last.position);
-  return { time: Math.max(Math.floor(context.clock.wallClock()), last.time), key: key ?? null, journaled };
+  return {
+    time: Math.max(Math.floor(context.clock.wallClock()), last.time),
+    key: key ?? null,
+    by: by === null ? null : JSON.stringify(by),
+    journaled,
+  };
 }
 
 interface State {
@@ -75,8 +89,8 @@ function append(
   const { lastInsertRowid } = store
     .prepare(
       `INSERT INTO change (time, workspace, node, kind, activity, entry, revision, parent, name, head, attributes, deleted, key,
-                           branch, branch_head)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+                           branch, branch_head, by)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     )
     .run(
       change.time,
@@ -94,6 +108,7 @@ function append(
       change.key,
       state.branch ?? null,
       state.branchHead ?? null,
+      change.by,
     );
   return Number(lastInsertRowid);
 }

@@ -7,6 +7,7 @@ import type { Call, GatewayAnswer } from "./exchange.ts";
 import { positionAt } from "./lag.ts";
 import { attributesOf, type NodeRow, nodeAt, onBranch } from "./node-rows.ts";
 import { invalid, notFound, ProblemError } from "./problems.ts";
+import type { Caller } from "./tokens.ts";
 import { relatedNode, visibleNode } from "./workspaces.ts";
 
 interface VersionContent {
@@ -103,12 +104,13 @@ export interface CopySource {
  */
 export function sourceOfCopy(
   context: Context,
+  caller: Caller,
   workspace: string,
   nodeId: string,
   version: string | undefined,
   branch?: string,
 ): CopySource {
-  const row = relatedNode(context, workspace, nodeId, "copyOf");
+  const row = relatedNode(context, caller, workspace, nodeId, "copyOf");
   if (row.kind !== "file" || row.head === null) throw invalid("copyOf", "copyOf: expected a file, got a folder");
   const shown = onBranch(context.store, row, branch, Number.MAX_SAFE_INTEGER);
   const found = findVersion(context, row.id, version ?? shown.head ?? row.head);

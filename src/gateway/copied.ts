@@ -74,9 +74,9 @@ function tell({ store, told }: Needs, time: number, nodes: readonly string[]): v
   store
     .prepare(
       `INSERT INTO change (time, workspace, node, kind, activity, entry, revision, parent, name, head, attributes, deleted,
-                           key, branch, branch_head)
+                           key, branch, branch_head, by)
        SELECT :time, c.workspace, c.node, c.kind, 1, :entry + row_number() OVER (ORDER BY c.position), c.revision, c.parent,
-              c.name, c.head, '', 0, c.key, c.branch, c.branch_head
+              c.name, c.head, '', 0, c.key, c.branch, c.branch_head, c.by
        FROM json_each(:refs) j CROSS JOIN copied x ON x.node = j.value CROSS JOIN change c ON c.position = x.position
        ORDER BY c.position`,
     )

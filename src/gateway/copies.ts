@@ -10,7 +10,7 @@
  * The authoritative store is what is copied, as it was at one moment while the request was carried out.
  */
 import type { Attributes } from "../contract/attributes.ts";
-import { COPY_NODES_MAX } from "../contract/resources.ts";
+import { type Author, COPY_NODES_MAX } from "../contract/resources.ts";
 import { beginChange, createNodeRow } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { beginCopy, copiesLeft, copyIsPlaced, dropSome, findCopy, tellSome } from "./copied.ts";
@@ -33,6 +33,7 @@ export interface CopyPlace {
   /** Of the folder itself; its own when absent. */
   readonly attributes: Attributes | undefined;
   readonly key: string | null | undefined;
+  readonly by: Author | null;
   readonly journaled: boolean;
 }
 
@@ -92,17 +93,17 @@ export function placeCopy(
 ): Written {
   if (copy === undefined || copy.source !== source.id) throw new CopyNeeded(source, place);
   const { root, size, isStaged } = copy;
-  const { workspace, parent, name, key, journaled } = place;
+  const { workspace, parent, name, key, by, journaled } = place;
   const attributes = place.attributes ?? root.attributes;
   if (!isStaged) {
     if (copy.rollbacks !== context.store.rollbacks()) throw new CopyNeeded(source, place);
     const rows = [{ ...root, parent, name, attributes }, ...[...copy.below()].flat()];
-    const position = createTreeRows(context, beginChange(context, key, journaled), workspace, rows);
+    const position = createTreeRows(context, beginChange(context, { by, key, journaled }), workspace, rows);
     for (const { id } of rows) context.births.note(id);
     return { id: root.id, position };
   }
   requireQuota(context, workspace, size);
-  const change = beginChange(context, key, journaled);
+  const change = beginChange(context, { by, key, journaled });
   const made = createNodeRow(context, change, { workspace, kind: "folder", parent, name, attributes, id: root.id });
   addUsed(context.store, workspace, size);
   copyIsPlaced(context, root.id);
@@ -155,7 +156,7 @@ function rowOf({ newId }: Context, ids: Map<string, string>, node: SourceNode): 
 async function stage(
   context: Context,
   { root, below, size }: Pick<PreparedCopy, "root" | "below" | "size">,
-  { workspace, key, journaled }: CopyPlace,
+  { workspace, key, by, journaled }: CopyPlace,
 ): Promise<void> {
   const { store, clock } = context;
   requireQuota(context, workspace, size);
@@ -163,7 +164,7 @@ async function stage(
     store.transaction(() => beginCopy(context, root.id, journaled));
     for (const rows of below()) {
       store.transaction(() => {
-        const change = beginChange(context, key, false);
+        const change = beginChange(context, { by, key, journaled: false });
         createTreeRows(context, change, workspace, rows, { root: root.id, journaled });
         for (const { id } of rows) context.births.note(id);
       });
@@ -200,7 +201,9 @@ function finishSome(context: Context, root: string): boolean {
   return store.transaction(() => {
     const copy = findCopy(store, root);
     if (copy === undefined) return false;
-    return copy.placed === 1 ? tellSome(context, beginChange(context, null).time, root) : dropSome(context, root);
+    return copy.placed === 1
+      ? tellSome(context, beginChange(context, { by: null }).time, root)
+      : dropSome(context, root);
   });
 }
 

@@ -6,9 +6,11 @@
 import type { Database } from "better-sqlite3";
 import { INPUTS } from "../contract/inputs.ts";
 import { type OpenApiDocument, openApiDocument } from "../contract/openapi.ts";
-import { OPERATIONS, type OperationName } from "../contract/operations.ts";
+import { OPERATIONS, type Operation, type OperationName } from "../contract/operations.ts";
+import type { Role } from "../contract/roles.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep } from "../lib/runtime.ts";
+import { type AccountStore, accountsInMemory } from "./accounts/index.ts";
 import { thinAttributes } from "./attribute-states.ts";
 import { createBirths } from "./births.ts";
 import type { Blobs } from "./blobs.ts";
@@ -19,6 +21,7 @@ import { finishCopies, finishPlaced } from "./copies.ts";
 import { type Call, type GatewayAnswer, type GatewayRequest, jsonAnswer } from "./exchange.ts";
 import { excessOfRates, faultChanges } from "./fault-options.ts";
 import { ConnectionReset, withFaults } from "./faults.ts";
+import { getAccount, listGrants, removeGrant, setGrant, workspacesOfAccount } from "./grants.ts";
 import { forgetKeys } from "./idempotency.ts";
 import { createIds } from "./ids.ts";
 import { appendJournal, readJournal } from "./journal.ts";
@@ -69,7 +72,17 @@ const HANDLERS: { readonly [N in OperationName]: Handler<N> } = {
   appendJournal,
   readJournal,
   streamJournal,
+  getAccount,
+  listGrants,
+  setGrant,
+  removeGrant,
 };
+
+/** What a mount calls itself. */
+const MOUNT_HEADER = "wsfs-mount";
+const MOUNT_NAME = /^[\x21-\x7e](?:[\x20-\x7e]{0,126}[\x21-\x7e])?$/;
+/** A key that was replaced is known for so long: longer than any access token of a sign-in lives. */
+const KEY_OVERLAP_MS = 3600_000;
 
 const OPEN_API = "/openapi.json";
 /** On a disk that is full one that keeps what it shows may fail, and the next one shows what is kept. */
@@ -80,8 +93,12 @@ export interface GatewayNeeds {
   /** Opened by the caller (`openDatabase`), who also closes it; in memory for a simulation. */
   readonly database: Database;
   readonly blobs: Blobs;
-  /** Secret that signs the access tokens, 32 bytes. */
+  /** Secret that signs the access tokens of the command line, 32 bytes. */
   readonly signingKey: Uint8Array;
+  /** Opened by the caller, who also closes it; in memory when absent. */
+  readonly accounts?: AccountStore;
+  /** The address that people sign in at, once it is known: tokens of a sign-in are good where it is their issuer. */
+  readonly issuer?: () => string | undefined;
   readonly options?: Partial<GatewayOptions>;
   readonly log: Logger;
   /** Calls back at the end of the event loop's turn, whose changes then share a commit; without it each has its own. */
@@ -103,6 +120,10 @@ export interface Gateway {
   /** Makes it when there is none of this name. */
   ensureWorkspace(name: string): WorkspaceRow;
   issueToken(claims: TokenClaims): string;
+  /** What an account may use, by name. */
+  workspacesOf(account: string): readonly { readonly id: string; readonly name: string; readonly role: Role }[];
+  /** Drops what has expired of sign-ins, and has a new key sign where it is time. */
+  tidyAccounts(): void;
   /** Absent where another language is spoken than the contract's. */
   readonly openApi?: () => OpenApiDocument;
   /** Removes blobs no version refers to, but for those of uploads under way. Answers how many. */
@@ -119,6 +140,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   const store = createStore(needs.database, needs.turn, log);
   const options: GatewayOptions = { ...DEFAULT_OPTIONS, ...checkedOptions(needs.options ?? {}, DEFAULT_OPTIONS) };
   const clock: Clock = { ...needs.clock, wallClock: () => needs.clock.wallClock() + options.clockSkewMs };
+  const accountStore = needs.accounts ?? accountsInMemory(needs.clock);
   const lists = createSortedLists();
   store.beforeCommit(() => clock.step("gateway: about to commit"));
   store.afterCommit(() => clock.step("gateway: committed"));
@@ -133,6 +155,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     clock,
     newId: createIds(clock),
     store,
+    accounts: accountStore.accounts,
     blobs,
     options,
     pathLag: createLag(store, clock, "path", () => ({
@@ -150,7 +173,13 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     told,
   };
   finishCopies(context);
-  const checkToken = createTokenCheck(signingKey, clock, () => options.tokenSeconds);
+  const checkToken = createTokenCheck({
+    key: signingKey,
+    clock,
+    store: accountStore,
+    issuer: () => needs.issuer?.(),
+    lifeSeconds: () => options.tokenSeconds,
+  });
   const background = new Set<Promise<unknown>>();
 
   function inBackground(work: Promise<unknown>): void {
@@ -170,9 +199,10 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   }
 
   async function callOf(route: Route, request: GatewayRequest): Promise<Call<OperationName>> {
-    const operation = OPERATIONS[route.operation];
-    const bearer = checkToken(request.headers.authorization);
-    checkScopes(bearer, operation);
+    const operation: Operation = OPERATIONS[route.operation];
+    const token = checkToken(request.headers.authorization);
+    checkScopes(token, operation);
+    const bearer = { ...token, needs: operation.role, mount: mountOf(request) };
     const input: { query: (typeof INPUTS)[OperationName]["query"]; body?: object } = INPUTS[route.operation];
     const query: { workspace?: string | undefined } = check(input.query, request.query, "query");
     const caller = route.operation === "listWorkspaces" ? bearer : within(context, bearer, query.workspace);
@@ -282,7 +312,12 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       store.flush();
       return row;
     },
-    issueToken: (claims) => signToken(signingKey, clock, claims),
+    issueToken: (claims) => signToken(signingKey, clock, claims, accountStore.revokedUntil()),
+    workspacesOf: (account) => workspacesOfAccount(context, account),
+    tidyAccounts() {
+      accountStore.records.tidy();
+      accountStore.keys.rotate(KEY_OVERLAP_MS);
+    },
     async forget() {
       for (const forgetSome of [forgetKeys, thinAttributes]) {
         const some = (after: number) => store.transaction(() => forgetSome(context, after));
@@ -324,6 +359,12 @@ function routeOf({ method, path, body }: GatewayRequest): Route {
 function within(context: Context, caller: Caller, workspace: string | undefined): Caller {
   if (workspace === undefined) return caller;
   return { ...caller, workspace: callWorkspace(context, caller, workspace).id };
+}
+
+function mountOf({ headers }: GatewayRequest): string | undefined {
+  const name = headers[MOUNT_HEADER];
+  if (name === undefined || MOUNT_NAME.test(name)) return name;
+  throw invalid("Wsfs-Mount", "Wsfs-Mount: expected 1 to 128 visible ASCII characters");
 }
 
 /** An upload that says itself that it is too large is refused before any of it is received. */

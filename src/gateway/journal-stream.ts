@@ -3,6 +3,8 @@
  * reader that was cut off goes on with Last-Event-ID (or after=) without loss or doubling. Entries
  * are read from the store when the reader takes them: a slow one waits, nothing is piled up for it.
  */
+
+import { roleIn } from "./access.ts";
 import type { Context } from "./context.ts";
 import type { Call, GatewayAnswer } from "./exchange.ts";
 import { checkReached, entriesBetween } from "./journal.ts";
@@ -61,7 +63,7 @@ function lastEventId(value: string | undefined): number | undefined {
   return Number(value);
 }
 
-/** Ends when the gateway closes or the token expires. */
+/** Ends when the gateway closes, or the token expires, is revoked, or sees nothing of the workspace any more. */
 async function* events(
   context: Context,
   workspace: string,
@@ -76,11 +78,12 @@ async function* events(
     });
   /** How long tokens live may be set anew meanwhile. */
   const rest = () => goodUntil(caller, options.tokenSeconds) - clock.wallClock();
+  const isAllowed = () => rest() > 0 && caller.stands() && roleIn(context, caller, workspace) !== undefined;
   let position = from;
   // Headers go out with the first bytes.
   yield Buffer.from(": the journal\n\n");
   let sent = clock.elapsed();
-  while (!news.ended && !reader.gone && rest() > 0) {
+  while (!news.ended && !reader.gone && isAllowed()) {
     const shown = journalLag.shown();
     const entries = entriesBetween(store, workspace, position, shown, BATCH);
     const last = entries.at(-1);

@@ -1,6 +1,7 @@
 /** The journal: what changed, in the order of positions, shown as late as its lag; and entries told by callers. */
 import { z } from "zod";
 import type { JournalEntry } from "../contract/resources.ts";
+import { changeOf, shownAuthor } from "./access.ts";
 import { beginChange, recordActivity } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
@@ -25,13 +26,15 @@ interface EntryRow {
   readonly key: string | null;
   readonly branch: string | null;
   readonly branchHead: string | null;
+  /** JSON of an Author. */
+  readonly by: string | null;
 }
 
 const ENTRY_COLUMNS = `c.position, c.time, c.kind, c.node AS nodeId, c.revision, c.parent AS parentId, c.name, c.head,
-  v.hash AS contentHash, c.key, c.branch, c.branch_head AS branchHead`;
+  v.hash AS contentHash, c.key, c.branch, c.branch_head AS branchHead, c.by`;
 
 function showEntry(row: EntryRow): JournalEntry {
-  return { ...row, time: new Date(row.time).toISOString() };
+  return { ...row, time: new Date(row.time).toISOString(), by: shownAuthor(row.by) };
 }
 
 export function appendJournal(context: Context, call: Call<"appendJournal">): GatewayAnswer {
@@ -42,7 +45,7 @@ export function appendJournal(context: Context, call: Call<"appendJournal">): Ga
     const request = { workspace: row.workspace, key: json.idempotencyKey, same: ["appendJournal", row.id, json.kind] };
     return once(context, call.caller, request, () => {
       if (row.deleted === 1) throw notFound(`The node ${JSON.stringify(row.id)} is deleted.`);
-      const change = beginChange(context, json.idempotencyKey);
+      const change = beginChange(context, changeOf(call.caller, json.idempotencyKey));
       const position = recordActivity(context, change, row, json.kind);
       const entry = context.store
         .prepare<EntryRow>(
@@ -86,6 +89,7 @@ const FIELDS = {
   key: "c.key",
   branch: "c.branch",
   branchHead: "c.branch_head",
+  by: "(c.by ->> 'account')",
 } as const satisfies Record<keyof JournalEntry, string>;
 type Field = keyof typeof FIELDS;
 

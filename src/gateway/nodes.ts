@@ -1,6 +1,7 @@
 /** Nodes by id and by path; folders and copies made; moved, renamed, changed, exchanged, deleted, restored. */
 import { patchAttributes, sameValue } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
+import { changeOf } from "./access.ts";
 import { shownPosition } from "./as-of.ts";
 import { checkAttributes } from "./attribute-states.ts";
 import { beginChange, changeNodeRow, changeNodeRows, createNodeRow, reread } from "./changes.ts";
@@ -25,6 +26,7 @@ import {
 import { decodePath } from "./paths.ts";
 import { changed, conflict, invalid, notFound } from "./problems.ts";
 import { mayJournal, requireRead } from "./scopes.ts";
+import type { Caller } from "./tokens.ts";
 import { callWorkspace, liveNode, relatedNode, visibleNode } from "./workspaces.ts";
 
 export function getNode(context: Context, call: Call<"getNode">): GatewayAnswer {
@@ -79,13 +81,16 @@ export function createNode(context: Context, call: Call<"createNode">): Promise<
     return once(context, call.caller, request, () => {
       checkFolder(parent, "parentId");
       const from =
-        body.copyOf === undefined ? undefined : relatedNode(context, parent.workspace, body.copyOf, "copyOf");
+        body.copyOf === undefined
+          ? undefined
+          : relatedNode(context, call.caller, parent.workspace, body.copyOf, "copyOf");
       if (from?.kind === "folder") return { status: 201, written: copyFolder(context, call, parent, from, copy) };
-      const source = from === undefined ? undefined : sourceOfCopy(context, parent.workspace, from.id, body.version);
+      const source =
+        from === undefined ? undefined : sourceOfCopy(context, call.caller, parent.workspace, from.id, body.version);
       checkFree(context, parent.id, body.name);
       // What a copy takes over is what there was room for.
       if (body.attributes !== undefined) checkAttributes(body.attributes);
-      const change = beginChange(context, body.idempotencyKey, mayJournal(call.caller));
+      const change = beginChange(context, changeOf(call.caller, body.idempotencyKey, mayJournal(call.caller)));
       const { id, position } = createNodeRow(context, change, {
         workspace: parent.workspace,
         kind: source === undefined ? "folder" : "file",
@@ -112,10 +117,8 @@ function copyFolder(
   checkFree(context, parent.id, name);
   if (attributes !== undefined) checkAttributes(attributes);
   const { workspace, id } = parent;
-  return placeCopy(context, copy, source, {
-    ...{ workspace, parent: id, name, attributes, key },
-    journaled: mayJournal(call.caller),
-  });
+  const { by, journaled } = changeOf(call.caller, key, mayJournal(call.caller));
+  return placeCopy(context, copy, source, { ...{ workspace, parent: id, name, attributes, key }, by, journaled });
 }
 
 export function patchNode(context: Context, call: Call<"patchNode">): GatewayAnswer {
@@ -130,7 +133,7 @@ export function patchNode(context: Context, call: Call<"patchNode">): GatewayAns
       const parent = patch.parentId ?? row.parent ?? undefined;
       const name = patch.name ?? row.name;
       const moves = parent !== (row.parent ?? undefined) || name !== row.name;
-      if (moves) checkMove(context, row, parent, name, patch.parentId === undefined ? "name" : "parentId");
+      if (moves) checkMove(context, call.caller, row, parent, name, patch.parentId === undefined ? "name" : "parentId");
       const before = attributesOf(row);
       const attributes = patchAttributes(before, patch.attributes ?? {});
       checkAttributes(attributes, before);
@@ -138,11 +141,17 @@ export function patchNode(context: Context, call: Call<"patchNode">): GatewayAns
       if (!moves && sameValue(before, attributes)) {
         return { status: 200, written: { id: row.id, position: lastChange(store).position } };
       }
-      const position = changeNodeRow(context, beginChange(context, key), row, moves ? "moved" : "changed", {
-        name,
-        ...(parent === undefined ? {} : { parent }),
-        attributes,
-      });
+      const position = changeNodeRow(
+        context,
+        beginChange(context, changeOf(call.caller, key)),
+        row,
+        moves ? "moved" : "changed",
+        {
+          name,
+          ...(parent === undefined ? {} : { parent }),
+          attributes,
+        },
+      );
       return { status: 200, written: { id: row.id, position } };
     });
   });
@@ -153,10 +162,17 @@ function checkLive(row: NodeRow): void {
   if (row.deleted === 1) throw notFound(`The node ${JSON.stringify(row.id)} is deleted.`);
 }
 
-function checkMove(context: Context, row: NodeRow, parent: string | undefined, name: string, field: string): void {
+function checkMove(
+  context: Context,
+  caller: Caller,
+  row: NodeRow,
+  parent: string | undefined,
+  name: string,
+  field: string,
+): void {
   if (row.parent === null || parent === undefined) throw invalid(field, `${field}: a root cannot be moved or renamed`);
   if (parent !== row.parent) {
-    checkFolder(relatedNode(context, row.workspace, parent, "parentId"), "parentId");
+    checkFolder(relatedNode(context, caller, row.workspace, parent, "parentId"), "parentId");
     if (isWithin(context, parent, row.id)) {
       throw invalid("parentId", "parentId: a folder cannot be moved into itself or below itself");
     }
@@ -195,7 +211,7 @@ export function exchangeNodes(context: Context, call: Call<"exchangeNodes">): Ga
       { workspace: row.workspace, key, same: ["exchangeNodes", row.id, body.with] },
       () => {
         checkLive(row);
-        const other = relatedNode(context, row.workspace, body.with, "with");
+        const other = relatedNode(context, call.caller, row.workspace, body.with, "with");
         if (other.deleted === 1) throw notFound(`with: the node ${JSON.stringify(other.id)} is deleted.`);
         checkRevision(context, call.headers, row);
         if (body.withRevision !== undefined && body.withRevision !== other.revision) throw hasMovedOn(context, other);
@@ -203,7 +219,7 @@ export function exchangeNodes(context: Context, call: Call<"exchangeNodes">): Ga
         if (isWithin(context, row.id, other.id) || isWithin(context, other.id, row.id)) {
           throw invalid("with", "with: a node cannot be exchanged with itself or with a folder it is in");
         }
-        const position = changeNodeRows(context, beginChange(context, key), [
+        const position = changeNodeRows(context, beginChange(context, changeOf(call.caller, key)), [
           { row: other, kind: "moved", to: { parent: row.parent, name: row.name } },
           { row, kind: "moved", to: { parent: other.parent, name: other.name } },
         ]);
@@ -224,7 +240,9 @@ export function deleteNode(context: Context, call: Call<"deleteNode">): GatewayA
       if (row.parent === null) throw invalid("nodeId", "nodeId: a root cannot be deleted");
       const child = store.prepare("SELECT 1 FROM node WHERE parent = ? AND deleted = 0 LIMIT 1").get(row.id);
       if (child !== undefined) throw conflict("The folder is not empty.", showCurrent(store, row));
-      const position = changeNodeRow(context, beginChange(context, key), row, "deleted", { deleted: true });
+      const position = changeNodeRow(context, beginChange(context, changeOf(call.caller, key)), row, "deleted", {
+        deleted: true,
+      });
       return { status: 200, written: { id: row.id, position } };
     });
   });
@@ -244,7 +262,9 @@ export function restoreNode(context: Context, call: Call<"restoreNode">): Gatewa
         }
         checkFree(context, row.parent, row.name);
       }
-      const position = changeNodeRow(context, beginChange(context, key), row, "restored", { deleted: false });
+      const position = changeNodeRow(context, beginChange(context, changeOf(call.caller, key)), row, "restored", {
+        deleted: false,
+      });
       return { status: 200, written: { id: row.id, position } };
     });
   });

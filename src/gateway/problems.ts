@@ -5,10 +5,13 @@
 import { STATUS_CODES } from "node:http";
 import { z } from "zod";
 import { type Node, OVER_QUOTA } from "../contract/resources.ts";
+import type { Role } from "../contract/roles.ts";
 
 export interface ProblemDetails {
   readonly field?: string;
   readonly scope?: string;
+  /** The role that is needed in a workspace. */
+  readonly grant?: { readonly workspace: string; readonly role: Role };
   readonly node?: Node | undefined;
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether all it tells of is committed already. */
@@ -36,7 +39,7 @@ export class ProblemError extends Error {
   }
 
   get document(): Record<string, unknown> {
-    const { field, scope, node, excess } = this.details;
+    const { field, scope, grant, node, excess } = this.details;
     return {
       type: excess === undefined ? "about:blank" : OVER_QUOTA,
       status: this.status,
@@ -44,6 +47,7 @@ export class ProblemError extends Error {
       detail: this.message,
       ...(field === undefined ? {} : { field }),
       ...(scope === undefined ? {} : { scope }),
+      ...(grant === undefined ? {} : { grant }),
       ...(node === undefined ? {} : { node }),
       ...excess,
     };
@@ -64,7 +68,9 @@ export const unauthorized = (detail: string) =>
 
 export const missingScope = (scope: string) => new ProblemError(403, `The token lacks the scope ${scope}.`, { scope });
 
-export const forbidden = (detail: string) => new ProblemError(403, detail);
+/** 403: the account would have to be `role` in the workspace, or the token be bound to it. */
+export const lacksGrant = (detail: string, workspace: string, role: Role) =>
+  new ProblemError(403, detail, { grant: { workspace, role } });
 
 export const notFound = (detail: string) => new ProblemError(404, detail);
 

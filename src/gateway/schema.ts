@@ -203,6 +203,9 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX IF NOT EXISTS change_large ON change(position) WHERE activity = 0 AND revision > 1 AND revision % 64 <> 0
     AND (length(attributes) > 1024 OR substr(attributes, 1, 1) = '+');
   `,
+  `
+  ALTER TABLE change ADD COLUMN by TEXT;            -- JSON of the contract's Author; null: not known
+  `,
 ];
 
 /** Brings the tables to this program's version. Throws when they are from a newer one. */

@@ -19,6 +19,7 @@ import { breakSilentPeers, type PeerWatch } from "./peers.ts";
 import { failed, invalid, ProblemError, tooLarge } from "./problems.ts";
 import { parseQuery } from "./query.ts";
 import { openUnixListener } from "./unix-listener.ts";
+import { isSignIn, type SignIn } from "./sign-in/index.ts";
 
 const KEEP_ALIVE_MS = 65_000;
 /** On close, answers under way may take this long. */
@@ -37,6 +38,7 @@ const LONG_TEXT = 16 * 1024;
 const CORE_PREFIX = "/v1/";
 
 export interface Server {
+  readonly baseUrl: string;
   readonly port: number;
   /** The Unix socket that was asked for is there. */
   readonly hasSocket: boolean;
@@ -59,6 +61,8 @@ const HEADER_CHECKS = 6;
 
 export interface ServerOptions {
   readonly gateway: Gateway;
+  /** Made with the gateway's address, once that is known. Absent: nobody signs in here. */
+  readonly signInAt?: (baseUrl: string) => SignIn;
   readonly clock: Clock;
   readonly host: string;
   /** Names it has besides its addresses. */
@@ -74,12 +78,13 @@ export interface ServerOptions {
 export async function startServer(options: ServerOptions): Promise<Server> {
   const { gateway, clock, host, names = [], port, log, silence = SILENCE } = options;
   const isOwn = ownNames([host, ...names]);
+  let signIn: SignIn | undefined;
   const active = new Set<Promise<void>>();
   const docs = gateway.openApi === undefined ? undefined : createDocs(gateway.openApi);
   let peers: PeerWatch | undefined;
   const begin = async (request: IncomingMessage, response: ServerResponse) => {
     peers?.begin(request, response);
-    const work = answer({ gateway, docs, isOwn, clock, log }, request, response);
+    const work = answer({ gateway, docs, signIn, isOwn, clock, log }, request, response);
     active.add(work);
     await work;
     active.delete(work);
@@ -139,7 +144,10 @@ export async function startServer(options: ServerOptions): Promise<Server> {
     log.error({ err: error }, "the Unix socket cannot be made: only the port leads here");
     return undefined;
   });
+  const baseUrl = `http://${host.includes(":") ? `[${host}]` : host}:${address.port}`;
+  signIn = options.signInAt?.(baseUrl);
   return {
+    baseUrl,
     port: address.port,
     hasSocket: listener !== undefined,
     async close() {
@@ -160,13 +168,14 @@ export async function startServer(options: ServerOptions): Promise<Server> {
 interface Serving {
   readonly gateway: Gateway;
   readonly docs: Docs | undefined;
+  readonly signIn: SignIn | undefined;
   readonly isOwn: (incoming: IncomingMessage) => boolean;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
 async function answer(
-  { gateway, docs, isOwn, clock, log }: Serving,
+  { gateway, docs, signIn, isOwn, clock, log }: Serving,
   incoming: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
@@ -184,7 +193,9 @@ async function answer(
   try {
     const isForUs = isOwn(incoming);
     if (docs !== undefined && isDocs(path) && isForUs) Object.assign(sent, await docs(incoming, response));
-    else {
+    else if (signIn !== undefined && isSignIn(path) && isForUs) {
+      Object.assign(sent, await signIn(incoming, response, path));
+    } else {
       const result = isForUs
         ? await handle(gateway, incoming, method, path, search)
         : misdirected(incoming.headers.host ?? "");

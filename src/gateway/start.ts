@@ -6,6 +6,7 @@ import { SCOPES } from "../contract/scopes.ts";
 import { type Checkpoints, startCheckpoints } from "../lib/checkpoints.ts";
 import { type Logger, SILENT } from "../lib/log.ts";
 import { systemClock } from "../lib/system-clock.ts";
+import { type AccountStore, openAccounts } from "./accounts/index.ts";
 import { createBareGateway } from "./bare.ts";
 import { startCheckpointWorker } from "./checkpoint-worker.ts";
 import type { GatewayOptions } from "./context.ts";
@@ -20,6 +21,7 @@ import {
 } from "./data-folder.ts";
 import { openDiskBlobs } from "./disk-blobs.ts";
 import { startServer } from "./server.ts";
+import { createSignIn } from "./sign-in/index.ts";
 import { openDatabase } from "./store.ts";
 import { signToken } from "./tokens.ts";
 
@@ -88,23 +90,30 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
   await makeDataFolder(dataDir);
   const lock = lockDataFolder(dataDir);
   let database: Database.Database | undefined;
+  let accounts: AccountStore | undefined;
   let checkpoints: Checkpoints | undefined;
   let tidying: NodeJS.Timeout | undefined;
   const free = async () => {
     clearInterval(tidying);
     await checkpoints?.close();
     database?.close();
+    accounts?.close();
     lock.release();
   };
   try {
     const signingKey = await ensureSigningKey(dataDir);
     database = openDatabase(databasePath(dataDir));
+    const store = openAccounts(dataDir, systemClock);
+    accounts = store;
     const blobs = await openDiskBlobs(blobFolder(dataDir));
+    let issuer: string | undefined;
     const gateway = createGateway({
       clock: systemClock,
       database,
       blobs,
       signingKey,
+      accounts: store,
+      issuer: () => issuer,
       options: behaviour,
       log,
       turn: setImmediate,
@@ -120,14 +129,19 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     const worker = startCheckpointWorker(path);
     checkpoints = startCheckpoints({ worker, databasePath: path, lookMs: 500, logBytes: 8 * 1024 * 1024, log });
     const served = bare ? createBareGateway(gateway) : gateway;
+    const signInAt = (baseUrl: string) => {
+      issuer = baseUrl;
+      return createSignIn({ store, clock: systemClock, issuer, log, workspacesOf: gateway.workspacesOf });
+    };
+    // Another language than ours has no word for people.
     const server = await startServer({
       ...{ gateway: served, clock: systemClock, host, names, port, log },
       ...(socketPath === undefined ? {} : { socketPath }),
+      ...(bare ? {} : { signInAt }),
     });
     let closed: Promise<void> | undefined;
-    const shownHost = host.includes(":") ? `[${host}]` : host;
     return {
-      baseUrl: `http://${shownHost}:${server.port}`,
+      baseUrl: server.baseUrl,
       port: server.port,
       hasSocket: server.hasSocket,
       issueToken: (token) => issueToken(dataDir, token),
@@ -150,6 +164,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
 /** What nothing refers to any more, and keys that have lived long enough. */
 async function tidy(gateway: Gateway, log: Logger): Promise<void> {
   try {
+    gateway.tidyAccounts();
     await gateway.forget();
     const collected = await gateway.collectBlobs();
     if (collected > 0) log.info({ collected }, "removed blobs of unfinished uploads");
@@ -166,7 +181,12 @@ export async function issueToken(dataDir: string, options: TokenOptions = {}): P
     throw new Error(`There is no gateway's data in ${dataDir}: start "wsfs gateway --data" on it first.`);
   }
   const bound = workspace === undefined ? undefined : workspaceId(dataDir, workspace);
-  return signToken(key, systemClock, { scopes, ttlSeconds, workspace: bound });
+  const accounts = openAccounts(dataDir, systemClock);
+  try {
+    return signToken(key, systemClock, { scopes, ttlSeconds, workspace: bound }, accounts.revokedUntil());
+  } finally {
+    accounts.close();
+  }
 }
 
 function workspaceId(dataDir: string, nameOrId: string): string {

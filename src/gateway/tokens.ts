@@ -1,12 +1,15 @@
 /**
- * Access tokens: JWTs signed with HMAC-SHA-256, with `scope` (space separated), `exp` and, if
- * bound, `workspace` (its id). Signed with node:crypto rather than jose: jose's WebCrypto resolves
- * on the thread pool, and a gateway on a virtual clock must answer in the same order every time.
+ * Access tokens, of two kinds, each with its own algorithm. Those of a sign-in are checked by accounts/access-tokens.ts.
+ * Those of the gateway's command line, below, are JWTs signed with HMAC-SHA-256, with `scope` (space separated), `exp` and,
+ * if bound, `workspace` (its id). Signed with node:crypto rather than jose: jose's WebCrypto resolves on the thread pool,
+ * and a gateway on a virtual clock must answer in the same order every time.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
+import type { Role } from "../contract/roles.ts";
 import type { Clock } from "../lib/runtime.ts";
+import { type AccountStore, readAccessToken } from "./accounts/index.ts";
 import { unauthorized } from "./problems.ts";
 
 /** Who calls: what its token says. */
@@ -14,6 +17,15 @@ export interface Caller {
   readonly scopes: ReadonlySet<string>;
   /** Id of the workspace the token is bound to. */
   readonly workspace: string | undefined;
+  /** Undefined: the token was made by the gateway's command line, and is of no account. */
+  readonly account: { readonly id: string; readonly name: string } | undefined;
+  /** What the account must be for this call, in the workspace it is about. */
+  readonly needs?: Role | undefined;
+  /** Which mount it calls itself; which execution its token was made for. */
+  readonly mount?: string | undefined;
+  readonly execution?: string | undefined;
+  /** False once what the token came from has ended: a sign-in, an account. */
+  stands(): boolean;
   /** When the token was issued and when it says that it expires, milliseconds since the epoch. */
   readonly issued: number;
   readonly until: number;
@@ -28,6 +40,18 @@ export interface TokenClaims {
   readonly scopes: readonly string[];
   readonly workspace?: string | undefined;
   readonly ttlSeconds: number;
+}
+
+/** What `createTokenCheck` needs to know of a gateway. */
+export interface TokenNeeds {
+  /** Signs the tokens of the command line. */
+  readonly key: Uint8Array;
+  readonly clock: Pick<Clock, "wallClock">;
+  readonly store: AccountStore;
+  /** The address that tokens of a sign-in name as their issuer. */
+  issuer(): string | undefined;
+  /** As for `goodUntil`. */
+  lifeSeconds(): number;
 }
 
 const HEADER = Buffer.from(JSON.stringify({ alg: "HS256", typ: "JWT" })).toString("base64url");
@@ -45,8 +69,14 @@ function signature(key: Uint8Array, signed: string): Buffer {
   return createHmac("sha256", key).update(signed).digest();
 }
 
-export function signToken(key: Uint8Array, clock: Pick<Clock, "wallClock" | "uuid">, token: TokenClaims): string {
-  const issuedAt = Math.floor(clock.wallClock() / 1000);
+/** `after`: seconds since the epoch; all tokens issued until then have been ended. */
+export function signToken(
+  key: Uint8Array,
+  clock: Pick<Clock, "wallClock" | "uuid">,
+  token: TokenClaims,
+  after = 0,
+): string {
+  const issuedAt = Math.max(Math.floor(clock.wallClock() / 1000), after + 1);
   const payload = {
     scope: token.scopes.join(" "),
     ...(token.workspace === undefined ? {} : { workspace: token.workspace }),
@@ -72,7 +102,7 @@ function parsePart(text: string): unknown {
   }
 }
 
-function readToken(key: Uint8Array, token: string): KnownToken | undefined {
+function readOwnToken({ key, store }: TokenNeeds, token: string): KnownToken | undefined {
   const [head = "", payload = "", given = "", ...more] = token.split(".");
   if (more.length > 0 || !header.safeParse(parsePart(head)).success) return undefined;
   const expected = signature(key, `${head}.${payload}`);
@@ -82,24 +112,32 @@ function readToken(key: Uint8Array, token: string): KnownToken | undefined {
   if (given !== expected.toString("base64url")) return undefined;
   const parsed = claims.safeParse(parsePart(payload));
   if (!parsed.success) return undefined;
-  const { scope, exp, iat, nbf, workspace } = parsed.data;
-  return {
-    caller: {
-      scopes: new Set(scope.split(" ").filter((name) => name !== "")),
-      workspace,
-      issued: (iat ?? 0) * 1000,
-      until: exp * 1000,
-    },
-    from: (nbf ?? 0) * 1000,
+  const { scope, exp, iat = 0, nbf = 0, workspace } = parsed.data;
+  const caller: Caller = {
+    scopes: new Set(scope.split(" ").filter((name) => name !== "")),
+    workspace,
+    account: undefined,
+    issued: iat * 1000,
+    until: exp * 1000,
+    stands: () => iat > store.revokedUntil(),
   };
+  return { caller, from: nbf * 1000 };
 }
 
-/** Answers who calls by the Authorization header, or throws a 401. `lifeSeconds` as for `goodUntil`. */
-export function createTokenCheck(
-  key: Uint8Array,
-  clock: Pick<Clock, "wallClock">,
-  lifeSeconds: () => number,
-): (header: string | undefined) => Caller {
+/** A token of a sign-in is good as long as that stands and its account is there. */
+function readSignedInToken({ store, issuer }: TokenNeeds, token: string): KnownToken | undefined {
+  const expected = issuer();
+  const read = expected === undefined ? undefined : readAccessToken(store.keys, expected, token);
+  const account = read === undefined ? undefined : store.accounts.find(read.account);
+  if (read === undefined || account === undefined) return undefined;
+  const { scopes, workspace, issued, until, from, login } = read;
+  const stands = () => store.records.isLogin(login) && store.accounts.find(account.id) !== undefined;
+  const { id, name } = account;
+  return { caller: { scopes: new Set(scopes), workspace, account: { id, name }, issued, until, stands }, from };
+}
+
+/** Answers who calls by the Authorization header, or throws a 401. */
+export function createTokenCheck(needs: TokenNeeds): (header: string | undefined) => Caller {
   const known = new LRUCache<string, KnownToken>({ max: 1000 });
   return (authorization) => {
     if (authorization === undefined) throw unauthorized("The request carries no access token.");
@@ -107,13 +145,15 @@ export function createTokenCheck(
     if (token === undefined) throw unauthorized('Expected the header "Authorization: Bearer <ACCESS_TOKEN>".');
     let entry = known.get(token);
     if (entry === undefined) {
-      entry = readToken(key, token);
+      entry = readOwnToken(needs, token) ?? readSignedInToken(needs, token);
       if (entry === undefined) throw unauthorized("The access token is not one of this gateway's.");
       known.set(token, entry);
     }
-    const now = clock.wallClock();
-    if (now >= goodUntil(entry.caller, lifeSeconds())) throw unauthorized("The access token has expired.");
-    if (now < entry.from) throw unauthorized("The access token is not valid yet.");
-    return entry.caller;
+    const { caller, from } = entry;
+    const now = needs.clock.wallClock();
+    if (now >= goodUntil(caller, needs.lifeSeconds())) throw unauthorized("The access token has expired.");
+    if (now < from) throw unauthorized("The access token is not valid yet.");
+    if (!caller.stands()) throw unauthorized("The access token has been revoked.");
+    return caller;
   };
 }

@@ -73,11 +73,12 @@ export function createTreeRows(
   store
     .prepare(
       `INSERT INTO change (position, time, workspace, node, kind, activity, entry, revision, parent, name, head,
-                           attributes, deleted, key, branch, branch_head)
+                           attributes, deleted, key, branch, branch_head, by)
        SELECT position, :time, :workspace, id, 'created', 0, :entry + position - :before, 1, parent, name,
-              head, attributes, 0, :key, iif(head IS NULL, NULL, '${MAIN}'), head FROM temp.tree ORDER BY position`,
+              head, attributes, 0, :key, iif(head IS NULL, NULL, '${MAIN}'), head, :by
+       FROM temp.tree ORDER BY position`,
     )
-    .run({ time: change.time, workspace, entry, before, key: change.key });
+    .run({ time: change.time, workspace, entry, before, key: change.key, by: change.by });
   store
     .prepare(
       `INSERT INTO node (id, workspace, kind, parent, name, deleted, provisioned, position, versions, created_at,

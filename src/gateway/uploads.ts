@@ -6,6 +6,7 @@
 import { createHash } from "node:crypto";
 import { type Attributes, patchAttributes } from "../contract/attributes.ts";
 import type { Node } from "../contract/resources.ts";
+import { changeOf } from "./access.ts";
 import { checkAttributes } from "./attribute-states.ts";
 import { beginChange, type Change, type Content, changeNodeRow, createNodeRow, reread } from "./changes.ts";
 import { isKnown, matches, nodeTag } from "./conditions.ts";
@@ -35,7 +36,7 @@ export async function upload(context: Context, call: Call<"upload">): Promise<Ga
       same: ["upload", start.id, names.join("/"), staged.hash, ...otherBranch(metadata.branch)],
     };
     return once(context, call.caller, request, () => {
-      const change = beginChange(context, metadata.idempotencyKey, mayJournal(call.caller));
+      const change = beginChange(context, changeOf(call.caller, metadata.idempotencyKey, mayJournal(call.caller)));
       const { parent, missing } = walk(context, start.id, names.slice(0, -1));
       const existing = missing.length === 0 ? findChild(context.store, parent.id, name) : undefined;
       checkConditions(context, call.headers, existing, metadata.branch);
@@ -189,7 +190,7 @@ export async function writeContent(context: Context, call: Call<"writeContent">)
     };
     return once(context, call.caller, request, () => {
       const current = currentHead(context, call, row.id, metadata.branch);
-      const change = beginChange(context, metadata.idempotencyKey);
+      const change = beginChange(context, changeOf(call.caller, metadata.idempotencyKey));
       requireRoomFor(context, current, staged.size, metadata.branch);
       const position = writeVersion(context, change, current, staged.keep, metadata);
       return { status: 200, written: { id: row.id, position, branch: metadata.branch } };
@@ -216,8 +217,15 @@ export function writeReference(context: Context, call: Call<"writeReference">): 
     };
     return once(context, call.caller, request, () => {
       const current = currentHead(context, call, id, reference.branch);
-      const source = sourceOfCopy(context, workspace, reference.copyOf, reference.version, reference.branch);
-      const change = beginChange(context, reference.idempotencyKey);
+      const source = sourceOfCopy(
+        context,
+        call.caller,
+        workspace,
+        reference.copyOf,
+        reference.version,
+        reference.branch,
+      );
+      const change = beginChange(context, changeOf(call.caller, reference.idempotencyKey));
       const position = writeVersion(context, change, current, () => source.content, reference);
       return { status: 200, written: { id, position, branch: reference.branch } };
     });

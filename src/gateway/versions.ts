@@ -1,5 +1,6 @@
 /** The versions of a file, oldest first; also of a deleted one; with branch= those written on it. */
 import type { Version } from "../contract/resources.ts";
+import { shownAuthor } from "./access.ts";
 import type { Context } from "./context.ts";
 import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { lastChange, lastChangeOf } from "./lag.ts";
@@ -7,8 +8,10 @@ import { pageOfList } from "./paging.ts";
 import { inBatches, type Row } from "./sorted-lists.ts";
 import { visibleNode } from "./workspaces.ts";
 
-interface VersionRow extends Omit<Version, "createdAt"> {
+interface VersionRow extends Omit<Version, "createdAt" | "by"> {
   readonly createdAt: number;
+  /** JSON of an Author: that of the change which made it. */
+  readonly by: string | null;
 }
 
 /** Fields of a version and where they are. */
@@ -21,6 +24,7 @@ const FIELDS = {
   contentHash: "hash",
   mimeType: "mime_type",
   createdAt: "created_at",
+  by: "(SELECT by ->> 'account' FROM change WHERE change.position = version.position)",
 } as const satisfies Record<keyof Version, string>;
 type Field = keyof typeof FIELDS;
 
@@ -49,10 +53,17 @@ export async function listVersions(context: Context, call: Call<"listVersions">)
       store
         .prepare<VersionRow>(
           `SELECT v.id, v.node AS nodeId, v.number, v.branch, v.size, v.hash AS contentHash, v.mime_type AS mimeType,
-                  v.created_at AS createdAt FROM json_each(?) j CROSS JOIN version v ON v.rowid = j.value`,
+                  v.created_at AS createdAt, c.by FROM json_each(?) j CROSS JOIN version v ON v.rowid = j.value
+           LEFT JOIN change c ON c.position = v.position`,
         )
         .all(JSON.stringify(rows))
-        .map((version): Version => ({ ...version, createdAt: new Date(version.createdAt).toISOString() })),
+        .map(
+          (version): Version => ({
+            ...version,
+            createdAt: new Date(version.createdAt).toISOString(),
+            by: shownAuthor(version.by),
+          }),
+        ),
   });
   return jsonAnswer(200, page);
 }

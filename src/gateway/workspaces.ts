@@ -2,13 +2,14 @@
 
 import { nameProblem } from "../contract/names.ts";
 import type { Workspace } from "../contract/resources.ts";
+import { checkAccess, roleIn } from "./access.ts";
 import { beginChange, createNodeRow } from "./changes.ts";
 import type { Context } from "./context.ts";
 import { type Call, type GatewayAnswer, jsonAnswer } from "./exchange.ts";
 import { lastChange } from "./lag.ts";
 import { findNode, type NodeRow } from "./node-rows.ts";
 import { pageOfList } from "./paging.ts";
-import { forbidden, invalid, notFound } from "./problems.ts";
+import { invalid, lacksGrant, notFound } from "./problems.ts";
 import { quotaOf } from "./quota.ts";
 import type { Row } from "./sorted-lists.ts";
 import type { Store } from "./store.ts";
@@ -39,7 +40,7 @@ export function ensureWorkspace(context: Context, name: string): WorkspaceRow {
     const existing = store.prepare<WorkspaceRow>("SELECT id, name, root, used FROM workspace WHERE name = ?").get(name);
     if (existing !== undefined) return existing;
     const id = clock.uuid();
-    const change = beginChange(context, null);
+    const change = beginChange(context, { by: null });
     store
       .prepare("INSERT INTO workspace (id, name, root, created_at, entries, used) VALUES (?, ?, '', ?, 0, 0)")
       .run(id, name, change.time);
@@ -57,30 +58,35 @@ export function ensureWorkspace(context: Context, name: string): WorkspaceRow {
 
 /** The workspace of a call by path or of the journal: the token's, or the one `workspace=` names. */
 export function callWorkspace(context: Context, caller: Caller, asked: string | undefined): WorkspaceRow {
-  const { store } = context;
   if (caller.workspace === undefined) {
     if (asked === undefined) {
       throw invalid("workspace", "The token is bound to no workspace: name one with workspace= (name or id).");
     }
-    const row = findWorkspace(store, asked);
-    if (row === undefined) throw notFound(`There is no workspace ${JSON.stringify(asked)}.`);
-    return row;
+    return seenWorkspace(context, caller, asked);
   }
-  const row = findWorkspace(store, caller.workspace);
-  if (row === undefined || row.id !== caller.workspace) throw forbidden("The token's workspace is no longer there.");
-  if (asked !== undefined && asked !== row.id && asked !== row.name) {
-    throw forbidden("The token is bound to another workspace.");
-  }
+  const row = seenWorkspace(context, caller, caller.workspace);
+  if (asked === undefined || asked === row.id || asked === row.name) return row;
+  const other = seenWorkspace(context, { ...caller, workspace: undefined }, asked);
+  throw lacksGrant("The token is bound to another workspace.", other.id, caller.needs ?? "viewer");
+}
+
+function seenWorkspace(context: Context, caller: Caller, nameOrId: string): WorkspaceRow {
+  const unseen = () => notFound(`There is no workspace ${JSON.stringify(nameOrId)}.`);
+  const row = findWorkspace(context.store, nameOrId);
+  if (row === undefined) throw unseen();
+  checkAccess(context, caller, row.id, unseen);
   return row;
 }
 
-/** The node of an id as it is now, deleted ones included. 404 when there is none, 403 when the token may not see it. */
+/**
+ * The node of an id as it is now, deleted ones included. 404 when there is none or the account has no role in its
+ * workspace, 403 when its role is too low or the token is bound elsewhere.
+ */
 export function visibleNode(context: Context, caller: Caller, id: string): NodeRow {
+  const unseen = () => notFound(`There is no node ${JSON.stringify(id)}.`);
   const row = findNode(context.store, id);
-  if (row === undefined) throw notFound(`There is no node ${JSON.stringify(id)}.`);
-  if (caller.workspace !== undefined && caller.workspace !== row.workspace) {
-    throw forbidden("The node is in another workspace than the token is bound to, or workspace= names.");
-  }
+  if (row === undefined) throw unseen();
+  checkAccess(context, caller, row.workspace, unseen);
   return row;
 }
 
@@ -92,9 +98,11 @@ export function liveNode(context: Context, caller: Caller, id: string): NodeRow 
 }
 
 /** A node another one of `workspace` is to be put in or beside; problems name the field it came in. */
-export function relatedNode(context: Context, workspace: string, id: string, field: string): NodeRow {
+export function relatedNode(context: Context, caller: Caller, workspace: string, id: string, field: string): NodeRow {
   const row = findNode(context.store, id);
-  if (row === undefined) throw notFound(`${field}: there is no node ${JSON.stringify(id)}.`);
+  if (row === undefined || roleIn(context, caller, row.workspace) === undefined) {
+    throw notFound(`${field}: there is no node ${JSON.stringify(id)}.`);
+  }
   if (row.workspace !== workspace) throw invalid(field, `${field}: the node is in another workspace.`);
   return row;
 }
@@ -118,8 +126,13 @@ export async function listWorkspaces(context: Context, call: Call<"listWorkspace
   if (caller.workspace !== undefined) callWorkspace(context, caller, query.workspace);
   const { position: asOf } = lastChange(store);
   const quota = JSON.stringify(context.options.quota);
+  // Null: all of them.
+  const mine =
+    caller.account === undefined
+      ? null
+      : JSON.stringify(context.accounts.memberships({ account: caller.account.id }).map(({ workspace }) => workspace));
   const page = await pageOfList(context.lists, query, {
-    key: ["workspaces", caller.workspace ?? null, query.workspace ?? null, quota],
+    key: ["workspaces", caller.workspace ?? null, query.workspace ?? null, quota, mine],
     fields: Object.keys(FIELDS) as Field[],
     fallback: "name",
     asOf,
@@ -129,9 +142,10 @@ export async function listWorkspaces(context: Context, call: Call<"listWorkspace
         .prepare<Row>(
           `SELECT w.rowid AS row, w.id, ${FIELDS[field]} AS value FROM workspace w
            WHERE (SELECT min(position) FROM change WHERE node = w.root AND activity = 0) <= :position
+             AND (:mine IS NULL OR w.id IN (SELECT value FROM json_each(:mine)))
              AND (:bound IS NULL OR w.id = :bound) AND (:bound IS NOT NULL OR :asked IS NULL OR :asked IN (w.id, w.name))`,
         )
-        .all({ position, bound: caller.workspace ?? null, asked: query.workspace ?? null, quota }),
+        .all({ position, bound: caller.workspace ?? null, asked: query.workspace ?? null, quota, mine }),
     ],
     show: (rows) =>
       store

@@ -38,6 +38,10 @@ const CALLS: Readonly<Record<OperationName, (client: Client) => Promise<unknown>
   appendJournal: (client) => client.appendJournal("n", "seen"),
   readJournal: (client) => client.readJournal("w", 5),
   streamJournal: (client) => client.streamJournal(5).next(),
+  getAccount: (client) => client.getAccount(),
+  listGrants: (client) => client.listGrants(),
+  setGrant: (client) => client.setGrant("ada", "viewer"),
+  removeGrant: (client) => client.removeGrant("ada"),
 };
 const NAMES = Object.keys(OPERATIONS) as OperationName[];
 

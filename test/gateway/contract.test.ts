@@ -73,6 +73,11 @@ beforeEach(async () => {
   const gone = await core.file("/d/h", "x");
   const again = await core.file("/d/i", "x");
   for (const { id } of [gone, again]) await core.call("DELETE", `/v1/nodes/${id}`);
+  const { accounts } = core.accounts;
+  const ada = accounts.ofOutside({ issuer: "https://id.example.com", subject: "1" }, "ada");
+  const eve = accounts.ofOutside({ issuer: "https://id.example.com", subject: "2" }, "eve");
+  accounts.setRole(ada.id, core.workspace.id, "viewer");
+  accounts.setRole(eve.id, core.workspace.id, "owner");
   const reference = { copyOf: other.id, attributes: { mode: 0o600 }, idempotencyKey: "k" };
   examples = {
     listWorkspaces: [{}],
@@ -102,6 +107,10 @@ beforeEach(async () => {
     appendJournal: [{ json: { nodeId: file.id, kind: "seen" } }],
     readJournal: [{}],
     streamJournal: [{}],
+    getAccount: [{}],
+    listGrants: [{}, { query: { after: "", orderBy: "-role" } }],
+    setGrant: [{ json: { account: "ada", role: "editor" } }],
+    removeGrant: [{ query: { account: "ada" } }],
   };
   conflicts = {
     upload: { path: "d", file: "x" },
@@ -109,6 +118,9 @@ beforeEach(async () => {
     patchNode: { nodeId: file.id, json: { name: "g" } },
     deleteNode: { nodeId: String(file.parentId) },
     restoreNode: { nodeId: file.id },
+    // The only owner.
+    setGrant: { json: { account: "eve", role: "viewer" } },
+    removeGrant: { query: { account: "eve" } },
   };
 });
 
@@ -228,7 +240,7 @@ describe.each(walked.operations)("$method $path ($id)", (operation) => {
 
   test("needs each of its scopes and no other", async () => {
     const [example] = good(operation);
-    expect(operation.scopes.length).toBeGreaterThan(0);
+    expect(operation.scopes.length > 0).toBe(operation.id !== "getAccount");
     for (const scope of operation.scopes.filter((one) => !operation.mayLack.includes(one))) {
       const before = core.blobs.contents.size;
       const token = core.token(SCOPES.filter((other) => other !== scope));
@@ -317,6 +329,16 @@ test.each(walked.operations.filter(({ query }) => "path" in query || "parentId" 
       expect((await call(operation, { ...example, query: { path: "/nowhere" } })).status).toBe(404);
     }
     expect((await call(operation, { ...example, query: { parentId: UNKNOWN_ID } })).status).toBe(404);
+  },
+);
+
+test.each(walked.operations.filter(({ query, body }) => "account" in query || "account" in (body?.properties ?? {})))(
+  "$id of an unknown account is not found",
+  async (operation) => {
+    const [example] = good(operation);
+    const unknown = { account: "nobody" };
+    const given = "account" in operation.query ? { query: unknown } : { json: { ...Object(example.json), ...unknown } };
+    expect((await call(operation, { ...example, ...given })).status).toBe(404);
   },
 );
 
@@ -420,7 +442,8 @@ test.each(withStatus(409))(
     const example = conflicts[operation.id];
     if (example === undefined) throw new Error(`${operation.id} has no conflict here: add one.`);
     const answer = await call(operation, example);
-    expect([answer.status, answer.json.node.path]).toEqual([409, expect.stringMatching(/^\/d/)]);
+    const isOfTree = !operation.path.startsWith("/v1/grants");
+    expect([answer.status, isOfTree ? answer.json.node.path : "/d"]).toEqual([409, expect.stringMatching(/^\/d/)]);
   },
 );
 

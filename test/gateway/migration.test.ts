@@ -64,7 +64,9 @@ test("a store of schema 2 shows what it showed, and its contents", async () => {
   const core = await openOld();
   for (const { path: url, answer } of told.now) {
     const [path, query] = locate(url);
-    expect([url, (await core.call("GET", path, { query })).json]).toEqual([url, answer]);
+    const { json } = await core.call("GET", path, { query });
+    // Who it was, was not written down then.
+    expect([url, JSON.parse(JSON.stringify(json).replaceAll(',"by":null', ""))]).toEqual([url, answer]);
   }
   const bytes = async (id: string) => (await core.call("GET", `/v1/nodes/${id}/content`)).bytes.toString();
   expect(await bytes(told.content.small)).toBe("c".repeat(50));

@@ -2,10 +2,12 @@
 import Database from "better-sqlite3";
 import { type Node, node, type WrittenNode, writtenNode } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
+import { type AccountStore, accountsInMemory } from "../../src/gateway/accounts/index.ts";
 import type { GatewayOptions } from "../../src/gateway/context.ts";
 import { createGateway, type Gateway } from "../../src/gateway/core.ts";
 import { type GatewayAnswer, jsonBody, type Part, type RequestBody } from "../../src/gateway/exchange.ts";
 import { SILENT } from "../../src/lib/log.ts";
+import { ISSUER } from "./account-token.ts";
 import type { AnswerJson } from "./answer-json.ts";
 import { createMemoryBlobs, type MemoryBlobs } from "./memory-blobs.ts";
 import { createVirtualClock, type VirtualClock } from "./virtual-clock.ts";
@@ -32,6 +34,7 @@ export interface TestCore {
   readonly blobs: MemoryBlobs;
   readonly gateway: Gateway;
   readonly database: Database.Database;
+  readonly accounts: AccountStore;
   readonly workspace: { readonly id: string; readonly name: string; readonly root: string };
   token(scopes?: readonly string[], workspace?: string | null): string;
   call(method: string, path: string, options?: CallOptions): Promise<ReadAnswer>;
@@ -93,14 +96,25 @@ interface Parts {
   readonly clock: VirtualClock;
   readonly blobs: MemoryBlobs;
   readonly database: Database.Database;
+  readonly accounts?: AccountStore;
 }
 
 export function createTestCore(options: Partial<GatewayOptions> = {}, parts?: Parts): TestCore {
   const clock = parts?.clock ?? createVirtualClock();
   const blobs = parts?.blobs ?? createMemoryBlobs();
   const database = parts?.database ?? new Database(":memory:");
+  const accounts = parts?.accounts ?? accountsInMemory(clock);
   const signingKey = Buffer.alloc(32, 7);
-  const gateway = createGateway({ clock, database, blobs, signingKey, options, log: SILENT });
+  const gateway = createGateway({
+    clock,
+    database,
+    accounts,
+    issuer: () => ISSUER,
+    blobs,
+    signingKey,
+    options,
+    log: SILENT,
+  });
   const workspace = gateway.ensureWorkspace("workspace");
   const token = (scopes: readonly string[] = SCOPES, bound: string | null = workspace.id) =>
     gateway.issueToken({ scopes, ttlSeconds: 30 * 86400, ...(bound === null ? {} : { workspace: bound }) });
@@ -111,6 +125,7 @@ export function createTestCore(options: Partial<GatewayOptions> = {}, parts?: Pa
     blobs,
     gateway,
     database,
+    accounts,
     workspace,
     token,
     async call(method, path, { query = {}, headers = {}, json, body, token = all } = {}) {
@@ -147,7 +162,7 @@ export function createTestCore(options: Partial<GatewayOptions> = {}, parts?: Pa
     async node(id) {
       return node.parse((await core.call("GET", `/v1/nodes/${id}`)).json);
     },
-    restart: (changes = {}) => createTestCore({ ...options, ...changes }, { clock, blobs, database }),
+    restart: (changes = {}) => createTestCore({ ...options, ...changes }, { clock, blobs, database, accounts }),
   };
   return core;
 }

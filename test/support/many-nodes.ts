@@ -43,7 +43,7 @@ export function makeFilledFolder(folder: FilledFolder): string {
     const files = Array.from({ length: Math.min(CHUNK, count - start) }, (_, index) => fileOf(start + index));
     store.transaction(() => {
       const time = Math.max(Math.floor(clock.wallClock()), lastChange(store).time);
-      const change = { time, key: null, journaled: true };
+      const change = { time, key: null, by: null, journaled: true };
       createTreeRows(
         { store, options: DEFAULT_OPTIONS, told: new Set() },
         change,

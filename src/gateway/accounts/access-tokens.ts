@@ -4,7 +4,6 @@
  */
 import { verify } from "node:crypto";
 import { z } from "zod";
-import type { OauthRecords } from "./oauth-records.ts";
 import type { SigningKeys } from "./signing-keys.ts";
 
 export interface AccessToken {
@@ -67,9 +66,6 @@ export function readAccessToken(keys: SigningKeys, issuer: string, token: string
     until: exp * 1000,
   };
 }
-
-/** Whether the sign-in behind a token still stands. */
-export const isStanding = (records: OauthRecords, { login }: AccessToken) => records.isLogin(login);
 
 function decode(part: string): unknown {
   try {

@@ -9,6 +9,7 @@ import { createOauthRecords, type OauthRecords } from "./oauth-records.ts";
 import { migrateAccounts, openAccountsDatabase } from "./schema.ts";
 import { createSigningKeys, type SigningKeys } from "./signing-keys.ts";
 
+export { readAccessToken } from "./access-tokens.ts";
 export { type Account, AccountError, type Accounts, type Membership } from "./accounts.ts";
 export { LOGIN, type OauthRecord, type OauthRecords } from "./oauth-records.ts";
 export type { Jwk, SigningKeys } from "./signing-keys.ts";
@@ -17,6 +18,10 @@ export interface AccountStore {
   readonly accounts: Accounts;
   readonly keys: SigningKeys;
   readonly records: OauthRecords;
+  /** Seconds since the epoch: what the command line issued until then has ended. */
+  revokedUntil(): number;
+  /** Ends every token and every login there is. */
+  revokeAll(): void;
   close(): void;
 }
 
@@ -36,10 +41,19 @@ export function accountsInMemory(clock: { wallClock(): number }): AccountStore {
 
 function storeOf(database: Database.Database, clock: { wallClock(): number }): AccountStore {
   const records = createOauthRecords(database, clock);
+  const keys = createSigningKeys(database, clock);
+  const revokedUntil = database.prepare<[], number>("SELECT value FROM setting WHERE name = 'revoked-until'").pluck();
+  const revoke = database.prepare("INSERT OR REPLACE INTO setting VALUES ('revoked-until', ?)");
   return {
     accounts: createAccounts(database, clock, records.endLogins),
-    keys: createSigningKeys(database, clock),
+    keys,
     records,
+    revokedUntil: () => revokedUntil.get() ?? 0,
+    revokeAll: database.transaction(() => {
+      revoke.run(Math.floor(clock.wallClock() / 1000));
+      records.endAll();
+      keys.replaceAll();
+    }).immediate,
     close: () => void database.close(),
   };
 }

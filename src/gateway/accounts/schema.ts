@@ -32,6 +32,10 @@ const MIGRATIONS: readonly string[] = [
     created_at INTEGER NOT NULL,      -- ms; the newest one signs
     retired_at INTEGER                -- ms; null: it signs
   );
+  CREATE TABLE setting (
+    name TEXT PRIMARY KEY,            -- revoked-until: tokens of the command line issued until then (s) have ended
+    value INTEGER NOT NULL
+  ) WITHOUT ROWID;
   CREATE TABLE oauth (                -- codes, sessions, refresh tokens: the OAuth server's adapter
     kind TEXT NOT NULL,
     id TEXT NOT NULL,                 -- SHA-256 of a secret one, base64url (oauth-records.ts)

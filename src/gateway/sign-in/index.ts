@@ -21,8 +21,12 @@ export interface SignInNeeds {
   workspacesOf(account: string): readonly WorkspaceChoice[];
 }
 
-/** Answers a request of its own paths. */
-export type SignIn = (request: IncomingMessage, response: ServerResponse, path: string) => Promise<void>;
+/** Answers a request of its own paths; says what went out, once it has. */
+export type SignIn = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  path: string,
+) => Promise<{ readonly status: number; readonly bytes: number }>;
 
 export function isSignIn(path: string): boolean {
   return PREFIXES.some((prefix) => path.startsWith(prefix)) || WELL_KNOWN.test(path);
@@ -64,9 +68,15 @@ export function createSignIn(needs: SignInNeeds): SignIn {
 
   return async (request, response, path) => {
     const { server, approval } = await current();
-    const ended = new Promise<void>((resolve) => void response.once("close", resolve));
+    const ended = new Promise<void>((resolve) => {
+      response.once("close", resolve);
+      // An answer that waits for earlier ones of its connection does not hear itself that this has ended.
+      if (request.socket.destroyed) resolve();
+      else request.socket.once("close", resolve);
+    });
     if (path.startsWith("/sign-in")) approval.routing(request, response);
     else void server.handle(request, response);
     await ended;
+    return { status: response.statusCode, bytes: Number(response.getHeader("content-length") ?? 0) };
   };
 }
