@@ -1,0 +1,100 @@
+/** Talks to the gateway's OAuth server through openid-client, and has its refusals as RemoteErrors. */
+import type { Configuration } from "openid-client";
+import { z } from "zod";
+import { RemoteError } from "../errors.ts";
+
+/** Loaded when somebody signs in or a login is used: most programs do neither. */
+export const oauth = () => import("openid-client");
+
+export const CLIENT_ID = "wsfs";
+const TIMEOUT_SECONDS = 30;
+
+/** Where the server is asked what; kept with a login, so that its use takes one request. */
+export const endpoints = z.object({
+  issuer: z.url(),
+  token_endpoint: z.url(),
+  revocation_endpoint: z.url().optional(),
+  device_authorization_endpoint: z.url().optional(),
+});
+export type Endpoints = z.infer<typeof endpoints>;
+
+/** Throws a RemoteError "invalid" for an address at which a login could be overheard. */
+export function checkAddress(baseUrl: string): URL {
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined;
+  if (url?.protocol !== "http:" && url?.protocol !== "https:") {
+    throw new RemoteError("invalid", `expected an address such as https://gateway.example.com, got ${baseUrl}`);
+  }
+  if (url.protocol === "https:" || isLoopback(url.hostname)) return url;
+  throw new RemoteError("invalid", `${url.host}: a login over http can be overheard; expected https, or this machine`);
+}
+
+const isLoopback = (host: string) =>
+  host === "localhost" || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host) || host.endsWith(".localhost");
+
+/** What the gateway says of itself. Rejects with a RemoteError. */
+export async function discover(baseUrl: string): Promise<Endpoints> {
+  const url = checkAddress(baseUrl);
+  const { allowInsecureRequests, discovery, None } = await oauth();
+  const found = await asking("sign-in", () =>
+    discovery(url, CLIENT_ID, {}, None(), {
+      algorithm: "oauth2",
+      timeout: TIMEOUT_SECONDS,
+      execute: url.protocol === "http:" ? [allowInsecureRequests] : [],
+    }),
+  );
+  const read = endpoints.safeParse(found.serverMetadata());
+  if (read.success) return read.data;
+  throw new RemoteError("malformed", `${baseUrl} does not say where a program signs in`);
+}
+
+export async function configure(server: Endpoints): Promise<Configuration> {
+  checkAddress(server.issuer);
+  const { allowInsecureRequests, Configuration: OauthConfiguration, None } = await oauth();
+  const { issuer, token_endpoint, revocation_endpoint: revocation, device_authorization_endpoint: device } = server;
+  const metadata = {
+    issuer,
+    token_endpoint,
+    ...(revocation === undefined ? {} : { revocation_endpoint: revocation }),
+    ...(device === undefined ? {} : { device_authorization_endpoint: device }),
+  };
+  const configuration = new OauthConfiguration(metadata, CLIENT_ID, {}, None());
+  configuration.timeout = TIMEOUT_SECONDS;
+  if (checkAddress(server.token_endpoint).protocol === "http:") allowInsecureRequests(configuration);
+  return configuration;
+}
+
+/** The OAuth server has refused: `error` is the word of RFC 6749 for it. */
+export class OauthRefusal extends RemoteError {
+  readonly error: string;
+  constructor(what: string, error: string, description: string | undefined, status: number, cause: unknown) {
+    super(status >= 500 ? "server" : "unauthorized", `${what}: ${description ?? error}`, { status, cause });
+    this.error = error;
+  }
+}
+
+const refusal = z.object({ error: z.string(), error_description: z.string().optional(), status: z.number() });
+
+/** Runs a request, and has what went wrong as a RemoteError whose message holds no secret. */
+export async function asking<T>(what: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+  try {
+    return await work();
+  } catch (cause) {
+    if (cause instanceof RemoteError) throw cause;
+    if (signal?.aborted === true) throw new RemoteError("aborted", `${what}: given up`, { cause });
+    const read = refusal.safeParse(cause);
+    if (read.success) {
+      throw new OauthRefusal(what, read.data.error, read.data.error_description, read.data.status, cause);
+    }
+    const { name, code } = z
+      .object({ name: z.string().catch(""), code: z.string().catch("") })
+      .catch({ name: "", code: "" })
+      .parse(cause);
+    if (name === "TimeoutError" || code === "OAUTH_TIMEOUT") {
+      throw new RemoteError("silent", `${what}: no answer within ${TIMEOUT_SECONDS} s`, { cause });
+    }
+    if (code.startsWith("OAUTH_")) {
+      throw new RemoteError("malformed", `${what}: the answer is not what OAuth says`, { cause });
+    }
+    throw new RemoteError("offline", `${what}: the gateway is not reached`, { cause });
+  }
+}

@@ -1,0 +1,88 @@
+/** Signs a program in by device flow (RFC 8628): it shows a code, a person approves it in any browser. */
+import { type AccountStatus, accountStatus } from "../../contract/resources.ts";
+import { RemoteError } from "../errors.ts";
+import { asking, checkAddress, configure, discover, OauthRefusal, oauth } from "./authorization.ts";
+import type { Login } from "./login-file.ts";
+
+export type DeviceLoginEvent =
+  | {
+      readonly is: "code";
+      /** What the person compares or types. */
+      readonly userCode: string;
+      readonly address: string;
+      /** The same with the code in it. */
+      readonly completeAddress: string;
+      /** Milliseconds since the epoch. */
+      readonly expiresAt: number;
+    }
+  /** Asked, and not answered yet. */
+  | { readonly is: "waiting" }
+  | { readonly is: "done"; readonly account: Login["account"] };
+
+export interface DeviceLoginOptions {
+  /** Address of the gateway. */
+  readonly baseUrl: string;
+  /** What to ask for; all when absent. A person may allow less. */
+  readonly scopes?: readonly string[] | undefined;
+  readonly onEvent?: (event: DeviceLoginEvent) => void;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Resolves once the person has approved it, for `saveLogin`. Rejects with a RemoteError: "forbidden" when the person denied
+ * it, "unauthorized" when the code expired, "notFound" where nobody signs in, "aborted" by the signal.
+ */
+export async function deviceLogin(options: DeviceLoginOptions): Promise<Login> {
+  const { baseUrl, scopes, signal, onEvent = () => {} } = options;
+  const server = await discover(baseUrl);
+  const configuration = await configure(server);
+  const { initiateDeviceAuthorization, pollDeviceAuthorizationGrant } = await oauth();
+  if (server.device_authorization_endpoint === undefined) {
+    throw new RemoteError("notFound", `${baseUrl} signs no programs in by a code`);
+  }
+  const asked = scopes === undefined ? {} : { scope: scopes.join(" ") };
+  const device = await asking("sign-in", () => initiateDeviceAuthorization(configuration, asked), signal);
+  const address = device.verification_uri;
+  onEvent({
+    is: "code",
+    userCode: device.user_code,
+    address,
+    completeAddress: device.verification_uri_complete ?? address,
+    expiresAt: Date.now() + device.expires_in * 1000,
+  });
+  onEvent({ is: "waiting" });
+  const tokens = await asking(
+    "sign-in",
+    () => pollDeviceAuthorizationGrant(configuration, device, {}, signal === undefined ? {} : { signal }),
+    signal,
+  ).catch((error: unknown) => {
+    if (!(error instanceof OauthRefusal)) throw error;
+    if (error.error === "access_denied") throw new RemoteError("forbidden", "sign-in: denied", { cause: error });
+    if (error.error === "expired_token") {
+      throw new RemoteError("unauthorized", "sign-in: nobody approved it in time", { cause: error });
+    }
+    throw error;
+  });
+  if (tokens.refresh_token === undefined) {
+    throw new RemoteError("malformed", `${baseUrl} gave a token that cannot be renewed`);
+  }
+  const { account } = await whoIs(baseUrl, tokens.access_token);
+  onEvent({ is: "done", account });
+  return {
+    server,
+    refreshToken: tokens.refresh_token,
+    scope: tokens.scope ?? scopes?.join(" ") ?? "",
+    account,
+    signedInAt: new Date().toISOString(),
+  };
+}
+
+/** Before there is a client: its credentials are what is being made. */
+async function whoIs(baseUrl: string, token: string): Promise<AccountStatus> {
+  const url = `${checkAddress(baseUrl).href.replace(/\/$/, "")}/v1/account`;
+  const headers = { authorization: `Bearer ${token}`, accept: "application/json" };
+  const answer = await asking("sign-in", () => fetch(url, { headers, redirect: "error" }));
+  const read = accountStatus.safeParse(await answer.json().catch(() => undefined));
+  if (answer.ok && read.success) return read.data;
+  throw new RemoteError("malformed", `sign-in: ${url} answered ${answer.status} instead of an account`);
+}

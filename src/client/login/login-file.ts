@@ -1,0 +1,128 @@
+/**
+ * A saved login: an owner-only file with the refresh token of a sign-in. Several programs use it at once, and each use
+ * replaces the token, so whoever uses it holds a lock beside it and reads the file anew. A file is whole or not there.
+ */
+import { constants } from "node:fs";
+import { mkdir, open, readFile, rename, stat, unlink } from "node:fs/promises";
+import { dirname } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { z } from "zod";
+import { RemoteError } from "../errors.ts";
+import { endpoints } from "./authorization.ts";
+
+const loginFile = z.object({
+  version: z.literal(1),
+  server: endpoints,
+  refreshToken: z.string().min(1),
+  /** What was approved, space separated. */
+  scope: z.string(),
+  account: z.object({ id: z.string(), name: z.string() }).nullable(),
+  signedInAt: z.iso.datetime(),
+});
+export type Login = Omit<z.infer<typeof loginFile>, "version">;
+
+/** Undefined: there is none. Rejects with a RemoteError "unauthorized" when it cannot be read. */
+export async function readLogin(path: string): Promise<Login | undefined> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (cause) {
+    if (isMissing(cause)) return undefined;
+    throw unreadable(path, cause);
+  }
+  const { mode } = await stat(path);
+  if ((mode & 0o077) !== 0) {
+    throw new RemoteError("unauthorized", `${path}: others may read this login; "chmod 600" it, or sign in anew`);
+  }
+  try {
+    const { version: _, ...login } = loginFile.parse(JSON.parse(text));
+    return login;
+  } catch (cause) {
+    throw new RemoteError("unauthorized", `${path}: not a login of this program; sign in anew`, { cause });
+  }
+}
+
+/** On the disk when it resolves: the token it replaces is used up. */
+export async function writeLogin(path: string, login: Login): Promise<void> {
+  const folder = dirname(path);
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const beside = `${path}.${process.pid}.new`;
+  const file = await open(beside, constants.O_CREAT | constants.O_TRUNC | constants.O_WRONLY, 0o600);
+  try {
+    await file.chmod(0o600);
+    await file.writeFile(`${JSON.stringify({ version: 1, ...login }, undefined, 2)}\n`);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(beside, path);
+}
+
+export async function removeLogin(path: string): Promise<void> {
+  await unlink(path).catch((error: unknown) => {
+    if (!isMissing(error)) throw error;
+  });
+}
+
+/** A lock that is older was left behind: nothing that is done under one takes longer. */
+const LOCK_AGE_MS = 60_000;
+const LOCK_POLL_MS = 50;
+
+/**
+ * Runs `work` while no other program does with this login. A program that died leaves its lock: it is taken away when its
+ * process is gone. Two programs may take away the lock at once and both go on: the gateway then gives both the same
+ * successor (gateway/sign-in/refresh-rotation.ts), so nothing is lost.
+ */
+export async function withLoginLock<T>(path: string, work: () => Promise<T>): Promise<T> {
+  const lock = `${path}.lock`;
+  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  for (;;) {
+    try {
+      const file = await open(lock, "wx", 0o600);
+      await file.writeFile(`${process.pid}`);
+      await file.close();
+      break;
+    } catch (error) {
+      if (!hasCode(error, "EEXIST")) throw unreadable(lock, error);
+      if (await isAbandoned(lock)) await unlink(lock).catch(() => {});
+      else await pause(LOCK_POLL_MS);
+    }
+  }
+  try {
+    return await work();
+  } finally {
+    await unlink(lock).catch(() => {});
+  }
+}
+
+async function isAbandoned(lock: string): Promise<boolean> {
+  try {
+    const { mtimeMs } = await stat(lock);
+    if (Date.now() - mtimeMs > LOCK_AGE_MS) return true;
+    const holder = Number(await readFile(lock, "utf8"));
+    // Empty: its holder has not written yet.
+    if (!Number.isSafeInteger(holder) || holder <= 0) return false;
+    process.kill(holder, 0);
+    return false;
+  } catch (error) {
+    return hasCode(error, "ESRCH");
+  }
+}
+
+/** Which file this is now: another one after each sign-in and each refresh. Undefined: there is none. */
+export async function loginIdentity(path: string): Promise<string | undefined> {
+  try {
+    const { mtimeNs, ino, size } = await stat(path, { bigint: true });
+    return `${mtimeNs} ${ino} ${size}`;
+  } catch {
+    return undefined;
+  }
+}
+
+const hasCode = (error: unknown, code: string) => error instanceof Error && "code" in error && error.code === code;
+const isMissing = (error: unknown) => hasCode(error, "ENOENT") || hasCode(error, "ENOTDIR");
+
+function unreadable(path: string, cause: unknown): RemoteError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new RemoteError("unauthorized", `${path}: ${reason}`, { cause });
+}

@@ -1,0 +1,156 @@
+/**
+ * Access tokens from a saved login: one is minted for what it is needed for (scopes, workspace), kept for most of its
+ * life, and minted anew before its end or when the gateway refuses it. Any number of programs share a login.
+ */
+import { setTimeout as pause } from "node:timers/promises";
+import type { Credentials } from "../credentials.ts";
+import { RemoteError } from "../errors.ts";
+import { asking, configure, OauthRefusal, oauth } from "./authorization.ts";
+import { type Login, loginIdentity, readLogin, removeLogin, withLoginLock, writeLogin } from "./login-file.ts";
+
+export interface SavedLoginOptions {
+  /** Scopes of the tokens: not more than were approved. All of those when absent. */
+  readonly scopes?: readonly string[] | undefined;
+  /** The only workspace the tokens are good for: name or id. */
+  readonly workspace?: string | undefined;
+  /** How a person signs in again: ends the message of an error. */
+  readonly howToSignIn?: string | undefined;
+}
+
+interface Minted {
+  readonly token: string;
+  /** Milliseconds since the epoch. */
+  readonly replaceAt: number;
+}
+
+/** A token is replaced so long before its end, or after half of its life if that is shorter. */
+const MARGIN_MS = 30_000;
+const AGAIN_MS = [200, 1000];
+
+/** Credentials of the login in the file; `saveLogin` put it there. */
+export function savedLogin(path: string, options: SavedLoginOptions = {}): Credentials {
+  const { howToSignIn = "sign in" } = options;
+  let held: Minted | undefined;
+  let minting: Promise<Minted> | undefined;
+  /** Which file had a login that is over: only another one is asked for a token again. */
+  let ended: { readonly identity: string | undefined; readonly error: RemoteError } | undefined;
+
+  async function mintNew(): Promise<Minted> {
+    if (ended !== undefined && ended.identity === (await loginIdentity(path))) throw ended.error;
+    ended = undefined;
+    try {
+      held = await mint(path, options);
+      return held;
+    } catch (error) {
+      if (!(error instanceof LoginOver)) throw error;
+      held = undefined;
+      ended = {
+        identity: error.identity,
+        error: new RemoteError("unauthorized", `${error.message}: ${howToSignIn}`, { cause: error }),
+      };
+      throw ended.error;
+    }
+  }
+
+  const minted = (): Promise<Minted> => {
+    minting ??= mintNew().finally(() => {
+      minting = undefined;
+    });
+    return minting;
+  };
+
+  return {
+    async token() {
+      if (held !== undefined && Date.now() < held.replaceAt) return held.token;
+      return (await minted()).token;
+    },
+    async renew(rejected) {
+      // Another call has met the same 401 and found a new one.
+      if (held !== undefined && held.token !== rejected) return held.token;
+      const { token } = await minted();
+      return token === rejected ? undefined : token;
+    },
+  };
+}
+
+/** Of the file as it is: no other try will go better. */
+class LoginOver extends Error {
+  readonly identity: string | undefined;
+  constructor(message: string, identity: string | undefined, cause?: unknown) {
+    super(message, { cause });
+    this.identity = identity;
+  }
+}
+
+function mint(path: string, { scopes, workspace }: SavedLoginOptions): Promise<Minted> {
+  return withLoginLock(path, async () => {
+    const login = await readLogin(path);
+    if (login === undefined) throw new LoginOver("not signed in", undefined);
+    const configuration = await configure(login.server);
+    const { refreshTokenGrant } = await oauth();
+    const asked = {
+      ...(scopes === undefined ? {} : { scope: scopes.join(" ") }),
+      ...(workspace === undefined ? {} : { workspace }),
+    };
+    const begun = Date.now();
+    const identity = await loginIdentity(path);
+    const refresh = () => asking("login", () => refreshTokenGrant(configuration, login.refreshToken, asked));
+    // The token may have been used although no answer came: for a minute it gives the same successor, not later.
+    const tokens = await again(refresh, AGAIN_MS).catch((error: unknown) => {
+      if (!(error instanceof OauthRefusal)) throw error;
+      if (error.error === "invalid_grant") throw new LoginOver("the login has ended", identity, error);
+      const isWorkspace = error.error === "invalid_target";
+      if (isWorkspace) throw new RemoteError("notFound", error.message, { status: 404, cause: error });
+      throw error;
+    });
+    if (tokens.refresh_token !== undefined && tokens.refresh_token !== login.refreshToken) {
+      await writeLogin(path, { ...login, refreshToken: tokens.refresh_token });
+    }
+    const lifeMs = (tokens.expires_in ?? 300) * 1000;
+    return { token: tokens.access_token, replaceAt: begun + Math.max(lifeMs - MARGIN_MS, lifeMs / 2) };
+  });
+}
+
+/** Once more after each pause, while no answer comes. */
+async function again<T>(work: () => Promise<T>, pausesMs: readonly number[]): Promise<T> {
+  for (const pauseMs of pausesMs) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof RemoteError) || (error.code !== "offline" && error.code !== "silent")) throw error;
+      await pause(pauseMs);
+    }
+  }
+  return work();
+}
+
+/** Keeps a login of `deviceLogin`, in the place of one that was there. */
+export function saveLogin(path: string, login: Login): Promise<void> {
+  return withLoginLock(path, () => writeLogin(path, login));
+}
+
+/** What is known of a saved login without asking anybody. Undefined: there is none. */
+export async function describeLogin(path: string): Promise<Omit<Login, "refreshToken"> | undefined> {
+  const login = await readLogin(path);
+  if (login === undefined) return undefined;
+  const { refreshToken: _, ...known } = login;
+  return known;
+}
+
+/**
+ * Ends the login at the gateway, and then removes it here. False: there was none. Where the gateway cannot be reached it
+ * rejects and the login stays, unless `isForced`: then it is only removed here.
+ */
+export function endLogin(path: string, { isForced = false } = {}): Promise<boolean> {
+  return withLoginLock(path, async () => {
+    const login = await readLogin(path);
+    if (login === undefined) return false;
+    const configuration = await configure(login.server);
+    const { tokenRevocation } = await oauth();
+    await asking("logout", () => tokenRevocation(configuration, login.refreshToken)).catch((error: unknown) => {
+      if (!isForced) throw error;
+    });
+    await removeLogin(path);
+    return true;
+  });
+}
