@@ -12,7 +12,7 @@ import { projectFolder, setup } from "./setup.mjs";
 
 const ENTRY = "client/index";
 /** What the SDK is made of outside of this project. */
-const PACKAGES = ["eventsource-parser", "undici", "zod"];
+const PACKAGES = ["eventsource-parser", "openid-client", "undici", "zod"];
 /** Its types speak of Node's, of which there may be one version in a program: that of whoever is there first. */
 const NODE_TYPES = { "@types/node": "*" };
 

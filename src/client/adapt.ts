@@ -22,28 +22,13 @@ interface Asked {
   readonly request: HttpRequest;
 }
 
-/** What is not here is asked of every gateway in the same words. */
-const ANSWERS: Readonly<Partial<Record<OperationName, { is: "node" | "page" | "bytes"; of: ResourceName }>>> = {
-  listWorkspaces: { is: "page", of: "workspace" },
-  listNodes: { is: "page", of: "node" },
-  getNode: { is: "node", of: "node" },
-  getNodeByPath: { is: "node", of: "node" },
-  getContent: { is: "bytes", of: "node" },
-  upload: { is: "node", of: "node" },
-  writeContent: { is: "node", of: "node" },
-  writeReference: { is: "node", of: "node" },
-  createNode: { is: "node", of: "node" },
-  patchNode: { is: "node", of: "node" },
-  exchangeNodes: { is: "node", of: "node" },
-  deleteNode: { is: "node", of: "node" },
-  restoreNode: { is: "node", of: "node" },
-  listVersions: { is: "page", of: "version" },
-  appendJournal: { is: "node", of: "journalEntry" },
-  readJournal: { is: "page", of: "journalEntry" },
-  streamJournal: { is: "bytes", of: "journalEntry" },
+/** What the pages of an operation are made of. */
+const PAGES: Readonly<Partial<Record<OperationName, ResourceName>>> = {
+  listWorkspaces: "workspace",
+  listNodes: "node",
+  listVersions: "version",
+  readJournal: "journalEntry",
 };
-
-const NODE = { is: "node", of: "node" } as const;
 
 const BODIES: Readonly<Partial<Record<OperationName, ResourceName>>> = {
   writeReference: "contentReference",
@@ -190,11 +175,10 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     const begun = now();
     const answer = await exchange(asked);
     if (answer.status !== 200) throw new Refusal(await refusal(asked, answer));
-    return pageOf(asked, await jsonOf(answer, asked.operation), begun);
+    return pageOf(asked, PAGES[asked.operation] ?? "node", await jsonOf(answer, asked.operation), begun);
   }
 
-  function pageOf(asked: Asked, value: unknown, begun: number): Record<string, unknown> {
-    const { of } = ANSWERS[asked.operation] ?? NODE;
+  function pageOf(asked: Asked, of: ResourceName, value: unknown, begun: number): Record<string, unknown> {
     const { parentId } = asked.request.query;
     const known = parentId === undefined ? {} : { parentId };
     const item = (told: unknown) =>
@@ -381,9 +365,9 @@ export function adaptTransport(transport: Transport, profile: Profile, now: () =
     const answer = await exchange(asked);
     if (answer.status >= 400) return refusal(asked, answer);
     const value = await jsonOf(answer, asked.operation);
-    if (ANSWERS[asked.operation]?.is === "page")
-      return json(answer.status, pageOf(asked, value, begun), answer.headers);
-    return json(answer.status, ourNode(profile, value, begun), answer.headers);
+    const of = PAGES[asked.operation];
+    const ours = of === undefined ? ourNode(profile, value, begun) : pageOf(asked, of, value, begun);
+    return json(answer.status, ours, answer.headers);
   }
 
   function carryOut(asked: Asked): Promise<HttpAnswer> {

@@ -24,7 +24,8 @@ import type { Credentials } from "./credentials.ts";
 import { RemoteError } from "./errors.ts";
 import { createHttpTransport, LIMITS, type SilenceLimits } from "./http-transport.ts";
 import type { ProfileFile } from "./profile.ts";
-import { checked, FILES, JOURNAL, NODES, VERSIONS, WORKSPACES } from "./sdk/arguments.ts";
+import { type AccountCalls, createAccountCalls } from "./sdk/account.ts";
+import { ACCOUNT, checked, FILES, JOURNAL, NODES, VERSIONS, WORKSPACES } from "./sdk/arguments.ts";
 import type { Context } from "./sdk/context.ts";
 import { createFiles, type Files } from "./sdk/files.ts";
 import { createJournal, type Journal } from "./sdk/journal.ts";
@@ -57,6 +58,7 @@ export interface ConnectOptions {
 
 /** Every call rejects with a `RemoteError`; its `code` says what to do. */
 export interface Gateway {
+  readonly account: AccountCalls;
   readonly workspaces: Workspaces;
   readonly nodes: Nodes;
   readonly files: Files;
@@ -71,7 +73,7 @@ export interface Gateway {
 /** What a program without types gave as credentials may be the token itself: nothing of it is shown. */
 const OPTIONS: Check = fields<ConnectOptions>({
   baseUrl: filledText,
-  credentials: hasMethods("staticToken(…), tokenFile(…) or tokenCommand(…)", "token", "renew"),
+  credentials: hasMethods("savedLogin(…), staticToken(…), tokenFile(…) or tokenCommand(…)", "token", "renew"),
   workspace: optional(filledText),
   profile: optional(is("an object", (value) => typeof value === "object" && value !== null)),
   retries: optional(either(false, RETRIES)),
@@ -101,6 +103,7 @@ export function connect(options: ConnectOptions): Gateway {
   };
   const context: Context = { load, retrier, uuid: clock.uuid, workspace };
   return {
+    account: checked("account", createAccountCalls(context), ACCOUNT),
     workspaces: checked("workspaces", createWorkspaces(context), WORKSPACES),
     nodes: checked("nodes", createNodes(context), NODES),
     files: checked("files", createFiles(context), FILES),

@@ -19,6 +19,9 @@ export type { Attributes, AttributesPatch } from "../contract/attributes.ts";
 export { FEATURES, type Feature, type Features } from "../contract/features.ts";
 export type { ContentSource, HttpAnswer, HttpRequest, Transport } from "../contract/http.ts";
 export type {
+  AccountStatus,
+  Author,
+  Grant,
   JournalEntry,
   JournalPage,
   Node,
@@ -29,6 +32,7 @@ export type {
   WorkspacePage,
   WrittenNode,
 } from "../contract/resources.ts";
+export type { Role } from "../contract/roles.ts";
 export type { Logger, LogLevel } from "../lib/log.ts";
 export type { Clock, Timer } from "../lib/runtime.ts";
 export type { Client, CopySource, NodeChange } from "./client.ts";
@@ -36,7 +40,17 @@ export { type ConnectOptions, connect, type Gateway } from "./connect.ts";
 export { type Credentials, staticToken, tokenFile } from "./credentials.ts";
 export { REMOTE_ERROR_CODES, RemoteError, type RemoteErrorCode, type RemoteErrorDetails } from "./errors.ts";
 export { createHttpTransport, type HttpTransportOptions, type SilenceLimits } from "./http-transport.ts";
+export { type DeviceLoginEvent, type DeviceLoginOptions, deviceLogin } from "./login/device-login.ts";
+export type { Login } from "./login/login-file.ts";
+export {
+  describeLogin,
+  endLogin,
+  type SavedLoginOptions,
+  savedLogin,
+  saveLogin,
+} from "./login/saved-login.ts";
 export type { ProfileFile } from "./profile.ts";
+export type { AccountCalls, GrantListOptions, GrantOptions } from "./sdk/account.ts";
 export type { RequestOptions, WriteOptions } from "./sdk/context.ts";
 export type { Downloaded, DownloadOptions } from "./sdk/download.ts";
 export type { Files, UploadOptions, WriteContentOptions } from "./sdk/files.ts";

@@ -1,6 +1,8 @@
 /** Examples for the OpenAPI document, by the name of the schema they are of. */
 import type {
+  AccountStatus,
   ContentReference,
+  Grant,
   JournalEntry,
   NewJournalEntry,
   NewNode,
@@ -14,6 +16,7 @@ import type {
 } from "./resources.ts";
 
 const ids = {
+  account: "5e0c6f0e-8a3e-4d3b-9c1b-6c2d8e4f9a15",
   workspace: "0b0ad2f4-5f3c-4c7e-9a51-3a1f2f1f5d10",
   root: "f7d2c1a0-6e0b-4f8b-8a73-2b9e5c4d1e11",
   folder: "6d9a2a52-1f0e-4a3e-b6a5-77d6f3f0c112",
@@ -77,6 +80,23 @@ const problem: Problem = {
   field: "pageSize",
 };
 
+const account = { id: ids.account, name: "ada" };
+const inWorkspace = { id: workspace.id, name: workspace.name };
+const accountStatus: AccountStatus = {
+  account,
+  scopes: ["account.workspace.read", "node.file.read"],
+  workspace: null,
+  expiresAt: moment,
+  workspaces: [{ ...inWorkspace, role: "editor" }],
+};
+const grant: Grant = {
+  id: `${workspace.id}.${ids.account}`,
+  account,
+  workspace: inWorkspace,
+  role: "editor",
+  createdAt: moment,
+};
+
 /** Those without one are shown by the examples of what they are made of. */
 export const EXAMPLES: Readonly<Record<string, unknown>> = {
   Node: node,
@@ -93,5 +113,11 @@ export const EXAMPLES: Readonly<Record<string, unknown>> = {
   Restoration: { idempotencyKey: "restore-1" },
   Exchange: { with: ids.file, withRevision: 1 },
   NewJournalEntry: newJournalEntry,
+  AccountRef: account,
+  WorkspaceRef: inWorkspace,
+  AccountStatus: accountStatus,
+  Author: { account: "ada", mount: "laptop" },
+  Grant: grant,
+  NewGrant: { account: "ada", role: "viewer" },
   Problem: problem,
 };

@@ -177,3 +177,17 @@ export function operationPath(name: OperationName, parameters: Readonly<Record<s
     return key === "path" ? value.split("/").map(encodeURIComponent).join("/") : encodeURIComponent(value);
   });
 }
+
+/** Which operation a method and an encoded path mean; undefined: none. */
+export function findOperation(method: string, path: string): OperationName | undefined {
+  const given = path.split("/");
+  return (Object.keys(OPERATIONS) as OperationName[]).find((name) => {
+    const { method: expected, path: template }: Operation = OPERATIONS[name];
+    const segments = template.split("/");
+    const isRest = segments.at(-1) === "{path}";
+    if (method !== expected || (isRest ? given.length < segments.length : given.length !== segments.length))
+      return false;
+    const fixed = isRest ? segments.slice(0, -1) : segments;
+    return fixed.every((segment, index) => segment.startsWith("{") || segment === given[index]);
+  });
+}

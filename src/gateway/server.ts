@@ -18,8 +18,8 @@ import { misdirected, ownNames } from "./own-names.ts";
 import { breakSilentPeers, type PeerWatch } from "./peers.ts";
 import { failed, invalid, ProblemError, tooLarge } from "./problems.ts";
 import { parseQuery } from "./query.ts";
-import { openUnixListener } from "./unix-listener.ts";
 import { isSignIn, type SignIn } from "./sign-in/index.ts";
+import { openUnixListener } from "./unix-listener.ts";
 
 const KEEP_ALIVE_MS = 65_000;
 /** On close, answers under way may take this long. */

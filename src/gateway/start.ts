@@ -189,19 +189,32 @@ export async function issueToken(dataDir: string, options: TokenOptions = {}): P
   }
 }
 
-function workspaceId(dataDir: string, nameOrId: string): string {
+/** Ends every token and every login of the gateway, running or not. */
+export function revokeAll(dataDir: string): void {
+  const accounts = openAccounts(dataDir, systemClock);
+  try {
+    accounts.revokeAll();
+  } finally {
+    accounts.close();
+  }
+}
+
+/** The workspaces of a gateway, running or not, by name. */
+export function workspacesIn(dataDir: string): { readonly id: string; readonly name: string }[] {
   const database = new Database(databasePath(dataDir), { readonly: true });
   try {
-    const rows = database
-      .prepare<[], { id: string; name: string }>("SELECT id, name FROM workspace ORDER BY name")
-      .all();
-    const row = rows.find(({ id, name }) => id === nameOrId || name === nameOrId);
-    if (row !== undefined) return row.id;
-    const names = rows.map(({ name }) => JSON.stringify(name)).join(", ");
-    throw new Error(
-      `There is no workspace ${JSON.stringify(nameOrId)}; there ${rows.length === 1 ? "is" : "are"} ${names}.`,
-    );
+    return database.prepare<[], { id: string; name: string }>("SELECT id, name FROM workspace ORDER BY name").all();
   } finally {
     database.close();
   }
+}
+
+function workspaceId(dataDir: string, nameOrId: string): string {
+  const rows = workspacesIn(dataDir);
+  const row = rows.find(({ id, name }) => id === nameOrId || name === nameOrId);
+  if (row !== undefined) return row.id;
+  const names = rows.map(({ name }) => JSON.stringify(name)).join(", ");
+  throw new Error(
+    `There is no workspace ${JSON.stringify(nameOrId)}; there ${rows.length === 1 ? "is" : "are"} ${names}.`,
+  );
 }

@@ -216,6 +216,6 @@ test("what is no source of tokens is refused when it is given, in words that do 
   const given: readonly unknown[] = [secret, null, { token: secret }];
   for (const credentials of given as readonly Credentials[]) {
     const connecting = () => connect({ baseUrl: "http://127.0.0.1:1", credentials });
-    expect(connecting).toThrow(/^(?!.*clear)connect: credentials: expected staticToken/);
+    expect(connecting).toThrow(/^(?!.*clear)connect: credentials: expected savedLogin.*staticToken/);
   }
 });

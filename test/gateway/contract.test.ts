@@ -9,6 +9,7 @@ import { openApiDocument } from "../../src/contract/openapi.ts";
 import { OVER_QUOTA, problem } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import type { AnswerJson } from "../support/answer-json.ts";
+import { type Example, makeExamples } from "../support/contract-examples.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { sendRaw, serveCore } from "../support/gateway-http.ts";
 import {
@@ -32,18 +33,6 @@ const WRONG_TEXTS: Readonly<Record<string, readonly string[]>> = {
 /** Fields of bodies that hold the id of a node. */
 const ID_FIELDS = ["parentId", "copyOf", "with", "nodeId"];
 
-interface Example {
-  readonly nodeId?: string;
-  readonly path?: string;
-  readonly query?: Readonly<Record<string, string>>;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly json?: unknown;
-  readonly metadata?: unknown;
-  readonly file?: string;
-  readonly token?: string;
-  readonly method?: string;
-}
-
 interface Read {
   readonly status: number;
   readonly headers: Headers;
@@ -66,62 +55,7 @@ let conflicts: Readonly<Record<string, Example>>;
 beforeEach(async () => {
   core = createTestCore();
   ({ baseUrl, port } = await serveCore(core));
-  const root = core.workspace.root;
-  const file = await core.file("/d/f", "x");
-  const other = await core.file("/d/g", "xx");
-  const tag = (await core.call("GET", "/v1/files/d/f")).headers.etag ?? "";
-  const gone = await core.file("/d/h", "x");
-  const again = await core.file("/d/i", "x");
-  for (const { id } of [gone, again]) await core.call("DELETE", `/v1/nodes/${id}`);
-  const { accounts } = core.accounts;
-  const ada = accounts.ofOutside({ issuer: "https://id.example.com", subject: "1" }, "ada");
-  const eve = accounts.ofOutside({ issuer: "https://id.example.com", subject: "2" }, "eve");
-  accounts.setRole(ada.id, core.workspace.id, "viewer");
-  accounts.setRole(eve.id, core.workspace.id, "owner");
-  const reference = { copyOf: other.id, attributes: { mode: 0o600 }, idempotencyKey: "k" };
-  examples = {
-    listWorkspaces: [{}],
-    listNodes: [{ query: { path: "/d" } }, { query: { parentId: root, after: "", orderBy: "name" } }],
-    getNode: [{ nodeId: file.id }, { nodeId: file.id, headers: { "if-none-match": "*" } }],
-    getNodeByPath: [{ path: "d/f" }, { path: "d/f", headers: { "if-none-match": tag } }],
-    getContent: [
-      { nodeId: file.id },
-      { nodeId: file.id, headers: { range: "bytes=0-0" } },
-      { nodeId: file.id, headers: { "if-none-match": `"${file.head}"` } },
-    ],
-    upload: [
-      { path: "d/new", file: "x", metadata: { attributes: { mode: 0o644 } } },
-      { path: "d/f", file: "y" },
-    ],
-    writeContent: [{ nodeId: file.id, file: "x" }],
-    writeReference: [{ nodeId: file.id, json: reference }],
-    createNode: [
-      { json: { parentId: root, name: "n", kind: "folder", attributes: { xattrs: { a: "YQ==" } } } },
-      { json: { parentId: root, name: "copy", copyOf: file.id, version: file.head } },
-    ],
-    patchNode: [{ nodeId: file.id, json: { name: "n", parentId: root, attributes: { mode: null } } }],
-    exchangeNodes: [{ nodeId: file.id, json: { with: other.id } }],
-    deleteNode: [{ nodeId: file.id }],
-    restoreNode: [{ nodeId: gone.id }, { nodeId: again.id, json: { idempotencyKey: "r" } }],
-    listVersions: [{ nodeId: file.id }],
-    appendJournal: [{ json: { nodeId: file.id, kind: "seen" } }],
-    readJournal: [{}],
-    streamJournal: [{}],
-    getAccount: [{}],
-    listGrants: [{}, { query: { after: "", orderBy: "-role" } }],
-    setGrant: [{ json: { account: "ada", role: "editor" } }],
-    removeGrant: [{ query: { account: "ada" } }],
-  };
-  conflicts = {
-    upload: { path: "d", file: "x" },
-    createNode: { json: { parentId: root, name: "d", kind: "folder" } },
-    patchNode: { nodeId: file.id, json: { name: "g" } },
-    deleteNode: { nodeId: String(file.parentId) },
-    restoreNode: { nodeId: file.id },
-    // The only owner.
-    setGrant: { json: { account: "eve", role: "viewer" } },
-    removeGrant: { query: { account: "eve" } },
-  };
+  ({ examples, conflicts } = await makeExamples(core));
 });
 
 afterAll(() => {
@@ -320,6 +254,17 @@ test.each(byId)("$id of an unknown id is not found, of another workspace's node 
   expect((await call(operation, named("other", core.token(undefined, null)))).status).toBe(403);
   expect((await call(operation, named(core.workspace.name, core.token(undefined, null)))).status).toBeLessThan(300);
 });
+
+test.each(walked.operations.filter(({ query, body }) => "account" in query || "account" in (body?.properties ?? {})))(
+  "$id of an unknown account is not found",
+  async (operation) => {
+    const [example] = good(operation);
+    const account = "nobody";
+    const given =
+      "account" in operation.query ? { query: { account } } : { json: { ...Object(example.json), account } };
+    expect((await call(operation, { ...example, ...given })).status).toBe(404);
+  },
+);
 
 test.each(walked.operations.filter(({ query }) => "path" in query || "parentId" in query))(
   "$id of an unknown path or folder is not found",

@@ -1,5 +1,6 @@
 /** What each call of `connect`'s groups takes, checked before anything is sent; and the calls with these checks before them. */
 
+import { ROLES } from "../../contract/roles.ts";
 import {
   aBoolean,
   aFunction,
@@ -18,6 +19,7 @@ import {
 } from "../checks.ts";
 import type { CopySource, NodeChange } from "../client.ts";
 import { RemoteError } from "../errors.ts";
+import type { AccountCalls, GrantListOptions, GrantOptions } from "./account.ts";
 import type { RequestOptions, WriteOptions } from "./context.ts";
 import type { DownloadOptions } from "./download.ts";
 import type { Files, UploadOptions, WriteContentOptions } from "./files.ts";
@@ -216,6 +218,18 @@ export const FILES: Table<Files> = {
       fields<DownloadOptions>({ ...request, version: optional(id), branch, onProgress: optional(aFunction) }),
     ),
   }),
+};
+
+const aRole = is(`one of ${ROLES.join(", ")}`, (value) => ROLES.some((role) => role === value));
+const ofGrant = optional(fields<GrantOptions>({ ...request, workspace }));
+
+export const ACCOUNT: Table<AccountCalls> = {
+  get: answers({ options: optional(fields<RequestOptions>(request)) }),
+  grants: lists({
+    options: optional(fields<GrantListOptions>({ ...request, workspace, pageSize: optional(PAGE_SIZE) })),
+  }),
+  grant: answers({ account: filledText, role: aRole, options: ofGrant }),
+  revoke: answers({ account: filledText, options: ofGrant }),
 };
 
 export const VERSIONS: Table<Versions> = {

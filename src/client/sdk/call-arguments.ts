@@ -62,6 +62,7 @@ const upload: Fields<UploadOptions> = {
 };
 
 const ofCall = optional(fields<CallOptions>(call));
+const ofWorkspace = optional(fields<WorkspaceOptions>({ ...call, ...where }));
 const ofKey = optional(fields<KeyOptions>(key));
 const ofRevision = optional(fields<RevisionOptions>(revision));
 const ofCreate = optional(fields<CreateOptions>({ ...key, attributes: optional(aJsonObject) }));
@@ -149,5 +150,9 @@ export const CALLS: Table<Calls> = {
     position: wholeNumber(0),
     options: optional(fields<JournalStreamOptions>({ ...where, onHeard: optional(aFunction) })),
   }),
+  getAccount: answers({ options: ofCall }),
+  listGrants: answers({ options: optional(fields<PageOptions & WorkspaceOptions>({ ...page, ...where })) }),
+  setGrant: answers({ account: filledText, role: filledText, options: ofWorkspace }),
+  removeGrant: answers({ account: filledText, options: ofWorkspace }),
   appendJournal: answers({ nodeId: id, kind: filledText, options: ofKey }),
 };

@@ -29,6 +29,7 @@ const groups: Record<string, readonly [calls: Gateway[keyof Gateway] | Client, t
   files: [gateway.files, tables.FILES],
   versions: [gateway.versions, tables.VERSIONS],
   journal: [gateway.journal, tables.JOURNAL],
+  account: [gateway.account, tables.ACCOUNT],
   calls: [client, CALLS],
 };
 
@@ -62,6 +63,7 @@ const CONTENT = { size: 0, async *read() {} };
 const RIGHT: Record<string, unknown> = {
   ...{ nodeId: "n", parentId: "n", otherId: "n", other: "n", name: "n", path: "/p", nameOrId: "w", kind: "read" },
   ...{ content: "x", source: { copyOf: "n" }, reference: { copyOf: "n" }, change: {}, patch: {}, position: 0 },
+  ...{ account: "ada", role: "viewer" },
 };
 const rightOf = (group: string, name: string) => (group === "calls" && name === "content" ? CONTENT : RIGHT[name]);
 

@@ -118,6 +118,11 @@ test("a program does everything the gateway can, and each operation was asked fo
     break;
   }
 
+  expect(await gateway.account.get()).toMatchObject({ account: null, workspaces: [{ role: "owner" }] });
+  expect(await gateway.account.grants().all()).toEqual([]);
+  expect(await failureOf(gateway.account.grant("ada", "viewer"))).toMatchObject({ code: "notFound" });
+  expect(await failureOf(gateway.account.revoke("ada"))).toMatchObject({ code: "notFound" });
+
   expect([...seen].sort()).toEqual(Object.keys(OPERATIONS).sort());
   await gateway.close();
   expect(await failureOf(nodes.get(root.id))).toMatchObject({ code: "aborted", isAmbiguous: false });
