@@ -25,12 +25,13 @@ import { splitScript } from "./code-cache.mjs";
 /**
  * What shares modules is bundled together. `whole`: all but the first entry in one file, as nothing in it is ever needed
  * alone. `first`: what this module loads at once in one file. `compiled`: what is large is kept as V8 compiles it
- * (code-cache.mjs).
+ * (code-cache.mjs). `apart`: packages that are not bundled with it.
  */
 const BUNDLES = [
   { entries: ["lib/system-clock"] },
   { entries: ["lib/code-cache"] },
-  { entries: ["cli/main"], first: "command-line", compiled: true },
+  // What speaks HTTP is loaded by few commands.
+  { entries: ["cli/main"], first: "command-line", compiled: true, apart: [/^undici\//] },
   {
     compiled: true,
     // Its pieces are not read later, when there may be another build. Tests put another engine into it.
@@ -90,11 +91,11 @@ async function bundle(source, dist) {
   const made = new Set();
   const packages = new Set();
   const modules = [];
-  for (const { entries, whole, first, compiled = false } of BUNDLES) {
+  for (const { entries, whole, first, compiled = false, apart = [] } of BUNDLES) {
     const bundled = await rolldown({
       input: Object.fromEntries(entries.map((name) => [name, join(source, `${name}.ts`)])),
       platform: "node",
-      external: [...PACKAGES, SQLITE_ADDON],
+      external: [...PACKAGES, ...apart, SQLITE_ADDON],
       plugins: [sharedClock(join(source, `${CLOCK}.ts`)), sqliteBinding, widthOfAscii, inAscii],
     });
     // Not the program itself: it waits to its end, and so would whoever imports from its file later.

@@ -39,6 +39,24 @@ const RUN: { readonly [C in CommandName]: () => Promise<Run<C>> } = {
   reload: async () => (await import("./reload.ts")).reload,
   gateway: async () => (await import("./gateway.ts")).gateway,
   "gateway token": async () => (await import("./gateway-token.ts")).gatewayToken,
+  "gateway user": async () => (await import("./gateway-user.ts")).userList,
+  "gateway user add": async () => (await import("./gateway-user.ts")).userAdd,
+  "gateway user list": async () => (await import("./gateway-user.ts")).userList,
+  "gateway user remove": async () => (await import("./gateway-user.ts")).userRemove,
+  "gateway user password": async () => (await import("./gateway-user.ts")).userPassword,
+  "gateway grant": async () => (await import("./gateway-user.ts")).userList,
+  "gateway grant set": async () => (await import("./gateway-user.ts")).grantSet,
+  "gateway grant remove": async () => (await import("./gateway-user.ts")).grantRemove,
+  login: async () => (await import("./login.ts")).login,
+  logout: async () => (await import("./logout.ts")).logout,
+  whoami: async () => (await import("./whoami.ts")).whoami,
+  token: async () => (await import("./token.ts")).token,
+  call: async () => (await import("./call.ts")).call,
+  env: async () => (await import("./env.ts")).envList,
+  "env list": async () => (await import("./env.ts")).envList,
+  "env add": async () => (await import("./env.ts")).envAdd,
+  "env use": async () => (await import("./env.ts")).envUse,
+  "env remove": async () => (await import("./env.ts")).envRemove,
 };
 
 /** The line is read. Thrown, as yargs writes the help of a command once it has run, whoever asked for it. */
@@ -74,27 +92,22 @@ async function main(argv: readonly string[]): Promise<number> {
       throw new Failure(usageMessage(message, argv), EXIT.usage);
     });
   if (!takesFolder(argv[0] ?? "")) program.recommendCommands();
-  for (const name of Object.keys(COMMANDS) as CommandName[]) {
-    if (name.includes(" ")) continue;
-    const children = (Object.keys(COMMANDS) as CommandName[]).filter((child) => child.startsWith(`${name} `));
-    program.command(
-      usageOf(name, name),
-      COMMANDS[name].summary,
-      (parser) => {
-        declare(parser, name);
-        for (const child of children) {
-          const word = child.slice(name.length + 1);
-          parser.command(
-            usageOf(child, word),
-            COMMANDS[child].summary,
-            (inner) => declare(inner, child),
-            (given) => choose(child, given),
-          );
-        }
-      },
-      (given) => choose(name, given),
-    );
-  }
+  const addCommands = (parser: Argv, prefix: string): void => {
+    for (const name of Object.keys(COMMANDS) as CommandName[]) {
+      const word = name.slice(prefix.length);
+      if (!name.startsWith(prefix) || word.includes(" ")) continue;
+      parser.command(
+        usageOf(name, word),
+        COMMANDS[name].summary,
+        (inner) => {
+          declare(inner, name);
+          addCommands(inner, `${name} `);
+        },
+        (given) => choose(name, given),
+      );
+    }
+  };
+  addCommands(program, "");
   try {
     program.parse();
   } catch (error) {
@@ -125,9 +138,11 @@ function usageMessage(message: string, argv: readonly string[]): string {
 }
 
 function folderNeeded(argv: readonly string[]): string {
-  const [first = "", second = ""] = argv;
-  const name = isCommand(`${first} ${second}`) ? `${first} ${second}` : first;
+  const name = [3, 2, 1].map((count) => argv.slice(0, count).join(" ")).find(isCommand) ?? argv[0] ?? "";
   if (!isCommand(name)) return `${name} needs a folder: wsfs ${name} DIR`;
+  const { positionals }: Command = COMMANDS[name];
+  if (positionals !== undefined)
+    return `${name} needs ${positionals.join(" and ")}: wsfs ${name} ${positionals.join(" ")}`;
   const typed = (option: string) => argv.some((word) => word === option || word.startsWith(`${option}=`));
   const missing = missingFlags(name, typed);
   if (missing.length === 0) return `${name} needs a folder: wsfs ${name} DIR`;
@@ -145,26 +160,30 @@ function isCommand(name: string): name is CommandName {
 
 /** The first word that should be a command and is none. */
 function unknownCommand(argv: readonly string[]): string | undefined {
-  const [first, second] = argv;
   const names: readonly string[] = Object.keys(COMMANDS);
-  if (first === undefined || first === "" || first.startsWith("-")) return undefined;
-  if (!names.includes(first)) return first;
-  const hasChildren = !takesFolder(first) && names.some((name) => name.startsWith(`${first} `));
-  if (!hasChildren || second === undefined || second.startsWith("-") || names.includes(`${first} ${second}`)) {
-    return undefined;
+  let known = "";
+  for (const word of argv) {
+    if (word === "" || word.startsWith("-")) return undefined;
+    const name = known === "" ? word : `${known} ${word}`;
+    const isThere = names.some((other) => other === name || other.startsWith(`${name} `));
+    if (!isThere) return name;
+    known = name;
+    if (takesFolder(name) || !names.some((other) => other.startsWith(`${name} `))) return undefined;
   }
-  return `${first} ${second}`;
+  return undefined;
 }
 
-function usageOf(name: CommandName, words: string): string {
-  const { dir, paths }: Command = COMMANDS[name];
+function usageOf(name: CommandName, word: string): string {
+  const { dir, paths, positionals = [] }: Command = COMMANDS[name];
+  const needed = positionals.map((positional) => ` <${positional}>`).join("");
   const folder = dir === "none" ? "" : dir === "required" ? " <DIR>" : " [DIR]";
-  return `${words}${folder}${paths === true ? " [PATH..]" : ""}`;
+  return `${word}${needed}${folder}${paths === true ? " [PATH..]" : ""}`;
 }
 
 function declare(parser: Argv, name: CommandName): void {
   const command: Command = COMMANDS[name];
   if (command.paths === true) parser.positional("PATH", { type: "string", describe: "What to try: with all below it" });
+  for (const word of command.positionals ?? []) parser.positional(word, { type: "string" });
   if (command.dir !== "none") parser.positional("DIR", { type: "string", describe: "The folder of the mount" });
   for (const flag of command.flags) parser.option(flagName(flag), describe(name, flag));
   const examples = command.examples.map(([line, meaning]) => `  ${line}\n      ${meaning}`);
@@ -173,16 +192,20 @@ function declare(parser: Argv, name: CommandName): void {
 
 function describe(command: CommandName, name: FlagName) {
   const flag: Flag = FLAGS[name];
-  const { required = [], hidden = [], changes }: Command = COMMANDS[command];
+  const { required = [], orEnvironment, hidden = [], changes, positionals }: Command = COMMANDS[command];
   const before = changes === true && flag.type === "value" ? "default: as before" : undefined;
   const otherwise = changes === true ? [before] : [defaultNote(flag), variableOf(name)];
-  const notes = [required.includes(name) ? "required" : undefined, ...otherwise].filter((note) => note !== undefined);
+  const notes = [required.includes(name) && orEnvironment !== true ? "required" : undefined, ...otherwise].filter(
+    (note) => note !== undefined,
+  );
   const placeholder = flag.type === "switch" ? "" : `${flag.kind.placeholder}: `;
   return {
     type: flag.type === "switch" ? ("boolean" as const) : ("string" as const),
     requiresArg: flag.type === "value" || flag.type === "list",
     // Commands with lists take no folder that a list could swallow.
     array: flag.type === "list",
+    // Elsewhere a list would swallow the words behind it.
+    ...(flag.type === "list" && positionals !== undefined ? { nargs: 1 } : {}),
     // Not for the commands below this one.
     global: false,
     describe: `${placeholder}${flag.help}${notes.length === 0 ? "" : ` (${notes.join("; ")})`}`,

@@ -12,6 +12,8 @@ export interface Folders {
   readonly state: string;
   /** Base of the local gateway's data. */
   readonly data: string;
+  /** Of the configuration file. */
+  readonly config: string;
   /** Sockets and records of running daemons: where those of a new one go. */
   readonly runtime: string;
   /** All places where they may be: a login session that begins or ends changes which one is the first. */
@@ -50,7 +52,8 @@ export function userFolders(
   };
   const state = base("XDG_STATE_HOME", ".local/state");
   const data = base("XDG_DATA_HOME", ".local/share");
-  return { home, state, data, ...runtimeFolders(environment, uid, state, machine) };
+  const config = base("XDG_CONFIG_HOME", ".config");
+  return { home, state, data, config, ...runtimeFolders(environment, uid, state, machine) };
 }
 
 /**

@@ -1,6 +1,7 @@
 /**
  * Every flag with its variable, kind, default and help, whichever command takes it.
  */
+import { ROLES } from "../contract/roles.ts";
 import { SCOPES } from "../contract/scopes.ts";
 import * as values from "./values.ts";
 
@@ -214,6 +215,33 @@ export const FLAGS = {
     defaultHelp: "30 days",
     help: "How long the token is good",
   },
+  env: {
+    type: "value",
+    kind: values.named("NAME"),
+    variable: true,
+    defaultHelp: 'the one of "wsfs env use", else production, else local',
+    help: "Which environment",
+  },
+  "no-browser": { type: "switch", help: "Do not open the page, only show its address" },
+  force: { type: "switch", help: "Remove the login here also where the gateway cannot be reached" },
+  query: { type: "list", kind: values.pair, defaultHelp: "none", help: "A field of the query" },
+  body: {
+    type: "value",
+    kind: values.named("JSON|@FILE"),
+    help: "A JSON body, or a file with one (@- for standard input)",
+  },
+  form: {
+    type: "list",
+    kind: values.pair,
+    defaultHelp: "none",
+    help: "A field of a multipart body; @FILE for a file's content (@- for standard input)",
+  },
+  output: { type: "value", kind: values.named("FILE"), help: "Where the body goes; standard output when absent" },
+  stream: { type: "switch", help: "Print the data of each server-sent event on a line of its own" },
+  include: { type: "switch", help: "Print status and headers first" },
+  generate: { type: "switch", help: "Make a password, and print it" },
+  "revoke-all": { type: "switch", help: "End all tokens and logins of the gateway" },
+  role: { type: "value", kind: values.oneOf(...ROLES), help: "What the account may do there" },
   /** Of the gateway that `start` keeps: see gateway-watch.ts. */
   "until-unmounted": { type: "switch", help: "" },
 } as const satisfies Record<string, Flag>;

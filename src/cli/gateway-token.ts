@@ -13,7 +13,12 @@ export async function gatewayToken(values: Values<"gateway token">): Promise<num
       `--data: ${values.data} is no folder of a gateway; "wsfs gateway --data ${values.data}" makes one`,
     );
   }
-  const { issueToken } = await import("../gateway/start.ts");
+  const { issueToken, revokeAll } = await import("../gateway/start.ts");
+  if (values["revoke-all"]) {
+    revokeAll(data);
+    process.stdout.write("All tokens and logins have ended\n");
+    return EXIT.ok;
+  }
   const token = await issueToken(data, {
     ...(values.workspace === undefined ? {} : { workspace: values.workspace }),
     ...(values.scope.length === 0 ? {} : { scopes: values.scope }),

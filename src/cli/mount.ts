@@ -8,30 +8,30 @@ import type { DaemonSettings } from "../daemon/settings.ts";
 import { checkApart, type OwnFolder } from "./apart.ts";
 import { detachDead } from "./dead-mount.ts";
 import { crashesAMinute, userFolders } from "./environment.ts";
+import { chooseEnvironment, hasEnvironments } from "./environments.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { findMount, serving } from "./find-mount.ts";
 import { type Launched, launch } from "./launch.ts";
 import { checkMountpoint, findPlace } from "./mountpoint.ts";
-import type { Values } from "./options.ts";
+import { describeMissing, type Values } from "./options.ts";
+import { howToSignIn } from "./signed-in.ts";
 import { absolute } from "./working-folder.ts";
 
 export async function mount(values: Values<"mount">): Promise<number> {
   checkKernel();
+  const { profile, ...gateway } = gatewayOf(values);
   const crashes = values["no-restart"] ? 0 : crashesAMinute();
   const mountpoint = await prepareMountpoint(values.dir);
   checkApart(values.dir, ownFolders(values["state-dir"]));
-  checkTokenFile(values["token-file"]);
-  const profile = readProfile(values.profile);
+  if (values["token-file"] !== undefined) checkTokenFile(values["token-file"]);
   return mountAndStay({
     dir: values.dir,
     background: values.background,
     allowOther: values["allow-other"],
     settings: {
       mountpoint,
-      baseUrl: values["base-url"],
-      workspace: values.workspace,
-      tokenFile: absolute(values["token-file"]),
-      ...profile,
+      ...gateway,
+      ...readProfile(profile),
       ...(values["state-dir"] === undefined ? {} : { stateDir: absolute(values["state-dir"]) }),
       cacheSize: values["cache-size"],
       ...(values["keep-free"] === undefined ? {} : { keepFree: values["keep-free"] }),
@@ -39,15 +39,43 @@ export async function mount(values: Values<"mount">): Promise<number> {
       patienceMs: values.wait * 1000,
       shortenWaits: values["shorten-waits"],
       readOnly: values["read-only"],
-      ...ofTransport(values.transport, crashes, { workspace: values.workspace, allowOther: values["allow-other"] }),
+      ...ofTransport(values.transport, crashes, { workspace: gateway.workspace, allowOther: values["allow-other"] }),
       ...(values.owners === undefined ? {} : { owners: values.owners }),
       allowOther: values["allow-other"],
       passthrough: !values["no-passthrough"],
       durability: values.durability,
       logLevel: values.debug ? "debug" : values["log-level"],
     },
-    onReady: () => process.stdout.write(`${values.workspace} mounted at ${mountpoint}\n`),
+    onReady: () => process.stdout.write(`${gateway.workspace} mounted at ${mountpoint}\n`),
   });
+}
+
+interface Reached extends Pick<DaemonSettings, "baseUrl" | "workspace" | "tokenFile" | "login"> {
+  /** Its file. */
+  readonly profile: string | undefined;
+}
+
+/** What is mounted and by whose leave: by flags with a token file, or of an environment that this user is signed in to. */
+function gatewayOf(values: Values<"mount">): Reached {
+  const { "base-url": baseUrl, "token-file": tokenFile, workspace, env } = values;
+  if (env === undefined && (baseUrl !== undefined || tokenFile !== undefined || !hasEnvironments())) {
+    if (baseUrl === undefined || workspace === undefined || tokenFile === undefined) {
+      const missing = (["base-url", "workspace", "token-file"] as const).filter((name) => values[name] === undefined);
+      const other = 'or a gateway to sign in to ("wsfs env add", "wsfs login")';
+      throw new Failure(`mount needs ${describeMissing(missing)}, ${other}`, EXIT.usage);
+    }
+    return { baseUrl, workspace, tokenFile: absolute(tokenFile), profile: values.profile };
+  }
+  const beside = tokenFile === undefined ? "--base-url" : "--token-file";
+  if (baseUrl !== undefined || tokenFile !== undefined) {
+    throw new Failure(`--env and ${beside} exclude each other: an environment has a base URL and a login`, EXIT.usage);
+  }
+  const at = chooseEnvironment(env);
+  const chosen = workspace ?? at.workspace;
+  if (chosen === undefined) throw new Failure(`mount needs ${describeMissing(["workspace"])}`, EXIT.usage);
+  if (!existsSync(at.loginFile)) throw new Failure(`nobody is signed in to ${at.name}: ${howToSignIn(at.name)}`);
+  const login = { file: at.loginFile, howToSignIn: howToSignIn(at.name) };
+  return { baseUrl: at.baseUrl, workspace: chosen, login, profile: values.profile ?? at.profile };
 }
 
 /** Of one that mounts by libfuse no other daemon can take over. */

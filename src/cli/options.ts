@@ -11,9 +11,13 @@ export interface Command {
   readonly dir: "required" | "optional" | "none";
   /** Any number of paths after the folder. */
   readonly paths?: true;
+  /** Words that have to follow, in this order, by what they stand for. */
+  readonly positionals?: readonly string[];
   readonly summary: string;
   readonly flags: readonly FlagName[];
   readonly required?: readonly FlagName[];
+  /** What is required may be of an environment instead: the command asks for it itself. */
+  readonly orEnvironment?: true;
   readonly hidden?: readonly FlagName[];
   /** Of what is already there: what is not given stays, whatever defaults and variables say. */
   readonly changes?: true;
@@ -48,6 +52,7 @@ export const COMMANDS = {
     dir: "required",
     summary: "Mount a workspace at DIR",
     flags: [
+      "env",
       "base-url",
       "workspace",
       "token-file",
@@ -65,16 +70,89 @@ export const COMMANDS = {
     ],
     hidden: ["shorten-waits"],
     required: ["base-url", "workspace", "token-file"],
+    orEnvironment: true,
     examples: [
-      [
-        "wsfs mount ~/work --base-url https://gateway.example.com --workspace main --token-file ~/.token",
-        "Ctrl-C unmounts",
-      ],
+      ["wsfs mount ~/work --workspace main", "of the gateway that you are signed in to (wsfs login)"],
+      ["wsfs mount ~/work --base-url URL --workspace main --token-file ~/.token", "Ctrl-C unmounts"],
       [
         "WSFS_BASE_URL=URL wsfs mount ~/work --workspace main --token-file ~/.token --background",
         "return once it is usable",
       ],
     ],
+  },
+  login: {
+    dir: "none",
+    summary: "Sign in to a gateway: approve a code in any browser",
+    flags: ["env", "scope", "no-browser", "json", "debug"],
+    examples: [
+      ["wsfs login", "the local gateway of wsfs start, or the default environment"],
+      ["wsfs login --env production --scope node.file.read --scope node.node.read-all", "for reading only"],
+    ],
+  },
+  logout: {
+    dir: "none",
+    summary: "End the login at the gateway, and remove it here",
+    flags: ["env", "force", "debug"],
+    examples: [["wsfs logout --env production", "mounts that use the login go on from their caches"]],
+  },
+  whoami: {
+    dir: "none",
+    summary: "Say who is signed in, and what that account may do where",
+    flags: ["env", "json", "debug"],
+    examples: [["wsfs whoami --json | jq -r '.workspaces[].name'", "the workspaces there are"]],
+  },
+  token: {
+    dir: "none",
+    summary: "Print an access token of the login; it is good for minutes",
+    flags: ["env", "scope", "workspace", "debug"],
+    examples: [
+      ['curl -H "Authorization: Bearer $(wsfs token --scope account.workspace.read)" URL/v1/workspaces', "for curl"],
+    ],
+  },
+  call: {
+    dir: "none",
+    positionals: ["METHOD", "PATH"],
+    summary: "Call the gateway, signed by itself; exit code 4 or 5 for an answer 4xx or 5xx",
+    flags: ["env", "scope", "workspace", "query", "body", "form", "output", "stream", "include", "debug"],
+    examples: [
+      ["wsfs call GET /v1/workspaces", "with a token of just the scope that takes"],
+      ["wsfs call POST /v1/files/notes.txt --workspace main --form file=@notes.txt", "an upload"],
+      ["wsfs call GET /v1/journal/stream --workspace main --stream", "a line of JSON for each change, as it comes"],
+    ],
+  },
+  env: {
+    dir: "none",
+    summary: "The environments: named gateways in the configuration file",
+    flags: ["json", "debug"],
+    examples: [["wsfs env", "as wsfs env list"]],
+  },
+  "env list": {
+    dir: "none",
+    summary: "List the environments; * is used where none is named",
+    flags: ["json", "debug"],
+    examples: [["wsfs env list", "local is the gateway of wsfs start"]],
+  },
+  "env add": {
+    dir: "none",
+    positionals: ["NAME"],
+    summary: "Add an environment, or change it",
+    flags: ["base-url", "workspace", "profile", "debug"],
+    required: ["base-url"],
+    examples: [["wsfs env add production --base-url https://gateway.example.com --workspace main", ""]],
+  },
+  "env use": {
+    dir: "none",
+    positionals: ["NAME"],
+    summary: "Use an environment where none is named",
+    flags: ["debug"],
+    examples: [["wsfs env use uat", "until it is another one"]],
+  },
+  "env remove": {
+    dir: "none",
+    positionals: ["NAME"],
+    summary: "Remove an environment from the configuration",
+    flags: ["debug"],
+    examples: [["wsfs env remove sprint", "its login stays: wsfs logout ends that"]],
   },
   status: {
     dir: "required",
@@ -185,10 +263,76 @@ export const COMMANDS = {
   },
   "gateway token": {
     dir: "none",
-    summary: "Print an access token for a local gateway",
-    flags: ["data", "workspace", "scope", "ttl", "debug"],
+    summary: "Print an access token for a local gateway, or end all there are",
+    flags: ["data", "workspace", "scope", "ttl", "revoke-all", "debug"],
     required: ["data"],
-    examples: [["wsfs gateway token --data ~/gateway --workspace main --ttl 3600 > token", "a token for an hour"]],
+    examples: [
+      ["wsfs gateway token --data ~/gateway --workspace main --ttl 3600 > token", "a token for an hour"],
+      ["wsfs gateway token --data ~/gateway --revoke-all", "no token and no login is good any more"],
+    ],
+  },
+  "gateway user": {
+    dir: "none",
+    summary: "The accounts of a local gateway",
+    flags: ["data", "json", "debug"],
+    required: ["data"],
+    examples: [["wsfs gateway user --data ~/gateway", "as wsfs gateway user list"]],
+  },
+  "gateway user add": {
+    dir: "none",
+    positionals: ["NAME"],
+    summary: "Add an account; the password is asked for, or a line of standard input",
+    flags: ["data", "generate", "debug"],
+    required: ["data"],
+    examples: [
+      ["wsfs gateway user add ada --data ~/gateway", "then: wsfs gateway grant set ada --workspace main --role editor"],
+    ],
+  },
+  "gateway user list": {
+    dir: "none",
+    summary: "List the accounts and their roles",
+    flags: ["data", "json", "debug"],
+    required: ["data"],
+    examples: [["wsfs gateway user list --data ~/gateway", ""]],
+  },
+  "gateway user remove": {
+    dir: "none",
+    positionals: ["NAME"],
+    summary: "Remove an account, its logins and its roles",
+    flags: ["data", "debug"],
+    required: ["data"],
+    examples: [["wsfs gateway user remove ada --data ~/gateway", "what the account has written stays"]],
+  },
+  "gateway user password": {
+    dir: "none",
+    positionals: ["NAME"],
+    summary: "Give an account another password, and end its logins",
+    flags: ["data", "generate", "debug"],
+    required: ["data"],
+    examples: [["wsfs gateway user password ada --data ~/gateway --generate", "prints a new one"]],
+  },
+  "gateway grant": {
+    dir: "none",
+    summary: "The roles of accounts in workspaces",
+    flags: ["data", "json", "debug"],
+    required: ["data"],
+    examples: [["wsfs gateway grant --data ~/gateway", "as wsfs gateway user list"]],
+  },
+  "gateway grant set": {
+    dir: "none",
+    positionals: ["NAME"],
+    summary: "Give an account a role in a workspace",
+    flags: ["data", "workspace", "role", "debug"],
+    required: ["data", "workspace", "role"],
+    examples: [["wsfs gateway grant set ada --data ~/gateway --workspace main --role viewer", "ada may read"]],
+  },
+  "gateway grant remove": {
+    dir: "none",
+    positionals: ["NAME"],
+    summary: "Take an account's role in a workspace away",
+    flags: ["data", "workspace", "debug"],
+    required: ["data", "workspace"],
+    examples: [["wsfs gateway grant remove ada --data ~/gateway --workspace main", "ada does not see it any more"]],
   },
 } as const satisfies Record<string, Command>;
 
@@ -210,7 +354,11 @@ type ValueOf<F extends Flag, Required> = F["type"] extends "switch"
 
 type GivenOf<F extends Flag> = F extends { type: "switch" } ? boolean : KindOf<F>;
 
-type RequiredOf<C> = C extends { required: readonly (infer R)[] } ? R : never;
+type RequiredOf<C> = C extends { orEnvironment: true }
+  ? never
+  : C extends { required: readonly (infer R)[] }
+    ? R
+    : never;
 
 /** The checked values of a command's flags, by the flag's name; `dir` as it was given. */
 export type Values<C extends CommandName> = ((typeof COMMANDS)[C] extends { changes: true }
@@ -226,11 +374,15 @@ export type Values<C extends CommandName> = ((typeof COMMANDS)[C] extends { chan
     paths: true;
   }
     ? { readonly paths: readonly string[] }
+    : unknown) &
+  ((typeof COMMANDS)[C] extends { positionals: readonly (infer P extends string)[] }
+    ? { readonly positionals: { readonly [K in P]: string } }
     : unknown);
 
-/** The flag's name on the command line: the table has two of the name "workspace". */
+/** The flag's name on the command line: the table has two of the names "workspace" and "data". */
 export function flagName(name: FlagName): string {
-  return name === "workspace-list" ? "workspace" : name;
+  if (name === "workspace-list") return "workspace";
+  return name === "body" ? "data" : name;
 }
 
 export function variableOf(name: FlagName): string | undefined {
@@ -251,6 +403,7 @@ export function resolveValues<C extends CommandName>(
   const result: Record<string, unknown> = { dir: dirOf(commandName, command, given.DIR) };
   if (command.paths === true) result.paths = pathsOf(commandName, given.PATH);
   const missing: FlagName[] = [];
+  if (command.positionals !== undefined) result.positionals = positionalsOf(commandName, command.positionals, given);
   for (const name of command.flags) {
     const flag: Flag = FLAGS[name];
     const option = `--${flagName(name)}`;
@@ -260,7 +413,8 @@ export function resolveValues<C extends CommandName>(
     const [source, raw] = fromFlag === undefined && variable ? [variable, fromVariable] : [option, fromFlag];
     const otherwise = () => (command.changes === true ? undefined : defaultOf(flag));
     const value = raw === undefined ? otherwise() : checkedValue(flag, source, raw);
-    if (value === undefined && command.required?.includes(name) === true) missing.push(name);
+    const isNeeded = command.required?.includes(name) === true && command.orEnvironment !== true;
+    if (isNeeded && value === undefined) missing.push(name);
     result[name] = value;
   }
   if (missing.length > 0) throw new Failure(`${commandName} needs ${describeMissing(missing)}`, EXIT.usage);
@@ -295,6 +449,15 @@ function dirOf(name: string, command: Command, given: unknown): string | undefin
   if (given === "") throw new Failure(`${name}: expected a folder as DIR, got ""`, EXIT.usage);
   if (command.dir === "required") throw new Failure(`${name} needs a folder: wsfs ${name} DIR`, EXIT.usage);
   return undefined;
+}
+
+function positionalsOf(name: string, words: readonly string[], given: Given): Record<string, string> {
+  const entries = words.map((word): [string, string] => {
+    const value = given[word];
+    if (typeof value === "string" && value !== "") return [word, value];
+    throw new Failure(`${name} needs ${word}: wsfs ${name} ${words.join(" ")}`, EXIT.usage);
+  });
+  return Object.fromEntries(entries);
 }
 
 function pathsOf(name: string, given: unknown): string[] {

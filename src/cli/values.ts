@@ -150,3 +150,13 @@ export function parseSwitch(given: string): boolean {
   if (/^(0|false|no|off)$/i.test(given)) return false;
   throw new Error("1 or 0");
 }
+
+/** "name=value". */
+export const pair: Kind<{ readonly name: string; readonly value: string }> = {
+  placeholder: "NAME=VALUE",
+  parse(given) {
+    const at = given.indexOf("=");
+    if (at < 1) throw new Error("a name and a value such as pageSize=10");
+    return { name: given.slice(0, at), value: given.slice(at + 1) };
+  },
+};

@@ -15,6 +15,7 @@ export const ON_RELOAD = {
   keptGateway: { may: false, why: "it is the gateway's, which stays" },
   workspace: { may: false, why: "programs have its files open" },
   tokenFile: { may: true, why: "a daemon reads it whenever it needs a token, and learns its scopes at its start" },
+  login: { may: false, why: "it is another user's workspace then; a token file takes its place" },
   profile: { may: true, why: "how the same gateway is spoken to; each daemon learns anew what it can" },
   stateDir: { may: false, why: "unsent changes and open files are in it" },
   stateHome: { may: false, why: "unsent changes and open files are below it" },
@@ -47,5 +48,6 @@ export const settingsChange = z.strictObject(changeable satisfies { [K in Change
 export type SettingsChange = z.infer<typeof settingsChange>;
 
 export function changed(settings: DaemonSettings, changes: SettingsChange): DaemonSettings {
-  return daemonSettings.parse({ ...settings, ...changes });
+  const { login, ...rest } = settings;
+  return daemonSettings.parse({ ...rest, ...(changes.tokenFile === undefined ? { login } : {}), ...changes });
 }

@@ -35,7 +35,10 @@ export const daemonSettings = z.object({
   keptGateway: z.string().optional(),
   /** Name or id. */
   workspace: z.string(),
-  tokenFile: z.string(),
+  /** Absent where there is a login. */
+  tokenFile: z.string().optional(),
+  /** Where the login of this user is saved, and what renews it. */
+  login: z.strictObject({ file: z.string(), howToSignIn: z.string() }).optional(),
   /** A profile's text, and where it came from: the file may be another one when a daemon is started anew. */
   profile: z.strictObject({ source: z.string(), text: z.string() }).optional(),
   /** Absent: below `stateHome`, by the workspace's id. */

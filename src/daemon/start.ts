@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { createClient } from "../client/create-client.ts";
 import { type Credentials, tokenFile } from "../client/credentials.ts";
+import { savedLogin } from "../client/login/saved-login.ts";
 import { parseProfile } from "../client/profile.ts";
 import { describeToken } from "../client/token-claims.ts";
 import { createDiskFiles } from "../content/disk-files.ts";
@@ -152,7 +153,7 @@ async function start(options: DaemonOptions, link: SupervisorLink, closers: Clos
   if (supervisor === undefined || self === undefined) throw new StartError("the supervisor is gone");
 
   let running: Engine | undefined;
-  const credentials = noticeTokens(tokenFile(settings.tokenFile), (token) => {
+  const credentials = noticeTokens(credentialsOf(settings), (token) => {
     running?.context.network.tokenChanged(scopesIn(token));
   });
   closers.push(watchTokens(credentials, systemClock));
@@ -378,6 +379,12 @@ async function isBusy(link: SupervisorLink): Promise<boolean> {
   }
 }
 
+function credentialsOf({ login, tokenFile: file, workspace }: DaemonSettings): Credentials {
+  if (login !== undefined) return savedLogin(login.file, { workspace, howToSignIn: login.howToSignIn });
+  if (file === undefined) throw new StartError("the mount has neither a token file nor a login");
+  return tokenFile(file);
+}
+
 function engineSettings(
   settings: DaemonSettings,
   umask: number,
@@ -391,7 +398,7 @@ function engineSettings(
     cacheLimit: settings.cacheSize,
     durability: settings.durability,
     readOnly: settings.readOnly,
-    howToLogIn: `put another token into ${settings.tokenFile}`,
+    howToLogIn: settings.login?.howToSignIn ?? `put another token into ${settings.tokenFile}`,
     hostName: hostname(),
     boot,
     debounceMs: DEBOUNCE_MS,

@@ -28,7 +28,7 @@ const token = (file: string) => ["mount", "m", ...URL, "--workspace", "w", "--to
 const url = (text: string) => ["mount", "m", "--workspace", "w", "--token-file", "t", "--base-url", text];
 
 const CASES: readonly (readonly [args: readonly string[], code: number, line: string | RegExp])[] = [
-  [["bogus"], 2, "unknown command: bogus; wsfs --help lists them"],
+  [["nonsense"], 2, "unknown command: nonsense; wsfs --help lists them"],
   [["mont", "m"], 2, "unknown command: mont. Did you mean mount?"],
   [["gateway", "tokens", "--data", "g"], 2, "unknown command: gateway tokens. Did you mean token?"],
   [["mount", "m", "m2", ...WITH], 2, "unknown argument: m2"],

@@ -48,7 +48,8 @@ describe("the command line", () => {
     );
     expect(await refused("mount")).toEqual([2, `mount needs a folder DIR, ${url}, ${name} and ${file}`]);
     expect(await refused("mount", "--workspace=w")).toEqual([2, `mount needs a folder DIR, ${url} and ${file}`]);
-    expect(await refused("mount", "d")).toEqual([2, `mount needs ${url}, ${name} and ${file}`]);
+    const other = 'or a gateway to sign in to ("wsfs env add", "wsfs login")';
+    expect(await refused("mount", "d")).toEqual([2, `mount needs ${url}, ${name} and ${file}, ${other}`]);
     expect(await refused("mount", "d", "--base-url")).toEqual([2, "--base-url needs a value"]);
     expect((await refused("mount", "d", "--workspace", "w"))[1]).toContain("mount needs --base-url (or WSFS_BASE_URL)");
     expect((await refused("mount", "d", "--base-url", "example.com"))[1]).toContain('got "example.com"');

@@ -59,8 +59,7 @@ describe("values of a command", () => {
     expect(failure(() => resolveValues("mount", MOUNT, { WSFS_CACHE_SIZE: "x" })).message).toMatch(
       /^WSFS_CACHE_SIZE: /,
     );
-    const { workspace: _, ...without } = MOUNT;
-    expect(failure(() => resolveValues("mount", without, {})).message).toContain("--workspace (or WSFS_WORKSPACE)");
+    expect(failure(() => resolveValues("gateway token", {}, {})).message).toContain("--data (or WSFS_DATA)");
     expect(failure(() => resolveValues("mount", { ...MOUNT, workspace: ["a", "b"] }, {})).message).toContain(
       "only once",
     );
@@ -127,6 +126,7 @@ describe("folders of the user", () => {
       home: "/home/a",
       state: "/home/a/.local/state/wsfs",
       data: "/home/a/.local/share/wsfs",
+      config: "/home/a/.config/wsfs",
       ...session,
     });
     expect(userFolders(environment, 0, withSession).runtimes).toEqual(["/run/wsfs"]);

@@ -1,0 +1,132 @@
+/**
+ * Environments: named gateways in the user's configuration file, $XDG_CONFIG_HOME/wsfs/config.json. Besides those that are
+ * written there, `local` is the gateway that `wsfs start` keeps, wherever it listens now.
+ */
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { z } from "zod";
+import { readGatewayRecord } from "../daemon/gateway-record.ts";
+import { type Folders, userFolders } from "./environment.ts";
+import { EXIT, Failure } from "./failure.ts";
+
+export const LOCAL = "local";
+const PRODUCTION = /^production(?:-|$)/;
+const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/i;
+
+const environment = z.strictObject({
+  baseUrl: z.string().optional(),
+  /** A profile's file. */
+  profile: z.string().optional(),
+  /** Name or id: what is mounted where none is named. */
+  workspace: z.string().optional(),
+});
+const configuration = z.strictObject({
+  /** The one that is used where none is named. */
+  environment: z.string().optional(),
+  environments: z.record(z.string().regex(NAME), environment).default({}),
+});
+export type Environment = z.infer<typeof environment>;
+export type Configuration = z.infer<typeof configuration>;
+
+export interface ChosenEnvironment extends Environment {
+  readonly name: string;
+  readonly baseUrl: string;
+  /** Where its login is kept. */
+  readonly loginFile: string;
+}
+
+export const configurationPath = ({ config }: Pick<Folders, "config"> = userFolders()) => join(config, "config.json");
+
+/** An empty one where there is none. Throws a Failure that names the field that is wrong. */
+export function readConfiguration(path = configurationPath()): Configuration {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === "ENOENT") return { environments: {} };
+    throw new Failure(`${path} cannot be read (${(cause as NodeJS.ErrnoException).code})`, EXIT.failure, { cause });
+  }
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (cause) {
+    throw new Failure(`${path}: expected JSON (${(cause as Error).message})`, EXIT.usage, { cause });
+  }
+  const read = configuration.safeParse(value);
+  if (read.success) return read.data;
+  const [issue] = read.error.issues;
+  throw new Failure(`${path}: ${issue?.path.join(".") || "the whole"}: ${issue?.message}`, EXIT.usage);
+}
+
+/** Whole or as it was, however the process ends. */
+export function writeConfiguration(changed: Configuration, path = configurationPath()): void {
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const beside = `${path}.${process.pid}.new`;
+  writeFileSync(beside, `${JSON.stringify(changed, undefined, 2)}\n`, { mode: 0o600, flush: true });
+  renameSync(beside, path);
+}
+
+export function checkEnvironmentName(name: string): void {
+  if (NAME.test(name)) return;
+  throw new Failure(`expected a name of letters, digits, ".", "_" and "-", got "${name}"`, EXIT.usage);
+}
+
+/** Which one is used where none is named, and why. Undefined: none is configured. */
+export function defaultEnvironment(known: Configuration, isLocalThere: boolean): string | undefined {
+  if (known.environment !== undefined) return known.environment;
+  const names = Object.keys(known.environments);
+  const productions = names.filter((name) => PRODUCTION.test(name));
+  if (known.environments.production !== undefined) return "production";
+  if (productions.length === 1) return productions[0];
+  if (names.length === 1 && !isLocalThere) return names[0];
+  return isLocalThere ? LOCAL : undefined;
+}
+
+/** The gateway of `wsfs start`, if there ever was one. */
+export function localBaseUrl(folders: Pick<Folders, "data"> = userFolders()): string | undefined {
+  const data = join(folders.data, "gateway");
+  return existsSync(data) ? readGatewayRecord(data)?.baseUrl : undefined;
+}
+
+/** Whether there is any to choose from. */
+export function hasEnvironments(folders: Folders = userFolders()): boolean {
+  return (
+    Object.keys(readConfiguration(configurationPath(folders)).environments).length > 0 ||
+    existsSync(loginPath(LOCAL, folders))
+  );
+}
+
+/** The environment of a command: the one that is named, else the default. Throws a Failure that says which there are. */
+export function chooseEnvironment(named: string | undefined, folders: Folders = userFolders()): ChosenEnvironment {
+  const known = readConfiguration(configurationPath(folders));
+  const local = localBaseUrl(folders);
+  const name = named ?? defaultEnvironment(known, local !== undefined);
+  if (name === undefined) {
+    const add = 'wsfs env add production --base-url URL" names one';
+    const several = Object.keys(known.environments);
+    if (several.length === 0) throw new Failure(`no environment is configured: "${add}`, EXIT.usage);
+    throw new Failure(
+      `which environment? --env takes one of ${several.join(", ")}; "wsfs env use" chooses for good`,
+      EXIT.usage,
+    );
+  }
+  const found = known.environments[name] ?? (name === LOCAL ? {} : undefined);
+  if (found === undefined) {
+    const names = [...new Set([...Object.keys(known.environments), ...(local === undefined ? [] : [LOCAL])])];
+    const there =
+      names.length === 0 ? "none is configured" : `there ${names.length === 1 ? "is" : "are"} ${names.join(", ")}`;
+    throw new Failure(`there is no environment "${name}": ${there}`, EXIT.usage);
+  }
+  const baseUrl = found.baseUrl ?? (name === LOCAL ? local : undefined);
+  if (baseUrl === undefined) {
+    throw new Failure(
+      name === LOCAL
+        ? 'there is no local gateway yet: "wsfs start" makes one'
+        : `the environment "${name}" has no baseUrl: "wsfs env add ${name} --base-url URL" gives it one`,
+      EXIT.usage,
+    );
+  }
+  return { ...found, name, baseUrl, loginFile: loginPath(name, folders) };
+}
+
+export const loginPath = (name: string, { state }: Pick<Folders, "state">) => join(state, "logins", `${name}.json`);
