@@ -46,6 +46,11 @@ export async function envAdd(values: Values<"env add">): Promise<number> {
   checkEnvironmentName(name);
   const known = readConfiguration();
   const { profile, workspace } = values;
+  const before = known.environments[name]?.baseUrl;
+  // Its tokens would go to the other gateway.
+  if (before !== undefined && before !== values["base-url"] && existsSync(loginPath(name, userFolders()))) {
+    throw new Failure(`${name} is ${before}, which you are signed in to: "wsfs logout --env ${name}" first`);
+  }
   const entry = {
     ...known.environments[name],
     baseUrl: values["base-url"],

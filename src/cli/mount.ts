@@ -68,7 +68,10 @@ function gatewayOf(values: Values<"mount">): Reached {
   }
   const beside = tokenFile === undefined ? "--base-url" : "--token-file";
   if (baseUrl !== undefined || tokenFile !== undefined) {
-    throw new Failure(`--env and ${beside} exclude each other: an environment has a base URL and a login`, EXIT.usage);
+    throw new Failure(
+      `--env (or WSFS_ENV) and ${beside} exclude each other: an environment has a base URL and a login`,
+      EXIT.usage,
+    );
   }
   const at = chooseEnvironment(env);
   const chosen = workspace ?? at.workspace;

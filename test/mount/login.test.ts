@@ -37,6 +37,8 @@ test("a mount by a login: signed out of, what is written waits; signed in again,
   expect(await mount()).toMatchObject({ code: 1, stderr: expect.stringContaining('run "wsfs login --env team"') });
 
   await signIn(baseUrl, password);
+  const moved = await place.wsfs(["env", "add", "team", "--base-url", "http://127.0.0.1:9"]);
+  expect(moved).toMatchObject({ code: 1, stderr: expect.stringContaining('"wsfs logout --env team" first') });
   check(await mount());
   check(await place.sh(`echo first > '${dir}/f'`));
   check(await place.wsfs(["drain", dir, "--timeout", "60"]));
@@ -70,5 +72,7 @@ test("what a mount needs is said: neither a gateway nor an environment, and both
   check(await place.wsfs(["env", "add", "team", "--base-url", "http://127.0.0.1:9"]));
   expect(await refused()).toContain("mount needs --workspace");
   expect(await refused("--workspace", "main")).toContain('nobody is signed in to team: run "wsfs login --env team"');
-  expect(await refused("--env", "team", "--token-file", "t")).toContain("--env and --token-file exclude each other");
+  expect(await refused("--env", "team", "--token-file", "t")).toContain(
+    "--env (or WSFS_ENV) and --token-file exclude each other",
+  );
 });
