@@ -18,7 +18,7 @@
 import type { Database, Statement } from "better-sqlite3";
 import type { Feature } from "../../../src/contract/features.ts";
 import type { HttpRequest } from "../../../src/contract/http.ts";
-import { type WrittenNode, writtenNode } from "../../../src/contract/resources.ts";
+import { receipt, type WrittenNode, writtenNode } from "../../../src/contract/resources.ts";
 import type { GatewayAnswer } from "../../../src/gateway/exchange.ts";
 import type { Connection } from "../../../src/metadata/database.ts";
 import { ROOT_INODE } from "../../../src/metadata/metadata.ts";
@@ -291,7 +291,15 @@ export function createOracle(
       look(mount);
       if (answer.status >= 300 || answer.body?.kind !== "json") return;
       if (request.method === "GET" || /\/(journal|exchange|restore)$/.test(request.path)) return;
-      const node = writtenNode.parse(JSON.parse(answer.body.text));
+      const told: unknown = JSON.parse(answer.body.text);
+      const bare = receipt.strict().safeParse(told);
+      if (bare.success) {
+        // The token may not read the node, but the mount knows what it wrote.
+        const written = ["PUT", "POST"].includes(request.method) ? versionsOf(bare.data.id).at(-1) : undefined;
+        if (written !== undefined) shownOn(mount).add(written.id);
+        return;
+      }
+      const node = writtenNode.parse(told);
       if (request.method === "DELETE") {
         deleted.set(`${mount.name} ${node.id}`, { mount: mount.name, node: node.id, revision: node.revision });
         if (isDeletionJudged && !isUnderOtherName(node)) {
