@@ -108,9 +108,8 @@ for (const [end, boot] of [
     expect(many.before.rows).toBe(few.before.rows);
     expect(many.before.calls).toBe(few.before.calls);
     // Of as many rows as files were open, of one, and of one a table.
-    expect(
-      many.before.scans.filter((scan) => !/^SCAN (writing|held|overtaken|sqlite_sequence|relist)/.test(scan)),
-    ).toEqual([]);
+    const isShort = /^SCAN (writing|held|sqlite_sequence|relist|overtaken: SELECT 1 AS one FROM overtaken LIMIT 1$)/;
+    expect(many.before.scans.filter((scan) => !isShort.test(scan))).toEqual([]);
     expect([few.left, many.left]).toEqual([{ left: 0 }, { left: 0 }]);
   });
 }

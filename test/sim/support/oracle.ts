@@ -294,9 +294,9 @@ export function createOracle(
       const told: unknown = JSON.parse(answer.body.text);
       const bare = receipt.strict().safeParse(told);
       if (bare.success) {
-        // The token may not read the node, but the mount knows what it wrote.
-        const written = ["PUT", "POST"].includes(request.method) ? versionsOf(bare.data.id).at(-1) : undefined;
-        if (written !== undefined) shownOn(mount).add(written.id);
+        // The token may not read the node, but the mount knows what it wrote: the head after that very change.
+        const head = pluck(store(), "SELECT head FROM change WHERE position = ?").get(bare.data.position);
+        if (["PUT", "POST"].includes(request.method) && typeof head === "string") shownOn(mount).add(head);
         return;
       }
       const node = writtenNode.parse(told);
