@@ -27,9 +27,11 @@ export async function userPassword(values: Values<"gateway user password">): Pro
   return withAccounts(values.data, async (store) => {
     const account = required(store, values.positionals.NAME);
     const password = values.generate ? generated() : await askNew(account.name);
+    const first = store.firstPassword();
     await store.accounts.setPassword(account.id, password);
     if (values.generate) process.stdout.write(`${password}\n`);
     process.stderr.write(`${account.name} has a new password; all logins of the account have ended\n`);
+    if (first?.account === account.name) process.stderr.write(`${first.file} had the old one, and was removed\n`);
     return EXIT.ok;
   });
 }

@@ -37,7 +37,7 @@ export async function gateway(values: Values<"gateway">): Promise<number> {
   const identity = identifyProcess(process.pid);
   const isKept = values["until-unmounted"];
   const { baseUrl, port, hasSocket } = running;
-  const record = { baseUrl, port, workspace, hasSocket, isKept };
+  const record = { baseUrl, port, workspace, hasSocket, isKept, renewsToken: true };
   writeGatewayRecord(data, { ...record, ...(identity === undefined ? {} : { process: identity }) });
   await announce(values, data, baseUrl, workspace);
   const ends = [aborted(stop.signal)];
@@ -175,6 +175,11 @@ function listenFailure(error: unknown, values: Values<"gateway">): unknown {
 }
 
 async function announce(values: Values<"gateway">, data: string, baseUrl: string, workspace: string): Promise<void> {
+  if (values["until-unmounted"]) {
+    // Whoever started it takes the token from the folder.
+    process.stdout.write(`${JSON.stringify({ baseUrl, workspace })}\n`);
+    return;
+  }
   if (values.json) {
     const { issueToken } = await import("../gateway/start.ts");
     const token = await issueToken(data, { workspace, ttlSeconds: TOKEN_SECONDS });

@@ -47,7 +47,7 @@ import { createSignal } from "./signal.ts";
 import { createSortedLists } from "./sorted-lists.ts";
 import { FRAMING_BYTES } from "./staging.ts";
 import { createStore } from "./store.ts";
-import { type Caller, createTokenCheck, signToken, type TokenClaims } from "./tokens.ts";
+import { type Caller, createTokenCheck, type OwnToken, readOwnToken, signToken, type TokenClaims } from "./tokens.ts";
 import { upload, writeContent, writeReference } from "./uploads.ts";
 import { listVersions } from "./versions.ts";
 import { callWorkspace, ensureWorkspace, listWorkspaces, type WorkspaceRow } from "./workspaces.ts";
@@ -120,6 +120,8 @@ export interface Gateway {
   /** Makes it when there is none of this name. */
   ensureWorkspace(name: string): WorkspaceRow;
   issueToken(claims: TokenClaims): string;
+  /** What a token that was issued so says. Undefined: it is none. */
+  readOwnToken(token: string): OwnToken | undefined;
   /** What an account may use, by name. */
   workspacesOf(account: string): readonly { readonly id: string; readonly name: string; readonly role: Role }[];
   /** Drops what has expired of sign-ins, and has a new key sign where it is time. */
@@ -313,6 +315,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       return row;
     },
     issueToken: (claims) => signToken(signingKey, clock, claims, accountStore.revokedUntil()),
+    readOwnToken: (token) => readOwnToken({ key: signingKey, clock, store: accountStore }, token),
     workspacesOf: (account) => workspacesOfAccount(context, account),
     tidyAccounts() {
       accountStore.records.tidy();

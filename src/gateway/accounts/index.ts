@@ -2,6 +2,7 @@
  * The door to accounts.db: who there is, what each may do where, and what signs tokens. A running gateway and commands
  * beside it have it open at the same time, so whatever one of them changes holds for the other's next call.
  */
+import { existsSync, rmSync } from "node:fs";
 import path from "node:path";
 import Database from "better-sqlite3";
 import { type Accounts, createAccounts } from "./accounts.ts";
@@ -22,14 +23,21 @@ export interface AccountStore {
   revokedUntil(): number;
   /** Ends every token and every login there is. */
   revokeAll(): void;
+  /** Where the password lies that `wsfs start` made, while it is the password of the account. */
+  firstPassword(): { readonly account: string; readonly file: string } | undefined;
   close(): void;
 }
 
 export const accountsPath = (dataFolder: string) => path.join(dataFolder, "accounts.db");
 
+/** The password of the account that `wsfs start` makes (first-owner.ts). */
+export const passwordPath = (dataFolder: string) => path.join(dataFolder, "password");
+/** The same, until the account is there. */
+export const newPasswordPath = (dataFolder: string) => `${passwordPath(dataFolder)}.new`;
+
 /** Opens the accounts of a data folder, made when missing. Throws when a newer program has written them. */
 export function openAccounts(dataFolder: string, clock: { wallClock(): number }): AccountStore {
-  return storeOf(openAccountsDatabase(accountsPath(dataFolder)), clock);
+  return storeOf(openAccountsDatabase(accountsPath(dataFolder)), clock, dataFolder);
 }
 
 /** Accounts that live as long as the process. */
@@ -39,13 +47,20 @@ export function accountsInMemory(clock: { wallClock(): number }): AccountStore {
   return storeOf(database, clock);
 }
 
-function storeOf(database: Database.Database, clock: { wallClock(): number }): AccountStore {
+function storeOf(database: Database.Database, clock: { wallClock(): number }, folder?: string): AccountStore {
   const records = createOauthRecords(database, clock);
   const keys = createSigningKeys(database, clock);
   const revokedUntil = database.prepare<[], number>("SELECT value FROM setting WHERE name = 'revoked-until'").pluck();
   const revoke = database.prepare("INSERT OR REPLACE INTO setting VALUES ('revoked-until', ?)");
+  const accounts = createAccounts(database, clock, {
+    endLogins: records.endLogins,
+    forgetFirstPassword() {
+      if (folder === undefined) return;
+      for (const file of [passwordPath(folder), newPasswordPath(folder)]) rmSync(file, { force: true });
+    },
+  });
   return {
-    accounts: createAccounts(database, clock, records.endLogins),
+    accounts,
     keys,
     records,
     revokedUntil: () => revokedUntil.get() ?? 0,
@@ -54,6 +69,12 @@ function storeOf(database: Database.Database, clock: { wallClock(): number }): A
       records.endAll();
       keys.replaceAll();
     }).immediate,
+    firstPassword() {
+      const account = accounts.firstOwner()?.name;
+      if (account === undefined || folder === undefined) return undefined;
+      const file = passwordPath(folder);
+      return existsSync(file) ? { account, file } : undefined;
+    },
     close: () => void database.close(),
   };
 }

@@ -52,6 +52,11 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX oauth_uid ON oauth(uid) WHERE uid IS NOT NULL;
   CREATE INDEX oauth_expiry ON oauth(expires_at) WHERE expires_at IS NOT NULL;
   `,
+  `
+  CREATE TABLE first_owner (          -- the account that wsfs start made; the row stays when the account is removed
+    account TEXT PRIMARY KEY
+  ) WITHOUT ROWID;
+  `,
 ];
 
 /** How long a transaction of another process is waited for. */

@@ -9,10 +9,20 @@ import { z } from "zod";
 import { isScope } from "../../contract/scopes.ts";
 import type { Clock } from "../../lib/runtime.ts";
 import type { AccountStore } from "../accounts/index.ts";
+import { isAskedHere } from "../own-names.ts";
 import type { DeviceRequest, DeviceRequests } from "./device-requests.ts";
 import type { Html } from "./html.ts";
 import { createLimit } from "./limits.ts";
-import { approvalPage, codePage, donePage, passwordPage, refusalPage, STYLE, STYLE_PATH } from "./pages.ts";
+import {
+  approvalPage,
+  codePage,
+  donePage,
+  type PasswordPage,
+  passwordPage,
+  refusalPage,
+  STYLE,
+  STYLE_PATH,
+} from "./pages.ts";
 import { createVisits, VISIT_COOKIE, VISIT_SECONDS, type Visit } from "./visits.ts";
 
 export interface WorkspaceChoice {
@@ -84,6 +94,11 @@ export function createApproval({ store, clock, requests, isSecure, workspacesOf 
 
   const send = (reply: FastifyReply, page: Html) => reply.type("text/html; charset=utf-8").send(page.html);
 
+  function showPassword(reply: FastifyReply, form: PasswordPage) {
+    const first = isAskedHere(reply.request.raw) ? store.firstPassword() : undefined;
+    return send(reply, passwordPage({ ...form, first }));
+  }
+
   /** The visit of the request; a new one where there is none. */
   function visitOf(request: FastifyRequest, reply: FastifyReply): Visit {
     return visits.find(request.cookies[VISIT_COOKIE]) ?? setVisit(reply, visits.begin(undefined));
@@ -114,7 +129,7 @@ export function createApproval({ store, clock, requests, isSecure, workspacesOf 
     const token = visits.formToken(visit);
     const { code, application, scopes } = waiting;
     if (error !== undefined) reply.code(400);
-    if (visit.account === undefined) return send(reply, passwordPage({ token, code, name: "", error }));
+    if (visit.account === undefined) return showPassword(reply, { token, code, name: "", error });
     const { id, name: account } = visit.account;
     const workspaces = workspacesOf(id);
     return send(reply, approvalPage({ token, code, application, account, scopes, workspaces, error }));
@@ -160,7 +175,7 @@ export function createApproval({ store, clock, requests, isSecure, workspacesOf 
     const { visit, fields } = given;
     const { code, name, password } = fields;
     const again = (error: string) =>
-      send(reply.code(400), passwordPage({ token: visits.formToken(visit), code, name, error }));
+      showPassword(reply.code(400), { token: visits.formToken(visit), code, name, error });
     const wait = Math.max(wrongPasswords.waitSeconds(name), passwords.waitSeconds("all"));
     if (wait > 0) return again(`Too many tries. Try again in ${wait} seconds.`);
     // Counted before the password is looked at: many tries at once are many tries.

@@ -72,8 +72,20 @@ ${errorOf(form)}
   );
 }
 
+export interface PasswordPage extends FormPage {
+  readonly code: string;
+  readonly name: string;
+  /** Where the person finds the password that `wsfs start` made. Absent: nowhere, or a stranger asks. */
+  readonly first?: { readonly account: string; readonly file: string } | undefined;
+}
+
+const firstOf = ({ first }: PasswordPage) =>
+  first === undefined
+    ? html``
+    : html`<p class="soft">The account <strong>${first.account}</strong> was made by wsfs start; its password is in <code>${first.file}</code>.</p>`;
+
 /** Who the person is. */
-export function passwordPage(form: FormPage & { readonly code: string; readonly name: string }): Html {
+export function passwordPage(form: PasswordPage): Html {
   return page(
     "Sign in",
     html`<h1>Sign in</h1>
@@ -86,7 +98,7 @@ ${errorOf(form)}
 <label for="password">Password</label>
 <input id="password" type="password" name="password" autocomplete="current-password" required>
 <div class="actions"><button class="main">Sign in</button></div>
-</form>`,
+</form>${firstOf(form)}`,
   );
 }
 
