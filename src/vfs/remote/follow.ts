@@ -128,8 +128,9 @@ export function createFollower(context: Context, hear: Hear, stream?: JournalStr
   function complain(error: unknown): void {
     const isOfGateway = error instanceof RemoteError || error instanceof FsError;
     if (isOfGateway) fresh.inVain(error.message);
-    // With this token nothing is heard any more, whatever was with the one before.
-    if (error instanceof RemoteError && error.code === "forbidden" && fresh.isLive()) fresh.lost(error.message);
+    // Whatever was heard a moment ago, or by the token before: there may be something to tell that nobody hears now.
+    const isRefused = error instanceof RemoteError && error.code === "forbidden";
+    if (isOfGateway && (isRefused || !network.isOnline) && fresh.isLive()) fresh.lost(error.message);
     if (isOfGateway) log.debug({ err: error }, "the journal could not be read");
     else log.error({ err: error }, "what the journal tells could not be taken in");
   }

@@ -379,17 +379,14 @@ function beginMount(
   return undefined;
 }
 
-/** Who does not answer now may have something to tell, whatever was heard a moment ago. */
+/** As the kernel was told: what is not live any more it has been made to ask for again. */
 function freshness(context: Context): Pick<EngineStatus, "live" | "staleMs" | "staleWhy"> {
   const { fresh, network, client, runtime } = context;
   const { stale } = fresh;
-  const { offlineSince } = network;
-  if (stale === undefined && offlineSince === undefined) return { live: true };
-  const staleMs =
-    stale === undefined ? runtime.ageOf(offlineSince ?? runtime.now()) : runtime.wallClock() - stale.since;
+  if (stale === undefined) return { live: true };
   const known = client.features.journal ? loginNeeded(context) : "the gateway has no journal";
-  const staleWhy = known ?? (network.isOnline ? network.doubt : "the gateway does not answer") ?? stale?.why;
-  return { live: false, staleMs: Math.max(0, staleMs), ...(staleWhy === undefined ? {} : { staleWhy }) };
+  const staleWhy = known ?? (network.isOnline ? network.doubt : "the gateway does not answer") ?? stale.why;
+  return { live: false, staleMs: Math.max(0, runtime.wallClock() - stale.since), staleWhy };
 }
 
 function diskStatus(disk: Disk): NonNullable<EngineStatus["disk"]> {
