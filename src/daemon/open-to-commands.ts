@@ -97,7 +97,8 @@ export async function openToCommands(
   const handlers: ControlHandlers = {
     status,
     async sums() {
-      const { dirty, uploading, parked, bytesPending, oldestPendingMs, paused, offlineMs } = await now();
+      const { dirty, uploading, parked, bytesPending, oldestPendingMs, offlineMs, ...rest } = await now();
+      const paused = rest.paused ?? rest.readOnly;
       const optional = {
         ...(paused === undefined ? {} : { paused }),
         ...(offlineMs === undefined ? {} : { offlineMs }),

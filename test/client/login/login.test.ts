@@ -1,8 +1,6 @@
 /** Signing in against a real gateway; a login used by many at once, over answers that are lost, and after its end. */
 
 import { chmodSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from "node:fs";
-import { createServer, type RequestListener } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
@@ -16,6 +14,7 @@ import { type Account, type AccountStore, openAccounts } from "../../../src/gate
 import { startGateway } from "../../../src/gateway/start.ts";
 import { systemClock } from "../../../src/lib/system-clock.ts";
 import { Browser, PASSWORD } from "../../gateway/sign-in/support.ts";
+import { lossyWay } from "../../support/lossy-way.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 let baseUrl: string;
@@ -88,28 +87,6 @@ async function signIn(decision = "approve", scopes?: readonly string[]) {
   return { login, events };
 }
 
-/** A way to the gateway that loses answers: `isLost` says of which requests. */
-async function lossyWay(isLost: (path: string) => boolean): Promise<string> {
-  const forward: RequestListener = async (request, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk);
-    const { host: _, ...headers } = request.headers;
-    const body = chunks.length === 0 ? {} : { body: Buffer.concat(chunks) };
-    const answer = await fetch(`${baseUrl}${request.url}`, {
-      method: request.method ?? "GET",
-      headers: headers as Record<string, string>,
-      ...body,
-    });
-    const text = await answer.text();
-    if (isLost(request.url ?? "")) return void request.socket.destroy();
-    response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") ?? "" }).end(text);
-  };
-  const server = createServer((request, response) => void forward(request, response));
-  await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
 describe("signing in", () => {
   test("shows a code, waits, and keeps a login that only its owner can read", { timeout: 30_000 }, async () => {
     const { events, login } = await signIn();
@@ -168,7 +145,7 @@ describe("a saved login", () => {
   test("forty programs at once, and an answer lost: none loses it", { timeout: 60_000 }, async () => {
     const login = await signedIn();
     let losses = 0;
-    const way = await lossyWay((url) => url === "/oauth/token" && losses++ === 3);
+    const way = await lossyWay(baseUrl, (url) => url === "/oauth/token" && losses++ === 3);
     const server = { ...login.server, token_endpoint: `${way}/oauth/token` };
     await writeLogin(path, { ...login, server });
     const tokens = await Promise.all(Array.from({ length: 40 }, () => savedLogin(path).token()));
