@@ -26,7 +26,7 @@ export interface OauthRecords {
   destroy(kind: string, id: string): void;
   /** Ends a login: nothing it gave is good any more. */
   endLogin(login: string): void;
-  /** Ends all logins of an account. */
+  /** Ends all logins of an account, and its visits to the sign-in pages. */
   endLogins(account: string): void;
   /** Ends all logins there are. */
   endAll(): void;
@@ -64,6 +64,7 @@ export function createOauthRecords(database: Database.Database, clock: { wallClo
   const loginsOf = database
     .prepare<[string], string>(`SELECT login FROM oauth WHERE kind = '${LOGIN}' AND payload ->> 'accountId' = ?`)
     .pluck();
+  const destroyOwn = database.prepare("DELETE FROM oauth WHERE payload ->> 'accountId' = ?");
   const destroyAll = database.prepare("DELETE FROM oauth");
   const hasLogin = database.prepare<[string, number], 1>(
     `SELECT 1 FROM oauth WHERE kind = '${LOGIN}' AND id = ? AND (expires_at IS NULL OR expires_at > ?)`,
@@ -95,6 +96,7 @@ export function createOauthRecords(database: Database.Database, clock: { wallClo
     endLogin: (login) => void destroyLogin.run(login),
     endLogins(account) {
       for (const login of loginsOf.all(account)) destroyLogin.run(login);
+      destroyOwn.run(account);
     },
     endAll: () => void destroyAll.run(),
     isLogin: (login) => hasLogin.get(login, seconds()) !== undefined,

@@ -12,7 +12,16 @@ import type { AccountStore } from "../accounts/index.ts";
 import type { DeviceRequest, DeviceRequests } from "./device-requests.ts";
 import type { Html } from "./html.ts";
 import { createLimit } from "./limits.ts";
-import { approvalPage, codePage, donePage, passwordPage, refusalPage, STYLE, STYLE_PATH } from "./pages.ts";
+import {
+  type ApprovalPage,
+  approvalPage,
+  codePage,
+  donePage,
+  passwordPage,
+  refusalPage,
+  STYLE,
+  STYLE_PATH,
+} from "./pages.ts";
 import { createVisits, VISIT_COOKIE, VISIT_SECONDS, type Visit } from "./visits.ts";
 
 export interface WorkspaceChoice {
@@ -84,10 +93,7 @@ export function createApproval({ store, clock, requests, isSecure, workspacesOf 
 
   const send = (reply: FastifyReply, page: Html) => reply.type("text/html; charset=utf-8").send(page.html);
 
-  /** The visit of the request; a new one where there is none. */
-  function visitOf(request: FastifyRequest, reply: FastifyReply): Visit {
-    return visits.find(request.cookies[VISIT_COOKIE]) ?? setVisit(reply, visits.begin(undefined));
-  }
+  const visitOf = (request: FastifyRequest) => visits.find(request.cookies[VISIT_COOKIE]);
 
   function setVisit(reply: FastifyReply, visit: Visit): Visit {
     const options = { path: "/sign-in", httpOnly: true, sameSite: "strict", secure: isSecure } as const;
@@ -109,15 +115,18 @@ export function createApproval({ store, clock, requests, isSecure, workspacesOf 
     return send(reply.code(error === undefined ? 200 : 400), codePage({ token: visits.formToken(visit), code, error }));
   }
 
+  /** What was wrong with an approval, and what it was. */
+  type Again = Required<Pick<ApprovalPage, "error" | "chosen">>;
+
   /** The page that comes next for somebody with this code. */
-  function showNext(reply: FastifyReply, visit: Visit, waiting: DeviceRequest, error?: string) {
+  function showNext(reply: FastifyReply, visit: Visit, waiting: DeviceRequest, again?: Again) {
     const token = visits.formToken(visit);
     const { code, application, scopes } = waiting;
-    if (error !== undefined) reply.code(400);
-    if (visit.account === undefined) return send(reply, passwordPage({ token, code, name: "", error }));
+    if (visit.account === undefined) return send(reply, passwordPage({ token, code, name: "" }));
     const { id, name: account } = visit.account;
     const workspaces = workspacesOf(id);
-    return send(reply, approvalPage({ token, code, application, account, scopes, workspaces, error }));
+    if (again !== undefined) reply.code(400);
+    return send(reply, approvalPage({ token, code, application, account, scopes, workspaces, ...again }));
   }
 
   interface Submitted {
@@ -127,19 +136,23 @@ export function createApproval({ store, clock, requests, isSecure, workspacesOf 
 
   /** What was filled in, when it comes from a page of this visit; else the first page was sent again. */
   function submitted(request: FastifyRequest, reply: FastifyReply): Submitted | undefined {
-    const visit = visitOf(request, reply);
+    const visit = visitOf(request);
     const read = form.safeParse(request.body ?? {});
     const site = request.headers["sec-fetch-site"];
     const isOurs = site === undefined || site === "same-origin";
-    if (read.success && isOurs && visits.isFormToken(visit, read.data.token)) return { visit, fields: read.data };
-    void showCode(reply, visit, read.success ? read.data.code : "", STALE_FORM);
+    if (read.success && isOurs && visit !== undefined && visits.isFormToken(visit, read.data.token)) {
+      return { visit, fields: read.data };
+    }
+    // No cookie is set: another site's form, which brings none, would end the visit of the person who is lured there.
+    if (visit === undefined || !isOurs) void send(reply.code(400), refusalPage("Try once more", STALE_FORM));
+    else void showCode(reply, visit, read.success ? read.data.code : "", STALE_FORM);
     return undefined;
   }
 
   app.get(STYLE_PATH, (_request, reply) => reply.type("text/css; charset=utf-8").send(STYLE));
 
   app.get<{ Querystring: { user_code?: unknown } }>("/sign-in", async (request, reply) => {
-    const visit = visitOf(request, reply);
+    const visit = visitOf(request) ?? setVisit(reply, visits.begin(undefined));
     const { user_code: code } = request.query;
     if (typeof code !== "string" || code === "") return showCode(reply, visit, "");
     const waiting = await requestOf(request, code);
@@ -199,10 +212,12 @@ export function createApproval({ store, clock, requests, isSecure, workspacesOf 
     const scopes = [fields.scope ?? []].flat().filter(isScope);
     const workspaces = workspacesOf(account.id);
     const workspace = workspaces.find(({ id }) => id === fields.workspace)?.id;
+    const again = (error: string) =>
+      showNext(reply, visit, waiting, { error, chosen: { scopes, workspace: fields.workspace } });
     if (fields.decision !== "approve" || (fields.workspace !== "" && workspace === undefined)) {
-      return showNext(reply, visit, waiting, "Choose one of the workspaces, then approve or deny.");
+      return again("Choose one of the workspaces, then approve or deny.");
     }
-    if (scopes.length === 0) return showNext(reply, visit, waiting, "Leave at least one thing it may do, or deny.");
+    if (scopes.length === 0) return again("Leave at least one thing it may do, or deny.");
     return (await waiting.approve({ account, scopes, workspace }))
       ? send(reply, donePage(true, waiting.application))
       : late();

@@ -68,15 +68,19 @@ export function createSignIn(needs: SignInNeeds): SignIn {
 
   return async (request, response, path) => {
     const { server, approval } = await current();
+    const { socket } = request;
+    let end = () => {};
     const ended = new Promise<void>((resolve) => {
-      response.once("close", resolve);
-      // An answer that waits for earlier ones of its connection does not hear itself that this has ended.
-      if (request.socket.destroyed) resolve();
-      else request.socket.once("close", resolve);
+      end = resolve;
     });
+    response.once("close", end);
+    // An answer that waits for earlier ones of its connection does not hear itself that this has ended.
+    if (socket.destroyed) end();
+    else socket.once("close", end);
     if (path.startsWith("/sign-in")) approval.routing(request, response);
     else void server.handle(request, response);
     await ended;
+    socket.off("close", end);
     return { status: response.statusCode, bytes: Number(response.getHeader("content-length") ?? 0) };
   };
 }
