@@ -15,6 +15,12 @@ type Account = import("../gateway/accounts/index.ts").Account;
 export async function userAdd(values: Values<"gateway user add">): Promise<number> {
   return withAccounts(values.data, async ({ accounts }) => {
     const { NAME: name } = values.positionals;
+    if (values.outside && values.generate) throw new Failure("--outside: has no password to --generate", EXIT.usage);
+    if (values.outside) {
+      await accounts.add(name, null);
+      process.stdout.write(`There is an account ${name}, for who signs in at the gateway's --issuer under this name\n`);
+      return EXIT.ok;
+    }
     const password = values.generate ? generated() : await askNew(name);
     const account = await accounts.add(name, password);
     process.stdout.write(values.generate ? `${password}\n` : `There is an account ${account.name}\n`);

@@ -17,6 +17,8 @@ export interface OauthRecords {
   /** `expiresIn` in seconds. */
   upsert(kind: string, id: string, payload: Readonly<Record<string, unknown>>, expiresIn: number | undefined): void;
   find(kind: string, id: string): OauthRecord | undefined;
+  /** Undefined also once it has expired, which `find` leaves to the OAuth server to say. */
+  findCurrent(kind: string, id: string): OauthRecord | undefined;
   findByUserCode(kind: string, userCode: string): OauthRecord | undefined;
   findByUid(kind: string, uid: string): OauthRecord | undefined;
   /** False: it was used up before. */
@@ -53,6 +55,9 @@ export function createOauthRecords(database: Database.Database, clock: { wallClo
   );
   const columns = "SELECT payload, consumed_at AS consumedAt FROM oauth WHERE kind = ?";
   const byId = database.prepare<[string, string], Row>(`${columns} AND id = ?`);
+  const current = database.prepare<[string, string, number], Row>(
+    `${columns} AND id = ? AND (expires_at IS NULL OR expires_at > ?)`,
+  );
   const byUserCode = database.prepare<[string, string], Row>(`${columns} AND user_code = ?`);
   const byUid = database.prepare<[string, string], Row>(`${columns} AND uid = ?`);
   const consumeRow = database.prepare(
@@ -88,6 +93,7 @@ export function createOauthRecords(database: Database.Database, clock: { wallClo
       upsertRow.run(kind, stored(kind, id), JSON.stringify(payload), ...indexed, expiresAt);
     },
     find: (kind, id) => record(byId.get(kind, stored(kind, id))),
+    findCurrent: (kind, id) => record(current.get(kind, stored(kind, id), seconds())),
     findByUserCode: (kind, userCode) => record(byUserCode.get(kind, userCode)),
     findByUid: (kind, uid) => record(byUid.get(kind, uid)),
     consume: (kind, id) => consumeRow.run(seconds(), kind, stored(kind, id)).changes > 0,

@@ -1,6 +1,7 @@
 /**
  * The pages a person approves a program on: a code, who one is, what the program may do. Whatever is wrong shows the same
- * page again and says so. Nothing is done by GET; each form is good only in the visit whose page showed it.
+ * page again and says so. Nothing is done by GET, but for coming back from an outside issuer (outside.ts); each form is good
+ * only in the visit whose page showed it.
  */
 import cookie from "@fastify/cookie";
 import formbody from "@fastify/formbody";
@@ -8,15 +9,18 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { z } from "zod";
 import { isScope } from "../../contract/scopes.ts";
 import type { Clock } from "../../lib/runtime.ts";
-import type { AccountStore } from "../accounts/index.ts";
+import type { Account, AccountStore } from "../accounts/index.ts";
 import type { DeviceRequest, DeviceRequests } from "./device-requests.ts";
 import type { Html } from "./html.ts";
 import { createLimit } from "./limits.ts";
+import { OUTSIDE_COOKIE, OUTSIDE_SECONDS, type OutsideSignIn } from "./outside.ts";
 import {
   type ApprovalPage,
   approvalPage,
   codePage,
   donePage,
+  leavingPage,
+  outsidePage,
   passwordPage,
   refusalPage,
   STYLE,
@@ -36,6 +40,8 @@ export interface ApprovalNeeds {
   readonly requests: DeviceRequests;
   /** Whether cookies are for HTTPS alone. */
   readonly isSecure: boolean;
+  /** Undefined: people have passwords here. */
+  readonly outside?: OutsideSignIn | undefined;
   workspacesOf(account: string): readonly WorkspaceChoice[];
 }
 
@@ -71,7 +77,14 @@ const UNKNOWN_CODE =
   "No program waits with this code. Look at it again; after ten minutes a program has to ask for a new one.";
 const STALE_FORM = "This page was open for too long, or cookies are off. Try once more.";
 
-export function createApproval({ store, clock, requests, isSecure, workspacesOf }: ApprovalNeeds): FastifyInstance {
+export function createApproval({
+  store,
+  clock,
+  requests,
+  isSecure,
+  outside,
+  workspacesOf,
+}: ApprovalNeeds): FastifyInstance {
   const visits = createVisits(store);
   const wrongCodes = createLimit(clock, WRONG_CODES);
   const wrongPasswords = createLimit(clock, WRONG_PASSWORDS);
@@ -115,6 +128,22 @@ export function createApproval({ store, clock, requests, isSecure, workspacesOf 
     return send(reply.code(error === undefined ? 200 : 400), codePage({ token: visits.formToken(visit), code, error }));
   }
 
+  function showWho(reply: FastifyReply, visit: Visit, code: string, error?: string, name = "") {
+    const form = { token: visits.formToken(visit), code, error };
+    if (error !== undefined) reply.code(400);
+    return send(
+      reply,
+      outside === undefined ? passwordPage({ ...form, name }) : outsidePage({ ...form, issuer: outside.name }),
+    );
+  }
+
+  /** A new visit: a cookie from before is nobody's. */
+  async function goOn(request: FastifyRequest, reply: FastifyReply, account: Account, code: string) {
+    const signedIn = setVisit(reply, visits.begin(account));
+    const waiting = await requestOf(request, code);
+    return typeof waiting === "string" ? showCode(reply, signedIn, code, waiting) : showNext(reply, signedIn, waiting);
+  }
+
   /** What was wrong with an approval, and what it was. */
   type Again = Required<Pick<ApprovalPage, "error" | "chosen">>;
 
@@ -122,7 +151,7 @@ export function createApproval({ store, clock, requests, isSecure, workspacesOf 
   function showNext(reply: FastifyReply, visit: Visit, waiting: DeviceRequest, again?: Again) {
     const token = visits.formToken(visit);
     const { code, application, scopes } = waiting;
-    if (visit.account === undefined) return send(reply, passwordPage({ token, code, name: "" }));
+    if (visit.account === undefined) return showWho(reply, visit, code);
     const { id, name: account } = visit.account;
     const workspaces = workspacesOf(id);
     if (again !== undefined) reply.code(400);
@@ -172,8 +201,8 @@ export function createApproval({ store, clock, requests, isSecure, workspacesOf 
     if (given === undefined) return reply;
     const { visit, fields } = given;
     const { code, name, password } = fields;
-    const again = (error: string) =>
-      send(reply.code(400), passwordPage({ token: visits.formToken(visit), code, name, error }));
+    const again = (error: string) => showWho(reply, visit, code, error, name);
+    if (outside !== undefined) return again(`Sign in at ${outside.name}.`);
     const wait = Math.max(wrongPasswords.waitSeconds(name), passwords.waitSeconds("all"));
     if (wait > 0) return again(`Too many tries. Try again in ${wait} seconds.`);
     // Counted before the password is looked at: many tries at once are many tries.
@@ -183,10 +212,33 @@ export function createApproval({ store, clock, requests, isSecure, workspacesOf 
     if (account === undefined) return again("There is no such account with this password.");
     wrongPasswords.forget(name);
     visits.end(visit);
-    const signedIn = setVisit(reply, visits.begin(account));
-    const waiting = await requestOf(request, code);
-    return typeof waiting === "string" ? showCode(reply, signedIn, code, waiting) : showNext(reply, signedIn, waiting);
+    return goOn(request, reply, account, code);
   });
+
+  if (outside !== undefined) {
+    // Lax: coming back is a step from the issuer's site to this one.
+    const cookieOptions = { path: "/sign-in/outside", httpOnly: true, sameSite: "lax", secure: isSecure } as const;
+
+    app.post("/sign-in/outside", async (request, reply) => {
+      const given = submitted(request, reply);
+      if (given === undefined) return reply;
+      const { code } = given.fields;
+      const way = await outside.begin(code);
+      if (way === undefined)
+        return showWho(reply, given.visit, code, `${outside.name} does not answer. Try again later.`);
+      reply.setCookie(OUTSIDE_COOKIE, way.cookie, { ...cookieOptions, maxAge: OUTSIDE_SECONDS });
+      // Not a redirect: what this page's forms may lead to is this site alone.
+      return send(reply.header("refresh", `0; url=${way.address}`), leavingPage(outside.name, way.address));
+    });
+
+    app.get("/sign-in/outside", async (request, reply) => {
+      const back = await outside.finish(request.cookies[OUTSIDE_COOKIE], request.url.split("?")[1] ?? "");
+      reply.clearCookie(OUTSIDE_COOKIE, cookieOptions);
+      if (back !== undefined) return goOn(request, reply, back.account, back.code);
+      const why = `${outside.name} did not say who you are, or you began in another browser.`;
+      return send(reply.code(400), refusalPage("You are not signed in", why));
+    });
+  }
 
   app.post("/sign-in/leave", async (request, reply) => {
     const given = submitted(request, reply);

@@ -7,6 +7,9 @@ import type { Logger } from "../../lib/log.ts";
 import type { Clock } from "../../lib/runtime.ts";
 import type { AccountStore } from "../accounts/index.ts";
 import type { WorkspaceChoice } from "./approval.ts";
+import type { OutsideIssuer } from "./outside.ts";
+
+export type { OutsideIssuer };
 
 const PREFIXES = ["/oauth/", "/sign-in"];
 const WELL_KNOWN = /^\/\.well-known\/(?:openid-configuration|oauth-authorization-server)$/;
@@ -17,6 +20,8 @@ export interface SignInNeeds {
   /** The gateway's own address, without a slash at its end. */
   readonly issuer: string;
   readonly log: Logger;
+  /** Where people sign in instead of here. */
+  readonly outside?: OutsideIssuer | undefined;
   /** What an account may use, by name. */
   workspacesOf(account: string): readonly WorkspaceChoice[];
 }
@@ -51,7 +56,12 @@ export function createSignIn(needs: SignInNeeds): SignIn {
     });
     const requests = createDeviceRequests(server.provider, issuer, store);
     const isSecure = issuer.startsWith("https:");
-    const approval = createApproval({ store, clock, requests, isSecure, workspacesOf });
+    const returnTo = `${issuer}/sign-in/outside`;
+    const outside =
+      needs.outside === undefined
+        ? undefined
+        : (await import("./outside.ts")).createOutsideSignIn({ outside: needs.outside, store, returnTo, log });
+    const approval = createApproval({ store, clock, requests, isSecure, outside, workspacesOf });
     await approval.ready();
     return { server, approval };
   }

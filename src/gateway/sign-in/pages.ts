@@ -99,6 +99,29 @@ ${errorOf(form)}
   );
 }
 
+/** Who the person is, where an outside issuer says it; `issuer`: in few words. */
+export function outsidePage(form: FormPage & { readonly code: string; readonly issuer: string }): Html {
+  return page(
+    titleOf(form, "Sign in"),
+    html`<h1>Sign in</h1>
+<p>A program asks to be let in. Say who you are at <strong>${form.issuer}</strong>; after that you see what the program may do.</p>
+<form method="post" action="/sign-in/outside">${tokenOf(form)}
+<input type="hidden" name="code" value="${form.code}">
+${errorOf(form)}
+<div class="actions"><button class="main" autofocus${wrong(form)}>Go to ${form.issuer}</button></div>
+</form>`,
+  );
+}
+
+/** Between here and there; a browser goes on by itself. */
+export function leavingPage(issuer: string, address: string): Html {
+  return page(
+    `On to ${issuer}`,
+    html`<h1>On to ${issuer}</h1><p>You come back here once you have signed in.</p>
+<div class="actions"><a class="button main" href="${address}">Go on</a></div>`,
+  );
+}
+
 export interface ApprovalPage extends FormPage {
   readonly application: string;
   readonly account: string;

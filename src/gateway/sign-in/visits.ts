@@ -33,7 +33,7 @@ export function createVisits({ records, accounts }: AccountStore): Visits {
   return {
     find(cookie) {
       if (cookie === undefined || !ID.test(cookie)) return undefined;
-      const accountId = records.find(KIND, cookie)?.payload.accountId;
+      const accountId = records.findCurrent(KIND, cookie)?.payload.accountId;
       return { id: cookie, account: typeof accountId === "string" ? accounts.find(accountId) : undefined };
     },
     begin(account) {

@@ -267,6 +267,32 @@ describe("attacks on the pages", () => {
     expect(await thief.open(`/sign-in?user_code=${code}`)).not.toContain("Let wsfs in?");
   });
 
+  test("a visit ends after eight hours, with a new password, and with the account", async () => {
+    const world = await createWorld();
+    const ends = [
+      () => world.pass(8 * 3600_000),
+      () => world.store.accounts.setPassword(world.ada.id, PASSWORD),
+      () => world.store.accounts.remove(world.ada.id),
+    ];
+    for (const end of ends) {
+      const browser = world.browser();
+      const { code } = await world.device();
+      expect(await browser.signIn(code)).toContain("Let wsfs in?");
+      await end();
+      expect(await browser.open(`/sign-in?user_code=${(await world.device()).code}`)).toContain("Password");
+    }
+  });
+
+  test("a form of another site, which brings no cookie, ends nobody's visit and begins none", async () => {
+    const world = await createWorld();
+    const { code } = await world.device();
+    const answer = await world.post("/sign-in/approval", { code, decision: "approve", scope: "node.file.read" });
+    expect([answer.status, answer.headers.get("set-cookie")]).toEqual([400, null]);
+    const nobody = world.browser();
+    await nobody.open("/sign-in");
+    expect(world.store.records.find("Visit", nobody.cookie.split("=")[1] ?? "")).toBeUndefined();
+  });
+
   test("no frame, no script, no referrer, no cache, a cookie for these pages alone; nowhere else to go", async () => {
     const world = await createWorld();
     const browser = world.browser();
@@ -300,9 +326,7 @@ describe("attacks on the pages", () => {
     expect(await browser.open(`/sign-in?user_code=${code}`)).toContain("Password");
   });
 
-  test("passwords cannot be guessed: after ten wrong ones of an account none is looked at", {
-    timeout: 30_000,
-  }, async () => {
+  test("passwords cannot be guessed: after ten wrong ones of an account none is looked at", async () => {
     const world = await createWorld();
     const { code } = await world.device();
     const browser = world.browser();
