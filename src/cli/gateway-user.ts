@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
+import { forbidCore } from "../lib/core-file.ts";
 import { EXIT, Failure } from "./failure.ts";
 import type { Values } from "./options.ts";
 import { printable } from "./wording.ts";
@@ -95,6 +96,7 @@ async function withAccounts(
   given: string,
   work: (store: AccountStore, workspaces: ReadonlyMap<string, string>) => Promise<number>,
 ): Promise<number> {
+  forbidCore();
   const data = absolute(given);
   const { databasePath } = await import("../gateway/data-folder.ts");
   if (!existsSync(databasePath(data))) {

@@ -1,28 +1,11 @@
 /** A person signs in, mounts without a token file, signs out and in again: nothing that was written is lost. */
-import { createInterface } from "node:readline";
 import { afterEach, expect, test } from "vitest";
-import { z } from "zod";
-import { Browser } from "../gateway/sign-in/support.ts";
 import { until } from "../support/child.ts";
+import { signIn } from "../support/sign-in.ts";
 import { check, createPlace, type Place } from "../support/wsfs.ts";
 
 let place: Place;
 afterEach(() => place.cleanUp());
-
-/** `wsfs login`, approved by ada in a browser. */
-async function signIn(baseUrl: string, password: string): Promise<void> {
-  const child = place.spawnWsfs(["login", "--env", "team", "--json"]);
-  const ended = new Promise<number | null>((resolve) => void child.on("exit", resolve));
-  if (child.stdout === null) throw new Error("nothing is read of it");
-  for await (const line of createInterface(child.stdout)) {
-    const { code } = z.object({ code: z.object({ userCode: z.string() }).optional() }).parse(JSON.parse(line));
-    if (code === undefined) continue;
-    const browser = new Browser(baseUrl);
-    await browser.signIn(code.userCode, password);
-    await browser.submit("/sign-in/approval", { decision: "approve" });
-  }
-  expect(await ended).toBe(0);
-}
 
 test("a mount by a login: signed out of, what is written waits; signed in again, it is sent", async () => {
   place = createPlace();
@@ -36,7 +19,7 @@ test("a mount by a login: signed out of, what is written waits; signed in again,
   const mount = () => place.wsfs(["mount", dir, "--workspace", workspace, "--background"]);
   expect(await mount()).toMatchObject({ code: 1, stderr: expect.stringContaining('run "wsfs login --env team"') });
 
-  await signIn(baseUrl, password);
+  await signIn(place, { env: "team", baseUrl, password });
   const moved = await place.wsfs(["env", "add", "team", "--base-url", "http://127.0.0.1:9"]);
   expect(moved).toMatchObject({ code: 1, stderr: expect.stringContaining('"wsfs logout --env team" first') });
   check(await mount());
@@ -48,7 +31,7 @@ test("a mount by a login: signed out of, what is written waits; signed in again,
   const dirty = async () => JSON.parse((await place.wsfs(["status", dir, "--json"])).stdout) as { dirty: number };
   expect((await dirty()).dirty).toBe(1);
 
-  await signIn(baseUrl, password);
+  await signIn(place, { env: "team", baseUrl, password });
   await until("it is sent without a word", async () => (await dirty()).dirty === 0, 60_000);
   const headers = { authorization: `Bearer ${token}` };
   const versions = async (): Promise<unknown> => {
