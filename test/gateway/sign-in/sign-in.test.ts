@@ -338,6 +338,40 @@ describe("attacks on the pages", () => {
     expect(await browser.signIn(code)).toContain("Let wsfs in?");
   });
 
+  test("many passwords at once are many tries", async () => {
+    const world = await createWorld();
+    const { code } = await world.device();
+    const browsers = await Promise.all(
+      Array.from({ length: 20 }, async () => {
+        const browser = world.browser();
+        await browser.open(`/sign-in?user_code=${code}`);
+        return browser;
+      }),
+    );
+    const tries = browsers.map((browser) =>
+      browser.submit("/sign-in/password", { name: "ada", password: "wrong one" }),
+    );
+    const said = (await Promise.all(tries)).map((page) => /There is no such account|Too many tries/.exec(page)?.[0]);
+    expect(said.filter((one) => one === "There is no such account")).toHaveLength(10);
+    expect(said.filter((one) => one === "Too many tries")).toHaveLength(10);
+  });
+
+  test("nowhere is somebody sent elsewhere", async () => {
+    const world = await createWorld();
+    const elsewhere = "http://evil.example/";
+    const query = new URLSearchParams({ client_id: "wsfs", response_type: "code", scope: "openid" });
+    for (const name of ["redirect_uri", "post_logout_redirect_uri", "return_to", "next", "url"])
+      query.set(name, elsewhere);
+    const paths = ["/oauth/auth", "/oauth/device", "/oauth/token", "/oauth/session/end", "/oauth/jwks"];
+    const pages = ["/sign-in", "/sign-in/", "/sign-in//evil.example", "/sign-in/outside", "/sign-in/leave"];
+    for (const path of [...paths, ...pages]) {
+      const answer = await world.get(`${path}?${query}`);
+      expect([path, answer.status < 300 || answer.status >= 400]).toEqual([path, true]);
+      expect([path, answer.headers.get("location"), answer.headers.get("refresh")]).toEqual([path, null, null]);
+      expect([path, answer.text.includes("evil.example")]).toEqual([path, false]);
+    }
+  });
+
   test("a large form, and one that is none, are refused", async () => {
     const world = await createWorld();
     const large = await world.post("/sign-in", { code: "x".repeat(20_000) });
