@@ -17,6 +17,7 @@ const PACKAGES = [
   { name: "fuse3", brings: "fusermount3", when: "run" },
   { name: "mount", brings: "umount", when: "run" },
   { name: "attr", brings: "getfattr", when: "test" },
+  { name: "chromium", brings: "chromium", when: "test" },
   { name: "curl", brings: "curl", when: "test" },
   { name: "diffutils", brings: "diff", when: "test" },
   { name: "findutils", brings: "find", when: "test" },

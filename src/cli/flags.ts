@@ -147,6 +147,18 @@ export const FLAGS = {
     defaultHelp: "its addresses and localhost",
     help: "Other names that clients know the gateway by",
   },
+  issuer: {
+    type: "value",
+    kind: values.issuer,
+    defaultHelp: "passwords of the gateway's accounts",
+    help: "OpenID issuer that people sign in at; it sends them back to /sign-in/outside of this gateway",
+  },
+  "client-id": { type: "value", kind: values.named("ID"), help: "How --issuer knows this gateway" },
+  "client-secret-file": {
+    type: "value",
+    kind: values.named("FILE"),
+    help: "File with the secret of --client-id, if any",
+  },
   port: {
     type: "value",
     kind: values.port,
@@ -240,10 +252,16 @@ export const FLAGS = {
   stream: { type: "switch", help: "Print the data of each server-sent event on a line of its own" },
   include: { type: "switch", help: "Print status and headers first" },
   generate: { type: "switch", help: "Make a password, and print it" },
+  outside: { type: "switch", help: "No password: who first signs in at --issuer under this name has the account" },
   "revoke-all": { type: "switch", help: "End all tokens and logins of the gateway" },
   role: { type: "value", kind: values.oneOf(...ROLES), help: "What the account may do there" },
   /** Of the gateway that `start` keeps: see gateway-watch.ts. */
   "until-unmounted": { type: "switch", help: "" },
 } as const satisfies Record<string, Flag>;
+
+/** How a gateway misbehaves. */
+export const LAG_FLAGS = ["latency", "path-lag", "journal-lag", "id-lag"] as const;
+export const FAULT_FLAGS = ["fail-rate", "fault", "retry-after", "upload-speed", "download-speed"] as const;
+export const OUTSIDE_FLAGS = ["issuer", "client-id", "client-secret-file"] as const;
 
 export type FlagName = keyof typeof FLAGS;

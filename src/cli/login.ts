@@ -1,11 +1,13 @@
 /** `wsfs login`: signs this user in by a code that is approved in any browser, and keeps the login. */
 import { spawn } from "node:child_process";
+import { forbidCore } from "../lib/core-file.ts";
 import { chooseEnvironment } from "./environments.ts";
 import { EXIT, Failure } from "./failure.ts";
 import type { Values } from "./options.ts";
 import { formatDuration } from "./wording.ts";
 
 export async function login(values: Values<"login">): Promise<number> {
+  forbidCore();
   const { name, baseUrl, loginFile } = chooseEnvironment(values.env);
   const { deviceLogin, RemoteError, saveLogin } = await import("../client/index.ts");
   const stop = new AbortController();

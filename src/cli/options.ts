@@ -3,7 +3,7 @@
  * parser of command lines; main.ts builds one from it.
  */
 import { EXIT, Failure } from "./failure.ts";
-import { FLAGS, type Flag, type FlagName } from "./flags.ts";
+import { FAULT_FLAGS, FLAGS, type Flag, type FlagName, LAG_FLAGS, OUTSIDE_FLAGS } from "./flags.ts";
 import * as values from "./values.ts";
 
 export interface Command {
@@ -235,15 +235,9 @@ export const COMMANDS = {
       "port",
       "workspace-list",
       "json",
-      "latency",
-      "path-lag",
-      "journal-lag",
-      "id-lag",
-      "fail-rate",
-      "fault",
-      "retry-after",
-      "upload-speed",
-      "download-speed",
+      ...OUTSIDE_FLAGS,
+      ...LAG_FLAGS,
+      ...FAULT_FLAGS,
       "token-life",
       "clock-skew",
       "faults",
@@ -282,7 +276,7 @@ export const COMMANDS = {
     dir: "none",
     positionals: ["NAME"],
     summary: "Add an account; the password is asked for, or a line of standard input",
-    flags: ["data", "generate", "debug"],
+    flags: ["data", "generate", "outside", "debug"],
     required: ["data"],
     examples: [
       ["wsfs gateway user add ada --data ~/gateway", "then: wsfs gateway grant set ada --workspace main --role editor"],

@@ -39,6 +39,18 @@ export const baseUrl: Kind<string> = {
   },
 };
 
+/** As the issuer writes itself: a "/" at the end counts. */
+export const issuer: Kind<string> = {
+  placeholder: "URL",
+  parse(given) {
+    const { protocol, hostname } = new URL(baseUrl.parse(given));
+    // Over plain HTTP anybody on the way could be anybody.
+    const isSafe = protocol === "https:" || ["localhost", "127.0.0.1", "[::1]"].includes(hostname);
+    if (!isSafe) throw new Error("an https URL");
+    return given;
+  },
+};
+
 const UNITS: Readonly<Record<string, number>> = { "": 1, K: 1024, M: 1024 ** 2, G: 1024 ** 3, T: 1024 ** 4 };
 
 /** Bytes; K, M, G, T are powers of 1024. */

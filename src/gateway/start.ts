@@ -22,7 +22,7 @@ import {
 import { openDiskBlobs } from "./disk-blobs.ts";
 import { ensureFirstOwner } from "./first-owner.ts";
 import { startServer } from "./server.ts";
-import { createSignIn } from "./sign-in/index.ts";
+import { createSignIn, type OutsideIssuer } from "./sign-in/index.ts";
 import { openDatabase } from "./store.ts";
 import { startClaims, tokenFileKeeper, tokenPath, writeTokenFile } from "./token-file.ts";
 import { signToken, type TokenClaims } from "./tokens.ts";
@@ -50,6 +50,8 @@ export interface StartGatewayOptions extends Partial<GatewayOptions> {
   /** Speak only the plainest calls; see bare.ts. */
   readonly bare?: boolean;
   readonly log?: Logger;
+  /** The OpenID issuer that people sign in at, instead of by a password of this gateway's. */
+  readonly outside?: OutsideIssuer | undefined;
   /** Whether there is a control endpoint, with which anybody who reaches the gateway makes it misbehave. */
   readonly control?: boolean;
 }
@@ -87,6 +89,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     log = SILENT,
     bare = false,
     control = false,
+    outside,
     quota,
     ...behaviour
   } = options;
@@ -138,7 +141,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     const served = bare ? createBareGateway(gateway) : gateway;
     const signInAt = (baseUrl: string) => {
       issuer = baseUrl;
-      return createSignIn({ store, clock: systemClock, issuer, log, workspacesOf: gateway.workspacesOf });
+      return createSignIn({ store, clock: systemClock, issuer, log, outside, workspacesOf: gateway.workspacesOf });
     };
     // Another language than ours has no word for people.
     const server = await startServer({

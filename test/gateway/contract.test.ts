@@ -9,7 +9,7 @@ import { openApiDocument } from "../../src/contract/openapi.ts";
 import { OVER_QUOTA, problem } from "../../src/contract/resources.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import type { AnswerJson } from "../support/answer-json.ts";
-import { type Example, makeExamples } from "../support/contract-examples.ts";
+import { type Example, filledPath, makeExamples } from "../support/contract-examples.ts";
 import { createTestCore, type TestCore } from "../support/gateway-core.ts";
 import { sendRaw, serveCore } from "../support/gateway-http.ts";
 import {
@@ -79,10 +79,10 @@ function bodyOf({ json, metadata, file }: Example): { body?: string | FormData; 
 
 /** Calls over HTTP, and checks the answer against the document. */
 async function call(operation: WalkedOperation, example: Example, search = ""): Promise<Read> {
-  const { nodeId = "", path = "", query = {}, headers = {}, token = core.token(), method = operation.method } = example;
+  const { query = {}, headers = {}, token = core.token(), method = operation.method } = example;
   const { body, type } = bodyOf(example);
   const parts = new URLSearchParams(query).toString();
-  const filled = operation.path.replace("{nodeId}", nodeId).replace("{path}", path);
+  const filled = filledPath(operation.path, example);
   const answer = await fetch(`${baseUrl}${filled}?${[parts, search].filter((part) => part !== "").join("&")}`, {
     method,
     headers: {
@@ -162,8 +162,7 @@ describe.each(walked.operations)("$method $path ($id)", (operation) => {
   });
 
   test("is refused where another name than the gateway's own is asked", async () => {
-    const { nodeId = "", path = "" } = good(operation)[0];
-    const line = `${operation.method} ${operation.path.replace("{nodeId}", nodeId).replace("{path}", path)} HTTP/1.1`;
+    const line = `${operation.method} ${filledPath(operation.path, good(operation)[0])} HTTP/1.1`;
     // fetch lets nobody name another host.
     const lines = [line, "Host: pages.example", `Authorization: Bearer ${core.token()}`, "Connection: close", "", ""];
     const [head = "", body] = (await sendRaw(port, lines.join("\r\n"))).split("\r\n\r\n");

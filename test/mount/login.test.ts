@@ -1,11 +1,10 @@
 /** Mounts by a login, as a person has them: signed in, out and in again, and with a role that is given, lowered and taken. */
-import { createInterface } from "node:readline";
 import { afterEach, expect, test } from "vitest";
 import { z } from "zod";
 import { readLogin, writeLogin } from "../../src/client/login/login-file.ts";
-import { Browser } from "../gateway/sign-in/support.ts";
 import { until } from "../support/child.ts";
 import { lossyWay } from "../support/lossy-way.ts";
+import { signIn } from "../support/sign-in.ts";
 import { check, createPlace, type Place, type TestGateway } from "../support/wsfs.ts";
 
 let place: Place;
@@ -48,17 +47,7 @@ async function createTeam(args: readonly string[] = []): Promise<Team> {
   const team: Team = {
     gateway,
     async signIn() {
-      const child = place.spawnWsfs(["login", "--env", "team", "--json"]);
-      const ended = new Promise<number | null>((resolve) => void child.on("exit", resolve));
-      if (child.stdout === null) throw new Error("nothing is read of it");
-      for await (const line of createInterface(child.stdout)) {
-        const { code } = z.object({ code: z.object({ userCode: z.string() }).optional() }).parse(JSON.parse(line));
-        if (code === undefined) continue;
-        const browser = new Browser(baseUrl);
-        await browser.signIn(code.userCode, password);
-        await browser.submit("/sign-in/approval", { decision: "approve" });
-      }
-      expect(await ended).toBe(0);
+      await signIn(place, { env: "team", baseUrl, password });
     },
     async setRole(to) {
       check(await role(to === undefined ? ["remove", ...user] : ["set", ...user, "--role", to]));

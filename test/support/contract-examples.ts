@@ -5,6 +5,8 @@ import type { TestCore } from "./gateway-core.ts";
 export interface Example {
   readonly nodeId?: string;
   readonly path?: string;
+  /** Other parts of the path, by their names in it. */
+  readonly parameters?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly json?: unknown;
@@ -12,6 +14,16 @@ export interface Example {
   readonly file?: string;
   readonly token?: string;
   readonly method?: string;
+}
+
+/** The path of an operation, with what the example says in it. Nothing is encoded: tests send what should be, and is not. */
+export function filledPath(template: string, { nodeId = "", path = "", parameters = {} }: Example): string {
+  const known: Readonly<Record<string, string>> = { nodeId, path, ...parameters };
+  return template.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const part = known[name];
+    if (part === undefined) throw new Error(`The example says no {${name}} of ${template}.`);
+    return part;
+  });
 }
 
 export interface Examples {

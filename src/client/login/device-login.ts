@@ -2,6 +2,7 @@
 import { type AccountStatus, accountStatus } from "../../contract/resources.ts";
 import { RemoteError } from "../errors.ts";
 import { asking, checkAddress, configure, discover, OauthRefusal, oauth } from "./authorization.ts";
+import { guardedFetch } from "./guarded-fetch.ts";
 import type { Login } from "./login-file.ts";
 
 export type DeviceLoginEvent =
@@ -81,7 +82,7 @@ export async function deviceLogin(options: DeviceLoginOptions): Promise<Login> {
 async function whoIs(baseUrl: string, token: string): Promise<AccountStatus> {
   const url = `${checkAddress(baseUrl).href.replace(/\/$/, "")}/v1/account`;
   const headers = { authorization: `Bearer ${token}`, accept: "application/json" };
-  const answer = await asking("sign-in", () => fetch(url, { headers, redirect: "error" }));
+  const answer = await asking("sign-in", () => guardedFetch(url, { headers }));
   const read = accountStatus.safeParse(await answer.json().catch(() => undefined));
   if (answer.ok && read.success) return read.data;
   throw new RemoteError("malformed", `sign-in: ${url} answered ${answer.status} instead of an account`);

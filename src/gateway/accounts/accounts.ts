@@ -37,7 +37,10 @@ export interface Accounts {
   setPassword(id: string, password: string): Promise<void>;
   /** The account, when that is its password. Takes as long when there is no such account. */
   checkPassword(name: string, password: string): Promise<Account | undefined>;
-  /** The account of an outside identity, made when it is new; `name`: what the provider calls the person. */
+  /**
+   * The account of an outside identity; `name`: what the provider calls the person. A new one has the account that was added
+   * under that name without a password, if nobody has had it yet, else one is made.
+   */
   ofOutside(identity: OutsideIdentity, name: string): Account;
   /** Whether `addFirstOwner` would make an account: there is none, and it never made one. */
   lacksFirstOwner(): boolean;
@@ -90,6 +93,10 @@ export function createAccounts(
   const byName = database.prepare<[string], AccountRow>(`SELECT ${COLUMNS} FROM account WHERE name = ?`);
   const byId = database.prepare<[string], AccountRow>(`SELECT ${COLUMNS} FROM account WHERE id = ?`);
   const bySubject = database.prepare<[string], AccountRow>(`SELECT ${COLUMNS} FROM account WHERE subject = ?`);
+  const unclaimed = database.prepare<[string], AccountRow>(
+    `SELECT ${COLUMNS} FROM account WHERE name = ? AND password IS NULL AND subject IS NULL`,
+  );
+  const claim = database.prepare("UPDATE account SET subject = ? WHERE id = ?");
   const setHash = database.prepare("UPDATE account SET password = ? WHERE id = ?");
   const removeRow = database.prepare("DELETE FROM account WHERE id = ?");
   const roleOf = database
@@ -171,6 +178,11 @@ export function createAccounts(
         .transaction(() => {
           const row = bySubject.get(key);
           if (row !== undefined) return shown(row);
+          const kept = unclaimed.get(name);
+          if (kept !== undefined) {
+            claim.run(key, kept.id);
+            return shown(kept);
+          }
           return insertAccount(
             freeName(name, (taken) => byName.get(taken) !== undefined),
             null,

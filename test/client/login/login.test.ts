@@ -14,7 +14,9 @@ import { type Account, type AccountStore, openAccounts } from "../../../src/gate
 import { startGateway } from "../../../src/gateway/start.ts";
 import { systemClock } from "../../../src/lib/system-clock.ts";
 import { Browser, PASSWORD } from "../../gateway/sign-in/support.ts";
+import { until } from "../../support/child.ts";
 import { lossyWay } from "../../support/lossy-way.ts";
+import { becomeStranger, STRANGER } from "../../support/stranger.ts";
 import { temporaryFolder } from "../../support/temporary-folder.ts";
 
 let baseUrl: string;
@@ -203,6 +205,34 @@ describe("a saved login", () => {
     expect(String(error)).toContain("not a login of this program");
     expect(String(error)).not.toContain("s3cret");
   });
+
+  test.skipIf(process.getuid?.() !== 0)(
+    "is told no stranger who has taken the gateway's port (needs root)",
+    async () => {
+      const login = await signedIn();
+      const stranger = becomeStranger(0);
+      onTestFinished(() => stranger.end());
+      await stranger.listens();
+      const there = `http://127.0.0.1:${stranger.port()}`;
+      const server = {
+        issuer: there,
+        token_endpoint: `${there}/oauth/token`,
+        revocation_endpoint: `${there}/oauth/revoke`,
+      };
+      await saveLogin(path, { ...login, server });
+      const refused = { code: "offline", message: expect.stringContaining(`user ${STRANGER} listens there`) };
+      await expect(savedLogin(path).token()).rejects.toMatchObject(refused);
+      await expect(endLogin(path)).rejects.toMatchObject(refused);
+      await expect(deviceLogin({ baseUrl: there })).rejects.toMatchObject(refused);
+      expect(stranger.heard()).toBe("");
+      // So it would be heard.
+      const body = new URLSearchParams({ refresh_token: login.refreshToken });
+      const stop = new AbortController();
+      fetch(`${there}/oauth/token`, { method: "POST", body, signal: stop.signal }).catch(() => {});
+      await until("it is heard", () => stranger.heard().includes(login.refreshToken));
+      stop.abort();
+    },
+  );
 
   test("is ended at the gateway and removed; where that is not reached it stays, unless it is forced", {
     timeout: 60_000,
