@@ -11,6 +11,7 @@ import type { Role } from "../contract/roles.ts";
 import type { Logger } from "../lib/log.ts";
 import { type Clock, sleep } from "../lib/runtime.ts";
 import { type AccountStore, accountsInMemory } from "./accounts/index.ts";
+import { createApiKey, listApiKeys, revokeApiKey } from "./api-keys.ts";
 import { thinAttributes } from "./attribute-states.ts";
 import { createBirths } from "./births.ts";
 import type { Blobs } from "./blobs.ts";
@@ -18,6 +19,20 @@ import { getContent } from "./content.ts";
 import { type Context, DEFAULT_OPTIONS, type GatewayOptions } from "./context.ts";
 import { answerControl, CONTROL_PATH } from "./control.ts";
 import { finishCopies, finishPlaced } from "./copies.ts";
+import {
+  cancelExecution,
+  createInstallation,
+  getEngine,
+  getExecution,
+  getInstallation,
+  listEngines,
+  listExecutions,
+  listInstallations,
+  readLogs,
+  removeInstallation,
+  startExecution,
+  streamLogs,
+} from "./engines/index.ts";
 import { type Call, type GatewayAnswer, type GatewayRequest, jsonAnswer } from "./exchange.ts";
 import { excessOfRates, faultChanges } from "./fault-options.ts";
 import { ConnectionReset, withFaults } from "./faults.ts";
@@ -48,9 +63,10 @@ import { createSortedLists } from "./sorted-lists.ts";
 import { FRAMING_BYTES } from "./staging.ts";
 import { createStore } from "./store.ts";
 import { type Caller, createTokenCheck, signToken, type TokenClaims } from "./tokens.ts";
+import { createTrigger, getTrigger, listTriggers, removeTrigger, updateTrigger } from "./triggers/index.ts";
 import { upload, writeContent, writeReference } from "./uploads.ts";
 import { listVersions } from "./versions.ts";
-import { callWorkspace, ensureWorkspace, listWorkspaces, type WorkspaceRow } from "./workspaces.ts";
+import { callWorkspace, createWorkspace, ensureWorkspace, listWorkspaces, type WorkspaceRow } from "./workspaces.ts";
 
 type Handler<N extends OperationName> = (context: Context, call: Call<N>) => GatewayAnswer | Promise<GatewayAnswer>;
 
@@ -76,6 +92,27 @@ const HANDLERS: { readonly [N in OperationName]: Handler<N> } = {
   listGrants,
   setGrant,
   removeGrant,
+  createWorkspace,
+  listEngines,
+  getEngine,
+  createInstallation,
+  listInstallations,
+  getInstallation,
+  removeInstallation,
+  startExecution,
+  listExecutions,
+  getExecution,
+  cancelExecution,
+  readLogs,
+  streamLogs,
+  createApiKey,
+  listApiKeys,
+  revokeApiKey,
+  createTrigger,
+  listTriggers,
+  getTrigger,
+  updateTrigger,
+  removeTrigger,
 };
 
 /** What a mount calls itself. */
@@ -204,11 +241,12 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     checkScopes(token, operation);
     const bearer = { ...token, needs: operation.role, mount: mountOf(request) };
     const input: { query: (typeof INPUTS)[OperationName]["query"]; body?: object } = INPUTS[route.operation];
-    const query: { workspace?: string | undefined } = check(input.query, request.query, "query");
+    // Some are of no workspace and take none.
+    const query: { workspace?: string | undefined; pageNo?: number } = check(input.query, request.query, "query");
     const caller = route.operation === "listWorkspaces" ? bearer : within(context, bearer, query.workspace);
     checkLength(request, options);
     const call = {
-      parameters: { nodeId: route.nodeId, path: route.path },
+      parameters: route.parameters,
       query,
       headers: request.headers,
       caller,
@@ -347,12 +385,15 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   };
 }
 
-/** JSON in the place of content is a version by reference, as clients sent it before that had a path of its own. */
-function routeOf({ method, path, body }: GatewayRequest): Route {
+/**
+ * JSON in the place of content is a version by reference, as clients sent it before that had a path of its own. Who takes
+ * events only is answered with events.
+ */
+function routeOf({ method, path, headers, body }: GatewayRequest): Route {
   const route = findRoute(method, path);
-  return route.operation === "writeContent" && body?.kind === "json"
-    ? { ...route, operation: "writeReference" }
-    : route;
+  if (route.operation === "writeContent" && body?.kind === "json") return { ...route, operation: "writeReference" };
+  const takesEvents = headers.accept?.trim().toLowerCase().startsWith("text/event-stream") === true;
+  return route.operation === "readLogs" && takesEvents ? { ...route, operation: "streamLogs" } : route;
 }
 
 /** Who names a workspace is, for this call, bound to it: the nodes it is about are there, or it is refused. */

@@ -56,6 +56,10 @@ export function ensureWorkspace(context: Context, name: string): WorkspaceRow {
   });
 }
 
+export const createWorkspace = (_: Context, __: Call<"createWorkspace">): GatewayAnswer => {
+  throw notFound("This gateway makes no workspaces yet.");
+};
+
 /** The workspace of a call by path or of the journal: the token's, or the one `workspace=` names. */
 export function callWorkspace(context: Context, caller: Caller, asked: string | undefined): WorkspaceRow {
   if (caller.workspace === undefined) {
