@@ -6,6 +6,8 @@ import { author, count, engineRef, id, idempotencyKey, journalEntry, moment, pag
 /** What is sent to an engine, and what a trigger sends: any JSON. */
 export const engineInput = z.unknown().describe("Any JSON; what the engine's inputSchema allows, if it has one");
 
+export { EXECUTION_STATES, type ExecutionState } from "./execution-states.ts";
+
 export const engine = z
   .object({
     id,
