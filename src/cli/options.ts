@@ -2,27 +2,12 @@
  * The one table of what may be set: every command with its arguments, flags (flags.ts) and examples. Knows no
  * parser of command lines; main.ts builds one from it.
  */
+
+import type { Command } from "./command.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { FLAGS, type Flag, type FlagName } from "./flags.ts";
+import { SERVICE_COMMANDS } from "./service-commands.ts";
 import * as values from "./values.ts";
-
-export interface Command {
-  /** What follows the command's words: one folder. */
-  readonly dir: "required" | "optional" | "none";
-  /** Any number of paths after the folder. */
-  readonly paths?: true;
-  /** Words that have to follow, in this order, by what they stand for. */
-  readonly positionals?: readonly string[];
-  readonly summary: string;
-  readonly flags: readonly FlagName[];
-  readonly required?: readonly FlagName[];
-  /** What is required may be of an environment instead: the command asks for it itself. */
-  readonly orEnvironment?: true;
-  readonly hidden?: readonly FlagName[];
-  /** Of what is already there: what is not given stays, whatever defaults and variables say. */
-  readonly changes?: true;
-  readonly examples: readonly (readonly [string, string])[];
-}
 
 /** How the kernel comes by a mount and what it may do there. */
 const OF_THE_MOUNT = [
@@ -334,6 +319,7 @@ export const COMMANDS = {
     required: ["data", "workspace"],
     examples: [["wsfs gateway grant remove ada --data ~/gateway --workspace main", "ada does not see it any more"]],
   },
+  ...SERVICE_COMMANDS,
 } as const satisfies Record<string, Command>;
 
 export type CommandName = keyof typeof COMMANDS;
@@ -379,10 +365,17 @@ export type Values<C extends CommandName> = ((typeof COMMANDS)[C] extends { chan
     ? { readonly positionals: { readonly [K in P]: string } }
     : unknown);
 
-/** The flag's name on the command line: the table has two of the names "workspace" and "data". */
+/** Flags whose name another one has too, which means something else. */
+const OTHER_NAMES: Readonly<Partial<Record<FlagName, string>>> = {
+  "workspace-list": "workspace",
+  body: "data",
+  "engine-filter": "engine",
+  "wait-end": "wait",
+};
+
+/** The flag's name on the command line. */
 export function flagName(name: FlagName): string {
-  if (name === "workspace-list") return "workspace";
-  return name === "body" ? "data" : name;
+  return OTHER_NAMES[name] ?? name;
 }
 
 export function variableOf(name: FlagName): string | undefined {
