@@ -214,7 +214,8 @@ function declare(parser: Argv, name: CommandName): void {
   if (command.dir !== "none") parser.positional("DIR", { type: "string", describe: "The folder of the mount" });
   for (const flag of command.flags) parser.option(flagName(flag), describe(name, flag));
   const examples = command.examples.map(([line, meaning]) => `  ${line}\n      ${meaning}`);
-  parser.epilogue(`Examples:\n${examples.join("\n")}`);
+  const notes = (command.notes ?? []).map((note) => `${note}\n`);
+  parser.epilogue(`${notes.join("")}${notes.length === 0 ? "" : "\n"}Examples:\n${examples.join("\n")}`);
 }
 
 function describe(command: CommandName, name: FlagName) {

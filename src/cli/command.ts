@@ -9,6 +9,8 @@ export interface Command {
   /** Words that have to follow, in this order, by what they stand for. */
   readonly positionals?: readonly string[];
   readonly summary: string;
+  /** What a script has to know besides: what is printed with --json, what exit codes mean. */
+  readonly notes?: readonly string[];
   readonly flags: readonly FlagName[];
   readonly required?: readonly FlagName[];
   /** What is required may be of an environment instead: the command asks for it itself. */

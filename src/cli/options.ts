@@ -27,6 +27,10 @@ export const COMMANDS = {
   start: {
     dir: "optional",
     summary: "Local gateway and mount in one",
+    notes: [
+      "DIR defaults to ~/Workspace, and is made if it is missing.",
+      "The gateway keeps its port, and one that dies is started again while a mount uses it.",
+    ],
     flags: ["data", "state-dir", "transport", "owners", "profile", "wait", "background", "json", "log-level", "debug"],
     examples: [
       ["wsfs start", "mount ~/Workspace; Ctrl-C unmounts"],
@@ -142,12 +146,20 @@ export const COMMANDS = {
   status: {
     dir: "required",
     summary: "Say how the mount at DIR is doing",
+    notes: [
+      'With --json: {"mounted":true,"pid":DAEMON,"online":true,"live":true,"dirty":N,"uploading":N,"parked":N,"bytesPending":N, ...}.',
+      'Of no mount: {"mounted":false} and exit code 3; with "left":[{"stateDir":DIR,"dirty":N,...}] where the last one left something to upload.',
+    ],
     flags: ["json", "debug"],
     examples: [["wsfs status ~/work --json", "for programs"]],
   },
   queue: {
     dir: "required",
     summary: "Show what waits to be uploaded from the mount at DIR, and why it does",
+    notes: [
+      "What is under way comes first, then what was refused, then the oldest.",
+      'With --json: {"sums":{...}}, then {"item":{...}} for each.',
+    ],
     flags: ["limit", "json", "debug"],
     examples: [
       ["wsfs queue ~/work", "what is under way, what was refused, then the oldest first"],
@@ -161,6 +173,7 @@ export const COMMANDS = {
     dir: "required",
     paths: true,
     summary: "Try now what was refused or waits: all, or what is at PATH and below",
+    notes: ["Exit code 1 when nothing waits at a PATH."],
     flags: ["json", "debug"],
     examples: [
       ["wsfs queue retry ~/work", "everything"],
@@ -170,6 +183,10 @@ export const COMMANDS = {
   drain: {
     dir: "required",
     summary: "Upload everything and wait until the gateway shows it",
+    notes: [
+      "Progress goes to standard error: a bar on a terminal, else a line every 3 s; with --json lines of it go to standard output.",
+      "Exit code 0 when nothing is dirty and the index has caught up (--no-settle: without the latter); 1 when time is up or something was refused or is still being written, and it says what. Ctrl-C ends the waiting only.",
+    ],
     flags: ["timeout", "no-settle", "json", "debug"],
     examples: [
       ["wsfs drain ~/work --timeout 60", "exit code 1 if a minute was not enough"],
@@ -179,6 +196,10 @@ export const COMMANDS = {
   umount: {
     dir: "required",
     summary: "Unmount DIR; what is not uploaded yet stays in the state dir for the next mount",
+    notes: [
+      "Without --drain it says how much the next mount still has to upload. With it the mount stays, with exit code 1, when not all could be uploaded.",
+      "Busy: exit code 1, and it names the processes.",
+    ],
     flags: ["drain", "debug"],
     examples: [
       ["wsfs umount ~/work", "at once"],
@@ -189,6 +210,7 @@ export const COMMANDS = {
     dir: "required",
     summary:
       "Have a new daemon serve DIR, of the release that is installed now or with other settings; programs see a pause",
+    notes: ["Exit code 1 when it could not: then a daemon as before serves; 2 for what cannot change."],
     changes: true,
     flags: [
       "token-file",
@@ -213,6 +235,11 @@ export const COMMANDS = {
   gateway: {
     dir: "none",
     summary: "Serve a local gateway: the development environment of the platform",
+    notes: [
+      'In the foreground. Makes workspaces that are missing; one of the name "workspace" where none is named and there is none.',
+      'With --json the first line of standard output is {"baseUrl":URL,"workspace":NAME,"token":TOKEN}: a token with all scopes for the first workspace, for 30 days.',
+      "Each request is a line on standard error: words on a terminal, JSON with --json or elsewhere.",
+    ],
     flags: [
       "data",
       "host",

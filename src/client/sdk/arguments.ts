@@ -2,6 +2,7 @@
 
 import { EXECUTION_STATES } from "../../contract/execution-states.ts";
 import { ROLES } from "../../contract/roles.ts";
+import type { TriggerPatch } from "../../contract/triggers.ts";
 import {
   aBoolean,
   aFunction,
@@ -22,6 +23,7 @@ import {
 } from "../checks.ts";
 import type { CopySource, NodeChange } from "../client.ts";
 import { RemoteError } from "../errors.ts";
+import type { TriggerDescription } from "../triggers.ts";
 import type { AccountCalls, GrantListOptions, GrantOptions } from "./account.ts";
 import type { ApiKeyListOptions, ApiKeys, NewApiKeyOptions } from "./api-keys.ts";
 import type { RequestOptions, WriteOptions } from "./context.ts";
@@ -301,11 +303,24 @@ export const API_KEYS: Table<ApiKeys> = {
   revoke: answers({ keyId: id, options: noOptions }),
 };
 
+export const aTrigger = fields<TriggerDescription>({
+  name: filledText,
+  engine: filledText,
+  on: aJsonObject,
+  input: optional(aJson),
+  isEnabled: optional(aBoolean),
+});
+export const aTriggerPatch = fields<TriggerPatch>({
+  isEnabled: optional(aBoolean),
+  on: optional(aJsonObject),
+  input: optional(aJson),
+});
+
 export const TRIGGERS: Table<Triggers> = {
-  create: answers({ description: aJsonObject, options: optional(fields<NewTriggerOptions>(keyed)) }),
+  create: answers({ description: aTrigger, options: optional(fields<NewTriggerOptions>(keyed)) }),
   list: lists({ options: optional(fields<TriggerListOptions>(listIn)) }),
   get: answers({ triggerId: id, options: noOptions }),
-  update: answers({ triggerId: id, patch: aJsonObject, options: noOptions }),
+  update: answers({ triggerId: id, patch: aTriggerPatch, options: noOptions }),
   remove: answers({ triggerId: id, options: noOptions }),
 };
 

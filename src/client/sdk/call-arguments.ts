@@ -35,7 +35,19 @@ import type {
   WorkspaceOptions,
 } from "../client.ts";
 import type { ExecutionListOptions, InstallOptions, LogOptions, LogStreamOptions, StartOptions } from "../engines.ts";
-import { aChange, aHash, aMoment, answers, aRange, aSource, aState, streams, type Table } from "./arguments.ts";
+import {
+  aChange,
+  aHash,
+  aMoment,
+  answers,
+  aRange,
+  aSource,
+  aState,
+  aTrigger,
+  aTriggerPatch,
+  streams,
+  type Table,
+} from "./arguments.ts";
 
 type Calls = Omit<Client, "features" | "close">;
 type CopyOptions = NonNullable<Parameters<Client["writeContentByReference"]>[2]>;
@@ -201,12 +213,12 @@ export const CALLS: Table<Calls> = {
   listApiKeys: answers({ options: ofPageIn }),
   revokeApiKey: answers({ keyId: id, options: ofCall }),
   createTrigger: answers({
-    description: aJsonObject,
+    description: aTrigger,
     options: optional(fields<WorkspaceOptions & KeyOptions>({ ...key, ...where })),
   }),
   listTriggers: answers({ options: ofPageIn }),
   getTrigger: answers({ triggerId: id, options: ofCall }),
-  updateTrigger: answers({ triggerId: id, patch: aJsonObject, options: ofCall }),
+  updateTrigger: answers({ triggerId: id, patch: aTriggerPatch, options: ofCall }),
   removeTrigger: answers({ triggerId: id, options: ofCall }),
   appendJournal: answers({ nodeId: id, kind: filledText, options: ofKey }),
 };
