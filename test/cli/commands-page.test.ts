@@ -43,7 +43,7 @@ function row(name: FlagName, isRequired: boolean, orEnvironment: boolean): strin
   const many = flag.type === "list" ? " ..." : "";
   const otherwise = "defaultHelp" in flag ? flag.defaultHelp : "default" in flag ? flag.default : undefined;
   const notes = [
-    isRequired ? "required" : undefined,
+    isRequired ? `required${orEnvironment ? ", here or by the environment" : ""}` : undefined,
     otherwise === undefined ? undefined : `default: ${String(otherwise)}`,
   ];
   const note = notes.filter((one) => one !== undefined).join("; ");

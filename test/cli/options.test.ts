@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { userFolders } from "../../src/cli/environment.ts";
 import { Failure } from "../../src/cli/failure.ts";
