@@ -12,6 +12,9 @@ let other: { id: string; root: string };
 /** Made in a workspace that only eve may use. */
 let secret: string;
 let calls: Record<OperationName, [path: string, options?: CallOptions]>;
+/** An engine that is not installed; and of one that is. */
+let installation: string;
+let execution: string;
 
 const token = (account: Account, choice?: TokenChoice) => accountToken(core.accounts, core.clock, account, choice);
 
@@ -38,6 +41,10 @@ beforeEach(async () => {
   const root = core.workspace.root;
   const workspace = core.workspace.id;
   const body = () => uploadBody(part("file", "y"));
+  const engine = { description: "", command: ["true"], timeLimitSeconds: 60, scopes: [], inputSchema: null };
+  for (const name of ["resize", "scan"]) core.accounts.engines.add({ ...engine, name });
+  installation = String((await core.call("POST", "/v1/installations", { json: { engine: "scan" } })).json.id);
+  execution = String((await core.call("POST", "/v1/executions", { json: { engine: "scan" } })).json.id);
   calls = {
     listWorkspaces: ["/v1/workspaces"],
     listNodes: ["/v1/nodes", { query: { path: "/d", workspace } }],
@@ -60,6 +67,18 @@ beforeEach(async () => {
     listGrants: ["/v1/grants", { query: { workspace } }],
     setGrant: ["/v1/grants", { query: { workspace }, json: { account: "eve", role: "viewer" } }],
     removeGrant: ["/v1/grants", { query: { workspace, account: "eve" } }],
+    listEngines: ["/v1/engines"],
+    getEngine: ["/v1/engines/scan"],
+    createInstallation: ["/v1/installations", { query: { workspace }, json: { engine: "resize" } }],
+    listInstallations: ["/v1/installations", { query: { workspace } }],
+    getInstallation: [`/v1/installations/${installation}`],
+    removeInstallation: [`/v1/installations/${installation}`],
+    startExecution: ["/v1/executions", { query: { workspace }, json: { engine: "scan" } }],
+    listExecutions: ["/v1/executions", { query: { workspace } }],
+    getExecution: [`/v1/executions/${execution}`],
+    cancelExecution: [`/v1/executions/${execution}/cancel`],
+    readLogs: [`/v1/executions/${execution}/logs`],
+    streamLogs: [`/v1/executions/${execution}/logs/stream`],
   };
 });
 
@@ -93,12 +112,19 @@ describe.each(WITH_ROLE)("%s", (name) => {
       JSON.parse(
         JSON.stringify(part ?? null)
           .replaceAll(file, "f0")
+          .replaceAll(installation, "i0")
+          .replaceAll(execution, "e0")
           .replaceAll(core.workspace.id, "w0"),
       ),
     ) as [string, CallOptions];
     if (name === "restoreNode" || name === "upload" || name === "writeContent" || name === "createNode") return;
     const missing = await core.call(OPERATIONS[name].method, nowhere[0], { ...nowhere[1], token: stranger });
-    const plain = (text: unknown) => String(text).replaceAll(file, "f0").replaceAll(core.workspace.id, "w0");
+    const plain = (text: unknown) =>
+      String(text)
+        .replaceAll(file, "f0")
+        .replaceAll(installation, "i0")
+        .replaceAll(execution, "e0")
+        .replaceAll(core.workspace.id, "w0");
     expect([missing.status, plain(missing.json.detail)]).toEqual([404, plain(answer.json.detail)]);
   });
 

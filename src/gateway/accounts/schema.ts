@@ -52,6 +52,18 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX oauth_uid ON oauth(uid) WHERE uid IS NOT NULL;
   CREATE INDEX oauth_expiry ON oauth(expires_at) WHERE expires_at IS NOT NULL;
   `,
+  `
+  CREATE TABLE engine (               -- programs that the gateway's owner has registered (engines.ts)
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    description TEXT NOT NULL,
+    command TEXT NOT NULL,            -- JSON: the program and its arguments
+    time_limit INTEGER NOT NULL,      -- s
+    scopes TEXT NOT NULL,             -- JSON
+    input_schema TEXT,                -- JSON; null: any input
+    created_at INTEGER NOT NULL       -- ms
+  );
+  `,
 ];
 
 /** How long a transaction of another process is waited for. */
