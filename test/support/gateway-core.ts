@@ -169,7 +169,8 @@ export function createTestCore(options: Partial<GatewayOptions> = {}, parts?: Pa
     async node(id) {
       return node.parse((await core.call("GET", `/v1/nodes/${id}`)).json);
     },
-    restart: (changes = {}) => createTestCore({ ...options, ...changes }, { clock, blobs, database, accounts, engines }),
+    restart: (changes = {}) =>
+      createTestCore({ ...options, ...changes }, { clock, blobs, database, accounts, engines }),
   };
   return core;
 }
