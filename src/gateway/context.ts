@@ -1,6 +1,6 @@
 /** What every flow of the gateway is handed: its store, blobs, clock and the readers that lag. */
 import type { Clock } from "../lib/runtime.ts";
-import type { Accounts } from "./accounts/index.ts";
+import type { Accounts, ApiKeys } from "./accounts/index.ts";
 import type { Births } from "./births.ts";
 import type { Blobs } from "./blobs.ts";
 import { type FaultOptions, faultOptions } from "./fault-options.ts";
@@ -28,6 +28,7 @@ export interface Context {
   readonly newId: () => string;
   readonly store: Store;
   readonly accounts: Accounts;
+  readonly apiKeys: ApiKeys;
   readonly blobs: Blobs;
   readonly options: Readonly<GatewayOptions>;
   readonly pathLag: Lag;

@@ -4,6 +4,7 @@
  * same core serves HTTP and a simulation on a virtual clock.
  */
 import type { Database } from "better-sqlite3";
+import { withoutApiKeys } from "../contract/api-keys.ts";
 import { INPUTS } from "../contract/inputs.ts";
 import { type OpenApiDocument, openApiDocument } from "../contract/openapi.ts";
 import { OPERATIONS, type Operation, type OperationName } from "../contract/operations.ts";
@@ -193,6 +194,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     newId: createIds(clock),
     store,
     accounts: accountStore.accounts,
+    apiKeys: accountStore.apiKeys,
     blobs,
     options,
     pathLag: createLag(store, clock, "path", () => ({
@@ -326,7 +328,8 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     } catch (error) {
       if (error instanceof ConnectionReset) throw error;
       if (error instanceof ProblemError) return reword(jsonAnswer(error.status, error.document, error.details.headers));
-      const { method, path } = request;
+      const { method } = request;
+      const path = withoutApiKeys(request.path);
       if (isDiskFull(error)) {
         log.error({ err: error, method, path }, "no room left for what a request brought");
         return reword(jsonAnswer(507, diskFull().document));

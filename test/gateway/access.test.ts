@@ -9,6 +9,8 @@ import { type CallOptions, createTestCore, part, type TestCore, uploadBody } fro
 let core: TestCore;
 let file: string;
 let other: { id: string; root: string };
+/** Of what the calls are about. */
+let ids: string[];
 /** Made in a workspace that only eve may use. */
 let secret: string;
 let calls: Record<OperationName, [path: string, options?: CallOptions]>;
@@ -37,6 +39,8 @@ beforeEach(async () => {
   account("ada", "owner");
   const root = core.workspace.root;
   const workspace = core.workspace.id;
+  const key = core.accounts.apiKeys.create({ name: "k", account: null, workspace, scopes: [], expiresAt: null });
+  ids = [file, workspace, String(key?.row.id)];
   const body = () => uploadBody(part("file", "y"));
   calls = {
     listWorkspaces: ["/v1/workspaces"],
@@ -60,6 +64,10 @@ beforeEach(async () => {
     listGrants: ["/v1/grants", { query: { workspace } }],
     setGrant: ["/v1/grants", { query: { workspace }, json: { account: "eve", role: "viewer" } }],
     removeGrant: ["/v1/grants", { query: { workspace, account: "eve" } }],
+    createWorkspace: ["/v1/workspaces", { json: { name: "third" } }],
+    createApiKey: ["/v1/api-keys", { query: { workspace }, json: { name: "k", scopes: ["node.file.read"] } }],
+    listApiKeys: ["/v1/api-keys", { query: { workspace } }],
+    revokeApiKey: [`/v1/api-keys/${key?.row.id}`],
   };
 });
 
@@ -89,16 +97,10 @@ describe.each(WITH_ROLE)("%s", (name) => {
     const stranger = token(account("carl"));
     const answer = await call(name, { token: stranger });
     expect(answer.status).toBe(404);
-    const nowhere = calls[name].map((part) =>
-      JSON.parse(
-        JSON.stringify(part ?? null)
-          .replaceAll(file, "f0")
-          .replaceAll(core.workspace.id, "w0"),
-      ),
-    ) as [string, CallOptions];
+    const plain = (text: unknown) => ids.reduce((rest, id, n) => rest.replaceAll(id, `none-${n}`), String(text));
+    const nowhere = calls[name].map((part) => JSON.parse(plain(JSON.stringify(part ?? null)))) as [string, CallOptions];
     if (name === "restoreNode" || name === "upload" || name === "writeContent" || name === "createNode") return;
     const missing = await core.call(OPERATIONS[name].method, nowhere[0], { ...nowhere[1], token: stranger });
-    const plain = (text: unknown) => String(text).replaceAll(file, "f0").replaceAll(core.workspace.id, "w0");
     expect([missing.status, plain(missing.json.detail)]).toEqual([404, plain(answer.json.detail)]);
   });
 
