@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { inspect } from "node:util";
 import Database from "better-sqlite3";
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { API_KEY_PREFIX } from "../../src/contract/api-keys.ts";
+import { API_KEY_PREFIX, createdApiKey } from "../../src/contract/api-keys.ts";
 import type { Role } from "../../src/contract/roles.ts";
 import { SCOPES } from "../../src/contract/scopes.ts";
 import { type Account, openAccounts } from "../../src/gateway/accounts/index.ts";
@@ -261,7 +261,8 @@ describe("a key stands", () => {
       fetch(`${gateway.baseUrl}${path}`, { ...init, headers: { authorization: `Bearer ${bearer}`, ...init.headers } });
     const json = { method: "POST", headers: { "content-type": "application/json" } };
     const body = JSON.stringify({ name: "k", scopes: KEY_SCOPES });
-    const key = String((await (await send("/v1/api-keys", token, { ...json, body })).json()).key);
+    const made = createdApiKey.parse(await (await send("/v1/api-keys", token, { ...json, body })).json());
+    const { key } = made;
     const secret = key.slice(API_KEY_PREFIX.length);
     const answers = [
       await send("/v1/nodes", key),
