@@ -8,12 +8,12 @@ import "./working-folder.ts";
 import yargs, { type Argv } from "yargs";
 import { packageVersion } from "../daemon/version.ts";
 import { explicitArguments } from "./arguments.ts";
+import type { Command } from "./command.ts";
 import { wantsStack } from "./environment.ts";
 import { EXIT, exitCodeOf, Failure, lineOf } from "./failure.ts";
 import { FLAGS, type Flag, type FlagName } from "./flags.ts";
 import {
   COMMANDS,
-  type Command,
   type CommandName,
   describeMissing,
   flagName,
@@ -57,6 +57,33 @@ const RUN: { readonly [C in CommandName]: () => Promise<Run<C>> } = {
   "env add": async () => (await import("./env.ts")).envAdd,
   "env use": async () => (await import("./env.ts")).envUse,
   "env remove": async () => (await import("./env.ts")).envRemove,
+  workspaces: async () => (await import("./workspaces.ts")).workspacesList,
+  "workspaces list": async () => (await import("./workspaces.ts")).workspacesList,
+  "workspaces create": async () => (await import("./workspaces.ts")).workspacesCreate,
+  engines: async () => (await import("./engines.ts")).enginesList,
+  "engines list": async () => (await import("./engines.ts")).enginesList,
+  "engines show": async () => (await import("./engines.ts")).enginesShow,
+  installations: async () => (await import("./engines.ts")).installationsList,
+  "installations list": async () => (await import("./engines.ts")).installationsList,
+  "installations create": async () => (await import("./engines.ts")).installationsCreate,
+  "installations remove": async () => (await import("./engines.ts")).installationsRemove,
+  executions: async () => (await import("./executions.ts")).executionsList,
+  "executions list": async () => (await import("./executions.ts")).executionsList,
+  "executions run": async () => (await import("./executions.ts")).executionsRun,
+  "executions show": async () => (await import("./executions.ts")).executionsShow,
+  "executions logs": async () => (await import("./executions.ts")).executionsLogs,
+  "executions cancel": async () => (await import("./executions.ts")).executionsCancel,
+  keys: async () => (await import("./keys.ts")).keysList,
+  "keys list": async () => (await import("./keys.ts")).keysList,
+  "keys create": async () => (await import("./keys.ts")).keysCreate,
+  "keys revoke": async () => (await import("./keys.ts")).keysRevoke,
+  triggers: async () => (await import("./triggers.ts")).triggersList,
+  "triggers list": async () => (await import("./triggers.ts")).triggersList,
+  "triggers create": async () => (await import("./triggers.ts")).triggersCreate,
+  "triggers show": async () => (await import("./triggers.ts")).triggersShow,
+  "triggers enable": async () => (await import("./triggers.ts")).triggersEnable,
+  "triggers disable": async () => (await import("./triggers.ts")).triggersDisable,
+  "triggers remove": async () => (await import("./triggers.ts")).triggersRemove,
 };
 
 /** The line is read. Thrown, as yargs writes the help of a command once it has run, whoever asked for it. */
@@ -187,7 +214,8 @@ function declare(parser: Argv, name: CommandName): void {
   if (command.dir !== "none") parser.positional("DIR", { type: "string", describe: "The folder of the mount" });
   for (const flag of command.flags) parser.option(flagName(flag), describe(name, flag));
   const examples = command.examples.map(([line, meaning]) => `  ${line}\n      ${meaning}`);
-  parser.epilogue(`Examples:\n${examples.join("\n")}`);
+  const notes = (command.notes ?? []).map((note) => `${note}\n`);
+  parser.epilogue(`${notes.join("")}${notes.length === 0 ? "" : "\n"}Examples:\n${examples.join("\n")}`);
 }
 
 function describe(command: CommandName, name: FlagName) {

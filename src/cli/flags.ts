@@ -1,6 +1,7 @@
 /**
  * Every flag with its variable, kind, default and help, whichever command takes it.
  */
+import { EXECUTION_STATES } from "../contract/execution-states.ts";
 import { ROLES } from "../contract/roles.ts";
 import { SCOPES } from "../contract/scopes.ts";
 import * as values from "./values.ts";
@@ -239,6 +240,52 @@ export const FLAGS = {
   output: { type: "value", kind: values.named("FILE"), help: "Where the body goes; standard output when absent" },
   stream: { type: "switch", help: "Print the data of each server-sent event on a line of its own" },
   include: { type: "switch", help: "Print status and headers first" },
+  path: { type: "value", kind: values.named("PATH"), defaultHelp: "/Engines/NAME", help: "Where its folder is" },
+  state: { type: "value", kind: values.oneOf(...EXECUTION_STATES), help: "Only those in this state" },
+  engine: { type: "value", kind: values.named("ENGINE"), help: "Name or id of the engine" },
+  "engine-filter": { type: "value", kind: values.named("ENGINE"), help: "Only those of this engine" },
+  input: {
+    type: "value",
+    kind: values.named("JSON|@FILE|-"),
+    defaultHelp: "none",
+    help: "What the engine is given: JSON, a file with it, or - for standard input",
+  },
+  follow: { type: "switch", help: "Go on until the execution has ended" },
+  "wait-end": { type: "switch", help: "Wait until the execution has ended; the exit code says whether it succeeded" },
+  "idempotency-key": {
+    type: "value",
+    kind: values.named("KEY"),
+    help: "Two runs with one key are one: for scripts that may be run again",
+  },
+  expires: {
+    type: "value",
+    kind: values.lifetime,
+    defaultHelp: "never",
+    help: "How long the key is good",
+  },
+  "on-kind": {
+    type: "list",
+    kind: values.named("KIND"),
+    defaultHelp: "every kind",
+    help: "For changes of this kind: created, updated, moved, changed, deleted, restored, or a word of a program's",
+  },
+  "on-path": {
+    type: "value",
+    kind: values.named("PATTERN"),
+    defaultHelp: "every path",
+    help: "For changes of what has such a path, as /pictures/** or /**/*.pdf",
+  },
+  cron: {
+    type: "value",
+    kind: values.named("CRON"),
+    help: "At these times: minute, hour, day of the month, month, day of the week",
+  },
+  "time-zone": {
+    type: "value",
+    kind: values.named("ZONE"),
+    defaultHelp: "UTC",
+    help: "Of the times, as Europe/Berlin",
+  },
   generate: { type: "switch", help: "Make a password, and print it" },
   "revoke-all": { type: "switch", help: "End all tokens and logins of the gateway" },
   role: { type: "value", kind: values.oneOf(...ROLES), help: "What the account may do there" },

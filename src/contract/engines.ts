@@ -1,9 +1,12 @@
 /** Engines, installations, executions and their logs as schemas (gateway-spec §2, §4; their fields are our own). */
 import { z } from "zod";
+import { EXECUTION_STATES } from "./execution-states.ts";
 import { author, count, engineRef, id, idempotencyKey, journalEntry, moment, page, workspaceRef } from "./resources.ts";
 
 /** What is sent to an engine, and what a trigger sends: any JSON. */
 export const engineInput = z.unknown().describe("Any JSON; what the engine's inputSchema allows, if it has one");
+
+export { EXECUTION_STATES, type ExecutionState } from "./execution-states.ts";
 
 export const engine = z
   .object({
@@ -51,20 +54,6 @@ export const newInstallation = z
   .meta({ id: "NewInstallation", description: "Which engine, and where its folder is" });
 export type NewInstallation = z.infer<typeof newInstallation>;
 
-/**
- * queued → running → one of the others; queued → cancelled too. `interrupted`: the gateway ended while it ran. The last
- * five are final.
- */
-export const EXECUTION_STATES = [
-  "queued",
-  "running",
-  "succeeded",
-  "failed",
-  "cancelled",
-  "timed-out",
-  "interrupted",
-] as const;
-export type ExecutionState = (typeof EXECUTION_STATES)[number];
 const executionState = z
   .enum(EXECUTION_STATES)
   .describe(

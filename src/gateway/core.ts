@@ -23,9 +23,13 @@ import { finishCopies, finishPlaced } from "./copies.ts";
 import {
   cancelExecution,
   createInstallation,
+  createQueue,
+  type EngineHost,
+  type EngineQueue,
   getEngine,
   getExecution,
   getInstallation,
+  isRunning,
   listEngines,
   listExecutions,
   listInstallations,
@@ -139,6 +143,8 @@ export interface GatewayNeeds {
   readonly issuer?: () => string | undefined;
   readonly options?: Partial<GatewayOptions>;
   readonly log: Logger;
+  /** Runs engines; without it none can be run. */
+  readonly engines?: EngineHost;
   /** Calls back at the end of the event loop's turn, whose changes then share a commit; without it each has its own. */
   readonly turn?: (callback: () => void) => void;
   /** Whether there is a control endpoint (control.ts). */
@@ -158,6 +164,8 @@ export interface Gateway {
   /** Makes it when there is none of this name. */
   ensureWorkspace(name: string): WorkspaceRow;
   issueToken(claims: TokenClaims): string;
+  /** Absent where no engines can be run. */
+  readonly engines: EngineQueue | undefined;
   /** What an account may use, by name. */
   workspacesOf(account: string): readonly { readonly id: string; readonly name: string; readonly role: Role }[];
   /** Drops what has expired of sign-ins, and has a new key sign where it is time. */
@@ -189,12 +197,17 @@ export function createGateway(needs: GatewayNeeds): Gateway {
   });
   store.afterRollback(() => told.clear());
   store.afterRollback(lists.forget);
+  let engines: EngineQueue | undefined;
   const context: Context = {
     clock,
     newId: createIds(clock),
     store,
     accounts: accountStore.accounts,
     apiKeys: accountStore.apiKeys,
+    registered: accountStore.engines,
+    get engines() {
+      return engines;
+    },
     blobs,
     options,
     pathLag: createLag(store, clock, "path", () => ({
@@ -211,12 +224,15 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     news,
     told,
   };
+  const issueToken = (claims: TokenClaims) => signToken(signingKey, clock, claims, accountStore.revokedUntil());
+  if (needs.engines !== undefined) engines = createQueue(context, needs.engines, issueToken, log);
   finishCopies(context);
   const checkToken = createTokenCheck({
     key: signingKey,
     clock,
     store: accountStore,
     issuer: () => needs.issuer?.(),
+    isRunning: (execution) => isRunning(store, execution),
     lifeSeconds: () => options.tokenSeconds,
   });
   const background = new Set<Promise<unknown>>();
@@ -353,7 +369,8 @@ export function createGateway(needs: GatewayNeeds): Gateway {
       store.flush();
       return row;
     },
-    issueToken: (claims) => signToken(signingKey, clock, claims, accountStore.revokedUntil()),
+    issueToken,
+    engines,
     workspacesOf: (account) => workspacesOfAccount(context, account),
     tidyAccounts() {
       accountStore.records.tidy();
@@ -366,6 +383,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
         for (let after = some(0); after !== undefined; after = some(after)) await sleep(clock, 0);
       }
       await finishPlaced(context);
+      await engines?.forget();
     },
     async settle() {
       store.flush();

@@ -84,6 +84,10 @@ export const changed = (detail: string, node?: Node) => new ProblemError(412, de
 export const tooLarge = (detail: string, field?: string) =>
   new ProblemError(413, detail, field === undefined ? {} : { field });
 
+/** 429: nothing was done; there is room again once something of it has been worked off. */
+export const tooMany = (detail: string, retryAfterSeconds: number) =>
+  new ProblemError(429, detail, { headers: { "retry-after": String(retryAfterSeconds) } });
+
 /** 507: nothing was done; the same may go well when there is room again. */
 export const diskFull = () => new ProblemError(507, "The gateway has no room left; nothing was done.");
 

@@ -15,11 +15,13 @@ import {
   blobFolder,
   databasePath,
   ensureSigningKey,
+  executionFolders,
   lockDataFolder,
   makeDataFolder,
   readSigningKey,
 } from "./data-folder.ts";
 import { openDiskBlobs } from "./disk-blobs.ts";
+import { createEngineProcesses, type EngineHost, openLogs } from "./engines/index.ts";
 import { startServer } from "./server.ts";
 import { createSignIn } from "./sign-in/index.ts";
 import { openDatabase } from "./store.ts";
@@ -30,6 +32,7 @@ export const BARE_PROFILE = fileURLToPath(new URL("../../src/gateway/bare.profil
 export const DEFAULT_WORKSPACE = "workspace";
 
 const TIDY_MS = 3600 * 1000;
+export const MAX_EXECUTIONS = 4;
 
 export interface StartGatewayOptions extends Partial<GatewayOptions> {
   /** Made when missing; owner-only. */
@@ -44,6 +47,8 @@ export interface StartGatewayOptions extends Partial<GatewayOptions> {
   readonly socketPath?: string;
   /** Names of workspaces to be there; made when missing. Without any, a gateway that has none gets "workspace". */
   readonly workspaces?: readonly string[];
+  /** So many executions run at a time. Default 4. */
+  readonly maxExecutions?: number;
   /** Speak only the plainest calls; see bare.ts. */
   readonly bare?: boolean;
   readonly log?: Logger;
@@ -82,6 +87,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     socketPath,
     workspaces,
     log = SILENT,
+    maxExecutions = MAX_EXECUTIONS,
     bare = false,
     control = false,
     quota,
@@ -118,10 +124,13 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
       log,
       turn: setImmediate,
       control,
+      // A bare one has no word for them.
+      ...(bare ? {} : { engines: engineHost(dataDir, maxExecutions) }),
     });
     for (const name of workspaces ?? [DEFAULT_WORKSPACE]) gateway.ensureWorkspace(name);
     if (quota !== undefined) gateway.setOptions({ quota });
     systemClock.step("gateway: opened");
+    await gateway.engines?.recover();
     await tidy(gateway, log);
     tidying = setInterval(() => void tidy(gateway, log), TIDY_MS);
     tidying.unref();
@@ -139,6 +148,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
       ...(socketPath === undefined ? {} : { socketPath }),
       ...(bare ? {} : { signInAt }),
     });
+    gateway.engines?.begin(server.baseUrl);
     let closed: Promise<void> | undefined;
     return {
       baseUrl: server.baseUrl,
@@ -148,8 +158,7 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
       setOptions: (changes) => gateway.setOptions(changes),
       close() {
         gateway.endStreams();
-        closed ??= server
-          .close()
+        closed ??= Promise.all([gateway.engines?.close(), server.close()])
           .then(() => gateway.settle())
           .finally(free);
         return closed;
@@ -159,6 +168,15 @@ export async function startGateway(options: StartGatewayOptions): Promise<Runnin
     await free();
     throw error;
   }
+}
+
+function engineHost(dataDir: string, maxExecutions: number): EngineHost {
+  const { work, logs } = executionFolders(dataDir);
+  return {
+    processes: createEngineProcesses({ folder: work, clock: systemClock, environment: process.env }),
+    logs: openLogs({ folder: logs, clock: systemClock }),
+    maxExecutions,
+  };
 }
 
 /** What nothing refers to any more, and keys that have lived long enough. */

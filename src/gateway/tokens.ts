@@ -2,7 +2,7 @@
  * What a request may carry as its bearer token: an API key (accounts/api-keys.ts), or an access token, of two kinds, each
  * with its own algorithm. Those of a sign-in are checked by accounts/access-tokens.ts.
  * Those of the gateway's command line, below, are JWTs signed with HMAC-SHA-256, with `scope` (space separated), `exp` and,
- * if bound, `workspace` (its id). Signed with node:crypto rather than jose: jose's WebCrypto resolves on the thread pool,
+ * if bound, `workspace` (its id); that of an execution also `execution` and, if it runs for an account, `sub`. Signed with node:crypto rather than jose: jose's WebCrypto resolves on the thread pool,
  * and a gateway on a virtual clock must answer in the same order every time.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
@@ -43,6 +43,10 @@ export function goodUntil({ issued, until, apiKey }: Pick<Caller, "issued" | "un
 export interface TokenClaims {
   readonly scopes: readonly string[];
   readonly workspace?: string | undefined;
+  /** Id of the account that it is of; absent: of none. */
+  readonly account?: string | undefined;
+  /** The execution that it was made for. */
+  readonly execution?: string | undefined;
   readonly ttlSeconds: number;
 }
 
@@ -54,6 +58,8 @@ export interface TokenNeeds {
   readonly store: AccountStore;
   /** The address that tokens of a sign-in name as their issuer. */
   issuer(): string | undefined;
+  /** Whether an execution runs: its token is good for so long. */
+  isRunning(execution: string): boolean;
   /** As for `goodUntil`. */
   lifeSeconds(): number;
 }
@@ -67,6 +73,8 @@ const claims = z.looseObject({
   iat: z.number().optional(),
   nbf: z.number().optional(),
   workspace: z.string().min(1).optional(),
+  sub: z.string().min(1).optional(),
+  execution: z.string().min(1).optional(),
 });
 
 function signature(key: Uint8Array, signed: string): Buffer {
@@ -84,6 +92,8 @@ export function signToken(
   const payload = {
     scope: token.scopes.join(" "),
     ...(token.workspace === undefined ? {} : { workspace: token.workspace }),
+    ...(token.account === undefined ? {} : { sub: token.account }),
+    ...(token.execution === undefined ? {} : { execution: token.execution }),
     iat: issuedAt,
     exp: issuedAt + token.ttlSeconds,
     jti: clock.uuid(),
@@ -106,7 +116,7 @@ function parsePart(text: string): unknown {
   }
 }
 
-function readOwnToken({ key, store }: TokenNeeds, token: string): KnownToken | undefined {
+function readOwnToken({ key, store, isRunning }: TokenNeeds, token: string): KnownToken | undefined {
   const [head = "", payload = "", given = "", ...more] = token.split(".");
   if (more.length > 0 || !header.safeParse(parsePart(head)).success) return undefined;
   const expected = signature(key, `${head}.${payload}`);
@@ -116,14 +126,18 @@ function readOwnToken({ key, store }: TokenNeeds, token: string): KnownToken | u
   if (given !== expected.toString("base64url")) return undefined;
   const parsed = claims.safeParse(parsePart(payload));
   if (!parsed.success) return undefined;
-  const { scope, exp, iat = 0, nbf = 0, workspace } = parsed.data;
+  const { scope, exp, iat = 0, nbf = 0, workspace, sub, execution } = parsed.data;
+  const account = sub === undefined ? undefined : store.accounts.find(sub);
+  if (sub !== undefined && account === undefined) return undefined;
+  const isOf = () => account === undefined || store.accounts.find(account.id) !== undefined;
   const caller: Caller = {
     scopes: new Set(scope.split(" ").filter((name) => name !== "")),
     workspace,
-    account: undefined,
+    account: account === undefined ? undefined : { id: account.id, name: account.name },
+    execution,
     issued: iat * 1000,
     until: exp * 1000,
-    stands: () => iat > store.revokedUntil(),
+    stands: () => iat > store.revokedUntil() && isOf() && (execution === undefined || isRunning(execution)),
   };
   return { caller, from: nbf * 1000 };
 }

@@ -1,12 +1,14 @@
 /**
- * The door to accounts.db: who there is, what each may do where, and what signs tokens. A running gateway and commands
- * beside it have it open at the same time, so whatever one of them changes holds for the other's next call.
+ * The door to accounts.db: who there is, what each may do where, what signs tokens, and which engines there are. A running
+ * gateway and commands beside it have it open at the same time, so whatever one of them changes holds for the other's
+ * next call.
  */
 import path from "node:path";
 import Database from "better-sqlite3";
 import type { Clock } from "../../lib/runtime.ts";
 import { type Accounts, createAccounts } from "./accounts.ts";
 import { type ApiKeys, createApiKeys } from "./api-keys.ts";
+import { createEngines, type Engines } from "./engines.ts";
 import { createOauthRecords, type OauthRecords } from "./oauth-records.ts";
 import { migrateAccounts, openAccountsDatabase } from "./schema.ts";
 import { createSigningKeys, type SigningKeys } from "./signing-keys.ts";
@@ -14,11 +16,13 @@ import { createSigningKeys, type SigningKeys } from "./signing-keys.ts";
 export { readAccessToken } from "./access-tokens.ts";
 export { type Account, AccountError, type Accounts, type Membership } from "./accounts.ts";
 export type { ApiKeyRow, ApiKeys } from "./api-keys.ts";
+export { type EngineEntry, EngineError, type Engines, type NewEngine } from "./engines.ts";
 export { LOGIN, type OauthRecord, type OauthRecords } from "./oauth-records.ts";
 export type { Jwk, SigningKeys } from "./signing-keys.ts";
 
 export interface AccountStore {
   readonly accounts: Accounts;
+  readonly engines: Engines;
   readonly keys: SigningKeys;
   readonly apiKeys: ApiKeys;
   readonly records: OauthRecords;
@@ -53,6 +57,7 @@ function storeOf(database: Database.Database, clock: StoreClock): AccountStore {
   const revoke = database.prepare("INSERT OR REPLACE INTO setting VALUES ('revoked-until', ?)");
   return {
     accounts: createAccounts(database, clock, records.endLogins),
+    engines: createEngines(database, clock),
     keys,
     apiKeys,
     records,

@@ -53,6 +53,18 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX oauth_expiry ON oauth(expires_at) WHERE expires_at IS NOT NULL;
   `,
   `
+  CREATE TABLE engine (               -- programs that the gateway's owner has registered (engines.ts)
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    description TEXT NOT NULL,
+    command TEXT NOT NULL,            -- JSON: the program and its arguments
+    time_limit INTEGER NOT NULL,      -- s
+    scopes TEXT NOT NULL,             -- JSON
+    input_schema TEXT,                -- JSON; null: any input
+    created_at INTEGER NOT NULL       -- ms
+  );
+  `,
+  `
   CREATE TABLE api_key (
     id TEXT PRIMARY KEY,
     hash TEXT NOT NULL UNIQUE,        -- SHA-256 of the key, base64url: nothing else is kept of it
