@@ -34,6 +34,8 @@ export interface Context {
   readonly registered: Engines;
   /** Runs them; absent where none can be run, as in a simulation. */
   readonly engines: EngineQueue | undefined;
+  /** Starts engines by triggers. */
+  readonly triggers: { look(workspace: string): void };
   readonly blobs: Blobs;
   readonly options: Readonly<GatewayOptions>;
   readonly pathLag: Lag;

@@ -68,7 +68,14 @@ import { createSortedLists } from "./sorted-lists.ts";
 import { FRAMING_BYTES } from "./staging.ts";
 import { createStore } from "./store.ts";
 import { type Caller, createTokenCheck, signToken, type TokenClaims } from "./tokens.ts";
-import { createTrigger, getTrigger, listTriggers, removeTrigger, updateTrigger } from "./triggers/index.ts";
+import {
+  createDispatcher,
+  createTrigger,
+  getTrigger,
+  listTriggers,
+  removeTrigger,
+  updateTrigger,
+} from "./triggers/index.ts";
 import { upload, writeContent, writeReference } from "./uploads.ts";
 import { listVersions } from "./versions.ts";
 import { callWorkspace, createWorkspace, ensureWorkspace, listWorkspaces, type WorkspaceRow } from "./workspaces.ts";
@@ -208,6 +215,7 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     get engines() {
       return engines;
     },
+    triggers: { look: (workspace) => triggers.look(workspace) },
     blobs,
     options,
     pathLag: createLag(store, clock, "path", () => ({
@@ -225,8 +233,10 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     told,
   };
   const issueToken = (claims: TokenClaims) => signToken(signingKey, clock, claims, accountStore.revokedUntil());
+  const triggers = createDispatcher(context, log);
   if (needs.engines !== undefined) engines = createQueue(context, needs.engines, issueToken, log);
   finishCopies(context);
+  triggers.begin();
   const checkToken = createTokenCheck({
     key: signingKey,
     clock,

@@ -11,6 +11,7 @@ export {
   listExecutions,
   originOf,
   queueTriggered,
+  requiredInstallation,
   startExecution,
   type TriggeredExecution,
 } from "./executions.ts";
