@@ -19,6 +19,7 @@ import {
   flagName,
   type Given,
   missingFlags,
+  REST,
   resolveValues,
   type Values,
   variableOf,
@@ -44,6 +45,11 @@ const RUN: { readonly [C in CommandName]: () => Promise<Run<C>> } = {
   "gateway user list": async () => (await import("./gateway-user.ts")).userList,
   "gateway user remove": async () => (await import("./gateway-user.ts")).userRemove,
   "gateway user password": async () => (await import("./gateway-user.ts")).userPassword,
+  "gateway engine": async () => (await import("./gateway-engine.ts")).engineList,
+  "gateway engine add": async () => (await import("./gateway-engine.ts")).engineAdd,
+  "gateway engine list": async () => (await import("./gateway-engine.ts")).engineList,
+  "gateway engine show": async () => (await import("./gateway-engine.ts")).engineShow,
+  "gateway engine remove": async () => (await import("./gateway-engine.ts")).engineRemove,
   "gateway grant": async () => (await import("./gateway-user.ts")).userList,
   "gateway grant set": async () => (await import("./gateway-user.ts")).grantSet,
   "gateway grant remove": async () => (await import("./gateway-user.ts")).grantRemove,
@@ -95,10 +101,11 @@ class Chosen extends Error {
   }
 }
 
-async function main(argv: readonly string[]): Promise<number> {
+async function main(words: readonly string[]): Promise<number> {
+  const { argv, rest } = splitRest(words);
   const choose = <C extends CommandName>(name: C, given: Given): never => {
     throw new Chosen(async () => {
-      const values = resolveValues(name, given);
+      const values = resolveValues(name, { ...given, [REST]: rest });
       const command = await RUN[name]();
       return command(values);
     });
@@ -144,6 +151,18 @@ async function main(argv: readonly string[]): Promise<number> {
   return EXIT.ok;
 }
 
+/** What a command takes after "--" is not the parser's; to other commands "--" says that no flags follow. */
+function splitRest(words: readonly string[]): { readonly argv: readonly string[]; readonly rest: readonly string[] } {
+  const name = nameOf(words);
+  const at = words.indexOf("--");
+  if (at === -1 || !isCommand(name) || (COMMANDS[name] as Command).rest === undefined) return { argv: words, rest: [] };
+  return { argv: words.slice(0, at), rest: words.slice(at + 1) };
+}
+
+/** The words of the command that a line begins with, as far as there is one. */
+const nameOf = (argv: readonly string[]) =>
+  [3, 2, 1].map((count) => argv.slice(0, count).join(" ")).find(isCommand) ?? argv[0] ?? "";
+
 /** The parser's words in ours, with the dashes the user typed. */
 function usageMessage(message: string, argv: readonly string[]): string {
   const [, unknown] = /^Unknown arguments?: (.*)$/.exec(message) ?? [];
@@ -165,7 +184,7 @@ function usageMessage(message: string, argv: readonly string[]): string {
 }
 
 function folderNeeded(argv: readonly string[]): string {
-  const name = [3, 2, 1].map((count) => argv.slice(0, count).join(" ")).find(isCommand) ?? argv[0] ?? "";
+  const name = nameOf(argv);
   if (!isCommand(name)) return `${name} needs a folder: wsfs ${name} DIR`;
   const { positionals }: Command = COMMANDS[name];
   if (positionals !== undefined)
@@ -211,6 +230,11 @@ function declare(parser: Argv, name: CommandName): void {
   const command: Command = COMMANDS[name];
   if (command.paths === true) parser.positional("PATH", { type: "string", describe: "What to try: with all below it" });
   for (const word of command.positionals ?? []) parser.positional(word, { type: "string" });
+  if (command.rest !== undefined) {
+    parser.usage(
+      `$0 ${name} ${(command.positionals ?? []).join(" ")} [flags] -- ${command.rest}…\n\n${command.summary}`,
+    );
+  }
   if (command.dir !== "none") parser.positional("DIR", { type: "string", describe: "The folder of the mount" });
   for (const flag of command.flags) parser.option(flagName(flag), describe(name, flag));
   const examples = command.examples.map(([line, meaning]) => `  ${line}\n      ${meaning}`);

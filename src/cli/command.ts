@@ -8,6 +8,8 @@ export interface Command {
   readonly paths?: true;
   /** Words that have to follow, in this order, by what they stand for. */
   readonly positionals?: readonly string[];
+  /** Words after "--", at least one, by what they stand for: they are no flags of ours. */
+  readonly rest?: string;
   readonly summary: string;
   /** What a script has to know besides: what is printed with --json, what exit codes mean. */
   readonly notes?: readonly string[];

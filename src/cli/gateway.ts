@@ -90,6 +90,7 @@ async function listen(values: Values<"gateway">, data: string, workspaces: reado
       ...faults,
       control: values.faults,
       maxFileBytes: values["max-upload"],
+      maxExecutions: values["max-executions"],
       bare: values.bare,
       log: createGatewayLog({ level: logLevel(values), json: values.json }),
     });

@@ -4,6 +4,7 @@
  */
 
 import type { Command } from "./command.ts";
+import { ENGINE_COMMANDS } from "./engine-commands.ts";
 import { EXIT, Failure } from "./failure.ts";
 import { FLAGS, type Flag, type FlagName } from "./flags.ts";
 import { SERVICE_COMMANDS } from "./service-commands.ts";
@@ -260,6 +261,7 @@ export const COMMANDS = {
       "clock-skew",
       "faults",
       "bare",
+      "max-executions",
       "max-upload",
       "quota",
       "quiet",
@@ -346,6 +348,7 @@ export const COMMANDS = {
     required: ["data", "workspace"],
     examples: [["wsfs gateway grant remove ada --data ~/gateway --workspace main", "ada does not see it any more"]],
   },
+  ...ENGINE_COMMANDS,
   ...SERVICE_COMMANDS,
 } as const satisfies Record<string, Command>;
 
@@ -388,6 +391,7 @@ export type Values<C extends CommandName> = ((typeof COMMANDS)[C] extends { chan
   }
     ? { readonly paths: readonly string[] }
     : unknown) &
+  ((typeof COMMANDS)[C] extends { rest: string } ? { readonly rest: readonly string[] } : unknown) &
   ((typeof COMMANDS)[C] extends { positionals: readonly (infer P extends string)[] }
     ? { readonly positionals: { readonly [K in P]: string } }
     : unknown);
@@ -397,6 +401,7 @@ const OTHER_NAMES: Readonly<Partial<Record<FlagName, string>>> = {
   "workspace-list": "workspace",
   body: "data",
   "engine-filter": "engine",
+  "engine-scope": "scope",
   "wait-end": "wait",
 };
 
@@ -409,6 +414,9 @@ export function variableOf(name: FlagName): string | undefined {
   const flag: Flag = FLAGS[name];
   return flag.variable === true ? `WSFS_${flagName(name).toUpperCase().replaceAll("-", "_")}` : undefined;
 }
+
+/** Under which name `Given` has the words after "--" of a command that takes some. */
+export const REST = "--";
 
 /** What the command line parser found: by the flag's name on the command line; absent where not given. */
 export type Given = Readonly<Record<string, unknown>>;
@@ -424,6 +432,7 @@ export function resolveValues<C extends CommandName>(
   if (command.paths === true) result.paths = pathsOf(commandName, given.PATH);
   const missing: FlagName[] = [];
   if (command.positionals !== undefined) result.positionals = positionalsOf(commandName, command.positionals, given);
+  if (command.rest !== undefined) result.rest = restOf(commandName, command.rest, given[REST]);
   for (const name of command.flags) {
     const flag: Flag = FLAGS[name];
     const option = `--${flagName(name)}`;
@@ -478,6 +487,12 @@ function positionalsOf(name: string, words: readonly string[], given: Given): Re
     throw new Failure(`${name} needs ${word}: wsfs ${name} ${words.join(" ")}`, EXIT.usage);
   });
   return Object.fromEntries(entries);
+}
+
+function restOf(name: string, word: string, given: unknown): string[] {
+  const words: string[] = Array.isArray(given) ? given.map(String) : [];
+  if (words.length > 0 && words[0] !== "") return words;
+  throw new Failure(`${name} needs a command after "--": wsfs ${name} … -- ${word}…`, EXIT.usage);
 }
 
 function pathsOf(name: string, given: unknown): string[] {

@@ -15,6 +15,7 @@ export {
   startExecution,
   type TriggeredExecution,
 } from "./executions.ts";
+export { checkSchema } from "./input.ts";
 export {
   createInstallation,
   getEngine,

@@ -52,7 +52,7 @@ const FORGET_BATCH = 100;
 const TOKEN_SPARE_SECONDS = 3600;
 
 interface Running {
-  readonly done: Promise<void>;
+  done: Promise<void>;
   engine?: RunningEngine;
   /** How it is to end, whatever its exit code. */
   ending?: Ending & { readonly state: "cancelled" | "interrupted" };
@@ -124,11 +124,9 @@ export function createQueue(
         return;
       }
       if (row === undefined) return;
-      const taken: { entry?: Running } = {};
-      // It begins with what is committed, so not at once.
-      const done = run(row, baseUrl, () => taken.entry);
-      taken.entry = { done };
-      running.set(row.id, taken.entry);
+      const entry: Running = { done: Promise.resolve() };
+      running.set(row.id, entry);
+      entry.done = run(row, baseUrl, entry);
     }
   }
 
@@ -139,7 +137,7 @@ export function createQueue(
     clock.soon(fill);
   }
 
-  async function run(row: ExecutionRow, base: string, entryOf: () => Running | undefined): Promise<void> {
+  async function run(row: ExecutionRow, base: string, entry: Running): Promise<void> {
     try {
       await store.committed();
     } catch (error) {
@@ -150,11 +148,9 @@ export function createQueue(
       return;
     }
     clock.step("gateway: execution taken");
-    await Promise.resolve();
-    const entry = entryOf();
-    const end = entry === undefined || entry.ending !== undefined ? NOT_BEGUN : await runProgram(row, base, entry);
+    const end = entry.ending === undefined ? await runProgram(row, base, entry) : NOT_BEGUN;
     clock.step("gateway: execution ended");
-    await finish(row, end, entry?.ending);
+    await finish(row, end, entry.ending);
     running.delete(row.id);
     host.logs.news.fire([row.id]);
     look();
@@ -262,7 +258,8 @@ export function createQueue(
         .prepare<string>("SELECT id FROM execution WHERE state = 'running' ORDER BY number")
         .pluck()
         .all();
-      await host.processes.endLeft(left);
+      const alive = await host.processes.endLeft(left);
+      if (alive.length > 0) log.error({ processes: alive }, "processes of executions cannot be ended");
       clock.step("gateway: left executions ended");
       for (const id of left) {
         const { state, ...ending } = INTERRUPTED;
