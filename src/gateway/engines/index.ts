@@ -1,7 +1,4 @@
 /** The door to engines: their installations in workspaces, and their executions with logs. */
-import type { Context } from "../context.ts";
-import type { Call, GatewayAnswer } from "../exchange.ts";
-import { notFound } from "../problems.ts";
 
 export { type ExecutionRow, executionSeen, findExecution, isRunning, showExecution } from "./execution-rows.ts";
 export {
@@ -11,6 +8,7 @@ export {
   listExecutions,
   originOf,
   queueTriggered,
+  requiredInstallation,
   startExecution,
   type TriggeredExecution,
 } from "./executions.ts";
@@ -26,9 +24,4 @@ export {
 export { type Logs, openLogs } from "./logs.ts";
 export { createEngineProcesses, type EngineProcesses } from "./processes.ts";
 export { createQueue, type EngineHost, type EngineQueue } from "./queue.ts";
-
-const unbuilt = (): never => {
-  throw notFound("This gateway does not serve logs yet.");
-};
-export const readLogs = (_: Context, __: Call<"readLogs">): GatewayAnswer => unbuilt();
-export const streamLogs = (_: Context, __: Call<"streamLogs">): GatewayAnswer => unbuilt();
+export { readLogs, streamLogs } from "./read-logs.ts";
