@@ -22,7 +22,7 @@ const FINAL = ["succeeded", "failed", "cancelled", "timed-out", "interrupted"];
 const LIFE_MS = 6000;
 const POLL = { timeout: 60_000, interval: 50 };
 
-const labels = [...gatewayLabels()].filter((label) => label.includes("execution"));
+const labels = [...gatewayLabels()].filter((label) => /execution/.test(label) && !/trigger/.test(label));
 const deaths: DeathAt[] = [
   ...labels.flatMap((label) => [1, 3].map((times) => ({ label, times }))),
   ...["gateway: about to commit", "gateway: committed"].flatMap((label) =>
