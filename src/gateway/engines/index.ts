@@ -1,5 +1,6 @@
 /** The door to engines: their installations in workspaces, and their executions with logs. */
 
+export type { EngineHost, EngineQueue } from "./engine-queue.ts";
 export { type ExecutionRow, executionSeen, findExecution, isRunning, showExecution } from "./execution-rows.ts";
 export {
   cancelExecution,
@@ -23,5 +24,5 @@ export {
 } from "./installations.ts";
 export { type Logs, openLogs } from "./logs.ts";
 export { createEngineProcesses, type EngineProcesses } from "./processes.ts";
-export { createQueue, type EngineHost, type EngineQueue } from "./queue.ts";
+export { createQueue } from "./queue.ts";
 export { readLogs, streamLogs } from "./read-logs.ts";
