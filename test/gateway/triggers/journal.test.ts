@@ -253,6 +253,15 @@ describe("what fails", () => {
     expect((await triggerNow(core, trigger)).failures).toBe(1);
   });
 
+  test("is noticed though others go on", async () => {
+    const trigger = await makeTrigger(core, { on: INBOX });
+    await save("/inbox/a");
+    await save("/inbox/b");
+    core.engines.end(core.engines.running()[0] ?? "", { exitCode: 1 });
+    await core.clock.advance(0);
+    expect((await triggerNow(core, trigger)).failures).toBe(1);
+  });
+
   test("a pause that was made before the clock was set back ends all the same", async () => {
     await makeTrigger(core, { on: INBOX });
     await save("/inbox/a");
