@@ -3,7 +3,7 @@ import type { Clock } from "../lib/runtime.ts";
 import type { Accounts, ApiKeys, Engines } from "./accounts/index.ts";
 import type { Births } from "./births.ts";
 import type { Blobs } from "./blobs.ts";
-import type { EngineQueue } from "./engines/index.ts";
+import type { EngineQueue } from "./engines/engine-queue.ts";
 import { type FaultOptions, faultOptions } from "./fault-options.ts";
 import type { Lag } from "./lag.ts";
 import type { Signal } from "./signal.ts";

@@ -11,6 +11,7 @@ import type { Context } from "../context.ts";
 import { notFound } from "../problems.ts";
 import type { Store } from "../store.ts";
 import type { Caller } from "../tokens.ts";
+import type { Ending } from "./engine-queue.ts";
 
 export interface ExecutionRow {
   readonly number: number;
@@ -138,14 +139,6 @@ export function insertExecution(context: Context, made: NewExecutionRow): string
       made.input,
     );
   return id;
-}
-
-export interface Ending {
-  readonly exitCode?: number | null;
-  readonly detail?: string | null;
-  readonly logBytes?: number;
-  /** Name of the account that ended it; that it runs for when absent. */
-  readonly account?: string | null;
 }
 
 const ALLOWED: Readonly<Record<ExecutionState, readonly ExecutionState[]>> = {

@@ -1,8 +1,6 @@
 /** The door to engines: their installations in workspaces, and their executions with logs. */
-import type { Context } from "../context.ts";
-import type { Call, GatewayAnswer } from "../exchange.ts";
-import { notFound } from "../problems.ts";
 
+export type { EngineHost, EngineQueue } from "./engine-queue.ts";
 export { type ExecutionRow, executionSeen, findExecution, isRunning, showExecution } from "./execution-rows.ts";
 export {
   cancelExecution,
@@ -26,10 +24,5 @@ export {
 } from "./installations.ts";
 export { type Logs, openLogs } from "./logs.ts";
 export { createEngineProcesses, type EngineProcesses } from "./processes.ts";
-export { createQueue, type EngineHost, type EngineQueue } from "./queue.ts";
-
-const unbuilt = (): never => {
-  throw notFound("This gateway does not serve logs yet.");
-};
-export const readLogs = (_: Context, __: Call<"readLogs">): GatewayAnswer => unbuilt();
-export const streamLogs = (_: Context, __: Call<"streamLogs">): GatewayAnswer => unbuilt();
+export { createQueue } from "./queue.ts";
+export { readLogs, streamLogs } from "./read-logs.ts";

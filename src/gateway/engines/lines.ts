@@ -14,7 +14,7 @@ export interface LineCutter {
   rest(): Uint8Array[];
 }
 
-export function createLineCutter(): LineCutter {
+export function createLineCutter(maxBytes = LINE_MAX_BYTES): LineCutter {
   /** Of the line that has no end yet, less than what is surely more than a piece. */
   let begun: Uint8Array = NOTHING;
   return {
@@ -25,17 +25,16 @@ export function createLineCutter(): LineCutter {
         const line = joined(begun, bytes.subarray(from, end));
         begun = NOTHING;
         from = end + 1;
-        pieces(line.at(-1) === RETURN ? line.subarray(0, -1) : line, 0, lines);
+        pieces(line.at(-1) === RETURN ? line.subarray(0, -1) : line, maxBytes, 0, lines);
       }
       // Its last byte may be the "\r" of its end, which belongs to no piece.
-      begun = pieces(joined(begun, bytes.subarray(from)), 1, lines);
-      // Of its own: the caller's bytes may change.
-      if (begun.buffer === bytes.buffer) begun = begun.slice();
+      // And it is copied: the caller's bytes may change.
+      begun = Uint8Array.from(pieces(joined(begun, bytes.subarray(from)), maxBytes, 1, lines));
       return lines;
     },
     rest() {
       const lines: Uint8Array[] = [];
-      if (begun.length > 0) pieces(begun, 0, lines);
+      if (begun.length > 0) pieces(begun, maxBytes, 0, lines);
       begun = NOTHING;
       return lines;
     },
@@ -47,13 +46,13 @@ function joined(before: Uint8Array, bytes: Uint8Array): Uint8Array {
 }
 
 /**
- * Adds the pieces of a line. With `spare`, all but the last one, of a line that goes on: it is answered, as are bytes that
+ * Adds the pieces of a line. With `spare`, of a line that goes on: all but the last one, which is answered, as are bytes that
  * could be the line's end.
  */
-function pieces(line: Uint8Array, spare: 0 | 1, into: Uint8Array[]): Uint8Array {
+function pieces(line: Uint8Array, maxBytes: number, spare: 0 | 1, into: Uint8Array[]): Uint8Array {
   let rest = line;
-  while (rest.length > LINE_MAX_BYTES + spare) {
-    const end = pieceEnd(rest);
+  while (rest.length > maxBytes + spare) {
+    const end = pieceEnd(rest, maxBytes);
     into.push(rest.subarray(0, end));
     rest = rest.subarray(end);
   }
@@ -62,9 +61,9 @@ function pieces(line: Uint8Array, spare: 0 | 1, into: Uint8Array[]): Uint8Array 
 }
 
 /** Before a character that would be cut; a byte that goes on with one has the bits 10 first, of which there are at most three. */
-function pieceEnd(line: Uint8Array): number {
-  for (let end = LINE_MAX_BYTES; end > LINE_MAX_BYTES - 4; end -= 1) {
+function pieceEnd(line: Uint8Array, maxBytes: number): number {
+  for (let end = maxBytes; end > maxBytes - 4; end -= 1) {
     if (((line[end] ?? 0) & 0xc0) !== 0x80) return end;
   }
-  return LINE_MAX_BYTES;
+  return maxBytes;
 }

@@ -13,6 +13,8 @@ export const EXECUTION_VARIABLE = "WSFS_EXECUTION";
 const LOOK_AT = 64;
 /** How long after a look that found nothing the next one is, see `remaining`. */
 const SETTLE_MS = 10;
+/** How often a process that begins another and ends is looked for. */
+const CHASES = 50;
 /** How often is looked whether processes that were told to end have ended. */
 const POLL_MS = 50;
 /** A process that SIGKILL does not end waits for a device for good: that of a network file system, a broken disk. */
@@ -28,11 +30,14 @@ export interface Ours {
   readonly session?: number | undefined;
 }
 
-/** Numbers of the processes. Where no file can be opened for now (EMFILE), it looks again. */
-async function look(clock: Clock, ours: Ours): Promise<number[]> {
+/** Answers whether there was such a process to do it to. */
+type Act = (pid: number) => boolean;
+
+/** Does something to each of the processes, and answers which there were. Where no file can be opened now, it waits. */
+async function look(clock: Clock, ours: Ours, act: Act): Promise<number[]> {
   for (;;) {
     try {
-      return await lookOnce(clock, ours);
+      return await lookOnce(clock, ours, act);
     } catch (error) {
       if (!hasCode(error, "EMFILE", "ENFILE", "ENOMEM")) throw error;
       await sleep(clock, POLL_MS);
@@ -40,21 +45,27 @@ async function look(clock: Clock, ours: Ours): Promise<number[]> {
   }
 }
 
-/** The newest first: those that fork and exit are met before they are gone. */
-async function lookOnce(clock: Clock, ours: Ours): Promise<number[]> {
-  const numbers = readdirSync("/proc")
-    .filter((name) => /^\d+$/.test(name))
-    .map(Number)
-    .sort((a, b) => b - a);
+async function lookOnce(clock: Clock, ours: Ours, act: Act): Promise<number[]> {
+  const before = newestProcess();
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
   const found: number[] = [];
-  for (const [index, pid] of numbers.entries()) {
+  for (const [index, pid] of pids.map(Number).entries()) {
     if (index % LOOK_AT === LOOK_AT - 1) await new Promise<void>((resolve) => clock.soon(resolve));
-    if (pid !== process.pid && isOurs(pid, ours)) found.push(pid);
+    if (isOurs(pid, ours) && act(pid)) found.push(pid);
+  }
+  // A process that begins another and ends, as that one does, is in no list for long enough: it is met where it comes up.
+  for (let tries = 0; tries < CHASES && found.length === 0 && newestProcess() !== before; tries += 1) {
+    const newest = newestProcess();
+    for (let pid = newest; pid > newest - 4; pid -= 1) if (isOurs(pid, ours) && act(pid)) found.push(pid);
   }
   return found;
 }
 
+/** Number of the process that was begun last on this machine. */
+const newestProcess = (): number => Number(readProc("/proc/loadavg").trim().split(" ").at(-1));
+
 function isOurs(pid: number, { isExecution, session }: Ours): boolean {
+  if (pid === process.pid) return false;
   // A zombie has ended: whoever began it has yet to ask how.
   const [state, sid] = sessionOf(pid);
   if (state === undefined || state === "Z" || state === "X") return false;
@@ -84,19 +95,18 @@ function readProc(path: string): string {
  * None only after three looks: a process has no environment for a moment while it executes another program, and one that
  * began another and ended may have been missed with it.
  */
-async function remaining(clock: Clock, ours: Ours): Promise<number[]> {
+async function lookWell(clock: Clock, ours: Ours, act: Act): Promise<number[]> {
   for (let looks = 1; ; looks += 1) {
-    const found = await look(clock, ours);
+    const found = await look(clock, ours, act);
     if (found.length > 0 || looks === 3) return found;
     await sleep(clock, SETTLE_MS);
   }
 }
 
-/** Whether there was such a process; one that may not be signalled has become another user's. */
+/** Of a process of another user, as it may have become (setuid), it can do nothing. */
 function signal(pid: number, name: NodeJS.Signals): boolean {
   try {
-    process.kill(pid, name);
-    return true;
+    return process.kill(pid, name);
   } catch (error) {
     if (hasCode(error, "ESRCH", "EPERM")) return false;
     throw error;
@@ -112,43 +122,41 @@ export interface Ended {
 
 /** SIGTERM, and SIGKILL once `killAt` is over, a time of clock.elapsed(); ends as soon as there are none. */
 export async function endProcesses(clock: Clock, ours: Ours, killAt: () => number): Promise<Ended> {
-  let pids = await remaining(clock, ours);
-  const found = pids.length;
   const told = new Set<number>();
-  while (pids.length > 0 && clock.elapsed() < killAt()) {
-    for (const pid of pids) {
-      // Once: a program that hears it twice may give up what it is about to finish. A stopped one hears it when it goes on.
-      if (told.has(pid)) continue;
-      told.add(pid);
-      signal(pid, "SIGTERM");
-      signal(pid, "SIGCONT");
-    }
+  const tell: Act = (pid) => {
+    // Once: a program that hears it twice may give up what it is about to finish. A stopped one hears it when it goes on.
+    if (told.has(pid)) return signal(pid, "SIGCONT");
+    told.add(pid);
+    return signal(pid, "SIGTERM") && signal(pid, "SIGCONT");
+  };
+  const isOver = () => clock.elapsed() >= killAt();
+  let pids = isOver() ? [] : await lookWell(clock, ours, tell);
+  const found = pids.length;
+  while (pids.length > 0 && !isOver()) {
     await sleep(clock, POLL_MS);
-    pids = await remaining(clock, ours);
+    pids = await lookWell(clock, ours, tell);
   }
-  return { found, left: pids.length === 0 ? [] : await killProcesses(clock, ours, pids) };
+  return { found, left: pids.length > 0 || isOver() ? await killProcesses(clock, ours) : [] };
 }
 
 /**
  * All are stopped first, until none is new: those that begin others as fast as they are killed begin none while they are
  * stopped, and keep the places (RLIMIT_NPROC) that others of them would take.
  */
-async function killProcesses(clock: Clock, ours: Ours, first: readonly number[]): Promise<number[]> {
+async function killProcesses(clock: Clock, ours: Ours): Promise<readonly number[]> {
   const started = clock.elapsed();
-  let pids = [...first];
-  while (pids.length > 0 && clock.elapsed() - started < UNKILLABLE_MS) {
+  const isOver = () => clock.elapsed() - started > UNKILLABLE_MS;
+  for (;;) {
     const stopped = new Set<number>();
-    for (let isNew = true; isNew && clock.elapsed() - started < UNKILLABLE_MS; ) {
-      isNew = false;
-      for (const pid of pids) {
-        if (stopped.has(pid)) continue;
-        stopped.add(pid);
-        if (signal(pid, "SIGSTOP")) isNew = true;
-      }
-      if (isNew) pids = await look(clock, ours);
+    const stop: Act = (pid) => {
+      stopped.add(pid);
+      return signal(pid, "SIGSTOP");
+    };
+    for (let before = -1; before < stopped.size && !isOver(); ) {
+      before = stopped.size;
+      await lookWell(clock, ours, stop);
     }
-    for (const pid of new Set([...stopped, ...pids])) signal(pid, "SIGKILL");
-    pids = await remaining(clock, ours);
+    if (stopped.size === 0 || isOver()) return [...stopped];
+    for (const pid of stopped) signal(pid, "SIGKILL");
   }
-  return pids;
 }

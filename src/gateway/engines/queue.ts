@@ -10,35 +10,11 @@ import type { Logger } from "../../lib/log.ts";
 import { sleep } from "../../lib/runtime.ts";
 import type { Context } from "../context.ts";
 import type { TokenClaims } from "../tokens.ts";
-import { type Ending, type ExecutionRow, findExecution, moveExecution, showExecution } from "./execution-rows.ts";
+import type { Ending, EngineHost, EngineQueue } from "./engine-queue.ts";
+import { type ExecutionRow, findExecution, moveExecution, showExecution } from "./execution-rows.ts";
 import { mayRun } from "./executions.ts";
 import { findInstallation } from "./installations.ts";
-import type { Logs } from "./logs.ts";
-import type { EngineProcesses, RunEnd, RunningEngine } from "./processes.ts";
-
-/** What the machine gives to run engines. */
-export interface EngineHost {
-  readonly processes: EngineProcesses;
-  readonly logs: Logs;
-  /** So many run at a time. */
-  readonly maxExecutions: number;
-}
-
-export interface EngineQueue {
-  readonly logs: Logs;
-  /** Ends what a gateway that died left running. Before anybody is answered, as its tokens are good until then. */
-  recover(): Promise<void>;
-  /** `baseUrl`: where engines reach the gateway. */
-  begin(baseUrl: string): void;
-  /** Something may be there to run. */
-  look(): void;
-  /** Resolves once it has ended; at once where it does not run. */
-  cancel(execution: string, ending: Ending): Promise<void>;
-  /** Removes what is kept of executions that have ended long ago. */
-  forget(): Promise<void>;
-  /** Begins nothing any more, and ends what runs. */
-  close(): Promise<void>;
-}
+import type { RunEnd, RunningEngine } from "./processes.ts";
 
 /** What failed at the store is tried again after so long. */
 const RETRY_MS = 1000;
