@@ -312,7 +312,7 @@ export const FLAGS = {
     help: "Run so many executions of engines at a time",
   },
   generate: { type: "switch", help: "Make a password, and print it" },
-  "revoke-all": { type: "switch", help: "End all tokens and logins of the gateway" },
+  "revoke-all": { type: "switch", help: "End all tokens, logins and API keys of the gateway" },
   role: { type: "value", kind: values.oneOf(...ROLES), help: "What the account may do there" },
   /** Of the gateway that `start` keeps: see gateway-watch.ts. */
   "until-unmounted": { type: "switch", help: "" },

@@ -282,7 +282,7 @@ export const COMMANDS = {
     required: ["data"],
     examples: [
       ["wsfs gateway token --data ~/gateway --workspace main --ttl 3600 > token", "a token for an hour"],
-      ["wsfs gateway token --data ~/gateway --revoke-all", "no token and no login is good any more"],
+      ["wsfs gateway token --data ~/gateway --revoke-all", "no token, login or API key is good any more"],
     ],
   },
   "gateway user": {

@@ -35,7 +35,7 @@ const SECURITY = "accessToken";
 
 const DESCRIPTION = `Workspaces, their files and folders, versions and the journal; engines, what they run, and what starts them.
 
-Every request but those for this document carries \`Authorization: Bearer <ACCESS_TOKEN>\`. Each operation names the scopes
+Every request but those for this document carries \`Authorization: Bearer <ACCESS_TOKEN>\`, or an API key there. Each operation names the scopes
 its token must carry: without a token the answer is 401, without a scope 403 naming it. What is refused is told as a
 problem document (RFC 9457): \`detail\` says what was expected and what came, \`field\` names what is at fault. Fields nobody
 knows are refused, so that a typo is told instead of ignored.

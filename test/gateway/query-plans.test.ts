@@ -3,9 +3,10 @@ import { expect, test, vi } from "vitest";
 import { createTestCore } from "../support/gateway-core.ts";
 import { makeFilledFolder } from "../support/many-nodes.ts";
 import { addEngine, begin, finish, install, start } from "./engines/support.ts";
+import { endAll, executions, makeTrigger, withEngines } from "./triggers/support.ts";
 
 /** Reads a table that grows. */
-const LARGE = /\bSELECT\b.*\b(?:FROM|JOIN) (?:change|place|past_place|node|version|execution)\b/s;
+const LARGE = /\bSELECT\b.*\b(?:FROM|JOIN) (?:change|place|past_place|node|version|execution|engine_trigger)\b/s;
 
 /** Statements of which SQLite reads a whole table, or puts rows in order. */
 async function dearStatements(ask: (core: ReturnType<typeof createTestCore>) => Promise<void>): Promise<string[]> {
@@ -97,6 +98,21 @@ test("executions are queued, taken, listed and forgotten", async () => {
     await core.gateway.engines?.recover();
     await core.gateway.forget();
     expect((await core.call("GET", "/v1/executions", { query: { state: "succeeded" } })).json.totalCount).toBe(1);
+  });
+  expect(dear).toEqual([]);
+});
+
+test("what triggers and API keys read", async () => {
+  const dear = await dearStatements(async (core) => {
+    await withEngines(core, "scan");
+    await makeTrigger(core, { on: { journal: { path: "/big/*" } } });
+    await makeTrigger(core, { name: "timed", on: { schedule: { cron: "* * * * *" } } });
+    const folder = (await core.call("GET", "/v1/files/big")).json.id;
+    for (const name of ["a", "b"]) await core.folder(folder, name);
+    await core.clock.advance(60_000);
+    expect((await executions(core)).length).toBe(3);
+    await endAll(core);
+    expect((await core.call("GET", "/v1/triggers")).json.totalCount).toBe(2);
   });
   expect(dear).toEqual([]);
 });

@@ -1,4 +1,5 @@
 /** The JSON of any answer: all fields any of them has, for tests that know which one they asked for. */
+
 import type { ApiKey, CreatedApiKey } from "../../src/contract/api-keys.ts";
 import type {
   AccountStatus,
@@ -9,6 +10,7 @@ import type {
   Workspace,
   WrittenNode,
 } from "../../src/contract/resources.ts";
+import type { Trigger } from "../../src/contract/triggers.ts";
 
 type Item = Omit<Node, "kind"> & Version & Workspace & JournalEntry & Pick<ApiKey, "expiresAt" | "lastUsedAt">;
 
@@ -23,6 +25,7 @@ export type AnswerJson = Omit<WrittenNode, "kind"> &
     readonly pageSize: number;
     readonly asOf: number;
     readonly next: string | null;
+    readonly nextAt: Trigger["nextAt"];
     readonly rootId: Workspace["rootId"];
     readonly key: CreatedApiKey["key"] | null;
     readonly expiresAt: AccountStatus["expiresAt"];

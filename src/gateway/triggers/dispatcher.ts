@@ -180,7 +180,9 @@ export function createDispatcher(context: Context, log: Logger): Dispatcher {
       return 0;
     } catch (error) {
       if (!(error instanceof ProblemError)) throw error;
-      return store.transaction(() => noteFailure(row.id, error.message));
+      // The engine is asked for by its id, and people know it by its name.
+      const detail = error.message.replaceAll(row.engine, row.engineName);
+      return store.transaction(() => noteFailure(row.id, detail));
     }
   }
 

@@ -50,9 +50,7 @@ export function triggersOf(store: Store, workspace: string): TriggerRow[] {
 }
 
 export function enabledTriggersOf(store: Store, workspace: string): TriggerRow[] {
-  return store
-    .prepare<TriggerRow>(`${SELECT} WHERE t.workspace = ? AND t.enabled = 1 ORDER BY t.created_at, t.id`)
-    .all(workspace);
+  return store.prepare<TriggerRow>(`${SELECT} WHERE t.workspace = ? AND t.enabled = 1 ORDER BY t.name`).all(workspace);
 }
 
 /** 404 when there is none or the account has no role in its workspace, 403 when that or the token is not enough. */
