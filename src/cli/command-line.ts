@@ -231,7 +231,9 @@ function declare(parser: Argv, name: CommandName): void {
   if (command.paths === true) parser.positional("PATH", { type: "string", describe: "What to try: with all below it" });
   for (const word of command.positionals ?? []) parser.positional(word, { type: "string" });
   if (command.rest !== undefined) {
-    parser.usage(`$0 ${name} ${(command.positionals ?? []).join(" ")} [flags] -- ${command.rest}…\n\n${command.summary}`);
+    parser.usage(
+      `$0 ${name} ${(command.positionals ?? []).join(" ")} [flags] -- ${command.rest}…\n\n${command.summary}`,
+    );
   }
   if (command.dir !== "none") parser.positional("DIR", { type: "string", describe: "The folder of the mount" });
   for (const flag of command.flags) parser.option(flagName(flag), describe(name, flag));

@@ -6,6 +6,13 @@ import { SCOPES } from "./scopes.ts";
 /** Every key begins with it, so that one in a file or a log is known for what it is. */
 export const API_KEY_PREFIX = "wsfs_key_";
 
+/** Text that goes into a log or an answer, whatever a caller put where: keys in it, percent-encoded ones too, lose what is secret. */
+export const withoutApiKeys = (text: string) =>
+  text.replace(/wsfs(?:_|%5f)key(?:_|%5f)[\w%-]+/gi, `${API_KEY_PREFIX}…`);
+
+/** A key makes no other: once it is ended, nothing of it is left. */
+const keyScope = z.enum(SCOPES.filter((scope) => scope !== "account.key.create"));
+
 export const apiKey = z
   .object({
     id,
@@ -31,9 +38,11 @@ export const newApiKey = z
   .strictObject({
     name: z.string().min(1).max(128).describe("For people; need not be unique"),
     scopes: z
-      .array(z.enum(SCOPES))
+      .array(keyScope)
       .min(1)
-      .describe("What it may do: of those of the token that makes it, else 403 naming the first that lacks"),
+      .describe(
+        "What it may do: of those of the token that makes it, else 403 naming the first that lacks. Not account.key.create: a key makes no other",
+      ),
     expiresAt: z.iso.datetime({ offset: true }).optional().describe("A moment to come; without one it does not expire"),
   })
   .meta({ id: "NewApiKey", description: "What the key may do, and for how long" });

@@ -292,7 +292,7 @@ export const accountStatus = z
       .describe("null: the token is of no account, and counts as an owner where it is good"),
     scopes: z.array(z.string()),
     workspace: id.nullable().describe("The only workspace the token is good for; null: it is bound to none"),
-    expiresAt: moment,
+    expiresAt: moment.nullable().describe("null: it is an API key that does not expire"),
     workspaces: z.array(workspaceRef.extend({ role })).describe("Where it may do something, by name"),
   })
   .meta({ id: "AccountStatus", description: "Whose a token is, what it may do and where" });

@@ -10,13 +10,17 @@ const onJournal = z.strictObject({
       .min(1)
       .max(32)
       .optional()
-      .describe("Any of these; every kind when absent"),
+      .describe(
+        "Any of these; when absent every kind but those that tell of executions (execution.…), which are meant by name only",
+      ),
     path: z
       .string()
       .min(1)
-      .max(4096)
+      .max(1024)
       .optional()
-      .describe('A pattern of the node\'s path, like "/inbox/**" or "/**/*.pdf"; every path when absent'),
+      .describe(
+        'A pattern of the node\'s path at that time, like "/inbox/**" or "/**/*.pdf": * is any part of a name, ? one character, ** any number of names, and \\ takes what follows it as it is. Every path when absent',
+      ),
   }),
 });
 const onSchedule = z.strictObject({
@@ -43,7 +47,7 @@ export const trigger = z
     input: z.unknown(),
     isEnabled: z.boolean().describe("Of a journal: what comes while it is not is passed over"),
     createdAt: moment,
-    by: author.nullable().describe("Whose account its executions run for; null: of no account"),
+    by: author.nullable().describe("Who changed it last, whose account its executions run for; null: of no account"),
     lastExecutionId: id.nullable(),
     nextAt: moment.nullable().describe("Of a schedule: when it starts next; of any that failed: when it tries again"),
     failures: count.describe(

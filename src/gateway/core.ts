@@ -4,6 +4,7 @@
  * same core serves HTTP and a simulation on a virtual clock.
  */
 import type { Database } from "better-sqlite3";
+import { withoutApiKeys } from "../contract/api-keys.ts";
 import { INPUTS } from "../contract/inputs.ts";
 import { type OpenApiDocument, openApiDocument } from "../contract/openapi.ts";
 import { OPERATIONS, type Operation, type OperationName } from "../contract/operations.ts";
@@ -67,7 +68,14 @@ import { createSortedLists } from "./sorted-lists.ts";
 import { FRAMING_BYTES } from "./staging.ts";
 import { createStore } from "./store.ts";
 import { type Caller, createTokenCheck, signToken, type TokenClaims } from "./tokens.ts";
-import { createTrigger, getTrigger, listTriggers, removeTrigger, updateTrigger } from "./triggers/index.ts";
+import {
+  createDispatcher,
+  createTrigger,
+  getTrigger,
+  listTriggers,
+  removeTrigger,
+  updateTrigger,
+} from "./triggers/index.ts";
 import { upload, writeContent, writeReference } from "./uploads.ts";
 import { listVersions } from "./versions.ts";
 import { callWorkspace, createWorkspace, ensureWorkspace, listWorkspaces, type WorkspaceRow } from "./workspaces.ts";
@@ -202,10 +210,12 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     newId: createIds(clock),
     store,
     accounts: accountStore.accounts,
+    apiKeys: accountStore.apiKeys,
     registered: accountStore.engines,
     get engines() {
       return engines;
     },
+    triggers: { look: (workspace) => triggers.look(workspace) },
     blobs,
     options,
     pathLag: createLag(store, clock, "path", () => ({
@@ -223,8 +233,10 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     told,
   };
   const issueToken = (claims: TokenClaims) => signToken(signingKey, clock, claims, accountStore.revokedUntil());
+  const triggers = createDispatcher(context, log);
   if (needs.engines !== undefined) engines = createQueue(context, needs.engines, issueToken, log);
   finishCopies(context);
+  triggers.begin();
   const checkToken = createTokenCheck({
     key: signingKey,
     clock,
@@ -342,7 +354,8 @@ export function createGateway(needs: GatewayNeeds): Gateway {
     } catch (error) {
       if (error instanceof ConnectionReset) throw error;
       if (error instanceof ProblemError) return reword(jsonAnswer(error.status, error.document, error.details.headers));
-      const { method, path } = request;
+      const { method } = request;
+      const path = withoutApiKeys(request.path);
       if (isDiskFull(error)) {
         log.error({ err: error, method, path }, "no room left for what a request brought");
         return reword(jsonAnswer(507, diskFull().document));

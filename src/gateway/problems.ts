@@ -4,6 +4,7 @@
  */
 import { STATUS_CODES } from "node:http";
 import { z } from "zod";
+import { withoutApiKeys } from "../contract/api-keys.ts";
 import { type Node, OVER_QUOTA } from "../contract/resources.ts";
 import type { Role } from "../contract/roles.ts";
 
@@ -44,7 +45,7 @@ export class ProblemError extends Error {
       type: excess === undefined ? "about:blank" : OVER_QUOTA,
       status: this.status,
       title: excess === undefined ? (STATUS_CODES[this.status] ?? "Error") : "Over Quota",
-      detail: this.message,
+      detail: withoutApiKeys(this.message),
       ...(field === undefined ? {} : { field }),
       ...(scope === undefined ? {} : { scope }),
       ...(grant === undefined ? {} : { grant }),

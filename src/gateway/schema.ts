@@ -247,6 +247,29 @@ const MIGRATIONS: readonly string[] = [
   CREATE INDEX execution_age ON execution(ended_at) WHERE ended_at IS NOT NULL;
   CREATE INDEX execution_workspace ON execution(workspace, number);
   `,
+  `
+  CREATE TABLE engine_trigger (         -- triggers/
+    id TEXT PRIMARY KEY,
+    workspace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    engine TEXT NOT NULL,             -- id; the name is kept, as engines can be removed
+    engine_name TEXT NOT NULL,
+    condition TEXT NOT NULL,          -- JSON of the contract's TriggerCondition
+    input TEXT NOT NULL,              -- JSON
+    enabled INTEGER NOT NULL,
+    created_at INTEGER NOT NULL,      -- ms
+    account TEXT,                     -- id of the account its executions run for; null: of none
+    by TEXT,                          -- JSON of the contract's Author
+    position INTEGER NOT NULL,        -- of a journal: entries up to it have been dealt with
+    due_at INTEGER,                   -- of a schedule: when it starts next, ms
+    failures INTEGER NOT NULL,
+    retry_at INTEGER,                 -- it starts nothing before, ms
+    detail TEXT,                      -- what went wrong last
+    last_execution TEXT,
+    watched TEXT                      -- an execution of its whose end is to be looked at
+  );
+  CREATE UNIQUE INDEX trigger_name ON engine_trigger(workspace, name);
+  `,
 ];
 
 /** Brings the tables to this program's version. Throws when they are from a newer one. */

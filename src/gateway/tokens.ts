@@ -1,5 +1,6 @@
 /**
- * Access tokens, of two kinds, each with its own algorithm. Those of a sign-in are checked by accounts/access-tokens.ts.
+ * What a request may carry as its bearer token: an API key (accounts/api-keys.ts), or an access token, of two kinds, each
+ * with its own algorithm. Those of a sign-in are checked by accounts/access-tokens.ts.
  * Those of the gateway's command line, below, are JWTs signed with HMAC-SHA-256, with `scope` (space separated), `exp` and,
  * if bound, `workspace` (its id); that of an execution also `execution` and, if it runs for an account, `sub`. Signed with node:crypto rather than jose: jose's WebCrypto resolves on the thread pool,
  * and a gateway on a virtual clock must answer in the same order every time.
@@ -7,6 +8,7 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import { z } from "zod";
+import { API_KEY_PREFIX } from "../contract/api-keys.ts";
 import type { Role } from "../contract/roles.ts";
 import type { Clock } from "../lib/runtime.ts";
 import { type AccountStore, readAccessToken } from "./accounts/index.ts";
@@ -26,14 +28,16 @@ export interface Caller {
   readonly execution?: string | undefined;
   /** False once what the token came from has ended: a sign-in, an account. */
   stands(): boolean;
+  /** It is an API key, by id: nothing shortens its life. */
+  readonly apiKey?: string;
   /** When the token was issued and when it says that it expires, milliseconds since the epoch. */
   readonly issued: number;
   readonly until: number;
 }
 
 /** When a token expires that is good for at most so long, whatever it says itself (0: as it says). */
-export function goodUntil({ issued, until }: Pick<Caller, "issued" | "until">, lifeSeconds: number): number {
-  return lifeSeconds > 0 ? Math.min(until, issued + lifeSeconds * 1000) : until;
+export function goodUntil({ issued, until, apiKey }: Pick<Caller, "issued" | "until" | "apiKey">, lifeSeconds: number) {
+  return lifeSeconds > 0 && apiKey === undefined ? Math.min(until, issued + lifeSeconds * 1000) : until;
 }
 
 export interface TokenClaims {
@@ -150,6 +154,24 @@ function readSignedInToken({ store, issuer }: TokenNeeds, token: string): KnownT
   return { caller: { scopes: new Set(scopes), workspace, account: { id, name }, issued, until, stands }, from };
 }
 
+/** A key is good as long as it is there: it goes with its account. */
+function readApiKey({ store: { apiKeys, accounts } }: TokenNeeds, token: string): KnownToken | undefined {
+  const row = token.startsWith(API_KEY_PREFIX) ? apiKeys.byKey(token) : undefined;
+  if (row === undefined) return undefined;
+  const account = row.account === null ? undefined : accounts.find(row.account);
+  const caller: Caller = {
+    scopes: new Set(row.scopes),
+    workspace: row.workspace,
+    account: account === undefined ? undefined : { id: account.id, name: account.name },
+    apiKey: row.id,
+    issued: row.createdAt,
+    until: row.expiresAt ?? Number.POSITIVE_INFINITY,
+    stands: () => apiKeys.byId(row.id) !== undefined,
+  };
+  // Between the two reads another process may have removed the account, which would leave a key of none: an owner's.
+  return account === undefined && row.account !== null ? undefined : { caller, from: 0 };
+}
+
 /** Answers who calls by the Authorization header, or throws a 401. */
 export function createTokenCheck(needs: TokenNeeds): (header: string | undefined) => Caller {
   const known = new LRUCache<string, KnownToken>({ max: 1000 });
@@ -159,7 +181,7 @@ export function createTokenCheck(needs: TokenNeeds): (header: string | undefined
     if (token === undefined) throw unauthorized('Expected the header "Authorization: Bearer <ACCESS_TOKEN>".');
     let entry = known.get(token);
     if (entry === undefined) {
-      entry = readOwnToken(needs, token) ?? readSignedInToken(needs, token);
+      entry = readApiKey(needs, token) ?? readOwnToken(needs, token) ?? readSignedInToken(needs, token);
       if (entry === undefined) throw unauthorized("The access token is not one of this gateway's.");
       known.set(token, entry);
     }
@@ -168,6 +190,7 @@ export function createTokenCheck(needs: TokenNeeds): (header: string | undefined
     if (now >= goodUntil(caller, needs.lifeSeconds())) throw unauthorized("The access token has expired.");
     if (now < from) throw unauthorized("The access token is not valid yet.");
     if (!caller.stands()) throw unauthorized("The access token has been revoked.");
+    if (caller.apiKey !== undefined) needs.store.apiKeys.use(caller.apiKey);
     return caller;
   };
 }

@@ -101,6 +101,7 @@ interface Parts {
   readonly database: Database.Database;
   readonly accounts?: AccountStore;
   readonly engines?: FakeEngines;
+  readonly turn?: (callback: () => void) => void;
 }
 
 export function createTestCore(options: Partial<GatewayOptions> = {}, parts?: Parts): TestCore {
@@ -118,6 +119,7 @@ export function createTestCore(options: Partial<GatewayOptions> = {}, parts?: Pa
     blobs,
     signingKey,
     engines,
+    ...(parts?.turn === undefined ? {} : { turn: parts.turn }),
     options,
     log: SILENT,
   });

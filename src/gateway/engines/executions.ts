@@ -29,6 +29,14 @@ interface Wanted {
   readonly by: Author | null;
 }
 
+/** The engine as it is installed in the workspace, and the input as JSON that it takes. Throws where there is no such thing. */
+export function requiredInstallation(context: Context, workspace: string, nameOrId: string, given: unknown) {
+  const engine = requiredEngine(context, nameOrId);
+  const installation = findInstallation(context.store, workspace, engine.id);
+  if (installation === undefined) throw conflict(`The engine ${engine.name} is not installed in the workspace.`);
+  return { engine, installation, input: checkedInput(engine, given) };
+}
+
 /** Within a transaction. Answers the new one's id. */
 function enqueue(
   context: Context,
@@ -37,10 +45,7 @@ function enqueue(
 ): string {
   const { store, engines } = context;
   if (engines === undefined) throw conflict("This gateway runs no engines.");
-  const engine = requiredEngine(context, wanted.engine);
-  const installation = findInstallation(store, workspace, engine.id);
-  if (installation === undefined) throw conflict(`The engine ${engine.name} is not installed in the workspace.`);
-  const input = checkedInput(engine, wanted.input);
+  const { engine, installation, input } = requiredInstallation(context, workspace, wanted.engine, wanted.input);
   const waiting = store
     .prepare<number>("SELECT count(*) FROM execution WHERE workspace = ? AND state = 'queued'")
     .pluck()

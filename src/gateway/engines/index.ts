@@ -8,6 +8,7 @@ export {
   listExecutions,
   originOf,
   queueTriggered,
+  requiredInstallation,
   startExecution,
   type TriggeredExecution,
 } from "./executions.ts";

@@ -1,6 +1,9 @@
 /** A gateway that ends while executions wait and run, by itself or not, on a virtual clock; kills of real ones: kills.test.ts. */
+import Database from "better-sqlite3";
 import { beforeEach, expect, test } from "vitest";
 import { createTestCore, type TestCore } from "../../support/gateway-core.ts";
+import { createMemoryBlobs } from "../../support/memory-blobs.ts";
+import { createVirtualClock } from "../../support/virtual-clock.ts";
 import { addEngine, begin, finish, install, shown, start, stateOf, told } from "./support.ts";
 
 let core: TestCore;
@@ -62,4 +65,35 @@ test("one that was taken when the gateway closes does not start", async () => {
   await closed;
   expect(core.engines.started.map(({ id }) => id)).not.toContain(ids[5]);
   expect((await states())[5]).toBe("queued");
+});
+
+test("a program starts only once it is committed that its execution runs; where that fails, it waits as before", async () => {
+  const held: (() => void)[] = [];
+  let isHeld = false;
+  let isFull = false;
+  const clock = {
+    ...createVirtualClock(),
+    step(label: string) {
+      if (isFull && label === "gateway: about to commit") throw new Error("no room");
+    },
+  };
+  const turn = (callback: () => void) => void (isHeld ? held.push(callback) : setImmediate(callback));
+  core = createTestCore({}, { clock, blobs: createMemoryBlobs(), database: new Database(":memory:"), turn });
+  addEngine(core, "scan");
+  await install(core, "scan");
+  const { id } = await start(core, "scan");
+  isHeld = true;
+  await begin(core);
+  expect([held.length, core.engines.started.length]).toEqual([1, 0]);
+  isFull = true;
+  held.shift()?.();
+  await clock.settle();
+  [isFull, isHeld] = [false, false];
+  expect([await stateOf(core, id), core.engines.started.length]).toEqual(["queued", 0]);
+  isHeld = true;
+  await clock.advance(1000);
+  expect([held.length, core.engines.started.length]).toEqual([1, 0]);
+  held.shift()?.();
+  await clock.settle();
+  expect(core.engines.running()).toEqual([id]);
 });
